@@ -58,9 +58,8 @@ def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) 
     deciding = sum(one.spec.role is Role.DECIDES and len(one.before) >= MIN_BASELINE_TRIALS for one in asked)
     deciding += count_chances(flickering) * len(evidence)
     variances: dict[Metric, dict[str, Variance]] = {}
-    for one in asked:
-        if one.logs:
-            variances.setdefault(one.metric, {})[one.case.id] = one.logs.variance
+    for one, logs in ((one, one.logs) for one in questions if one.logs):
+        variances.setdefault(one.metric, {})[one.case.id] = logs.variance
     return JudgingRules(
         alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
         priors={metric: compute_priors(known, trusts_own=True) for metric, known in variances.items()},

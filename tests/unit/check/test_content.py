@@ -8,7 +8,16 @@ from dataclasses import replace
 import pytest
 
 from gate.check.procedure import Rehearsal, check_against_baselines, drop_unmeasured
-from gate.check.schedule import EVERY_METRIC, WHOLE, Content, Slot, has_other_code, plan_content, plan_trial
+from gate.check.schedule import (
+    EVERY_METRIC,
+    WHOLE,
+    Content,
+    Slot,
+    has_other_code,
+    is_base_first,
+    plan_content,
+    plan_trial,
+)
 from gate.decide.evidence.pairs import Pair
 from gate.decide.evidence.values import collect_values
 from gate.records.cases import Metric
@@ -141,3 +150,10 @@ def test_graph_break_is_seen_again_in_a_whole_trial() -> None:
     """Whatever else is open beside it."""
     _, extents, _ = check_doubtful(Metric.GRAPH_BREAKS, 1.0)
     assert extents[1:] == [Extent.WHOLE]
+
+
+def test_the_base_starts_first_in_half_of_all_pairs() -> None:
+    """By turns within a case, and in the first pair of some half of the cases."""
+    orders = [[is_base_first(f"m{number}/x", index) for index in (1, 2, 3, 4)] for number in range(200)]
+    assert {tuple(order) for order in orders} == {(True, False, True, False), (False, True, False, True)}
+    assert 75 <= sum(order[0] for order in orders) <= 125

@@ -18,7 +18,7 @@ from gate.check.procedure import (
 )
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
-from gate.records.cases import Metric
+from gate.records.cases import AbsoluteLimit, Metric
 from gate.records.codes import Code
 from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Reason, Status, Verdict
@@ -253,6 +253,34 @@ def test_settled_case_gets_no_more_trials() -> None:
     given = Given(subjects=[Subject(alone=SLOW)])
     assert alone(given).verdict.outcome is Outcome.REGRESSION
     assert given.asked == [("a/x", 2)]
+
+
+@pytest.mark.parametrize(
+    ("value", "asked"),
+    [
+        pytest.param(0.0100, [("a/x", 2), ("a/x", 3)], id="at its limit, to the last"),
+        pytest.param(0.0140, [], id="within it"),
+        pytest.param(0.0050, [], id="beyond it"),
+    ],
+)
+def test_an_open_limit_gets_its_trials_with_a_base_too(value: float, asked: list[tuple[str, int]]) -> None:
+    """Before any pair, of which none is needed: 10 ms as stored, and a limit."""
+    given = Given(subjects=[Subject()])
+    run = make_run(given.subjects)
+    limit = AbsoluteLimit(case="*", metric=LATENCY, value=value)
+    terms = make_terms(run, policy=replace(POLICY, limits=(limit,)))
+    check_against_base(given, run, terms)
+    assert given.asked == asked
+    assert {metric for wanted in given.open for found in wanted.values() for metric in found} <= {LATENCY}
+    assert given.measured == []
+
+
+def test_a_recorded_run_is_judged_by_the_limits_it_has() -> None:
+    """Nothing can be measured any more: what is at its limit is open."""
+    run = make_run([Subject()])
+    limit = AbsoluteLimit(case="*", metric=LATENCY, value=0.0100)
+    verdict = check_against_base(None, run, make_terms(run, policy=replace(POLICY, limits=(limit,)))).verdict
+    assert verdict.outcome is Outcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(("most", "outcome"), [(1, Outcome.REGRESSION), (3, Outcome.INCONCLUSIVE)])

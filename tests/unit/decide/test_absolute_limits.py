@@ -24,6 +24,7 @@ from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
 from gate.report.words.comparisons import describe_comparison
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import make_baseline, make_run, make_trials
+from tests.unit.decide.conftest import Situation, decide
 
 GIB = 2**30
 CASE = Case(id="m/c", model="m", factory="m:build", definition="d")
@@ -80,6 +81,33 @@ def test_a_noisy_metric_is_judged_with_its_noise(
     )
     row = find(verdict, Metric.COLD_COMPILE_TIME)
     assert (row.status, row.reason, row.decides) == (status, reason, True)
+
+
+@pytest.mark.parametrize(
+    ("factors", "noise", "expected"),
+    [
+        pytest.param((2.0,), 0.03, Status.REGRESSED, id="twice, by one trial"),
+        pytest.param((1.2,) * 3, 0.03, Status.REGRESSED, id="1.2 times, by three"),
+        pytest.param((0.8,), 0.03, Status.UNCHANGED, id="0.8 times"),
+        pytest.param((1.2,), 0.20, Status.INCONCLUSIVE, id="1.2 times, of 20 % noise"),
+        pytest.param((1.2,) * 3, 0.20, Status.INCONCLUSIVE, id="of 20 %, by three"),
+    ],
+)
+@pytest.mark.parametrize("cases", [1, 60])
+def test_a_limit_is_each_cases_own(
+    factors: tuple[float, ...], noise: float, expected: Status, cases: int
+) -> None:
+    """However many cases have one; the noise is that of the five trials stored of each."""
+    metric, spread = Metric.COLD_COMPILE_TIME, (-1.2, 0.8, 0.0, -0.6, 1.0)
+    before = {metric: tuple(60 * factors[0] * math.exp(noise * part) for part in spread)}
+    situations = [
+        Situation(case_id=f"m{number}/x", before=before, after={metric: tuple(60 * one for one in factors)})
+        for number in range(cases)
+    ]
+    verdict = decide(*situations, limits=(most(metric, 60.0),), looks=3)
+    rows = [row for row in verdict.comparisons if row.metric is metric]
+    assert {row.status for row in rows} == {expected}
+    assert len(rows) == cases
 
 
 def test_more_trials_settle_what_one_left_open() -> None:

@@ -139,6 +139,7 @@ def test_the_acceptance_that_is_suggested_covers_what_is_stored(
     [
         pytest.param(1.12, Status.ACCEPTED, id="the base is as it was"),
         pytest.param(1.16, Status.ACCEPTED, id="the base may be worse"),
+        pytest.param(1.19, Status.INCONCLUSIVE, id="by the estimate alone"),
         pytest.param(1.30, Status.REGRESSED, id="the base is worse"),
     ],
 )

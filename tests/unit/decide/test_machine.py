@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
-from gate.decide.judge.machine import Machine
+from gate.decide.constants import SESSION_SD
+from gate.decide.evidence.values import Question
+from gate.decide.judge.machine import Machine, measure_uneven
+from gate.decide.stats import summarize_logs
 from gate.decide.verdict import screen_run
-from gate.records.cases import Metric
+from gate.metrics import SPECS
+from gate.records.cases import Case, Metric
 from gate.records.run import BaseArm
 from gate.records.verdict import Reason, Status
 from tests.hosts import CUDA_HOST
@@ -246,3 +250,28 @@ def test_with_a_base_the_calls_of_all_cases_are_no_witness(
         (row,) = (row for row in rows if row.metric is LATENCY and row.case_id == "m0/x")
         assert row.change is not None
         assert row.change.centre == pytest.approx(centre, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("speedups", "expected"),
+    [
+        pytest.param((2.0, 2.0, 2.0, 2.0), SESSION_SD, id="none"),
+        pytest.param((2.0, 2.0, 2.0, 1.0), SESSION_SD, id="one that is slower is the change's"),
+        pytest.param((2.12, 1.88, 2.06, 1.94), 0.0658, id="all"),
+        pytest.param((2.12, 1.88, 2.06), SESSION_SD, id="too few cases"),
+    ],
+)
+def test_speedups_that_differ_between_sessions(speedups: Sequence[float], expected: float) -> None:
+    """From 2.00 in five trials each: 1.4826 times 4.44 %, the median of 3.0, 3.0, 5.9 and 6.1 %."""
+    questions = [
+        Question(
+            case=Case(id=f"m{number}/x", model="m", factory="m:f", definition="d"),
+            metric=SPEEDUP,
+            before=(2.0,) * 5,
+            after=(after,),
+            threshold=SPECS[SPEEDUP].threshold,
+            logs=summarize_logs((2.0,) * 5, (after,)),
+        )
+        for number, after in enumerate(speedups)
+    ]
+    assert math.sqrt(measure_uneven(questions).value) == pytest.approx(expected, abs=5e-4)

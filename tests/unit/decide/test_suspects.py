@@ -134,3 +134,22 @@ def test_a_count_that_head_no_longer_has_is_suspect(screen: Screen, unbroken: Ba
     """MISSING gets its pair, which shows whether the base has it."""
     (found,) = list_suspects(screen(measure(), baselines=(unbroken,)))
     assert (found.metrics, found.screened.seen) == ((BREAKS,), {})
+
+
+@pytest.mark.parametrize(
+    ("factors", "expected"),
+    [
+        pytest.param((1.0, 1.01, 0.99, 1.02, 0.98), True, id="one speed"),
+        pytest.param((1.0, 1.005, 0.995, 1.01, 0.99), True, id="quieter than a live pair"),
+        pytest.param((1.0, 1.1, 1.005, 1.095, 0.995), False, id="two speeds, a tenth apart"),
+        pytest.param((1.0, 1.1), False, id="too few to say"),
+    ],
+)
+def test_two_speeds_are_seen_in_what_is_stored(
+    screen: Screen, stored: Baseline, factors: tuple[float, ...], expected: bool
+) -> None:
+    """Its case gets three pairs before its latency is clear: two agree by luck."""
+    values = {LATENCY: tuple(0.010 * factor for factor in factors), EAGER: (0.020,) * len(factors)}
+    baseline = replace(stored, trials={**stored.trials, **values})
+    (found,) = list_suspects(screen(measure(compiled_latency=1.2), baselines=(baseline,)))
+    assert found.screened.is_steady is expected

@@ -335,6 +335,24 @@ def test_known_processor_time_decides_whether_a_compile_worked(processor_s: floa
     assert state(row) == expected
 
 
+@pytest.mark.parametrize(
+    ("change", "processor", "has_base", "expected"),
+    [
+        pytest.param(0.12, 0.12, True, SUSPECT, id="by both"),
+        pytest.param(0.12, None, True, SUSPECT, id="by the clock, CPU time unknown"),
+        pytest.param(0.12, 0.05, True, WORK, id="by the clock alone"),
+        pytest.param(0.09, 0.12, True, WORK, id="by CPU time alone"),
+        pytest.param(0.12, 0.12, False, WORK, id="without a base"),
+    ],
+)
+def test_a_longer_cold_compile_that_did_the_same_work_gets_its_pair(
+    change: float, processor: float | None, has_base: bool, expected: State
+) -> None:
+    """Estimated beyond ln 1.1 = 0.095, and not surely."""
+    times = make_times({COLD: (change, 0.05)}, Work(calls=0.0, processor=processor))
+    assert judge_time(COLD, replace(times, has_base=has_base)) == expected
+
+
 def test_calls_of_another_baseline_are_no_witness() -> None:
     """This host's baseline is too old to tell calls; another host's has as many, and another compile's."""
     here = Situation(before={COLD: scale(FIVE, 10.0)}, after=compile_times(11.2, 1e6))

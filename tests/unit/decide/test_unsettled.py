@@ -150,6 +150,19 @@ def test_a_convicted_case_needs_no_more_pairs(paired_case: Make, pair_run: Pair,
     assert (asked.metrics, asked.convicted) == ((COLD,), True)
 
 
+@pytest.mark.parametrize(("pairs", "expected"), [(1, [(LATENCY,)]), (2, [(LATENCY,)]), (3, [])])
+def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
+    paired_case: Make, pair_run: Pair, policy: Policy, pairs: int, expected: list[tuple[Metric, ...]]
+) -> None:
+    """A graph break, seen before, convicts with the first pair; by how much calls got slower is open."""
+    spread = (0.03, -0.03, 0.02)
+    run = pair_run(paired_case(pairs=pairs, spread=spread, head={BREAKS: 1.0}))
+    screened = Screened(seen={BREAKS: Status.REGRESSED})
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY, BREAKS), screened=screened)
+    found = list_unsettled(run, policy, [suspect])
+    assert [(one.metrics, one.convicted) for one in found] == [(metrics, True) for metrics in expected]
+
+
 def test_what_is_accepted_convicts_nobody(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
     """Somebody takes the slower calls, so the outcome hangs on the compile, and it is measured on."""
     run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))

@@ -21,6 +21,7 @@ from gate.report.rows import STATUS_ORDER
 from gate.report.words.comparisons import complete_sentence, describe_comparison
 from gate.report.words.headline import write_headline
 from gate.report.words.steps import write_again
+from gate.report.words.templates import mention_move
 from tests.make import make_change, make_failure, make_row
 from tests.told import say
 
@@ -65,6 +66,22 @@ def test_what_had_no_time_for_a_pair_is_one_of_those_that_are_counted(empty: Ver
     found = make_headline(Outcome.INCONCLUSIVE, rows, ())
     told = "Nothing is shown to be worse; 1 of 2 comparisons could not be decided."
     assert write_headline(replace(empty, headline=found)) == told
+
+
+def test_what_got_better_stands_beside_what_got_worse(empty: Verdict) -> None:
+    """Of the case that is named; what another one gained is no reason to take this."""
+    worse = compare("bert/x", Metric.COLD_COMPILE_TIME, Status.REGRESSED)
+    better = compare("bert/x", Metric.COMPILED_LATENCY, Status.IMPROVED)
+    rows = [worse, better]
+    told = write_headline(
+        replace(empty, comparisons=tuple(rows), headline=make_headline(Outcome.REGRESSION, rows, ()))
+    )
+    assert told.endswith(f"; but {mention_move(better)}.")
+    rows = [worse, replace(better, case_id="gpt/x")]
+    told = write_headline(
+        replace(empty, comparisons=tuple(rows), headline=make_headline(Outcome.REGRESSION, rows, ()))
+    )
+    assert "but" not in told
 
 
 @pytest.fixture
