@@ -54,6 +54,8 @@ from gate.store.policy import load_policy
 
 # The decision asks for a second look at a counter, at memory and at drift before it calls them red.
 TRIALS_ONCE = 2
+# Memory may flicker between two values: of one case in four pairs that looks like a change in 1 of 256.
+MEMORY_TRIALS = 4
 # One pair can clear but not convict: whatever the time, an attempt gets the pairs of so many looks.
 FREE_LOOKS = 2
 # What is exact does not get more so by sampling: as few timed blocks as the schedule allows.
@@ -123,18 +125,24 @@ def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> 
     head = plant_case(subject.case, fault, size)
     bench = _shorten_limits(context.lab.bench, fault, subject)
     run = _make_run(context, plant_case(subject.case, NOTHING, FaultSize()), head)
-    for index in range(1, TRIALS_ONCE + 1):
+    for index in range(1, count_trials(fault) + 1):
         came = run_trial(bench, head, index)
         run = replace(run, trials=(*run.trials, *came.trials), failures=came.failures)
         if came.failures:
             break
-    run = _add_base_trials(run, subject)
-    opinion = judge_fault(fault, judge_pairs(run, context.policy), run.failures)
+    run = _add_base_trials(run, subject, count_trials(fault))
+    suspects = _list_suspects(fault, subject.case) if fault.kind is FaultKind.MEMORY else None
+    opinion = judge_fault(fault, judge_pairs(run, context.policy, suspects), run.failures)
     return _make_attempt(fault, subject.case, size, opinion, begun)
 
 
-def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
-    """Measure the base's trials, which faults that leave nothing to chance are compared with.
+def count_trials(fault: Fault) -> int:
+    """How many trials of each arm a fault takes that leaves nothing to chance."""
+    return MEMORY_TRIALS if fault.kind is FaultKind.MEMORY else TRIALS_ONCE
+
+
+def measure_base(context: AttemptContext, case: Case, count: int = TRIALS_ONCE) -> tuple[Trial, ...]:
+    """Measure so many of the base's trials, which faults that leave nothing to chance are compared with.
 
     Raises:
         UsageError: The case cannot be measured even without a fault.
@@ -142,7 +150,7 @@ def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
     bench, bare = _shorten_sampling(context.lab.base), plant_case(case, NOTHING, FaultSize())
     make_directory(bench.settings.out)
     trials: list[Trial] = []
-    for index in range(1, TRIALS_ONCE + 1):
+    for index in range(1, count + 1):
         came = run_trial(bench, bare, index)
         if came.failures:
             reason = describe_failure(came.failures[0])
@@ -156,7 +164,7 @@ def estimate_attempt_s(fault: Fault, subject: AttemptSubject) -> float:
     """Estimate what an attempt takes at least, by the base's trials."""
     usual_s = max(map(compute_trial_s, subject.base), default=0.0)
     arms = 1 if fault.is_certain else 2
-    return arms * TRIALS_ONCE * usual_s
+    return arms * count_trials(fault) * usual_s
 
 
 def _choose_size(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> FaultSize:
@@ -220,9 +228,9 @@ def _shorten_sampling(bench: Bench) -> Bench:
     return replace(bench, settings=replace(settings, sampling=sampling, out=settings.out / "selftest"))
 
 
-def _add_base_trials(run: Run, subject: AttemptSubject) -> Run:
+def _add_base_trials(run: Run, subject: AttemptSubject, count: int) -> Run:
     """Put as many of the base's trials beside the head's; they ran one after the other."""
-    base = [replace(trial, index=index) for index, trial in enumerate(subject.base[:TRIALS_ONCE], start=1)]
+    base = [replace(trial, index=index) for index, trial in enumerate(subject.base[:count], start=1)]
     trials = (replace(trial, pairing=Pairing.TURNS) for trial in (*base, *run.trials))
     return replace(run, trials=tuple(trials), finished=True)
 
@@ -309,7 +317,10 @@ def try_faults(context: AttemptContext, agenda: Agenda, path: Path) -> SelftestR
 def _attempt_faults(context: AttemptContext, agenda: Agenda) -> Iterator[Attempt]:
     """Attempt one fault after the other; what cannot end in time is not begun, what began is finished."""
     begun = time.monotonic()
-    subjects = {one.id: AttemptSubject(case=one, base=measure_base(context, one)) for one in agenda.cases}
+    most = max(map(count_trials, agenda.faults), default=TRIALS_ONCE)
+    subjects = {
+        one.id: AttemptSubject(case=one, base=measure_base(context, one, most)) for one in agenda.cases
+    }
     for fault, case, number in schedule_faults(agenda):
         subject = subjects[case.id]
         if time.monotonic() - begun + estimate_attempt_s(fault, subject) > agenda.limit_s:
