@@ -60,7 +60,7 @@ def list_unsettled(
             continue
         asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
         rows = follow_times(compare_paired(side, rules)) if side.paired else ()
-        open_rows = [row for row in rows if _is_open(row, asked)]
+        open_rows = [row for row in rows if _is_open(row, asked, rules)]
         metrics = tuple(row.metric for row in open_rows) if rows else asked.metrics
         convicted = any(
             row.decides
@@ -102,14 +102,14 @@ def gather_judged(
     return sides, make_pair_rules(sides, policy, tests, repeats)
 
 
-def _is_open(row: Comparison, asked: Suspect) -> bool:
+def _is_open(row: Comparison, asked: Suspect, rules: PairRules) -> bool:
     """Whether the pairs so far have not settled it, and it is asked about or has to be seen again."""
     if not (row.decides and row.waits_for_pairs and row.pairs < LOOKS[-1]):
         return False
     if not is_exact(row.metric):
         return row.metric in LEADING and row.metric in asked.metrics
-    # What got better in one pair is seen again where all is asked about.
-    is_better = row.change is not None and row.change.centre < 0
+    # What got better in one pair is seen again where all is asked about, or where it flickers.
+    is_better = row.change is not None and row.change.centre < 0 and row.metric not in rules.counts.shown
     return asked.thorough or row.metric in asked.screened.seen or not is_better
 
 

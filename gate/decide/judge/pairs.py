@@ -184,7 +184,7 @@ def make_pair_rules(
         alpha=budget / _CHANCES,
         priors={key: compute_priors(found, assume_noise(*key)) for key, found in known.items()},
         processor=compute_priors(processors, ASSUMED_PROCESSOR),
-        counts=CountRules(alpha=budget, flickering=flickering),
+        counts=CountRules(alpha=budget, flickering=flickering, shown=find_flickering(both)),
     )
 
 

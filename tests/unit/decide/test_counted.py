@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -97,6 +98,14 @@ def test_what_flickers(before: Sequence[float], after: Sequence[float], expected
     """With 1 % for it; by ranks with an eighth of that, a chance for each look."""
     row = judge_counted(ask(before, after), ASKED)
     assert (row.status, row.reason) == expected
+
+
+@pytest.mark.parametrize(("pairs", "expected"), [(2, Status.INCONCLUSIVE), (3, Status.UNCHANGED)])
+def test_what_was_seen_to_flicker_is_clear_by_three_pairs(pairs: int, expected: Status) -> None:
+    """Where it is only presumed to, one is enough."""
+    question = ask((1.0,) * pairs, (1.0,) * pairs)
+    assert judge_counted(question, ASKED).status is Status.UNCHANGED
+    assert judge_counted(question, replace(ASKED, shown=ASKED.flickering)).status is expected
 
 
 def test_what_never_flickered_takes_two_looks_at_most() -> None:
