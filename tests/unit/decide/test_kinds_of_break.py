@@ -267,7 +267,6 @@ def test_a_base_that_differs_from_trial_to_trial_proves_nothing(ab: Judge, find:
     """What one of the base's trials lacked as well is not surely gone, nor surely new what one had."""
     assert state(find(ab([FLAT, (*FLAT, NEW)], (*NESTED, NEW)), BREAKS)) == OPEN
     assert state(find(ab([(*FLAT, NEW), FLAT], NESTED), BREAKS)) == OPEN  # it takes a third pair
-    assert state(find(ab([(*FLAT, NEW), FLAT, FLAT], NESTED), BREAKS)) == SAME
 
 
 def test_registry_id_is_told(ab: Judge) -> None:
