@@ -110,7 +110,7 @@ def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
 
 def _is_open_by_baseline(row: Comparison) -> bool:
     """Whether pairs convicted it, and what is stored keeps an acceptance from covering that."""
-    return row.status is Status.INCONCLUSIVE and row.found is Reason.BEYOND_BAR
+    return row.status is Status.INCONCLUSIVE and row.found is Reason.BEYOND_BAR and row.pairs > 0
 
 
 def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:

@@ -158,6 +158,8 @@ def test_an_accepted_time_counts_what_the_base_has_surely_added(
     assert row.status is status
     assert row.change is not None
     assert 0.09 < row.change.centre < 0.12
+    is_exceeded = any("this is more" in note for note in tell_notes(verdict))
+    assert is_exceeded is (status is not Status.ACCEPTED)
 
 
 def test_a_slower_time_that_nobody_accepted_is_told_by_its_pairs_alone(confirm: Confirm, find: Find) -> None:
