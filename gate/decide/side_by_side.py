@@ -148,7 +148,7 @@ def confirm_screening(
     wanted = {one.case_id: one for one in suspects}
     rows = {(row.case_id, row.metric): row for side in sides for row in compare_paired(side, rules)}
     comparisons = tuple(
-        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], (run, rules))
+        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], run, rules)
         if row.case_id in wanted
         else row
         for row in screening.comparisons
@@ -170,10 +170,9 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
 
 
 def _confirm_row(
-    row: Comparison, paired: Comparison | None, asked: Suspect, context: tuple[Run, PairRules]
+    row: Comparison, paired: Comparison | None, asked: Suspect, run: Run, rules: PairRules
 ) -> Comparison:
     """The pairs' comparison where there is one that should count, else the screen's."""
-    run, rules = context
     # It measured this and that before it failed, or ended too early; or head lacks what is stored.
     if row.is_of_whole_case or row.status is Status.MISSING:
         return row
