@@ -57,7 +57,7 @@ COMPILE_PAIR_SD = 0.20
 # CPU time of a cold compile, its compilers' included, varied by 10 % in the same pairs.
 PROCESSOR_PAIR_SD = 0.10
 # A case whose two groups of latencies vary by less than this share of the whole variance has two speeds. Two
-# pairs agree by luck: of slowdowns of 10 % between speeds 10 % apart, 14 of 240 were missed, and 9 with this.
+# pairs agree by luck: of slowdowns of 10 % between speeds 10 % apart, 14 of 240 were missed, and 8 with this.
 TWO_SPEEDS = 0.12
 # In pairs, memory is taken to flicker until so many values of unchanged code agree: what a fourth of the
 # processes show is among them but in 1 of 100.
