@@ -71,7 +71,9 @@ OLDEST_PACKAGES = {
     "pytest": "8.0",
     "pytest-benchmark": "5.0",
     "pyyaml": "6.0",
+    "requests": "2.32",
     "rich": "13.0",
+    "urllib3": "2.2",
 }
 
 

@@ -4,8 +4,9 @@ The environment that owns torch is not changed. The gate's requirements are *app
 (``PYTHONPATH`` would go in front of the environment's packages and shadow torch's dependencies), so
 that the environment under test always wins. Only the package ``gate`` goes in front, alone.
 
-What the environment lacks comes from a locked list. pip runs in isolation, outside the workspace. An image's
-constraint, prefix or user installation would be in its way, a token is none of its business.
+Where it lacks some of them, pip installs the locked list, by hash, in isolation and outside the workspace.
+An image's constraint, prefix or user installation would be in its way, a token is none of its business.
+Nothing is measured with a token: there the list goes in front.
 
 What is started is isolated, by ``-I -S``: nothing of the workspace can stand in for the gate, pip or the
 standard library. What belongs to the step alone (inputs, command files, tokens) is not in its environment,
@@ -16,14 +17,13 @@ Imports nothing that the interpreter may lack.
 
 import json
 import os
-import re
 import runpy
 import site
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -31,7 +31,7 @@ from gate.action.inputs import TRUSTED_MODES, ActionMode, refuse_token
 from gate.devices import CPU
 from gate.errors import ExitCode, GateError, MachineError, UsageError
 from gate.github.job import render_annotation, write_outputs
-from gate.installation import OLDEST_PACKAGES, PACKAGES_VARIABLE, copy_package, is_installed, is_older
+from gate.installation import OLDEST_PACKAGES, PACKAGES_VARIABLE, copy_package, find_release, is_older
 from gate.version import __version__
 
 # What a step talks to its runner with, and what its job could be asked for. A name of these files in
@@ -146,12 +146,13 @@ def prepare_environment(environ: Mapping[str, str]) -> dict[str, str]:
     # New each time: what an earlier step of this job has measured could have written to an older one.
     place = Path(tempfile.mkdtemp(prefix="compile-gate-", dir=environ.get("RUNNER_TEMP") or None))
     on_cpu = environ.get("INPUT_DEVICE", "").strip() == CPU.name
-    wanted = list_packages(_get_mode(environ), has_gpu=_GPU_DEVICE.exists() and not on_cpu)
-    if missing := list_missing(wanted):
-        install(missing, place / "packages", environ)
-    paths = (str(place_package(place / "source")), environ.get("PYTHONPATH", ""))
-    search_path = os.pathsep.join(path for path in paths if path)
-    return {**environ, "PYTHONPATH": search_path, PACKAGES_VARIABLE: str(place / "packages")}
+    mode, packages = _get_mode(environ), place / "packages"
+    if missing := list_missing(mode, has_gpu=_GPU_DEVICE.exists() and not on_cpu):
+        install(packages, environ, missing)
+    in_front, behind = (packages, "") if mode in TRUSTED_MODES else ("", packages)
+    paths = (place_package(place / "source"), in_front, environ.get("PYTHONPATH", ""))
+    search_path = os.pathsep.join(str(path) for path in paths if path)
+    return {**environ, "PYTHONPATH": search_path, PACKAGES_VARIABLE: str(behind)}
 
 
 def place_package(directory: Path) -> Path:
@@ -197,82 +198,61 @@ def _fail(environ: Mapping[str, str], code: ExitCode, message: str) -> int:
 
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-_TRUSTED = frozenset(("pyyaml",))  # what holds a token measures nothing, and installs no more
+# What holds a token imports; it measures nothing, so its packages may stand in front of an older one.
+_TRUSTED = frozenset(("pyyaml", "requests", "urllib3"))
 _GPU = "nvidia-ml-py"  # without it nobody watches a GPU for throttling and strangers
-_COMPLETION = "argcomplete"  # of `compile-gate completion`, which no mode calls
+# Of `compile-gate completion`, which no mode calls, and of what asks GitHub.
+_UNUSED = frozenset(("argcomplete", "requests", "urllib3"))
 # In place of what an image says of its own packages; pip takes an empty setting for none.
 _PIP_SETTINGS = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_CONSTRAINT": os.devnull}
-_BLOCK = re.compile(r"^[A-Za-z0-9].*\n(?:[ \t]+.*\n)*", re.MULTILINE)
+# The list is complete, and what the environment has must not be installed again.
+_PIP_OPTIONS = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--prefix", "")
 
 
 def list_packages(mode: str, *, has_gpu: bool) -> frozenset[str]:
     """List the packages that a mode imports besides torch."""
     if mode in TRUSTED_MODES:
         return _TRUSTED
-    return frozenset(OLDEST_PACKAGES.keys() - {_COMPLETION, *(() if has_gpu else (_GPU,))})
+    return frozenset(OLDEST_PACKAGES.keys() - _UNUSED - ({_GPU} if not has_gpu else set()))
 
 
-def read_locked() -> dict[str, str]:
-    """Read the locked list: a package's name -> its lines, as pip reads them."""
-    blocks = _BLOCK.findall(REQUIREMENTS.read_text(encoding="utf-8"))
-    return {block.partition("==")[0]: block for block in blocks}
-
-
-def list_missing(wanted: frozenset[str]) -> list[str]:
-    """List those of the ``wanted`` packages that this interpreter lacks, and what it lacks of what they need.
-
-    A package that is there is left alone, whatever the lock says, unless the gate cannot use it. Where none
-    is missing, whoever installed them has seen to what they need.
+def list_missing(mode: str, *, has_gpu: bool) -> list[str]:
+    """List the packages of a mode that this interpreter lacks, or has too old to hold a token with.
 
     Raises:
-        UsageError: It cannot.
+        UsageError: One is too old to measure with: a newer one could not stand in front of it.
     """
-    missing = {name for name in wanted if not is_installed(name)}
-    brought = read_locked().keys() - OLDEST_PACKAGES.keys() if missing - _TRUSTED else ()
-    missing |= {name for name in brought if not is_installed(name)}
-    for name in sorted(wanted - missing):
-        version, minimum = metadata.version(name), OLDEST_PACKAGES[name]
-        if is_older(version, minimum):
-            what = f"{sys.executable} has {name} {version}, and the gate needs {minimum}"
+    missing = []
+    for name in sorted(list_packages(mode, has_gpu=has_gpu)):
+        release, oldest = find_release(name), OLDEST_PACKAGES[name]
+        is_unfit = is_older(release, oldest)
+        if release and is_unfit and mode not in TRUSTED_MODES:
+            what = f"{sys.executable} has {name} {release}, and the gate needs {oldest}"
             raise UsageError(what, "Upgrade that package, or name another interpreter in the input `python`.")
-    return sorted(missing)
+        missing += [name] if is_unfit else []
+    return missing
 
 
-def install(names: Sequence[str], directory: Path, environ: Mapping[str, str]) -> None:
-    """Install packages of the locked list, by hash and as wheels, into ``directory``.
+def install(directory: Path, environ: Mapping[str, str], missing: Sequence[str]) -> None:
+    """Install the whole locked list, by hash and as wheels, into ``directory``.
 
     Raises:
         MachineError: pip cannot, or there is none.
     """
-    directory.mkdir(parents=True)
-    locked, listed = read_locked(), directory / "requirements.txt"
-    listed.write_text("".join(locked[name] for name in names), encoding="utf-8")
-    pip = _find_pip(directory.with_suffix(".pip"), environ)
-    # --no-deps: the list is complete, and what the environment has must not be installed again.
-    options = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
-    place = ("--prefix", "", "--target", str(directory))
-    command = [*pip, "install", *options, *place, "--requirement", str(listed)]
-    if subprocess.run(command, check=False, cwd=directory, env=_make_pips(environ)).returncode != 0:
+    place = directory.parent
+    kept = drop_hidden(environ)
+    kept = {name: value for name, value in kept.items() if not name.startswith("PYTHON")} | _PIP_SETTINGS
+    pip = make_command(
+        "pip", "install", *_PIP_OPTIONS, f"--target={directory}", f"--requirement={REQUIREMENTS}"
+    )
+    if find_spec("pip") is None:
+        made = make_command("venv", str(place / "pip"))
+        if subprocess.run(made, check=False, cwd=place, env=kept).returncode != 0:
+            what = f"{sys.executable} has neither pip nor venv"
+            raise MachineError(what, "Install compile-gate's dependencies where torch is installed.")
+        pip[0] = str(place / "pip" / "bin" / "python")
+    if subprocess.run(pip, check=False, cwd=place, env=kept).returncode != 0:
         raise MachineError(
-            f"pip could not install the gate's own packages ({', '.join(names)})",
+            f"pip could not install the gate's own packages ({', '.join(missing)} are missing)",
             "pip's message is above; a runner without network needs them in its image.",
         )
-
-
-def _find_pip(directory: Path, environ: Mapping[str, str]) -> list[str]:
-    """Find a pip for this interpreter: its own, or one in an environment made for it in ``directory``."""
-    kept, place, silent = _make_pips(environ), directory.parent, subprocess.DEVNULL
-    probe = make_command("pip", "--version")
-    if subprocess.run(probe, check=False, cwd=place, env=kept, stdout=silent, stderr=silent).returncode == 0:
-        return [*probe[:-1], "--disable-pip-version-check"]
-    command = make_command("venv", str(directory))
-    if subprocess.run(command, check=False, cwd=place, env=kept).returncode != 0:
-        what = f"{sys.executable} has neither pip nor venv"
-        raise MachineError(what, "Install compile-gate's dependencies where torch is installed.")
-    return [str(directory / "bin" / "python"), *probe[1:-1], "--disable-pip-version-check"]
-
-
-def _make_pips(environ: Mapping[str, str]) -> dict[str, str]:
-    """Make pip's environment: without what belongs to the step, or tells Python to do something else."""
-    kept = drop_hidden(environ)
-    return {name: value for name, value in kept.items() if not name.startswith("PYTHON")} | _PIP_SETTINGS

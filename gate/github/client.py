@@ -13,9 +13,10 @@ A path is below the repository's; quote foreign parts with :func:`quote_part`. `
 
 Waiting: on 403 and 429, what ``Retry-After`` says; else, with no requests left, until
 ``x-ratelimit-reset``; else, where the answer speaks of a secondary limit, 60 s and then twice as long
-each time; any other 403 is about rights and is not repeated. Answers of 5xx, broken connections and
-broken JSON are asked for again three times, except for POST. All waiting together is at most 120 s;
-what would need more fails at once. Writes are at least a second apart, as GitHub asks.
+each time; any other 403 is about rights and is not repeated. What broke off or is no JSON is asked for again
+three times, except for POST; what does not connect or is a 5xx, by :mod:`gate.github.transport`. All waiting
+of one client is at most 120 s; what would need more fails at once. Writes are at least a second apart, as
+GitHub asks.
 """
 
 import json
@@ -28,6 +29,8 @@ from urllib.parse import quote, urlencode
 from gate.github.job import find_text, make_line, write_log
 from gate.github.transport import (
     EXCHANGE_S,
+    LATER,
+    BrokenAnswerError,
     DeniedError,
     ExchangeFailedError,
     GitHubError,
@@ -161,13 +164,20 @@ class GitHubClient:
                 if response.status < 400:  # noqa: PLR2004 -- HTTP's classes
                     return decode(response.body), response
             except ExchangeFailedError as failed:
-                self._wait_to_repeat(request, failed, repeats)
+                if request.method == "POST":
+                    problem = f"{request.name}: {failed}; it may have taken effect"
+                    raise UncertainWriteError(problem, "Look for it before sending it again.") from None
+                error = GitHubError(f"{request.name}: {failed}", LATER)
+                if repeats == len(REPEAT_WAITS_S) or not isinstance(failed, BrokenAnswerError):
+                    raise error from None
+                self._wait(REPEAT_WAITS_S[repeats], error)
                 repeats += 1
                 continue
             wait_s = compute_wait_s(response, limits, time.time())
             if wait_s is None:
                 raise self._describe_refusal(request, response)
-            self._wait(wait_s, GitHubError(f"{request.name}: GitHub limits the rate", _LATER))
+            limit = f"{request.name}: GitHub limits the rate"
+            self._wait(wait_s, GitHubError(limit, "Try again later."))
             limits += 1
 
     def _exchange(self, request: Request) -> Response:
@@ -176,18 +186,8 @@ class GitHubClient:
             self._next_write = time.monotonic() + WRITE_SPACING_S
         response = self._transport.send(request)
         if not (200 <= response.status < 300 or 400 <= response.status < 500):  # noqa: PLR2004 -- HTTP's classes
-            raise ExchangeFailedError(f"GitHub answers {response.status}", is_sent=True)
+            raise ExchangeFailedError(f"GitHub answers {response.status}")
         return response
-
-    def _wait_to_repeat(self, request: Request, failed: ExchangeFailedError, repeats: int) -> None:
-        """Wait before a request is repeated, or raise what is wrong where it must not be."""
-        if request.method == "POST" and failed.is_sent:
-            problem = f"{request.name}: {failed.problem}; it may have taken effect"
-            raise UncertainWriteError(problem, "Look for it before sending it again.") from None
-        error = GitHubError(f"{request.name}: {failed.problem}", _LATER)
-        if repeats == len(REPEAT_WAITS_S):
-            raise error from None
-        self._wait(REPEAT_WAITS_S[repeats], error)
 
     def _wait(self, seconds: float, error: GitHubError) -> None:
         """Wait, or raise ``error`` where that is more than is left of the budget."""
@@ -200,7 +200,7 @@ class GitHubClient:
     def _describe_refusal(self, request: Request, response: Response) -> GitHubError:
         try:
             said = self._clean(find_text(_decode_json(response.body), "message"))
-        except ExchangeFailedError:
+        except BrokenAnswerError:
             said = ""
         what = f"{request.name}: GitHub answers {response.status}{': ' if said else ''}{said}"
         if response.status in (401, 403):
@@ -216,9 +216,6 @@ class GitHubClient:
         return make_line(text.replace(self._token, "***") if self._token else text, _SHOWN_CHARS)
 
 
-_LATER = "Try again later, and look at GitHub's status page."
-
-
 def quote_part(text: str) -> str:
     """Quote a foreign text as one part of a path."""
     return quote(text, safe="")
@@ -228,4 +225,4 @@ def _decode_json(body: bytes) -> Any:  # noqa: ANN401 -- JSON
     try:
         return json.loads(body) if body else None
     except (ValueError, RecursionError):
-        raise ExchangeFailedError("GitHub's answer is not JSON", is_sent=True) from None
+        raise BrokenAnswerError("GitHub's answer is not JSON") from None

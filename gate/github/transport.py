@@ -7,13 +7,16 @@ budget has left.
 
 import email.utils
 import re
+import ssl
 import time
-import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
-from email.message import Message
-from http.client import HTTPException, HTTPResponse
-from urllib.error import URLError
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, InvalidHeader, NewConnectionError
 
 from gate.errors import MachineError
 from gate.github.job import find_text, find_value
@@ -70,9 +73,17 @@ MAX_REDIRECTS = 5
 # The largest honest answer is a page of 100 comments of 65,536 characters, up to 4 bytes each.
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
-_SIZE_DIGITS = 20  # of a Content-Length: 64 bits have less
-_REDIRECTS = {301, 302, 303, 307, 308}
-_NEXT = re.compile(r'<(https?://[^<>]+)>; *rel="next"')  # no other scheme: urllib opens files too
+# Repeats, after 0, 2 and 4 s, what did not connect, and what may be sent twice of what GitHub answers by 5xx.
+# What GitHub asks to wait for is compute_wait_s's: urllib3 would wait as long as any header says.
+_RETRIES = Retry(
+    total=3,
+    backoff_factor=1.0,
+    status_forcelist=range(500, 600),
+    allowed_methods={"GET", "PATCH", "DELETE"},
+    respect_retry_after_header=False,
+    raise_on_status=False,
+)
+_REDIRECTS = range(300, 400)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,47 +103,68 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Response:
-    """What came back. Header names are looked up without regard to case."""
+    """What came back. Header names match in any case; ``next_url`` is the next page of a list."""
 
     status: int
-    headers: Message
+    headers: Mapping[str, str]
     body: bytes
+    next_url: str = ""
 
-    @property
-    def next_url(self) -> str:
-        """Where the next page of a list is; empty where this is the last."""
-        found = _NEXT.search(self.headers.get("Link", ""))
-        return found[1] if found else ""
+
+LATER = "Try again later, and look at GitHub's status page."
 
 
 class ExchangeFailedError(Exception):
-    """No complete answer. ``is_sent`` tells whether the request may have reached the server."""
-
-    def __init__(self, problem: str, *, is_sent: bool) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.is_sent = is_sent
+    """No complete answer, although the request may have taken effect."""
 
 
-class _EveryAnswer(urllib.request.HTTPErrorProcessor):
-    """Hands on every answer as it came: no status is an error, and no redirect is followed."""
+class BrokenAnswerError(ExchangeFailedError):
+    """An answer began, and what came of it is of no use."""
 
-    def http_response(self, request: urllib.request.Request, response: HTTPResponse) -> HTTPResponse:
-        """Hand on an answer."""
-        del request
-        return response
 
-    https_response = http_response
+class _Adapter(HTTPAdapter):
+    """Trusts what the system trusts, as well as what requests brings: a company's GitHub has its own."""
+
+    def init_poolmanager(self, *args: object, **options: object) -> None:
+        super().init_poolmanager(*args, ssl_context=ssl.create_default_context(), **options)  # type: ignore[arg-type]
+
+
+class _Session(requests.Session):
+    """Sends the token to one origin, and no password of ~/.netrc; speaks https, or as the API does."""
+
+    def __init__(self, api_url: str, token: str) -> None:
+        super().__init__()
+        self._token = token
+        self.auth = self._authorize  # with one of its own, requests asks ~/.netrc for none
+        self.max_redirects = MAX_REDIRECTS
+        self.adapters.clear()
+        for scheme in {"https", urlsplit(api_url).scheme}:
+            self.mount(f"{scheme}://", _Adapter(max_retries=_RETRIES))
+        self.headers.update(
+            {
+                "User-Agent": "compile-gate",
+                "Accept": "application/vnd.github+json",
+                "X-GitHub-Api-Version": API_VERSION,
+            }
+        )
+
+    def _authorize(self, prepared: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self._token:
+            prepared.headers["Authorization"] = f"Bearer {self._token}"
+        return prepared
+
+    def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
+        """Drop the token where a redirect leads to another origin."""
+        if self.should_strip_auth(str(response.request.url), str(prepared_request.url)):
+            prepared_request.headers.pop("Authorization", None)
 
 
 class Transport:
     """Sends requests to one API; ``exchange_s`` bounds each."""
 
     def __init__(self, api_url: str, token: str, exchange_s: float = EXCHANGE_S) -> None:
-        self._origin = get_origin(api_url)
-        self._token = token
+        self._session = _Session(api_url, token)
         self._exchange_s = exchange_s
-        self._opener = urllib.request.build_opener(_EveryAnswer)
 
     def send(self, request: Request) -> Response:
         """Send a request, and follow redirects of a GET.
@@ -142,47 +174,41 @@ class Transport:
             RejectedError: A redirect of a write, to a weaker scheme, or one too many.
             GitHubError: A body beyond ``request.limit_bytes``.
         """
-        url = request.url
-        for _ in range(MAX_REDIRECTS + 1):
-            response = self._send_once(request, url)
-            if response.status not in _REDIRECTS:
-                return response
-            url = self._resolve_redirect(request, url, response)
-        raise RejectedError(f"{request.name} is redirected in circles", "Check the API's address.")
-
-    def _resolve_redirect(self, request: Request, url: str, response: Response) -> str:
-        target = urljoin(url, response.headers.get("Location", ""))
-        where = urlsplit(target)
-        if request.method != "GET":
-            what = f"{request.name} is redirected: the repository has moved"
-            raise RejectedError(what, "Use the repository's new name.")
-        if not where.hostname or where.scheme not in {"https", urlsplit(self._origin).scheme}:
-            raise RejectedError("GitHub redirects to an address that is not https", "Check proxies.")
-        return target
-
-    def _send_once(self, request: Request, url: str) -> Response:
-        prepared = urllib.request.Request(  # noqa: S310 - the API's, its next page's, or a redirect's that was checked
-            url, request.payload, self._make_headers(request, url), method=request.method
-        )
         try:
-            with self._opener.open(prepared, timeout=min(TIMEOUT_S, self._exchange_s)) as answer:
+            with self._session.request(
+                request.method,
+                request.url,
+                data=request.payload,
+                headers={"Content-Type": "application/json"} if request.payload is not None else {},
+                timeout=min(TIMEOUT_S, self._exchange_s),
+                allow_redirects=request.method == "GET",
+                stream=True,
+            ) as answer:
+                if answer.status_code in _REDIRECTS:
+                    what = f"{request.name} is redirected: the repository has moved"
+                    raise RejectedError(what, "Use the repository's new name.")
                 body = _read_body(answer, request.limit_bytes, self._exchange_s)
-        except URLError as error:  # while connecting or sending: no whole request has arrived
-            raise ExchangeFailedError(type(error.reason).__name__, is_sent=False) from None
-        except (OSError, HTTPException, ValueError) as error:
-            raise ExchangeFailedError(f"the answer broke off: {type(error).__name__}", is_sent=True) from None
-        return Response(status=answer.status, headers=answer.headers, body=body)
+        except (requests.TooManyRedirects, ValueError) as error:  # of requests: an address that it cannot use
+            what = f"{request.name} is redirected to where it must not go: {type(error).__name__}"
+            raise RejectedError(what, "Check the API's address, and proxies.") from None
+        except requests.RequestException as error:
+            raise _describe_failure(request, error) from None
+        following = answer.links.get("next", {}).get("url", "")
+        return Response(status=answer.status_code, headers=answer.headers, body=body, next_url=following)
 
-    def _make_headers(self, request: Request, url: str) -> dict[str, str]:
-        headers = {"User-Agent": "compile-gate"}
-        if get_origin(url) != self._origin:
-            return headers
-        headers |= {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": API_VERSION}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        if request.payload is not None:
-            headers["Content-Type"] = "application/json"
-        return headers
+
+def _describe_failure(request: Request, error: requests.RequestException) -> Exception:
+    """Describe why no answer came; as a GitHubError where the request was surely not sent."""
+    reason = getattr(error.args[0], "reason", error) if error.args else error
+    if isinstance(error, requests.exceptions.ProxyError):
+        fix = "Check HTTPS_PROXY, and the name and password in it."
+        return GitHubError(f"{request.name}: the proxy lets nothing through", fix)
+    if isinstance(error, requests.exceptions.SSLError):
+        fix = "Name the certificate of your network in REQUESTS_CA_BUNDLE."
+        return GitHubError(f"{request.name}: the certificate is not trusted", fix)
+    if isinstance(reason, NewConnectionError | ConnectTimeoutError):
+        return GitHubError(f"{request.name}: no connection: {type(reason).__name__}", LATER)
+    return ExchangeFailedError(f"no answer: {type(reason).__name__}")
 
 
 def get_origin(url: str) -> str:
@@ -191,30 +217,24 @@ def get_origin(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname}:{parts.port or {'https': 443}.get(parts.scheme, 80)}"
 
 
-def _read_body(answer: HTTPResponse, limit_bytes: int, limit_s: float) -> bytes:
-    length = answer.headers.get("Content-Length", "")
-    expected = int(length) if length.isdecimal() and len(length) < _SIZE_DIGITS else 0
-    if expected > limit_bytes:
-        raise _describe_size(limit_bytes)
+def _read_body(answer: requests.Response, limit_bytes: int, limit_s: float) -> bytes:
+    """Read what is there, as it comes: a chunk that trickles would never be whole."""
     body = bytearray()
     deadline = time.monotonic() + limit_s
-    while chunk := answer.read1(_CHUNK_BYTES):
-        body += chunk
-        if len(body) > limit_bytes:
-            raise _describe_size(limit_bytes)
-        if time.monotonic() > deadline:
-            raise ExchangeFailedError(f"the answer took longer than {limit_s:g} s", is_sent=True)
-    if len(body) < expected:
-        raise ExchangeFailedError("the answer broke off", is_sent=True)
+    try:
+        while chunk := answer.raw.read1(_CHUNK_BYTES, decode_content=True):
+            body += chunk
+            if len(body) > limit_bytes:
+                what = f"GitHub's answer is larger than {limit_bytes:,} bytes"
+                raise GitHubError(what, "Nothing of that size is expected.")
+            if time.monotonic() > deadline:
+                raise BrokenAnswerError(f"the answer took longer than {limit_s:g} s")
+    except (HTTPError, OSError) as error:  # urllib3's: requests reads no body itself
+        raise BrokenAnswerError(f"the answer broke off: {type(error).__name__}") from None
     return bytes(body)
 
 
-def _describe_size(limit_bytes: int) -> GitHubError:
-    return GitHubError(
-        f"GitHub's answer is larger than {limit_bytes:,} bytes", "Nothing of that size is expected."
-    )
-
-
+_LONGEST_S = 1e11  # beyond any date in seconds; no number of an answer is too large for a float
 SECONDARY_WAIT_S = 60.0  # GitHub's advice where a secondary limit names no time
 
 
@@ -225,25 +245,18 @@ def compute_wait_s(response: Response, limits: int, now: float) -> float | None:
     """
     if response.status not in (403, 429):
         return None
-    served = _parse_date(response.headers.get("Date", "")) or now
-    asked = response.headers.get("Retry-After", "").strip()
-    if asked.isdecimal() and len(asked) < _SECONDS_DIGITS:
-        return max(1.0, float(asked))
-    if date := _parse_date(asked):
-        return max(1.0, date - served)
+    try:
+        asked_s = _RETRIES.parse_retry_after(response.headers.get("Retry-After", ""))
+        return max(1.0, min(asked_s, _LONGEST_S))
+    except InvalidHeader:
+        pass
     reset = response.headers.get("x-ratelimit-reset", "").strip()
-    if (
-        response.headers.get("x-ratelimit-remaining") == "0"
-        and reset.isdecimal()
-        and len(reset) < _SECONDS_DIGITS
-    ):
-        return max(1.0, float(reset) - served + 1.0)  # the reset is told in whole seconds
+    if response.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+        served = _parse_date(response.headers.get("Date", "")) or now
+        return max(1.0, min(int(reset), _LONGEST_S) - served + 1.0)  # the reset is in whole seconds
     if response.status == 429 or b"secondary rate limit" in response.body.lower():  # noqa: PLR2004 -- HTTP
         return SECONDARY_WAIT_S * float(2**limits)
     return None
-
-
-_SECONDS_DIGITS = 12  # seconds since the epoch have 10; more is nonsense that float() could not take
 
 
 def _parse_date(text: str) -> float | None:

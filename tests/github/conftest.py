@@ -16,6 +16,7 @@ from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
 from publishing import Stage
 from rule_repository import CONFIG, MODELS, Repo, make_baseline
+from urllib3.util import retry
 
 from gate.github import client as client_module
 from gate.github.client import GitHubClient, Patience
@@ -47,7 +48,8 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """Time that passes only when a client sleeps."""
     fake = FakeClock()
-    monkeypatch.setattr(client_module, "time", fake)
+    for module in (client_module, retry):
+        monkeypatch.setattr(module, "time", fake)
     return fake
 
 

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib import metadata
 from pathlib import Path
@@ -23,19 +23,19 @@ from records import make_passing
 
 from gate.action import launch
 from gate.action.inputs import TRUSTED_MODES, ActionMode
-from gate.action.launch import REQUIREMENTS, install, list_missing, list_packages, read_locked
+from gate.action.launch import REQUIREMENTS, install, list_missing, list_packages
 from gate.errors import MachineError, UsageError
 from gate.files.codec import VERDICT
 from gate.installation import OLDEST_PACKAGES, is_older
 
 ROOT = Path(__file__).resolve().parents[2]
-ALL = frozenset(OLDEST_PACKAGES) - {"argcomplete"}
+LOCKED: dict[str, str] = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE))
 
 
 @pytest.fixture
 def have(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the interpreter has: everything in the lock, at its version; a test takes away or ages."""
-    found: dict[str, str] = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE))
+    found = dict(LOCKED)
 
     def version(name: str) -> str:
         if name not in found:
@@ -47,20 +47,13 @@ def have(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def test_the_lock_has_all_that_the_gate_needs() -> None:
-    """A minimum that is raised without the lock would fail on every bare runner."""
-    locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE))
-
-    asked = OLDEST_PACKAGES.keys() - {"argcomplete"}  # of `compile-gate completion`, and no mode
-    assert not any(is_older(locked[name], OLDEST_PACKAGES[name]) for name in asked)
-
-
-def test_everything_in_the_lock_has_hashes() -> None:
-    """Pip installs nothing else of it."""
-    blocks = read_locked()
-
+    """A minimum that is raised without the lock would fail on every bare runner; pip takes all by hash."""
     wanted = {name for mode in ActionMode for name in list_packages(mode, has_gpu=True)}
-    assert set(blocks) == wanted | find_needed(*wanted)
-    assert all("--hash=sha256:" in block for block in blocks.values())
+    entries = re.split(r"\n(?=[a-z])", REQUIREMENTS.read_text().partition("\n\n")[0])
+
+    assert not any(is_older(LOCKED[name], OLDEST_PACKAGES[name]) for name in wanted)
+    assert set(LOCKED) == wanted | find_needed(*wanted)
+    assert all("--hash=sha256:" in entry for entry in entries if not entry.startswith("#"))
 
 
 def find_needed(*names: str) -> set[str]:
@@ -79,31 +72,33 @@ def find_needed(*names: str) -> set[str]:
 
 
 @pytest.mark.usefixtures("have")
-def test_an_environment_that_has_everything_needs_nothing() -> None:
+@pytest.mark.parametrize("mode", ActionMode)
+def test_an_environment_that_has_everything_needs_nothing(mode: ActionMode) -> None:
     """Then pip is not even asked."""
-    assert list_missing(ALL) == []
+    assert list_missing(mode, has_gpu=True) == []
 
 
-def test_only_what_is_missing_is_wanted(have: dict[str, str]) -> None:
-    """A version that is older than the lock's, and new enough, stays: what is measured may need it."""
+def test_what_is_there_and_new_enough_stays(have: dict[str, str]) -> None:
+    """An older release than the lock's is no reason for pip: what is measured may need it."""
     del have["rich"], have["mdurl"]
     have["jinja2"] = "3.1.0"
 
-    assert list_missing(ALL) == ["mdurl", "rich"]
+    assert list_missing("check", has_gpu=True) == ["rich"]
 
 
 def test_what_a_package_brings_is_the_business_of_whoever_installed_it(have: dict[str, str]) -> None:
     """An older pytest-benchmark reads the processor by another package than the lock's newer one."""
     del have["py-cpuinfo2"], have["mdurl"]
 
-    assert list_missing(ALL) == []
+    assert list_missing("check", has_gpu=True) == []
 
 
 def test_what_holds_a_token_needs_little(have: dict[str, str]) -> None:
-    """Of an empty interpreter it wants one package, and no test runner."""
+    """Of an empty interpreter it wants no test runner; what is too old for it counts as missing."""
     have.clear()
+    have.update({"pyyaml": "6.0.1", "requests": "2.31.0"})  # as Ubuntu 24.04's own interpreter has them
 
-    assert list_missing(list_packages("publish", has_gpu=True)) == ["pyyaml"]
+    assert list_missing("publish", has_gpu=True) == ["requests", "urllib3"]
 
 
 @pytest.mark.parametrize("mode", ActionMode)
@@ -113,90 +108,15 @@ def test_a_distributions_package_that_no_mode_imports_is_no_obstacle(
     """Debian 12's argcomplete is too old for `compile-gate completion`, and pip cannot upgrade it."""
     have["argcomplete"] = "2.0.0"
 
-    assert list_missing(list_packages(mode, has_gpu=True)) == []
+    assert list_missing(mode, has_gpu=True) == []
 
 
-def test_a_package_that_is_too_old_is_named(have: dict[str, str]) -> None:
+def test_a_package_that_is_too_old_to_measure_with_is_named(have: dict[str, str]) -> None:
     """It is not shadowed by a newer one: what is measured may need the old one."""
-    have["pytest"] = "7.4.4"
+    have |= {"pytest": "7.4.4", "requests": "2.28.1"}
 
     with pytest.raises(UsageError, match=r"has pytest 7\.4\.4, and the gate needs 8\.0"):
-        list_missing(ALL)
-
-
-class Pip:
-    """Stands in for the processes that are started; ``answer`` says how each ends."""
-
-    def __init__(self, answer: Callable[[list[str]], int]) -> None:
-        self.answer = answer
-        self.commands: list[list[str]] = []
-        self.options: list[dict[str, Any]] = []
-
-    def run(self, command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
-        self.commands.append(command)
-        self.options.append(options)
-        return subprocess.CompletedProcess(command, self.answer(command))
-
-
-def test_packages_come_by_hash_beside_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without dependencies, as wheels, in isolation, and from where the machine's settings say."""
-    pip = Pip(lambda _: 0)
-    monkeypatch.setattr(subprocess, "run", pip.run)
-    secret = {"INPUT_TOKEN": "ghs_x", "GITHUB_OUTPUT": "/out", "PYTHONPATH": "src"}
-    index = {"PIP_INDEX_URL": "https://example.org/simple"}
-
-    install(["mdurl", "rich"], tmp_path / "packages", {"PATH": "/bin", "HTTPS_PROXY": "p", **index, **secret})
-
-    probe, command = pip.commands
-    start = str(Path(launch.__file__).with_name("start.py"))
-    assert probe == [sys.executable, "-I", "-S", start, "pip", "--version"]
-    assert command[: len(probe) - 1] == probe[:-1]
-    place = tmp_path / "packages"
-    assert command[command.index("install") :] == [
-        *("install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"),
-        *("--prefix", "", "--target", str(place), "--requirement", str(place / "requirements.txt")),
-    ]
-    wanted = (place / "requirements.txt").read_text()
-    assert re.findall(r"^([a-z0-9-]+)==", wanted, re.MULTILINE) == ["mdurl", "rich"]
-    assert all(tmp_path in (one["cwd"], one["cwd"].parent) for one in pip.options)
-    assert pip.options[-1]["env"] == {
-        "PATH": "/bin",
-        "HTTPS_PROXY": "p",
-        "PIP_INDEX_URL": "https://example.org/simple",
-        "PIP_USER": "0",
-        "PIP_REQUIRE_VIRTUALENV": "0",
-        "PIP_CONSTRAINT": os.devnull,
-    }
-    assert not any("ghs_x" in str(one) for one in pip.options)
-
-
-def test_an_interpreter_without_pip_gets_one_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A throw-away environment beside the packages; its pip installs for the same Python."""
-    pip = Pip(lambda command: 1 if command[-1] == "--version" else 0)
-    monkeypatch.setattr(subprocess, "run", pip.run)
-
-    install(["rich"], tmp_path / "packages", {})
-
-    assert pip.commands[1][4:] == ["venv", str(tmp_path / "packages.pip")]
-    assert pip.commands[-1][0] == str(tmp_path / "packages.pip" / "bin" / "python")
-
-
-@pytest.mark.parametrize(
-    ("fails", "what"), [("install", "pip could not install"), ("--version venv", "has neither pip nor venv")]
-)
-def test_a_failed_installation_is_a_matter_of_the_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str, what: str
-) -> None:
-    """Exit code 4, and not a verdict."""
-    pip = Pip(lambda command: int(bool(set(fails.split()) & set(command))))
-    monkeypatch.setattr(subprocess, "run", pip.run)
-
-    with pytest.raises(MachineError, match=what):
-        install(["rich"], tmp_path / "packages", {})
+        list_missing("check", has_gpu=True)
 
 
 def make_wheel(place: Path) -> str:
@@ -216,13 +136,18 @@ def make_wheel(place: Path) -> str:
     return f"mdurl==9.0 --hash=sha256:{digest}\n"
 
 
+def put_lock(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a locked list of one wheel in the place of the gate's."""
+    (place / "locked.txt").write_text(make_wheel(place / "wheels"))
+    monkeypatch.setattr(launch, "REQUIREMENTS", place / "locked.txt")
+
+
 @pytest.mark.parametrize("where", ["variables", "file"])
 def test_settings_of_an_image_are_not_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """The real pip, told by an image to do something else with packages, and where to find them."""
-    line = make_wheel(tmp_path / "wheels")
-    monkeypatch.setattr(launch, "read_locked", lambda: {"mdurl": line})
+    put_lock(tmp_path, monkeypatch)
     (tmp_path / "constraint.txt").write_text("mdurl==0.1\n")
     settings = {
         "constraint": str(tmp_path / "constraint.txt"),
@@ -241,10 +166,48 @@ def test_settings_of_an_image_are_not_in_the_way(
         (tmp_path / "pip.conf").write_text(f"[global]\n{lines}")
         environ |= {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf")}
 
-    install(["mdurl"], tmp_path / "packages", environ)
+    install(tmp_path / "packages", environ, ["mdurl"])
 
     assert (tmp_path / "packages" / "mdurl.py").is_file()
     assert not any((tmp_path / name).exists() for name in ("prefix", "target"))
+
+
+def test_an_interpreter_without_pip_gets_one_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A throw-away environment; its pip installs for the same Python, and is given nothing of the step."""
+    put_lock(tmp_path, monkeypatch)
+    monkeypatch.setattr(launch, "find_spec", lambda _: None)
+    environ = {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}
+    started: list[Mapping[str, str]] = []
+    run = subprocess.run
+
+    def note_environment(command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+        started.append(options["env"])
+        return run(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", note_environment)
+
+    install(tmp_path / "packages", {**environ, "INPUT_TOKEN": "ghs_x", "PYTHONPATH": "src"}, ["mdurl"])
+
+    assert (tmp_path / "pip" / "bin" / "python").exists()
+    assert (tmp_path / "packages" / "mdurl.py").is_file()
+    assert [sorted(one.keys() & {"PATH", "INPUT_TOKEN", "PYTHONPATH"}) for one in started] == [["PATH"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("has_pip", "what"), [(True, "pip could not install .*rich"), (False, "has neither pip nor venv")]
+)
+def test_a_failed_installation_is_a_matter_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_pip: bool, what: str
+) -> None:
+    """Exit code 4, and not a verdict."""
+    put_lock(tmp_path, monkeypatch)
+    monkeypatch.setattr(launch, "find_spec", lambda _: has_pip or None)
+    (tmp_path / "pip").write_text("no directory can be made here")
+
+    with pytest.raises(MachineError, match=what):
+        install(tmp_path / "packages", {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1"}, ["rich"])
 
 
 class Refusal(BaseHTTPRequestHandler):
@@ -267,7 +230,8 @@ def closed_door() -> Iterator[HTTPServer]:
 @pytest.mark.parametrize("command", ["publish", "authorize", "propose"])
 def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, closed_door: HTTPServer, command: str) -> None:
     """Every trusted command starts, as far as GitHub's refusal, with the few packages it is given."""
-    python = make_bare_python(tmp_path, only=list_packages("publish", has_gpu=False))
+    listed = list_packages("publish", has_gpu=False)
+    python = make_bare_python(tmp_path, only=listed | find_needed(*listed))
     work, event = tmp_path / "work", tmp_path / "event.json"
     work.mkdir()
     event.write_text(json.dumps({"repository": {"id": 1}}))
@@ -339,7 +303,7 @@ def test_what_measures_imports_what_is_listed_and_no_more(tmp_path: Path) -> Non
     """All else cannot be imported, and each of the list is; a report needs what renders it."""
     listed = list_packages(ActionMode.CHECK, has_gpu=False)
     given = listed | find_needed(*listed)
-    modules = {name: _MODULES.get(name, name.replace("-", "_")) for name in {*read_locked(), "argcomplete"}}
+    modules = {name: _MODULES.get(name, name.replace("-", "_")) for name in {*LOCKED, "argcomplete"}}
     verdict = tmp_path / "verdict.json"
     VERDICT.save(make_passing(), verdict)
     code = _IMPORTS.format(
