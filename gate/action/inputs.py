@@ -97,7 +97,7 @@ _CONFIGURED = tuple(mode for mode in ActionMode if mode is not ActionMode.AUTHOR
 _SELECTED = (*_MEASURING, *_PAIRING)
 _HOLDING_TOKEN = tuple(mode for mode in ActionMode if mode in TRUSTED_MODES)
 
-_COMMIT = (SHA_PATTERN, "a commit's 40 hexadecimal digits")
+_COMMIT = (SHA_PATTERN, "a commit's 40 or 64 hexadecimal digits")
 _WORKFLOW = r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml"
 INPUTS = (
     _choose("mode", _EVERY, default=ActionMode.CHECK.value, reads=_EVERY),
@@ -116,7 +116,7 @@ INPUTS = (
     Input(
         "baseline-ref",
         f"base|head|{SHA_PATTERN}",
-        "base, head or a commit's 40 hexadecimal digits",
+        "base, head or a commit's 40 or 64 hexadecimal digits",
         default="base",
         reads=JUDGING,
     ),

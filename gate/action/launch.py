@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -193,7 +194,8 @@ def _get_mode(environ: Mapping[str, str]) -> str:
 
 def _fail(environ: Mapping[str, str], code: ExitCode, message: str) -> int:
     print(render_annotation("error", message), flush=True)
-    write_outputs(environ, {"exit-code": int(code)})
+    with suppress(GateError):  # a runner's file that cannot be written changes no code
+        write_outputs(environ, {"exit-code": int(code)})
     return int(code)
 
 

@@ -22,6 +22,7 @@ from gate.action.step import (
     VERDICT_FILE,
     Ended,
     Results,
+    add_summary,
     clear_results,
     find_confirming_commit,
     list_annotations,
@@ -29,89 +30,79 @@ from gate.action.step import (
     report_failure,
     report_rules,
     run_command,
+    set_outputs,
     stop_commands,
 )
 from gate.errors import ExitCode, FileError, GateError, UsageError
 from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.git import GIT_SETTINGS, trust_checkout
-from gate.github.job import append_summary, find_value, load_payload, render_annotation, write_outputs
-from gate.project.config import load_config
-from gate.project.registry import choose_cases, load_cases
+from gate.github.job import find_value, load_payload, render_annotation
+from gate.project.config import Config, load_config
+from gate.project.registry import choose_cases
 from gate.publish.results import describe_outputs, render_upgrade
 from gate.records.verdict import Outcome
 from gate.report.content import count_statuses
 
 
-def make_arguments(inputs: Mapping[str, str], rules: RuleSource | None = None, *more: str) -> tuple[str, ...]:
-    """Make the arguments of a mode's command; ``rules`` hold in the place of the input ``config``.
-
-    ``more`` are arguments that no input says.
-    """
+def make_arguments(
+    inputs: Mapping[str, str], source: RuleSource | None = None, *more: str
+) -> tuple[str, ...]:
+    """Make the arguments of a mode's command; ``more`` are arguments that no input says."""
     given = (
         f"--{item.name}={inputs[item.name]}"
         for item in INPUTS
         if inputs["mode"] in item.modes and inputs[item.name]
-        if not (rules and item.name == "config")
     )
-    return (*_MODES[inputs["mode"]][1], *(_rule_by(rules) if rules else ()), *more, *given)
+    return (*_MODES[inputs["mode"]][1], *(source.arguments if source else ()), *more, *given)
 
 
-def make_check_arguments(inputs: Mapping[str, str], rules: RuleSource, base: str = "") -> tuple[str, ...]:
+def make_check_arguments(inputs: Mapping[str, str], source: RuleSource, base: str = "") -> tuple[str, ...]:
     """Make the arguments of ``check``; ``base`` is the commit to compare with, if any."""
     against = f"--base={base}" if base else "--no-base"
-    return make_arguments(inputs, rules, *_give("baselines", rules.baselines), against, *_accept(rules))
+    stored = (f"--baselines={inputs['baselines']}",) if inputs["baselines"] else ()
+    return make_arguments(inputs, source, *stored, against, *_accept(source))
 
 
-def make_merge_arguments(rules: RuleSource, runs: tuple[str, ...], select: str, out: str) -> tuple[str, ...]:
+def make_merge_arguments(
+    inputs: Mapping[str, str], source: RuleSource, runs: tuple[str, ...], select: str
+) -> tuple[str, ...]:
     """Make the arguments of ``merge``: the selection that was divided is what must come back."""
-    return ("merge", *_rule_by(rules), f"--select={select}", f"--out={out}", "--", *runs)
+    config = (f"--config={inputs['config']}",) if inputs["config"] else ()
+    out = f"--out={source.rules.config.out}"
+    return ("merge", *source.arguments, *config, f"--select={select}", out, "--", *runs)
 
 
 def make_compare_arguments(
-    inputs: Mapping[str, str], rules: RuleSource, paths: tuple[str, str], out: str, *more: str
+    inputs: Mapping[str, str], source: RuleSource, paths: tuple[str, str], *more: str
 ) -> tuple[str, ...]:
     """Make the arguments of ``compare``; ``paths`` are of baselines and of a run."""
-    return (*make_arguments(inputs, rules, *_accept(rules), f"--out={out}", *more), "--", *paths)
+    out = f"--out={source.rules.config.out}"
+    return (*make_arguments(inputs, source, *_accept(source), out, *more), "--", *paths)
 
 
-def _rule_by(rules: RuleSource) -> tuple[str, ...]:
-    return (
-        *_give("config", rules.config),
-        *_give("directory", rules.directory),
-        *_give("rules-commit", rules.sha),
-        *(f"--removed={case_id}" for case_id in rules.removed),
-    )
-
-
-def _accept(rules: RuleSource) -> tuple[str, ...]:
-    files = tuple(f"--accepted={file}" for file in rules.accepted.files)
-    return (*files, *_give("gate", rules.gate)) if files else ()
-
-
-def _give(name: str, value: str) -> tuple[str, ...]:
-    """Join name and value in one argument: a value that begins with a dash stays a value."""
-    return (f"--{name}={value}",) if value else ()
+def _accept(source: RuleSource) -> tuple[str, ...]:
+    files = tuple(f"--accepted={file}" for file in source.accepted.files)
+    return (*files, f"--gate={source.gate}") if files and source.gate else files
 
 
 def start_measure(step: ActionStep) -> int:
     """Measure a shard of what a check measures; the verdict is that of the mode judge, on all shards."""
-    with hold_rules(step) as rules:
-        report_rules(step, rules)
-        write_outputs(step.environ, {"baseline-sha": rules.sha})
-        arguments = make_check_arguments(step.inputs, rules, find_confirming_commit(step))
-        return _measure(step, rules, (*arguments, "--fail-on=never"))
+    with hold_rules(step) as source:
+        report_rules(step, source)
+        set_outputs(step.environ, {"baseline-sha": source.rules.sha})
+        arguments = make_check_arguments(step.inputs, source, find_confirming_commit(step))
+        return _measure(step, source.rules.config, (*arguments, "--fail-on=never"))
 
 
 def start_refresh(step: ActionStep) -> int:
     """Measure the checked-out commit as often as a baseline wants."""
-    trials = load_config(step.inputs["config"]).refresh_trials
-    arguments = make_arguments(step.inputs, None, f"--trials={trials}")
-    return _measure(step, RuleSource(config=step.inputs["config"]), arguments)
+    config = load_config(step.inputs["config"])
+    return _measure(step, config, make_arguments(step.inputs, None, f"--trials={config.refresh_trials}"))
 
 
-def _measure(step: ActionStep, rules: RuleSource, arguments: tuple[str, ...]) -> int:
-    path = clear_results(rules).out / RUN_FILE
+def _measure(step: ActionStep, config: Config, arguments: tuple[str, ...]) -> int:
+    path = clear_results(config).out / RUN_FILE
     ended = run_command(step, arguments)
     if path.exists():
         run = RUN.load(path)
@@ -121,7 +112,7 @@ def _measure(step: ActionStep, rules: RuleSource, arguments: tuple[str, ...]) ->
             "head-sha": run.provenance.commit,
             "result-path": str(path),
         }
-        write_outputs(step.environ, outputs)
+        set_outputs(step.environ, outputs)
     return report_failure(ended)
 
 
@@ -131,13 +122,13 @@ _WITH_VERDICT = frozenset(ExitCode[outcome.name] for outcome in Outcome)
 
 def start_check(step: ActionStep) -> int:
     """Measure and judge by the base commit's rules, confirm side by side with it, tell the runner."""
-    with hold_rules(step) as rules:
-        report_rules(step, rules)
+    with hold_rules(step) as source:
+        report_rules(step, source)
         base = find_confirming_commit(step)
-        results = clear_results(rules)
-        arguments = make_check_arguments(step.inputs, rules, base)
-        ended = run_command(step, (*arguments, *_fail_by(step, rules.config)))
-    return _report_judged(step, rules, results, ended)
+        results = clear_results(source.rules.config)
+        arguments = make_check_arguments(step.inputs, source, base)
+        ended = run_command(step, (*arguments, *_fail_by(step, source.rules.config)))
+    return _report_judged(step, source, results, ended)
 
 
 SHARDS = "shards"  # where the shards' artifacts lie, relative to the working directory
@@ -154,39 +145,41 @@ def start_judge(step: ActionStep) -> int:
             f"there is no {RUN_FILE} below {SHARDS!r}",
             "Download the shards' artifacts to there; where there are none, see the logs of the shards.",
         )
-    with hold_rules(step) as rules:
-        report_rules(step, rules)
-        results, config = clear_results(rules), load_config(rules.config)
-        stored = Path(rules.baselines) if rules.baselines else config.baselines
+    with hold_rules(step) as source:
+        report_rules(step, source)
+        config = source.rules.config
+        results = clear_results(config)
+        stored = config.baselines
+        if step.inputs["baselines"] and not config.commit:
+            stored = Path(step.inputs["baselines"])
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
-        merged, out = str(results.out / RUN_FILE), str(config.out)
-        select = step.inputs["select"] or choose_cases(config, load_cases(config)).selection
-        ended = run_command(step, make_merge_arguments(rules, runs, select, out))
+        select = step.inputs["select"] or choose_cases(config, source.rules.cases).selection
+        ended = run_command(step, make_merge_arguments(step.inputs, source, runs, select))
         if ended.code == ExitCode.PASS:
-            fail_on = _fail_by(step, rules.config)
-            compared = make_compare_arguments(step.inputs, rules, (str(stored), merged), out, *fail_on)
+            paths = (str(stored), str(results.out / RUN_FILE))
+            compared = make_compare_arguments(step.inputs, source, paths, *_fail_by(step, config))
             ended = run_command(step, compared)
-    return _report_judged(step, rules, results, ended)
+    return _report_judged(step, source, results, ended)
 
 
-def _fail_by(step: ActionStep, config: str) -> tuple[str, ...]:
+def _fail_by(step: ActionStep, config: Config) -> tuple[str, ...]:
     """The action's own default, where neither the workflow nor gate.yml says what fails."""
-    is_said = step.inputs["fail-on"] or load_config(config).fail_on
-    return () if is_said else ("--fail-on=regression",)
+    return () if step.inputs["fail-on"] or config.fail_on else ("--fail-on=regression",)
 
 
-def _report_judged(step: ActionStep, rules: RuleSource, results: Results, ended: Ended) -> int:
+def _report_judged(step: ActionStep, source: RuleSource, results: Results, ended: Ended) -> int:
     """Tell the runner of a verdict, and by whose rules; the change that adds them need not compare."""
-    report_change(step, rules)
-    if rules.is_first and ended.code == ExitCode.NOTHING_COMPARED:
+    report_change(step, source)
+    if source.rules.is_first and ended.code == ExitCode.NOTHING_COMPARED:
         ended = replace(ended, code=int(ExitCode.PASS))
-    return _report_verdict(step, results, ended, {"baseline-sha": rules.sha})
+    return _report_verdict(step, results, ended, {"baseline-sha": source.rules.sha})
 
 
 def start_pairs(step: ActionStep) -> int:
     """Compare two stacks with the code fixed, or what is checked out with the release anchor."""
-    results = clear_results(RuleSource(config=step.inputs["config"]))
-    arguments = make_arguments(step.inputs, None, *_fail_by(step, step.inputs["config"]))
+    config = load_config(step.inputs["config"])
+    results = clear_results(config)
+    arguments = make_arguments(step.inputs, None, *_fail_by(step, config))
     return _report_verdict(step, results, run_command(step, arguments), {})
 
 
@@ -207,10 +200,10 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
     told = describe_outputs(
         verdict.outcome, dict(count_statuses(verdict)), len(verdict.cases), verdict.environment
     )
-    write_outputs(step.environ, {**told, **outputs, "head-sha": head_sha, **paths})
+    set_outputs(step.environ, {**told, **outputs, "head-sha": head_sha, **paths})
     is_upgrade = step.inputs["mode"] == ActionMode.UPGRADE
     first = f"{render_upgrade(verdict)}\n\n" if is_upgrade else ""
-    append_summary(step.environ, first + report.read_text(encoding="utf-8"))
+    add_summary(step.environ, first + report.read_text(encoding="utf-8"))
     measured = results.out / RUN_FILE
     run = RUN.load(measured) if measured.exists() else None
     for annotation in list_annotations(verdict, run, results.code, ended.code):
@@ -255,7 +248,7 @@ def run_action(environ: Mapping[str, str]) -> int:
     except Exception as error:  # noqa: BLE001 - the one place where a bug of the action becomes exit code 1
         code = int(ExitCode.BUG)
         _report_bug(error)
-    write_outputs(environ, {"exit-code": code})
+    set_outputs(environ, {"exit-code": code})
     return code
 
 

@@ -8,6 +8,7 @@ Standard library only, and nothing that Python 3.7 cannot parse: this file tells
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -37,7 +38,7 @@ def refuse_python() -> int:
         flush=True,
     )
     if os.environ.get("GITHUB_OUTPUT"):
-        with Path(os.environ["GITHUB_OUTPUT"]).open("a") as file:
+        with contextlib.suppress(OSError), Path(os.environ["GITHUB_OUTPUT"]).open("a") as file:
             file.write(f"exit-code={EXIT_USAGE}\n")
     return EXIT_USAGE
 

@@ -21,11 +21,11 @@ from gate.action.base import find_base
 from gate.action.inputs import TRUSTED_MODES, ActionStep
 from gate.action.launch import drop_hidden, make_command
 from gate.action.rules import RuleSource
-from gate.errors import ExitCode, UsageError
+from gate.errors import ExitCode, GateError, UsageError
 from gate.git import find_checkout
-from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation
+from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation, write_outputs
 from gate.programs import answer_signals
-from gate.project.config import load_config
+from gate.project.config import Config
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.run import GraphBreak, Run
@@ -33,6 +33,7 @@ from gate.records.verdict import Cause, Comparison, Outcome, Status, Verdict
 from gate.report import FORMATS
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.headline import write_opening
+from gate.report.words.rules import list_rule_notes
 from gate.units import count_noun, join_some
 
 RUN_FILE, VERDICT_FILE = "run.json", "verdict.json"
@@ -132,13 +133,12 @@ class Results:
     code: Path
 
 
-def clear_results(rules: RuleSource) -> Results:
+def clear_results(config: Config) -> Results:
     """Find where a command will leave its files, and remove an earlier run's.
 
     Raises:
         UsageError: Something else lies there, which a change can bring.
     """
-    config = load_config(rules.config)
     out = config.out.absolute()
     for name in (VERDICT_FILE, RUN_FILE, *(one.file for one in FORMATS.values() if one.file)):
         path = out / name
@@ -149,7 +149,7 @@ def clear_results(rules: RuleSource) -> Results:
             raise UsageError(
                 what, "Remove it: results are written there, and none may be taken for new."
             ) from None
-    return Results(out=out, code=Path(rules.directory or config.directory).absolute())
+    return Results(out=out, code=config.directory.absolute())
 
 
 def list_annotations(verdict: Verdict, run: Run | None, measured: Path, code: int) -> Iterator[str]:
@@ -193,46 +193,28 @@ def _find_place(breaks: Sequence[GraphBreak], measured: Path) -> str:
     return ""
 
 
-_SHOWN = 5  # files that a warning names
-
-
-def report_rules(step: ActionStep, rules: RuleSource) -> None:
+def report_rules(step: ActionStep, source: RuleSource) -> None:
     """Say in the log whose rules hold, and what was accepted; warn of what of that does not count."""
-    if rules.mended:
-        print(f"Judged by the change's own rules: it mends those of the base. {rules.mended}", flush=True)
-    if rules.sha:
-        found = f": {rules.origin}" if rules.origin else ""
-        print(f"Configuration and baselines are those of commit {rules.sha}{found}.", flush=True)
-    for note in rules.accepted.notes:
+    if source.rules.sha:
+        clause = f": {source.origin}" if source.origin else ""
+        print(f"Configuration and baselines are those of commit {source.rules.sha}{clause}.", flush=True)
+    for note in (*source.accepted.notes, *([source.rules.mended] if source.rules.mended else [])):
         print(note, flush=True)
-    for warning in rules.accepted.warnings:
+    for warning in source.accepted.warnings:
         warn(step, warning)
 
 
-def report_change(step: ActionStep, rules: RuleSource) -> None:
+def report_change(step: ActionStep, source: RuleSource) -> None:
     """Say that the change touches what it is judged by; it was judged by the base's all the same."""
-    touched = join_some(rules.changed, _SHOWN)
-    if rules.mended:
-        text = f"This change is judged by its own rules, since it mends those of the base. {rules.mended}"
-        warn(step, text)
-    elif rules.changed and rules.sha:
-        at_new_places = f", with what it moves measured there ({join_some(rules.moved, _SHOWN)})"
-        moved = at_new_places if rules.moved else ""
-        judged = f"it was judged by commit {rules.sha[:12]}'s{moved}"
-        warn(step, f"This change touches what it is judged by ({touched}); {judged}.")
-    elif rules.is_first:
-        text = f"The base commit has no configuration yet: this change is judged by its own ({touched})."
-        warn(step, text, "notice")
-    if rules.removed:
-        what = f"{count_noun(len(rules.removed), 'case')} ({join_some(rules.removed, _SHOWN)})"
-        text = (
-            f"This change removes or redefines {what}: once merged, nothing measures them as the base does."
-        )
-        warn(step, text)
-    if rules.workflows:
-        what = f"This change touches {join_some(rules.workflows, _SHOWN)}"
+    for note in list_rule_notes(source.rules):
+        warn(step, note, "notice" if source.rules.is_first else "warning")
+    if source.workflows:
+        what = f"This change touches {join_some(source.workflows, _SHOWN)}"
         text = "GitHub ran this check as the change has it. Review that before you trust the result."
         warn(step, f"{what}: {text}")
+
+
+_SHOWN = 5  # workflows that a warning names
 
 
 def report_failure(ended: Ended) -> int:
@@ -266,4 +248,24 @@ def warn(step: ActionStep, text: str, level: str = "warning") -> None:
     """Warn on the run's page and in the summary."""
     print(render_annotation(level, text), flush=True)
     safe = "".join(char if char.isalnum() or char in " ./_-,();:'" else "?" for char in text)
-    append_summary(step.environ, f"> {safe}\n")
+    add_summary(step.environ, f"> {safe}\n")
+
+
+def set_outputs(environ: Mapping[str, str], outputs: Mapping[str, object]) -> None:
+    """Set outputs of the step. A file of the runner's that cannot be written changes no exit code."""
+    with _say_unwritten():
+        write_outputs(environ, outputs)
+
+
+def add_summary(environ: Mapping[str, str], markdown: str) -> None:
+    """Append to the job summary, as :func:`set_outputs` sets outputs."""
+    with _say_unwritten():
+        append_summary(environ, markdown)
+
+
+@contextmanager
+def _say_unwritten() -> Iterator[None]:
+    try:
+        yield
+    except GateError as error:
+        print(render_annotation("error", f"{error.what}. {error.fix}"), flush=True)

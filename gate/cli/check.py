@@ -27,7 +27,16 @@ from gate.cli.lanes import (
 )
 from gate.cli.measuring_commands import AB_MINUTES
 from gate.cli.output import append_run, list_reports, print_traces, record_creep, remove_files, report_verdict
-from gate.cli.setup import RUN_FILE, Project, find_gate, load_project, note_idle, note_origin, note_rules
+from gate.cli.setup import (
+    RUN_FILE,
+    Project,
+    find_gate,
+    load_project,
+    note_idle,
+    note_origin,
+    note_rules,
+    open_rules,
+)
 from gate.decide.conclude.outcome import FailOn
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.notes import note_shard
@@ -50,12 +59,18 @@ from gate.revisions import NothingDiffersError, advise_missing, find_ref, find_t
 from gate.store.baselines import load_baselines
 from gate.store.history import HistoryKind
 from gate.store.policy import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor, load_policy
+from gate.store.rules import BaseRules
 from gate.units import count_noun
 
 
 def run_check(options: Namespace) -> ExitCode:
     """Measure the selection, judge it against the stored baselines, confirm what is suspicious, report."""
-    request = load_project(options)
+    with open_rules(options) as rules:
+        return _check(options, rules)
+
+
+def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
+    request = load_project(options, rules)
     config = request.config
     policy = load_policy(config, options.accepted, gate=find_gate(options, config))
     terms = CheckTerms(
@@ -67,12 +82,18 @@ def run_check(options: Namespace) -> ExitCode:
         fits_two="pair_budget_s" not in config.origins,
         thorough=options.thorough,
     )
-    alone = find_why_alone(options, config)
+    asked = ArmOptions(
+        directory=config.directory,
+        base=options.base or "",
+        from_merge_base=True,
+        base_tree=rules.tree if rules and not options.lanes else None,  # lanes may be on other hosts
+    )
+    alone = find_why_alone(options, asked)
     stored = {one.case_id for one in terms.baselines}
     judges_alone = bool(config.limits) or any(case.id in stored for case in request.cases)
     if not judges_alone:
         _refuse_in_vain(options, config, alone)
-    arms = None if alone or options.no_base else _name_arms(options, config)
+    arms = None if alone or options.no_base else asked
     opening = partial(open_check, options, alone, judges_alone=judges_alone)
     with open_measured(options, replace(request, arms=arms), config.trials, opening) as (measurer, run):
         judge = check_against_baselines if run.base is None else check_against_base
@@ -149,7 +170,7 @@ def open_check(
             yield replace(lane, run=replace(lane.run, base=base))
 
 
-def find_why_alone(options: Namespace, config: Config) -> Fact | None:
+def find_why_alone(options: Namespace, asked: ArmOptions) -> Fact | None:
     """Find why there is no base, though none was refused; ``None`` where there is one, or none is wanted.
 
     It is not known; or it is the very commit that is measured, so that pairs would acquit whatever the stored
@@ -161,7 +182,7 @@ def find_why_alone(options: Namespace, config: Config) -> Fact | None:
     if options.no_base:
         return None
     try:
-        resolve_arms(_name_arms(options, config))
+        resolve_arms(asked)
     except NothingDiffersError as error:
         return Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=error.main))
     except GateError as error:
@@ -169,10 +190,6 @@ def find_why_alone(options: Namespace, config: Config) -> Fact | None:
             raise
         return Fact(code=Code.NO_BASE, names=name_words(reason=error.what, fix=error.fix))
     return None
-
-
-def _name_arms(options: Namespace, config: Config) -> ArmOptions:
-    return ArmOptions(directory=config.directory, base=options.base or "", from_merge_base=True)
 
 
 def _read_changes(checkouts: Checkouts | None, base: str, config: Config) -> Changes | None:

@@ -216,7 +216,7 @@ _parse_key = written_as("[A-Za-z0-9_.-]{1,40}", "at most 40 letters, digits, _, 
 _parse_id = written_as("[1-9][0-9]{0,17}", "a whole number above 0", int)
 _HEAD = argument(
     "--head-sha",
-    type=written_as(SHA_PATTERN, "a whole commit id, 40 digits of 0-9 and a-f", str),
+    type=written_as(SHA_PATTERN, "a whole commit id, 40 or 64 digits of 0-9 and a-f", str),
     required=True,
     metavar="SHA",
     help="the output head-sha of `github authorize`",

@@ -22,6 +22,7 @@ from gate.cli.options import (
     QUIET,
     REPORT_FORMAT,
     RESUME,
+    RULES,
     TRACE,
     TRIALS,
     VOLUME,
@@ -64,7 +65,7 @@ CHECK = Command(
     codes=VERDICT_CODES,
     run="gate.cli.check:run_check",
     arguments=(
-        *(*PROJECT, *LAB_OR_TARGET, LANES, TRIALS, TRACE, RESUME, BASELINES, SHARD),
+        *(*PROJECT, *RULES, *LAB_OR_TARGET, LANES, TRIALS, TRACE, RESUME, BASELINES, SHARD),
         either(
             argument(
                 "--base",
@@ -264,7 +265,7 @@ COMPARE = Command(
             help="a run.json, or a directory of baselines",
         ),
         argument("candidate", metavar="CANDIDATE", help="a run.json"),
-        *CONFIG,
+        *(*CONFIG, *RULES),
         to_directory(
             "write verdict.json, report.md, report.html and junit.xml there (default: nothing is written)"
         ),
@@ -336,7 +337,7 @@ MERGE = Command(
     run="gate.cli.stored:run_merge",
     arguments=(
         argument("runs", nargs="+", metavar="RUN", help="the run.json of each shard"),
-        *(*CONFIG, to_directory("write the joined run there, as run.json", required=True)),
+        *(*CONFIG, *RULES, to_directory("write the joined run there, as run.json", required=True)),
         argument(
             "--select",
             action=JoinTerms,

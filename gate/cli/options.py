@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gate.devices import BOARDS, DEVICE_FORMS, name_targets, read_architecture
 from gate.errors import ExitCode
 from gate.files.untrusted import format_value
+from gate.github.job import SHA_PATTERN
 from gate.installation import find_page
 from gate.report import FORMATS
 
@@ -168,14 +169,19 @@ _REFERENCE = argument(
     action="store_true",
     help="measure compile-gate's own reference models, and read no gate.yml",
 )
-_RULES = (
-    # For callers that take the configuration from another commit, as the action does: not a person's options.
-    argument("--directory", help=argparse.SUPPRESS),
-    argument("--rules-commit", default="", help=argparse.SUPPRESS),
-    argument("--removed", action="append", metavar="CASE", help=argparse.SUPPRESS),
+CONFIG = (_CONFIG,)
+PROJECT = (either(_CONFIG, _REFERENCE),)  # of a command that needs models to work on
+RULES = (
+    argument(
+        "--rules",
+        type=written_as(f"base|{SHA_PATTERN}", "base, or a whole commit id", str),
+        metavar="base",
+        help="judge by gate.yml, registries and baselines of the base commit, as the action does for a pull"
+        " request; or by those of a commit",
+    ),
+    # Of a caller that has checked that commit out, as the action has.
+    argument("--base-tree", default="", help=argparse.SUPPRESS),
 )
-CONFIG = (_CONFIG, *_RULES)
-PROJECT = (either(_CONFIG, _REFERENCE), *_RULES)  # of a command that needs models to work on
 QUIET = argument("-q", "--quiet", action="store_true", help="no progress")
 ANYWAY = argument(
     "--anyway", action="store_true", help="use disturbed trials too, if too few of a case are undisturbed"

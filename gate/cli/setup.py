@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import Namespace
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,6 @@ from gate.files.disk import IGNORE_ALL
 from gate.files.untrusted import suggest_nearest
 from gate.git import ask_git, find_checkout
 from gate.programs import read_text
-from gate.project.arm_cases import mark_removed
 from gate.project.config import (
     DEFAULT_FILE,
     Config,
@@ -33,7 +32,10 @@ from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import Baseline, Run, Shard
 from gate.records.verdict import Verdict
+from gate.report.words.rules import list_rule_notes
+from gate.revisions import NothingDiffersError, Revision, find_top
 from gate.store.policy import name_gate
+from gate.store.rules import AskedRules, BaseRules, BaseTree, load_rules
 from gate.units import count_noun
 
 if TYPE_CHECKING:
@@ -62,14 +64,54 @@ class Project:
     arms: ArmOptions | None = None  # of a side-by-side run
 
 
-def load_project(options: Namespace) -> Project:
-    """Read gate.yml, the registries and the selection.
+@contextmanager
+def open_rules(options: Namespace) -> Iterator[BaseRules | None]:
+    """Load the rules of the commit that ``--rules`` asks for; none where what lies here judges.
+
+    Raises:
+        UsageError: There is no such commit, or its rules cannot be used.
+        MachineError: It cannot be checked out.
+    """
+    sha = _find_rules_commit(options) if options.rules else ""
+    if not sha:
+        yield None
+        return
+    from gate.lab.arms.base import open_base_tree  # noqa: PLC0415 - the lab is slow to import
+
+    given = {name: getattr(options, name, None) or "" for name in ("config", "baselines", "select")}
+    here = Path.cwd()
+    known = BaseTree(sha=sha, tree=Path(options.base_tree), top=find_top(here)) if options.base_tree else None
+    with nullcontext(known) if known else open_base_tree(here, sha) as tree:
+        rules = load_rules(tree, AskedRules(**given))
+        for note in () if known else list_rule_notes(rules):
+            print(f"note: {note}", file=sys.stderr)
+        yield rules
+
+
+def _find_rules_commit(options: Namespace) -> str:
+    """Find the base commit, which `check` compares with as well; empty where that is HEAD itself."""
+    from gate.lab.arms.arms import ArmOptions, resolve_arms  # noqa: PLC0415 - the lab is slow to import
+
+    if options.rules != "base":
+        return str(options.rules)
+    asked = ArmOptions(directory=Path.cwd(), base=getattr(options, "base", "") or "", from_merge_base=True)
+    try:
+        base, _ = resolve_arms(asked)
+    except NothingDiffersError:
+        return ""
+    if not isinstance(base, Revision):
+        raise UsageError(f"--rules base: {options.base} is no commit", "Name a branch or a commit in --base.")
+    return base.commit
+
+
+def load_project(options: Namespace, rules: BaseRules | None = None) -> Project:
+    """Read gate.yml, the registries and the selection, unless ``rules`` are what they say.
 
     Raises:
         UsageError: Any of them is wrong; nothing has been written then.
     """
-    config = load_configured(options)
-    registry = mark_removed(load_cases(config), options.removed or ())
+    config = load_configured(options, rules)
+    registry = rules.cases if rules else load_cases(config)
     choice = choose_cases(config, registry)
     for note in (choice.note, _note_namesake(config.directory)):
         if note and not getattr(options, "quiet", False):
@@ -91,25 +133,24 @@ def _note_namesake(directory: Path) -> str:
     return ""
 
 
-def load_configured(options: Namespace) -> Config:
-    """Read gate.yml and apply the options that stand for its keys.
-
-    A configuration that was taken from a commit lies elsewhere: its path and its code's directory are given.
+def load_configured(options: Namespace, rules: BaseRules | None = None) -> Config:
+    """Read gate.yml, unless ``rules`` say it, and apply the options that stand for its keys.
 
     Raises:
         UsageError: It cannot be used; or there is none, for a command that needs the project's own models.
     """
     asked = getattr(options, "reference_models", None)  # None: of a command that can do without models
-    config = make_default_config() if asked else load_config(options.config)
+    loaded = make_default_config() if asked else None
+    config = rules.config if rules else loaded or load_config(options.config)
     if asked is False and not config.is_found:
         fix = "Write one with `compile-gate init package.module:Class`, or add --reference-models."
         raise UsageError(f"{_describe_lack()}: there is nothing to measure", fix)
     if is_surprising(config, options):
         print(f"note: {describe_source(config)}", file=sys.stderr)
-    if directory := getattr(options, "directory", None):
-        config = _place_config(config, Path(directory), options.rules_commit)
     usual = config.out.resolve()
-    config = apply_options(config, **{key: getattr(options, key, None) for key in _KEYS})
+    # The baselines of a commit are those that were asked for already.
+    keys = (key for key in _KEYS if not (config.commit and key == "baselines"))
+    config = apply_options(config, **{key: getattr(options, key, None) for key in keys})
     if config.is_option("out") and config.out.resolve() != usual:
         _refuse_foreign(config.out)
     # No key of gate.yml: who measures measures on a device.
@@ -139,13 +180,6 @@ def parse_metric(name: str, limited: Collection[Metric] = ()) -> Metric:
         fix = suggest_nearest(name, deciding, f"Those that decide are {', '.join(deciding)}.")
         raise UsageError(f"METRIC: {name!r} is no metric that decides", fix)
     return deciding[name]
-
-
-def _place_config(config: Config, directory: Path, commit: str) -> Config:
-    """Let a configuration that was taken from a commit be about ``directory``, and be named so."""
-    placed = replace(config, directory=directory, commit=commit)
-    placed = replace(placed, source=os.path.relpath(directory / Path(config.source).name))
-    return replace(placed, origins=dict.fromkeys(config.origins, placed.label))
 
 
 def describe_source(config: Config) -> str:

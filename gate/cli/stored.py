@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gate.check.procedure import CheckTerms, judge_recorded
 from gate.cli.output import VERDICT_FILE, RunSaver, print_report, report_verdict
-from gate.cli.setup import RUN_FILE, find_gate, load_configured, note_origin
+from gate.cli.setup import RUN_FILE, find_gate, load_configured, note_origin, open_rules
 from gate.decide.evidence.trials import make_baselines
 from gate.decide.evidence.values import list_short
 from gate.decide.explain.notes import note_gone, note_shard
@@ -15,7 +15,6 @@ from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, VERDICT, pause_collector, write_atomic
 from gate.files.disk import is_present
-from gate.project.arm_cases import mark_removed
 from gate.project.config import Config, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import find_cases, load_cases, select_cases
@@ -45,7 +44,11 @@ def run_compare(options: Namespace) -> ExitCode:
     if Path(options.candidate).is_dir():
         what = f"CANDIDATE: {options.candidate} is a directory, and no run"
         raise UsageError(what, "Name the baselines first, then the run: compile-gate compare DIR run.json")
-    config = load_configured(options)
+    with open_rules(options) as rules:
+        return _compare(options, load_configured(options, rules))
+
+
+def _compare(options: Namespace, config: Config) -> ExitCode:
     baselines, before = _load_left(options.baseline)
     # What was accepted lies in the directory of the baselines.
     stored = Path(options.baseline) if Path(options.baseline).is_dir() else None
@@ -120,9 +123,11 @@ def _find_verdict(named: str | None) -> Path:
 @pause_collector()
 def run_merge(options: Namespace) -> ExitCode:
     """Join the runs of shards into one ``run.json``; a shard that did not come back leaves a gap in it."""
-    cases = load_cases(load_configured(options)) if options.select else ()
-    registry = mark_removed(cases, options.removed or ())
-    planned = select_cases(registry, options.select) if options.select else ()
+    planned: tuple[Case, ...] = ()
+    if options.select:
+        with open_rules(options) as rules:
+            registry = rules.cases if rules else load_cases(load_configured(options))
+        planned = select_cases(registry, options.select)
     runs = [RUN.load(Path(name)) for name in options.runs]
     merged = merge_runs(runs, options.runs, planned)
     path = Path(options.out) / RUN_FILE

@@ -25,7 +25,7 @@ from gate.files.untrusted import parse_json
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
-SHA_PATTERN = r"[0-9a-f]{40}"
+SHA_PATTERN = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"  # SHA-1, or SHA-256
 BRANCH_PATTERN = r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}"  # begins no option
 
 

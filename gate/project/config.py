@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -244,18 +244,13 @@ def name_option(key: str) -> str:
     return "--" + key.removesuffix("_s").replace("_", "-")
 
 
-def render_config(config: Config, without: Collection[str] = ()) -> str:
-    """Render the configuration as a ``gate.yml`` with the origin of each value beside it.
-
-    The keys ``without`` are left out: who reads it has their defaults.
-    """
-    return "\n".join([_render_line(f"version: {VERSION}", ""), *_render_keys(config, without)]) + "\n"
+def render_config(config: Config) -> str:
+    """Render the configuration as a ``gate.yml`` with the origin of each value beside it."""
+    return "\n".join([_render_line(f"version: {VERSION}", ""), *_render_keys(config)]) + "\n"
 
 
-def _render_keys(config: Config, without: Collection[str]) -> Iterator[str]:
+def _render_keys(config: Config) -> Iterator[str]:
     for key, value in _collect_values(config).items():
-        if key in without:
-            continue
         if isinstance(value, Mapping):
             yield f"{key}:"
             for name, item in value.items():

@@ -234,7 +234,7 @@ def write_missing(directory: Path, files: Mapping[str, str]) -> tuple[list[str],
 
 
 _TAG = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")  # of a release
-_ACTION = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+@[0-9a-f]{40}")
+_ACTION = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+@[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def parse_action(text: str) -> str:

@@ -9,15 +9,15 @@ import pytest
 from action.samples import commit
 from refreshes import make_run
 
-from gate.action.base import BaseCommit
 from gate.action.inputs import ActionStep, parse_inputs
-from gate.action.rules import RuleSource, prepare_rules
 from gate.decide.evidence.trials import make_baselines
 from gate.errors import UsageError
 from gate.files.codec import BASELINE
-from gate.project.config import Config, load_config
+from gate.lab.arms.base import open_base_tree
+from gate.project.config import Config
 from gate.records.run import Baseline
 from gate.store.baselines import encode_baseline
+from gate.store.rules import AskedRules, BaseRules, load_rules
 from tests.git import run_git
 
 MODELS = """\
@@ -59,15 +59,21 @@ class Repo:
     def git(self, *arguments: str) -> str:
         return run_git(self.root, *arguments)
 
-    def prepare(self, sha: str, place: str = "rules", **more: str) -> RuleSource:
-        """Prepare the rules of a commit, or of the working tree."""
-        base = BaseCommit(sha=sha, origin="") if sha else None
-        inputs = {"config": "", "baselines": "", "select": "", **more}
-        return prepare_rules(inputs, base, self.place / place)
+    def prepare(self, sha: str, **more: str) -> BaseRules:
+        """Load the rules of a commit."""
+        with open_base_tree(self.top, sha) as tree:
+            return load_rules(tree, AskedRules(**more))
 
-    def load(self, sha: str, place: str = "rules") -> Config:
-        """Load the configuration that is prepared of a commit."""
-        return load_config(Path(self.prepare(sha, place).config))
+    def load(self, sha: str) -> Config:
+        """Load the configuration that is in force."""
+        return self.prepare(sha).config
+
+    def list_reasons(self, sha: str, **more: str) -> dict[str, str]:
+        """List why each baseline that a change is judged by was recorded."""
+        with open_base_tree(self.top, sha) as tree:
+            directory = load_rules(tree, AskedRules(**more)).config.baselines
+            paths = directory.iterdir() if directory.is_dir() else ()
+            return {path.name: load_one(path).provenance.reason for path in paths}
 
     def prepare_in_vain(self, sha: str, **more: str) -> UsageError:
         with pytest.raises(UsageError) as caught:
@@ -80,11 +86,6 @@ def make_baseline(reason: str, case: str = "lin/inference-float32-smoke-default"
     run = make_run("a" * 40, cases=(case,))
     (baseline,) = make_baselines(run, replace(run.provenance, reason=reason))
     return encode_baseline(baseline)
-
-
-def list_reasons(directory: str) -> dict[str, str]:
-    """List why each baseline of a directory was recorded."""
-    return {path.name: load_one(path).provenance.reason for path in Path(directory).iterdir()}
 
 
 def load_one(path: Path) -> Baseline:

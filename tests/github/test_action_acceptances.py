@@ -26,6 +26,7 @@ from gate.records.cases import Acceptance, Case, Metric
 from gate.records.verdict import Reason, Status
 from gate.store.acceptances import BRANCH, load_commit_file, name_commit_file, render_commit_file
 from gate.store.policy import load_policy
+from gate.store.rules import BaseRules
 from tests.git import run_git
 from tests.hosts import CPU_HOST
 
@@ -454,6 +455,7 @@ def test_the_check_is_given_what_was_accepted(place: Place, capsys: pytest.Captu
     place.accept(head, ENTRY)
     place.check(head)
     temporary = place.root / "temp"
+    temporary.mkdir()
     environ = place.environ | {"RUNNER_TEMP": str(temporary), "INPUT_BASELINE_REF": "head"}
     environ |= {"INPUT_COMMENT_KEY": "slow"}
     step = ActionStep(inputs=parse_inputs(environ), environ=environ, event=make_pull(head))
@@ -472,19 +474,19 @@ def test_the_check_is_given_what_was_accepted(place: Place, capsys: pytest.Captu
 
 def test_the_judgement_of_shards_is_given_them_too() -> None:
     """In front of the paths that it compares."""
-    rules = RuleSource(config="", baselines="", accepted=AcceptedFiles(files=("/a.yml", "/b.yml")))
+    own = BaseRules(config=make_default_config(), cases=())
+    source = RuleSource(rules=own, accepted=AcceptedFiles(files=("/a.yml", "/b.yml")))
     inputs = parse_inputs({"INPUT_MODE": "judge"})
 
-    arguments = make_compare_arguments(inputs, rules, ("-b", "run.json"), "out")
+    arguments = make_compare_arguments(inputs, source, ("-b", "run.json"))
 
     assert make_parser().parse_args(arguments).accepted == ["/a.yml", "/b.yml"]
 
 
 def test_what_does_not_count_is_a_warning(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """On the run's page, and no error: the check goes on without it."""
-    rules = RuleSource(
-        config="", baselines="", accepted=AcceptedFiles(warnings=("No acceptance counts: x.",))
-    )
+    own = BaseRules(config=make_default_config(), cases=())
+    rules = RuleSource(rules=own, accepted=AcceptedFiles(warnings=("No acceptance counts: x.",)))
     environ = place.environ
     step = ActionStep(inputs=parse_inputs(environ), environ=environ, event={})
 

@@ -13,10 +13,10 @@ from rule_repository import CONFIG, MODELS, Repo, make_step
 
 from gate.action.rules import RuleSource
 from gate.action.step import report_change
-from gate.errors import ExitCode, UsageError
-from gate.project.config import load_config
-from gate.project.registry import load_cases
+from gate.errors import ExitCode, MachineError, UsageError
+from gate.project.config import load_config, make_default_config
 from gate.records.cases import Metric
+from gate.store.rules import BaseRules
 from tests.git import run_git
 
 
@@ -80,14 +80,14 @@ def test_a_change_that_mends_the_base_is_judged_by_its_own_rules(
     """Any other change is refused by the name of the base's file, with what would help."""
     repo.commit()
     base = repo.commit(files)
-    other = repo.prepare_in_vain(base, place="other")
+    other = repo.prepare_in_vain(base)
 
     repo.git("revert", "--no-edit", "HEAD")
     rules = repo.prepare(base)
 
     assert other.what.startswith(told.format(base=base[:7]))
     assert other.fix.endswith("A change that mends this is judged by its own rules.")
-    assert (rules.config, rules.baselines, rules.sha) == ("", "", "")
+    assert (rules.config, rules.sha) == (load_config(None), "")
     assert rules.mended.startswith(told.format(base=base[:7]))
     assert str(repo.place) not in f"{other}{rules.mended}"
 
@@ -110,7 +110,8 @@ def test_a_base_that_the_clone_lacks_is_not_mended(repo: Repo) -> None:
     repo.commit(gone="perf/baselines/x.json")
     (repo.root / ".git/objects" / blob[:2] / blob[2:]).unlink()
 
-    assert "this clone lacks the content" in repo.prepare_in_vain(base).what
+    with pytest.raises(MachineError, match=f"git cannot check {base[:10]} out"):
+        repo.prepare(base)
 
 
 @pytest.mark.parametrize("kind", ["blob:none", "tree:0"])
@@ -173,7 +174,7 @@ def test_a_model_is_measured_where_the_change_has_it(
 
     rules = repo.prepare(base)
 
-    (case,) = load_cases(load_config(Path(rules.config)))
+    (case,) = rules.cases
     assert (case.factory or case.node, rules.moved, rules.removed) == (place, moved, removed)
 
 
@@ -192,7 +193,7 @@ max_trials: 1
     repo.commit(head)
     own = repo.load(base)
     repo.git("checkout", "--quiet", base)
-    before = repo.load(base, "base")
+    before = repo.load(base)
 
     (model,) = own.models
     assert (model.factory, model.cases) == ("mm.models:build", before.models[0].cases)
@@ -222,10 +223,9 @@ def test_a_configuration_that_moves_is_followed(repo: Repo, old: str, new: str, 
 
     rules = repo.prepare(base, config=config)
 
-    found = load_config(Path(rules.config))
-    assert found.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
-    assert (rules.sha, rules.directory) == (base, str((repo.top / new).parent))
-    assert found.out == (repo.top / new).parent / "results"
+    assert rules.config.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
+    assert (rules.sha, rules.config.directory) == (base, (repo.top / new).parent)
+    assert rules.config.out == (repo.top / new).parent / "results"
 
 
 def test_a_configuration_that_the_workflow_names_must_stay(repo: Repo) -> None:
@@ -254,7 +254,7 @@ def test_a_pointer_of_git_lfs_is_named_by_file_and_commit(repo: Repo, name: str)
     good = repo.commit()
     base = repo.commit({name: POINTER})
 
-    own, later = repo.prepare_in_vain(good, place="own"), repo.prepare_in_vain(base, place="later")
+    own, later = repo.prepare_in_vain(good), repo.prepare_in_vain(base)
 
     assert f"sub/{name}" in own.what
     assert own.what.endswith("is a pointer of Git LFS, which the gate does not follow")
@@ -283,7 +283,8 @@ def test_what_is_followed_removed_or_mended_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rules: dict[str, Any], told: str
 ) -> None:
     """On the run's page: whoever reviews the change sees what it does to its own check."""
-    report_change(make_step(tmp_path, "base"), RuleSource(config="", **rules))
+    judged = BaseRules(config=make_default_config(), cases=(), **rules)
+    report_change(make_step(tmp_path, "base"), RuleSource(rules=judged))
     printed = capsys.readouterr().out
     assert printed.startswith("::warning title=compile-gate::This change ")
     assert told in printed

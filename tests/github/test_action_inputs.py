@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from gate.action.modes import (
 from gate.action.rules import RuleSource
 from gate.cli.parser import make_parser
 from gate.errors import UsageError
+from gate.project.config import make_default_config
+from gate.store.rules import BaseRules, BaseTree
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = parse_action((ROOT / "action.yml").read_text())
@@ -197,21 +200,22 @@ def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
         assert not any(ord(char) < 32 for text in texts for char in text)
 
 
+OWN = RuleSource(rules=BaseRules(config=make_default_config(), cases=()))
+
+
 def make_any_arguments(inputs: Mapping[str, str]) -> tuple[str, ...]:
     """Make the arguments of whatever the mode is."""
-    rules = RuleSource(config=inputs["config"], baselines=inputs["baselines"])
     if inputs["mode"] in {ActionMode.CHECK, ActionMode.MEASURE}:
-        return make_check_arguments(inputs, rules, SHA)
+        return make_check_arguments(inputs, OWN, SHA)
     if inputs["mode"] == ActionMode.JUDGE:
-        return make_merge_arguments(rules, ("a",), inputs["select"] or "a", "out")
+        return make_merge_arguments(inputs, OWN, ("a",), inputs["select"] or "a")
     return make_arguments({**inputs, "run-id": inputs["run-id"] or "7"})  # as the event or the runner says it
 
 
 def test_arguments_of_a_judgement() -> None:
     """What was merged is compared with the base's baselines, whatever their paths begin with."""
-    rules = RuleSource(config="c.yml", baselines="")
-    inputs = parse(mode="judge", fail_on="never")
-    arguments = make_compare_arguments(inputs, rules, ("-b", "r.json"), "out")
+    inputs = parse(mode="judge", fail_on="never", config="c.yml")
+    arguments = make_compare_arguments(inputs, OWN, ("-b", "r.json"))
 
     options = PARSER.parse_args(arguments)
     assert (options.baseline, options.candidate, options.out) == ("-b", "r.json", "out")
@@ -220,16 +224,18 @@ def test_arguments_of_a_judgement() -> None:
 
 def test_arguments_of_a_check() -> None:
     """Every input of a check reaches the command, each in one argument."""
-    inputs = parse(select="tag:pr,!bert/*", device="cuda:1", lock_timeout="60", fail_on="never")
+    options = {"select": "tag:pr,!bert/*", "device": "cuda:1", "lock_timeout": "60", "fail_on": "never"}
+    inputs = parse(**options, config="x/gate.yml", baselines="b c")
 
-    rules = RuleSource(config="/x/gate.yml", baselines="/x/b c", sha=SHA, directory="/w/my models")
-    assert make_check_arguments(inputs, rules, SHA) == (
+    tree = BaseTree(sha=SHA, tree=Path("/opt/the base"), top=Path("/w"))
+    source = RuleSource(rules=replace(OWN.rules, tree=tree))
+    assert make_check_arguments(inputs, source, SHA) == (
         "check",
-        "--config=/x/gate.yml",
-        "--directory=/w/my models",
-        f"--rules-commit={SHA}",
-        "--baselines=/x/b c",
+        f"--rules={SHA}",
+        "--base-tree=/opt/the base",
+        "--baselines=b c",
         f"--base={SHA}",
+        "--config=x/gate.yml",
         "--select=tag:pr,!bert/*",
         "--device=cuda:1",
         "--fail-on=never",

@@ -305,6 +305,18 @@ def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
     assert stage.outputs == {"exit-code": "1"}
 
 
+@pytest.mark.parametrize("name", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"])
+def test_a_file_of_the_runner_that_cannot_be_written_changes_no_code(stage: Stage, name: str) -> None:
+    """A regression on a full disk is one all the same; what was not written is said, without a traceback."""
+    stage.environ[name] = "/dev/full"
+    stage.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
+
+    assert stage.run() == 10
+    printed = stage.read_printed()
+    assert "::error title=compile-gate::/dev/full: cannot be written" in printed
+    assert "Traceback" not in printed
+
+
 def test_a_line_is_told_from_the_top_of_the_repository(stage: Stage) -> None:
     """GitHub shows an annotation there, wherever the configuration and the working directory are."""
     top = Path.cwd()
@@ -339,10 +351,10 @@ def test_a_change_to_the_rules_is_said_and_does_not_hold(stage: Stage) -> None:
     stage.run()
 
     (argv,) = stage.seen
-    assert argv[0] == "check"
-    assert argv[1].startswith(f"--config={stage.environ['RUNNER_TEMP']}/compile-gate-rules-")
-    assert argv[2:4] == [f"--directory={Path.cwd()}", f"--rules-commit={stage.base}"]
-    assert argv[4].startswith(f"--baselines={stage.environ['RUNNER_TEMP']}")
+    assert argv[:2] == ["check", f"--rules={stage.base}"]
+    tree = Path(argv[2].removeprefix("--base-tree="))
+    assert tree.name == "base"
+    assert not tree.exists()
     text = "This change touches what it is judged by (gate.yml); it was judged by commit "
     assert f"::warning title=compile-gate::{text}" in stage.read_printed()
     assert f"> {text}" in stage.summary
@@ -356,7 +368,7 @@ def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
     found: list[Config] = []
 
     def check(argv: list[str], _: dict[str, str]) -> int:
-        found.append(load_config(Path(argv[1].partition("=")[2])))
+        found.append(load_config(Path(argv[2].removeprefix("--base-tree="), "gate.yml")))
         return 2
 
     stage.command = check
@@ -412,7 +424,7 @@ def test_a_trial_merge_is_judged_by_what_it_was_merged_into(stage: Stage) -> Non
 
     assert stage.run() == 0
 
-    assert f"--rules-commit={base}" in stage.seen[0]
+    assert f"--rules={base}" in stage.seen[0]
     assert list_base_arguments(stage.seen[0]) == [f"--base={base}"]
     assert stage.outputs["baseline-sha"] == base
     printed = stage.read_printed()

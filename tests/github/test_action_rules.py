@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
-from rule_repository import CONFIG, MODELS, Repo, list_reasons, make_baseline, make_step
+from rule_repository import CONFIG, MODELS, Repo, make_baseline, make_step
 
-from gate.action import rule_files as files_module
-from gate.action.rules import RuleSource, hold_rules
+from gate.action.rules import hold_rules
 from gate.errors import MachineError, UsageError
 from gate.project.config import load_config
-from gate.project.registry import load_cases
 from gate.records.cases import Metric
+from gate.store import rules as rules_module
 
 
 def test_a_change_cannot_move_its_own_bar(repo: Repo) -> None:
@@ -31,11 +29,11 @@ def test_a_change_cannot_move_its_own_bar(repo: Repo) -> None:
 
     rules = repo.prepare(base)
 
-    config = load_config(Path(rules.config))
+    config = rules.config
     assert config.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
-    assert [case.expected_s for case in load_cases(config)] == [5]
-    assert list_reasons(rules.baselines) == {"x.json": "base"}
-    assert rules.directory == str(repo.top)  # where measured code is imported from is the head's
+    assert [case.expected_s for case in rules.cases] == [5]
+    assert repo.list_reasons(base) == {"x.json": "base"}
+    assert config.directory == repo.top  # where measured code is imported from is the head's
     assert config.out == repo.top / "results"
     assert rules.sha == base
     assert rules.changed == (
@@ -57,8 +55,7 @@ def test_limits_that_nobody_set_stay_those_of_the_device_and_the_cases(repo: Rep
 def test_a_history_is_written_where_the_checkout_has_it(repo: Repo) -> None:
     """Not among the rules, which nothing may write to while it is measured."""
     (repo.top / "gate.yml").write_text(f"{CONFIG}history: kept/history\n")
-    rules = repo.prepare(repo.commit())
-    assert load_config(Path(rules.config)).history == repo.top / "kept" / "history"
+    assert repo.load(repo.commit()).history == repo.top / "kept" / "history"
 
 
 def test_what_the_base_did_meanwhile_is_not_held_against_the_change(repo: Repo) -> None:
@@ -70,11 +67,11 @@ def test_what_the_base_did_meanwhile_is_not_held_against_the_change(repo: Repo) 
 
 
 def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(repo: Repo) -> None:
-    """A push or a dispatch changes nothing that is still to be merged."""
-    rules = repo.prepare("", config="my.yml", baselines="b")
-
-    assert rules == RuleSource(config="my.yml", baselines="b")
-    assert not (repo.place / "rules").exists()
+    """A push or a dispatch changes nothing that is still to be merged: no command is given a commit."""
+    repo.commit()
+    with hold_rules(make_step(repo.place, "head")) as source:
+        assert source.rules.config == load_config(None)
+        assert (source.base, source.arguments) == ("", ())
 
 
 def test_a_base_without_configuration_says_that_the_heads_holds(repo: Repo) -> None:
@@ -84,7 +81,7 @@ def test_a_base_without_configuration_says_that_the_heads_holds(repo: Repo) -> N
 
     rules = repo.prepare(base)
 
-    assert (rules.config, rules.sha, rules.changed) == ("", "", ("sub/gate.yml",))
+    assert (rules.is_first, rules.sha, rules.changed) == (True, "", ("sub/gate.yml",))
 
 
 def test_a_base_without_baselines_has_none(repo: Repo) -> None:
@@ -92,26 +89,23 @@ def test_a_base_without_baselines_has_none(repo: Repo) -> None:
     base = repo.commit(gone="perf/baselines/x.json")
     repo.write({"perf/baselines/mine.json": make_baseline("head")})
 
-    rules = repo.prepare(base)
-
-    assert list(Path(rules.baselines).iterdir()) == []
+    assert repo.list_reasons(base) == {}
 
 
 def test_baselines_may_be_named_by_the_workflow(repo: Repo) -> None:
     """The input goes before the configuration, and means the base's directory of that name."""
     base = repo.commit({"other/y.json": make_baseline("base")})
 
-    rules = repo.prepare(base, config="gate.yml", baselines="other")
-
-    assert [path.name for path in Path(rules.baselines).iterdir()] == ["y.json"]
+    assert repo.list_reasons(base, config="gate.yml", baselines="other") == {"y.json": "base"}
 
 
 def test_a_shallow_clone_is_told_what_it_lacks(repo: Repo) -> None:
     """A base commit that is not there is an error with its fix, never a check against the head."""
     repo.commit()
 
-    with pytest.raises(UsageError, match="is not in this clone") as caught:
-        repo.prepare("f" * 40)
+    step = make_step(repo.place, "f" * 40)
+    with pytest.raises(UsageError, match="is not in this clone") as caught, hold_rules(step):
+        pass
 
     assert "fetch-depth: 0" in caught.value.fix
 
@@ -133,8 +127,7 @@ def test_nothing_of_the_change_is_in_the_way(repo: Repo) -> None:
 
     rules = repo.prepare(base)
 
-    assert Path(rules.config).is_relative_to(repo.place / "rules")
-    assert load_config(Path(rules.config)).thresholds[Metric.COMPILED_LATENCY].relative == 0.05
+    assert rules.config.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
 
 
 def test_the_nearest_configuration_of_the_base_holds(repo: Repo) -> None:
@@ -145,8 +138,8 @@ def test_the_nearest_configuration_of_the_base_holds(repo: Repo) -> None:
     repo.commit({"gate.yml": CONFIG.replace("0.05", "0.90")})
 
     rules = repo.prepare(base)
-    assert load_config(Path(rules.config)).thresholds[Metric.COMPILED_LATENCY].relative == 0.05
-    assert rules.directory == str(repo.root)
+    assert rules.config.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
+    assert rules.config.directory == repo.root
 
 
 def test_attributes_do_not_hide_rules(repo: Repo) -> None:
@@ -156,9 +149,8 @@ def test_attributes_do_not_hide_rules(repo: Repo) -> None:
         {"../.gitattributes": attributes, "perf/baselines/x.json": make_baseline("$Format:%H$")}
     )
 
-    rules = repo.prepare(base)
-    assert load_config(Path(rules.config)).thresholds[Metric.COMPILED_LATENCY].relative == 0.05
-    assert list_reasons(rules.baselines) == {"x.json": "$Format:%H$"}
+    assert repo.load(base).thresholds[Metric.COMPILED_LATENCY].relative == 0.05
+    assert repo.list_reasons(base) == {"x.json": "$Format:%H$"}
 
 
 @pytest.mark.parametrize("link", ["gate.yml", "models/cases.yml", "perf/baselines/x.json", "perf"])
@@ -168,8 +160,34 @@ def test_a_link_among_the_rules_is_refused_by_name(repo: Repo, link: str) -> Non
     (repo.top / link).symlink_to(repo.top / "elsewhere")
     base = repo.commit()
 
-    with pytest.raises(UsageError, match=f"sub/{link} of commit {base[:12]} is a symbolic link"):
+    with pytest.raises(UsageError, match=f"sub/{link} of the base commit {base[:7]} is a symbolic link"):
         repo.prepare(base)
+
+
+def test_rules_may_be_kept_by_git_lfs(repo: Repo) -> None:
+    """A checkout runs the filters of the machine, as that of the measured code does."""
+    repo.commit()
+    (repo.place / "kept").write_text(make_baseline("from the store"))
+    repo.git("config", "filter.kept.smudge", f"cat '{repo.place / 'kept'}'")
+    repo.git("config", "filter.kept.clean", "echo pointer")
+    repo.git("config", "filter.kept.required", "true")
+    base = repo.commit({"../.gitattributes": "*.json filter=kept\n"})
+
+    assert repo.git("cat-file", "-p", f"{base}:sub/perf/baselines/x.json") == "pointer"
+    assert repo.list_reasons(base) == {"x.json": "from the store"}
+
+
+def test_rules_in_a_submodule_that_this_clone_lacks_are_not_taken_for_none(repo: Repo) -> None:
+    """Else the change would be judged by its own."""
+    commit_id = repo.commit()
+    (repo.root / ".gitmodules").write_text('[submodule "sub"]\n\tpath = sub\n\turl = https://x.invalid/sub\n')
+    repo.git("rm", "--quiet", "-r", "--cached", "sub")
+    repo.git("update-index", "--add", "--cacheinfo", f"160000,{commit_id[::-1]},sub")
+    repo.git("add", ".gitmodules")
+    repo.git("commit", "--quiet", "--message", "a submodule")
+    base = repo.git("rev-parse", "HEAD")
+
+    assert "this clone lacks the submodule of sub/gate.yml" in repo.prepare_in_vain(base).what
 
 
 def test_names_of_any_kind_are_read(repo: Repo) -> None:
@@ -182,9 +200,7 @@ def test_names_of_any_kind_are_read(repo: Repo) -> None:
         },
     )
 
-    rules = repo.prepare(base)
-
-    assert list_reasons(rules.baselines) == {
+    assert repo.list_reasons(base) == {
         "x.json": "base",
         **{one: f"b{index}" for index, one in enumerate(names)},
     }
@@ -201,31 +217,24 @@ def test_changed_workflows_are_flagged_and_only_the_changes_own(repo: Repo) -> N
     base = repo.commit()
     repo.git("checkout", "--quiet", "topic")
 
-    rules = repo.prepare(base)
-
-    assert (rules.changed, rules.workflows) == ((), (".github/workflows/gate.yml",))
-
-
-@pytest.mark.parametrize("touched", ["config/gate.yml", "files/sub/perf/baselines/x.json", "files/new.json"])
-def test_rules_that_were_written_to_are_told(repo: Repo, touched: str) -> None:
-    """Measured code runs as the same user and can write to them: that it did is an error, not a verdict."""
-    step = make_step(repo.place, repo.commit())
-
-    with pytest.raises(MachineError, match="were written to while measuring"), hold_rules(step) as rules:
-        (Path(rules.config).parents[1] / touched).write_text("mine")
+    with hold_rules(make_step(repo.place, base)) as source:
+        assert (source.rules.changed, source.workflows) == ((), (".github/workflows/gate.yml",))
 
 
 def test_nothing_is_left_of_the_rules(repo: Repo) -> None:
-    """Neither in the runner's temporary directory nor in the checkout."""
+    """Neither in the runner's temporary directory nor in the checkout, nor on git's list of worktrees."""
     step = make_step(repo.place / "temp", repo.commit())
     (repo.place / "temp").mkdir()
-    before = sorted(repo.top.rglob("*"))
+    before = sorted(path for path in repo.top.rglob("*"))
 
-    with hold_rules(step) as rules:
-        assert Path(rules.config).is_file()
-        assert sorted(repo.top.rglob("*")) == before
+    with hold_rules(step) as source:
+        assert source.rules.tree
+        assert source.rules.tree.tree.is_dir()
+        assert sorted(path for path in repo.top.rglob("*")) == before
 
+    assert not source.rules.tree.tree.exists()
     assert list((repo.place / "temp").iterdir()) == []
+    assert len(repo.git("worktree", "list").splitlines()) == 1
 
 
 def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
@@ -236,13 +245,13 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
     git_itself = shutil.which("git")
     (repo.place / "bin").mkdir()
     script = repo.place / "bin" / "git"
-    slow = r'case "$*" in *\ ls-tree\ *) exec sleep 60;; esac'
+    slow = r'case "$*" in *\ merge-base\ *) exec sleep 60;; esac'
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
-    monkeypatch.setattr(files_module, "LIMIT_S", 0.5)
+    monkeypatch.setattr(rules_module, "LIMIT_S", 0.5)
 
-    with pytest.raises(MachineError, match=r"git ls-tree took longer than 0\.5 s"):
+    with pytest.raises(MachineError, match=r"git merge-base took longer than 0\.5 s"):
         repo.prepare(base)
 
 
@@ -254,5 +263,5 @@ def test_names_are_no_patterns(repo: Repo) -> None:
 
     rules = repo.prepare(base)
 
-    assert [case.expected_s for case in load_cases(load_config(Path(rules.config)))] == [5]
+    assert [case.expected_s for case in rules.cases] == [5]
     assert rules.changed == ()

@@ -83,13 +83,15 @@ def put_program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def run(job: Job, path: Path, name: str, **needs: Mapping[str, Any]) -> ActionRun:
-    """Run a job of a workflow whose other jobs went well."""
+def run(
+    job: Job, path: Path, name: str, repository: str = "octo-org/compile-gate", **needs: Mapping[str, Any]
+) -> ActionRun:
+    """Run a job of a workflow whose other jobs went well; ``repository`` has the called workflow."""
     others = {one: {"result": "success", "outputs": {}} for one, _ in list_jobs(path)}
     contexts = {
         "github": {"token": "t0ken", "event": {"changes": {}}},
         "inputs": {"packages": "", "select": "", "python": "python3"},
-        "job": {"workflow_repository": "octo-org/compile-gate", "workflow_sha": "0" * 40},
+        "job": {"workflow_repository": repository, "workflow_sha": "0" * 40},
         "matrix": {"shard": "1"},
         "strategy": {"job-total": "4"},
         "needs": others | needs,
@@ -140,6 +142,7 @@ def test_every_step_ends_well(job: Job, path: Path, name: str) -> None:
     steps = {step.name: step for step in run(job, path, name).steps}
 
     wanted = [step["name"] for step in load(path)["jobs"][name]["steps"] if "run" in step]
+    wanted = [step for step in wanted if step != "Check the runner"]  # which is new enough
     assert [
         (one, steps[one].outcome, steps[one].log) for one in wanted if steps[one].outcome != "success"
     ] == []
@@ -195,6 +198,19 @@ def test_pages_are_rendered_without_a_token_and_of_lines_alone(job: Job) -> None
     assert [path.name for path in lists] == ["requirements.txt", "trend.txt"]
     assert all("--hash=sha256:" in path.read_text() for path in lists)
     assert "t0ken" not in str(load(TREND)["jobs"]["render"])
+
+
+@pytest.mark.parametrize(("workflow", "name"), [("check", "check"), ("respond", "measure")])
+def test_a_runner_that_is_too_old_is_told_before_anything_is_cloned(
+    job: Job, workflow: str, name: str
+) -> None:
+    """It does not know which repository the workflow is of: checkout would clone the caller's own for it."""
+    done = run(job, ROOT / ".github" / "workflows" / f"{workflow}.yml", name, repository="")
+
+    assert not done.succeeded
+    assert "This runner is too old for a called workflow: update it to 2.334 or later" in done.log
+    assert done.steps[0].code == 2
+    assert [step.outcome for step in done.steps if step.name.startswith("Clone")] == ["skipped"] * 2
 
 
 def test_pages_are_pushed_beside_what_else_is_there(job: Job) -> None:

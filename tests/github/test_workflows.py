@@ -119,7 +119,7 @@ def strip_job(job: dict[str, Any]) -> dict[str, Any]:
     steps = [
         step | {"uses": "ours"} if is_gate(step) else step
         for step in job["steps"]
-        if step.get("name") != "Clone compile-gate"
+        if step.get("name") not in {"Check the runner", "Clone compile-gate"}
     ]
     kept = {
         key: value for key, value in job.items() if key in {"timeout-minutes", "permissions", "environment"}

@@ -41,6 +41,7 @@ from gate.revisions import (
     resolve_default_base,
     resolve_ref,
 )
+from gate.store.rules import BaseTree
 
 _WORKING_TREE = "working tree"
 
@@ -65,6 +66,7 @@ class ArmOptions:
     head_python: str = ""
     from_merge_base: bool = False  # base is where head left the ref, not the ref itself
     base_name: str = ""  # what a reader knows the base's commit by, where it is not ``base``
+    base_tree: BaseTree | None = None  # where the base is checked out already, if it is that commit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,7 +123,7 @@ def open_arms(options: ArmOptions) -> Iterator[ArmSources]:
     with open_scratch() as scratch:
         interpreters = _prepare_interpreters(options, scratch)
         with (
-            _open_code(BASE_ARM, base, options.directory, scratch) as opened_base,
+            _open_code(BASE_ARM, base, options.directory, scratch, options.base_tree) as opened_base,
             _open_code(CANDIDATE_ARM, head, options.directory, scratch) as opened_head,
         ):
             same = base == head
@@ -219,9 +221,12 @@ def _prepare_interpreters(options: ArmOptions, scratch: Path) -> dict[str, Forei
     }
 
 
-def _open_code(name: str, code: _Code, directory: Path, scratch: Path) -> AbstractContextManager[ArmSource]:
+def _open_code(
+    name: str, code: _Code, directory: Path, scratch: Path, opened: BaseTree | None = None
+) -> AbstractContextManager[ArmSource]:
     if isinstance(code, Revision):
-        return _check_out(name, code, directory, scratch)
+        tree = opened.tree if opened and opened.sha == code.commit else None
+        return _check_out(name, code, directory, nullcontext(tree) if tree else scratch / name)
     provenance = load_provenance(code or directory)
     label = str(code or _WORKING_TREE)
     if provenance.commit:
@@ -239,11 +244,14 @@ def _open_code(name: str, code: _Code, directory: Path, scratch: Path) -> Abstra
 
 
 @contextmanager
-def _check_out(name: str, revision: Revision, directory: Path, scratch: Path) -> Iterator[ArmSource]:
+def _check_out(
+    name: str, revision: Revision, directory: Path, where: Path | AbstractContextManager[Path]
+) -> Iterator[ArmSource]:
+    """Make the arm of a commit, ``where`` it is to be checked out, or is already."""
     top = find_top(directory)
     remove_leftover_worktrees(top)
     inside = directory.resolve().relative_to(top)
-    with open_worktree(top, revision.commit, scratch / name) as checkout:
+    with open_worktree(top, revision.commit, where) if isinstance(where, Path) else where as checkout:
         place, notes = checkout / inside, []
         if not place.is_dir():
             # Workers start there all the same: the reference models need nothing of it.

@@ -20,6 +20,7 @@ from gate.cli.setup import note_rules
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import VERDICT
+from gate.lab.arms.arms import ArmOptions
 from gate.lab.trials import opening
 from gate.project.config import load_config
 from gate.records.cases import Policy
@@ -45,7 +46,8 @@ def project(tmp_path: Path) -> Path:
 def test_commit_is_not_held_against_itself(project: Path, text: str, decides_alone: bool) -> None:
     """Pairs of one commit would acquit what the stored baselines convict; with a change they decide."""
     (project / "gate.yml").write_text(text, encoding="utf-8")
-    found = find_why_alone(Namespace(base="HEAD", no_base=False), load_config(project / "gate.yml"))
+    asked = ArmOptions(directory=project, base="HEAD", from_merge_base=True)
+    found = find_why_alone(Namespace(base="HEAD", no_base=False), asked)
     assert (found is not None) is decides_alone
     if found is not None:
         assert write_note(found).endswith(

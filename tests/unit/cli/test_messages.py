@@ -103,7 +103,7 @@ def test_a_file_that_another_user_has_left_is_no_bug(
 ) -> None:
     """Wherever below the output it is met: what it is, and whose, and no traceback."""
 
-    def refuse(_: object) -> None:
+    def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "out/logs/import/server-head.log")
 
     monkeypatch.setattr(check, "load_project", refuse)

@@ -1,0 +1,312 @@
+"""The rules that judge a change: the base commit's, read from a checkout of it before any of the change runs.
+
+Then they are in memory: what a change writes to that checkout while it is measured moves no rule. Measured
+code is imported from where the change has it. The change's own rules are read too: they must hold for the
+next change, and they say where its models are now.
+"""
+
+import os
+import posixpath
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gate.errors import FileError, UsageError
+from gate.git import MissingContentError, read_git
+from gate.project.arm_cases import Followed, Rules, follow_moves, mark_removed
+from gate.project.config import (
+    DEFAULT_FILE,
+    Config,
+    check_places,
+    load_config,
+    make_default_config,
+    name_base,
+)
+from gate.project.registry import choose_cases, fold_registries, load_cases
+from gate.records.cases import Case
+from gate.store.baselines import load_baselines
+from gate.store.policy import load_policy
+
+LIMIT_S = 120.0  # a large repository on a cold disk
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseTree:
+    """The base commit: ``tree`` is a checkout of it, ``top`` that of the change.
+
+    ``empty`` are submodules of it that this clone does not have.
+    """
+
+    sha: str
+    tree: Path
+    top: Path
+    empty: tuple[str, ...] = ()
+
+    def find(self, path: Path) -> Path:
+        """Find where the base would have what lies at ``path`` in the checkout of the change.
+
+        Raises:
+            UsageError: Outside of it, where no commit has it; or in a submodule that this clone lacks.
+        """
+        absolute = Path(os.path.normpath(path))
+        if not absolute.is_relative_to(self.top):
+            what = f"{path} lies outside the repository: no commit has it"
+            raise UsageError(what, "Move it into the repository, or be judged by your own rules.")
+        name = absolute.relative_to(self.top)
+        if any(name.is_relative_to(submodule) for submodule in self.empty):
+            what = f"this clone lacks the submodule of {name}, so nothing is known of the base commit's"
+            raise UsageError(what, "Give actions/checkout `submodules: true`.")
+        return self.tree / name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AskedRules:
+    """What options say of the rules, as paths from the current directory; empty where they do not."""
+
+    config: str = ""
+    baselines: str = ""
+    select: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseRules:
+    """What a change is judged by; ``sha`` is empty where that is its own: the base has none of use."""
+
+    config: Config
+    cases: tuple[Case, ...]
+    source: Path = Path(DEFAULT_FILE)  # the configuration's place in the checkout of the change
+    sha: str = ""
+    changed: tuple[str, ...] = ()  # files of the rules that the change touches
+    moved: tuple[str, ...] = ()  # models that are measured where the change has them now
+    removed: tuple[str, ...] = ()  # cases that the change no longer has as the base defines them
+    mended: str = ""  # what is wrong with the base's, which the change mends
+    tree: BaseTree | None = field(default=None, repr=False)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the change adds the configuration: the base commit has none."""
+        return bool(self.changed) and not (self.sha or self.mended)
+
+
+def load_rules(base: BaseTree, asked: AskedRules) -> BaseRules:
+    """Load the rules of the base commit; where it has none, or the change mends them, the change's own.
+
+    Raises:
+        UsageError: They cannot be used, or the change's own could not be once it is merged.
+    """
+    places = _list_places(base, asked.config)
+    own = next((place for place in places if place.is_file()), None)
+    there = (place for place in places if os.path.lexists(base.find(place)))
+    path = next(there, None) or (_find_moved(base, own) if own else None)
+    if path is None:
+        return _take_own(base, asked, own)
+    here = own if own and not path.exists() else path
+    try:
+        rules = _load_base(base, asked, path)
+    except MissingContentError:
+        raise
+    except UsageError as error:
+        mended = _take_mended(error, base, asked, own)
+        return replace(_take_own(base, asked, own), mended=mended, changed=())
+    change = _load_own(base, asked, own)
+    # A configuration that the change puts nearer says nothing of what the base's names.
+    followed = follow_moves(rules, change) if own in {None, here} else Followed(config=rules.config)
+    return BaseRules(
+        config=_place(followed.config, base, path, here),
+        cases=mark_removed(load_cases(followed.config), followed.removed),
+        source=path,
+        sha=base.sha,
+        changed=_list_changed(base, rules.config, path),
+        moved=followed.moved,
+        removed=followed.removed,
+        tree=base,
+    )
+
+
+def _take_own(base: BaseTree, asked: AskedRules, own: Path | None) -> BaseRules:
+    if own:
+        _load_own(base, asked, own)
+    config = load_config(asked.config)
+    added = (own.relative_to(base.top).as_posix(),) if own else ()
+    source = own or Path.cwd() / (asked.config or DEFAULT_FILE)
+    return BaseRules(config=config, cases=load_cases(config), source=source, changed=added, tree=base)
+
+
+def _load_base(base: BaseTree, asked: AskedRules, path: Path) -> Rules:
+    place, suffix = base.find(path), name_base(base.sha)
+    stored = base.find(Path.cwd() / asked.baselines) if asked.baselines else None
+    try:
+        return _load(place, base.tree, asked, stored)
+    except UsageError as error:
+        _name_files(error, base.tree, suffix)
+        raise
+
+
+def _load_own(base: BaseTree, asked: AskedRules, own: Path | None) -> Rules:
+    """Load the change's own rules as the next one will; without a configuration, those of the defaults.
+
+    Raises:
+        UsageError: They cannot be used.
+    """
+    if own is None:
+        if asked.config:
+            what = f"this change has no {asked.config}, and the base commit does"
+            raise UsageError(what, "Put it back, or name where it is now.")
+        defaults = make_default_config()
+        return Rules(config=defaults, cases=load_cases(defaults))
+    stored = Path.cwd() / asked.baselines if asked.baselines else None
+    try:
+        return _load(own, base.top, asked, stored)
+    except UsageError as error:
+        _name_files(error, base.top, "")
+        error.fix += " Merged as it is, this would fail the check of every change."
+        raise
+
+
+def _load(path: Path, root: Path, asked: AskedRules, stored: Path | None) -> Rules:
+    """Load the rules at ``path`` of the checkout ``root``, registries folded in."""
+    _refuse_links(root, path)
+    loaded = load_config(path)
+    config = replace(loaded, baselines=stored or loaded.baselines)
+    check_places(loaded)
+    for rule in (*config.registry, config.baselines):
+        _refuse_links(root, rule)
+    for file in sorted(config.baselines.rglob("*")):
+        _refuse_links(root, file)
+    cases = load_cases(config)
+    load_policy(config)
+    load_baselines(config.baselines)
+    if not asked.select:
+        choose_cases(config, cases)
+    return Rules(config=fold_registries(config), cases=cases)
+
+
+def _refuse_links(root: Path, path: Path) -> None:
+    """Refuse what no commit holds by itself: a link could lead to what the change says.
+
+    Raises:
+        UsageError: It is outside of the checkout ``root``, or one, or behind one.
+    """
+    absolute = Path(os.path.normpath(path))
+    if not absolute.is_relative_to(root):
+        what = f"{path} lies outside the repository: no commit has it"
+        raise UsageError(what, "Move it into the repository, or be judged by your own rules.")
+    for place in (*reversed(absolute.parents), absolute):
+        if place.is_relative_to(root) and place != root and place.is_symlink():
+            fix = "Put the file itself there: a change is judged by regular files of the base commit only."
+            raise UsageError(f"{place} is a symbolic link", fix)
+
+
+def _take_mended(error: UsageError, base: BaseTree, asked: AskedRules, own: Path | None) -> str:
+    """Say what is wrong with the base's rules, which nobody can be judged by, where the change mends it.
+
+    Raises:
+        UsageError: The base's, with what to do: the change does not mend them.
+    """
+    fix = f"{error.fix} A change that mends this is judged by its own rules."
+    try:
+        if own is None:
+            raise error
+        _load_own(base, asked, own)
+    except UsageError as left:
+        error.fix = fix
+        if left.what != error.what.replace(name_base(base.sha), ""):
+            error.others = (*error.others, left)
+        raise error from None
+    return f"{error.what}. {fix}"
+
+
+def _place(config: Config, base: BaseTree, path: Path, here: Path) -> Config:
+    """Let the configuration of the base be about the checkout of the change, and be named as the base's."""
+    before, now = base.find(path).parent, here.parent
+
+    def move(place: Path) -> Path:
+        return now / place.relative_to(before) if place.is_relative_to(before) else place
+
+    placed = replace(
+        config,
+        directory=now,
+        commit=base.sha,
+        source=os.path.relpath(here),
+        out=move(config.out),
+        history=move(config.history) if config.history else None,
+    )
+    return replace(placed, origins=dict.fromkeys(config.origins, placed.label))
+
+
+def _list_places(base: BaseTree, config: str) -> list[Path]:
+    """List where a configuration may lie: where it is named, else from here up to the top."""
+    here = Path.cwd()
+    above = [place / DEFAULT_FILE for place in (here, *here.parents) if place.is_relative_to(base.top)]
+    return [here / config] if config else above
+
+
+def _find_moved(base: BaseTree, own: Path) -> Path | None:
+    """Find the base's configuration where the change moves it: else a change could be judged by its own.
+
+    That is the file that git takes for it, or else the one of such a name that is gone above or below it.
+    """
+    words = iter(_diff(base, "--find-renames", "--diff-filter=RD", "--name-status", "-z", base.sha))
+    renamed: dict[str, str] = {}
+    gone = []
+    for status in words:
+        if status.startswith("R"):
+            before, after = next(words), next(words)
+            renamed[after] = before
+        elif status:
+            gone.append(next(words))
+    name = own.relative_to(base.top).as_posix()
+    if before := renamed.get(name, ""):
+        return base.top / before
+    alike = [
+        path
+        for path in (base.top / name for name in (*gone, *renamed.values()))
+        if path.name in {own.name, DEFAULT_FILE}
+        if path.is_relative_to(own.parent) or own.is_relative_to(path.parent)
+    ]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _list_changed(base: BaseTree, config: Config, path: Path) -> tuple[str, ...]:
+    """List the files of the base's rules that the change touches."""
+    registry = load_config(base.find(path)).registry
+    rules = (base.find(path), *registry, config.baselines)
+    names = (Path(os.path.normpath(rule)).relative_to(base.tree).as_posix() for rule in rules)
+    return list_changed(base, tuple(names))
+
+
+def list_changed(base: BaseTree, names: tuple[str, ...]) -> tuple[str, ...]:
+    """List what the change touches of ``names``: not what the base did since the change left it."""
+    left = _read(base, "merge-base", base.sha, "HEAD").decode().split()[0]
+    listed = _diff(base, "--no-renames", "--name-only", "-z", left, "--", *names)
+    return tuple(name for name in listed if name)
+
+
+def _diff(base: BaseTree, *arguments: str) -> list[str]:
+    """List the words of what ``git diff`` finds, without the programs that the repository names for it."""
+    return os.fsdecode(_read(base, "diff", "--no-ext-diff", "--no-textconv", *arguments)).split("\0")
+
+
+def _read(base: BaseTree, *arguments: str) -> bytes:
+    """Ask git: what it cannot read is no mistake in what the commit holds."""
+    try:
+        return read_git(base.top, *arguments, limit_s=LIMIT_S)
+    except UsageError as error:
+        raise MissingContentError(base.sha, error.what) from None
+
+
+def _name_files(error: UsageError, root: Path, suffix: str) -> None:
+    """Let an error name files below ``root`` from there, with ``suffix`` behind each name.
+
+    A reader knows ``gate.yml`` of a commit, and not the file of a scratch directory that is gone by then.
+    """
+    # A name of ours ends where a path usually does; the file of an error is known whole.
+    known = {part.file.partition(":")[0] for part in (error, *error.others) if isinstance(part, FileError)}
+    inside = [re.escape(name) for name in sorted(known) if name.startswith(f"{root}/")]
+    named = re.compile("(" + "|".join([*inside, rf"{re.escape(str(root))}/[^\s:,;'\"`()]+"]) + r")(:\d+)?")
+
+    def write_name(match: re.Match[str]) -> str:
+        return f"{posixpath.normpath(os.path.relpath(match[1], root))}{suffix}{match[2] or ''}"
+
+    for part in (error, *error.others):
+        part.what, part.fix = (named.sub(write_name, text) for text in (part.what, part.fix))
