@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import EnumMeta, StrEnum
 from typing import Any, cast
 
-from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SELFTEST, VERDICT, FileKind, encode
+from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SELFTEST, SHOWN, VERDICT, FileKind, encode
 from gate.files.entry import VERSION, read_docs
 from gate.files.yaml_in import parse_yaml
 from gate.metrics import SPECS, MetricSpec
@@ -32,7 +32,7 @@ _WRITTEN: Mapping[str, tuple[type, str]] = {
     "acceptances": (CommitFile, "what was accepted of one commit"),
 }
 _KINDS: Mapping[str, FileKind[Any]] = {
-    kind.name: kind for kind in (RUN, VERDICT, BASELINE, CALIBRATION, SELFTEST, BISECTION)
+    kind.name: kind for kind in (RUN, VERDICT, SHOWN, BASELINE, CALIBRATION, SELFTEST, BISECTION)
 }
 ROOTS = (*_WRITTEN, *_KINDS)
 _SCALARS: Mapping[Any, dict[str, object]] = {

@@ -34,13 +34,14 @@ from gate.action.step import (
     stop_commands,
 )
 from gate.errors import ExitCode, FileError, GateError, UsageError
-from gate.files.codec import RUN, VERDICT
+from gate.files.codec import RUN, SHOWN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.job import find_value, load_payload, render_annotation
 from gate.project.config import Config, load_config
 from gate.project.registry import choose_cases
 from gate.publish.results import describe_outputs, render_upgrade
+from gate.publish.shown import SHOWN_FILE, make_shown
 from gate.records.verdict import Outcome
 from gate.report.content import count_statuses
 
@@ -195,7 +196,9 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
     if not path.exists():
         raise FileError(str(path), "", "was not written", "See the log above.")
     verdict = VERDICT.load(path)
-    paths = {"result-path": path, "report-path": report, "page-path": results.out / "report.html"}
+    submitted = results.out / SHOWN_FILE
+    SHOWN.save(make_shown(verdict), submitted)
+    paths = {"result-path": submitted, "report-path": report, "page-path": results.out / "report.html"}
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
     told = describe_outputs(
         verdict.outcome, dict(count_statuses(verdict)), len(verdict.cases), verdict.environment

@@ -26,6 +26,7 @@ from gate.git import find_checkout
 from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation, write_outputs
 from gate.programs import answer_signals
 from gate.project.config import Config
+from gate.publish.shown import SHOWN_FILE
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.run import GraphBreak, Run
@@ -140,7 +141,7 @@ def clear_results(config: Config) -> Results:
         UsageError: Something else lies there, which a change can bring.
     """
     out = config.out.absolute()
-    for name in (VERDICT_FILE, RUN_FILE, *(one.file for one in FORMATS.values() if one.file)):
+    for name in (VERDICT_FILE, SHOWN_FILE, RUN_FILE, *(one.file for one in FORMATS.values() if one.file)):
         path = out / name
         try:
             path.unlink(missing_ok=True)

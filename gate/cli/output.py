@@ -16,7 +16,7 @@ from gate.decide.stats import estimate_metric
 from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import RUN, VERDICT, write_atomic
 from gate.files.disk import is_present, list_cut_short
-from gate.fingerprint import compute_machine_id
+from gate.fingerprint import compute_environment_id, compute_machine_id
 from gate.metrics import Role, select_metrics
 from gate.project.config import Config
 from gate.records.cases import Metric, Policy, group_cases
@@ -125,7 +125,7 @@ def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) 
 def code_verdict(verdict: Verdict, config: Config, policy: Policy | None = None) -> ExitCode:
     """The exit code of a verdict under ``fail_on``, and under the policy's acceptances if it has any."""
     coverage = measure_coverage(verdict.comparisons)
-    own = keep_own(policy, verdict.environment) if policy else None
+    own = keep_own(policy, compute_environment_id(verdict.environment)) if policy else None
     accepted = own is not None and is_lack_accepted(verdict.comparisons, own)
     fail_on = config.fail_on or FailOn.INCONCLUSIVE
     return compute_exit_code(verdict.outcome, fail_on, coverage, is_lack_accepted=accepted)

@@ -20,6 +20,7 @@ from gate.decide.judge.pairs import (
 )
 from gate.decide.suspects import CALLS, Suspect, is_exact, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
+from gate.fingerprint import compute_environment_id
 from gate.metrics import DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
@@ -48,7 +49,7 @@ def list_unsettled(
     else of it changes the outcome. Once a case is convicted the outcome is certain: another one that had
     SETTLING_PAIRS, and looks no slower than its thresholds, waits as well.
     """
-    policy = keep_own(policy, run.environment)
+    policy = keep_own(policy, compute_environment_id(run.environment))
     sides, rules = gather_judged(run, policy, suspects)
     failed = {failure.case_id for failure in run.failures}
     alike = list_alike(run)

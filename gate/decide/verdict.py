@@ -78,7 +78,7 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     """Make the verdict of what was compared, with all that a report needs."""
-    policy = keep_own(policy, run.environment)
+    policy = keep_own(policy, compute_environment_id(run.environment))
     comparisons = _apply_policy(run, screening, policy)
     outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)

@@ -37,6 +37,7 @@ from gate.files.untrusted import (
 from gate.metrics import SPECS
 from gate.records.cases import Metric
 from gate.records.run import Baseline, CaseFailure, Pairing, Run, Trial
+from gate.records.shown import Shown
 from gate.records.studies import Bisection, Calibration, SelftestReport
 from gate.records.verdict import Verdict
 
@@ -66,7 +67,7 @@ def _list_field_names(record_type: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(record_type))
 
 
-R = TypeVar("R", Run, Verdict, Baseline, Calibration, SelftestReport, Bisection)
+R = TypeVar("R", Run, Verdict, Shown, Baseline, Calibration, SelftestReport, Bisection)
 T = TypeVar("T")
 RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
 
@@ -239,7 +240,7 @@ def check_baseline(baseline: Baseline, source: str) -> None:
     _check_values(baseline.trials, source, "trials")
 
 
-def check_verdict(verdict: Verdict, source: str) -> None:
+def check_verdict(verdict: Verdict | Shown, source: str) -> None:
     """Refuse a verdict that was cut, of another outcome than its rows call for, or with impossible values.
 
     Raises:
@@ -261,7 +262,7 @@ def check_verdict(verdict: Verdict, source: str) -> None:
                 raise FileError(source, f"comparisons[{index}].{side}.centre", problem, _FIX)
 
 
-def _check_counts(verdict: Verdict, source: str) -> None:
+def _check_counts(verdict: Verdict | Shown, source: str) -> None:
     """Refuse a verdict that lacks what it was written with: a row that is cut out fails nothing."""
     counted = (
         ("cases", verdict.cases, verdict.tally.cases),
@@ -295,6 +296,7 @@ RUN = FileKind(name="run", record=Run, check=check_run, rows=("trials",))
 VERDICT = FileKind(
     name="verdict", record=Verdict, check=check_verdict, rows=("cases", "comparisons", "evidence")
 )
+SHOWN = FileKind(name="shown", record=Shown, check=check_verdict, rows=("comparisons",))
 BASELINE = FileKind(name="baseline", record=Baseline, check=check_baseline)
 CALIBRATION = FileKind(name="calibration", record=Calibration)
 SELFTEST = FileKind(name="selftest", record=SelftestReport)

@@ -127,14 +127,11 @@ StatusName = Annotated[
         regex=r"((?!-)[A-Za-z0-9_./ -]{1,100})?", what="at most 100 letters, digits, _, ., /, - and spaces"
     ),
 ]
-Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
-_ID = "a-z0-9."  # of an environment: a slug of its device, its torch and a hash
-EnvironmentId = Annotated[str, Pattern(regex=rf"[{_ID}-]{{1,200}}", what="the id of an environment")]
+_ID = "a-z0-9."  # of an environment
 EnvironmentIds = Annotated[
     str, Pattern(regex=rf"[{_ID}*?-]{{1,200}}", what="the id of an environment, or a pattern with `*`")
 ]
 Login = Annotated[str, Pattern(regex=r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", what="a login of GitHub")]
-CaseId = Annotated[str, Pattern(regex=r"((?![*?\[])[!-~]){1,300}", what="a case id, and no pattern")]
 # Neither controls nor what turns a line around or hides in it.
 _UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
 LINE = Pattern(regex=rf"(?=.*\S)[^{_UNSEEN}]{{1,300}}", what="one line of 1 to 300 visible characters")

@@ -19,7 +19,7 @@ from gate.github.events import (
     parse_time,
 )
 from gate.github.git_data import GitData
-from gate.github.job import find_text, is_sha
+from gate.github.job import find_text
 from gate.github.run_jobs import FAILURE, SUCCESS, choose_conclusion, load_jobs, name_lost
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
@@ -30,7 +30,7 @@ from gate.records.cases import Acceptance
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import Run
-from gate.records.verdict import Verdict
+from gate.records.shown import Shown
 from gate.store.acceptances import BRANCH, MAX_COMMIT_BYTES, decode_commit_file, name_commit_file
 from gate.store.policy import DEFAULT_KEY
 
@@ -187,7 +187,7 @@ def _find_own_run(task: Task, artifact: Artifact) -> CiRun:
     )
 
 
-def _list_files(task: Task, verdict: Verdict) -> frozenset[str]:
+def _list_files(task: Task, verdict: Shown) -> frozenset[str]:
     """The files of the commit that was measured, where the verdict names a place in one."""
     if not names_place(verdict):
         return frozenset()
@@ -199,10 +199,10 @@ def _list_files(task: Task, verdict: Verdict) -> frozenset[str]:
     return found or frozenset()
 
 
-def _check_base(task: Task, verdict: Verdict) -> str:
+def _check_base(task: Task, verdict: Shown) -> str:
     """What the verdict calls its base commit, if GitHub has it on the base branch; else ``""``."""
     sha, pull = verdict.base.commit if verdict.base else "", task.target.pull
-    if pull is None or not is_sha(sha):
+    if pull is None or not sha:
         return ""
     is_there = task.attempt(
         "The base commit could not be looked up",
@@ -211,7 +211,7 @@ def _check_base(task: Task, verdict: Verdict) -> str:
     return sha if is_there else ""
 
 
-def _find_accepted(task: Task, run: CiRun, verdict: Verdict) -> tuple[Sequence[Fact], bool]:
+def _find_accepted(task: Task, run: CiRun, verdict: Shown) -> tuple[Sequence[Fact], bool]:
     """Who accepted what the verdict counts as accepted; nobody, where GitHub does not tell."""
     if not run.is_of_pull_request or not needs_acceptance(verdict):
         return (), False
@@ -269,7 +269,7 @@ def _parse_artifact(value: Mapping[str, Any]) -> Artifact | None:
     )
 
 
-def fetch_verdict(client: GitHubClient, run: CiRun, artifact: Artifact) -> Verdict:
+def fetch_verdict(client: GitHubClient, run: CiRun, artifact: Artifact) -> Shown:
     """Fetch the verdict that a run left in an artifact.
 
     Raises:

@@ -12,10 +12,11 @@ from gate.decide.conclude.accept import apply_acceptances, can_be_accepted, comp
 from gate.decide.conclude.outcome import decide_outcome, is_lack_accepted, list_uncompared, measure_coverage
 from gate.errors import UsageError
 from gate.files.entry import LINE
-from gate.fingerprint import compute_environment_id
 from gate.project.registry import select_cases
+from gate.publish.trusted import get_environment_id
 from gate.records.cases import Acceptance, Case, Metric, Policy
-from gate.records.verdict import Comparison, Outcome, Reason, Verdict
+from gate.records.shown import Shown
+from gate.records.verdict import Comparison, Outcome, Reason
 from gate.report.markdown import escape_code, render_table
 from gate.report.words.templates import SENTENCES, name_metric
 from gate.store.acceptances import compute_expiry
@@ -155,7 +156,7 @@ class Accepted:
     trouble: str = ""
 
 
-def accept_verdict(verdict: Verdict, request: AuthorizedCommand, terms: AcceptTerms) -> Accepted:
+def accept_verdict(verdict: Shown, request: AuthorizedCommand, terms: AcceptTerms) -> Accepted:
     """Accept just what regressed and is meant, and find what the same measurements come to then.
 
     Each acceptance allows what was measured and no more. Where nothing would be compared then, or nothing
@@ -175,7 +176,7 @@ def accept_verdict(verdict: Verdict, request: AuthorizedCommand, terms: AcceptTe
         reason=words.reason,
         author=request.author,
         expires=compute_expiry(terms.today),
-        environment=compute_environment_id(verdict.environment),
+        environment=get_environment_id(verdict),
         commit=request.head_sha,
         gate=terms.gate,
     )
@@ -213,7 +214,7 @@ def _find_meant(words: CommandWords, cases: tuple[Case, ...]) -> set[str]:
         ) from None
 
 
-def _list_lacking(verdict: Verdict, accepted: tuple[Acceptance, ...], terms: AcceptTerms) -> tuple[str, ...]:
+def _list_lacking(verdict: Shown, accepted: tuple[Acceptance, ...], terms: AcceptTerms) -> tuple[str, ...]:
     """List the known cases without a baseline, where that alone fails once what regressed is accepted."""
     after = apply_acceptances(verdict.comparisons, _make_policy(accepted, terms))
     outcome = decide_outcome(after, finished=verdict.tally.finished)

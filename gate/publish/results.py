@@ -5,22 +5,31 @@ the cases' changes, so that twice as fast and twice as slow cancel out.
 """
 
 import math
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from statistics import geometric_mean
 
 from gate.decide.conclude.accept import note_quarantine
 from gate.decide.conclude.outcome import FailOn, measure_coverage
-from gate.decide.explain.notes import list_notes, note_target
+from gate.decide.explain.notes import list_notes
 from gate.fingerprint import compute_environment_id
 from gate.metrics import Role, Unit, select_metrics
 from gate.publish.body import render_trusted_report
+from gate.publish.shown import find_stacks
 from gate.publish.submitted import CiRun
-from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult, make_trusted_verdict, note_unknown
+from gate.publish.trusted import (
+    NOTHING_KNOWN,
+    Base,
+    Known,
+    TrustedResult,
+    make_trusted_verdict,
+    note_absent_device,
+    note_unknown,
+)
 from gate.records.cases import Metric
 from gate.records.run import Environment, Run
+from gate.records.shown import Shown
 from gate.records.verdict import JUDGED, Outcome, PairBase, Status, Verdict
 from gate.report.clean import clean_line
 from gate.report.content import MAX_STEP, count_statuses
@@ -38,25 +47,15 @@ _MEANS = select_metrics(
         spec.role is Role.DECIDES and spec.follows is None and spec.unit in {Unit.SECONDS, Unit.BYTES}
     )
 )
-# A release number and nothing else: the measured code may have written it.
-_RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
 
 
-def render_upgrade(verdict: Verdict, stacks: tuple[str, str] | None = None) -> str:
+def render_upgrade(verdict: Verdict, stacks: Sequence[str] = ()) -> str:
     """Render the lines; ``stacks`` are both releases, where the verdict does not say them."""
     means = (_render_means(verdict, metric) for metric in _MEANS)
     return "\n".join([_render_stacks(verdict, stacks), "", *(f"- {mean}" for mean in means if mean)]).rstrip()
 
 
-def find_stacks(verdict: Verdict) -> tuple[str, str]:
-    """Find the releases of torch of base and head, as bare numbers; ``""`` where one is unknown."""
-    sides = (verdict.base_environment, verdict.environment)
-    versions = (one.torch if one else "" for one in sides)
-    base, head = (found[0] if (found := _RELEASE.match(one)) else "" for one in versions)
-    return base, head
-
-
-def _render_stacks(verdict: Verdict, stacks: tuple[str, str] | None) -> str:
+def _render_stacks(verdict: Verdict, stacks: Sequence[str]) -> str:
     base, head = stacks or find_stacks(verdict)
     compared = {one.case_id for one in verdict.comparisons if one.status in JUDGED and one.change}
     models = {case.model for case in verdict.cases if case.id in compared}
@@ -99,7 +98,7 @@ class CommentWhen(StrEnum):
 
 
 def make_finding(
-    verdict: Verdict,
+    verdict: Shown,
     base: Base,
     run: CiRun,
     known: Known = NOTHING_KNOWN,
@@ -158,7 +157,7 @@ def render_summary(finding: TrustedResult, notes: list[str], troubles: list[str]
 
 
 def make_upgrade_finding(
-    verdict: Verdict, base: Base, run: CiRun, fail_on: FailOn = FailOn.REGRESSION
+    verdict: Shown, base: Base, run: CiRun, fail_on: FailOn = FailOn.REGRESSION
 ) -> TrustedResult:
     """Make what may be told of an upgrade's verdict that anybody could have written."""
     trusted = make_trusted_verdict(verdict, base, run)
@@ -167,7 +166,7 @@ def make_upgrade_finding(
     )
     notes = (
         *note_unknown(verdict, trusted.cases),
-        *note_target(shown.environment),
+        *note_absent_device(verdict),
         *list_notes(shown, trusted.comparisons, (), base.policy, in_pairs=True),
         *note_quarantine(trusted.comparisons, base.policy),
     )
@@ -175,7 +174,7 @@ def make_upgrade_finding(
         make_finding(verdict, base, run, fail_on=fail_on),
         verdict=replace(trusted, notes=notes),
         steps=list_upgrade_steps(trusted, can_refresh=base.can_refresh),
-        preface=render_upgrade(trusted, find_stacks(verdict)),
+        preface=render_upgrade(trusted, verdict.stacks),
     )
 
 

@@ -14,13 +14,14 @@ from enum import StrEnum
 
 from gate.decide.evidence.trials import make_baselines, note_disturbed, note_kept_disturbed
 from gate.errors import FileError, UsageError
-from gate.files.codec import RUN, VERDICT, NewerFileError, check_baseline
+from gate.files.codec import RUN, SHOWN, NewerFileError, check_baseline
 from gate.files.untrusted import MAX_INTEGER
+from gate.publish.shown import SHOWN_FILE
 from gate.records.cases import Case
 from gate.records.facts import Fact
 from gate.records.protocol import Stage
 from gate.records.run import Baseline, Provenance, Run
-from gate.records.verdict import Verdict
+from gate.records.shown import Shown
 from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials, list_unfit
 from gate.units import join_some
 
@@ -102,10 +103,8 @@ def _find_member(archive: zipfile.ZipFile, name: str, limit_bytes: int) -> zipfi
     return member
 
 
-VERDICT_MEMBER = "verdict.json"
-# A case takes 10 to 18 kB of a verdict: this is 2,700 of the largest. Reading so many takes four seconds and
-# 400 MiB.
-MAX_MEMBER_BYTES = 48 * 1024 * 1024
+# A case takes up to 14 kB: this is 2,700 of the largest.
+MAX_MEMBER_BYTES = 36 * 1024 * 1024
 _LARGEST = float(MAX_INTEGER)  # of any number that is shown: as a text it stays short
 
 
@@ -117,9 +116,7 @@ class Refusal(StrEnum):
     OLD_ATTEMPT = "this attempt of the run left no artifact; the one that exists is of an earlier attempt"
     TOO_LARGE = "the artifact is larger than any result of compile-gate"
     NOT_AN_ARCHIVE = "the artifact is not a usable zip archive"
-    NO_MEMBER = (
-        "the artifact does not hold exactly one regular file with the result (verdict.json or run.json)"
-    )
+    NO_MEMBER = "the artifact does not hold exactly one regular file with the result (shown.json or run.json)"
     NOT_A_VERDICT = "the artifact's verdict is not one that this compile-gate writes"
     SKIPPED = "all jobs of the run were skipped: GitHub counts that as passed, but nothing was measured"
     OTHER_BASE = (
@@ -137,15 +134,15 @@ class RefusedError(Exception):
         self.refusal = refusal
 
 
-def parse_archive(archive: bytes) -> Verdict:
+def parse_archive(archive: bytes) -> Shown:
     """Parse the archive that an artifact is downloaded as: strictly, and its parts against each other.
 
     Raises:
         RefusedError: It holds no verdict that can be used.
     """
-    content = read_member(archive, VERDICT_MEMBER, MAX_MEMBER_BYTES)
+    content = read_member(archive, SHOWN_FILE, MAX_MEMBER_BYTES)
     try:
-        verdict = VERDICT.decode(content, VERDICT_MEMBER)
+        verdict = SHOWN.decode(content, SHOWN_FILE)
     except NewerFileError:
         raise RefusedError(Refusal.NEWER) from None
     except FileError:
@@ -154,8 +151,8 @@ def parse_archive(archive: bytes) -> Verdict:
     return verdict
 
 
-def _check_consistency(verdict: Verdict) -> None:
-    planned = {case.id for case in verdict.cases}
+def _check_consistency(verdict: Shown) -> None:
+    planned = set(verdict.cases)
     # A case that failed in one trial, or lacks some, has a row of its own beside those of what was measured.
     rows = [(one.case_id, one.metric, one.is_of_whole_case) for one in verdict.comparisons]
     named = {case_id for case_id, _, _ in rows}
@@ -173,7 +170,7 @@ def _check_consistency(verdict: Verdict) -> None:
         raise RefusedError(Refusal.NOT_A_VERDICT)
 
 
-def _list_numbers(verdict: Verdict) -> Iterator[float]:
+def _list_numbers(verdict: Shown) -> Iterator[float]:
     """All numbers that may be shown, but for whole ones: the decoder bounds those."""
     yield from (verdict.wall_s, verdict.toolchain_s, verdict.overhead_s)
     yield from (verdict.machine.canary, verdict.machine.suite)

@@ -1,12 +1,10 @@
-"""What of somebody else's verdict may be shown: numbers, enums, and cases that the base commit knows.
+"""A verdict in the repository's own name, of what somebody else's says without words.
 
-Every string of the artifact is dropped that is neither an enumeration's nor a name that the base commit
-knows; words are made of what is left, of the base commit's registry and baselines, and of GitHub's own
-facts of the run. The outcome is not ours to change: it counts all comparisons, also those of cases that
-are not shown.
+What is shown are its numbers and enumerations, and cases and lines that the base commit or GitHub knows.
+Words are made of these, of the base commit's registry and baselines, and of GitHub's own facts of the run.
+The outcome is not ours to change: it counts all comparisons, also those of cases that are not shown.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -22,20 +20,18 @@ from gate.decide.conclude.outcome import (
 )
 from gate.decide.conclude.shown import summarize_suite
 from gate.decide.explain.advice import make_headline
-from gate.decide.explain.notes import list_notes, note_machine, note_tally, note_target
+from gate.decide.explain.notes import list_notes, note_machine, note_tally
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
 from gate.publish.submitted import CiRun, Refusal
 from gate.records.cases import Case, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
-from gate.records.protocol import Stage, WorkerRole
-from gate.records.run import BASE_ARM, CANDIDATE_ARM, Baseline, CaseFailure, Environment, Provenance, Run
+from gate.records.run import Baseline, Environment, Provenance, Run
+from gate.records.shown import Shown, ShownFailure
 from gate.records.verdict import BROKEN, Cause, Comparison, Outcome, PairBase, Status, Verdict
 
 _MAX_ALIKE = 20  # causes of one case that may say the same, without their words
-_STAGES = frozenset(stage.value for stage in Stage)
-_ROLES = frozenset(role.value for role in WorkerRole)
 _BLANK = Environment(
     device_kind="",
     device_model="",
@@ -89,100 +85,98 @@ class Known:
 NOTHING_KNOWN = Known()
 
 
-def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known = NOTHING_KNOWN) -> Verdict:
+def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, known: Known = NOTHING_KNOWN) -> Verdict:
     """Make a verdict that holds nothing but what may be shown in the repository's own name."""
     ours = {case.id: case for case in base.cases}
     comparisons = tuple(
-        replace(one, remarks=tuple(map(_strip, one.remarks)))
-        for one in verdict.comparisons
-        if one.case_id in ours
+        replace(row, remarks=tuple(map(_strip, row.remarks)))
+        for row in verdict.comparisons
+        if row.case_id in ours
     )
-    cases = tuple(ours[case.id] for case in verdict.cases if case.id in ours)
-    stored = [(compute_environment_id(one.environment), one) for one in base.baselines]
-    environments = {name: one.environment for name, one in stored}
+    cases = tuple(ours[case_id] for case_id in verdict.cases if case_id in ours)
+    stored = [(compute_environment_id(baseline.environment), baseline) for baseline in base.baselines]
+    environments = {name: baseline.environment for name, baseline in stored}
     used_ids = tuple(name for name in dict.fromkeys(verdict.baseline_environments) if name in environments)
-    used = [one for name, one in stored if name in used_ids and one.case_id in ours]
-    # Trials say themselves that they were not forked: the baselines of such cases are apart.
-    own = [replace(verdict.environment, workers=one) for one in (verdict.environment.workers, "")]
-    environment = next(filter(None, (environments.get(compute_environment_id(one)) for one in own)), _BLANK)
+    used = [baseline for name, baseline in stored if name in used_ids and baseline.case_id in ours]
+    environment = next(filter(None, map(environments.get, verdict.environments)), _BLANK)
     provenance = Provenance(commit=run.head_sha, created=run.started, run_url=run.url)
     # Notes on how it ran are made from the tally: this run has no trials.
     shown = Run(cases=cases, environment=environment, provenance=provenance, finished=True)
-    judged = any(is_judged(one) for one in comparisons)
-    return replace(
-        verdict,
+    judged = any(map(is_judged, comparisons))
+    return Verdict(
+        outcome=verdict.outcome,
         headline=_make_headline(verdict, comparisons, cases),
         cases=cases,
         comparisons=comparisons,
-        failures=tuple(_rewrite_failure(one) for one in verdict.failures if one.case_id in ours),
-        causes=_strip_causes(verdict, ours, known.files),
-        evidence=(),  # code, and what else whoever measured wrote
+        failures=tuple(_name_role(failure) for failure in verdict.failures if failure.case_id in ours),
+        causes=_list_causes(verdict, ours, known.files),
         next_steps=(),  # commands are for who has the machine
         notes=(
             *known.remarks,
             *note_unknown(verdict, cases),
-            *note_target(verdict.environment),
+            *note_absent_device(verdict),
             *([Fact(code=Code.NO_BASELINES_HERE)] if environment is _BLANK else []),
-            *list_notes(shown, comparisons, used, keep_own(base.policy, verdict.environment)),
+            *list_notes(shown, comparisons, used, keep_own(base.policy, get_environment_id(verdict))),
             *note_tally(verdict.tally),
             *note_machine(verdict.machine, judged=judged),
         ),
+        machine=verdict.machine,
         environment=environment,
-        base_environment=None,
         provenance=provenance,
-        baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
+        baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
         baseline_environments=used_ids,
         base=PairBase(commit=known.base_sha, other_stack=verdict.base.other_stack) if verdict.base else None,
+        tally=verdict.tally,
         summary=summarize_suite(cases, comparisons),
-        options={},
+        trials=verdict.trials,
+        wall_s=verdict.wall_s,
+        toolchain_s=verdict.toolchain_s,
+        overhead_s=verdict.overhead_s,
     )
+
+
+def get_environment_id(verdict: Shown) -> str:
+    """Get the id of the environment that was measured; "" where the file says none."""
+    return next(iter(verdict.environments), "")
+
+
+def note_absent_device(verdict: Shown) -> tuple[Fact, ...]:
+    """A note on what of a target is not known by rule: it is absent, and not missing."""
+    return (Fact(code=Code.NO_DEVICE),) if verdict.is_target else ()
 
 
 def _strip(fact: Fact) -> Fact:
-    """A fact without the words of whoever measured: its numbers and metrics say as much as may be told."""
+    """A fact without its names: its numbers and metrics say as much as may be shown."""
     return Fact(code=fact.code, numbers=fact.numbers, metrics=fact.metrics)
 
 
-def _rewrite_failure(failure: CaseFailure) -> CaseFailure:
-    told, role = failure.fact, failure.fact.name("role")
-    return CaseFailure(
-        case_id=failure.case_id,
-        trial=failure.trial,
-        arm=BASE_ARM if failure.arm == BASE_ARM else CANDIDATE_ARM,
-        kind=failure.kind,
-        stage=failure.stage if failure.stage in _STAGES else "unknown",
-        fact=replace(_strip(told), names={"role": (role,)} if role in _ROLES else {}),
-    )
+def _name_role(failure: ShownFailure) -> ShownFailure:
+    role = {name: words for name, words in failure.fact.names.items() if name == "role"}
+    return replace(failure, fact=replace(_strip(failure.fact), names=role))
 
 
-_PLACE = re.compile(r"((?:[A-Za-z0-9_]{1,60}/){0,9}[A-Za-z0-9_]{1,60}\.py):[0-9]{1,6}")
-
-
-def names_place(verdict: Verdict) -> bool:
+def names_place(verdict: Shown) -> bool:
     """Whether any cause names a line of a Python file, so that it is worth asking which files there are."""
-    return any(_PLACE.fullmatch(one.fact.name("location")) for one in verdict.causes)
+    return any(cause.fact.name("location") for cause in verdict.causes)
 
 
-def _strip_but_place(fact: Fact, files: Collection[str]) -> Fact:
-    """A fact without its words but for a line of a file that there is, whose name is a module's."""
-    place = fact.name("location")
-    found = _PLACE.fullmatch(place)
-    is_known = found is not None and found[1] in files
-    return replace(_strip(fact), names={"location": (place,)}) if is_known else _strip(fact)
+def _list_causes(verdict: Shown, ours: Mapping[str, Case], files: Collection[str]) -> tuple[Cause, ...]:
+    """Each piece of evidence of a case that is known, once; without its words some are the same.
 
-
-def _strip_causes(verdict: Verdict, ours: Mapping[str, Case], files: Collection[str]) -> tuple[Cause, ...]:
-    """Each piece of evidence of a case that is known, once; without its words some are the same."""
-    stripped: list[Cause] = []
-    for one in verdict.causes:
-        if one.case_id in ours and one.fact.code is not Code.MORE:
-            left = replace(one, fact=_strip_but_place(one.fact, files))
-            stripped += [left] if left not in stripped[-_MAX_ALIKE:] else []
-    return tuple(stripped)
+    The line that it names is shown where the commit has that file.
+    """
+    listed: list[Cause] = []
+    for cause in verdict.causes:
+        if cause.case_id in ours and cause.fact.code is not Code.MORE:
+            place = cause.fact.name("location")
+            names = name_words(location=place) if place.rpartition(":")[0] in files else {}
+            left = replace(cause, fact=replace(_strip(cause.fact), names=names))
+            listed += [left] if left not in listed[-_MAX_ALIKE:] else []
+    return tuple(listed)
 
 
 def _make_headline(
-    verdict: Verdict, comparisons: tuple[Comparison, ...], cases: tuple[Case, ...]
+    verdict: Shown, comparisons: tuple[Comparison, ...], cases: tuple[Case, ...]
 ) -> tuple[Fact, ...]:
     """The headline; that of a regression names a case, so only one that is known."""
     finished = verdict.tally.finished
@@ -194,7 +188,7 @@ def _make_headline(
     return (Fact(code=Code.REGRESSED_UNSHOWN, numbers={"cases": unknown}),)
 
 
-def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
+def note_unknown(verdict: Shown, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
     """A note on the cases of a verdict that are not among ``cases``, and so are not shown."""
     unknown = len(verdict.cases) - len(cases)
     if not unknown:
@@ -210,24 +204,24 @@ def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
     return (Fact(code=Code.CASES_UNSHOWN, numbers=numbers),)
 
 
-def needs_acceptance(verdict: Verdict) -> bool:
+def needs_acceptance(verdict: Shown) -> bool:
     """Whether a verdict calls anything accepted, or compared less than everything."""
     accepted = any(one.decides and one.status is Status.ACCEPTED for one in verdict.comparisons)
     return accepted or _lacks_baselines(verdict)
 
 
-def _lacks_baselines(verdict: Verdict) -> bool:
+def _lacks_baselines(verdict: Shown) -> bool:
     is_whole = measure_coverage(verdict.comparisons).is_whole
     return verdict.outcome is Outcome.NOTHING_COMPARED or (verdict.outcome is Outcome.PASS and not is_whole)
 
 
-def note_accepted(policy: Policy, verdict: Verdict) -> tuple[list[Fact], bool]:
+def note_accepted(policy: Policy, verdict: Shown) -> tuple[list[Fact], bool]:
     """Note what of a commit's acceptances a verdict counts: by whom, and never why, which is foreign text.
 
     Also returns whether somebody accepts that it lacks baselines. The check read the acceptances by itself.
     Here they decide nothing but whether a check that is green although nothing was compared may be told so.
     """
-    policy = keep_own(policy, verdict.environment)
+    policy = keep_own(policy, get_environment_id(verdict))
     notes = note_elsewhere(policy)
     own = [one for one in policy.acceptances if one.commit and is_in_force(one, policy)]
     is_lacking = _lacks_baselines(verdict) and is_lack_accepted(verdict.comparisons, policy)

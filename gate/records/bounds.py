@@ -182,6 +182,12 @@ class Pattern(_Described):
         return {**named, "pattern": f"^(?:{self.regex})$"}
 
 
+Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
+# A slug of its device, its torch and a hash.
+EnvironmentId = Annotated[str, Pattern(regex=r"[a-z0-9.-]{1,200}", what="the id of an environment")]
+CaseId = Annotated[str, Pattern(regex=r"((?![*?\[])[!-~]){1,300}", what="a case id, and no pattern")]
+
+
 def compute_last_day(today: date) -> date:
     """Compute the last day until which something that is written today may count."""
     return today + timedelta(days=MOST_DAYS)

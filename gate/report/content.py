@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from gate.devices import TARGET_KIND
 from gate.metrics import SPECS
 from gate.records.codes import Code
+from gate.records.shown import Shown
 from gate.records.verdict import JUDGED, RED, Comparison, MachineShift, Outcome, Status, SuiteRow, Verdict
 from gate.report.blocks import LEAST_SHOWN, SHOWN, Block, count_causes, make_blocks
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
@@ -99,7 +100,7 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
     )
 
 
-def count_statuses(verdict: Verdict) -> tuple[tuple[Status, int], ...]:
+def count_statuses(verdict: Verdict | Shown) -> tuple[tuple[Status, int], ...]:
     """Count the deciding comparisons by status, strongest first; absent statuses are left out."""
     statuses = [comparison.status for comparison in verdict.comparisons if comparison.decides]
     return tuple((status, statuses.count(status)) for status in STATUS_ORDER if status in statuses)

@@ -10,18 +10,7 @@ from pathlib import Path
 from gate.errors import FileError, UsageError
 from gate.files.codec import decode, encode, write_atomic
 from gate.files.disk import is_present, load_bytes
-from gate.files.entry import (
-    VERSION,
-    Allowance,
-    CaseId,
-    EnvironmentId,
-    EnvironmentIds,
-    Line,
-    Login,
-    Sha,
-    Version,
-    read_docs,
-)
+from gate.files.entry import VERSION, Allowance, EnvironmentIds, Line, Login, Version, read_docs
 from gate.files.untrusted import InvalidValue, Values, decode_text
 from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
@@ -29,8 +18,11 @@ from gate.records.bounds import (
     MOST_ALLOWED,
     MOST_DAYS,
     Amount,
+    CaseId,
     Date,
     Entry,
+    EnvironmentId,
+    Sha,
     Text,
     compute_last_day,
     read_amount,

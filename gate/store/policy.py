@@ -13,11 +13,11 @@ from pathlib import Path
 from gate.errors import FileError, UsageError
 from gate.files.codec import decode, encode, write_atomic
 from gate.files.disk import is_present
-from gate.files.entry import Line, Sha, Version
+from gate.files.entry import Line, Version
 from gate.files.yaml_in import load_yaml, write_scalar
 from gate.project.config import Config
 from gate.project.registry import load_cases
-from gate.records.bounds import Entry, Text, Time
+from gate.records.bounds import Entry, Sha, Text, Time
 from gate.records.cases import TAG, AbsoluteLimit, Acceptance, Override, Policy, Quarantine
 from gate.store.acceptances import load_acceptances, load_commit_file
 from gate.units import render_age

@@ -7,20 +7,29 @@ import json
 import stat
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from records import make_archive, make_passing, make_zip
+from records import CASES, make_archive, make_passing, make_zip
 
-from gate.files.codec import VERDICT
-from gate.records.verdict import PairBase, Tally
+from gate.files.codec import SHOWN
+from gate.publish.shown import SHOWN_FILE, make_shown
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import CaseFailure, FailureKind
+from gate.records.verdict import Cause, PairBase, Tally
 
-MEMBER = "verdict.json"
+MEMBER = SHOWN_FILE
 MIB = 1024 * 1024
 # What is made hostile: a pass, settled side by side.
+CASE = CASES[0].id
+BREAK = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="print", location="bench/bert.py:12"))
+CRASH = Fact(code=Code.NO_END, numbers={"limit_s": 300}, names=name_words(role="warm"))
 HONEST = make_passing(
     base=PairBase(label="main (bbbbbbb)", commit="b" * 40),
     tally=Tally(trials=9, pairs=3, paired_cases=1),
+    causes=(Cause(case_id=CASE, fact=BREAK),),
+    failures=(CaseFailure(case_id=CASE, trial=1, kind=FailureKind.HANG, stage="rounds", fact=CRASH),),
 )
 
 
@@ -40,7 +49,16 @@ def make_with(content: bytes, compression: int = zipfile.ZIP_DEFLATED, **fields:
 
 
 def encode_verdict() -> bytes:
-    return VERDICT.encode(HONEST).encode()
+    return SHOWN.encode(make_shown(HONEST)).encode()
+
+
+def list_texts(value: object, path: str = "") -> Iterator[str]:
+    """List the paths of all texts of a plain value."""
+    if isinstance(value, str):
+        yield path
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield from list_texts(part, f"{path}.{key}".removeprefix("."))
 
 
 def make_edited(edit: Callable[[dict[str, Any]], None]) -> bytes:
@@ -84,9 +102,9 @@ def make_duplicate() -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr(MEMBER, encode_verdict())
-        second = zipfile.ZipInfo("verdict.jsoN")
+        second = zipfile.ZipInfo("shown.jsoN")
         archive.writestr(second, encode_verdict())
-    return stream.getvalue().replace(b"verdict.jsoN", b"verdict.json")
+    return stream.getvalue().replace(b"shown.jsoN", b"shown.json")
 
 
 def make_many_members() -> bytes:
@@ -95,7 +113,7 @@ def make_many_members() -> bytes:
 
 def make_mismatched_names() -> bytes:
     """The local header names another file than the directory does."""
-    return make_member().replace(b"verdict.json", b"verdict.jsoX", 1)
+    return make_member().replace(b"shown.json", b"shown.jsoX", 1)
 
 
 def make_cut(share: float) -> bytes:
@@ -110,12 +128,12 @@ def make_broken_stream() -> bytes:
     return bytes(content)
 
 
-_DEEP = b'{"schema": "compile-gate/verdict/1", "cases": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-_HUGE = b'{"schema": "compile-gate/verdict/1", "trials": ' + b"9" * 4301 + b"}"
-_TWICE = b'{"schema": "compile-gate/verdict/1", "trials": 1, "trials": 2}'
-_KEYS = b'{"schema": "compile-gate/verdict/1", ' + b", ".join(b'"k%d": 0' % i for i in range(200_000)) + b"}"
+_DEEP = b'{"schema": "compile-gate/shown/1", "cases": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+_HUGE = b'{"schema": "compile-gate/shown/1", "trials": ' + b"9" * 4301 + b"}"
+_TWICE = b'{"schema": "compile-gate/shown/1", "trials": 1, "trials": 2}'
+_KEYS = b'{"schema": "compile-gate/shown/1", ' + b", ".join(b'"k%d": 0' % i for i in range(200_000)) + b"}"
 
-_START = b'{"schema": "compile-gate/verdict/1", '
+_START = b'{"schema": "compile-gate/shown/1", '
 _LETTERS = bytes(range(97, 123)) * (4 * MIB // 26 - 8)  # what a comparison of words takes longest for
 _DENSE = b'{"a":1.5,"b":2.5,"c":3.5      },'  # 32 bytes: more lists and values in them are refused at once
 
@@ -136,9 +154,9 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "text": lambda: b"not a zip",
     "only an end": lambda: b"PK\x05\x06" + b"\0" * 18,
     "no member": lambda: make_zip({"report.md": b"x"}),
-    "member in a folder": lambda: make_zip({"out/verdict.json": encode_verdict()}),
-    "zip slip": lambda: make_zip({"../../verdict.json": encode_verdict(), "/verdict.json": b"{}"}),
-    "other case": lambda: make_zip({"VERDICT.JSON": encode_verdict()}),
+    "member in a folder": lambda: make_zip({"out/shown.json": encode_verdict()}),
+    "zip slip": lambda: make_zip({"../../shown.json": encode_verdict(), "/shown.json": b"{}"}),
+    "other case": lambda: make_zip({"SHOWN.JSON": encode_verdict()}),
     "duplicate member": make_duplicate,
     "symlink": lambda: make_member(external_attr=(stat.S_IFLNK | 0o777) << 16),
     "directory": lambda: make_member(external_attr=(stat.S_IFDIR | 0o755) << 16),
@@ -163,7 +181,7 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "list": lambda: make_with(b"[]"),
     "no schema": lambda: make_with(b"{}"),
     "a run": lambda: make_with(b'{"schema": "compile-gate/run/1"}'),
-    "newer schema": lambda: make_with(b'{"schema": "compile-gate/verdict/99"}'),
+    "newer schema": lambda: make_with(b'{"schema": "compile-gate/shown/99"}'),
     "deep": lambda: make_with(_DEEP),
     "4,301 digits": lambda: make_with(_HUGE),
     "duplicate keys": lambda: make_with(_TWICE),
@@ -189,11 +207,14 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "unknown status": lambda: make_edited(put("comparisons.0.status", "<b>")),
     "unknown outcome": lambda: make_edited(put("outcome", "GREAT")),
     "true for a number": lambda: make_edited(put("trials", True)),
-    "number of nobody": lambda: make_edited(put("notes.0.numbers", {"<b>": 1})),
+    "number of nobody": lambda: make_edited(put("causes.0.fact.numbers", {"<b>": 1})),
+    "name of nobody": lambda: make_edited(put("causes.0.fact.names", {"reason": ["buy this"]})),
+    "two places": lambda: make_edited(put("causes.0.fact.names.location", ["a.py:1", "b.py:2"])),
+    "a place outside": lambda: make_edited(put("causes.0.fact.names.location.0", "../../etc/passwd.py:1")),
     "note for a remark": lambda: make_edited(put("comparisons.0.remarks.0.code", "pairs")),
     "text for a number": lambda: make_edited(put("wall_s", "312")),
     "null": lambda: make_edited(put("comparisons", None)),
-    "lone surrogate": lambda: make_edited(put("headline.0.names.reason.0", "\ud800")),
+    "lone surrogate": lambda: make_edited(put("environments.0", "\ud800")),
     "pass over a regression": lambda: make_edited(put("comparisons.0.status", "REGRESSED")),
     "case of nobody": lambda: make_edited(put("comparisons.0.case_id", "x/y")),
     "case twice": lambda: make_edited(lambda plain: plain["cases"].append(plain["cases"][0])),
@@ -217,29 +238,12 @@ _INJECTIONS = (
     "\u0130\ufeff\u200b" * 50,
     "x" * 50_000,
 )
-_TEXT_PATHS = (
-    "headline.0.names.reason.0",
-    "notes.0.names.commit.0",
-    "next_steps.0.names.crowd.0",
-    "comparisons.0.remarks.0.names.message.0",
-    "environment.device_model",
-    "environment.cpu",
-    "environment.torch",
-    "provenance.commit",
-    "provenance.author",
-    "provenance.run_url",
-    "provenance.created",
-    "baseline_environments.0",
-    "cases.0.model",
-    "cases.0.factory",
-    "base.label",
-    "base.commit",
-)
-# Well-formed verdicts whose every text is an attack.
+# The honest record with an attack in the place of one of its texts.
 INJECTED: dict[str, Callable[[], bytes]] = {
     f"{path}: {text[:20]!r}": (lambda path=path, text=text: make_edited(put(path, text)))  # type: ignore[misc]
-    for path in _TEXT_PATHS
+    for path in list_texts(json.loads(encode_verdict()))
     for text in _INJECTIONS
+    if path.partition(".")[0] != "comparisons" or path.startswith("comparisons.0.")  # all rows are alike
 }
 MARKS = (
     "evil",

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from gate.decide.conclude.outcome import decide_outcome
-from gate.files.codec import VERDICT
+from gate.files.codec import SHOWN
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family
+from gate.publish.shown import SHOWN_FILE, make_shown
 from gate.publish.submitted import CiRun
 from gate.publish.trusted import Base
 from gate.records.cases import Case, Metric, Policy, Threshold
@@ -156,7 +157,7 @@ def make_failing(**more: Any) -> Verdict:
 
 def make_archive(verdict: Verdict) -> bytes:
     """The artifact as the measuring job uploads it."""
-    return make_zip({"verdict.json": VERDICT.encode(verdict).encode(), "report.md": b"# Report"})
+    return make_zip({SHOWN_FILE: SHOWN.encode(make_shown(verdict)).encode(), "report.md": b"# Report"})
 
 
 def make_zip(members: dict[str, bytes]) -> bytes:

@@ -21,6 +21,7 @@ from gate.publish.commands import (
     parse_words,
     render_accepted,
 )
+from gate.publish.shown import make_shown
 from gate.records.cases import Acceptance, Metric
 from gate.records.verdict import Outcome, Reason, Status, Verdict
 from tests.hosts import CUDA_HOST
@@ -102,7 +103,7 @@ WHERE = {"gate": TERMS.gate, "environment": compute_environment_id(CUDA_HOST)}
 
 def weigh(verdict: Verdict, text: str = 'reason="worth it"', terms: AcceptTerms = TERMS) -> Accepted:
     request = make_request(author="ada", head_sha=HEAD, words=parse(text))
-    return accept_verdict(verdict, request, terms)
+    return accept_verdict(make_shown(verdict), request, terms)
 
 
 def accept(verdict: Verdict, text: str = 'reason="worth it"', terms: AcceptTerms = TERMS) -> list[Acceptance]:

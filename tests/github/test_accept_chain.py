@@ -22,9 +22,10 @@ from refreshes import CASE, ENVIRONMENT
 from test_action_chain import Jobs, pass_outputs
 
 from gate.decide.evidence.trials import make_baselines
-from gate.files.codec import RUN, VERDICT
+from gate.files.codec import RUN, SHOWN
 from gate.project.config import load_config
 from gate.project.registry import load_cases
+from gate.publish.shown import SHOWN_FILE
 from gate.records.cases import Metric, Policy
 from gate.records.run import Provenance, Run, Trial
 from gate.records.verdict import Status
@@ -106,7 +107,7 @@ class Stage:
         done = run_composite(ACTION, job, {"mode": "judge", "python": str(self.python)} | _name(given))
         assert done.outputs["result-path"], done.log
         content = Path(done.outputs["result-path"]).read_bytes()
-        self.github.state.add_artifact(RUN_ID, "compile-gate", make_zip({"verdict.json": content}))
+        self.github.state.add_artifact(RUN_ID, "compile-gate", make_zip({SHOWN_FILE: content}))
         conclusion = "success" if done.succeeded else "failure"
         self.github.state.runs[RUN_ID] |= {"status": "completed", "conclusion": conclusion, "head_sha": head}
         assert TOKEN not in done.log
@@ -146,7 +147,7 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
 
     green = stage.check(head, 2.0)
     assert (green.steps[0].code, green.outputs["verdict"]) == (0, "PASS"), green.log
-    (row,) = VERDICT.load(Path(green.outputs["result-path"])).comparisons
+    (row,) = SHOWN.load(Path(green.outputs["result-path"])).comparisons
     assert row.status is Status.ACCEPTED
     assert "Accepted by ada until" in tell_row(row)
     assert tell_row(row).endswith(": the new decoder.")

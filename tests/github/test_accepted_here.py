@@ -18,6 +18,7 @@ from gate.github.publish import Publication
 from gate.project.config import load_config
 from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_finding
+from gate.publish.shown import make_shown
 from gate.records.cases import Acceptance, Metric
 from gate.records.verdict import Reason, Status, Verdict
 from gate.store.acceptances import BRANCH, name_commit_file, render_commit_file
@@ -173,7 +174,7 @@ def test_the_comment_names_only_what_the_repository_has(tmp_path: Path, has_work
     base = replace(make_base(), can_accept=load_base(load_config(tmp_path / "gate.yml"), tmp_path).can_accept)
 
     regressed, new = (
-        render_body(make_marker("default", RUN), make_finding(verdict, base, RUN))
+        render_body(make_marker("default", RUN), make_finding(make_shown(verdict), base, RUN))
         for verdict in (make_failing(), NEW)
     )
 
@@ -200,7 +201,7 @@ def test_the_comment_names_a_refresh_only_where_the_repository_has_one(
     )
 
     new, of_a_fork = (
-        render_body(make_marker("default", run), make_finding(NEW, base, run))
+        render_body(make_marker("default", run), make_finding(make_shown(NEW), base, run))
         for run in (RUN, replace(RUN, head_repository=4711))
     )
 

@@ -75,7 +75,7 @@ def test_a_change_that_drifts_and_moves_its_own_bar_is_red(job: Job) -> None:
     assert run.steps[0].code == 10, run.log
     assert run.outputs["verdict"] == "REGRESSION"
     assert (run.outputs["baseline-sha"], run.outputs["head-sha"]) == (base, head)
-    verdict = VERDICT.load(Path(run.outputs["result-path"]))
+    verdict = VERDICT.load(Path(run.outputs["result-path"]).with_name("verdict.json"))
     assert [case.id for case in verdict.cases] == ["tiny/inference-float32-smoke-default"]
     worse = {one.metric: one.reason for one in verdict.comparisons if one.status is Status.REGRESSED}
     assert worse[Metric.DRIFT] is Reason.LIMIT_EXCEEDED
@@ -105,7 +105,7 @@ def test_a_shard_is_measured_beside_the_base_and_judged_without_baselines(job: J
     judged = run_composite(ACTION, job, shared | {"mode": "judge"})
 
     assert judged.outputs["verdict"] not in {"", "NOTHING_COMPARED"}, judged.log
-    verdict = VERDICT.load(Path(judged.outputs["result-path"]))
+    verdict = VERDICT.load(Path(judged.outputs["result-path"]).with_name("verdict.json"))
     assert verdict.base is not None
     assert verdict.base.commit == base
     assert verdict.tally.pairs > 0

@@ -149,7 +149,7 @@ def test_a_regression_is_told_in_every_way(stage: Stage) -> None:
         "cases": "1",
         "environment-id": compute_environment_id(make_run(SHA).environment),
         "head-sha": head,
-        "result-path": str(Path("out/verdict.json").absolute()),
+        "result-path": str(Path("out/shown.json").absolute()),
         "report-path": str(Path("out/report.md").absolute()),
         "page-path": str(Path("out/report.html").absolute()),
     }
@@ -495,7 +495,7 @@ def test_an_upgrade_begins_its_summary_with_the_paragraph(stage: Stage) -> None:
     summary = stage.summary
     assert summary.startswith("torch 2.13.0 in both stacks: 1 case of 1 model, measured side by side.")
     assert "\n\n## " in summary
-    assert stage.outputs["result-path"].endswith("verdict.json")
+    assert stage.outputs["result-path"].endswith("shown.json")
 
 
 def test_the_anchor_is_told_as_a_verdict_is(stage: Stage) -> None:
@@ -503,7 +503,7 @@ def test_the_anchor_is_told_as_a_verdict_is(stage: Stage) -> None:
     assert stage.run(mode="anchor", minutes="150") == 0
     assert stage.seen == [["ab", "--anchor", "--fail-on=regression", "--minutes=150"]]
     assert stage.summary.startswith("## ")
-    assert stage.outputs["result-path"].endswith("verdict.json")
+    assert stage.outputs["result-path"].endswith("shown.json")
 
 
 def test_a_refresh_tells_where_the_run_is(stage: Stage) -> None:

@@ -37,6 +37,7 @@ from gate.publish.body import (
     render_body,
     render_marker,
 )
+from gate.publish.shown import make_shown
 from gate.publish.submitted import CiRun, Refusal
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult
 from gate.records.cases import Case, Metric
@@ -130,7 +131,9 @@ def make_finding(
 ) -> TrustedResult:
     """A finding of a run that ended as its verdict says."""
     passes = verdict.outcome in {Outcome.PASS, Outcome.INCONCLUSIVE}
-    return results.make_finding(verdict, base or make_base(), run or (GREEN if passes else RUN), known)
+    return results.make_finding(
+        make_shown(verdict), base or make_base(), run or (GREEN if passes else RUN), known
+    )
 
 
 def test_a_removal_without_the_workflow_that_accepts_lands_in_two_steps() -> None:
@@ -294,7 +297,7 @@ def test_a_partial_pass_that_fails_the_check_is_not_headed_pass() -> None:
         for row in make_unchanged(CASES[1])
     ]
     verdict = make_verdict(*make_unchanged(CASES[0]), *new)
-    finding = results.make_finding(verdict, make_base(), RUN, fail_on=FailOn.NEW)
+    finding = results.make_finding(make_shown(verdict), make_base(), RUN, fail_on=FailOn.NEW)
     lines = render_body(make_marker("default", RUN), finding).splitlines()
     assert lines[1] == "## \N{CROSS MARK} Not everything has a baseline, which this check demands"
     assert lines[3] == "Nothing got worse in what was judged: 2 of 4 comparisons, in 1 of 2 cases."

@@ -31,6 +31,7 @@ from gate.action.modes import run_action
 from gate.cli import main
 from gate.files.codec import encode
 from gate.publish import submitted
+from gate.publish.shown import SHOWN_FILE
 from gate.records.run import FailureKind
 from tests.make import make_failure
 
@@ -118,13 +119,12 @@ def job(
 
 
 VERDICT_TEXTS = (
-    *("headline.0.names.reason.0", "notes.0.names.commit.0", "next_steps.0.names.crowd.0"),
-    *("comparisons.0.remarks.0.names.message.0", "environment.device_model"),
-    *("environment.torch", "provenance.commit", "provenance.run_url", "baseline_environments.0"),
+    *("comparisons.0.case_id", "environments.0", "baseline_environments.0"),
+    *("causes.0.fact.names.location.0", "failures.0.stage", "base.commit"),
 )
 VERDICT_TROUBLE = (
-    *("schema", "outcome", "comparisons.0.metric", "comparisons.0.case_id", "cases.0.id", "cases.0.task"),
-    *("trials", "comparisons", "provenance", "environment.settings"),
+    *("schema", "outcome", "comparisons.0.metric", "comparisons.0.case_id", "cases.0"),
+    *("trials", "comparisons", "machine"),
 )
 
 
@@ -139,7 +139,7 @@ def edit(content: bytes, *places: str, text: str = TEXT) -> bytes:
 VERDICTS: dict[str, Callable[[], bytes]] = {
     "every text": lambda: edit(encode_verdict(), *VERDICT_TEXTS),
     **{place: (lambda place=place: edit(encode_verdict(), place)) for place in VERDICT_TROUBLE},  # type: ignore[misc]
-    "key": lambda: encode_verdict().replace(b'"headline"', json.dumps(TEXT).encode()),
+    "key": lambda: encode_verdict().replace(b'"outcome"', json.dumps(TEXT).encode()),
     "no JSON": TEXT.encode,
 }
 
@@ -148,7 +148,7 @@ VERDICTS: dict[str, Callable[[], bytes]] = {
 def test_verdicts(job: Job, github: FakeGitHub, git: BareRepository, name: str) -> None:
     """A verdict that is full of commands, on a pull request and as an upgrade."""
     content = VERDICTS[name]()
-    github.state.add_artifact(RUN.id, "compile-gate", make_zip({"verdict.json": content}))
+    github.state.add_artifact(RUN.id, "compile-gate", make_zip({SHOWN_FILE: content}))
     run = github.state.runs[RUN.id]
     delivery = {"workflow_run": make_workflow_run(run)["workflow_run"]}
 
@@ -164,7 +164,7 @@ def test_verdicts(job: Job, github: FakeGitHub, git: BareRepository, name: str) 
 def test_what_is_accepted(job: Job, github: FakeGitHub, git: BareRepository, name: str) -> None:
     """The same verdicts where a writer accepts what regressed, with a reason that is a command."""
     head = git.find_ref("heads/topic")
-    github.state.add_artifact(RUN.id, "compile-gate", make_zip({"verdict.json": VERDICTS[name]()}))
+    github.state.add_artifact(RUN.id, "compile-gate", make_zip({SHOWN_FILE: VERDICTS[name]()}))
     event = leave_comment(github, '/accept-regression reason="##[add-mask]a ::set-env name=x::y"')
 
     told = job.run(["github", "accept-regression", "--head-sha", head], "issue_comment", event)
@@ -178,7 +178,7 @@ def test_archives(
     job: Job, github: FakeGitHub, git: BareRepository, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The archives that hurt, given to each command that reads one."""
-    monkeypatch.setattr(submitted, "RUN_MEMBER", "verdict.json")  # as theirs is called
+    monkeypatch.setattr(submitted, "RUN_MEMBER", SHOWN_FILE)  # as theirs is called
     head = git.find_ref("heads/topic")
     github.state.runs[RUN.id]["event"] = "schedule"
     github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())

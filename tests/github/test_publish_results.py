@@ -142,7 +142,7 @@ def test_hostile_artifact(stage: Stage) -> None:
 
 def test_verdict_of_a_newer_version(stage: Stage) -> None:
     """The publisher is older than the gate: the comment says which of the two to change, and what counts."""
-    stage.leave(make_edited(put("schema", "compile-gate/verdict/4")))
+    stage.leave(make_edited(put("schema", "compile-gate/shown/4")))
     stage.publish()
     body = stage.body
     assert "a newer compile-gate than the workflow that publishes it uses" in body

@@ -35,6 +35,7 @@ from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.body import MAX_BODY_BYTES, make_marker, render_body
 from gate.publish.results import CommentWhen, list_upgrade_steps, make_upgrade_finding
+from gate.publish.shown import make_shown
 from gate.publish.submitted import Refusal
 from gate.publish.trusted import TrustedResult
 from gate.records.cases import Case, Metric
@@ -93,7 +94,9 @@ def make_findings() -> dict[str, TrustedResult]:
         ),
         "same_stack": make_upgrade(environment=CUDA_HOST),
     }
-    findings = {name: make_upgrade_finding(one, make_base(), UPGRADED) for name, one in verdicts.items()}
+    findings = {
+        name: make_upgrade_finding(make_shown(one), make_base(), UPGRADED) for name, one in verdicts.items()
+    }
     findings["no_result"] = TrustedResult(
         run=replace(UPGRADED, conclusion="failure"), refusal=Refusal.NO_ARTIFACT
     )
@@ -119,7 +122,9 @@ def test_only_release_numbers_are_told_of_the_stacks() -> None:
     sides = (replace(NEW_STACK, torch="9.9@all"), replace(NEW_STACK, torch="2.14@all"))
     hostile = make_worse(base_environment=sides[0], environment=sides[1])
 
-    body = render_body(make_marker("k", UPGRADED), make_upgrade_finding(hostile, make_base(), UPGRADED))
+    body = render_body(
+        make_marker("k", UPGRADED), make_upgrade_finding(make_shown(hostile), make_base(), UPGRADED)
+    )
 
     assert "@" not in body
     assert "From torch 9.9 to 2.14: 3 cases" in body
@@ -131,7 +136,7 @@ def test_levels() -> None:
     rows = (pair(case, Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02)) for case in cases)
     sides = {"environment": NEW_STACK, "base_environment": CUDA_HOST}
     verdict = make_verdict(*rows, cases=cases, base=PairBase(), **sides)
-    finding = make_upgrade_finding(verdict, make_base(cases), UPGRADED)
+    finding = make_upgrade_finding(make_shown(verdict), make_base(cases), UPGRADED)
 
     body = render_body(make_marker("default", UPGRADED), finding)
 
@@ -171,7 +176,7 @@ def test_an_upgrade_names_a_workflow_only_where_the_repository_has_it(can_refres
     """Without gate-refresh.yml the new stack's baselines are recorded by hand."""
     base = replace(make_base(), can_refresh=can_refresh)
 
-    (step,) = make_upgrade_finding(make_upgrade(), base, UPGRADED).steps
+    (step,) = make_upgrade_finding(make_shown(make_upgrade()), base, UPGRADED).steps
 
     assert ("`gate-refresh`" in step) is can_refresh
     assert ("`compile-gate baseline refresh`" in step) is not can_refresh

@@ -122,7 +122,7 @@ def test_a_missing_shard_is_incomplete(environ: dict[str, str]) -> None:
     code, outputs = run_mode(environ, "judge")
 
     assert (code, outputs["verdict"]) == (12, "INCOMPLETE")
-    verdict = VERDICT.load(Path(outputs["result-path"]))
+    verdict = VERDICT.load(Path(outputs["result-path"]).with_name("verdict.json"))
     assert verdict.outcome is Outcome.INCOMPLETE
     missing = {one.case_id for one in verdict.comparisons if one.status is Status.MISSING}
     assert missing == {case.id for case in lost}

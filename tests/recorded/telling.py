@@ -8,6 +8,7 @@ from gate.action.step import list_annotations as list_action_annotations
 from gate.errors import ExitCode
 from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_finding, make_upgrade_finding, render_upgrade
+from gate.publish.shown import make_shown
 from gate.publish.submitted import CiRun
 from gate.publish.trusted import Base, Known
 from gate.records.verdict import Verdict
@@ -46,7 +47,7 @@ def tell_published(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
     known = situation.run.cases[:-1] or situation.run.cases
     policy = situation.policy
     base = Base(cases=known, baselines=situation.baselines, policy=policy)
-    finding = make_finding(verdict, base, RUN, Known(base_sha="b" * 40 if verdict.base else ""))
+    finding = make_finding(make_shown(verdict), base, RUN, Known(base_sha="b" * 40 if verdict.base else ""))
     marker = make_marker("default", RUN)
     return {"comment": render_body(marker, finding)}
 
@@ -55,7 +56,9 @@ def tell(verdict: Verdict, situation: Situation) -> dict[str, str]:
     """All of it; of one code on two stacks what is said of an upgrade too."""
     told = {**tell_own(verdict, situation), **tell_published(verdict, situation)}
     if situation.beside == "pairs":
-        finding = make_upgrade_finding(verdict, Base(cases=situation.run.cases, policy=situation.policy), RUN)
+        finding = make_upgrade_finding(
+            make_shown(verdict), Base(cases=situation.run.cases, policy=situation.policy), RUN
+        )
         told["issue"] = render_body(make_marker("default", RUN), finding)
         told["upgrade"] = render_upgrade(verdict)
         told["everything"] = render_text(verdict, width=160, detail=Detail.EVERYTHING)

@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 
 from gate.cli.parser import make_parser
-from gate.files.codec import VERDICT
+from gate.files.codec import SHOWN, VERDICT
+from gate.publish.shown import make_shown
 from gate.publish.submitted import MAX_MEMBER_BYTES
 from gate.records.verdict import Verdict
 from gate.report.blocks import render_command
@@ -62,8 +63,8 @@ def test_a_verdict_of_2700_recorded_cases_is_small_enough_to_be_published() -> N
 
 
 def measure_case(verdict: Verdict) -> float:
-    """Bytes of a verdict for each of its cases."""
-    return len(VERDICT.encode(verdict).encode()) / max(len(verdict.cases), 1)
+    """Bytes of what is published of a verdict, for each of its cases."""
+    return len(SHOWN.encode(make_shown(verdict)).encode()) / max(len(verdict.cases), 1)
 
 
 @pytest.mark.parametrize("name", SITUATIONS)

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family
 from gate.records.cases import Acceptance, Metric, Policy, Quarantine
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
-from gate.records.run import Baseline, Environment
+from gate.records.run import Baseline
 from gate.records.verdict import QUIET, Comparison, Reason, Status
 
 # The steps of an allowance: whole percent, whole counts, hundredths of a log2 unit.
@@ -21,12 +20,11 @@ _PERCENT = 100
 _MAX_INTERVAL = 2.0
 
 
-def keep_own(policy: Policy, environment: Environment) -> Policy:
-    """Keep the acceptances that are for this environment, and of those of a commit what is for this gate too.
+def keep_own(policy: Policy, here: str) -> Policy:
+    """Keep the acceptances for the environment with this id, and of those of a commit what is for this gate.
 
     What was accepted of a commit for others is moved to ``elsewhere``: a second call changes nothing.
     """
-    here = compute_environment_id(environment)
     own, others = [], []
     for one in policy.acceptances:
         is_of_gate = not one.commit or policy.gate in {"", one.gate}

@@ -11,7 +11,7 @@ from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day
 from gate.metrics import SPECS, Family
 from gate.records.bounds import MOST_ALLOWED
-from gate.records.cases import Case, Policy, group_cases
+from gate.records.cases import Policy, group_cases
 from gate.records.codes import Code
 from gate.records.facts import MISMATCH_CODES, Fact
 from gate.records.run import BASE_ARM, Run
@@ -26,7 +26,7 @@ _ALLOWANCE_MARGIN = 1.25
 
 
 def make_headline(
-    outcome: Outcome, comparisons: Sequence[Comparison], cases: Sequence[Case], *, finished: bool = True
+    outcome: Outcome, comparisons: Sequence[Comparison], cases: Sequence[object], *, finished: bool = True
 ) -> tuple[Fact, ...]:
     """What came out, and the worst of it; ``finished`` is whether the run was."""
     deciding = [one for one in comparisons if one.decides]

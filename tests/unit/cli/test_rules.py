@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.check.procedure import Checked
+from gate.check.procedure import Checked, check_against_base
 from gate.cli import check
 from gate.errors import ExitCode
 from gate.files.codec import VERDICT
@@ -51,7 +51,7 @@ def test_what_is_written_to_the_base_while_it_is_measured_moves_no_rule(
     change: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The base's rules are read before anything of the change runs, and never again."""
-    judge = check.check_against_base
+    judge = check_against_base
     written: list[Path] = []
 
     def loosen_and_judge(*arguments: object) -> Checked:

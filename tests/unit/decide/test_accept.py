@@ -226,10 +226,10 @@ def test_what_is_for_others_is_set_apart_once() -> None:
     """The commit is still judged: it has nobody who accepts its lack of baselines here."""
     policy = Policy(thresholds={}, today=TODAY, **accept_lack(replace(LACK, environment=THERE), LACK))
     other, own = policy.acceptances
-    kept = keep_own(policy, CPU_HOST)
+    kept = keep_own(policy, compute_environment_id(CPU_HOST))
     assert (kept.acceptances, kept.elsewhere) == ((own,), (other,))
     assert not is_lack_accepted([UNJUDGED], kept)
-    assert keep_own(kept, CPU_HOST) == kept
+    assert keep_own(kept, compute_environment_id(CPU_HOST)) == kept
 
 
 def test_what_an_acceptance_covers_is_listed(situation: Make, judge: Judge) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from gate.decide.conclude.outcome import decide_outcome
 from gate.metrics import SPECS, Role
-from gate.publish.results import find_stacks, render_upgrade
+from gate.publish.results import render_upgrade
+from gate.publish.shown import find_stacks
 from gate.records.cases import Case, Metric
 from gate.records.verdict import Comparison, Estimate, PairBase, Status, Verdict
 from tests import make

@@ -1,0 +1,101 @@
+"""What of a verdict leaves the machine that measured: enumerations, numbers and checked patterns.
+
+Whoever measures can write anything into the file, and a job with a token reads it. No field of it can hold a
+sentence: a file with a text that is no case id, place, commit or environment id is refused as a whole. Words
+are made again where they are shown.
+"""
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from gate.records.bounds import CaseId, EnvironmentId, Natural, NotNegative, Pattern
+from gate.records.facts import CAUSE_CODES, FAILURE_CODES, REMARK_CODES, Fact, OneOf
+from gate.records.protocol import Stage, WorkerRole
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, CaseFailure
+from gate.records.verdict import Cause, Comparison, MachineShift, Outcome, Tally
+
+PLACE = r"(?:[A-Za-z0-9_]{1,60}/){0,9}[A-Za-z0-9_]{1,60}\.py:[0-9]{1,6}"  # a line of a Python file
+# Which names a fact may have, and what each can be.
+WORDLESS = {"location": PLACE, "role": "|".join(WorkerRole), "why": "|".join(FAILURE_CODES)}
+UNKNOWN_STAGE = "unknown"
+
+BaseSha = Annotated[str, Pattern(regex="([0-9a-f]{40}([0-9a-f]{24})?)?", what="a whole commit id")]
+Release = Annotated[
+    str, Pattern(regex=r"([0-9]{1,4}(\.[0-9]{1,4}){1,3})?", what="a release of torch, as numbers")
+]
+ArmName = Annotated[str, Pattern(regex=f"{BASE_ARM}|{CANDIDATE_ARM}", what="an arm")]
+StageName = Annotated[str, Pattern(regex="|".join((*Stage, UNKNOWN_STAGE)), what="a stage of a worker")]
+Nothing = Annotated[str, Pattern(regex="", what="no text")]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wordless(OneOf):
+    """A fact without words: of the names that it could have only those of :data:`WORDLESS`."""
+
+    def holds(self, fact: Fact) -> bool:
+        """Whether it stands there, and each of its names is what it can be."""
+        named = all(
+            name in WORDLESS and len(words) == 1 and re.fullmatch(WORDLESS[name], words[0])
+            for name, words in fact.names.items()
+        )
+        # Which case it is about, its row or cause says.
+        return named and not fact.cases and OneOf.holds(self, replace(fact, cases=("",)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownRow(Comparison):
+    """A comparison without words."""
+
+    case_id: CaseId
+    remarks: tuple[Annotated[Fact, Wordless(codes=REMARK_CODES)], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownCause(Cause):
+    """A cause without words; of a graph break it has the line."""
+
+    case_id: CaseId
+    fact: Annotated[Fact, Wordless(codes=CAUSE_CODES)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownFailure(CaseFailure):
+    """A failure without words: neither its message nor its log."""
+
+    case_id: CaseId
+    stage: StageName
+    fact: Annotated[Fact, Wordless(codes=FAILURE_CODES)]
+    arm: ArmName = CANDIDATE_ARM
+    log_tail: Nothing = ""
+    log: Nothing = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownBase:
+    """What the pairs were compared with; without a commit where none holds all of it."""
+
+    commit: BaseSha = ""
+    other_stack: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """A verdict without words. ``environments`` are the machine's ids, with forked workers and without."""
+
+    outcome: Outcome
+    cases: tuple[CaseId, ...]
+    comparisons: tuple[ShownRow, ...]
+    failures: tuple[ShownFailure, ...] = ()
+    causes: tuple[ShownCause, ...] = ()
+    machine: MachineShift
+    environments: tuple[EnvironmentId, ...]
+    baseline_environments: tuple[EnvironmentId, ...] = ()
+    is_target: bool = False  # compiled for a GPU that is not there
+    base: ShownBase | None = None
+    stacks: tuple[Release, ...] = ()  # the torch of base and head
+    tally: Tally = field(default_factory=Tally)
+    trials: Natural = 0
+    wall_s: NotNegative = 0.0
+    toolchain_s: NotNegative = 0.0
+    overhead_s: float = 0.0
