@@ -147,7 +147,7 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
 
     green = stage.check(head, 2.0)
     assert (green.steps[0].code, green.outputs["verdict"]) == (0, "PASS"), green.log
-    (row,) = SHOWN.load(Path(green.outputs["result-path"])).comparisons
+    (row,) = VERDICT.load(Path(green.outputs["result-path"]).with_name("verdict.json")).comparisons
     assert row.status is Status.ACCEPTED
     assert "Accepted by ada until" in tell_row(row)
     assert tell_row(row).endswith(": the new decoder.")
