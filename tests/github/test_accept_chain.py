@@ -22,7 +22,7 @@ from refreshes import CASE, ENVIRONMENT
 from test_action_chain import Jobs, pass_outputs
 
 from gate.decide.evidence.trials import make_baselines
-from gate.files.codec import RUN, SHOWN
+from gate.files.codec import RUN, VERDICT
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.publish.shown import SHOWN_FILE
