@@ -197,7 +197,8 @@ def _fail(environ: Mapping[str, str], code: ExitCode, message: str) -> int:
 
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-_TRUSTED = frozenset(("pyyaml",))  # what holds a token measures nothing, and installs no more
+_TRUSTED = frozenset(("jsonschema", "pyyaml"))  # what holds a token measures nothing, and installs no more
+_BY_TRUSTED = frozenset(("attrs", "jsonschema-specifications", "referencing", "rpds-py", "typing-extensions"))
 _GPU = "nvidia-ml-py"  # without it nobody watches a GPU for throttling and strangers
 _COMPLETION = "argcomplete"  # of `compile-gate completion`, which no mode calls
 # In place of what an image says of its own packages; pip takes an empty setting for none.
@@ -228,8 +229,8 @@ def list_missing(wanted: frozenset[str]) -> list[str]:
         UsageError: It cannot.
     """
     missing = {name for name in wanted if not is_installed(name)}
-    brought = read_locked().keys() - OLDEST_PACKAGES.keys() if missing - _TRUSTED else ()
-    missing |= {name for name in brought if not is_installed(name)}
+    brought = read_locked().keys() - OLDEST_PACKAGES.keys() if missing - _TRUSTED else _BY_TRUSTED
+    missing |= {name for name in brought if missing and not is_installed(name)}
     for name in sorted(wanted - missing):
         version, minimum = metadata.version(name), OLDEST_PACKAGES[name]
         if is_older(version, minimum):

@@ -100,10 +100,12 @@ def test_what_a_package_brings_is_the_business_of_whoever_installed_it(have: dic
 
 
 def test_what_holds_a_token_needs_little(have: dict[str, str]) -> None:
-    """Of an empty interpreter it wants one package, and no test runner."""
+    """Of an empty interpreter it wants two packages and what they need, and no test runner."""
     have.clear()
+    wanted = list_packages("publish", has_gpu=True)
 
-    assert list_missing(list_packages("publish", has_gpu=True)) == ["pyyaml"]
+    assert wanted == {"jsonschema", "pyyaml"}
+    assert set(list_missing(wanted)) == wanted | find_needed(*wanted)
 
 
 @pytest.mark.parametrize("mode", ActionMode)
@@ -267,7 +269,8 @@ def closed_door() -> Iterator[HTTPServer]:
 @pytest.mark.parametrize("command", ["publish", "authorize", "propose"])
 def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, closed_door: HTTPServer, command: str) -> None:
     """Every trusted command starts, as far as GitHub's refusal, with the few packages it is given."""
-    python = make_bare_python(tmp_path, only=list_packages("publish", has_gpu=False))
+    listed = list_packages("publish", has_gpu=False)
+    python = make_bare_python(tmp_path, only=listed | find_needed(*listed))
     work, event = tmp_path / "work", tmp_path / "event.json"
     work.mkdir()
     event.write_text(json.dumps({"repository": {"id": 1}}))
@@ -301,6 +304,7 @@ _MODULES = {
     "nvidia-ml-py": "pynvml",
     "py-cpuinfo2": "cpuinfo",
     "pyyaml": "yaml",
+    "rpds-py": "rpds",
 }
 # What the modes start that hold no token; then what is loaded only when it is used.
 _IMPORTS = """
@@ -321,12 +325,15 @@ for name in {modules!r}:
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
 from gate.files.codec import VERDICT
+from gate.project.config import load_config
 from gate.report import FORMATS, render
 from gate.report.text import print_text
 verdict = VERDICT.load(Path({verdict!r}))
 for name in FORMATS:
     render(verdict, name)
 print_text(verdict, verbose=True)
+Path("gate.yml").write_text("version: 1")
+load_config("gate.yml")
 print("imported", *sorted(name for name in {known!r} if name in sys.modules))
 """
 _STARTED = (
