@@ -1,8 +1,8 @@
 """What records of files that people write have in common; JSON Schemas describe and bound their keys."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Annotated, ClassVar, Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Annotated, Any, ClassVar, Protocol
 
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.files.untrusted import InvalidValue, format_key
@@ -15,26 +15,25 @@ class YamlFile(Protocol):
     SCHEMA: ClassVar[str]  # the name of its JSON Schema
 
 
-def list_contradictions(
-    value: object, key: str = "", left_out: Collection[str] = ()
-) -> Iterator[InvalidValue]:
-    """List what does not fit together in an entry and those within it, ``key`` being where it stands.
+def list_contradictions(entry: Any, key: str = "", left_out: Collection[str] = ()) -> Iterator[InvalidValue]:  # noqa: ANN401 -- any record
+    """List what does not fit together in an entry, and in those in its lists and mappings.
 
     An entry may have ``find_contradictions``, which finds what its JSON Schema cannot say. Keys that were
-    ``left_out``, since they hold mistakes, have their defaults.
+    ``left_out``, since they hold mistakes, have their defaults. ``key`` is where the entry stands.
     """
-    if is_dataclass(value):
-        for field in fields(value):
-            yield from list_contradictions(getattr(value, field.name), f"{key}.{field.name}")
-        find = getattr(value, "find_contradictions", None)
-        for invalid in find(left_out) if find else ():
+    for field in fields(entry):
+        values = getattr(entry, field.name)
+        places: Iterable[tuple[str, object]] = ()
+        if isinstance(values, tuple):
+            places = ((f"[{index}]", item) for index, item in enumerate(values))
+        elif isinstance(values, Mapping):
+            places = ((format_key(name), item) for name, item in values.items())
+        for place, item in places:
+            if hasattr(item, "find_contradictions"):
+                yield from list_contradictions(item, f"{key}.{field.name}{place}")
+    if hasattr(entry, "find_contradictions"):
+        for invalid in entry.find_contradictions(left_out):
             yield replace(invalid, key=(key + invalid.key).removeprefix("."))
-    elif isinstance(value, tuple):
-        for index, item in enumerate(value):
-            yield from list_contradictions(item, f"{key}[{index}]")
-    elif isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from list_contradictions(item, key + format_key(name))
 
 
 VERSION = 1

@@ -18,10 +18,11 @@ from typing import Any, TypeVar, cast
 import yaml
 
 from gate.errors import FileError, join_errors
+from gate.files.codec import decode, pause_collector
 from gate.files.disk import load_bytes
 from gate.files.entry import VERSION, YamlFile, list_contradictions
 from gate.files.schema import list_invalid
-from gate.files.structure import decode, get_hints
+from gate.files.structure import get_hints
 from gate.files.untrusted import (
     MAX_DEPTH,
     MAX_INTEGER,
@@ -117,9 +118,10 @@ def load_yaml(file_type: type[_F], path: Path) -> tuple[_F, YamlDocument]:
 
 def decode_yaml(file_type: type[_F], data: bytes, source: str) -> tuple[_F, YamlDocument]:
     """Decode the bytes of one of our own YAML files; raises as :func:`load_yaml`."""
-    document, mistakes = _parse(data, source)
-    plain = _check_version(document)
-    invalid = list_invalid(file_type.SCHEMA, plain)
+    with pause_collector():
+        document, mistakes = _parse(data, source)
+        plain = _check_version(document)
+        invalid = list_invalid(file_type.SCHEMA, plain)
     if not invalid and not mistakes:
         record = decode(file_type, plain, source)
         invalid = list(list_contradictions(record))
