@@ -1,7 +1,7 @@
 """What each kind of case is: one complete row a kind, known without torch.
 
-A new kind is a row here and a class in :mod:`gate.measure.kinds`: docs/registry.md. The row of a plain call
-has every property; the others say what is otherwise.
+A new kind is a row here, a class in :mod:`gate.measure.kinds`, and its settings in the schema of gate.yml:
+docs/registry.md. The row of a plain call has every property; the others say what is otherwise.
 """
 
 from collections.abc import Callable, Mapping

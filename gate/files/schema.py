@@ -7,6 +7,7 @@ the default of each key. Their ``errorMessage``, which editors show as well, say
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,12 @@ def read_schema(name: str) -> str:
 
 def list_invalid(name: str, value: object) -> list[InvalidValue]:
     """List what the schema of this kind of file refuses in a plain value, up to ``MAX_INVALID``."""
-    invalid: dict[InvalidValue, None] = {}  # in their order, each once: a value may be refused in two ways
     validator = _make_validator(name)
-    for error in validator.iter_errors(value):
-        invalid |= dict.fromkeys(_describe_error(error, validator))
-        if len(invalid) >= MAX_INVALID:
+    errors = validator.iter_errors(value)
+    invalid: dict[InvalidValue, None] = {}  # in their order, each once: a value may be refused in two ways
+    for item in chain.from_iterable(_describe_error(error, validator) for error in errors):
+        invalid[item] = None
+        if len(invalid) == MAX_INVALID:
             break
     return list(invalid)
 
@@ -121,8 +123,8 @@ def _describe_error(error: Any, validator: Any) -> Iterator[InvalidValue]:  # no
         case "enum":
             known = error.validator_value
             problem, fix = describe_member(value, known)
-            is_told = len(known) > MAX_MEMBERS_NAMED or (is_text(value) and find_nearest(value, known))
-            fix = fix if is_told else _advise(error, validator.schema) or fix
+            is_named = len(known) > MAX_MEMBERS_NAMED or (is_text(value) and find_nearest(value, known))
+            fix = fix if is_named else _advise(error, validator.schema) or fix
         case _:
             expected = schema.get("errorMessage") or _TYPES[schema["type"]]
             problem = f"expected {expected}, got {format_value(value)}"
@@ -145,7 +147,8 @@ def _choose_branch(error: Any) -> Iterable[Any]:  # noqa: ANN401
 def _list_missing(schema: _Schema, value: Mapping[str, object], key: str) -> Iterator[InvalidValue]:
     """List the keys that are missing, less those that an unknown key is a slip of the pen of."""
     known = schema["properties"]
-    meant = {find_nearest(str(name), known) for name in value if name not in known}
+    unknown = islice((name for name in value if name not in known), MAX_INVALID)
+    meant = {find_nearest(str(name), known) for name in unknown}
     for name in schema["required"]:
         if name not in value and name not in meant:
             fix = _show_example(name, known[name]) or f"Add {name!r} there."
