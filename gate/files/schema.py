@@ -127,6 +127,8 @@ def _describe_error(error: Any, validator: Any) -> Iterator[InvalidValue]:  # no
             fix = fix if is_named else _advise(error, validator.schema) or fix
         case _:
             expected = schema.get("errorMessage") or _TYPES[schema["type"]]
+            if isinstance(value, str) and not is_text(value):
+                expected = "text that UTF-8 can hold"
             problem = f"expected {expected}, got {format_value(value)}"
             fix = (
                 _suggest_percent(error, validator)

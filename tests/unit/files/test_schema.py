@@ -117,7 +117,7 @@ def in_case(**keys: object) -> dict[str, object]:
         ({"error_budget": "x"}, "error_budget", "expected a percentage above 0%", "the default is 1%."),
         ({"reference_models": "no"}, "reference_models", "expected true or false", "default is true."),
         ({"select": []}, "select", "expected a text that is not empty, got a list of 0", "`select: "),
-        ({"select": "a\ud800"}, "select", "expected a text that is not empty, got 'a\\ud800'", ""),
+        ({"select": "a\ud800"}, "select", "expected text that UTF-8 can hold, got 'a\\ud800'", ""),
         ({"device": "gpu"}, "device", "expected cpu, cuda or cuda:N, got 'gpu'", "`device: cuda`"),
         ({"device": "cpu\n"}, "device", "expected cpu, cuda or cuda:N, got 'cpu\\n'", ""),
         ({"registry": "a"}, "registry", "expected a list, got 'a'", "`registry: [perf/models.yml]`."),
