@@ -17,15 +17,16 @@ import typing
 from collections.abc import Mapping
 from enum import EnumMeta, StrEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from gate.decide.conclude.outcome import FailOn
+from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SELFTEST, VERDICT, FileKind, encode
-from gate.files.entry import DeviceName, Line
+from gate.files.entry import LINE
 from gate.kinds import Dims, Part, Strategy
 from gate.metrics import SPECS, MetricSpec
 from gate.project.model_entries import RegistryFile
-from gate.records.bounds import Count, Date, NotNegative, Seconds, Text, Time
+from gate.records.bounds import Count, Date, NotNegative, Pattern, Seconds, Text, Time
 from gate.records.cases import DType, Kind, Metric, Mode, Task
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -83,8 +84,10 @@ def list_shared() -> dict[str, dict[str, object]]:
     definitions: dict[str, dict[str, object]] = {}
     for enumeration in (Metric, Task, DType, Mode, Kind, FailOn, Dims, Part, Strategy):
         _describe_named(enumeration, definitions)
-    bounds: dict[str, Any] = {"Text": Text, "Date": Date, "Time": Time, "Line": Line, "Device": DeviceName}
-    bounds |= {"Count": Count, "Seconds": Seconds, "NotNegative": NotNegative}
+    device = Pattern(regex=DEVICE_PATTERN, what=DEVICE_FORMS)
+    bounds: dict[str, Any] = {"Text": Text, "Date": Date, "Time": Time, "Line": Annotated[str, LINE]}
+    bounds |= {"Device": Annotated[str, device], "Count": Count}
+    bounds |= {"Seconds": Seconds, "NotNegative": NotNegative}
     return definitions | {key: _describe_type(bound, {}) for key, bound in bounds.items()}
 
 

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Annotated, Any, ClassVar, Protocol
 
-from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.files.untrusted import InvalidValue, format_key
 from gate.records.bounds import Amount, Fraction, Pattern
 
@@ -41,8 +40,6 @@ REFERENCE_PACKAGE = "gate.models"  # of the models that come with compile-gate
 
 Share = Annotated[float, Fraction()]
 Allowance = Annotated[float | str, Amount()]
-DeviceName = Annotated[str, Pattern(regex=DEVICE_PATTERN, what=DEVICE_FORMS)]
 # Neither controls nor what turns a line around or hides in it.
 _UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
 LINE = Pattern(regex=rf"(?=.*\S)[^{_UNSEEN}]{{1,300}}", what="one line of 1 to 300 visible characters")
-Line = Annotated[str, LINE]
