@@ -1,15 +1,14 @@
 """What each kind of case is: one complete row a kind, known without torch.
 
-A new kind is a row here and a class in :mod:`gate.measure.kinds`: docs/registry.md. The row of a plain call
-has every property; the others say what is otherwise.
+A new kind is a row here, a class in :mod:`gate.measure.kinds`, and its settings in the schema of gate.yml:
+docs/registry.md. The row of a plain call has every property; the others say what is otherwise.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from gate.records.bounds import Natural, NotEmpty, NotNegative, Range
 from gate.records.cases import Case, DType, Kind, Metric, Task
 
 T = TypeVar("T")
@@ -41,10 +40,9 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """One setting of a kind, under ``settings`` of a case."""
+    """One setting of a kind, under ``settings`` of a case; the schema of gate.yml says what it takes."""
 
     title: str
-    takes: Any  # the type of its value, as a record's field has one
     default: object = None  # None: it must be given
 
 
@@ -67,7 +65,6 @@ class KindSpec:
 
 _VARIES = Setting(
     title="arguments of the factory that vary, each with one value a shape, all lists of one length",
-    takes=Annotated[Mapping[str, tuple[object, ...]], NotEmpty(what="a mapping of names to lists")],
 )
 _OF_DYNAMO = frozenset(
     {
@@ -101,7 +98,7 @@ _ROWS = (
         title="one pass over a fixed list of shapes, a call each",
         settings={
             "vary": _VARIES,
-            "dims": Setting(title="how sizes that vary are compiled", takes=Dims, default=Dims.AUTOMATIC),
+            "dims": Setting(title="how sizes that vary are compiled", default=Dims.AUTOMATIC),
         },
         ignores=frozenset({"dynamic"}),  # that is what `dims` says
     ),
@@ -131,12 +128,9 @@ _ROWS = (
         settings={
             "batches": Setting(
                 title="batches of an epoch",
-                takes=Annotated[int, Range(noun="a whole number", minimum=1)],
                 default=8,
             ),
-            "workers": Setting(
-                title="processes that load; with 0 the measuring one does", takes=Natural, default=2
-            ),
+            "workers": Setting(title="processes that load; with 0 the measuring one does", default=2),
         },
         adds=frozenset({Metric.DATA_RATIO}),
     ),
@@ -145,10 +139,9 @@ _ROWS = (
         kind=Kind.SERVING,
         title="one call of the model; then requests at fixed times, timed one by one",
         settings={
-            "interval_s": Setting(title="seconds between two arrivals", takes=NotNegative, default=0.02),
+            "interval_s": Setting(title="seconds between two arrivals", default=0.02),
             "requests": Setting(
                 title="requests after each other",
-                takes=Annotated[int, Range(noun="a whole number", minimum=10)],
                 default=200,
             ),
         },
@@ -165,11 +158,10 @@ _ROWS = (
         kind=Kind.DISTRIBUTED,
         title="one training step of two processes, each with a batch of its own, over gloo or NCCL",
         settings={
-            "strategy": Setting(title="how the model is spread", takes=Strategy, default=Strategy.DDP),
+            "strategy": Setting(title="how the model is spread", default=Strategy.DDP),
             # torch refuses less: the first bucket, of 1 MiB, is to be the smallest.
             "bucket_mib": Setting(
                 title="MiB of gradients that ddp reduces at once",
-                takes=Annotated[float, Range(minimum=1)],
                 default=25.0,
             ),
         },
@@ -183,7 +175,7 @@ _ROWS = (
         kind=Kind.SCOPE,
         title="one call of the model, of which only a part is compiled",
         settings={
-            "part": Setting(title="what is compiled", takes=Part, default=Part.BLOCKS),
+            "part": Setting(title="what is compiled", default=Part.BLOCKS),
         },
     ),
     replace(

@@ -1,97 +1,108 @@
-"""The tables of keys in docs/configuration.md, from the entries themselves."""
+"""The tables of keys in docs/configuration.md, from the JSON Schemas of the files that people write."""
 
 from __future__ import annotations
 
-import builtins
-import collections.abc
-import dataclasses
-import types
-import typing
+import json
 from collections.abc import Mapping
-from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from registry_page import render_table
 
-from gate.files.entry import MetricUnits, PathText, read_docs, render_default
-from gate.project.entries import GateFile, LimitEntry, OverrideEntry, ThresholdEntry
-from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry
-from gate.records.bounds import Entry, NotEmpty, Text
-from gate.records.cases import Metric, Quarantine
-from gate.records.protocol import Sampling
-from gate.store.acceptances import AcceptanceEntry
-from gate.store.policy import AnchorFile
+from gate.files.yaml_out import write_scalar
+from gate.records.bounds import write_percent
 
-ENTRIES: tuple[type[Entry], ...] = (
-    GateFile,
-    ModelEntry,
-    CaseEntry,
-    TestEntry,
-    Sampling,
-    ThresholdEntry,
-    OverrideEntry,
-    LimitEntry,
-    Quarantine,
-    AcceptanceEntry,
-    AnchorFile,
-)
-_WORDS: Mapping[Any, str] = {
-    str: "text",
-    Text: "text",
-    PathText: "a path",
-    MetricUnits: "a number of at least 0",
-    bool: "`true` or `false`",
-    Mapping[str, object]: "a mapping of keyword arguments",
-    Metric: "a [metric](metrics.md)",
-    ModelEntry: "a [model](#models)",
-    CaseEntry: "a [case](#cases)",
-    TestEntry: "a [test](#tests)",
-    Sampling: "see [sampling](#sampling)",
-    ThresholdEntry: "a [threshold](#thresholds)",
-    OverrideEntry: "an [override](#overrides)",
-    LimitEntry: "a [limit](#limits)",
-    Quarantine: "a [quarantine](#quarantine)",
-    AcceptanceEntry: "an [acceptance](#acceptedyml)",
+_SCHEMAS = Path(__file__).parent.parent / "gate" / "schemas"
+_DEFINITIONS = "#/$defs/"
+# Each section with the schema that its keys are in; what is no definition is the file itself.
+SECTIONS: Mapping[str, str] = {
+    "GateFile": "config",
+    "ModelEntry": "config",
+    "CaseEntry": "config",
+    "TestEntry": "config",
+    "Sampling": "config",
+    "ThresholdEntry": "config",
+    "OverrideEntry": "config",
+    "LimitEntry": "config",
+    "Quarantine": "config",
+    "AcceptanceEntry": "accepted",
+    "AnchorFile": "anchor",
 }
+_WORDS: Mapping[str, str] = {
+    "Text": "text",
+    "Path": "a path",
+    "MetricUnits": "a number of at least 0",
+    "Metric": "a [metric](metrics.md)",
+    "ModelEntry": "a [model](#models)",
+    "CaseEntry": "a [case](#cases)",
+    "TestEntry": "a [test](#tests)",
+    "Sampling": "see [sampling](#sampling)",
+    "ThresholdEntry": "a [threshold](#thresholds)",
+    "OverrideEntry": "an [override](#overrides)",
+    "LimitEntry": "a [limit](#limits)",
+    "Quarantine": "a [quarantine](#quarantine)",
+    "AcceptanceEntry": "an [acceptance](#acceptedyml)",
+}
+_Schema = Mapping[str, Any]
 
 
-def render_keys(entry: type[Any]) -> str:
-    """Render the table of the keys of an ``Entry`` (each is a dataclass, which its type cannot say)."""
+def render_keys(section: str) -> str:
+    """Render the table of the keys of a file, or of an entry in it."""
+    schema = json.loads((_SCHEMAS / f"{SECTIONS[section]}.json").read_text(encoding="utf-8"))
+    definitions = schema["$defs"]
+    described = definitions.get(section, schema)
+    known = definitions["CaseEntry"]["properties"] if section == "TestEntry" else {}
     rows = []
-    hints = typing.get_type_hints(entry, include_extras=True)
-    docs, known = read_docs(entry), read_docs(CaseEntry) if entry is TestEntry else {}
-    for field in dataclasses.fields(entry):
-        doc = docs[field.name]
-        text = "As of a [case](#cases)." if doc == known.get(field.name) else doc.text
-        value = describe_value(hints[field.name]) + describe_default(entry, field)
-        rows.append((f"`{field.name}`", value, f"`{doc.example}`", text))
+    for name, key in described["properties"].items():
+        is_known = key == known.get(name)
+        text = "As of a [case](#cases)." if is_known else key["description"]
+        rest = "; required" if name in described["required"] else describe_default(key, definitions)
+        value = describe_value(key, definitions) + rest
+        rows.append((f"`{name}`", value, f"`{write_scalar(key['examples'][0])}`", text))
     return render_table(("key", "value", "example", "what it is for"), rows)
 
 
-def describe_default(entry: type[Entry], field: dataclasses.Field[Any]) -> str:
-    """Describe what holds where a key is left out, if anything does."""
-    if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-        return "; required"
-    default = render_default(entry, field.name)
-    return f"; `{default}` by default" if default else ""
+def describe_default(key: _Schema, definitions: _Schema) -> str:
+    """Describe what holds where a key is left out, if it is a single value."""
+    default = key.get("default")
+    if default in (None, "", []):
+        return ""
+    is_fraction = isinstance(resolve(key, definitions).get("type"), list)
+    return f"; `{write_percent(default) if is_fraction else write_default(default)}` by default"
 
 
-def describe_value(annotation: Any) -> str:  # noqa: ANN401 -- an annotation can be anything
-    """Describe the values that a type takes, with their range."""
-    arguments = typing.get_args(annotation)
-    if annotation in _WORDS:
-        return _WORDS[annotation]
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return ", ".join(f"`{member}`" for member in annotation)
-    match typing.get_origin(annotation):
-        case typing.Annotated:
-            is_list = isinstance(arguments[1], NotEmpty)
-            words = describe_value(arguments[0]) if is_list else str(arguments[1].describe())
-        case builtins.tuple:
-            words = f"a list, each {describe_value(arguments[0])}"
-        case collections.abc.Mapping:
-            words = f"a mapping from {describe_value(arguments[0])} to {describe_value(arguments[1])}"
-        case _:  # a union: of null, or of a value and a list of such
-            others = [part for part in arguments if part is not types.NoneType]
-            words = describe_value(others[0]) + (", or a list" if len(others) > 1 else "")
-    return words
+def write_default(value: object) -> str:
+    """Write a value without quotes."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def resolve(key: _Schema, definitions: _Schema) -> _Schema:
+    """Replace a reference by what it refers to."""
+    return definitions[key["$ref"].removeprefix(_DEFINITIONS)] if "$ref" in key else key
+
+
+def describe_value(key: _Schema, definitions: _Schema) -> str:
+    """Describe the values that a key takes, with their range."""
+    if word := _WORDS.get(key.get("$ref", "").removeprefix(_DEFINITIONS)):
+        return word
+    key = resolve(key, definitions)
+    if "enum" in key:
+        return ", ".join(f"`{member}`" for member in key["enum"])
+    if "anyOf" in key:  # a value or null, or a value and a list of such
+        first, other = key["anyOf"]
+        return describe_value(first, definitions) + (", or a list" if other["type"] == "array" else "")
+    if key.get("type") == "array":
+        return f"a list, each {describe_value(key['items'], definitions)}"
+    if key.get("type") == "object":
+        return _describe_mapping(key, definitions)
+    return key.get("errorMessage") or {"boolean": "`true` or `false`", "string": "text"}[key["type"]]
+
+
+def _describe_mapping(key: _Schema, definitions: _Schema) -> str:
+    if "additionalProperties" not in key:
+        return "a mapping of keyword arguments"
+    parts = key["propertyNames"], key["additionalProperties"]
+    names, values = (describe_value(part, definitions) for part in parts)
+    return f"a mapping from {names} to {values}"

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from enum import EnumMeta
+from enum import Enum
 from functools import partial
 from pathlib import Path
 
 import yaml
-from config_reference import ENTRIES, describe_value, render_keys
-from file_schemas import ROOTS, render_schema
+from config_reference import SECTIONS, render_keys
+from file_schemas import ROOTS, WRITTEN, refresh_schema, render_schema
 from registry_page import render_cases, render_modes, render_scopes, render_table
 from target_sizes import DATA, read_data, render_sizes
 
@@ -91,8 +91,8 @@ def render_kind_table() -> str:
 
 
 def _describe_setting(name: str, setting: Setting) -> str:
-    choices = describe_value(setting.takes) if isinstance(setting.takes, EnumMeta) else ""
-    values = f": one of {choices}" if choices else ""
+    members = type(setting.default) if isinstance(setting.default, Enum) else ()
+    values = f": one of {', '.join(f'`{member}`' for member in members)}" if members else ""
     default = "" if setting.default is None else f"; `{setting.default}` by default"
     return f"`{name}`: {setting.title}{values}{default}"
 
@@ -129,8 +129,8 @@ def render_metrics(text: str) -> str:
 
 def render_reference(text: str) -> str:
     """Return the reference of the configuration with the tables of all keys made anew."""
-    for entry in ENTRIES:
-        text = replace_section(text, entry.__name__, render_keys(entry))
+    for section in SECTIONS:
+        text = replace_section(text, section, render_keys(section))
     return text
 
 
@@ -174,12 +174,13 @@ def render_targets(text: str) -> str:
 
 
 def write_schema(name: str, text: str) -> str:
-    """Return the schema of a kind of file, whatever it was."""
-    del text
-    return render_schema(name)
+    """Return the schema of a kind of file; of one that people write only what code says is made anew."""
+    return refresh_schema(name, text) if name in WRITTEN else render_schema(name)
 
 
 DOCUMENTS: Mapping[str, Callable[[str], str]] = {
+    # First: by them gate.yml is read, of which others are made.
+    **{f"gate/schemas/{name}.json": partial(write_schema, name) for name in ROOTS},
     "README.md": render_readme,
     "docs/commands.md": render_commands,
     "docs/metrics.md": render_metrics,
@@ -188,7 +189,6 @@ DOCUMENTS: Mapping[str, Callable[[str], str]] = {
     "docs/github-reference.md": render_inputs,
     "benchmarks/registry.md": render_registry,
     "benchmarks/target_sizes.md": render_targets,
-    **{f"gate/schemas/{name}.json": partial(write_schema, name) for name in ROOTS},
 }
 
 

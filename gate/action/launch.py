@@ -201,7 +201,7 @@ def _fail(environ: Mapping[str, str], code: ExitCode, message: str) -> int:
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 # What holds a token imports; it measures nothing, so its packages may stand in front of an older one.
-_TRUSTED = frozenset(("pyyaml", "requests", "urllib3"))
+_TRUSTED = frozenset(("jsonschema", "pyyaml", "requests", "urllib3"))
 _GPU = "nvidia-ml-py"  # without it nobody watches a GPU for throttling and strangers
 # Of `compile-gate completion`, which no mode calls, and of what asks GitHub.
 _UNUSED = frozenset(("argcomplete", "requests", "urllib3"))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gate.devices import CPU, CUDA, DEVICE_FORMS, DEVICE_PATTERN, find_kind
 from gate.errors import ExitCode, MachineError, UsageError
+from gate.files.schema import read_schema
 from gate.files.yaml_in import parse_yaml
 from gate.git import find_checkout
 from gate.installation import find_page
@@ -32,7 +33,6 @@ from gate.starter.files import (
     make_project_files,
     name_factory,
     parse_action,
-    read_schema,
     refuse_namesake,
     render_model,
     write_missing,

@@ -10,6 +10,7 @@ from pathlib import Path
 from gate.cli.setup import Project, describe_source, load_configured, load_project
 from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import RUN, encode
+from gate.files.schema import read_schema
 from gate.project.cases import Card, list_absent, list_unavailable
 from gate.project.config import LIMIT_KEYS, Config, fit_limits, render_config
 from gate.project.plan import drop_unchanged_code, render_github_matrix
@@ -127,8 +128,6 @@ def run_doctor(options: Namespace) -> ExitCode:
 
 def run_schema(options: Namespace) -> ExitCode:
     """Print a JSON Schema."""
-    from gate.starter.files import read_schema  # noqa: PLC0415 - jinja2
-
     print(read_schema(options.name), end="")
     return ExitCode.PASS
 

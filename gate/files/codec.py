@@ -22,8 +22,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from gate.errors import FileError
+from gate.errors import FileError, join_errors
 from gate.files.disk import describe_write_error, load_lines, write_atomic
+from gate.files.schema import list_invalid
 from gate.files.structure import decode, get_hints
 from gate.files.untrusted import (
     MAX_JSON_BYTES,
@@ -334,7 +335,13 @@ def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:
     if int(match[2]) > kind.version:
         problem = f"is {schema!r}, newer than this compile-gate reads ({kind.schema!r})"
         raise NewerFileError(source, "schema", problem, f"Install {_name_release(plain)}.")
-    return decode(kind.record, plain, source)
+    try:
+        return decode(kind.record, plain, source)
+    except FileError as error:
+        # A file of rows is too large to be gone through item by item.
+        invalid = [] if kind.rows else list_invalid(kind.name, {"schema": schema, **plain})
+        others = [FileError(source, item.key, item.problem, item.fix) for item in invalid]
+        raise join_errors(others or [error]) from None
 
 
 def _name_release(plain: Mapping[str, object]) -> str:

@@ -3,19 +3,18 @@
 Run and verdict files travel as artifacts of pull requests, so they are read as hostile: size and
 depth are bounded, and duplicate keys and broken UTF-8 are refused here, NaN, infinity and huge integers
 where a record is made of them.
-Every refusal is a :class:`gate.errors.FileError`. The YAML border is :mod:`gate.files.yaml_in`. A value that
-does not fit its type has its place, what is wrong and the fix; a file's are told at once.
+Every refusal is a :class:`gate.errors.FileError`. The YAML border is :mod:`gate.files.yaml_in`.
 """
 
 import difflib
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import PurePath
-from typing import Any
 
 from gate.errors import FileError
 
@@ -172,25 +171,19 @@ def _describe_syntax(error: json.JSONDecodeError, text: str, source: str) -> Fil
 
 
 _MAX_NAME_CHARS = 100  # of a word that could be a slip of the pen; comparing takes their square
-_MAX_MEMBERS_NAMED = 9  # of an enumeration, in the problem: what is still read on one line
+MAX_MEMBERS_NAMED = 9  # of an enumeration, in the problem: what is still read on one line
 _MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
 _MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
-MAX_INVALID = 20  # collected of one value: more fill a screen, and fixing these may fix the others
-Values = Mapping[str, Any]  # of an entry's keys that are right by themselves
+MAX_INVALID = 20  # of one file: more fill a screen, and fixing these may fix the others
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class InvalidValue:
-    """One value that does not fit; containers add where it was as it bubbles up."""
+    """A value that does not fit: its key path, what is wrong and the fix."""
 
+    key: str
     problem: str
     fix: str
-    says_little: bool = False  # the fix repeats the problem: an example of the key says more
-    path: list[str] = field(default_factory=list)  # innermost first
-
-    def render_path(self) -> str:
-        """Render where it was, outermost first: ``.trials[3].index``."""
-        return "".join(reversed(self.path))
 
 
 def format_key(key: object) -> str:
@@ -200,42 +193,39 @@ def format_key(key: object) -> str:
     return f".{text}" if is_plain else f"[{format_value(key)}]"
 
 
-class ValidationError(Exception):
-    """Values that do not fit, in the order in which they were met; ``rest`` is what fits of a mapping."""
-
-    def __init__(self, found: list[InvalidValue], rest: dict[Any, Any] | None = None) -> None:
-        super().__init__(found[0].problem)
-        self.found = found
-        self.rest = rest
+def is_number(value: object) -> bool:
+    """Whether it is a finite number, as every JSON reader holds it; ``true`` is none."""
+    return math.isfinite(value) if isinstance(value, float) else is_integer(value)
 
 
-def refuse(problem: str, fix: str, *, says_little: bool = False) -> ValidationError:
-    """Make the error of one value."""
-    return ValidationError([InvalidValue(problem=problem, fix=fix, says_little=says_little)])
+def is_integer(value: object) -> bool:
+    """Whether it is a whole number of at most 64 bits, written as one."""
+    return type(value) is int and -MAX_INTEGER <= value <= MAX_INTEGER
 
 
-def expect(what: str, value: object, fix: str = "") -> ValidationError:
-    """Make the error of a value that is not ``what`` was expected."""
-    problem = f"expected {what}, got {format_value(value)}"
-    return refuse(problem, fix or f"Write {what} there.", says_little=not fix)
+def is_text(value: object) -> bool:
+    """Whether it is text without lone surrogates, which JSON can spell and no report could hold."""
+    if not isinstance(value, str):
+        return False
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
 
 
-def expect_member(value: object, known: Sequence[str]) -> ValidationError:
-    """Make the error of a value that is none of the known ones."""
-    nearest = find_nearest(value, known) if isinstance(value, str) else ""
+def describe_member(value: object, known: Sequence[str]) -> tuple[str, str]:
+    """Describe a value that is none of the known ones: the problem and the fix."""
     names = ", ".join(known)
-    told = f"one of {names}" if len(known) <= _MAX_MEMBERS_NAMED else f"one of {len(known)} names"
-    problem = f"expected {told}, got {format_value(value)}"
-    if nearest:
-        return refuse(problem, f"Did you mean {nearest!r}?")
-    return refuse(problem, f"Write one of {names}.", says_little=len(known) <= _MAX_MEMBERS_NAMED)
+    listed = f"one of {names}" if len(known) <= MAX_MEMBERS_NAMED else f"one of {len(known)} names"
+    nearest = suggest_nearest(value, known) if isinstance(value, str) else ""
+    return f"expected {listed}, got {format_value(value)}", nearest or f"Write one of {names}."
 
 
-def expect_key(name: object, known: Iterable[str]) -> ValidationError:
-    """Make the error of a key that is none of the known ones."""
+def describe_key(name: object, known: Iterable[str]) -> tuple[str, str]:
+    """Describe a key that is none of the known ones: the problem and the fix."""
     names = sorted(known)
-    listed = ", ".join(names[:_MAX_KEYS_NAMED])
-    return refuse("unknown key", suggest_nearest(str(name), names, f"Known keys: {listed}."))
+    listed = f"Known keys: {', '.join(names[:_MAX_KEYS_NAMED])}." if names else "Remove it: there are none."
+    return "unknown key", suggest_nearest(str(name), names, listed)
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str:
@@ -251,23 +241,3 @@ def suggest_nearest(name: str, known: Iterable[str], otherwise: str = "") -> str
     """Suggest the known name that is most like ``name``; ``otherwise`` when none is."""
     nearest = find_nearest(name, known)
     return f"Did you mean {nearest!r}?" if nearest else otherwise
-
-
-class Collector:
-    """Goes on after an item that does not fit, to the next one."""
-
-    def __init__(self) -> None:
-        self.found: list[InvalidValue] = []
-
-    def add(self, error: ValidationError, step: str) -> None:
-        """Note what was wrong with the item at ``step``; raises once there are enough."""
-        for invalid in error.found:
-            invalid.path.append(step)
-        self.found += error.found
-        if len(self.found) >= MAX_INVALID:
-            self.close()
-
-    def close(self, rest: dict[Any, Any] | None = None) -> None:
-        """Raise what was collected, if anything was; ``rest`` is what fits of a mapping."""
-        if self.found:
-            raise ValidationError(self.found, rest)

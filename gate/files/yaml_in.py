@@ -1,30 +1,33 @@
-"""YAML to plain values and back: the core schema of YAML 1.2, and nothing that surprises.
+"""YAML to plain values: the core schema of YAML 1.2, and nothing that surprises.
 
 ``no`` and ``on`` are text, ``1e-5`` is a number, a date is text. Anchors, aliases, tags, several
 documents and duplicate keys are refused, which rules out every bomb. Errors name the line, and all
-the mistakes of a file that can be parsed are told at once.
+the mistakes of a file that can be parsed are told at once: those against its JSON Schema too.
 """
 
-import json
 import math
 import re
-from collections.abc import Mapping
+import typing
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import yaml
 
 from gate.errors import FileError, join_errors
+from gate.files.codec import decode, pause_collector
 from gate.files.disk import load_bytes
-from gate.files.entry import VERSION
-from gate.files.structure import fit
+from gate.files.entry import VERSION, YamlFile, list_contradictions
+from gate.files.schema import list_invalid
+from gate.files.structure import get_hints
 from gate.files.untrusted import (
     MAX_DEPTH,
     MAX_INTEGER,
     MAX_INVALID,
-    ValidationError,
+    InvalidValue,
     check_size,
     decode_text,
     format_key,
@@ -32,6 +35,7 @@ from gate.files.untrusted import (
 )
 
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound=YamlFile)
 _Mistake = tuple[int, FileError]  # with its line; 0 is the document as a whole
 
 # A registry of 10,000 cases, each a line of 100 bytes: more than any repository has.
@@ -102,7 +106,7 @@ def _parse(data: bytes, source: str) -> tuple[YamlDocument, list[_Mistake]]:
     return YamlDocument(source=source, value=value, lines=builder.lines), builder.mistakes
 
 
-def load_yaml(file_type: type[_T], path: Path) -> tuple[_T, YamlDocument]:
+def load_yaml(file_type: type[_F], path: Path) -> tuple[_F, YamlDocument]:
     """Load one of our own YAML files, a record with a ``version``.
 
     Raises:
@@ -112,21 +116,49 @@ def load_yaml(file_type: type[_T], path: Path) -> tuple[_T, YamlDocument]:
     return decode_yaml(file_type, load_bytes(path, MAX_YAML_BYTES, _TOO_LARGE), str(path))
 
 
-def decode_yaml(file_type: type[_T], data: bytes, source: str) -> tuple[_T, YamlDocument]:
+def decode_yaml(file_type: type[_F], data: bytes, source: str) -> tuple[_F, YamlDocument]:
     """Decode the bytes of one of our own YAML files; raises as :func:`load_yaml`."""
-    document, mistakes = _parse(data, source)
-    _check_version(document)
-    try:
-        record = fit(file_type, document.value)
-    except ValidationError as error:
-        raise _join_mistakes(source, _locate_invalid(document, error, mistakes)) from None
-    if mistakes:
-        raise _join_mistakes(source, mistakes)
-    return record, document
+    with pause_collector():
+        document, mistakes = _parse(data, source)
+        plain = _check_version(document)
+        invalid = list_invalid(file_type.SCHEMA, plain)
+    if not invalid and not mistakes:
+        record = decode(file_type, plain, source)
+        invalid = list(list_contradictions(record))
+        if not invalid:
+            return record, document
+    elif len(invalid) < MAX_INVALID:  # else others may hold mistakes too
+        wrong = [*(item.key for item in invalid), *(mistake.key for _, mistake in mistakes)]
+        with suppress(FileError):  # the file lacks what its record needs
+            invalid += _find_contradictions(file_type, plain, wrong)
+    raise _join_mistakes(source, _locate_invalid(document, invalid, mistakes))
 
 
-def _check_version(document: YamlDocument) -> None:
-    """Refuse another version at once: all its other keys may mean something else."""
+def _find_contradictions(
+    file_type: type[YamlFile], plain: Mapping[str, object], wrong: list[str]
+) -> Iterator[InvalidValue]:
+    """Find what does not fit together in those parts of a file that hold nothing wrong."""
+
+    def is_wrong(key: str) -> bool:
+        return any(other == key or other.startswith((f"{key}.", f"{key}[")) for other in wrong)
+
+    right: dict[str, object] = {"version": VERSION}
+    for name, value in plain.items():
+        if isinstance(value, dict) and name not in wrong:
+            right[name] = {key: item for key, item in value.items() if not is_wrong(name + format_key(key))}
+        elif not is_wrong(name):
+            right[name] = value
+    left_out = plain.keys() - right
+    yield from list_contradictions(decode(file_type, right, ""), left_out=left_out)
+    for name, hint in get_hints(cast("Hashable", file_type)).items():
+        items = plain[name] if name in left_out and name not in wrong else []
+        for index, item in enumerate(cast("list[object]", items)):
+            if not is_wrong(key := f"{name}[{index}]"):
+                yield from list_contradictions(decode(typing.get_args(hint)[0], item, ""), key)
+
+
+def _check_version(document: YamlDocument) -> dict[str, object]:
+    """Refuse another version at once: all its other keys may mean something else; give the keys of this."""
     source, value = document.source, document.value
     begin = f"Begin the file with 'version: {VERSION}'."
     if value is None:
@@ -138,24 +170,26 @@ def _check_version(document: YamlDocument) -> None:
         problem = f"is {version}; this compile-gate reads version {VERSION}"
         fix = "Install the newest compile-gate." if version > VERSION else f"Write 'version: {VERSION}'."
         raise document.refuse("version", problem, fix)
+    return value
 
 
-def _locate_invalid(document: YamlDocument, error: ValidationError, known: list[_Mistake]) -> list[_Mistake]:
+def _locate_invalid(
+    document: YamlDocument, invalid: list[InvalidValue], known: list[_Mistake]
+) -> list[_Mistake]:
     """Find the line of each invalid value and add them to what the parser refused.
 
     What both refused is told once: in the parser's words, which quote the file, and with the fix of the
     key, which knows what belongs there.
     """
     refused = {(line, mistake.key): mistake for line, mistake in known}
-    found: list[_Mistake] = []
-    for invalid in error.found:
-        key = invalid.render_path().removeprefix(".")
-        line = document.find_line(key)
-        if earlier := refused.get((line, key)):
-            earlier.fix = invalid.fix
+    others: list[_Mistake] = []
+    for item in invalid:
+        line = document.find_line(item.key)
+        if earlier := refused.get((line, item.key)):
+            earlier.fix = item.fix
         else:
-            found.append((line, document.refuse(key, invalid.problem, invalid.fix)))
-    return [*((line, told) for (line, _), told in refused.items()), *found]
+            others.append((line, document.refuse(item.key, item.problem, item.fix)))
+    return [*((line, mistake) for (line, _), mistake in refused.items()), *others]
 
 
 def _join_mistakes(source: str, mistakes: list[_Mistake]) -> FileError:
@@ -250,7 +284,7 @@ class _Builder:
             problem = f"expected a finite number of at most 64 bits, got {format_value(text)}"
             fix = "Write a number that is nearer to zero, or leave it out."
             self._note(node.start_mark.line + 1, path, problem, fix)
-            return math.nan  # fits nowhere, so that whoever gets it knows of something wrong there
+            return math.nan  # fits nowhere, so that the schema gives its key's fix
         return number
 
     def _note(self, line: int, path: str, problem: str, fix: str) -> None:
@@ -267,40 +301,3 @@ def _parse_number(text: str) -> int | float | None:
         return integer if abs(integer) <= MAX_INTEGER else None
     number = float(text)
     return number if math.isfinite(number) else None
-
-
-# Plain in YAML, and text to every YAML reader once the words below are left out.
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*|[0-9]+(\.[0-9]+)?%")
-_PLAIN_WITH_COLON = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]*[A-Za-z0-9_]")
-_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-# Characters that JSON may write as they are and YAML may not, or would fold.
-_NOT_PRINTABLE = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
-
-
-def write_scalar(value: object, *, inside: bool = False) -> str:
-    """Render a plain value in YAML's flow style; ``inside`` a list or mapping, a colon needs quotes."""
-    if isinstance(value, dict):
-        pairs = (
-            f"{write_scalar(key, inside=True)}: {write_scalar(value[key], inside=True)}" for key in value
-        )
-        return "{" + ", ".join(pairs) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(write_scalar(item, inside=True) for item in value) + "]"
-    if isinstance(value, str) and _is_plain(value, inside=inside):
-        return value
-    if isinstance(value, float):
-        return _render_float(value)
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return _NOT_PRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def _is_plain(text: str, *, inside: bool) -> bool:
-    if text.lower() in _WORDS:
-        return False
-    return bool(_PLAIN.fullmatch(text) or (not inside and _PLAIN_WITH_COLON.fullmatch(text)))
-
-
-def _render_float(value: float) -> str:
-    """YAML 1.1 readers take ``2e-05`` for text: give it the point that they look for."""
-    text = repr(value)
-    return text.replace("e", ".0e") if "e" in text and "." not in text else text

@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,16 @@ from gate.devices import find_kind
 from gate.errors import FileError, UsageError, join_errors
 from gate.files.codec import encode
 from gate.files.disk import is_present
-from gate.files.entry import VERSION, read_docs
-from gate.files.structure import fit
-from gate.files.untrusted import InvalidValue, ValidationError
-from gate.files.yaml_in import find_above, load_yaml, write_scalar
+from gate.files.entry import VERSION
+from gate.files.schema import get_example, list_invalid
+from gate.files.structure import decode
+from gate.files.untrusted import InvalidValue
+from gate.files.yaml_in import find_above, load_yaml
+from gate.files.yaml_out import write_scalar
 from gate.metrics import SPECS, Family
 from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, TestEntry
-from gate.records.bounds import MAX_COUNT, write_percent
+from gate.records.bounds import write_percent
 from gate.records.cases import AbsoluteLimit, Case, Metric, Override, Quarantine, Threshold
 from gate.records.protocol import Sampling
 
@@ -57,7 +59,7 @@ _COMMENT_COLUMN = 44
 # Where the default is not the same for everybody.
 _DEFAULTS = {"fail_on": "default: inconclusive; in the action: regression"}
 _SHORT_SHA = 7  # digits by which git names a commit
-_KEYS = tuple(name for name in GateFile.__dataclass_fields__ if name != "version")
+_KEYS = tuple(key.name for key in fields(GateFile) if key.name != "version")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,12 +172,10 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
         UsageError: A value does not fit, or `out` and `baselines` lie in each other.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    try:
-        # As many trials at most as there can be: to ask for more than max_trials is no mistake here.
-        file = fit(GateFile, {"version": VERSION, "max_trials": MAX_COUNT, **given})
-    except ValidationError as error:
-        raise join_errors([_refuse_option(invalid) for invalid in error.found]) from None
-    checked = make_config(file)
+    plain = {"version": VERSION, **given}
+    if invalid := list_invalid(GateFile.SCHEMA, plain):
+        raise join_errors(list(map(_refuse_option, invalid)))
+    checked = make_config(decode(GateFile, plain, "options"))
     origins = {**config.origins, **{name: name_option(name) for name in given}}
     changed = replace(config, **{name: getattr(checked, name) for name in given}, origins=origins)
     check_places(changed)
@@ -233,8 +233,7 @@ def check_places(config: Config) -> None:
 
 
 def _refuse_option(invalid: InvalidValue) -> UsageError:
-    key = invalid.render_path().removeprefix(".")
-    option, example = name_option(key), shlex.quote(read_docs(GateFile)[key].example)
+    option, example = name_option(invalid.key), shlex.quote(get_example(GateFile.SCHEMA, invalid.key))
     problem = invalid.problem.replace("expected", "must be", 1)
     return UsageError(f"{option} {problem}", f"Write, for example, `{option} {example}`.")
 

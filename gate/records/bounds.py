@@ -1,11 +1,11 @@
 """Bounds of a value beside its type, stated once: the decoder applies them and the JSON Schemas state them.
 
-They are attached to a type: ``threads: Annotated[int, Range(minimum=1)]``. Types that only files of people
-have are in :mod:`gate.files.entry`.
+They are attached to a type: ``threads: Annotated[int, Range(minimum=1)]``. For what only people write the
+JSON Schema alone states them.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -71,51 +71,16 @@ class Range:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Described:
-    """A bound that is described to a person in words of its own."""
-
-    what: str
+class Fraction:
+    """A fraction, written as percent (``5%``) or as a number (``0.05``), and read as the latter."""
 
     def describe(self) -> str:
         """Say what is expected."""
-        return self.what
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fraction(_Described):
-    """A fraction, written as percent (``5%``) or as a number (``0.05``), and read as the latter.
-
-    A bare number of 1 or more is refused: who writes ``relative: 5`` means 5 %, and who writes ``1``
-    may mean either. With its sign it says what it is, so ``150%`` is one.
-    """
-
-    percent: str  # regular expression of the percentages that are taken, without the sign
-    bare: Range  # of the numbers that are taken
+        return "a percentage or a fraction"
 
     def read(self, value: object) -> float | None:
-        """Read either form; ``None`` when it is neither, or beyond the bounds."""
-        if isinstance(value, str):
-            return parse_percent(value) if re.fullmatch(rf"({self.percent}) ?%", value) else None
-        number = _read_number(value)
-        return number if number is not None and self.bare.holds(number) else None
-
-    def advise(self, value: object) -> str:
-        """Advise how to write a bare number that was meant as percent; else empty."""
-        number = _read_number(value)
-        if number is None or number < 1:
-            return ""
-        percent, fraction = f"{number:g}%", number / 100
-        if self.read(percent) is None:
-            return ""
-        return f"Write {percent} or {fraction:g}." if self.bare.holds(fraction) else f"Write {percent}."
-
-    def to_schema(self) -> dict[str, object]:
-        """State it in JSON Schema."""
-        return {
-            "type": ["number", "string"],
-            "pattern": f"^(?:(?:{self.percent}) ?%)$",
-            **self.bare.to_schema(),
-        }
+        """Read either form; ``None`` when it is neither."""
+        return parse_percent(value) if isinstance(value, str) else _read_number(value)
 
 
 def _read_number(value: object) -> float | None:
@@ -154,27 +119,23 @@ class Amount:
         number = _read_number(value)
         return number if number is not None and 0 <= number < float("inf") else None
 
-    def advise(self, value: object) -> str:
-        """Nothing can be guessed of another value."""
-        del value
-        return ""
-
-    def to_schema(self) -> dict[str, object]:
-        """State it in JSON Schema."""
-        return {"type": ["number", "string"], "minimum": 0, "pattern": f"^(?:{_PERCENT.pattern})$"}
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pattern(_Described):
-    """A text that a regular expression matches as a whole, and a further ``check`` holds of, if any."""
+class Pattern:
+    """A text that a regular expression matches as a whole, and that is of a format, if any."""
 
     regex: str
-    check: Callable[[str], bool] | None = None  # of what JSON Schema cannot say
-    format: Literal["", "date"] = ""  # a format that JSON Schema has a name for
+    what: str  # in words
+    format: Literal["", "date", "moment"] = ""  # a key of ``FORMATS``
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return self.what
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
         """Whether the whole text matches."""
-        return re.fullmatch(self.regex, value) is not None and (self.check is None or self.check(value))
+        is_match = re.fullmatch(self.regex, value) is not None
+        return is_match and (not self.format or FORMATS[self.format](value))
 
     def to_schema(self) -> dict[str, object]:
         """State it in JSON Schema, whose patterns are not anchored by themselves."""
@@ -207,28 +168,15 @@ def _is_moment(text: str) -> bool:
         return False
 
 
+# What a regular expression cannot say.
+FORMATS: Mapping[str, Callable[[str], bool]] = {"date": _is_near, "moment": _is_moment}
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 # The last day on which something counts; it may be past.
-EXPIRY = Pattern(
-    regex=_DAY, what=f"a day at most {MOST_DAYS} days from now: YYYY-MM-DD", check=_is_near, format="date"
-)
+EXPIRY = Pattern(regex=_DAY, what=f"a day at most {MOST_DAYS} days from now: YYYY-MM-DD", format="date")
 # In ISO 8601, or a day alone; empty where it is not known.
 MOMENT = Pattern(
-    regex=f"({_DAY}.*)?", what="a time such as 2027-03-31T12:00:00Z, or an empty text", check=_is_moment
+    regex=f"({_DAY}.*)?", what="a time such as 2027-03-31T12:00:00Z, or an empty text", format="moment"
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NotEmpty(_Described):
-    """A list with at least one item; where one value stands for a list, that value."""
-
-    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
-        """Whether there is an item."""
-        return len(value) > 0
-
-    def to_schema(self) -> dict[str, object]:
-        """State it in JSON Schema."""
-        return {"minItems": 1}
 
 
 class Bound(Protocol):
@@ -254,9 +202,3 @@ NotNegative = Annotated[float, Range(minimum=0)]
 Time = Annotated[str, MOMENT]  # ISO 8601, UTC
 Date = Annotated[str, EXPIRY]
 Text = Annotated[str, Pattern(regex=r"[\s\S]*\S[\s\S]*", what="a text that is not empty")]
-
-
-class Entry:
-    """A record that people write as YAML: :mod:`gate.files.entry` describes the texts of its fields."""
-
-    __slots__ = ()

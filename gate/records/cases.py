@@ -6,7 +6,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
-from gate.records.bounds import Date, Entry, NotNegative, Text
+from gate.records.bounds import Date, NotNegative, Text
 
 
 class Task(StrEnum):
@@ -244,34 +244,14 @@ class Acceptance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Quarantine(Entry):
+class Quarantine:
     """An unstable case, or one metric of it: still measured, still shown, not deciding until a date."""
 
     case: Text
-    """The cases, named as in `select`. Each part must match at least one.
-
-    Example: "bert/*"
-    """
     metric: Metric | None = None
-    """The metric that does not decide. Without it the whole case does not, its failures included.
-
-    Example: compiled_latency
-    """
     owner: Text
-    """Who looks after it.
-
-    Example: compiler-team
-    """
     reason: Text
-    """Why it cannot decide. `compile-gate calibrate` names cases that are unstable on your machine.
-
-    Example: "two speeds, see #12"
-    """
     expires: Date
-    """The last day of the quarantine.
-
-    Example: 2027-03-31
-    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

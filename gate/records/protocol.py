@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from gate.records.bounds import Count, Entry, NotNegative, Seconds
+from gate.records.bounds import Count, NotNegative, Seconds
 from gate.records.cases import Case
 from gate.records.facts import Fact
 from gate.records.run import Environment, FailureKind, Measured
@@ -81,7 +81,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sampling(Entry):
+class Sampling:
     """How much a trial samples.
 
     The defaults suit most machines. Runs that sampled differently are not joined.
@@ -91,32 +91,10 @@ class Sampling(Entry):
     min_warmup_calls: ClassVar[int] = 5
 
     super_blocks: Count = 15
-    """How often a trial times eager and compiled in turn. A super-block is two timed blocks of each. More
-    make a trial's value more precise; the noise between trials stays the same.
-
-    Example: 30
-    """
     block_s: Seconds = 0.010
-    """Least seconds of a timed block, so that the clock adds less than 0.1 %. In live pairs it is always 0.01
-    on a CPU and 0.03 on a GPU.
-
-    Example: 0.02
-    """
     warmup_s: NotNegative = 0.2
-    """Seconds of calls before the first timed one, for caches, clocks and allocators to settle.
-
-    Example: 1
-    """
     max_rounds_s: Seconds = 20.0
-    """Seconds after which a trial stops timing. Slow models get fewer super-blocks, at least 3.
-
-    Example: 60
-    """
     drift_seeds: Count = 2
-    """Number of seeds with which drift is measured.
-
-    Example: 4
-    """
 
 
 def compute_super_blocks(super_block_s: float, sampling: Sampling) -> int:

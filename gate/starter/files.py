@@ -17,7 +17,7 @@ import jinja2
 
 from gate.errors import FileError, GateError, UsageError
 from gate.files.disk import is_present, write_atomic
-from gate.files.yaml_in import write_scalar
+from gate.files.yaml_out import write_scalar
 from gate.git import ask_git
 from gate.revisions import find_repository, name_repository
 
@@ -60,11 +60,6 @@ class Sketch:
     inputs: tuple[TensorSketch, ...]
     arguments: Mapping[str, object]
     has_cuda: bool = False
-
-
-def read_schema(name: str) -> str:
-    """Read the JSON Schema of a kind of file: ``config`` is that of gate.yml."""
-    return (importlib.resources.files("gate") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
 
 
 def name_model(target: str) -> str:

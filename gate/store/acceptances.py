@@ -6,78 +6,37 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 from gate.errors import FileError, UsageError
 from gate.files.codec import decode, encode, write_atomic
 from gate.files.disk import is_present, load_bytes
-from gate.files.entry import VERSION, Allowance, EnvironmentIds, Line, Login, Version, read_docs
-from gate.files.untrusted import InvalidValue, Values, decode_text
-from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml, write_scalar
+from gate.files.entry import VERSION, Allowance, list_contradictions
+from gate.files.schema import get_example, list_invalid
+from gate.files.untrusted import InvalidValue, decode_text
+from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml
+from gate.files.yaml_out import write_scalar
 from gate.metrics import SPECS, Family
-from gate.records.bounds import (
-    MOST_ALLOWED,
-    MOST_DAYS,
-    Amount,
-    CaseId,
-    Date,
-    Entry,
-    EnvironmentId,
-    Sha,
-    Text,
-    compute_last_day,
-    read_amount,
-    write_percent,
-)
+from gate.records.bounds import MOST_ALLOWED, MOST_DAYS, Amount, compute_last_day, read_amount, write_percent
 from gate.records.cases import Acceptance, Metric
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AcceptanceEntry(Entry):
+class AcceptanceEntry:
     """A known change that somebody took responsibility for, until a date."""
 
-    case: Text
-    """The cases whose change is accepted, named as in `select`.
-
-    Example: "bert/*"
-    """
+    case: str
     metric: Metric
-    """The one metric that may be worse.
-
-    Example: cold_compile_time
-    """
     allowance: Allowance
-    """How much worse than the baseline the metric may be, in total. Percent for times, memory and ratios; a
-    number in the metric's unit for counters and drift.
-
-    Example: 8%
-    """
-    reason: Text
-    """Why this is right. Reports show it with the change.
-
-    Example: "the new fusion pass compiles longer and runs faster, see #12"
-    """
+    reason: str
     author: str = ""
-    """Who is responsible. `compile-gate baseline accept` writes git's user name.
+    expires: str
+    environment: str = "*"
 
-    Example: Ada
-    """
-    expires: Date
-    """The last day on which this counts.
-
-    Example: 2027-03-31
-    """
-    environment: EnvironmentIds = "*"
-    """The environments it is for, by the names of their baseline directories.
-
-    Example: "cuda-h100-*"
-    """
-
-    @staticmethod
-    def find_contradictions(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
+    def find_contradictions(self, left_out: Collection[str]) -> Iterator[InvalidValue]:
         """An allowance is in the metric's unit; which metrics can fail, gate.yml's limits say."""
-        del wrong
-        if "metric" in values and "allowance" in values:
-            yield from _check_allowance(values["metric"], values["allowance"])
+        del left_out
+        yield from _check_allowance(self.metric, self.allowance)
 
 
 def _check_allowance(metric: Metric, written: float | str) -> Iterator[InvalidValue]:
@@ -102,23 +61,17 @@ def _check_allowance(metric: Metric, written: float | str) -> Iterator[InvalidVa
 
 
 def _refuse_allowance(problem: str, fix: str) -> InvalidValue:
-    return InvalidValue(problem=problem, fix=fix, path=[".allowance"])
+    return InvalidValue(key=".allowance", problem=problem, fix=fix)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AcceptedFile(Entry):
+class AcceptedFile:
     """``accepted.yml``, in the directory of baselines: changes that were accepted, until a date."""
 
-    version: Version
-    """The version of this file's format.
+    SCHEMA: ClassVar[str] = "accepted"
 
-    Example: 1
-    """
+    version: int
     accepted: tuple[AcceptanceEntry, ...] = ()
-    """The accepted changes. `compile-gate baseline accept` adds to them.
-
-    Example: [{case: "bert/*", metric: cold_compile_time, allowance: 8%, reason: "#12", expires: 2027-03-31}]
-    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,12 +81,12 @@ class CommitEntry:
     Without a metric: that the case had no baseline to compare with.
     """
 
-    reason: Line
-    author: Login
-    expires: Date
-    gate: Line
-    environment: EnvironmentId
-    case: CaseId
+    reason: str
+    author: str
+    expires: str
+    gate: str
+    environment: str
+    case: str
     metric: Metric | None = None
     allowance: Allowance = 0.0
 
@@ -142,8 +95,9 @@ class CommitEntry:
 class CommitFile:
     """``acceptances/<commit>.yml`` on the branch of acceptances: what was accepted of one commit."""
 
-    version: Version
-    commit: Sha
+    SCHEMA: ClassVar[str] = "acceptances"
+    version: int
+    commit: str
     accepted: tuple[CommitEntry, ...] = ()
 
     @property
@@ -229,13 +183,13 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
     if acceptance.expires[4:5] == "-" and acceptance.expires > last:  # else it is no day at all
         what = f"--expires: {acceptance.expires} is more than {MOST_DAYS} days from now"
         raise UsageError(what, f"Choose a day up to {last}; for good, record new baselines.")
-    try:
-        decode(AcceptanceEntry, _encode(acceptance), "the acceptance")
-    except FileError as error:
-        option = "--" + error.key.removesuffix("ance")  # --allow stands for the key allowance
-        example = shlex.quote(read_docs(AcceptanceEntry)[error.key].example.strip('"'))
-        fix = f"Write, for example, `{option} {example}`."
-        raise UsageError(f"{option}: {error.problem}", fix) from None
+    plain = {"version": VERSION, "accepted": [_encode(acceptance)]}
+    invalid = list_invalid(AcceptedFile.SCHEMA, plain) or list_contradictions(decode(AcceptedFile, plain, ""))
+    for item in invalid:
+        key = item.key.rpartition(".")[2]
+        option = "--" + key.removesuffix("ance")  # --allow stands for the key allowance
+        example = shlex.quote(get_example(AcceptedFile.SCHEMA, f"accepted.{key}"))
+        raise UsageError(f"{option}: {item.problem}", f"Write, for example, `{option} {example}`.")
     if not acceptance.reason.strip(" ."):  # as in the command that a report suggests
         raise UsageError("--reason: '...' is no reason", "Say why it may get worse, or name an issue.")
     if acceptance.expires < today:

@@ -20,8 +20,7 @@ from typing import Any
 
 from gate.errors import FileError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
-from gate.files.structure import is_encodable
-from gate.files.untrusted import MAX_INTEGER
+from gate.files.untrusted import MAX_INTEGER, is_text
 from gate.records.bounds import Time
 from gate.records.cases import Metric
 
@@ -268,7 +267,7 @@ def _read_cases(plain: Any, place: str) -> dict[str, dict[Metric, Figures]]:  # 
     """Read the figures, strictly, and by hand: a year of them is millions. Unknown metrics are left out."""
     cases: dict[str, dict[Metric, Figures]] = {}
     for case_id, values in plain.items() if isinstance(plain, dict) else ():
-        if not is_encodable(case_id):
+        if not is_text(case_id):
             raise FileError(place, "cases", "has a name that UTF-8 cannot hold", _FIX)
         cases[case_id] = figures = {}
         for name, numbers in values.items() if isinstance(values, dict) else ():

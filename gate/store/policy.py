@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import ClassVar
 
-from gate.errors import FileError, UsageError
-from gate.files.codec import decode, encode, write_atomic
+from gate.errors import UsageError
+from gate.files.codec import encode, write_atomic
 from gate.files.disk import is_present
-from gate.files.entry import Line, Version
-from gate.files.yaml_in import load_yaml, write_scalar
+from gate.files.schema import list_invalid
+from gate.files.yaml_in import load_yaml
+from gate.files.yaml_out import write_scalar
 from gate.project.config import Config
 from gate.project.registry import load_cases
-from gate.records.bounds import Entry, Sha, Text, Time
 from gate.records.cases import TAG, AbsoluteLimit, Acceptance, Override, Policy, Quarantine
 from gate.store.acceptances import load_acceptances, load_commit_file
 from gate.units import render_age
@@ -77,39 +78,17 @@ _HEADER = """\
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AnchorFile(Entry):
+class AnchorFile:
     """``anchor.yml``, in the directory of baselines: the commit that is held against over many changes."""
 
-    version: Version
-    """The version of this file's format.
+    SCHEMA: ClassVar[str] = "anchor"
 
-    Example: 1
-    """
-    commit: Sha
-    """The commit, with all 40 digits.
-
-    Example: 0123456789abcdef0123456789abcdef01234567
-    """
-    name: Line = ""
-    """A name for reports. `compile-gate baseline anchor` writes the commit's tag.
-
-    Example: v1.2
-    """
-    created: Time
-    """When the anchor was set.
-
-    Example: 2027-03-31T12:00:00Z
-    """
+    version: int
+    commit: str
+    name: str = ""
+    created: str
     author: str = ""
-    """Who set it. `compile-gate baseline anchor` writes git's user name.
-
-    Example: Ada
-    """
-    reason: Text
-    """Why this commit.
-
-    Example: "the release of March"
-    """
+    reason: str
 
 
 def load_anchor(directory: Path) -> AnchorFile | None:
@@ -131,10 +110,8 @@ def save_anchor(directory: Path, anchor: AnchorFile) -> Path:
     """
     path = directory / ANCHOR_FILE
     known = {key: value for key, value in encode(anchor).items() if value or key == "reason"}
-    try:
-        decode(AnchorFile, known, str(path))
-    except FileError as error:
-        raise UsageError(f"--{error.key}: {error.problem}", f"Write, for example, {_EXAMPLE}.") from None
+    for invalid in list_invalid(AnchorFile.SCHEMA, known):
+        raise UsageError(f"--{invalid.key}: {invalid.problem}", f"Write, for example, {_EXAMPLE}.")
     write_atomic(path, _HEADER + "".join(f"{key}: {write_scalar(value)}\n" for key, value in known.items()))
     return path
 

@@ -98,7 +98,7 @@ def test_what_holds_a_token_needs_little(have: dict[str, str]) -> None:
     have.clear()
     have.update({"pyyaml": "6.0.1", "requests": "2.31.0"})  # as Ubuntu 24.04's own interpreter has them
 
-    assert list_missing("publish", has_gpu=True) == ["requests", "urllib3"]
+    assert list_missing("publish", has_gpu=True) == ["jsonschema", "requests", "urllib3"]
 
 
 @pytest.mark.parametrize("mode", ActionMode)
@@ -265,6 +265,7 @@ _MODULES = {
     "nvidia-ml-py": "pynvml",
     "py-cpuinfo2": "cpuinfo",
     "pyyaml": "yaml",
+    "rpds-py": "rpds",
 }
 # What the modes start that hold no token; then what is loaded only when it is used.
 _IMPORTS = """
@@ -285,12 +286,15 @@ for name in {modules!r}:
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
 from gate.files.codec import VERDICT
+from gate.project.config import load_config
 from gate.report import FORMATS, render
 from gate.report.text import print_text
 verdict = VERDICT.load(Path({verdict!r}))
 for name in FORMATS:
     render(verdict, name)
 print_text(verdict, verbose=True)
+Path("gate.yml").write_text("version: 1")
+load_config("gate.yml")
 print("imported", *sorted(name for name in {known!r} if name in sys.modules))
 """
 _STARTED = (

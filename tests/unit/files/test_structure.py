@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.files.codec import encode
-from gate.files.structure import decode, fit
-from gate.files.untrusted import MAX_INVALID, ValidationError, find_nearest, format_key
-from gate.records.bounds import MOMENT, NotEmpty, Pattern, Range
+from gate.files.structure import decode
+from gate.files.untrusted import find_nearest, format_key
+from gate.records.bounds import MOMENT, Pattern, Range
 from gate.records.cases import Case, DType, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, OneOf
@@ -92,7 +92,6 @@ class Sample:
     threads: Annotated[int, Range(minimum=1, maximum=8)] = 1
     share: Annotated[float, Range(above=0)] = 0.5
     name: Annotated[str, Pattern(regex="[a-z]+", what="a name of a-z")] = "a"
-    items: Annotated[tuple[str, ...], NotEmpty(what="a list of at least one item")] = ("x",)
     dtype: DType | tuple[DType, ...] = DType.FLOAT32
 
 
@@ -156,19 +155,19 @@ def test_an_error_names_the_whole_key_path() -> None:
 
 
 FINITE = "expected a finite number, got "
-INDEX = "expected a whole number of at least 0, got "
+WHOLE = "expected a whole number, got "
 INFINITE = float("inf")
 
 
 @pytest.mark.parametrize(
     ("keys", "key", "problem"),
     [
-        ({"index": True}, "index", INDEX + "True"),
-        ({"index": 2**63}, "index", INDEX + "a huge integer"),
-        ({"index": 1.0}, "index", INDEX + "1.0"),
+        ({"index": True}, "index", WHOLE + "True"),
+        ({"index": 2**63}, "index", WHOLE + "a huge integer"),
+        ({"index": 1.0}, "index", WHOLE + "1.0"),
         ({"case_id": 3}, "case_id", "expected text, got 3"),
         ({"case_id": None}, "case_id", "expected text, got null"),
-        ({"case_id": "\ud800"}, "case_id", "expected text that UTF-8 can hold, got '\\ud800'"),
+        ({"case_id": "\ud800"}, "case_id", "expected text, got '\\ud800'"),
         ({"overhead_s": True}, "overhead_s", FINITE + "True"),
         ({"overhead_s": INFINITE}, "overhead_s", FINITE + "inf"),
         ({"overhead_s": 2**63}, "overhead_s", FINITE + "a huge integer"),
@@ -184,43 +183,6 @@ def test_a_wrong_value_is_refused(keys: dict[str, object], key: str, problem: st
     """Each kind of invalid value is told with its place."""
     error = decode_error(Trial, {"case_id": "a/b", "index": 0, **keys})
     assert (key, problem) == (error.key, error.problem)
-
-
-def test_all_invalid_values_are_found_in_the_order_of_the_value() -> None:
-    """Containers go on after an item that does not fit; keys that are missing come last."""
-    value = {"index": "x", "samples": {"drift": ["a", 1, "b"], "dirft": []}, "graph_breaks": [{"reason": 1}]}
-    with pytest.raises(ValidationError) as caught:
-        fit(Trial, value)
-    assert [(one.render_path(), one.problem) for one in caught.value.found] == [
-        (".index", INDEX + "'x'"),
-        (".samples.drift[0]", "expected a finite number, got 'a'"),
-        (".samples.drift[2]", "expected a finite number, got 'b'"),
-        (".samples.dirft", f"expected one of {len(Metric)} names, got 'dirft'"),
-        (".graph_breaks[0].reason", "expected text, got 1"),
-        (".graph_breaks[0]", "the key 'location' is missing"),
-        ("", "the key 'case_id' is missing"),
-    ]
-
-
-@given(value=HOSTILE)
-@settings(max_examples=200)
-def test_the_first_invalid_value_is_the_one_that_is_raised(value: object) -> None:
-    """Whoever needs one error only gets the first of all, and there are never many."""
-    try:
-        fit(Sample, value)
-    except ValidationError as error:
-        found = error.found
-        assert decode_error(Sample, value).problem == found[0].problem
-        assert len(found) < 2 * MAX_INVALID
-        return
-    decode(Sample, value, "x")
-
-
-def test_collecting_stops_when_there_is_enough() -> None:
-    """A hostile file of a million mistakes costs no more than one of twenty."""
-    with pytest.raises(ValidationError) as caught:
-        fit(Trial, {"graph_breaks": [7] * 100_000})
-    assert [one.path[0] for one in caught.value.found] == [f"[{index}]" for index in range(MAX_INVALID)]
 
 
 def test_what_is_no_record_or_lacks_a_key_is_refused() -> None:
@@ -297,7 +259,6 @@ def test_any_plain_value_has_a_depth_limit() -> None:
         ({"share": 0}, "expected a number above 0, got 0"),
         ({"name": "A"}, "expected a name of a-z, got 'A'"),
         ({"name": "a\n"}, "expected a name of a-z, got 'a\\n'"),
-        ({"items": []}, "expected a list of at least one item, got a list of 0"),
     ],
 )
 def test_a_limit_is_applied(value: object, problem: str) -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.files import yaml_in as yaml_border
-from gate.files.yaml_in import decode_yaml, parse_yaml, write_scalar
+from gate.files.yaml_in import decode_yaml, parse_yaml
+from gate.files.yaml_out import write_scalar
 from gate.project.model_entries import RegistryFile
 
 LOADERS = [yaml.SafeLoader, *([yaml.CSafeLoader] if hasattr(yaml, "CSafeLoader") else [])]

@@ -55,14 +55,14 @@ def test_a_kind_is_part_of_id_and_definition(tmp_path: Path) -> None:
         (
             f"{{kind: shapes, settings: {{{VARY}, dim: static}}}}",
             "settings.dim",
-            "the kind shapes has no setting 'dim'",
+            "unknown key",
             "Did you mean 'dims'?",
         ),
         (
             f"{{kind: shapes, settings: {{{VARY}, dims: fixed}}}}",
             "settings.dims",
             "expected one of automatic, static, dynamic, marked, got 'fixed'",
-            "Write one of automatic, static, dynamic, marked.",
+            "Write, for example, `dims: marked`; the default is automatic.",
         ),
         (
             "{kind: shapes, settings: {vary: {batch: [4, 8], width: [2]}}}",
@@ -85,8 +85,8 @@ def test_a_kind_is_part_of_id_and_definition(tmp_path: Path) -> None:
         (
             "{settings: {dims: static}}",
             "settings.dims",
-            "the kind call has no setting 'dims'",
-            "It has none.",
+            "unknown key",
+            "Remove it: there are none.",
         ),
         (
             "{kind: export, task: training}",

@@ -251,7 +251,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
         ),
         (
             f"{path}:6: accepted[3].expires: {DAY} 'soon'",
-            "Write, for example, `expires: 2027-03-31`.",
+            'Write, for example, `expires: "2027-03-31"`.',
         ),
         (
             f"{path}:7: accepted[4].allowance: 100000% is more than 1000%",
