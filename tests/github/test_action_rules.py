@@ -177,6 +177,16 @@ def test_rules_may_be_kept_by_git_lfs(repo: Repo) -> None:
     assert repo.list_reasons(base) == {"x.json": "from the store"}
 
 
+def test_a_sparse_clone_leaves_no_rule_out(repo: Repo) -> None:
+    """Git hands its patterns on to every worktree: without its baselines nothing would be compared."""
+    base = repo.commit()
+    repo.git("sparse-checkout", "set", "sub/models")
+    assert not (repo.top / "perf").exists()
+
+    assert repo.list_reasons(base) == {"x.json": "base"}
+    assert repo.prepare(base).sha == base
+
+
 def test_rules_in_a_submodule_that_this_clone_lacks_are_not_taken_for_none(repo: Repo) -> None:
     """Else the change would be judged by its own."""
     commit_id = repo.commit()

@@ -222,10 +222,10 @@ def list_worktrees(top: Path) -> tuple[Path, ...]:
 
 
 def _add_worktree(top: Path, commit: str, path: Path) -> None:
+    # A sparse clone hands its patterns on: what it leaves out may be the rules.
+    whole = ("-c", "core.sparseCheckout=false")
     answer = ask_git(
-        top,
-        *("worktree", "add", "--detach", "--force", str(path), commit),
-        limit_s=_CHECKOUT_LIMIT_S,
+        top, *whole, "worktree", "add", "--detach", "--force", str(path), commit, limit_s=_CHECKOUT_LIMIT_S
     )
     if not answer.is_good and is_partial(top):
         raise MissingContentError(commit, answer.complaint)
