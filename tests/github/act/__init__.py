@@ -6,5 +6,5 @@
 
 act parses the files, evaluates expressions, decides on jobs and steps, passes outputs on, runs composite
 actions and obeys workflow commands. GitHub's API is the fake one. Neither network nor container is used.
-What act 0.2.89 cannot do is written in ``docs/dev/act.md``; ``hub.adapt`` changes the text for it.
+What act 0.2.89 cannot do is listed in ``docs/dev/release.md``; ``hub.adapt`` changes the text for it.
 """

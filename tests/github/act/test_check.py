@@ -38,6 +38,7 @@ BROKEN = MODEL.replace("return torch.relu(x @ x)", "y = x @ x\n    return y if y
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_planted_graph_break_is_found(make: MakeProject) -> None:
     """Measured: red, on its line, with both artifacts."""
     project = make({"gate.yml": SMALL, "small.py": MODEL}, {"small.py": BROKEN}, sys.executable)

@@ -13,7 +13,6 @@ from gate.store.acceptances import BRANCH
 JOB = "compile-gate/respond/"
 
 
-@pytest.mark.timeout(300)
 def test_a_regression_is_told_accepted_and_green(make: MakeProject) -> None:
     """The whole chain: red, a comment and a status, a writer's acceptance over two jobs, green."""
     project = make(change={"fault.json": BREAK})
