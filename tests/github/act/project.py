@@ -51,9 +51,9 @@ class Project:
         payload["pull_request"]["base"] |= {"sha": self.base, "ref": "main"}
         return payload
 
-    def comment(self, body: str, author: str) -> ActRun:
+    def comment(self, body: str, author: str, workflow: str = RESPOND) -> ActRun:
         """Let somebody comment on the pull request, and run what that starts."""
-        return self.start("issue_comment", leave_comment(self.github, body, author), RESPOND)
+        return self.start("issue_comment", leave_comment(self.github, body, author), workflow)
 
     def start(self, event: str, payload: dict[str, Any], workflow: str, sha: str = "") -> ActRun:
         """Run a workflow of the repository, for an event; ``sha`` defaults to the default branch."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from fake.server import TOKEN
@@ -23,6 +26,7 @@ from tests.git import run_git
 
 HERE = Path(__file__).parent
 _USES = re.compile(r"uses: ((?:actions|pypa)/([\w-]+)@[0-9a-f]{40})")
+BASIC = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()  # as git is handed it
 _LEVELS = ("error", "warning", "notice")
 
 
@@ -100,8 +104,8 @@ class Runner:
 
     def run(self, start: Start) -> ActRun:
         """Run a workflow to its end."""
-        place = self.place / f"run-{start.id}"  # without a space: act would not quote it
-        (place / "work").mkdir(parents=True)
+        place = Path(mkdtemp(prefix="run-", dir=self.place))  # without a space: act would not quote it
+        (place / "work").mkdir()
         run_git(place / "work", "init", "--quiet")  # act looks for one; jobs make their own clones
         git = ("--git-dir", str(self.hub.place / start.repository))
         text = run_git(place, *git, "show", f"{start.sha}:{start.workflow}")
@@ -110,19 +114,26 @@ class Runner:
         command = [str(self.act), start.event, *self.options, *_name_files(place), *_give(start)]
         environ = {
             "HOME": str(self.place),
-            "PATH": f"{self.programs}:{os.environ['PATH']}",
+            "PATH": f"{self.programs / 'bin'}:{os.environ['PATH']}",
             "LANG": "C.UTF-8",
             "GITHUB_TOKEN": TOKEN,
             "COMPILE_GATE_LOCKS": str(place),
             "ACT_ARTIFACTS": str(self.place / "artifacts"),
             "no_proxy": "*",
         }
-        done = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        done = subprocess.run(
+            command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
         lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()
         log, artifacts = [_parse(line) for line in lines], self.find_artifacts(start.id)
         run = ActRun(code=done.returncode, log=log, artifacts=artifacts)
-        assert TOKEN not in run.text + run.summary
+        assert not any(secret in run.text + run.summary + self.read_log("git") for secret in (TOKEN, BASIC))
         return run
+
+    def read_log(self, program: str) -> str:
+        """Read how a program of the machine has been called."""
+        path = self.programs / "log" / program
+        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def find_artifacts(self, run_id: int) -> dict[str, Path]:
         """Find what a run has uploaded, also while it runs: name -> zip file."""
@@ -161,19 +172,23 @@ def _parse(line: str) -> dict[str, Any]:
 
 
 def make_programs(place: Path) -> Path:
-    """Make the programs of the runner's machine: ``python3`` and ``python`` stand in for the real one.
+    """Make the programs of the runner's machine, with a directory in which they write down their calls.
 
-    They see the packages of this interpreter; ``programs/python3`` says what they do themselves.
+    ``python3`` sees the packages of this interpreter; ``programs/python3`` says what it does itself.
     """
-    (place / "bin").mkdir(parents=True)
+    for name in ("bin", "log"):
+        (place / name).mkdir(parents=True)
     prefix = Path(sys.prefix)
     if (prefix / "pyvenv.cfg").exists():
         (place / "pyvenv.cfg").write_bytes((prefix / "pyvenv.cfg").read_bytes())
         (place / "lib").symlink_to(prefix / "lib")
     actor = HERE.parents[1] / "unit" / "cli" / "acting_gate.py"
+    values = {"REAL": sys.executable, "ACTOR": actor, "LOG": place / "log", "GIT": shutil.which("git")}
     for path in (HERE / "programs").iterdir():
-        text = path.read_text().replace("REAL", sys.executable).replace("ACTOR", str(actor))
+        text = path.read_text(encoding="utf-8")
+        for name, value in values.items():
+            text = re.sub(rf'"{name}\b', f'"{value}', text)
         (place / "bin" / path.name).write_text(text)
         (place / "bin" / path.name).chmod(0o755)
     os.link(place / "bin" / "python3", place / "bin" / "python")
-    return place / "bin"
+    return place

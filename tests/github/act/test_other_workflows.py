@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 from fake.git_routes import BareRepository
 from fake.issue_routes import list_issues
 from workflow_files import ROOT
 
 from act.hub import TOOL
 from act.project import BREAK, CASE, GATE_YML, MakeProject
-from act.runner import Runner, Start
+from act.runner import BASIC, Runner, Start
 
 DIRECTORY = ".github/workflows"
 LINES = ROOT / "docs" / "images" / "trend.jsonl"
@@ -41,20 +43,21 @@ def test_what_a_lost_shard_leaves_is_incomplete(make: MakeProject, runner: Runne
 
 
 @pytest.mark.parametrize(
-    ("packages", "results", "verdict"),
+    ("packages", "pinned", "results", "verdict"),
     [
-        ("torch==9", ("success", "success"), "PASS"),
-        ("", ("success",), ""),
-        ("broken", ("failure", "success"), "INCOMPLETE"),
+        ("torch==9", "constraints.txt", ("success", "success"), "PASS"),
+        ("", "constraints.txt", ("success",), ""),
+        ("broken", "constraints.txt", ("failure", "success"), "INCOMPLETE"),
+        ("torch==9", "nothing.txt", ("failure", "success"), "INCOMPLETE"),
     ],
-    ids=["another stack", "the same stack", "one that cannot be installed"],
+    ids=["another stack", "the same stack", "not installed", "not pinned"],
 )
 def test_an_upgrade_is_told_unless_nothing_is_new(
-    make: MakeProject, runner: Runner, packages: str, results: tuple[str, ...], verdict: str
+    make: MakeProject, runner: Runner, packages: str, pinned: str, results: tuple[str, ...], verdict: str
 ) -> None:
-    """Both stacks are compared and told of; an issue says where one could not be installed."""
+    """Both stacks are compared and told of; an issue says where one could not be had."""
     path = f"{DIRECTORY}/upgrade.yml"
-    project = make({path: runner.hub.load_workflow("upgrade.yml"), "constraints.txt": "torch==2.13.0\n"})
+    project = make({path: runner.hub.load_workflow("upgrade.yml"), pinned: "torch==2.13.0\n"})
 
     run = project.start("workflow_dispatch", ask(packages=packages), path)
 
@@ -63,7 +66,8 @@ def test_an_upgrade_is_told_unless_nothing_is_new(
     assert run.outputs("Publish").get("verdict", "") == verdict
     assert ("compile-gate-details" in run.artifacts) is (verdict == "PASS")
     is_failed = "failure" in results
-    assert any("pip cannot install the new stack" in note for note in run.annotations) is is_failed
+    why = "There is no constraints.txt." if packages == "torch==9" else "pip cannot install the new stack"
+    assert any(why in note for note in run.annotations) is is_failed
     bodies = [issue["body"] for issue in list_issues(project.github.state).values()]
     assert ["The run ended with: failure." in body for body in bodies] == [True] * is_failed
 
@@ -87,24 +91,34 @@ def test_the_default_branch_is_held_against_the_anchor(make: MakeProject, runner
 
 
 def test_a_trend_is_measured_rendered_and_pushed(make: MakeProject, runner: Runner) -> None:
-    """Pages and line are on gh-pages after the third job; an older page of ours goes, all else stays."""
-    path = f"{DIRECTORY}/trend.yml"
-    config = {"gate.yml": GATE_YML + "history: out/history\n"}
-    project = make({path: runner.hub.load_workflow("trend.yml"), **config})
-    git, line = project.github.state.git, LINES.read_text()
-    older = {"trend/history/old.jsonl": line, "trend/gone.html": "", "index.html": "theirs"}
+    """Of what was measured a new line counts, all but our old pages stays, and pushing again is no fault."""
+    path, text = f"{DIRECTORY}/trend.yml", runner.hub.load_workflow("trend.yml")
+    config = {path: text, "gate.yml": GATE_YML + "history: out/history\n"}
+    hostile = {"out/history/old.jsonl": "overwritten", "out/history/x.html": "<script>1</script>"}
+    project = make(config | hostile)
+    git = project.github.state.git
+    older = {"trend/history/old.jsonl": LINES.read_text(), "trend/gone.html": "", "index.html": "theirs"}
     before = git.commit(older, "gh-pages")
+    start = Start(event="workflow_dispatch", payload=ask(), workflow=path, sha=project.base)
 
-    run = project.start("workflow_dispatch", ask(), path)
+    run = runner.run(start)
 
     assert run.jobs == {f"trend/{name}": "success" for name in ("measure", "render", "pages")}, run.text
-    changes = dict(
-        line.split("\t")[::-1] for line in git.run("diff", "--name-status", before, "gh-pages").split("\n")
-    )
+    listed = git.run("diff", "--no-renames", "--name-status", before, "gh-pages").splitlines()
+    changes = {name: change for change, name in (line.split("\t") for line in listed)}
     assert changes.pop("trend/gone.html") == "D"
     assert set(changes.values()) == {"A"}
+    assert "trend/x.html" not in changes
     assert sum(name.startswith("trend/history/") for name in changes) == 1
     assert "<html" in git.read("gh-pages:trend/index.html")
+    assert "--no-deps --require-hashes --only-binary :all:" in runner.read_log("pip")
+    assert f"GIT_CONFIG_VALUE_0=Authorization: Basic {BASIC}" in runner.read_log("git-settings")
+    last = yaml.safe_load(text)["jobs"]["publish"]
+    del last["needs"]
+    alone = git.commit({path: yaml.safe_dump({"on": "workflow_dispatch", "jobs": {"publish": last}})}, "main")
+    after = git.find_ref("heads/gh-pages")
+    assert runner.run(replace(start, sha=alone)).code == 0
+    assert git.find_ref("heads/gh-pages") == after
 
 
 BUILD = """\
@@ -135,11 +149,12 @@ def test_what_was_built_is_attested_and_released(runner: Runner, version: str, i
 
     run = runner.run(start)
 
-    asked = runner.place / "artifacts" / str(start.id) / "gh"
+    asked = runner.read_log("gh").splitlines()
     if is_released:
         assert run.jobs == {"release/build": "success", "release/publish": "success"}, run.text
         assert run.outputs("Attest") == {"attested": "dist/compile_gate-9.9.9.tar.gz"}
-        assert asked.read_text().startswith("release create v9.9.9 dist/compile_gate-9.9.9.tar.gz")
-        assert f"--target {sha} " in asked.read_text()
+        assert asked[-1].startswith("release create v9.9.9 dist/compile_gate-9.9.9.tar.gz")
+        assert f"--target {sha} " in asked[-1]
     else:
-        assert (run.jobs, run.artifacts, asked.exists()) == ({"release/build": "failure"}, {}, False)
+        assert (run.jobs, run.artifacts) == ({"release/build": "failure"}, {})
+        assert not any("v1.0.0" in line for line in asked)

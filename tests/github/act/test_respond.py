@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from deliveries import make_comment, make_workflow_run
 
 from act.project import BREAK, CASE, RESPOND, MakeProject, Project
+from act.runner import Runner
 from gate.store.acceptances import BRANCH
 
 JOB = "compile-gate/respond/"
@@ -84,8 +86,30 @@ def test_a_refresh_by_hand_becomes_a_pull_request(project: Project) -> None:
 
     run = project.start("workflow_dispatch", payload, RESPOND)
 
-    assert run.jobs == {f"{JOB}{name}": "success" for name in ("authorize-refresh", "measure", "propose")}, (
-        run.text
-    )
-    (pull,) = (pull for number, pull in project.github.state.pulls.items() if number != 7)
-    assert run.outputs("Propose")["pull-request-url"] == pull["html_url"]
+    jobs = ("authorize-refresh", "measure", "propose")
+    assert run.jobs == {f"{JOB}{name}": "success" for name in jobs}, run.text
+    assert run.outputs("Propose")["pull-request-url"] == find_proposal(project)["html_url"]
+
+
+def test_a_refresh_by_comment_on_the_long_way(make: MakeProject, runner: Runner) -> None:
+    """By gate-refresh.yml: the pull request's own commit is measured, and its branch gets the baselines."""
+    path = ".github/workflows/gate-refresh.yml"
+    project = make({path: runner.hub.load_workflow("gate-refresh.yml")}, {"fault.json": BREAK})
+
+    run = project.comment("/refresh-baselines", "ada", path)
+
+    names = ("authorize", "measure", "propose")
+    assert run.jobs == {f"gate-refresh/{name}": "success" for name in names}, run.text
+    proposal, git = find_proposal(project), project.github.state.git
+    assert proposal["base"]["ref"] == "topic"
+    changed = git.run("diff", "--name-only", f"{project.head}..{proposal['head']['sha']}")
+    assert changed.startswith("baselines/")
+    stored = json.loads(git.read(f"{proposal['head']['sha']}:{changed}"))
+    assert (stored["provenance"]["author"], stored["provenance"]["commit"]) == ("ada", project.head)
+    assert project.comments[-1].startswith(f"The new baselines are proposed: {proposal['html_url']}\n")
+
+
+def find_proposal(project: Project) -> dict[str, Any]:
+    """Find the one pull request that a run has opened."""
+    (proposal,) = (pull for number, pull in project.github.state.pulls.items() if number != 7)
+    return dict(proposal)
