@@ -90,7 +90,8 @@ class Runner:
         assert self.act.exists(), "act is not installed: make install-test"
         texts = [path.read_text(encoding="utf-8") for path in WORKFLOWS]
         pins = dict(pin for text in texts for pin in _USES.findall(text))
-        local = [f"{pin}={HERE / 'actions' / name}" for pin, name in pins.items()]
+        stand_ins = {path.name: path for path in (HERE / "actions").iterdir()}
+        local = [f"{pin}={stand_ins.get(name, stand_ins['other'])}" for pin, name in pins.items()]
         local.append(f"{TOOL}@{hub.commit}={hub.called}")
         labels = ["ubuntu-24.04", *LABELS.split(", ")]
         self.options = [

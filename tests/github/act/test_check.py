@@ -92,5 +92,6 @@ def test_without_a_usable_base_there_is_no_verdict(make: MakeProject) -> None:
 
     assert run.outputs(GATE)["exit-code"] == "2"
     assert run.jobs == {JOB: "failure"}
-    assert any(note.startswith("::error") and "gate.yml" in note for note in run.annotations)
+    errors = [note for note in run.annotations if note.startswith("::error")]
+    assert ["gate.yml" in note for note in errors] == [True]
     assert run.artifacts == {}
