@@ -19,7 +19,8 @@ from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
 from records import make_zip
 from refreshes import CASE, ENVIRONMENT
-from test_action_chain import Jobs, pass_outputs
+from test_action_chain import Jobs
+from workflow_files import load
 
 from gate.decide.evidence.trials import make_baselines
 from gate.files.codec import RUN, VERDICT
@@ -46,6 +47,17 @@ models:
 def _name(given: dict[str, str]) -> dict[str, str]:
     """Inputs, as action.yml spells them."""
     return {name.replace("_", "-"): value for name, value in given.items()}
+
+
+def pass_outputs(workflow: str, job: str, outputs: dict[str, str]) -> dict[str, str]:
+    """Give a job of a workflow what it says it takes from the outputs of the job that authorised."""
+    steps = load(ACTION.parent / "examples" / "workflows" / workflow)["jobs"][job]["steps"]
+    given = {}
+    for name, value in steps[-1]["with"].items():
+        needed = str(value).removeprefix("${{ needs.authorize.outputs.").removesuffix(" }}")
+        if needed in outputs:
+            given[name] = outputs[needed]
+    return given
 
 
 class Stage:

@@ -1,6 +1,7 @@
-"""Whole chains through the shipped action: command to pull request, red check to comment.
+"""Jobs that hold a token, through the shipped action: what they propose, tell, answer and refuse.
 
-Jobs are separate, as on GitHub: nothing but outputs and artifacts goes from one to the next.
+Jobs are separate, as on GitHub: nothing but outputs and artifacts goes from one to the next. Whole chains of
+them run under act, in ``act/test_respond.py``.
 """
 
 from __future__ import annotations
@@ -12,17 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import records
 from action.composite import ActionRun, Job, parse_action, run_composite
 from action.samples import ACTION, commit, make_job
 from deliveries import make_comment, make_workflow_run
 from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
-from fake.state import BOT, REPO_ID
-from records import CASES, SHA, make_archive, make_passing, make_regressed, make_verdict, make_zip
+from fake.state import REPO_ID
+from records import SHA, make_archive, make_passing, make_zip
 from refreshes import GATE_YML, STORED, make_run
-from runner_log import list_commands
-from workflow_files import load
 
 from gate.cli import main
 from gate.files.codec import RUN
@@ -74,41 +72,6 @@ def leave_run(github: FakeGitHub, head: str, members: dict[str, bytes] | None = 
     """Leave the artifact that the job that measures leaves."""
     content = RUN.encode(make_run(head)).encode()
     github.state.add_artifact(RUN_ID, "compile-gate", make_zip(members or {"run.json": content}))
-
-
-def pass_outputs(workflow: str, job: str, outputs: dict[str, str]) -> dict[str, str]:
-    """Give a job of a workflow what it says it takes from the outputs of the job that authorised."""
-    steps = load(ACTION.parent / "examples" / "workflows" / workflow)["jobs"][job]["steps"]
-    given = {}
-    for name, value in steps[-1]["with"].items():
-        needed = str(value).removeprefix("${{ needs.authorize.outputs.").removesuffix(" }}")
-        if needed in outputs:
-            given[name] = outputs[needed]
-    return given
-
-
-def test_a_comment_becomes_a_pull_request(jobs: Jobs, github: FakeGitHub, git: BareRepository) -> None:
-    """Authorised by permission, measured at the pinned commit, proposed, wired as the workflow is."""
-    event = make_comment("/refresh-baselines select=bert/*", "ada", id=0)
-    head = git.find_ref("heads/topic")
-
-    authorized = jobs.run("issue_comment", event, {"mode": "authorize-command"})
-    assert authorized.succeeded, authorized.log
-    leave_run(github, head)
-    given = pass_outputs("gate-refresh.yml", "propose", authorized.outputs)
-    proposed = jobs.run("issue_comment", event, {"mode": "propose-baselines", **given})
-
-    assert proposed.succeeded, proposed.log
-    assert authorized.outputs["authorized"] == "true"
-    assert given == {"head-sha": head, "head-ref": "topic", "pr-number": "7"}
-    (pull,) = (pull for number, pull in github.state.pulls.items() if number != 7)
-    assert proposed.outputs["pull-request-url"] == pull["html_url"]
-    branch = "compile-gate/baselines/pr-7"
-    assert git.run("diff", "--name-only", f"{head}..{branch}") == STORED
-    assert json.loads(git.read(f"{branch}:{STORED}"))["provenance"]["author"] == "ada"
-    assert not any(TOKEN in text for text in jobs.logs)
-    (answer,) = list_answers(github)
-    assert answer.startswith(f"The new baselines are proposed: {pull['html_url']}\n")
 
 
 def list_answers(github: FakeGitHub) -> list[str]:
@@ -242,31 +205,6 @@ def test_a_hostile_run_proposes_nothing(
     assert "Traceback" not in told.err
     assert TOKEN not in told.out + told.err
     assert github.list_writes() == []
-
-
-def test_a_red_check_becomes_a_comment_and_a_status(
-    jobs: Jobs, github: FakeGitHub, git: BareRepository
-) -> None:
-    """The publishing job, started by a run that failed, tells what its artifact says."""
-    verdict = make_verdict(*make_regressed(CASES[0]))
-    github.state.runs[RUN_ID] |= {"head_sha": SHA}
-    github.state.pulls[7]["head"] |= {"sha": SHA}
-    github.state.add_artifact(RUN_ID, "compile-gate", make_archive(verdict))
-    git.commit({"gate.yml": records.GATE_YML}, branch="main")
-
-    run = jobs.run("workflow_run", make_workflow_run(github.state.runs[RUN_ID]), {"mode": "publish"})
-
-    assert run.succeeded, run.log
-    assert github.state.comments, run.log
-    (comment,) = github.state.comments.values()
-    assert comment["user"]["login"] == BOT
-    assert run.outputs["comment-url"] == comment["html_url"]
-    assert run.outputs["status-state"] == "failure"
-    assert run.outputs["verdict"] == verdict.outcome.value
-    assert run.outputs["pr-number"] == "7"
-    names = [found.name for found in list_commands(run.log)]
-    assert names == ["stop-commands", *["error"] * (len(names) - 2), "stop-commands"]
-    assert not any(TOKEN in text for text in jobs.logs)
 
 
 def test_a_pass_is_told_too(jobs: Jobs, github: FakeGitHub) -> None:

@@ -22,8 +22,6 @@ from action.samples import (
     make_job,
 )
 
-from tests.git import run_git
-
 TWO_SENTENCES = re.compile(r"::error title=compile-gate::.+\. .+\.")
 
 
@@ -179,23 +177,3 @@ def test_unknown_inputs_are_only_warnings(job: Job, bare_python: Path) -> None:
     run = run_composite(ACTION, job, {"mode": "chek", "python": str(bare_python), "selct": "x"})
 
     assert run.warnings == ["Unexpected input 'selct'"]
-
-
-def test_the_action_works_from_where_a_called_workflow_clones_it(job: Job, bare_python: Path) -> None:
-    """Below .git it is no part of the change: git lists no new file, and cleaning leaves it alone."""
-    (job.workspace / "gate.yml").write_text(CONFIG)
-    (job.workspace / ".gitignore").write_text("out/\nshards/\nbaselines/\n")
-    commit(job.workspace, "base")
-    own = job.workspace / ".git" / "compile-gate"
-    shutil.copytree(ROOT / "gate", own / "gate", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ACTION, own)
-    run_git(own, "init", "--quiet")
-    run_git(job.workspace, "clean", "-ffdxq")
-    leave_shard(job)
-
-    done = run_composite(
-        own / "action.yml", job, {"mode": "judge", "python": str(bare_python), "baseline-ref": "head"}
-    )
-
-    assert done.outputs["verdict"] == "NOTHING_COMPARED", done.log
-    assert run_git(job.workspace, "ls-files", "--others", "--exclude-standard") == ""

@@ -11,7 +11,7 @@ import pytest
 from action.composite import BASH
 from action.expressions import fill, is_due
 from deliveries import make_delivery
-from workflow_files import WORKFLOWS, is_gate, list_checks, load, name_file
+from workflow_files import ROOT, WORKFLOWS, is_gate, list_checks, load, name_file
 
 from gate.project.config import make_config
 from gate.project.entries import GateFile
@@ -143,6 +143,20 @@ def run_first(job: dict[str, Any], contexts: dict[str, Any]) -> tuple[int, str]:
     command = [*BASH, "-c", step["run"]]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(("repository", "code"), [("", 2), ("octo-org/compile-gate", 0)])
+@pytest.mark.parametrize(("file", "name"), [("check.yml", "check"), ("respond.yml", "measure")])
+def test_a_runner_that_is_too_old_is_told_before_anything_is_cloned(
+    file: str, name: str, repository: str, code: int
+) -> None:
+    """It does not know which repository the workflow is of: checkout would clone the caller's own for it."""
+    job = load(ROOT / ".github" / "workflows" / file)["jobs"][name]
+
+    ended, printed = run_first(job, {"job": {"workflow_repository": repository}})
+
+    assert ended == code
+    assert ("This runner is too old for a called workflow" in printed) is bool(code)
 
 
 def find_group(path: Path, context: dict[str, Any]) -> tuple[str, str]:

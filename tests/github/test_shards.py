@@ -21,13 +21,12 @@ from gate.action.modes import run_action
 from gate.action.step import Ended
 from gate.cli import main
 from gate.decide.evidence.trials import make_baselines
-from gate.files.codec import RUN, VERDICT
+from gate.files.codec import RUN
 from gate.project.config import load_config
 from gate.project.plan import pick_shard
 from gate.project.registry import load_cases
 from gate.records.cases import Case, Metric, Policy
 from gate.records.run import Provenance, Run
-from gate.records.verdict import Outcome, Reason, Status
 from gate.store.baselines import propose_baselines, save_baselines
 from tests.make import make_run, make_trials
 
@@ -112,21 +111,6 @@ def test_all_shards_make_one_verdict(environ: dict[str, str]) -> None:
     event = json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_text())
     assert outputs["head-sha"] == event["pull_request"]["head"]["sha"]
     assert Path(outputs["report-path"]).read_text().startswith("## ")
-
-
-def test_a_missing_shard_is_incomplete(environ: dict[str, str]) -> None:
-    """The cases of the shard that did not come back are missing: exit code 12, whatever the others say."""
-    lost = leave_all(environ)[0]
-    Path("shards/compile-gate-shard-1/run.json").unlink()
-
-    code, outputs = run_mode(environ, "judge")
-
-    assert (code, outputs["verdict"]) == (12, "INCOMPLETE")
-    verdict = VERDICT.load(Path(outputs["result-path"]).with_name("verdict.json"))
-    assert verdict.outcome is Outcome.INCOMPLETE
-    missing = {one.case_id for one in verdict.comparisons if one.status is Status.MISSING}
-    assert missing == {case.id for case in lost}
-    assert {one.reason for one in verdict.comparisons if one.case_id in missing} == {Reason.NOT_RUN}
 
 
 def test_a_regression_in_one_shard_is_the_verdict(environ: dict[str, str]) -> None:

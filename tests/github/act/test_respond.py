@@ -1,0 +1,115 @@
+"""What is told and asked for on a pull request, under act, from a repository that calls it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from deliveries import make_comment, make_workflow_run
+
+from act.project import BREAK, CASE, RESPOND, MakeProject, Project
+from act.runner import Runner
+from gate.store.acceptances import BRANCH
+
+JOB = "compile-gate/respond/"
+
+
+def test_a_regression_is_told_accepted_and_green(make: MakeProject) -> None:
+    """The whole chain: red, a comment and a status, a writer's acceptance over two jobs, green."""
+    project = make(change={"fault.json": BREAK})
+    state = project.github.state
+
+    red = project.check()
+    assert red.outputs("Measure and judge")["exit-code"] == "10", red.text
+    state.add_artifact(100, "compile-gate", red.artifacts["compile-gate"].read_bytes())
+
+    told = project.start("workflow_run", make_workflow_run(state.runs[100]), RESPOND)
+    assert told.jobs == {f"{JOB}comment and status": "success"}, told.text
+    assert told.outputs("Publish")["verdict"] == "REGRESSION"
+    assert state.statuses[project.head][0]["state"] == "failure"
+    assert [CASE in body for body in project.comments] == [True]
+
+    accepted = project.comment('/accept-regression reason="worth it"', "ada")
+    assert accepted.jobs == {f"{JOB}{name}": "success" for name in ("authorize-acceptance", "accept")}
+    assert state.runs[100]["run_attempt"] == 2
+    assert BRANCH in state.git.run("for-each-ref")
+
+    green = project.check()
+    assert green.outputs("Measure and judge")["exit-code"] == "0", green.text
+    assert "worth it" in green.summary
+
+
+def test_a_strangers_acceptance_ends_at_the_first_job(project: Project) -> None:
+    """Refused and answered; what the reason says is no command."""
+    run = project.comment('/accept-regression reason="$(id) ::set-output name=authorized::true"', "eve")
+
+    assert run.jobs == {f"{JOB}authorize-acceptance": "failure"}
+    assert run.outputs("Authorize")["authorized"] == "false"
+    assert len(project.comments) == 2
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        ("issue_comment", make_comment("/accept-regression") | {"issue": {"number": 8}}),
+        ("issue_comment", make_comment("Nice.")),
+        ("workflow_run", {"workflow_run": {"conclusion": "action_required"}}),
+    ],
+    ids=["issue", "remark", "approval"],
+)
+def test_what_asks_for_nothing_starts_no_job(project: Project, event: str, payload: dict[str, Any]) -> None:
+    """A comment on an issue or without a command, and a run that somebody has to approve first."""
+    assert project.start(event, payload, RESPOND).jobs == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "job"),
+    [
+        ({"base": {"ref": {"from": "old"}, "sha": {"from": "0" * 40}}}, {"check": "failure"}),
+        ({"title": {"from": "$(id)"}}, {"check (same base)": "success"}),
+    ],
+    ids=["base", "title"],
+)
+def test_only_a_changed_base_takes_the_check_back(
+    project: Project, changes: dict[str, Any], job: dict[str, str]
+) -> None:
+    """The required check turns red for a new base; for a new title another check is green."""
+    run = project.start("pull_request", project.make_pull_request("edited", changes=changes), RESPOND)
+
+    assert run.jobs == {f"{JOB}{name}": result for name, result in job.items()}
+
+
+def test_a_refresh_by_hand_becomes_a_pull_request(project: Project) -> None:
+    """Three jobs: authorised, measured, proposed from the artifact that the second has uploaded."""
+    payload = {"inputs": {}, "ref": "refs/heads/main", "sender": {"login": "ada", "type": "User"}}
+
+    run = project.start("workflow_dispatch", payload, RESPOND)
+
+    jobs = ("authorize-refresh", "measure", "propose")
+    assert run.jobs == {f"{JOB}{name}": "success" for name in jobs}, run.text
+    assert run.outputs("Propose")["pull-request-url"] == find_proposal(project)["html_url"]
+
+
+def test_a_refresh_by_comment_on_the_long_way(make: MakeProject, runner: Runner) -> None:
+    """By gate-refresh.yml: the pull request's own commit is measured, and its branch gets the baselines."""
+    path = ".github/workflows/gate-refresh.yml"
+    project = make({path: runner.hub.load_workflow("gate-refresh.yml")}, {"fault.json": BREAK})
+
+    run = project.comment("/refresh-baselines", "ada", path)
+
+    names = ("authorize", "measure", "propose")
+    assert run.jobs == {f"gate-refresh/{name}": "success" for name in names}, run.text
+    proposal, git = find_proposal(project), project.github.state.git
+    assert proposal["base"]["ref"] == "topic"
+    changed = git.run("diff", "--name-only", f"{project.head}..{proposal['head']['sha']}")
+    assert changed.startswith("baselines/")
+    stored = json.loads(git.read(f"{proposal['head']['sha']}:{changed}"))
+    assert (stored["provenance"]["author"], stored["provenance"]["commit"]) == ("ada", project.head)
+    assert project.comments[-1].startswith(f"The new baselines are proposed: {proposal['html_url']}\n")
+
+
+def find_proposal(project: Project) -> dict[str, Any]:
+    """Find the one pull request that a run has opened."""
+    (proposal,) = (pull for number, pull in project.github.state.pulls.items() if number != 7)
+    return dict(proposal)
