@@ -206,7 +206,12 @@ _GPU = "nvidia-ml-py"  # without it nobody watches a GPU for throttling and stra
 # Of `compile-gate completion`, which no mode calls, and of what asks GitHub.
 _UNUSED = frozenset(("argcomplete", "requests", "urllib3"))
 # In place of what an image says of its own packages; pip takes an empty setting for none.
-_PIP_SETTINGS = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_CONSTRAINT": os.devnull}
+_PIP_SETTINGS = {
+    "PIP_USER": "0",
+    "PIP_REQUIRE_VIRTUALENV": "0",
+    "PIP_CONSTRAINT": os.devnull,
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+}
 # The list is complete, and what the environment has must not be installed again.
 _PIP_OPTIONS = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--prefix", "")
 
