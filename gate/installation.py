@@ -65,7 +65,7 @@ OLDEST_TORCH = "2.11"  # the oldest whose internals the measuring code has been 
 OLDEST_PACKAGES = {
     "argcomplete": "3.4",
     "jinja2": "3.1",
-    "jsonschema": "4.20",
+    "jsonschema": "4.10",
     "nvidia-ml-py": "11.525",
     "packaging": "23.0",
     "psutil": "5.9",
