@@ -116,6 +116,7 @@ class Runner:
         environ = {
             "HOME": str(self.place),
             "PATH": f"{self.programs / 'bin'}:{os.environ['PATH']}",
+            "BASH_ENV": str(self.programs / "bin" / "late_end"),
             "LANG": "C.UTF-8",
             "GITHUB_TOKEN": TOKEN,
             "COMPILE_GATE_LOCKS": str(place),
