@@ -94,23 +94,23 @@ def load_rules(base: BaseTree, asked: AskedRules) -> BaseRules:
     Raises:
         UsageError: They cannot be used, or the change's own could not be once it is merged.
     """
-    places = _list_places(base, asked.config)
-    own = next((place for place in places if place.is_file()), None)
-    there = (place for place in places if os.path.lexists(base.find(place)))
-    path = next(there, None) or (_find_moved(base, own) if own else None)
+    candidates = _list_candidates(base, asked.config)
+    own_path = next((candidate for candidate in candidates if candidate.is_file()), None)
+    in_base = (candidate for candidate in candidates if os.path.lexists(base.find(candidate)))
+    path = next(in_base, None) or (_find_moved(base, own_path) if own_path else None)
     if path is None:
-        return _take_own(base, asked, own)
-    here = own if own and not path.exists() else path
+        return _take_own(base, asked, own_path)
+    here = own_path if own_path and not path.exists() else path
     try:
         rules = _load_base(base, asked, path)
     except MissingContentError:
         raise
     except UsageError as error:
-        mended = _take_mended(error, base, asked, own)
-        return replace(_take_own(base, asked, own), mended=mended, changed=())
-    change = _load_own(base, asked, own)
+        mended = _take_mended(error, base, asked, own_path)
+        return replace(_take_own(base, asked, own_path), mended=mended, changed=())
+    change = _load_own(base, asked, own_path)
     # A configuration that the change puts nearer says nothing of what the base's names.
-    followed = follow_moves(rules, change) if own in {None, here} else Followed(config=rules.config)
+    followed = follow_moves(rules, change) if own_path in {None, here} else Followed(config=rules.config)
     return BaseRules(
         config=_place(followed.config, base, path, here),
         cases=mark_removed(load_cases(followed.config), followed.removed),
@@ -123,32 +123,32 @@ def load_rules(base: BaseTree, asked: AskedRules) -> BaseRules:
     )
 
 
-def _take_own(base: BaseTree, asked: AskedRules, own: Path | None) -> BaseRules:
-    if own:
-        _load_own(base, asked, own)
+def _take_own(base: BaseTree, asked: AskedRules, own_path: Path | None) -> BaseRules:
+    if own_path:
+        _load_own(base, asked, own_path)
     config = load_config(asked.config)
-    added = (own.relative_to(base.top).as_posix(),) if own else ()
-    source = own or Path.cwd() / (asked.config or DEFAULT_FILE)
+    added = (own_path.relative_to(base.top).as_posix(),) if own_path else ()
+    source = own_path or Path.cwd() / (asked.config or DEFAULT_FILE)
     return BaseRules(config=config, cases=load_cases(config), source=source, changed=added, tree=base)
 
 
 def _load_base(base: BaseTree, asked: AskedRules, path: Path) -> Rules:
-    place, suffix = base.find(path), name_base(base.sha)
+    suffix = name_base(base.sha)
     stored = base.find(Path.cwd() / asked.baselines) if asked.baselines else None
     try:
-        return _load(place, base.tree, asked, stored)
+        return _load(base.find(path), base.tree, asked, stored)
     except UsageError as error:
         _name_files(error, base.tree, suffix)
         raise
 
 
-def _load_own(base: BaseTree, asked: AskedRules, own: Path | None) -> Rules:
+def _load_own(base: BaseTree, asked: AskedRules, own_path: Path | None) -> Rules:
     """Load the change's own rules as the next one will; without a configuration, those of the defaults.
 
     Raises:
         UsageError: They cannot be used.
     """
-    if own is None:
+    if own_path is None:
         if asked.config:
             what = f"this change has no {asked.config}, and the base commit does"
             raise UsageError(what, "Put it back, or name where it is now.")
@@ -156,7 +156,7 @@ def _load_own(base: BaseTree, asked: AskedRules, own: Path | None) -> Rules:
         return Rules(config=defaults, cases=load_cases(defaults))
     stored = Path.cwd() / asked.baselines if asked.baselines else None
     try:
-        return _load(own, base.top, asked, stored)
+        return _load(own_path, base.top, asked, stored)
     except UsageError as error:
         _name_files(error, base.top, "")
         error.fix += " Merged as it is, this would fail the check of every change."
@@ -191,13 +191,13 @@ def _refuse_links(root: Path, path: Path) -> None:
     if not absolute.is_relative_to(root):
         what = f"{path} lies outside the repository: no commit has it"
         raise UsageError(what, "Move it into the repository, or be judged by your own rules.")
-    for place in (*reversed(absolute.parents), absolute):
-        if place.is_relative_to(root) and place != root and place.is_symlink():
+    for part in (*reversed(absolute.parents), absolute):
+        if part.is_relative_to(root) and part != root and part.is_symlink():
             fix = "Put the file itself there: a change is judged by regular files of the base commit only."
-            raise UsageError(f"{place} is a symbolic link", fix)
+            raise UsageError(f"{part} is a symbolic link", fix)
 
 
-def _take_mended(error: UsageError, base: BaseTree, asked: AskedRules, own: Path | None) -> str:
+def _take_mended(error: UsageError, base: BaseTree, asked: AskedRules, own_path: Path | None) -> str:
     """Say what is wrong with the base's rules, which nobody can be judged by, where the change mends it.
 
     Raises:
@@ -205,9 +205,9 @@ def _take_mended(error: UsageError, base: BaseTree, asked: AskedRules, own: Path
     """
     fix = f"{error.fix} A change that mends this is judged by its own rules."
     try:
-        if own is None:
+        if own_path is None:
             raise error
-        _load_own(base, asked, own)
+        _load_own(base, asked, own_path)
     except UsageError as left:
         error.fix = fix
         if left.what != error.what.replace(name_base(base.sha), ""):
@@ -220,8 +220,8 @@ def _place(config: Config, base: BaseTree, path: Path, here: Path) -> Config:
     """Let the configuration of the base be about the checkout of the change, and be named as the base's."""
     before, now = base.find(path).parent, here.parent
 
-    def move(place: Path) -> Path:
-        return now / place.relative_to(before) if place.is_relative_to(before) else place
+    def move(path: Path) -> Path:
+        return now / path.relative_to(before) if path.is_relative_to(before) else path
 
     placed = replace(
         config,
@@ -234,14 +234,14 @@ def _place(config: Config, base: BaseTree, path: Path, here: Path) -> Config:
     return replace(placed, origins=dict.fromkeys(config.origins, placed.label))
 
 
-def _list_places(base: BaseTree, config: str) -> list[Path]:
+def _list_candidates(base: BaseTree, config: str) -> list[Path]:
     """List where a configuration may lie: where it is named, else from here up to the top."""
     here = Path.cwd()
-    above = [place / DEFAULT_FILE for place in (here, *here.parents) if place.is_relative_to(base.top)]
+    above = [parent / DEFAULT_FILE for parent in (here, *here.parents) if parent.is_relative_to(base.top)]
     return [here / config] if config else above
 
 
-def _find_moved(base: BaseTree, own: Path) -> Path | None:
+def _find_moved(base: BaseTree, own_path: Path) -> Path | None:
     """Find the base's configuration where the change moves it: else a change could be judged by its own.
 
     That is the file that git takes for it, or else the one of such a name that is gone above or below it.
@@ -255,14 +255,14 @@ def _find_moved(base: BaseTree, own: Path) -> Path | None:
             renamed[after] = before
         elif status:
             gone.append(next(words))
-    name = own.relative_to(base.top).as_posix()
+    name = own_path.relative_to(base.top).as_posix()
     if before := renamed.get(name, ""):
         return base.top / before
     alike = [
         path
         for path in (base.top / name for name in (*gone, *renamed.values()))
-        if path.name in {own.name, DEFAULT_FILE}
-        if path.is_relative_to(own.parent) or own.is_relative_to(path.parent)
+        if path.name in {own_path.name, DEFAULT_FILE}
+        if path.is_relative_to(own_path.parent) or own_path.is_relative_to(path.parent)
     ]
     return alike[0] if len(alike) == 1 else None
 
