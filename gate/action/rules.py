@@ -28,11 +28,10 @@ from gate.store.rules import AskedRules, BaseRules, list_changed, load_rules
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RuleSource:
-    """What a check is judged by: ``rules`` of the ``base`` commit; of what lies here where there is none."""
+    """What a check is judged by: ``rules`` of the base commit; of what lies here where there is none."""
 
     rules: BaseRules
-    base: str = ""
-    origin: str = ""  # of ``base``, a clause for a reader; empty where the workflow names the commit
+    origin: str = ""  # of that commit, a clause for a reader; empty where the workflow names it
     workflows: tuple[str, ...] = field(default=())  # files below ``WORKFLOWS`` that the change touches
     accepted: AcceptedFiles = field(default_factory=AcceptedFiles)  # of what is judged
     gate: str = ""  # which judges, as acceptances name it
@@ -65,7 +64,6 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
         rules, workflows = _open_rules(step, base, opened)
         yield RuleSource(
             rules=rules,
-            base=base.sha if base else "",
             origin=base.origin if base else "",
             workflows=workflows,
             accepted=collect_accepted(step.event, step.environ, Path(accepted)),

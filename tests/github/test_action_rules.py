@@ -71,7 +71,7 @@ def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(repo: Repo)
     repo.commit()
     with hold_rules(make_step(repo.place, "head")) as source:
         assert source.rules.config == load_config(None)
-        assert (source.base, source.arguments) == ("", ())
+        assert source.arguments == ()
 
 
 def test_a_base_without_configuration_says_that_the_heads_holds(repo: Repo) -> None:
