@@ -24,7 +24,6 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -252,7 +251,7 @@ def install(directory: Path, environ: Mapping[str, str], missing: Sequence[str])
     pip = make_command(
         "pip", "install", *_PIP_OPTIONS, f"--target={directory}", f"--requirement={REQUIREMENTS}"
     )
-    if find_spec("pip") is None:
+    if not find_release("pip"):
         made = make_command("venv", str(place / "pip"))
         if subprocess.run(made, check=False, cwd=place, env=kept).returncode != 0:
             what = f"{sys.executable} has neither pip nor venv"

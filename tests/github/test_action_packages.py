@@ -177,7 +177,7 @@ def test_an_interpreter_without_pip_gets_one_elsewhere(
 ) -> None:
     """A throw-away environment; its pip installs for the same Python, and is given nothing of the step."""
     put_lock(tmp_path, monkeypatch)
-    monkeypatch.setattr(launch, "find_spec", lambda _: None)
+    monkeypatch.setattr(launch, "find_release", lambda _: "")
     environ = {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}
     started: list[Mapping[str, str]] = []
     run = subprocess.run
@@ -203,7 +203,7 @@ def test_a_failed_installation_is_a_matter_of_the_machine(
 ) -> None:
     """Exit code 4, and not a verdict."""
     put_lock(tmp_path, monkeypatch)
-    monkeypatch.setattr(launch, "find_spec", lambda _: has_pip or None)
+    monkeypatch.setattr(launch, "find_release", lambda _: "26.0" if has_pip else "")
     (tmp_path / "pip").write_text("no directory can be made here")
 
     with pytest.raises(MachineError, match=what):

@@ -34,6 +34,14 @@ GUIDE = (PACKAGE.parent / "docs" / "dev" / "adding-a-device.md").read_text(encod
 _COMPARED = re.compile(r"""[=!]= ?["'](?:cpu|cuda)["']""")
 
 QUESTIONS = """
+from pathlib import Path
+
+import gate
+from file_schemas import refresh_schema  # as generate_docs.py does
+
+schema = Path(gate.__file__).parent / "schemas" / "config.json"
+schema.write_text(refresh_schema("config", schema.read_text()))
+
 from gate.action.inputs import INPUTS
 from gate.check.schedule import plan_content
 from gate.project.config import apply_options, make_config
@@ -110,8 +118,9 @@ def test_row_of_the_guide_is_known_everywhere(tmp_path: Path) -> None:
         "KINDS: ", f"{row}KINDS: "
     )
     file.write_text(text.replace("(CPU, CUDA)", "(CPU, CUDA, XPU)"), encoding="utf-8")
+    path = [str(tmp_path), str(PACKAGE.parent / "tools")]
     done = subprocess.run(
-        [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{QUESTIONS}"],
+        [sys.executable, "-P", "-c", f"import sys; sys.path[:0] = {path}\n{QUESTIONS}"],
         capture_output=True,
         text=True,
         check=False,
