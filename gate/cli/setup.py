@@ -92,6 +92,9 @@ def _find_rules_commit(options: Namespace) -> str:
     """Find the base commit, which `check` compares with as well; empty where that is HEAD itself."""
     from gate.lab.arms.arms import ArmOptions, resolve_arms  # noqa: PLC0415 - the lab is slow to import
 
+    if getattr(options, "reference_models", False):
+        what = "--rules: the reference models are measured by no gate.yml of a commit"
+        raise UsageError(what, "Leave out --rules or --reference-models.")
     if options.rules != "base":
         return str(options.rules)
     asked = ArmOptions(directory=Path.cwd(), base=getattr(options, "base", "") or "", from_merge_base=True)

@@ -85,6 +85,12 @@ def test_rules_of_nothing_are_refused(
     assert what in capsys.readouterr().err
 
 
+def test_the_reference_models_have_no_rules(change: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """They read no gate.yml, so none of a commit could judge them."""
+    assert change.run("check", "--rules", "base", "--reference-models") == ExitCode.USAGE
+    assert "Leave out --rules or --reference-models." in capsys.readouterr().err
+
+
 def test_a_base_that_is_a_directory_has_no_rules(change: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """What is compared with may be no commit; rules are those of one."""
     assert change.run("check", "--rules", "base", "--base", ".") == ExitCode.USAGE
