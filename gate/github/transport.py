@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3 import Retry
+from urllib3 import ProxyManager, Retry
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, InvalidHeader, NewConnectionError
 
 from gate.errors import MachineError
@@ -127,6 +127,11 @@ class _Adapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: object, **options: object) -> None:
         super().init_poolmanager(*args, ssl_context=ssl.create_default_context(), **options)  # type: ignore[arg-type]
+
+    def proxy_manager_for(self, proxy: str, **options: object) -> ProxyManager:
+        context = ssl.create_default_context()
+        manager: ProxyManager = super().proxy_manager_for(proxy, ssl_context=context, **options)
+        return manager
 
 
 class _Session(requests.Session):

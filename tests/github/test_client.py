@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+import socket
 import ssl
 import subprocess
 import threading
@@ -9,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from fake.clock import FakeClock
@@ -232,6 +235,42 @@ def test_certificate_of_a_company(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         client = GitHubClient(api_url=url, token=TOKEN, repository="octo-org/models")
         assert client.get("pulls/7") == {}
+
+
+def test_certificate_of_a_company_behind_its_proxy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the system trusts is trusted through a proxy too, which is where companies have one."""
+    certificate = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("no_proxy", "")
+    with serve_https(certificate) as url, ThreadingHTTPServer(("127.0.0.1", 0), _Tunnel) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.server_address[1]}")
+        client = GitHubClient(api_url=url, token=TOKEN, repository="octo-org/models")
+        assert client.get("pulls/7") == {}
+        assert _Tunnel.asked == [url.removeprefix("https://")]
+        proxy.shutdown()
+
+
+class _Tunnel(BaseHTTPRequestHandler):
+    asked: ClassVar[list[str]] = []
+
+    def do_CONNECT(self) -> None:
+        """Pass bytes on in both directions until one side ends."""
+        self.asked.append(self.path)
+        host, _, port = self.path.partition(":")
+        with socket.create_connection((host, int(port))) as other:
+            self.send_response(200)
+            self.end_headers()
+            ends = {self.connection: other, other: self.connection}
+            while ready := select.select([*ends], [], [])[0]:
+                for end in ready:
+                    data = end.recv(65536)
+                    if not data:
+                        return
+                    ends[end].sendall(data)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
 
 
 def make_certificate(directory: Path) -> Path:
