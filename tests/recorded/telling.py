@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from gate.action.step import list_annotations as list_action_annotations
 from gate.errors import ExitCode
+from gate.files.codec import SHOWN
 from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_finding, make_upgrade_finding, render_upgrade
-from gate.publish.shown import make_shown
+from gate.publish.shown import SHOWN_FILE, make_shown
 from gate.publish.submitted import CiRun
 from gate.publish.trusted import Base, Known
+from gate.records.shown import Shown
 from gate.records.verdict import Verdict
 from gate.report import render
 from gate.report.text import Detail, render_text
@@ -42,12 +44,17 @@ def tell_own(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
     }
 
 
+def pass_on(verdict: Verdict) -> Shown:
+    """What the job that publishes reads of a verdict, from the file that the measuring job uploads."""
+    return SHOWN.decode(SHOWN.encode(make_shown(verdict)).encode(), SHOWN_FILE)
+
+
 def tell_published(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
     """What is said in the repository's own name: the base commit knows all cases but one."""
     known = situation.run.cases[:-1] or situation.run.cases
     policy = situation.policy
     base = Base(cases=known, baselines=situation.baselines, policy=policy)
-    finding = make_finding(make_shown(verdict), base, RUN, Known(base_sha="b" * 40 if verdict.base else ""))
+    finding = make_finding(pass_on(verdict), base, RUN, Known(base_sha="b" * 40 if verdict.base else ""))
     marker = make_marker("default", RUN)
     return {"comment": render_body(marker, finding)}
 
@@ -57,7 +64,7 @@ def tell(verdict: Verdict, situation: Situation) -> dict[str, str]:
     told = {**tell_own(verdict, situation), **tell_published(verdict, situation)}
     if situation.beside == "pairs":
         finding = make_upgrade_finding(
-            make_shown(verdict), Base(cases=situation.run.cases, policy=situation.policy), RUN
+            pass_on(verdict), Base(cases=situation.run.cases, policy=situation.policy), RUN
         )
         told["issue"] = render_body(make_marker("default", RUN), finding)
         told["upgrade"] = render_upgrade(verdict)
