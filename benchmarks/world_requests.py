@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from draws import POLICY, TYPICAL_S, Drawer
@@ -20,7 +20,8 @@ from gate.check.procedure import (
 from gate.check.schedule import Slot, compute_trial_s, want_whole
 from gate.decide.evidence.pairs import Pair
 from gate.decide.evidence.trials import make_baselines
-from gate.records.cases import AbsoluteLimit, Policy
+from gate.decide.evidence.values import collect_values
+from gate.records.cases import AbsoluteLimit, Metric, Policy, collect_columns
 from gate.records.run import Pairing, Provenance
 from gate.records.verdict import Comparison, Status
 
@@ -75,7 +76,8 @@ def judge_request(drawer: Drawer, name: tuple[str, str, int]) -> Result:
 
 def check_drawn(drawer: Drawer) -> Checked:
     """Judge a request by its world's command."""
-    world, policy, measurer = drawer.world, make_policy(drawer.world), make_measurer(drawer)
+    world, measurer = drawer.world, make_measurer(drawer)
+    policy = replace(make_policy(world), days=draw_days(drawer))
     run = drawer.make_run(has_base=world.command != "alone")
     if world.command == "ab":
         return check_pairs(measurer, run, policy, PairLimit(end_s=world.budget_s))
@@ -99,6 +101,16 @@ def make_policy(world: World) -> Policy:
         return POLICY
     metric, share = world.limit
     return replace(POLICY, limits=(AbsoluteLimit(case="*", metric=metric, value=TYPICAL_S[metric] / share),))
+
+
+def draw_days(drawer: Drawer) -> dict[str, dict[Metric, tuple[float, ...]]]:
+    """What the machine measured on other days, a value a day, by case and metric."""
+    days: dict[str, list[Mapping[Metric, float]]] = {}
+    for night in range(1, drawer.world.days + 1):
+        for trial in drawer.draw_sitting(1, is_head=False, night=night):
+            values = {metric: found[0] for metric, found in collect_values([trial]).items()}
+            days.setdefault(trial.case_id, []).append(values)
+    return {case_id: collect_columns(tables) for case_id, tables in days.items()}
 
 
 def make_measurer(drawer: Drawer) -> Rehearsal:

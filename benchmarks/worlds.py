@@ -34,6 +34,7 @@ class World:
     """How a machine and its cases vary, what is stored, and which command judges; each ``sd`` is of logs."""
 
     command: str = "check"  # "check" with a base, "alone" without, "ab"
+    days: int = 0  # of a history, with a trial of each case
     cases: int = 8
     stored: int = 5  # trials of a baseline
     device: str = CPU.name
@@ -289,4 +290,9 @@ WORLDS: Mapping[str, World] = {
     **CLOCKED,
     **{f"alone-{name}": replace(CLOCKED[name], command="alone") for name in CLOCKED_ALONE},
     **{f"ab-{name}": replace(CLOCKED[name], command="ab") for name in CLOCKED_AB},
+    "alone-gpu-0.3-5-days": replace(GPU, command="alone", days=5),
+    "alone-gpu-0.3-20-days": replace(GPU, command="alone", days=20),
+    "alone-gpu-0.3-1-20-days": replace(GPU, command="alone", cases=1, days=20),
+    "alone-uneven-3-20-days": replace(CLOCKED["alone-uneven-3"], days=20),
+    "alone-sittings-20-days": World(command="alone", sitting_share=0.95, days=20),
 }

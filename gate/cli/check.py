@@ -26,7 +26,15 @@ from gate.cli.lanes import (
     open_measurer,
 )
 from gate.cli.measuring_commands import AB_MINUTES
-from gate.cli.output import append_run, list_reports, print_traces, record_creep, remove_files, report_verdict
+from gate.cli.output import (
+    append_run,
+    list_reports,
+    print_traces,
+    read_other_days,
+    record_creep,
+    remove_files,
+    report_verdict,
+)
 from gate.cli.setup import (
     RUN_FILE,
     Project,
@@ -96,8 +104,13 @@ def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
     arms = None if alone or options.no_base else asked
     opening = partial(open_check, options, alone, judges_alone=judges_alone)
     with open_measured(options, replace(request, arms=arms), config.trials, opening) as (measurer, run):
-        judge = check_against_baselines if run.base is None else check_against_base
-        checked = judge(replace(measurer, budget_s=config.budget_s), run, terms)
+        bounded = replace(measurer, budget_s=config.budget_s)
+        if run.base is None:
+            days = read_other_days(config, run)
+            terms = replace(terms, policy=replace(policy, days=days))
+            checked = check_against_baselines(bounded, run, terms)
+        else:
+            checked = check_against_base(bounded, run, terms)
         measurer.save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_origin(verdict, config, options)

@@ -5,15 +5,16 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gate.decide.conclude.accept import keep_own
 from gate.decide.conclude.outcome import FailOn, compute_exit_code, is_lack_accepted, measure_coverage
+from gate.decide.constants import SESSION_DAYS
 from gate.decide.evidence.trials import set_aside_disturbed
 from gate.decide.evidence.values import collect_values
 from gate.decide.stats import estimate_metric
-from gate.errors import ExitCode, GateError, UsageError
+from gate.errors import ExitCode, FileError, GateError, UsageError
 from gate.files.codec import RUN, VERDICT, write_atomic
 from gate.files.disk import is_present, list_cut_short
 from gate.fingerprint import compute_environment_id, compute_machine_id
@@ -28,7 +29,7 @@ from gate.report.footer import render_exit_notice
 from gate.report.junit import render_junit
 from gate.report.text import Detail, print_text, render_text
 from gate.report.words.steps import write_tlparse
-from gate.store.history import Figures, HistoryHead, HistoryKind, append_line, make_history_line
+from gate.store.history import Figures, HistoryHead, HistoryKind, append_line, make_history_line, read_days
 from gate.units import count_noun
 
 VERDICT_FILE = "verdict.json"
@@ -196,6 +197,19 @@ def append_run(config: Config, run: Run, kind: HistoryKind) -> None:
         if figures:
             cases[case.id] = figures
     _append(config.history, _make_head(kind, run), cases)
+
+
+def read_other_days(config: Config, run: Run) -> dict[str, dict[Metric, tuple[float, ...]]]:
+    """Read what this machine measured in the last SESSION_DAYS, which shows how its sessions differ.
+
+    A history that is not there yet, or cannot be read, shows nothing.
+    """
+    head = _make_head(HistoryKind.CHECK, run)
+    since = datetime.fromisoformat(head.created) - timedelta(days=SESSION_DAYS)
+    try:
+        return read_days(config.history, head, since=since.date().isoformat()) if config.history else {}
+    except FileError:
+        return {}
 
 
 def record_creep(config: Config, verdict: Verdict) -> None:

@@ -10,6 +10,11 @@ MIN_BASELINE_TRIALS = 3
 # Two sessions on one machine differ even if the trials within each agree. More trials do not average that
 # away.
 SESSION_SD = 0.01
+# A machine's own history says by how much less its sessions differ once it has so many days. With fewer, the
+# quantile of Student's t is so large that little is won.
+MIN_SESSIONS = 5
+# Of the last so many days. Before, other code may have been measured, and differs by more than sessions do.
+SESSION_DAYS = 30
 # Assumed if there are too few cases to learn from. One trial of one program on a noisy two-core machine
 # varied by 2.3 to 3.6 %, and a pair of whole processes in turn by 1 to 6 %.
 PRIOR_SD = 0.03

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from statistics import fmean, median
+from statistics import NormalDist, fmean, median
 
 from gate.decide.constants import (
     INTERVAL_CONFIDENCE,
@@ -185,7 +185,9 @@ def compute_t_upper(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def compute_t_quantile(p: float, df: float) -> float:
-    """The t with P(T <= t) = ``p``, for 0 < p < 1."""
+    """The t with P(T <= t) = ``p``, for 0 < p < 1; what is known for sure has infinite degrees of freedom."""
+    if math.isinf(df):
+        return NormalDist().inv_cdf(p)
     if p == 0.5:  # noqa: PLR2004 - the median of a symmetric distribution
         return 0.0
     if p > 0.5:  # noqa: PLR2004 - see above

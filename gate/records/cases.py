@@ -290,6 +290,9 @@ class Policy:
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
     has_anchor: bool = False  # whether there is a release anchor to compare head with
+    days: Mapping[str, Mapping[Metric, tuple[float, ...]]] = field(  # what other days of this machine
+        default_factory=dict  # measured of each case, one value a day: says what two sessions differ by
+    )
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by case id, where a pattern names one
 
     def fits(self, pattern: str, case_id: str) -> bool:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from gate.errors import FileError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
 from gate.files.untrusted import MAX_INTEGER, is_text
 from gate.records.bounds import Time
-from gate.records.cases import Metric
+from gate.records.cases import Metric, collect_columns
 
 _FORMAT = "compile-gate/history/"
 SCHEMA = f"{_FORMAT}1"
@@ -35,6 +35,7 @@ _UNDATED = "history"
 _CREATED = re.compile(rb'"created":"([0-9]{4}-[0-9]{2}-[0-9]{2})')
 _HEAD_BYTES = 200  # it stands before anything that is long
 _METRICS = {metric.value: metric for metric in Metric}
+_SAME_MACHINE = attrgetter("machine", "host", "torch", "driver")
 _FIX = "The line is left out. `trend --compact` removes it."  # never shown: only what is wrong is
 
 
@@ -147,6 +148,29 @@ def read_history(path: Path, reading: HistoryReading, since: str = "") -> Iterat
         FileError: There is no such file or directory, or it cannot be read.
     """
     return (line for line, _ in _read_usable(list_files(path), reading, since))
+
+
+def read_days(path: Path, head: HistoryHead, *, since: str) -> dict[str, dict[Metric, tuple[float, ...]]]:
+    """Read what the machine and stack of ``head`` measured on other days: a value a day, by case and metric.
+
+    Of a day the last run of a case counts, and no comparison with the anchor.
+
+    Raises:
+        FileError: There is no history, or it cannot be read.
+    """
+    days: dict[str, dict[str, Mapping[Metric, Figures]]] = {}
+    for line in read_history(path, HistoryReading(), since):
+        day, is_anchor = line.head.created[:10], line.head.kind is HistoryKind.ANCHOR
+        if is_anchor or day == head.created[:10] or _SAME_MACHINE(line.head) != _SAME_MACHINE(head):
+            continue
+        for case_id, figures in line.cases.items():
+            days.setdefault(case_id, {})[day] = figures
+    return {
+        case_id: collect_columns(
+            {metric: values[0] for metric, values in figures.items()} for figures in by_day.values()
+        )
+        for case_id, by_day in days.items()
+    }
 
 
 def _read_usable(

@@ -10,9 +10,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from gate.decide.constants import FAR_LIMIT, INTERVAL_CONFIDENCE, MIN_CASES_FOR_SUITE, SESSION_SD
+from gate.decide.constants import (
+    FAR_LIMIT,
+    INTERVAL_CONFIDENCE,
+    MIN_CASES_FOR_SUITE,
+    MIN_SESSIONS,
+    SESSION_SD,
+)
 from gate.decide.evidence.values import Evidence, Question
-from gate.decide.stats import LogArms, Variance, compute_t_quantile, pool_variances, summarize_logs
+from gate.decide.stats import (
+    NOTHING_KNOWN,
+    LogArms,
+    Variance,
+    compute_logs,
+    compute_t_quantile,
+    compute_variance,
+    pool_variances,
+    summarize_logs,
+)
 from gate.devices import is_gpu
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS
 from gate.records.cases import Metric, collect_columns
@@ -31,7 +46,7 @@ NOTABLE_SHIFT = 0.03
 
 # What the machine's speed moves; ratios carry their own control.
 BY_CLOCK = frozenset(metric for metric, spec in SPECS.items() if spec.unit == "s")
-# What two sessions of a steady machine differ by.
+# What two sessions of a steady machine differ by, where its history does not say.
 SESSION = Variance(value=SESSION_SD**2, df=math.inf)
 
 
@@ -53,12 +68,12 @@ class Machine:
 
     @property
     def session(self) -> Variance:
-        """What two sessions of this machine differ by, as the variance of a logarithm.
+        """What two sessions of this machine differ by at least, as the variance of a logarithm.
 
         What a far machine's shift leaves of each program is as uncertain as the shift is large.
         """
         uneven = abs(self.shift) if self.is_far else 0.0
-        return Variance(value=max(SESSION_SD, self.wander, uneven) ** 2, df=math.inf)
+        return Variance(value=max(self.wander, uneven) ** 2, df=math.inf)
 
     def find_part(self, metric: Metric) -> Machine:
         """Which of the two a time is of: a GPU, or its host, which compiles."""
@@ -147,9 +162,22 @@ def measure_uneven(questions: Iterable[Question]) -> Variance:
     """
     ratios = [one.logs for one in questions if one.logs and one.metric is Metric.WARM_SPEEDUP]
     if len(ratios) < MIN_CASES_FOR_SUITE:
-        return SESSION
+        return NOTHING_KNOWN
     middle = _find_middle(ratios)
     spread = _MEDIAN_DEVIATION * median(abs(one.after - one.before - middle) for one in ratios)
     noise = pool_variances(*(one.variance for one in ratios)).value
     sampling = noise * median(1 / one.after_trials + 1 / one.before_trials for one in ratios)
-    return Variance(value=max(spread**2 - sampling, SESSION.value), df=math.inf)
+    return Variance(value=max(spread**2 - sampling, 0.0), df=math.inf)
+
+
+def learn_session(days: Sequence[float], alpha: float) -> Variance:
+    """What two sessions differ by in a time or ratio of a case, by its values of other days of the machine.
+
+    It is twice their variance, the noise of their trials included. What is assumed stands where the quantile
+    of so few days, at ``alpha``, would make it wider, or where code that changed meanwhile does.
+    """
+    if len(days) < MIN_SESSIONS or min(days) <= 0:
+        return SESSION
+    variance = compute_variance(compute_logs(days))
+    learned = replace(variance, value=2 * variance.value)
+    return min(learned, SESSION, key=lambda one: -compute_t_quantile(alpha, one.df) * math.sqrt(one.value))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gate.decide.constants import ALONE_EDGES, BASE_EDGES, CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
 from gate.decide.evidence.programs import Work, compare_work, runs_stored_code
@@ -23,8 +23,8 @@ from gate.decide.judge.counted import (
     find_flickering,
 )
 from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Bar, Level, Reading, Ruling, read_stored
-from gate.decide.judge.machine import BY_CLOCK, NOTABLE_SHIFT, SESSION, Machine, measure_uneven
-from gate.decide.stats import Variance, compute_priors
+from gate.decide.judge.machine import BY_CLOCK, NOTABLE_SHIFT, Machine, learn_session, measure_uneven
+from gate.decide.stats import NOTHING_KNOWN, Variance, compute_priors
 from gate.metrics import COMPILE_TIMES, Role, Scope
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
@@ -40,11 +40,14 @@ class JudgingRules:
     priors: Mapping[Metric, Mapping[str, Variance]]  # by case
     counts: CountRules = NO_COUNT_RULES
     has_base: bool = False  # pairs with it settle what stored values leave open
-    uneven: Variance = SESSION  # what the cases' speedups differ by between two sessions
+    uneven: Variance = NOTHING_KNOWN  # what the cases' speedups differ by between two sessions
+    days: Mapping[str, Mapping[Metric, Sequence[float]]] = field(default_factory=dict)  # see Policy
 
-    def find_session(self, metric: Metric, machine: Machine) -> Variance:
+    def find_session(self, case_id: str, metric: Metric, machine: Machine) -> Variance:
         """What two sessions differ by in this metric of a case, as the variance of a logarithm."""
-        sessions = [machine.find_part(metric).session if metric in BY_CLOCK else SESSION]
+        sessions = [learn_session(self.days.get(case_id, {}).get(metric, ()), self.alpha)]
+        if metric in BY_CLOCK:
+            sessions.append(machine.find_part(metric).session)
         if metric in {Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP}:
             sessions.append(self.uneven)
         return max(sessions, key=lambda one: one.value)
@@ -65,7 +68,8 @@ def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) 
         priors={metric: compute_priors(known, trusts_own=True) for metric, known in variances.items()},
         counts=CountRules(alpha=policy.error_budget / max(deciding, 1), flickering=flickering),
         has_base=has_base,
-        uneven=SESSION if has_base else measure_uneven(asked),
+        uneven=NOTHING_KNOWN if has_base else measure_uneven(asked),
+        days=policy.days,
     )
 
 
@@ -110,7 +114,7 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
             metric,
             question.logs,
             rules.priors[metric][evidence.case.id],
-            rules.find_session(metric, machine),
+            rules.find_session(evidence.case.id, metric, machine),
             shifts[metric],
         )
         for metric, question in questions.items()

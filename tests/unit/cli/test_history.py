@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gate.cli.output import append_run
+from gate.cli.output import append_run, read_other_days
 from gate.files.entry import VERSION
 from gate.project.config import make_config
 from gate.project.entries import GateFile
@@ -54,3 +55,22 @@ def test_what_a_verdict_sets_aside_is_not_in_the_history(
     (line,) = read_history(path, HistoryReading())
     assert line.cases[CASE.id][Metric.COLD_COMPILE_TIME][0] == pytest.approx(expected)
     assert line.cases[CASE.id][Metric.GRAPH_BREAKS][0] == 1.0
+
+
+def test_a_check_reads_the_last_thirty_days(tmp_path: Path) -> None:
+    """Of 19 November those since 20 October; a history that is not there yet has none."""
+    path = tmp_path / "history.jsonl"
+    config = make_config(GateFile(version=VERSION, history=str(path)))
+    today = make_run_of("2026-11-19")
+    assert read_other_days(config, today) == {}
+    for day in ("2026-10-19", "2026-10-20", "2026-11-18", "2026-11-19"):
+        append_run(config, make_run_of(day), HistoryKind.CHECK)
+    assert read_other_days(config, today)[CASE.id][Metric.COLD_COMPILE_TIME] == (10.0, 10.0)
+    assert read_other_days(replace(config, history=None), today) == {}
+
+
+def make_run_of(day: str) -> Run:
+    """A run of one trial on this day."""
+    trials = (make_trial(1, 10.0, disturbed=False),)
+    made = Provenance(created=f"{day}T12:00:00+00:00")
+    return Run(cases=(CASE,), environment=CPU_HOST, provenance=made, trials=trials, finished=True)

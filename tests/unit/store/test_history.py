@@ -23,6 +23,7 @@ from gate.store.history import (
     append_line,
     compact_history,
     make_history_line,
+    read_days,
     read_history,
 )
 
@@ -214,3 +215,21 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (path / "link.jsonl").symlink_to("/proc/self/mem")
     with pytest.raises(FileError, match=r"link\.jsonl.*cannot be read"):
         list(read_history(path, HistoryReading()))
+
+
+def test_a_machine_reads_what_it_measured_on_other_days(tmp_path: Path) -> None:
+    """The last run of each day: none of today, of another machine or driver, or of the anchor."""
+    path, today = tmp_path / "history.jsonl", replace(HEAD, created="2026-03-09T10:00:00+00:00")
+    runs = [
+        (today, 9.0),
+        (replace(HEAD, created="2026-03-01T09:00:00+00:00"), 1.0),
+        (HEAD, 2.0),
+        (replace(HEAD, created="2026-03-02T09:00:00+00:00", kind=HistoryKind.BASELINE), 3.0),
+        (replace(HEAD, created="2026-03-03T09:00:00+00:00", kind=HistoryKind.ANCHOR), 4.0),
+        (replace(HEAD, created="2026-03-04T09:00:00+00:00", machine="cpu: b"), 5.0),
+        (replace(HEAD, created="2026-03-05T09:00:00+00:00", driver="600"), 6.0),
+        (replace(HEAD, created="2026-02-20T09:00:00+00:00"), 7.0),
+    ]
+    for head, value in runs:
+        append_line(path, make_history_line(head, {"a/x": {Metric.COMPILED_LATENCY: (value,)}}))
+    assert read_days(path, today, since="2026-02-27") == {"a/x": {Metric.COMPILED_LATENCY: (2.0, 3.0)}}
