@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from gate.decide.constants import LIVE_PAIR_SD
+from gate.decide.evidence.steal import excuse_steal, find_own_steal
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS, find_kind, is_target, name_target
@@ -91,7 +92,8 @@ def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -
     """
     alone = [trial for trial in own if trial.pairing is Pairing.ALONE]
     whole = [trial for trial in alone if trial.extent is Extent.WHOLE]
-    is_fit = any(not trial.conditions.disturbances for trial in whole)
+    excused = excuse_steal(whole, find_own_steal(whole))
+    is_fit = any(not trial.conditions.disturbances for trial in excused)
     is_noisy = all(SPECS[metric].family is Family.NOISY for metric in metrics)
     if is_target(device) or not is_fit or not is_noisy or has_other_code(alone):
         return WHOLE

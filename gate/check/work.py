@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from gate.check.schedule import Pace, Slot, fit_slot, name_device, plan_trial, predict_pair_s
 from gate.decide.evidence.pairs import list_alike
+from gate.decide.evidence.steal import find_own_steal
 from gate.decide.suspects import Suspect
 from gate.records.bounds import Natural
 from gate.records.cases import Case, Metric
@@ -41,6 +42,7 @@ class Unit:
     unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.side_by_side.Suspect`
     limit_s: float | None = None  # a trial ends by then, in seconds of the run
     repeats: bool = False  # whether a disturbed trial is measured once more
+    own_steal: float = 0.0  # what the hypervisor takes of most trials, a share of the time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,6 +203,7 @@ class TrialWork:
             index=slot.index,
             limit_s=self.limit_s if is_limited else None,
             repeats=may_repeat(whole),
+            own_steal=find_own_steal(whole.trials),
         )
 
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
+from gate.check.schedule import want_whole
 from gate.check.work import count_pairs
-from gate.cli.lanes import measure_request, open_measured
+from gate.cli.lanes import find_measured, open_measured
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
 from gate.cli.output import append_run
 from gate.cli.setup import Project, load_configured, load_project, parse_metric
@@ -58,6 +59,9 @@ from gate.store.policy import (
 )
 from gate.units import count_noun, join_some, render_age
 
+# A refresh measures up to so many times the trials that were asked for where others were disturbed.
+MOST_REFRESHED = 2
+
 
 def run_anchor(options: Namespace) -> ExitCode:
     """Write down a commit as the anchor, and name the one that it replaces."""
@@ -103,7 +107,7 @@ def run_refresh(options: Namespace) -> ExitCode:
     if trials < fewest:
         what = f"a baseline needs at least {fewest} trials of a case, not {trials}"
         raise UsageError(what, f"Write --trials {fewest} or more, or refresh_trials in gate.yml.")
-    run = measure_request(options, request, trials)
+    run = _measure_calm(options, request, trials, fewest)
     check_refresh(run)
     refuse_disturbed(run, fewest, anyway=options.anyway)
     provenance = replace(run.provenance, reason=options.reason.strip())
@@ -121,6 +125,20 @@ def run_refresh(options: Namespace) -> ExitCode:
     recorded, each = count_noun(len(proposals), "baseline"), count_noun(trials, "trial")
     print(f"Recorded {recorded} of {each} each in {config.baselines}; commit what is new there.")
     return ExitCode.PASS
+
+
+def _measure_calm(options: Namespace, request: Project, trials: int, fewest: int) -> Run:
+    """Measure ``trials`` of each case; where too few were undisturbed, up to MOST_REFRESHED times as many."""
+    done = find_measured(options, request, trials)
+    if done and (options.anyway or not list_hopeless(done, fewest)):
+        return done
+    with open_measured(options, request, trials) as (measurer, measured):
+        run = measured
+        for number in range(trials + 1, MOST_REFRESHED * trials + 1):
+            if options.anyway or not (disturbed := list_hopeless(run, fewest)):
+                break
+            run = measurer.add_trials(run, want_whole(disturbed), number)
+        return run
 
 
 def _describe(proposal: Proposal) -> str:

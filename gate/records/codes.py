@@ -122,6 +122,7 @@ class Code(StrEnum):
     ONE_SHARD = "one_shard", "left cases"  # is judged, and so many cases are in none; names: shard
     BASELINES_IDLE = "baselines_idle", "cases"  # of cases that no configuration has
     NEAREST_DIFFERS = "nearest_differs"  # names: differences
+    OWN_STEAL = "own_steal", "share"  # what the hypervisor takes of most trials
     TRIALS_DISTURBED = "trials_disturbed", "disturbed measured"  # names: reasons
     PAIRS_DISTURBED = "pairs_disturbed", "disturbed measured"  # names: reasons
     DISTURBED_KEPT = "disturbed_kept", "fewest"  # among trials that are recorded

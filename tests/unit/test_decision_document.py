@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from gate.check.work import REPEAT_SHARE
+from gate.cli.recording import MOST_REFRESHED
 from gate.decide import constants
 from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code
 from gate.decide.evidence.pairs import Paired
+from gate.decide.evidence.steal import OWN_STEAL, STEAL_STANDS_OUT
 from gate.decide.judge.interval import Bar, Level, Reading, read_pairs, read_stored
 from gate.decide.judge.machine import SESSION
 from gate.decide.judge.pairs import assume_noise, decide_pairs
@@ -62,14 +64,16 @@ def test_limits_of_the_host_are_those_of_the_code() -> None:
         for name, value in vars(fitness).items()
         if name.isupper() and name[0] != "_" and isinstance(value, int | float)
     }
-    assert stated == {**coded, "REPEAT_SHARE": REPEAT_SHARE}
+    others = {"OWN_STEAL": OWN_STEAL, "STEAL_STANDS_OUT": STEAL_STANDS_OUT, "MOST_REFRESHED": MOST_REFRESHED}
+    assert stated == {**coded, **others, "REPEAT_SHARE": REPEAT_SHARE}
 
 
 def test_constants_in_the_prose_exist() -> None:
     """A name in capitals with an underscore is a constant, a status or an outcome."""
     prose = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", DECISION + MEASURING))
     known = {name for name in (*vars(constants), *vars(fitness)) if name.isupper()}
-    assert prose - known == {"NOT_COMPARABLE", "NOTHING_COMPARED", "REPEAT_SHARE"}
+    elsewhere = {"REPEAT_SHARE", "MOST_REFRESHED", "OWN_STEAL", "STEAL_STANDS_OUT"}
+    assert prose - known == {*elsewhere, "NOT_COMPARABLE", "NOTHING_COMPARED"}
 
 
 @pytest.mark.parametrize("reason", list(Reason))

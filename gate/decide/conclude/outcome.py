@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from gate.decide.conclude.accept import is_in_force
 from gate.decide.evidence.pairs import list_pairs
+from gate.decide.evidence.steal import excuse_run
 from gate.decide.evidence.trials import is_disturbed, list_screened
 from gate.errors import ExitCode
 from gate.metrics import SPECS, Scope
@@ -93,8 +94,9 @@ def find_unjudged_code(comparison: Comparison) -> Code | None:
 
 def measure_tally(run: Run, comparisons: Sequence[Comparison], cleared: Sequence[Comparison] = ()) -> Tally:
     """Count trials, pairs and rows; ``cleared`` got worse since the baselines, but not by the change."""
-    pairs = [pair for found in list_pairs(run).values() for pair in found] if run.base else []
-    trials = list_screened(run)
+    excused = excuse_run(run)
+    pairs = [pair for found in list_pairs(excused).values() for pair in found] if run.base else []
+    trials = list_screened(excused)
     return Tally(
         finished=run.finished,
         trials=len(trials),

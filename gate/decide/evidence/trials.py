@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.pairs import list_pairs
+from gate.decide.evidence.steal import excuse_run, find_own_steal
 from gate.decide.evidence.values import (
     Evidence,
     collect_medians,
@@ -58,6 +59,7 @@ def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
 
     What does not, like counters and drift, stays.
     """
+    run = excuse_run(run)
     screened = list_screened(run)
     calm = Counter(trial.case_id for trial in screened if not is_disturbed(trial))
     aside = {id(one) for one in screened if is_disturbed(one) and calm[one.case_id] >= fewest}
@@ -67,7 +69,7 @@ def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
 
 def list_hopeless(run: Run, fewest: int) -> tuple[str, ...]:
     """List the cases with disturbed trials and fewer than ``fewest`` others: their noise is the machine's."""
-    trials = group_cases(list_screened(run))
+    trials = group_cases(list_screened(excuse_run(run)))
     disturbed = {case_id: sum(map(is_disturbed, own)) for case_id, own in trials.items()}
     return tuple(name for name, count in disturbed.items() if count and len(trials[name]) - count < fewest)
 
@@ -120,7 +122,9 @@ def describe_packages(baseline: Baseline, one: Evidence) -> tuple[str, ...]:
 
 def note_disturbed(run: Run) -> tuple[Fact, ...]:
     """Notes on what was measured on an unfit host, and what disturbed it: trials alone, and pairs."""
-    notes = []
+    excused, own = excuse_run(run), find_own_steal(run.trials)
+    notes = [Fact(code=Code.OWN_STEAL, numbers={"share": own})] if excused != run else []
+    run = excused
     tried = ((Code.TRIALS_DISTURBED, list_screened(run)), (Code.PAIRS_DISTURBED, _list_paired(run)))
     for code, trials in tried:
         disturbed = [trial.conditions for trial in trials if is_disturbed(trial)]
@@ -135,6 +139,7 @@ def blame_disturbance(run: Run, comparisons: Iterable[Comparison]) -> tuple[Fact
 
     What is red all the same is to be fixed first.
     """
+    run = excuse_run(run)  # of what is the machine's own nobody can make it quiet
     tried = [*list_screened(run), *_list_paired(run)]
     found = {one.status for one in comparisons if one.decides}
     is_open = Status.INCONCLUSIVE in found and Status.REGRESSED not in found

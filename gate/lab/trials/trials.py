@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gate.check.schedule import WHOLE, Content, compute_trial_s, has_other_code, plan_trial
 from gate.check.work import Part, Unit
+from gate.decide.evidence.steal import excuse_steal
 from gate.decide.evidence.trials import sum_up_disturbances
 from gate.devices import is_target
 from gate.lab.arms.checkouts import read_time
@@ -62,10 +63,11 @@ def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> Part:
     """
     (case,) = unit.run.cases
     first = run_trial(lab.bench, case, unit.index, content)
-    disturbed = [trial for trial in first.trials if trial.conditions.disturbances]
+    excused = excuse_steal(first.trials, unit.own_steal)
+    disturbed = [trial for trial in excused if trial.conditions.disturbances]
     if first.failures or not (disturbed and unit.repeats):
         return first
-    (trial,) = disturbed
+    (trial,) = first.trials
     at_s = unit.run.wall_s + time.monotonic() - begun
     if unit.limit_s is not None and at_s + compute_trial_s(trial) > unit.limit_s:
         return first

@@ -1,0 +1,41 @@
+"""What the hypervisor takes of most trials is the machine's own noise, not a disturbance of theirs."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from statistics import median_low
+
+from gate.records.facts import Disturbance
+from gate.records.run import Run, Trial
+
+# Most that can be the machine's own: beyond it, what is left of a core says too little.
+OWN_STEAL = 0.15
+# A trial that lost more than so many times the usual share stands out among its neighbours.
+STEAL_STANDS_OUT = 2.0
+_FEWEST = 2  # one trial has no neighbours
+
+
+def find_own_steal(trials: Iterable[Trial]) -> float:
+    """Find the share of time that the hypervisor takes of most trials; 0.0 where that is a disturbance."""
+    shares = [trial.conditions.stolen for trial in trials]
+    usual = median_low(shares) if len(shares) >= _FEWEST else 0.0
+    return usual if usual <= OWN_STEAL else 0.0
+
+
+def excuse_steal(trials: Iterable[Trial], own: float) -> tuple[Trial, ...]:
+    """Call no trial disturbed that lost about the machine's ``own`` share to the hypervisor."""
+    limit = STEAL_STANDS_OUT * own
+    return tuple(_excuse(trial) if trial.conditions.stolen <= limit else trial for trial in trials)
+
+
+def excuse_run(run: Run) -> Run:
+    """The same run, its trials judged by what the hypervisor takes of most of them."""
+    own = find_own_steal(run.trials)
+    return replace(run, trials=excuse_steal(run.trials, own)) if own else run
+
+
+def _excuse(trial: Trial) -> Trial:
+    conditions = trial.conditions
+    if Disturbance.STOLEN not in conditions.disturbances:
+        return trial
+    others = tuple(one for one in conditions.disturbances if one is not Disturbance.STOLEN)
+    return replace(trial, conditions=replace(conditions, disturbances=others))

@@ -1,0 +1,83 @@
+"""What the hypervisor takes of most trials is the machine's own noise; what stands out is a disturbance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from gate.decide.evidence.steal import excuse_run
+from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed
+from gate.decide.verdict import decide_verdict
+from gate.metrics import SPECS
+from gate.records.cases import Case, Metric, Policy
+from gate.records.codes import Code
+from gate.records.facts import Disturbance
+from gate.records.run import Conditions, Environment, Provenance, Run, Trial
+from gate.records.verdict import Status
+from tests.make import make_baseline
+
+CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")
+COLD = Metric.COLD_COMPILE_TIME
+
+
+def make_run(host: Environment, shares: Sequence[float], seconds: float = 10.0) -> Run:
+    """A run whose trials lost these shares of the time to the hypervisor."""
+    trials = tuple(
+        Trial(
+            case_id=CASE.id,
+            index=index,
+            samples={COLD: (seconds,)},
+            conditions=Conditions(stolen=share, disturbances=(Disturbance.STOLEN,) if share > 0.02 else ()),
+        )
+        for index, share in enumerate(shares, start=1)
+    )
+    return Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=trials, finished=True)
+
+
+@pytest.mark.parametrize(
+    ("shares", "disturbed"),
+    [
+        pytest.param((0.08, 0.07, 0.09, 0.06, 0.10), 0, id="about as much of each"),
+        pytest.param((0.05, 0.05, 0.11, 0.05, 0.05), 1, id="more than twice as much of one"),
+        pytest.param((0.00, 0.01, 0.08, 0.00, 0.01), 1, id="little of most"),
+        pytest.param((0.16, 0.16, 0.16, 0.16, 0.16), 5, id="more than 15 %"),
+        pytest.param((0.15, 0.15, 0.15, 0.15, 0.15), 0, id="15 %"),
+        pytest.param((0.08,), 1, id="a single trial has no neighbours"),
+        pytest.param((0.08, 0.01), 1, id="of two the lower is usual"),
+    ],
+)
+def test_a_trial_is_disturbed_by_what_stands_out(
+    host: Environment, shares: Sequence[float], disturbed: int
+) -> None:
+    trials = excuse_run(make_run(host, shares)).trials
+    assert sum(bool(trial.conditions.disturbances) for trial in trials) == disturbed
+
+
+def test_another_disturbance_of_such_a_trial_stays(host: Environment) -> None:
+    run = make_run(host, (0.08, 0.08))
+    both = Conditions(stolen=0.08, disturbances=(Disturbance.STOLEN, Disturbance.HEATED))
+    hot = Trial(case_id=CASE.id, index=3, conditions=both)
+    (*_, last) = excuse_run(replace(run, trials=(*run.trials, hot))).trials
+    assert last.conditions.disturbances == (Disturbance.HEATED,)
+
+
+def test_a_baseline_is_made_of_what_such_a_machine_measures(host: Environment) -> None:
+    """Five trials of 8 %: none is missing, none is marked, and one note says what the machine is like."""
+    run = make_run(host, (0.08,) * 5)
+    (baseline,) = make_baselines(run, Provenance())
+    assert (len(baseline.trials[COLD]), baseline.disturbed) == (5, 0)
+    assert list_hopeless(run, 3) == ()
+    (note,) = note_disturbed(run)
+    assert (note.code, note.numbers) == (Code.OWN_STEAL, {"share": 0.08})
+
+
+def test_a_time_seen_worse_in_such_trials_alone_stays_open(host: Environment) -> None:
+    """Three trials of twice the time, each of which lost 8 %: slower or stolen, nothing shows."""
+    stored = make_baseline(CASE.id, {COLD: (10.0,) * 5}, definition="d", environment=host)
+    policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
+    verdict = decide_verdict(make_run(host, (0.08,) * 3, seconds=20.0), (stored,), policy)
+    (row,) = [row for row in verdict.comparisons if row.metric is COLD]
+    assert row.status is Status.INCONCLUSIVE
+    assert [step.code for step in verdict.next_steps if step.code is Code.QUIET_FIRST] == []
