@@ -23,6 +23,7 @@ from gate.github.job import find_text, load_payload
 from gate.installation import find_page, find_release
 from gate.lab.arms.arms import ArmSources, find_states, make_working_tree_arm
 from gate.lab.arms.checkouts import find_tree, hash_changes, load_provenance
+from gate.lab.host.fitness import write_cores
 from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import Lab, make_results_directory, open_lab
 from gate.lab.trials.runs import (
@@ -37,6 +38,7 @@ from gate.lab.trials.runs import (
     refuse_other_run,
     take_up,
 )
+from gate.programs import list_cores
 from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
 from gate.project.registry import check_factories
@@ -45,6 +47,7 @@ from gate.records.events import Noted, Observer
 from gate.records.facts import Fact, make_text, name_words
 from gate.records.run import Arm, BaseArm, Extent, Run
 from gate.report.progress import show_progress
+from gate.units import count_noun
 
 if TYPE_CHECKING:
     from gate.fleet import RayEngine
@@ -104,6 +107,7 @@ def _refuse_other(
         changes=hash_changes(directory),
         trials_planned=trials,
         sampling=asdict(settings.sampling),
+        counts_only=settings.counts_only,
         base=None
         if base is None
         else BaseArm(
@@ -131,7 +135,7 @@ def open_measurer(
     config = request.config
     begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
     open_begun = partial(opening, replace(request, begun=begun))
-    saver = RunSaver(path=config.out / RUN_FILE)
+    saver, cores = RunSaver(path=config.out / RUN_FILE), getattr(options, "cores", ())
     # Closed before the lanes are, which may take longer than whoever stops a job waits; and again after them,
     # if a second signal came meanwhile.
     with show_progress(quiet=options.quiet) as observe, closing(saver), ExitStack() as opened:
@@ -143,11 +147,27 @@ def open_measurer(
             measurer = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
             run = lanes.run
         else:
-            lane = opened.enter_context(open_begun(LaneTerms(out=config.out, observe=observe)))
+            cores = _choose_cores(cores, config.threads)
+            lane = opened.enter_context(open_begun(LaneTerms(out=config.out, observe=observe, cores=cores)))
             measurer, run = make_measurer(lane.lab, saver.save), lane.run
         opened.enter_context(closing(saver))
         note_config(config, options, observe)
         yield measurer, take_up(run, previous, measurer.observe) if previous else run
+
+
+def _choose_cores(cores: tuple[int, ...], threads: int) -> tuple[int, ...]:
+    """Take the cores that ``--cores`` names; none where it names none.
+
+    Raises:
+        UsageError: This process may not run on one of them, or they are fewer than ``threads``.
+    """
+    if absent := set(cores) - set(list_cores()):
+        what = f"--cores: this process may not run on {write_cores(absent)}"
+        raise UsageError(what, f"Choose among {write_cores(list_cores())}.")
+    if cores and len(cores) < threads:
+        what = f"--cores: {count_noun(len(cores), 'core')} for {threads} threads"
+        raise UsageError(what, "Name more cores, or write fewer `threads` in gate.yml.")
+    return cores
 
 
 @contextmanager
@@ -179,6 +199,8 @@ def _refuse_lanes(options: Namespace, environ: Mapping[str, str]) -> None:
     """
     if getattr(options, "trace", False):
         raise UsageError("--lanes records no traces", "Leave --trace out, or measure without --lanes.")
+    if getattr(options, "cores", ()):
+        raise UsageError("--lanes divides the cores itself", "Leave --cores out, or measure without --lanes.")
     request = load_payload(environ).get("pull_request")
     if not request:
         return
@@ -224,6 +246,7 @@ def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]
         out=config.out,
         device=config.device,
         threads=config.threads,
+        counts_only=config.counts_only,
         sampling=config.sampling,
         trial_timeout_s=config.trial_timeout_s,
         lock_timeout_s=config.lock_timeout_s,

@@ -10,6 +10,7 @@ from gate.cli.options import (
     ANYWAY,
     BASELINES,
     CONFIG,
+    COUNTS_ONLY,
     DEVICE,
     FAIL,
     GATE,
@@ -65,7 +66,7 @@ CHECK = Command(
     codes=VERDICT_CODES,
     run="gate.cli.check:run_check",
     arguments=(
-        *(*PROJECT, *RULES, *LAB_OR_TARGET, LANES, TRIALS, TRACE, RESUME, BASELINES, SHARD),
+        *(*PROJECT, *RULES, *LAB_OR_TARGET, LANES, TRIALS, COUNTS_ONLY, TRACE, RESUME, BASELINES, SHARD),
         either(
             argument(
                 "--base",
@@ -113,6 +114,7 @@ AB = Command(
         *(
             *LAB_OR_TARGET,
             LANES,
+            COUNTS_ONLY,
             TRACE,
             RESUME,
             lasting(AB_MINUTES, "start no pair after M minutes of measuring"),

@@ -138,6 +138,12 @@ def _read_lanes(text: str) -> tuple[int, str]:
     return (0, address or "auto") if name == "ray" else (int(text), "")
 
 
+def _read_cores(text: str) -> tuple[int, ...]:
+    from gate.lab.host.fitness import parse_cores  # noqa: PLC0415 - heavy
+
+    return tuple(sorted(parse_cores(text)))
+
+
 parse_count = written_as("[0-9]{1,6}", "a number from 0 to 999999", int)
 parse_shard = written_as("[0-9]{1,3}/[0-9]{1,3}", "which shard of how many, as 2/4", _read_shard)
 parse_lanes = written_as("[1-9][0-9]{0,2}|ray(:.*)?", "a number of lanes, ray, or ray:ADDRESS", _read_lanes)
@@ -218,10 +224,23 @@ LANES = argument(
     help="measure on N GPUs of this host at a time, or on N shares of its cores; ray or ray:ADDRESS: on all"
     f" of a Ray cluster (see {find_page('fleet')})",
 )
+CORES = argument(
+    "--cores",
+    default=(),
+    type=written_as("[0-9]{1,5}([,-][0-9]{1,5})*", "a list of cores, as 0-3,8", _read_cores),
+    metavar="LIST",
+    help="run workers on these processor cores only: 0-3, or 0,2",
+)
 _RESULTS = to_directory("results go there (default: out)")
 LAB = (SELECTION, DEVICE, _RESULTS, LOCK)
-LAB_OR_TARGET = (SELECTION, either(DEVICE, TARGET), _RESULTS, LOCK)
+LAB_OR_TARGET = (SELECTION, either(DEVICE, TARGET), CORES, _RESULTS, LOCK)
 TRIALS = argument("--trials", type=int, metavar="N", help="trials of each case, each in fresh processes")
+COUNTS_ONLY = argument(
+    "--counts-only",
+    action="store_true",
+    default=None,
+    help="compare counters, memory and drift alone, on a machine that is too busy for times",
+)
 TRACE = argument(
     "--trace",
     action="store_true",

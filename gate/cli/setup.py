@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from gate.lab.arms.arms import ArmOptions
 
 # Options that stand for a key of gate.yml, under the key's name.
-_KEYS = ("select", "device", "fail_on", "trials", "lock_timeout_s", "baselines", "out", "history")
+_KEYS = (
+    *("select", "device", "fail_on", "trials", "counts_only", "lock_timeout_s"),
+    *("baselines", "out", "history"),
+)
 RUN_FILE = "run.json"
 # One of them lies where a command has written its results.
 _RESULTS = (

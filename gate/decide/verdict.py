@@ -13,7 +13,13 @@ from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, kee
 from gate.decide.conclude.limits import apply_limits
 from gate.decide.conclude.outcome import decide_outcome, is_judged, measure_tally, remark_regressed_anyway
 from gate.decide.conclude.shown import add_traces, bound_sources, show_case, summarize_suite
-from gate.decide.evidence.trials import blame_disturbance, doubt_stored, note_disturbed, set_aside_disturbed
+from gate.decide.evidence.trials import (
+    blame_disturbance,
+    doubt_stored,
+    drop_host_metrics,
+    note_disturbed,
+    set_aside_disturbed,
+)
 from gate.decide.evidence.values import Evidence, gather_evidence
 from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_causes
@@ -22,6 +28,7 @@ from gate.decide.judge.compare import follow_times, pose_questions
 from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift
 from gate.decide.judge.stored import compare_case, make_rules
 from gate.fingerprint import compares_stacks, compute_environment_id
+from gate.metrics import SPECS, Scope
 from gate.records.cases import Policy, group_by, group_cases
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -63,6 +70,8 @@ def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> V
 
 def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Screening:
     """Compare every case and metric of the plan with its baseline."""
+    if run.counts_only:
+        baselines = [replace(one, trials=drop_host_metrics(one.trials)) for one in baselines]
     gathered = gather_evidence(set_aside_disturbed(run), baselines)
     evidence = tuple(pose_questions(one, policy) for one in gathered)
     places = {
@@ -79,6 +88,9 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     """Make the verdict of what was compared, with all that a report needs."""
     policy = keep_own(policy, compute_environment_id(run.environment))
+    if run.counts_only:
+        kept = [one for one in policy.limits if SPECS[one.metric].scope is not Scope.HOST]
+        policy = replace(policy, limits=tuple(kept))
     comparisons = _apply_policy(run, screening, policy)
     outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
@@ -100,6 +112,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         evidence=_show_all(run, screening, comparisons),
         notes=(
             *notes.note_target(run.environment),
+            *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
             *(notes.note_unchanged_code(run) if in_pairs else ()),
             *notes.list_notes(run, comparisons, used, policy, in_pairs=in_pairs),
             *_list_more_notes(run, screening, comparisons),

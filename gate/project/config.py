@@ -72,6 +72,7 @@ class Config:
 
     device: str
     threads: int
+    counts_only: bool  # no times are kept or judged
     select: str  # empty: the default, which depends on the cases; see :mod:`gate.project.registry`
     fail_on: FailOn | None  # None: whatever is usual for who asks
     status: str  # of commits; empty: none

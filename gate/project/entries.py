@@ -126,6 +126,7 @@ class GateFile(RegistryFile):
 
     device: str = DEFAULT_DEVICE
     threads: int = 2
+    counts_only: bool = False
     select: str | None = None
     fail_on: FailOn | None = None
     status: str = "compile-gate/report"

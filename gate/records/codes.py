@@ -122,6 +122,7 @@ class Code(StrEnum):
     ONE_SHARD = "one_shard", "left cases"  # is judged, and so many cases are in none; names: shard
     BASELINES_IDLE = "baselines_idle", "cases"  # of cases that no configuration has
     NEAREST_DIFFERS = "nearest_differs"  # names: differences
+    COUNTS_ONLY = "counts_only"  # no times were kept
     OWN_STEAL = "own_steal", "share"  # what the hypervisor takes of most trials
     TRIALS_DISTURBED = "trials_disturbed", "disturbed measured"  # names: reasons
     PAIRS_DISTURBED = "pairs_disturbed", "disturbed measured"  # names: reasons
@@ -186,6 +187,7 @@ class Code(StrEnum):
 
     # What a run reports as it goes.
     UNCOMMITTED_BEFORE = "uncommitted_before"  # so earlier trials may be of other code
+    CROWDED_EARLY = "crowded_early", "crowded cores"  # before anything is measured; names: crowd
     REPEATED = "repeated", "trial"  # a disturbed trial; names: reasons
     ARMS = "arms"  # names: base, head
     UNCOMMITTED = "uncommitted"  # changes are part of an arm

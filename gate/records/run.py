@@ -332,6 +332,7 @@ class Run:
     finished: bool = False
     base: BaseArm | None = None  # of a side-by-side run
     sampling: Mapping[str, float] = field(default_factory=dict)  # how much each trial samples, by key
+    counts_only: bool = False  # nothing that depends on the host was kept of its trials
     # Normalised source of kernels by their hash in an identity: of those that differ between sides.
     sources: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)  # by their names

@@ -1,14 +1,17 @@
 """Progress of a run: a bar with the time left on a terminal, one plain line a trial elsewhere.
 
 It renders the lab's events and measures nothing. The bar is redrawn once a second: more often would
-take CPU time from what is being measured.
+take CPU time from what is being measured. A log gets a line at least every HEARTBEAT_S.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 REFRESH_HZ = 1.0
+HEARTBEAT_S = 30.0  # no estimate that is shown is older
 _MAX_MESSAGE = 200  # characters of a failure's message; the log has the rest
 _FIGURES = (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
 
@@ -37,7 +41,8 @@ def show_progress(*, quiet: bool = False, stream: TextIO | None = None) -> Itera
         with _show_bar(console) as observe:
             yield observe
     else:
-        yield make_observer(lambda line: write_text(target, f"{line}\n"))
+        with _show_lines(lambda line: write_text(target, f"{line}\n")) as observe:
+            yield observe
 
 
 def make_observer(write_line: Callable[[str], None]) -> events.Observer:
@@ -97,37 +102,110 @@ def _render_count(progress: events.Progress) -> str:
 def _render_left(progress: events.Progress) -> str:
     if progress.done >= progress.total:
         return ""
+    if progress.left_s <= 0:
+        return "; longer than expected"
     left = render_duration(progress.left_s)
     if progress.cases:  # it may be more: who is open after these pairs gets others
         return f"; {left} before the time is up" if progress.is_limited else f"; about {left} more"
     return f"; about {left} left"
 
 
+@dataclass(kw_only=True)
+class Status:
+    """What is at work and since when, and the last estimate of the time left, less what has passed."""
+
+    read_s: Callable[[], float] = time.monotonic
+    what: str = "starting"
+    since_s: float = field(init=False)
+    progress: events.Progress | None = None
+    estimated_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.since_s = self.read_s()
+
+    def update(self, event: events.Event) -> None:
+        """Take in an event."""
+        match event:
+            case events.PrimeStarted():
+                self.what, self.since_s = "warming up the compiler", self.read_s()
+            case events.TrialStarted():
+                what = f"{'pair' if event.paired else 'trial'} {event.index}"
+                self.what, self.since_s = f"{clean_line(event.case_id)} {what}", self.read_s()
+        if progress := getattr(event, "progress", None):
+            self.progress, self.estimated_s = progress, self.read_s()
+
+    def render(self) -> str:
+        """Render it as of now: ``bert/x trial 1, 41 s; about 5 min 12 s left``."""
+        now_s = self.read_s()
+        text = f"{self.what}, {render_duration(now_s - self.since_s)}"
+        if self.progress is None:
+            return text
+        left_s = self.progress.left_s - (now_s - self.estimated_s)
+        return text + _render_left(replace(self.progress, left_s=left_s))
+
+    def render_line(self) -> str:
+        """Render it with how much is done before it."""
+        return f"{_render_count(self.progress)} {self.render()}" if self.progress else self.render()
+
+
+@contextmanager
+def _show_lines(write_line: Callable[[str], None]) -> Iterator[events.Observer]:
+    """Write a line for each event worth one, and what is at work where none came for HEARTBEAT_S."""
+    status, spoken, ended = Status(), threading.Event(), threading.Event()
+    print_line = make_observer(write_line)
+
+    def observe(event: events.Event) -> None:
+        status.update(event)
+        if render_event(event):
+            spoken.set()
+        print_line(event)
+
+    def beat() -> None:
+        while not ended.is_set():
+            if not spoken.wait(HEARTBEAT_S):
+                write_line(
+                    f"{_render_count(status.progress)} {status.render()}"
+                    if status.progress
+                    else status.render()
+                )
+            spoken.clear()
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield observe
+    finally:
+        ended.set()
+        spoken.set()
+        thread.join()
+
+
 @contextmanager
 def _show_bar(console: Console) -> Iterator[events.Observer]:
     # Only for a terminal.
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    status = Status()
+
+    class StatusColumn(ProgressColumn):
+        def render(self, task: Task) -> str:
+            del task
+            return status.render()
 
     columns = (
         TextColumn("[{task.completed:.0f}/{task.total:.0f}]", markup=False),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
-        TextColumn("{task.description}{task.fields[left]}", markup=False),
+        StatusColumn(),
     )
     with Progress(*columns, console=console, refresh_per_second=REFRESH_HZ, transient=True) as bar:
-        task = bar.add_task("starting", total=1, left="")
+        task = bar.add_task("starting", total=1)
         print_line = make_observer(lambda line: console.print(line, soft_wrap=True))
 
         def observe(event: events.Event) -> None:
             print_line(event)
-            if isinstance(event, events.PrimeStarted):
-                bar.update(task, description="warming up the compiler")
-            if isinstance(event, events.TrialStarted):
-                what = f"{'pair' if event.paired else 'trial'} {event.index}"
-                bar.update(task, description=f"{clean_line(event.case_id)} {what}")
-            progress = getattr(event, "progress", None)
-            if isinstance(progress, events.Progress):
-                left = _render_left(progress)
-                bar.update(task, completed=progress.done, total=progress.total, left=left)
+            status.update(event)
+            if status.progress:
+                bar.update(task, completed=status.progress.done, total=status.progress.total)
 
         yield observe

@@ -1,8 +1,8 @@
 """What the hypervisor takes of most trials is the machine's own noise, not a disturbance of theirs."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from statistics import median_low
+from statistics import median
 
 from gate.records.facts import Disturbance
 from gate.records.run import Run, Trial
@@ -14,10 +14,13 @@ STEAL_STANDS_OUT = 2.0
 _FEWEST = 2  # one trial has no neighbours
 
 
-def find_own_steal(trials: Iterable[Trial]) -> float:
-    """Find the share of time that the hypervisor takes of most trials; 0.0 where that is a disturbance."""
-    shares = [trial.conditions.stolen for trial in trials]
-    usual = median_low(shares) if len(shares) >= _FEWEST else 0.0
+def find_own_steal(trials: Collection[Trial]) -> float:
+    """Find the share of time that the hypervisor takes of most trials; 0.0 where it disturbs fewer."""
+    conditions = [trial.conditions for trial in trials]
+    shares = [one.stolen for one in conditions if Disturbance.STOLEN in one.disturbances]
+    if len(trials) < _FEWEST or 2 * len(shares) <= len(trials):
+        return 0.0
+    usual = median(shares)
     return usual if usual <= OWN_STEAL else 0.0
 
 

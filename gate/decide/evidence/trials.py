@@ -22,7 +22,7 @@ from gate.decide.evidence.values import (
 )
 from gate.fingerprint import PACKAGE
 from gate.metrics import SPECS, Scope
-from gate.records.cases import Case, collect_columns, group_cases
+from gate.records.cases import Case, Metric, collect_columns, group_cases
 from gate.records.codes import Code
 from gate.records.facts import CORES, Disturbance, Fact
 from gate.records.run import (
@@ -39,6 +39,8 @@ from gate.records.run import (
     Trial,
 )
 from gate.records.verdict import Comparison, Reason, Status
+
+Values = tuple[float, ...]
 
 # How much of each there was in a trial, and which of several trials had the worst of it.
 _MEASURES: Mapping[Disturbance, tuple[Callable[[Conditions], float], Callable[[Iterable[float]], float]]] = {
@@ -184,12 +186,14 @@ def is_disturbed(trial: Trial) -> bool:
     return bool(trial.conditions.disturbances)
 
 
+def drop_host_metrics(values: Mapping[Metric, Values]) -> dict[Metric, Values]:
+    """Drop what depends on how fast and how busy the host is."""
+    return {metric: one for metric, one in values.items() if SPECS[metric].scope is not Scope.HOST}
+
+
 def _keep_stack_metrics(trial: Trial) -> Trial:
-    kept = {
-        metric: values for metric, values in trial.samples.items() if SPECS[metric].scope is not Scope.HOST
-    }
     # What a disturbed moment says of the machine says nothing of the calm ones. CPU time stays.
-    return replace(trial, samples=kept, conditions=Conditions())
+    return replace(trial, samples=drop_host_metrics(trial.samples), conditions=Conditions())
 
 
 _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold

@@ -19,6 +19,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -149,8 +150,9 @@ SWAP_LIMIT_BYTES = 32 * 2**20
 FOREIGN_MEMORY_LIMIT = 0.05
 # With less free memory the kernel takes pages from the page cache, and compilers are killed.
 FREE_LIMIT_BYTES = 256 * 2**20
-# Other programs are named from a tenth of a core on, which shows in latencies; more than three help nobody.
-_CROWD_SHARE = 0.1
+# Programs are named that take a fourth of a core all the time: to stop a short one that has ended, or one of
+# a tenth among many, helps nobody. Nor do more than three.
+_CROWD_SHARE = 0.25
 _MAX_CROWD = 3
 
 ProgramTimes = Mapping[tuple[int, str], float]  # processor seconds since each began, by its pid and name
@@ -193,12 +195,18 @@ def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample]
     return replace(measured, disturbances=find_disturbances(measured, after.cores, threads))
 
 
-def name_crowd(before: ProgramTimes, after: ProgramTimes, wall_s: float) -> tuple[str, ...]:
-    """Name the programs that were busiest between two looks, with their shares of a core."""
-    used_s = {key: total - before.get(key, 0.0) for key, total in after.items()}
-    shares = {key: seconds / wall_s for key, seconds in used_s.items() if seconds >= _CROWD_SHARE * wall_s}
+def name_crowd(looks: Sequence[ProgramTimes], apart_s: float) -> tuple[str, ...]:
+    """Name the programs that were busy between all looks, with the least share of a core of each."""
+    lived = set.intersection(*map(set, looks))
+    shares = {
+        key: min(after[key] - before[key] for before, after in pairwise(looks)) / apart_s for key in lived
+    }
     busiest = sorted(shares, key=lambda key: -shares[key])[:_MAX_CROWD]
-    return tuple(f"{name} (pid {pid}, {100 * shares[pid, name]:.0f} %)" for pid, name in busiest)
+    return tuple(
+        f"{name} (pid {pid}, {100 * shares[pid, name]:.0f} %)"
+        for pid, name in busiest
+        if shares[pid, name] >= _CROWD_SHARE
+    )
 
 
 def find_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple[Disturbance, ...]:
@@ -226,7 +234,8 @@ def compute_crowding(foreign_cores: float, cores: int, threads: int) -> float:
 _MICRO, _NANO = 1e-6, 1e-9
 _UNPRINTABLE = re.compile(r"[^A-Za-z0-9_.+-]")  # a process may call itself anything, and reports name it
 _NAME_CHARS = 32
-_CROWD_WATCH_S = 0.5  # fifty ticks of the kernel's clock
+_CROWD_LOOKS, _CROWD_WATCH_S = 4, 0.7  # from look to look, 70 ticks of the kernel's clock: two seconds in all
+_EARLY_LOOK_S = 0.25  # 25 ticks of each core
 _WITH_CHILDREN = 4  # psutil's first times of a process: user and system, its own and its children's
 
 
@@ -250,10 +259,25 @@ def read_host() -> HostSample:
 
 
 def find_crowd() -> tuple[str, ...]:
-    """Watch for a moment which other programs keep the cores busy: asked where a host was found crowded."""
-    before, begun = _read_programs(), time.monotonic()
-    time.sleep(_CROWD_WATCH_S)
-    return name_crowd(before, _read_programs(), time.monotonic() - begun)
+    """Watch for two seconds which other programs keep the cores busy: asked where a host was found crowded.
+
+    None where they are many short ones.
+    """
+    begun, looks = time.monotonic(), [_read_programs()]
+    for _ in range(1, _CROWD_LOOKS):
+        time.sleep(_CROWD_WATCH_S)
+        looks.append(_read_programs())
+    return name_crowd(looks, (time.monotonic() - begun) / (_CROWD_LOOKS - 1))
+
+
+def look_early(threads: int) -> Conditions:
+    """Look for a moment how busy the cores are before anything is measured, and by what."""
+    before = read_host()
+    time.sleep(_EARLY_LOOK_S)
+    conditions = describe_host(Conditions(), (before, read_host()), threads)
+    if Disturbance.CROWDED not in conditions.disturbances:
+        return conditions
+    return replace(conditions, crowd=find_crowd())
 
 
 def _read_programs() -> ProgramTimes:

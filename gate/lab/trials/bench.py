@@ -50,6 +50,7 @@ class LabSettings:
     checkouts: Checkouts | None = None  # of head and its base, where what a trial imports is to be compared
     tree: WorkingTree | None = None  # of the arm that is no checkout of its own
     cores: tuple[int, ...] = ()  # of a lane that shares a CPU with others; () for all near the device
+    counts_only: bool = False  # nothing that depends on the host is kept
     traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
 
 

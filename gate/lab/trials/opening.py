@@ -13,7 +13,7 @@ from gate.devices import find_kind, is_target
 from gate.errors import InterruptedRunError, MachineError
 from gate.files.codec import write_atomic
 from gate.files.disk import IGNORE_ALL
-from gate.lab.host.fitness import find_own_cores, stay_on, write_cores
+from gate.lab.host.fitness import find_own_cores, look_early, stay_on, write_cores
 from gate.lab.host.gpu import find_gpu, load_gpus, name_lock, refuse_absent, refuse_cpu_build, refuse_service
 from gate.lab.host.ownership import hold_device, open_scratch
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
@@ -24,9 +24,9 @@ from gate.project.cases import Card, list_absent, list_unavailable
 from gate.records.cases import Case
 from gate.records.codes import Code
 from gate.records.events import CaseFailed, Noted, Observer, PrimeFinished, PrimeStarted, ignore_event
-from gate.records.facts import LATE_SERVER_CODES, Fact, name_words
+from gate.records.facts import CORES, LATE_SERVER_CODES, Disturbance, Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
-from gate.records.run import BASE_ARM, Arm, CaseFailure, Environment, FailureKind, Place
+from gate.records.run import BASE_ARM, Arm, CaseFailure, Conditions, Environment, FailureKind, Place
 from gate.report.words.facts import advise_unprimed, describe_unprimed
 
 
@@ -212,6 +212,8 @@ def open_lab(
         if bench.gpu is None and find_kind(settings.device).is_gpu:
             names = name_words(unseen="memory that others hold", why="nvidia-smi does not list it")
             observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
+        if not is_target(settings.device) and not settings.counts_only:
+            note_crowd(look_early(settings.threads), observe)
         foreseen, cases = _leave_out(foresee_unavailable(cases, bench), cases, observe)
         unimportable, cases = _leave_out(find_unimportable(bench, cases), cases, observe)
         observe(PrimeStarted())
@@ -233,6 +235,14 @@ def open_lab(
             observe=observe,
             failed=(*foreseen, *unimportable, *unavailable),
         )
+
+
+def note_crowd(conditions: Conditions, observe: Observer) -> None:
+    """Report before minutes are spent that other programs want the cores, and what helps."""
+    if Disturbance.CROWDED in conditions.disturbances:
+        names = {"crowd": conditions.crowd} if conditions.crowd else {}
+        numbers = {Disturbance.CROWDED.value: conditions.foreign_cores, CORES: len(list_cores())}
+        observe(Noted(fact=Fact(code=Code.CROWDED_EARLY, numbers=numbers, names=names)))
 
 
 def _name_lock(bench: Bench) -> str:

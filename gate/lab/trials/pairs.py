@@ -142,8 +142,8 @@ def measure_pair(sides: Sides, plan: PairPlan) -> Part:
         for arm in outcomes
     ]
     if not is_target(sides.head.settings.device):
-        samples, threads = (before, look_at_host(sides.head)), sides.head.settings.threads
-        joined = [add_host(trial, samples, threads) for trial in joined]
+        samples = (before, look_at_host(sides.head))
+        joined = [add_host(trial, samples, sides.head.settings) for trial in joined]
     if sides.head.settings.traces and plan.index == 1:  # later pairs compile the same, if at all
         joined = [_trace_side(sides, trial) for trial in joined]
     return Part(trials=tuple(joined), sources=list_changed_sources(outcomes))

@@ -133,6 +133,7 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
         toolchain_s=lab.toolchain_s,
         wall_s=lab.toolchain_s,
         sampling=asdict(lab.bench.settings.sampling),
+        counts_only=lab.bench.settings.counts_only,
         places={lab.place.name: lab.place},
     )
 
@@ -269,7 +270,8 @@ def _tell(what: str, then: str, now: str) -> list[str]:
 
 def _name_kind(run: Run) -> str:
     """A run of pairs alone has no trials to judge by what is stored, and no other adds pairs to all cases."""
-    return "trials (`check`)" if run.trials_planned else "pairs (`ab`)"
+    kind = "trials (`check`)" if run.trials_planned else "pairs (`ab`)"
+    return f"{kind}, counts only" if run.counts_only else kind
 
 
 def _is_edited(now: str, then: str) -> bool:

@@ -9,13 +9,14 @@ from pathlib import Path
 from gate.check.schedule import WHOLE, Content, compute_trial_s, has_other_code, plan_trial
 from gate.check.work import Part, Unit
 from gate.decide.evidence.steal import excuse_steal
-from gate.decide.evidence.trials import sum_up_disturbances
+from gate.decide.evidence.trials import drop_host_metrics, sum_up_disturbances
 from gate.devices import is_target
 from gate.lab.arms.checkouts import read_time
 from gate.lab.host.fitness import HostSample, describe_host, find_crowd, read_host
 from gate.lab.host.gpu import read_memory_share
 from gate.lab.trials.bench import (
     Bench,
+    LabSettings,
     check_disk,
     keep_cache,
     make_case_path,
@@ -115,7 +116,7 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
     )
     trial = merge_results(blank, cold, warm, time.monotonic() - begun)
     if not is_target(bench.settings.device):  # how fit the host was matters to what is timed
-        trial = add_host(trial, (before, look_at_host(bench)), bench.settings.threads)
+        trial = add_host(trial, (before, look_at_host(bench)), bench.settings)
     return Part(trials=(trial,), failures=(failure,) if failure else ())
 
 
@@ -124,12 +125,15 @@ def look_at_host(bench: Bench) -> HostSample:
     return replace(read_host(), foreign_memory=read_memory_share(bench.gpu))
 
 
-def add_host(trial: Trial, samples: tuple[HostSample, HostSample], threads: int) -> Trial:
+def add_host(trial: Trial, samples: tuple[HostSample, HostSample], settings: LabSettings) -> Trial:
     """Add what happened on the host between both looks, and the settings that the trial did not get.
 
-    The first look was before anything of the trial was started, the second once all of it has ended.
+    The first look was before anything of the trial was started, the second once all of it has ended. Where
+    counts alone are wanted, what depends on the host is dropped.
     """
-    conditions = describe_host(trial.conditions, samples, threads)
+    conditions = describe_host(trial.conditions, samples, settings.threads)
+    if settings.counts_only:
+        trial = replace(trial, samples=drop_host_metrics(trial.samples), undisturbed_s={})
     if Disturbance.CROWDED in conditions.disturbances:
         conditions = replace(conditions, crowd=find_crowd())  # most of them are still at work
     return replace(

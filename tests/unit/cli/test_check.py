@@ -19,9 +19,11 @@ from gate.cli.check import find_why_alone
 from gate.cli.setup import note_rules
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
-from gate.files.codec import VERDICT
+from gate.files.codec import RUN, VERDICT
 from gate.lab.arms.arms import ArmOptions
+from gate.lab.host.fitness import write_cores
 from gate.lab.trials import opening
+from gate.metrics import SPECS, Scope
 from gate.project.config import load_config
 from gate.records.cases import Policy
 from gate.records.codes import Code
@@ -29,6 +31,7 @@ from gate.report.words.facts import write_note
 from tests.git import run_git
 from tests.told import tell_notes
 from tests.unit.cli.conftest import CONFIG, Place, make_run
+from tests.unit.cli.sides import SLOWER_S
 
 
 @pytest.fixture
@@ -379,3 +382,47 @@ def test_a_signal_that_ends_programs_is_an_interrupt(
         assert place.run("measure", "--quiet") == ExitCode.PASS
     finally:
         signal.signal(number, before)
+
+
+@pytest.mark.parametrize(
+    ("fault", "amount", "arguments", "code"),
+    [
+        ("slowdown", SLOWER_S, (), 10),
+        ("slowdown", SLOWER_S, ("--counts-only",), 0),
+        ("graph_break", 0.0, ("--counts-only",), 10),
+    ],
+)
+def test_a_busy_machine_can_compare_counts_alone(
+    place: Place, fault: str, amount: float, arguments: tuple[str, ...], code: int
+) -> None:
+    """A slowdown of times is not seen then, and a note says so; a graph break is."""
+    place.plant(fault, amount)
+    assert place.run("check", "--no-base", "--quiet", *arguments) == code
+    verdict = VERDICT.load(place.top / "out" / "verdict.json")
+    has_times = any(SPECS[row.metric].scope is Scope.HOST for row in verdict.comparisons)
+    is_said = any(note.code is Code.COUNTS_ONLY for note in verdict.notes)
+    assert (has_times, is_said) == (not arguments, bool(arguments))
+
+
+@pytest.mark.parametrize(
+    ("cores", "problem"),
+    [
+        ("99999", "--cores: this process may not run on 99999"),
+        (str(min(os.sched_getaffinity(0))), "--cores: 1 core for 2 threads"),
+        ("a", "expected a list of cores, as 0-3,8, got 'a'"),
+    ],
+)
+def test_cores_that_cannot_be_used_are_refused(
+    place: Place, capsys: pytest.CaptureFixture[str], cores: str, problem: str
+) -> None:
+    assert place.run("check", "--no-base", "--quiet", "--cores", cores) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_a_run_stays_on_the_cores_that_were_named(place: Place) -> None:
+    cores = write_cores(sorted(os.sched_getaffinity(0))[:2])
+    with (place.top / "gate.yml").open("a", encoding="utf-8") as config:
+        config.write("threads: 1\n")
+    place.run("check", "--no-base", "--quiet", "--cores", cores)
+    (ran_at,) = RUN.load(place.top / "out" / "run.json").places.values()
+    assert ran_at.cores == cores

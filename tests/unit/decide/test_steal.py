@@ -45,7 +45,7 @@ def make_run(host: Environment, shares: Sequence[float], seconds: float = 10.0) 
         pytest.param((0.16, 0.16, 0.16, 0.16, 0.16), 5, id="more than 15 %"),
         pytest.param((0.15, 0.15, 0.15, 0.15, 0.15), 0, id="15 %"),
         pytest.param((0.08,), 1, id="a single trial has no neighbours"),
-        pytest.param((0.08, 0.01), 1, id="of two the lower is usual"),
+        pytest.param((0.08, 0.01), 1, id="one of two is not most"),
     ],
 )
 def test_a_trial_is_disturbed_by_what_stands_out(

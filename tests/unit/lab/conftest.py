@@ -15,12 +15,13 @@ import psutil
 import pytest
 
 from gate.lab.host.fitness import HostSample
+from gate.lab.trials import opening as opening_module
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.bench import Bench, LabSettings
 from gate.lab.trials.opening import Lab, open_base_bench
 from gate.records.cases import Case
 from gate.records.events import Observer, ignore_event
-from gate.records.run import Arm
+from gate.records.run import Arm, Conditions
 from tests.hosts import CPU_HOST, PLACE
 
 MARK = "LAB_TEST_MARK"
@@ -119,3 +120,4 @@ def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host on which nothing else happens, so that no trial is repeated for what the machine does."""
     clock = itertools.count()
     monkeypatch.setattr(trials_module, "read_host", lambda: HostSample(at_s=next(clock)))
+    monkeypatch.setattr(opening_module, "look_early", lambda _: Conditions())

@@ -58,10 +58,14 @@ def test_each_disturbance_is_told(changes: dict[str, float], disturbance: Distur
 
 
 def test_a_crowd_is_named() -> None:
-    """In ten seconds 9.5 and 4 are 95 and 40 % of a core; what had run before counts from then on only."""
-    before = {(7, "rsync"): 100.0, (8, "idle"): 50.0}
-    after = {(7, "rsync"): 104.0, (8, "idle"): 50.5, (123, "chromium"): 9.5}
-    assert name_crowd(before, after, 10.0) == ("chromium (pid 123, 95 %)", "rsync (pid 7, 40 %)")
+    """Busy all the time: 9.5 and 4 of ten seconds. Not one that paused, has ended or just began."""
+    looks = [
+        {(7, "rsync"): 100.0, (8, "idle"): 50.0, (9, "cc1plus"): 0.0, (123, "chromium"): 3.0},
+        {(7, "rsync"): 104.0, (8, "idle"): 50.5, (9, "cc1plus"): 10.0, (123, "chromium"): 12.5},
+        {(7, "rsync"): 110.0, (8, "idle"): 51.0, (9, "cc1plus"): 10.0, (123, "chromium"): 22.0},
+    ]
+    assert name_crowd(looks, 10.0) == ("chromium (pid 123, 95 %)", "rsync (pid 7, 40 %)")
+    assert name_crowd([{}, *looks[1:]], 10.0) == name_crowd([*looks[:2], {}], 10.0) == ()
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runs import make_measurer, make_run, measure_plan, take_up
 from gate.lab.workers.worker import list_dropped_variables
 from gate.records.cases import Case, DType, Metric, Policy
+from gate.records.codes import Code
 from gate.records.events import (
     CaseFailed,
     Event,
@@ -39,7 +40,7 @@ from gate.records.events import (
     TrialStarted,
 )
 from gate.records.facts import Disturbance
-from gate.records.run import Arm, CodeIdentity, Extent, FailureKind, Run
+from gate.records.run import Arm, CodeIdentity, Conditions, Extent, FailureKind, Run
 from gate.records.verdict import Outcome
 from gate.report.words.facts import describe_failure
 from tests.told import describe_measuring
@@ -530,3 +531,17 @@ def test_reference_models_are_not_tried_beforehand(workshop: Workshop, make_case
     with workshop.open(replace(make_case(), factory="gate.models.bert:error")) as lab:
         assert () == lab.failed
     assert not (workshop.settings.out / "logs" / "import").exists()
+
+
+def test_a_crowded_machine_is_reported_before_minutes_are_spent(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first event of all says how many cores others keep busy, and which programs those are."""
+    crowd = Conditions(foreign_cores=1.5, disturbances=(Disturbance.CROWDED,), crowd=("rsync (pid 7, 90 %)",))
+    monkeypatch.setattr(opening_module, "look_early", lambda _: crowd)
+    with workshop.open():
+        pass
+    first = workshop.events[0]
+    assert isinstance(first, Noted)
+    assert first.fact.code is Code.CROWDED_EARLY
+    assert (first.fact.numbers["crowded"], first.fact.names["crowd"]) == (1.5, crowd.crowd)

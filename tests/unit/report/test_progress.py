@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -23,7 +25,8 @@ from gate.records.events import (
 )
 from gate.records.facts import make_text
 from gate.records.run import FailureKind, Trial
-from gate.report.progress import render_event, show_progress
+from gate.report import progress
+from gate.report.progress import Status, render_event, show_progress
 from tests.make import make_failure
 
 HALF = Progress(done=3, total=24, left_s=312.0)
@@ -122,5 +125,29 @@ def test_a_terminal_gets_a_bar_with_the_time_left(monkeypatch: pytest.MonkeyPatc
     shown = stream.getvalue()
 
     assert "a/x trial 2: compiled 12.1 ms" in shown
-    assert "lstm/y trial 1; about 5 min 12 s left" in shown
-    assert "lstm/y trial 1" in shown
+    assert re.search(r"lstm/y trial 1, [0-9.]+ s; about 5 min 1[0-2] s left", shown)
+
+
+def test_a_log_gets_a_line_while_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a heartbeat of 20 ms a trial that goes on has one soon."""
+    monkeypatch.setattr(progress, "HEARTBEAT_S", 0.02)
+    stream = io.StringIO()
+    with show_progress(stream=stream) as observe:
+        observe(PrimeStarted())
+        observe(TrialStarted(case_id="a", index=1, progress=HALF))
+        time.sleep(0.2)
+    assert re.search(
+        r"^\[ 3/24\] a trial 1, 0.[0-9] s; about 5 min 12 s left$", stream.getvalue(), re.MULTILINE
+    )
+
+
+def test_an_estimate_gets_older_as_time_passes() -> None:
+    """Of 312 s, 300 s later 12 are left, and after 320 s it took longer than expected."""
+    clock = iter((0.0, 10.0, 10.0, 10.0, 310.0, 330.0, 340.0))
+    status = Status(read_s=lambda: next(clock))
+    assert status.render() == "starting, 10 s"
+    status.update(TrialStarted(case_id="a", index=2, progress=HALF, paired=True))
+    assert status.render() == "a pair 2, 5 min 00 s; about 12 s left"
+    assert status.render_line() == "[ 3/24] a pair 2, 5 min 20 s; longer than expected"
+    status.update(TrialFinished(trial=TRIAL, progress=LAST))
+    assert next(clock, None) is None
