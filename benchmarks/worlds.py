@@ -145,7 +145,7 @@ LATENCY = Fault(metric=COMPILED, new_code=True)
 FAULTS: Mapping[str, Fault] = {
     "nothing": Fault(is_harmless=True),
     "new-code": Fault(all_new=True, is_harmless=True),
-    **{f"latency-{percent}": replace(LATENCY, amount=percent / 100) for percent in (1, 2, 3, 5, 10, 30)},
+    **{f"latency-{percent}": replace(LATENCY, amount=percent / 100) for percent in (1, 2, 3, 5, 8, 10, 30)},
     "latency-10-same-code": replace(LATENCY, amount=0.10, new_code=False),
     "own-threads": replace(LATENCY, own_threads=0.6),
     "both-10": Fault(metric=COMPILED, amount=0.10, eager=True),

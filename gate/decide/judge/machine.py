@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import fmean, median
 
 from gate.decide.constants import (
@@ -37,6 +38,8 @@ from gate.records.verdict import MachineShift
 _MEDIAN_LOSS = math.pi / 2
 # Standard deviation of normal values over their median absolute deviation.
 _MEDIAN_DEVIATION = 1.4826
+# Median of the square of a normal value of variance 1.
+_MEDIAN_SQUARE = 0.455
 # What compiling is like. On a GPU's host it alone speaks of compile times: the card is another machine. In a
 # virtual machine of 16 cores Python's speed varied by 80 %, and the card's by 1 %.
 _HOST_CANARY = "python"
@@ -181,3 +184,11 @@ def learn_session(days: Sequence[float], alpha: float) -> Variance:
     variance = compute_variance(compute_logs(days))
     learned = replace(variance, value=2 * variance.value)
     return min(learned, SESSION, key=lambda one: -compute_t_quantile(alpha, one.df) * math.sqrt(one.value))
+
+
+def learn_uneven(days: Sequence[float]) -> Variance:
+    """What most speedups of a case differed by from the day before: code changes on few days."""
+    if len(days) < MIN_SESSIONS or min(days) <= 0:
+        return NOTHING_KNOWN
+    moves = [after - before for before, after in pairwise(compute_logs(days))]
+    return Variance(value=median(move**2 for move in moves) / _MEDIAN_SQUARE, df=math.inf)

@@ -23,7 +23,14 @@ from gate.decide.judge.counted import (
     find_flickering,
 )
 from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Bar, Level, Reading, Ruling, read_stored
-from gate.decide.judge.machine import BY_CLOCK, NOTABLE_SHIFT, Machine, learn_session, measure_uneven
+from gate.decide.judge.machine import (
+    BY_CLOCK,
+    NOTABLE_SHIFT,
+    Machine,
+    learn_session,
+    learn_uneven,
+    measure_uneven,
+)
 from gate.decide.stats import NOTHING_KNOWN, Variance, compute_priors
 from gate.metrics import COMPILE_TIMES, Role, Scope
 from gate.records.cases import Metric, Policy
@@ -45,11 +52,12 @@ class JudgingRules:
 
     def find_session(self, case_id: str, metric: Metric, machine: Machine) -> Variance:
         """What two sessions differ by in this metric of a case, as the variance of a logarithm."""
-        sessions = [learn_session(self.days.get(case_id, {}).get(metric, ()), self.alpha)]
+        days = self.days.get(case_id, {})
+        sessions = [learn_session(days.get(metric, ()), self.alpha)]
         if metric in BY_CLOCK:
             sessions.append(machine.find_part(metric).session)
         if metric in {Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP}:
-            sessions.append(self.uneven)
+            sessions += [self.uneven, learn_uneven(days.get(Metric.WARM_SPEEDUP, ()))]
         return max(sessions, key=lambda one: one.value)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from gate.decide.constants import SESSION_SD
 from gate.decide.evidence.values import Question
-from gate.decide.judge.machine import Machine, learn_session, measure_uneven
+from gate.decide.judge.machine import Machine, learn_session, learn_uneven, measure_uneven
 from gate.decide.stats import summarize_logs
 from gate.decide.verdict import decide_verdict, screen_run
 from gate.metrics import SPECS
@@ -277,27 +277,43 @@ def test_speedups_that_differ_between_sessions(speedups: Sequence[float], expect
     assert math.sqrt(measure_uneven(questions).value) == pytest.approx(expected, abs=5e-4)
 
 
+def climb(steps: int, step: float) -> list[float]:
+    """Days of which each is so much (log) slower than the one before."""
+    return [math.exp(step * number) for number in range(-steps, steps + 1)]
+
+
 @pytest.mark.parametrize(
-    ("steps", "step", "expected"),
+    ("days", "expected"),
     [
-        pytest.param(2, 0.0005, 0.00112, id="five days differ by little"),
-        pytest.param(2, 0.003, SESSION_SD, id="five days say too little for a narrower interval"),
-        pytest.param(10, 0.001, 0.00877, id="21 days say more"),
-        pytest.param(1, 0.0, SESSION_SD, id="three days say nothing"),
-        pytest.param(10, 0.1, SESSION_SD, id="other code was measured meanwhile"),
+        pytest.param(climb(2, 0.0005), 0.00112, id="five days differ by little"),
+        pytest.param(climb(2, 0.003), SESSION_SD, id="five days say too little for a narrower interval"),
+        pytest.param(climb(10, 0.001), 0.00877, id="21 days say more"),
+        pytest.param(climb(1, 0.0), SESSION_SD, id="three days say nothing"),
+        pytest.param([1.0] * 10 + [1.2] * 10, SESSION_SD, id="other code was measured meanwhile"),
+        pytest.param(climb(10, 0.1), SESSION_SD, id="most days differ by much"),
     ],
 )
-def test_sessions_differ_as_the_days_of_the_history_do(steps: int, step: float, expected: float) -> None:
+def test_sessions_differ_as_the_days_of_the_history_do(days: Sequence[float], expected: float) -> None:
     """Logarithms -2, -1, 0, 1, 2 have the variance 2.5, and -10 to 10 38.5: sessions differ by twice that.
 
     At 0.0025 the quantile of five days is 5.60 and that of 21 days 3.15, and 2.81 where it is assumed.
     """
-    days = [math.exp(step * number) for number in range(-steps, steps + 1)]
     assert math.sqrt(learn_session(days, 0.0025).value) == pytest.approx(expected, abs=5e-6)
 
 
-def test_a_day_without_a_time_teaches_nothing() -> None:
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [(climb(10, 0.1), 0.14825), ([1.0] * 10 + [1.2] * 10, 0.0), (climb(1, 0.1), 0.0)],
+    ids=["every day", "one day", "three days"],
+)
+def test_speedups_that_differ_every_day_are_uneven(days: Sequence[float], expected: float) -> None:
+    """What differs by 0.1 from the day before has the variance 0.01 / 0.455."""
+    assert math.sqrt(learn_uneven(days).value) == pytest.approx(expected, abs=5e-6)
+
+
+def test_a_day_without_a_value_teaches_nothing() -> None:
     assert learn_session((0.0,) * 9, 0.0025).value == SESSION_SD**2
+    assert learn_uneven((0.0,) * 9).value == 0.0
 
 
 @pytest.mark.parametrize(("has_days", "status"), [(True, Status.REGRESSED), (False, Status.INCONCLUSIVE)])
