@@ -28,7 +28,8 @@ MAX_CODE = 160  # characters of one line of code
 _MAX_GUARD = 400
 _FRAME_NUMBER = re.compile(r"^\d+/\d+: ")  # the frame, and how often it was compiled before
 _SEPARATOR = "  # "
-_PLACE = re.compile(r"(?:^|  # )(?P<file>[^#]+?):(?P<line>\d+) in (?P<function>\S+)")
+# Of the user's code; torch's own place stands in brackets.
+_PLACE = re.compile(r"(?:^|  # )(?P<file>[^#(][^#]*?):(?P<line>\d+) in (?P<function>\S+)")
 _HINT = re.compile(r"\s*\(HINT: .*")
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")  # behind a graph break; the number is its line
 # Addresses, of another value in each process.

@@ -24,6 +24,7 @@ class Code(StrEnum):
     # The headline, and what stands before and behind it.
     STOPPED = "stopped"  # before its end; a note too
     NOT_MEASURED = "not_measured", "broken cases"
+    METRICS_LACKING = "metrics_lacking", "lacking cases"  # of cases that were measured otherwise
     FEWER_TRIALS = "fewer_trials", "fewer cases"
     CASES_REMOVED = "cases_removed", "removed cases"  # by the change, and not accepted
     REGRESSED = "regressed", "cases"  # one or several cases; metrics: theirs

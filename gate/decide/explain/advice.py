@@ -1,5 +1,6 @@
 """What a verdict begins with, and what to do next: fix, accept, settle, record."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
@@ -11,7 +12,7 @@ from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day
 from gate.metrics import SPECS, Family
 from gate.records.bounds import MOST_ALLOWED
-from gate.records.cases import Policy, group_cases
+from gate.records.cases import Metric, Policy, group_cases
 from gate.records.codes import Code
 from gate.records.facts import MISMATCH_CODES, Fact
 from gate.records.run import BASE_ARM, Run
@@ -23,6 +24,7 @@ ACCEPTANCE_DAYS = 30
 _MAX_ACCEPTED = 4
 # A suggested allowance is this many times the change that was seen, so that noise does not undo it.
 _ALLOWANCE_MARGIN = 1.25
+_MOST_DRIFT = 8.0  # log2 units: results that are 256 times further off are wrong
 
 
 def make_headline(
@@ -58,10 +60,12 @@ def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) ->
     lost = [one for one in deciding if one.status in BROKEN]
     fewer = {one.case_id for one in lost if any(fact.code is Code.TRIALS_CAME for fact in one.remarks)}
     removed = {one.case_id for one in lost if one.reason is Reason.REMOVED}
-    broken = {one.case_id for one in lost} - fewer - removed
+    whole = {one.case_id for one in lost if one.reason is not Reason.NOT_MEASURED}
+    broken, lacking = whole - fewer - removed, {one.case_id for one in lost} - whole
     parts = (
         (not finished, Fact(code=Code.STOPPED)),
         (broken, Fact(code=Code.NOT_MEASURED, numbers={"broken": len(broken), "cases": cases})),
+        (lacking, Fact(code=Code.METRICS_LACKING, numbers={"lacking": len(lacking), "cases": cases})),
         (removed, Fact(code=Code.CASES_REMOVED, numbers={"removed": len(removed), "cases": cases})),
         (fewer, Fact(code=Code.FEWER_TRIALS, numbers={"fewer": len(fewer), "cases": cases})),
     )
@@ -93,6 +97,7 @@ def list_next_steps(
     """What to do next, the most pressing first; ``in_pairs`` is whether all was to be compared in pairs."""
     deciding = [one for one in comparisons if one.decides]
     base_failed = {one.case_id for one in run.failures if one.arm == BASE_ARM}
+    has_log = {one.case_id for one in run.failures}
     no_base = in_pairs and any(one.reason is Reason.UNPAIRED for one in deciding)
     short = [one.case_id for one in deciding if is_short(one)]
     removed = [one.case_id for one in deciding if one.status in BROKEN and one.reason is Reason.REMOVED]
@@ -105,7 +110,8 @@ def list_next_steps(
     alone = [one.case_id for one in deciding if run.base is None and is_unconfirmed(one)]
     return (
         *([] if run.finished or in_pairs else [Fact(code=Code.CONTINUE)]),
-        *suggest(Code.FIX_FAILED, (one for one in failed if one in alike)),
+        *suggest(Code.FIX_FAILED, (one for one in failed if one in alike and one in has_log)),
+        *suggest(Code.FIX_FAILED, (one for one in failed if one in alike and one not in has_log)),
         *suggest(Code.FIX_NEW, (one for one in failed if one not in alike)),
         # More time gives no pair to what fails in the base.
         *suggest(
@@ -181,9 +187,7 @@ def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy
     """The advice once a case, a command a metric; of another answer there is nothing to accept."""
     drifted = [one for one in rows if not any(fact.code in MISMATCH_CODES for fact in one.remarks)]
     suggested = [(one.metric, _choose_allowance(one)) for one in drifted if one.change is not None]
-    allowed = [
-        (metric, one) for metric, one in suggested if one <= MOST_ALLOWED or not SPECS[metric].is_ratio
-    ]
+    allowed = [(metric, one) for metric, one in suggested if one <= _find_most(metric)]
     if not allowed:
         return [Fact(code=Code.FIX, cases=(case_id,))]
     today = parse_day(policy.today)
@@ -198,6 +202,12 @@ def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy
         )
         for position, (metric, allowance) in enumerate(allowed)
     ]
+
+
+def _find_most(metric: Metric) -> float:
+    """The largest allowance that is suggested."""
+    spec = SPECS[metric]
+    return _MOST_DRIFT if spec.family is Family.LOG2 else MOST_ALLOWED if spec.is_ratio else math.inf
 
 
 def _choose_allowance(comparison: Comparison) -> float:

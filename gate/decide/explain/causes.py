@@ -7,6 +7,7 @@ one: docs/dev/adding-a-cause.md.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.trials import describe_packages
@@ -126,7 +127,9 @@ def find_stack(inquiry: Inquiry) -> list[Cause]:
     if baseline is None:
         return []
     imported = describe_packages(baseline, inquiry.evidence)
-    acting = describe_acting(baseline.environment, inquiry.environment)
+    # No time is compared where only one side's workers were forked, and that moves nothing else.
+    sides = (replace(one, workers="") for one in (baseline.environment, inquiry.environment))
+    acting = describe_acting(*sides)
     lines = dict.fromkeys((*acting, *imported))
     if not lines:
         return []
@@ -144,13 +147,16 @@ def find_eager(inquiry: Inquiry) -> list[Cause]:
     if eager is None or compiled is None:
         return []
     numbers = {"eager": eager, "compiled": compiled}
-    if any(map(is_eagers_alone, inquiry.comparisons)):
+    latency, ratio = map(inquiry.find_row, (Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP))
+    has_moved = latency is not None and abs(latency.severity) >= 1  # less than the limit is noise
+    is_open = ratio is not None and abs(ratio.severity) >= 1 and not (has_moved or inquiry.worst)
+    is_alone = is_open and abs(compiled) <= SHARED_SHARE * abs(eager)
+    if is_alone or any(map(is_eagers_alone, inquiry.comparisons)):
         return [inquiry.weigh(Fact(code=Code.EAGER_ALONE, numbers=numbers))]
-    both = eager * compiled > 0 and abs(eager) >= SHARED_SHARE * abs(compiled)
-    # Less than the limit is noise of both; and what got faster made nothing worse.
-    if not both or not inquiry.shows(CauseKind.EAGER) or (inquiry.worst and compiled < 0):
+    both = has_moved and eager * compiled > 0 and abs(eager) >= SHARED_SHARE * abs(compiled)
+    # What got faster made nothing worse.
+    if not both or (inquiry.worst and compiled < 0):
         return []
-    latency = inquiry.find_row(Metric.COMPILED_LATENCY)
     if inquiry.worst and latency and latency.status is Status.INCONCLUSIVE:
         return []  # something else got worse for sure, and this would read as if it were as sure
     fact = Fact(code=Code.EAGER_TOO, numbers=numbers | inquiry.mark_pairs())

@@ -44,6 +44,9 @@ _OF_CALLS = frozenset({*LATENCIES, Metric.WARM_SPEEDUP})
 _OF_ONE_CODE = _OF_CALLS | {*COMPILE_TIMES, Metric.COMPILE_CALLS}
 _NO_HARM = 0.1
 _NOTHING_LOST = 0.9
+# Torch's reason for a frame whose guards failed too often: it comes behind them, as what they brought about.
+_RECOMPILE_LIMIT = "recompile limit"
+_OF_RECOMPILES = 0.97
 
 
 def find_mismatch(inquiry: Inquiry) -> list[Cause]:
@@ -68,7 +71,10 @@ def find_fallbacks(inquiry: Inquiry) -> list[Cause]:
     fullest, change = inquiry.evidence.fullest, inquiry.find_change(Metric.EAGER_FALLBACKS)
     if fullest is None or change is None or change <= 0 or Metric.EAGER_FALLBACKS not in inquiry.moved:
         return []
-    return inquiry.weigh_some(fact for fact in fullest.warnings if fact.code is Code.LEFT_TO_EAGER)
+    left = [fact for fact in fullest.warnings if fact.code is Code.LEFT_TO_EAGER]
+    limited = [fact for fact in left if _RECOMPILE_LIMIT in (fact.name("reason") or "")]
+    others = [fact for fact in left if fact not in limited]
+    return [*inquiry.weigh_some(others), *inquiry.weigh_some(limited, _OF_RECOMPILES)]
 
 
 def _measure_harm(inquiry: Inquiry, harmed: Collection[Metric]) -> float:
@@ -106,10 +112,12 @@ def _name_site(site: Site) -> Mapping[str, tuple[str, ...]]:
 
 
 def find_code(inquiry: Inquiry) -> list[Cause]:
-    """That the generated code changed; or, of a warm time, that nothing about the compiled program did."""
+    """That the code or the program changed; or, of a warm time, that nothing about what is compiled did."""
     changed = is_code_changed(inquiry.evidence)
     if changed:
         return _find_changes(inquiry)
+    if changed is None and (operations := _compare_operations(inquiry)):  # a backend that generates no code
+        return [inquiry.weigh(operations)]
     traced = any(
         SPECS[one.metric].family is Family.EXACT and one.change and one.change.centre
         for one in inquiry.comparisons
@@ -144,7 +152,7 @@ def _find_changes(inquiry: Inquiry) -> list[Cause]:
         return [inquiry.weigh(Fact(code=Code.CODE_CHANGED))]
     before, after = baseline.identity, made
     kernels = match_kernels(before.kernels, after.kernels)
-    operations = _compare_counts(inquiry, Metric.CAPTURED_OPS, Code.OPERATIONS_CHANGED)
+    operations = _compare_operations(inquiry)
     has_more = operations is not None and operations.numbers["after"] > operations.numbers["before"]
     calls = _find_calls(before, after)
     found = [
@@ -206,8 +214,13 @@ def _find_fusion(
     )
 
 
+def _compare_operations(inquiry: Inquiry) -> Fact | None:
+    """Whether the compiler was given as many operations: else the program itself is another."""
+    return _compare_counts(inquiry, Metric.CAPTURED_OPS, Code.OPERATIONS_CHANGED)
+
+
 def _compare_counts(inquiry: Inquiry, metric: Metric, code: Code) -> Fact | None:
-    """Whether a count that decides nothing differs: of operations, then the program itself is another."""
+    """Whether a count that decides nothing differs."""
     row = inquiry.find_row(metric)
     if row is None or not row.baseline or not row.candidate or row.baseline.centre == row.candidate.centre:
         return None

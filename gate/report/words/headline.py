@@ -49,7 +49,7 @@ def write_opening(verdict: Verdict) -> str:
 def write_why(verdict: Verdict) -> str:
     """Why it came out so: the first failure, the likeliest cause, or what kept it from being decided."""
     if verdict.outcome is Outcome.INCOMPLETE:
-        broken = _find_broken(verdict)
+        broken = next(iter(_list_broken(verdict)), None)
         if broken is None:
             return ""
         failure = next((one for one in verdict.failures if one.case_id == broken.case_id), None)
@@ -105,12 +105,11 @@ _NO_CAUSES = frozenset({Code.UNEXPLAINED, Code.CODE_SAME, *MISMATCH_CODES})
 
 
 def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
-    broken = _find_broken(verdict)
-    text = fill("{broken} of {cases:case} could not be measured", fact)
-    if broken and not broken.is_of_whole_case:
-        text += " in full"
-    first = ", the first is" if fact.numbers["broken"] > 1 else ":"
-    return f"{text}{first} {_name_case(broken.case_id, verdict)}" if broken else text
+    lacks = fact.code is Code.METRICS_LACKING
+    first = next((one for one in _list_broken(verdict) if (one.reason is Reason.NOT_MEASURED) == lacks), None)
+    text = fill(_TEMPLATES[fact.code], fact)
+    link = ", the first is" if fact.numbers["lacking" if lacks else "broken"] > 1 else ":"
+    return f"{text}{link} {_name_case(first.case_id, verdict)}" if first else text
 
 
 def _name_case(case_id: str, verdict: Verdict) -> str:
@@ -120,9 +119,11 @@ def _name_case(case_id: str, verdict: Verdict) -> str:
     return clean_line(model if alike == 1 else case_id, _MAX_NAME)
 
 
-def _find_broken(verdict: Verdict) -> Comparison | None:
-    broken = (one for one in verdict.comparisons if one.decides and one.status in BROKEN)
-    return next((one for one in broken if one.reason is not Reason.REMOVED), None)
+def _list_broken(verdict: Verdict) -> list[Comparison]:
+    """What could not be measured, whole cases first."""
+    broken = [one for one in verdict.comparisons if one.decides and one.status in BROKEN]
+    left = [one for one in broken if one.reason is not Reason.REMOVED]
+    return sorted(left, key=lambda one: one.reason is Reason.NOT_MEASURED)
 
 
 def _write_regressed(fact: Fact, verdict: Verdict) -> str:
@@ -202,7 +203,7 @@ def _write_pass(fact: Fact, verdict: Verdict) -> str:
 
 _TEMPLATES = SENTENCES["headline"]
 _WRITERS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
-    Code.NOT_MEASURED: _write_not_measured,
+    **dict.fromkeys((Code.NOT_MEASURED, Code.METRICS_LACKING), _write_not_measured),
     **dict.fromkeys((Code.REGRESSED, Code.REGRESSED_CASE), _write_regressed),
     **dict.fromkeys((Code.NO_BASELINE_APPLIES, Code.BASE_HAS_NOTHING), _write_unjudged),
     Code.NOTHING_WORSE: _write_pass,

@@ -139,11 +139,12 @@ def write_steps(verdict: Verdict) -> tuple[NextStep, ...]:
 
 def write_step(fact: Fact, verdict: Verdict) -> NextStep:
     """Write one step; its command names gate.yml and the base as the verdict does."""
+    has_failed = any(one.case_id in fact.cases for one in verdict.failures)
     parts = {
         "also": _describe_undecided(fact, verdict),
         "beside": _describe_beside(verdict),
         "disturbances": describe_disturbances(fact),
-        "look": "Read the log of each failed case" if verdict.failures else "See why not all was measured",
+        "look": "Read the log of each failed case" if has_failed else "See why not all was measured",
     }
     write = _COMMANDS.get(fact.code)
     return NextStep(

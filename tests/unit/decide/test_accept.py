@@ -282,3 +282,12 @@ def test_a_measured_worsening_and_a_removed_case_can_be_accepted(
     """What failed, is open or does not decide cannot."""
     row = make_row(CASE, Metric.COMPILED_LATENCY, change=make_change(0.3, 0.1))
     assert can_be_accepted(replace(row, **changes)) is expected
+
+
+@pytest.mark.parametrize(("drift", "expected"), [(6.3, [Code.ACCEPT]), (6.5, [Code.FIX])])
+def test_no_drift_beyond_8_is_offered_to_be_accepted(
+    situation: Make, judge: Judge, drift: float, expected: list[Code]
+) -> None:
+    """A quarter more than 6.3 is 7.88; a quarter more than 6.5 is 8.13, which is 280 times the error."""
+    verdict = judge(situation(before={Metric.DRIFT: (0.0,) * 3}, after={Metric.DRIFT: (drift,) * 3}))
+    assert [step.code for step in verdict.next_steps] == expected

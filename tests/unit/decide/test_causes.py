@@ -13,6 +13,7 @@ from gate.records.facts import Fact, name_words
 from gate.records.run import CodeIdentity, GraphBreak, Recompile
 from gate.records.verdict import CauseKind, Outcome, Verdict
 from gate.report.words.facts import describe_cause
+from tests.hosts import CPU_HOST
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -255,6 +256,34 @@ def test_eager_is_told_to_have_changed_as_well_where_it_did(
 
 
 @pytest.mark.parametrize(
+    ("latencies", "breaks", "expected"),
+    [
+        ((0.0100, 0.0099), 0.0, [Code.EAGER_ALONE]),
+        ((0.0100, 0.0130), 0.0, []),
+        ((0.0196, 0.0103), 0.0, []),
+        ((0.0100, 0.0099), 1.0, []),
+    ],
+    ids=["twice as fast", "twice as fast, compiled slower", "by less than compiled", "beside what is sure"],
+)
+def test_eager_changed_alone_where_compiled_stayed_within_its_limit(
+    situation: Make, judge: Judge, latencies: tuple[float, float], breaks: float, expected: list[Code]
+) -> None:
+    """Two baseline trials leave the speedup open; compiled moved by 1 % of a limit of 5 %."""
+    eager, compiled = latencies
+    one = situation(
+        before={EAGER: (0.02,) * 2, LATENCY: (0.01,) * 2, BREAKS: (0.0,) * 2},
+        after={
+            EAGER: (eager,) * 3,
+            LATENCY: (compiled,) * 3,
+            Metric.WARM_SPEEDUP: (eager / compiled,) * 3,
+            BREAKS: (breaks,) * 3,
+        },
+    )
+    codes = [cause.fact.code for cause in judge(one).causes]
+    assert [code for code in codes if CAUSES[code][1] is CauseKind.EAGER] == expected
+
+
+@pytest.mark.parametrize(
     ("files", "told"),
     [
         ((), []),
@@ -408,6 +437,53 @@ def test_a_frame_that_is_left_to_eager_is_told_with_its_place(situation: Make, j
     for before in ({}, {metric: (1.0,)}):
         same = judge(situation(before=before, after={metric: (1.0,)}, warnings=left))
         assert explain(same, "graph_break") == []
+
+
+def test_the_recompile_limit_comes_behind_the_guard_that_failed(situation: Make, judge: Judge) -> None:
+    """The frame runs eagerly because its guards failed; another frame's reason still comes first."""
+    before, after = {Metric.EAGER_FALLBACKS: (0.0,)}, {Metric.EAGER_FALLBACKS: (2.0,)}
+    reasons = ("Dynamo recompile limit exceeded", "Failed to trace builtin operator: print")
+    left = tuple(Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason=reason)) for reason in reasons)
+    one = situation(
+        before={**before, Metric.RECOMPILES: (0.0,)},
+        after={**after, Metric.RECOMPILES: (8.0,)},
+        recompile_reasons=(Recompile(guard="self.calls == 2"),),
+        warnings=left,
+    )
+    assert [describe_cause(cause.fact) for cause in judge(one).causes] == [
+        "Fell back to eager: Failed to trace builtin operator: print.",
+        "Recompiled because self.calls == 2",
+        "Fell back to eager: Dynamo recompile limit exceeded.",
+    ]
+
+
+@pytest.mark.parametrize(("after", "expected"), [(72.0, [Code.OPERATIONS_CHANGED]), (14.0, [])])
+def test_operations_are_compared_where_no_code_is_generated(
+    situation: Make, judge: Judge, after: float, expected: list[Code]
+) -> None:
+    """As under ``aot_eager``: a loop over heads gives the compiler 72 operations instead of 14."""
+    one = situation(
+        before={Metric.COMPILE_CALLS: (1e6,) * 5, Metric.CAPTURED_OPS: (14.0,) * 5},
+        after={Metric.COMPILE_CALLS: (3.12e6,) * 3, Metric.CAPTURED_OPS: (after,) * 3},
+    )
+    causes = judge(one).causes
+    assert [cause.fact.code for cause in causes if cause.fact.code is not Code.UNEXPLAINED] == expected
+    assert not expected or describe_cause(causes[0].fact) == (
+        "The compiler captured 72 operations, 14 before."
+    )
+
+
+def test_how_workers_were_started_is_no_cause(situation: Make, judge: Judge) -> None:
+    """Times are not compared where only one side's were forked, and memory does not depend on it."""
+    fresh = replace(CPU_HOST, workers="")
+    memory = {Metric.PEAK_MEMORY: (1e8,)}, {Metric.PEAK_MEMORY: (2e8,)}
+    one = situation(before=memory[0], after=memory[1], host=fresh)
+    forked = replace(CPU_HOST, workers="forked")
+    assert explain(judge(one, environment=forked), CauseKind.STACK) == []
+    other = replace(forked, compiler="another")
+    (stack,) = explain(judge(one, environment=other), CauseKind.STACK)
+    assert "compiler" in stack
+    assert "workers" not in stack
 
 
 def test_a_graph_that_differs_between_processes_is_told(situation: Make, judge: Judge) -> None:

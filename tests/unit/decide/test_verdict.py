@@ -124,6 +124,24 @@ def test_metric_that_is_no_longer_measured_is_missing(situation: Make, judge: Ju
     assert state(find(verdict, Metric.RECOMPILES)) == (Status.MISSING, Reason.NOT_MEASURED)
 
 
+def test_a_case_that_lacks_a_metric_is_counted_apart_from_those_that_failed(
+    situation: Make, judge: Judge
+) -> None:
+    """One case hung, and has a log. Another did not count its recompiles, and has nothing to read."""
+    verdict = judge(
+        situation(case_id="a/x", before={**SAME, Metric.RECOMPILES: (0.0,)}, after=SAME),
+        situation(case_id="b/x", before=SAME, failures=(fail("b/x"),)),
+    )
+    assert [(fact.code, dict(fact.numbers)) for fact in verdict.headline] == [
+        (Code.NOT_MEASURED, {"broken": 1, "cases": 2}),
+        (Code.METRICS_LACKING, {"lacking": 1, "cases": 2}),
+    ]
+    assert [(fact.code, fact.cases) for fact in verdict.next_steps] == [
+        (Code.FIX_FAILED, ("b/x",)),
+        (Code.FIX_FAILED, ("a/x",)),
+    ]
+
+
 def test_a_metric_that_only_another_host_measures_is_not_missing_here(
     situation: Make, host: Environment
 ) -> None:

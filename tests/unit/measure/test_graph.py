@@ -176,6 +176,11 @@ def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch)
             ),
             id="without a line: of the function",
         ),
+        pytest.param(
+            "0/1: (0.99*s.rate) == 0.096  # (fx/passes/_tensorify_python_scalars.py:429 in tensorify)",
+            Recompile(guard="(0.99*s.rate) == 0.096", location="net/a.py:1", function="forward"),
+            id="with torch's own place alone: of the function",
+        ),
     ],
 )
 def test_recompile_is_told_by_guard_line_and_place(
