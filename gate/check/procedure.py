@@ -10,7 +10,6 @@ from typing import Protocol
 
 from gate.check.schedule import (
     EXTENT_SHARES,
-    LIGHT_PAIR_SHARE,
     Content,
     Pace,
     Slot,
@@ -26,7 +25,7 @@ from gate.check.schedule import (
 from gate.check.work import count_pairs, list_pair_slots, make_trial_schedule
 from gate.decide.conclude.limits import find_open_limits
 from gate.decide.conclude.outcome import list_open
-from gate.decide.constants import LOOKS, MIN_PAIRS, SETTLING_PAIRS
+from gate.decide.constants import LIGHT_PAIR_SHARE, LOOKS, MIN_PAIRS, SETTLING_PAIRS
 from gate.decide.evidence.pairs import Pair
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, list_unsettled
 from gate.decide.suspects import Suspect, clear_unchanged_sources, list_suspects

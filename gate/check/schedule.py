@@ -11,7 +11,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.decide.constants import LIVE_PAIR_SD
+from gate.decide.constants import (
+    COLD_SHARE,
+    GUESSED_SHARE,
+    LEAST_SUPER_BLOCKS,
+    LIGHT_PAIR_SHARE,
+    LIVE_PAIR_SD,
+    MIN_SUPER_BLOCKS,
+    PROCESS_SD,
+)
 from gate.decide.evidence.steal import excuse_steal, find_own_steal
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
@@ -128,9 +136,7 @@ def compute_trial_s(trial: Trial) -> float:
     return trial.overhead_s + sum(value for stage, value in trial.stages_s.items() if stage != Stage.START)
 
 
-# Of a whole trial's time, before a case had one of the kind. On two shared cores a small BERT's cold process
-# took 17 s where a whole trial had taken 41; an elementwise chain's 9 of 18.
-EXTENT_SHARES = {Extent.WHOLE: 1.0, Extent.COLD: 0.5}
+EXTENT_SHARES = {Extent.WHOLE: 1.0, Extent.COLD: COLD_SHARE}  # of a whole trial's time
 
 
 class Pace:
@@ -177,11 +183,6 @@ class Pace:
 
 
 _LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
-# A pair that finds its code took 15 to 20 s where a whole one took 50 s.
-LIGHT_PAIR_SHARE = 0.4
-# Before anything was measured, what a case is expected to take is a guess: a small model without a given
-# anything took a quarter of it (15 s a pair, where 60 were expected).
-GUESSED_SHARE = 0.25
 
 
 def name_device(run: Run) -> str:
@@ -267,19 +268,6 @@ def _sum_stages(trial: Trial, stages: Sequence[Stage]) -> float:
     return sum(trial.stages_s.get(stage, 0.0) for stage in stages)
 
 
-# Two processes of one program differ by as much, whatever their rounds: live pairs of a program with itself
-# varied by 0.6 to 3.1 %, typically 1.2 %.
-PROCESS_SD = 0.012
-# Fewer super-blocks do not show how much one differs from the next.
-MIN_SUPER_BLOCKS = 5
-# Where blocks are disturbed there are more of them, up to this multiple of what is wanted. On two cores, one
-# of them taken half of the time and a sixth of both by the hypervisor, all noise of 20 pairs was their
-# blocks' (3.0 % between pairs, 2.9 % expected from within): twice as many show what two pairs do, and are
-# cheaper. Beyond 10 s of blocks too little time is left for other cases.
-MOST_ROUNDS = 4
-_LEAST_OF_ERROR = 3  # fewer know too little of their own noise
-
-
 def has_enough_rounds(
     base_s: Sequence[float], head_s: Sequence[float], *, wanted: int, opened_s: float, rounds_s: float
 ) -> bool:
@@ -298,7 +286,7 @@ def has_enough_rounds(
     """
     changes = _list_changes(base_s, head_s)
     done = min(map(len, changes))
-    if done < max(_LEAST_OF_ERROR, min(wanted, MIN_SUPER_BLOCKS)):
+    if done < max(LEAST_SUPER_BLOCKS, min(wanted, MIN_SUPER_BLOCKS)):
         return False
     error = max(map(compute_error, changes))
     if done >= wanted and error <= LIVE_PAIR_SD:

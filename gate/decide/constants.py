@@ -50,14 +50,14 @@ BASE_EDGES = 0.7
 LOOKS = (1, 2, 3, 4, 6, 8, 12, 16)
 # A case that has begun gets this many pairs, which clear most latencies, before another begins.
 SETTLING_PAIRS = 3
-# Other programs disturb both arms alike. If the arms differ by so many standard errors, one disturbs
-# itself. With 3, a fourth of checks of six cases would take another program for the arm's own threads.
+# Other programs disturb both sides alike. If the sides differ by so many standard errors, one disturbs
+# itself. With 3, a fourth of checks of six cases would take another program for the side's own threads.
 ALIKE_ERRORS = 4.0
 # A live pair of one program with itself varied by 0.6 to 3.1 %, typically 1.2 %. With 1.3 % assumed, a
 # machine on which all vary by 3 % had false alarms in 2 % of requests.
 LIVE_PAIR_SD = 0.016
-# Compile times of 36 pairs on a shared two-core machine varied by 21 % by the clock. With 3 % assumed, 5.7
-# of 100 simulated requests of unchanged code were red.
+# Compile times of 36 pairs on a shared two-core machine varied by 21 % by the clock. With 3 % assumed, 5.7 of
+# 100 simulated requests of unchanged code were red.
 COMPILE_PAIR_SD = 0.20
 # CPU time of a cold compile, its compilers' included, varied by 10 % in the same pairs.
 PROCESSOR_PAIR_SD = 0.10
@@ -69,14 +69,21 @@ TWO_SPEEDS = 0.12
 REPEATED_VALUES = 16
 # One pair does not show its own noise, so it settles no time. A counter that changed must be seen again.
 MIN_PAIRS = 2
-# One-sided p that a slower latency or compile must reach by its own pairs' noise too. Without it a single
-# noisy case is red. With the error budget's own p, slowdowns of 30 % stayed open after 330 s.
+# One-sided p that a slower latency or compile must reach by the noise of its own pairs too. Without it a
+# single noisy case is red. With the error budget's own p, slowdowns of 30 % stayed open after 330 s.
 OWN_NOISE_P = 0.001
-# One of so many pairs on each side does not count for the noise: of 14 pairs a single stray kept a case
-# open that the others had settled. Of six pairs, leaving one out costs more than it saves.
+# Variance of the Hodges-Lehmann estimate of normal values over that of their mean (Park, Kim and Wang 2022).
+# Simulated: 1.02 of 3 values, 1.10 of 4, 1.08 of 6, 1.07 of 10 and 1.06 of 16.
+POOLING_LOSS = 1.08
+# One of so many pairs on each side does not count for the noise: of 14 pairs a single stray kept a case open
+# that the others had settled. Of six pairs, leaving one out costs more than it saves.
 PAIRS_PER_STRAY = 10
 
+# --- acceptances and limits ---
 
+# An acceptance by comment allows the upper end of the interval, and at most so many times the estimate: what
+# regressed has an interval above no change.
+MOST_OF_ESTIMATE = 2.0
 # By so many half widths of INTERVAL_CONFIDENCE a base is surely worse than what is stored: an acceptance
 # counts that, too. With 1, a twentieth of accepted changes of an unchanged base were not accepted.
 MOVED_WIDTHS = 2.0
@@ -93,11 +100,19 @@ FAR_LIMIT = 0.15
 MIN_CASES_FOR_SUITE = 4
 # Eager explains a change of compiled if it moved by at least this share of it.
 SHARED_SHARE = 0.5
+# Variance of the median of many normal values over that of their mean, half of pi: how sure the shift of a
+# canary or of the suite is. Of few values it is less.
+MEDIAN_LOSS = 1.5708
+# Standard deviation of normal values over their median absolute deviation: how much the speedups of cases
+# differ.
+MEDIAN_DEVIATION = 1.4826
+# Median of the square of a normal value of variance 1: how much the speedups of a case differ from day to day.
+MEDIAN_SQUARE = 0.455
 
 # Python calls of a compile repeat to 0.1 %. A larger difference is other work.
 MORE_WORK = 0.02
-# CPU time of a cold compile varies by 10 % from pair to pair, and along with the clock. A second sign must
-# be larger than that.
+# CPU time of a cold compile varies by 10 % from pair to pair, and along with the clock. A second sign must be
+# larger than that.
 MORE_PROCESSOR = 0.15
 
 # --- exact, nearly exact and drift ---
@@ -110,9 +125,31 @@ DRIFT_SIGMAS = 3.0
 DRIFT_LIMIT_HALF = 1.58
 # Twice in float32. Semantic faults show as hundreds of times.
 DRIFT_LIMIT_FLOAT32 = 1.0
-# Without a baseline, a float32 result within so many rounding steps of float64 has not drifted, even if
-# eager is much better. Eager's sums in float64 gave up to fifty steps; a single wrong element in 32,768
-# gave 70.
+# Without a baseline, a float32 result within so many rounding steps of float64 has not drifted, even if eager
+# is much better. Eager's sums in float64 gave up to fifty steps; a single wrong element in 32,768 gave 70.
 DRIFT_ROUNDING_STEPS = 64.0
 # Nor has a result within four times the effect of 16 rounding steps in all weights and inputs.
 DRIFT_BEYOND_ROUNDING = 2.0
+
+# --- which pair comes next, and when it ends ---
+
+# A trial without its second process takes this share of a whole one, before the case had one. On two shared
+# cores a small BERT's cold process took 17 s where a whole trial had taken 41, an elementwise chain's 9 of
+# 18.
+COLD_SHARE = 0.5
+# A pair of latencies alone takes this share of a whole one, before the case had one: 15 to 20 s where a whole
+# one took 50 s.
+LIGHT_PAIR_SHARE = 0.4
+# Before anything was measured, a pair is tried if this share of what is expected would fit. A small model
+# without a given time took a quarter of it: 15 s where 60 were expected.
+GUESSED_SHARE = 0.25
+# Two processes of one program differ by this, whatever their rounds: live pairs of a program with itself
+# typically varied by 1.2 %. More rounds do not average that away.
+PROCESS_SD = 0.012
+# A pair has so many super-blocks at least: fewer know too little of their own noise.
+LEAST_SUPER_BLOCKS = 3
+# And so many if so many are wanted: fewer do not show how much one differs from the next.
+MIN_SUPER_BLOCKS = 5
+# If blocks are disturbed there are more of them, up to so many times what is wanted. On two busy cores all
+# noise of 20 pairs was that of their blocks. Beyond 10 s of blocks too little time is left for other cases.
+MOST_ROUNDS = 4

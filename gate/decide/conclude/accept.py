@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from gate.decide.constants import MOST_OF_ESTIMATE
 from gate.metrics import SPECS, Family
 from gate.records.cases import Acceptance, Metric, Policy, Quarantine
 from gate.records.codes import Code
@@ -16,8 +17,6 @@ from gate.records.verdict import QUIET, Comparison, Reason, Status
 # The steps of an allowance: whole percent, whole counts, hundredths of a log2 unit.
 _STEPS = {Family.EXACT: 1, Family.LOG2: 100}
 _PERCENT = 100
-# What regressed has an interval above no change, so its upper end is at most about twice the estimate.
-_MAX_INTERVAL = 2.0
 
 
 def keep_own(policy: Policy, here: str) -> Policy:
@@ -99,7 +98,7 @@ def compute_acceptance_limit(comparison: Comparison) -> float:
     worsening, change = measure_worsening(comparison), comparison.change
     # By how much the clock's interval goes beyond its estimate, CPU time's may at most: it varies by half.
     high = worsening + (change.high - change.centre if change else 0.0)
-    return round_allowance(comparison.metric, max(worsening, min(high, _MAX_INTERVAL * worsening)))
+    return round_allowance(comparison.metric, max(worsening, min(high, MOST_OF_ESTIMATE * worsening)))
 
 
 def measure_worsening(comparison: Comparison) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Self
 
-from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, WIDEST
+from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, POOLING_LOSS, WIDEST
 from gate.decide.evidence.pairs import Paired
 from gate.decide.stats import (
     LogArms,
@@ -29,12 +29,6 @@ from gate.records.verdict import Change, Reason, Status
 # An interval wider than this factor says that nothing is known, and is shown as wide as this: the
 # logarithm of a bound that two pairs leave may be in the hundreds, which no number holds.
 LARGEST_FACTOR = 1e6
-
-# Variance of the Hodges-Lehmann estimate of normal values over that of their mean: the largest at any look.
-# Simulated, +-0.003: 1.02 of 3, 1.08 of 6, 1.07 of 10 and 1.06 of 16 values (1.10 of 4), and pi / 3 of many;
-# Park, Kim and Wang 2022 tabulate it.
-POOLING_LOSS = 1.08
-
 
 # As many degrees of freedom as make Student's t normal to three digits.
 _KNOWN_DF = 1000.0
@@ -134,7 +128,7 @@ class Bar:
         return Level.CLEAR if is_clear else Level.OPEN
 
     def compute_detectable(self, reading: Reading) -> float:
-        """Smallest true change, as a fraction, that would not have been called UNCHANGED in 95 % of cases."""
+        """Smallest true change, as a fraction, that is surely not called UNCHANGED: INTERVAL_CONFIDENCE."""
         edge = self.find_edge(reading)
         clear, seen = map(reading.compute_margin, (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
         return to_fraction(min(self.edges * edge - clear, edge) + seen)

@@ -14,6 +14,9 @@ from statistics import fmean, median
 from gate.decide.constants import (
     FAR_LIMIT,
     INTERVAL_CONFIDENCE,
+    MEDIAN_DEVIATION,
+    MEDIAN_LOSS,
+    MEDIAN_SQUARE,
     MIN_CASES_FOR_SUITE,
     MIN_SESSIONS,
     SESSION_SD,
@@ -34,12 +37,6 @@ from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS
 from gate.records.cases import Metric, collect_columns
 from gate.records.verdict import MachineShift
 
-# Variance of the median of many normal values over that of their mean; for few it is less.
-_MEDIAN_LOSS = math.pi / 2
-# Standard deviation of normal values over their median absolute deviation.
-_MEDIAN_DEVIATION = 1.4826
-# Median of the square of a normal value of variance 1.
-_MEDIAN_SQUARE = 0.455
 # What compiling is like. On a GPU's host it alone speaks of compile times: the card is another machine. In a
 # virtual machine of 16 cores Python's speed varied by 80 %, and the card's by 1 %.
 _HOST_CANARY = "python"
@@ -153,7 +150,7 @@ def _find_sure_shift(moves: Sequence[LogArms]) -> float:
     if noise.df <= 0:
         return 0.0
     trials = fmean([1 / arms.after_trials + 1 / arms.before_trials for arms in moves])
-    error = math.sqrt(noise.value * trials * _MEDIAN_LOSS / len(moves))
+    error = math.sqrt(noise.value * trials * MEDIAN_LOSS / len(moves))
     shift = _find_middle(moves)
     return shift if abs(shift) > -compute_t_quantile((1 - INTERVAL_CONFIDENCE) / 2, noise.df) * error else 0.0
 
@@ -167,7 +164,7 @@ def measure_uneven(questions: Iterable[Question]) -> Variance:
     if len(ratios) < MIN_CASES_FOR_SUITE:
         return NOTHING_KNOWN
     middle = _find_middle(ratios)
-    spread = _MEDIAN_DEVIATION * median(abs(one.after - one.before - middle) for one in ratios)
+    spread = MEDIAN_DEVIATION * median(abs(one.after - one.before - middle) for one in ratios)
     noise = pool_variances(*(one.variance for one in ratios)).value
     sampling = noise * median(1 / one.after_trials + 1 / one.before_trials for one in ratios)
     return Variance(value=max(spread**2 - sampling, 0.0), df=math.inf)
@@ -191,4 +188,4 @@ def learn_uneven(days: Sequence[float]) -> Variance:
     if len(days) < MIN_SESSIONS or min(days) <= 0:
         return NOTHING_KNOWN
     moves = [after - before for before, after in pairwise(compute_logs(days))]
-    return Variance(value=median(move**2 for move in moves) / _MEDIAN_SQUARE, df=math.inf)
+    return Variance(value=median(move**2 for move in moves) / MEDIAN_SQUARE, df=math.inf)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from gate.decide.constants import (
     COMPILE_PAIR_SD,
+    INTERVAL_CONFIDENCE,
     LIVE_PAIR_SD,
     LOOKS,
     MIN_PAIRS,
@@ -240,11 +241,11 @@ def is_confirmed(reading: Reading, bar: Bar) -> bool:
 
 
 def compute_pair_detectable(reading: Reading, bar: Bar) -> float:
-    """Smallest true change, as a fraction, that would have been confirmed in 95 % of cases."""
+    """Smallest true change, as a fraction, that is surely confirmed: INTERVAL_CONFIDENCE."""
     if reading.trials < MIN_PAIRS:
         return to_fraction(math.inf)
     needed = reading.change - _compute_low(reading, bar)
-    margin = reading.compute_bound(0.95) - reading.change
+    margin = reading.compute_margin(INTERVAL_CONFIDENCE)
     return to_fraction(max(bar.find_edge(reading), needed) + margin)
 
 

@@ -16,7 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from gate.check.schedule import MOST_ROUNDS, has_enough_rounds
+from gate.check.schedule import has_enough_rounds
+from gate.decide.constants import MOST_ROUNDS
 from gate.files.messages import read_line, write_line
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records.protocol import (

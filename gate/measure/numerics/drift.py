@@ -1,8 +1,8 @@
 """Numerical drift: how much further from float64 compiled code is than eager code.
 
-``log2(RMSE(y64, compiled) / RMSE(y64, eager))``, section 7 of docs/decision.md: 0 means as
-good as eager, 1 means twice the error. Both errors are relative to the reference's own size and floored,
-so that exact results do not divide by zero.
+``log2(RMSE(y64, compiled) / RMSE(y64, eager))``: 0 means as good as eager, 1 means twice the
+error. Both errors are relative to the reference's own size and floored, so that exact results do not divide
+by zero.
 """
 
 import math

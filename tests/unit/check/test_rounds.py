@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from gate.check.schedule import MIN_SUPER_BLOCKS, compute_error, has_enough_rounds
+from gate.check.schedule import compute_error, has_enough_rounds
+from gate.decide.constants import MIN_SUPER_BLOCKS
 
 
 def make_blocks(changes: list[float]) -> tuple[list[float], list[float]]:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gate.decide.constants import LIVE_PAIR_SD, LOOKS, PRIOR_DF
+from gate.decide.constants import LIVE_PAIR_SD, LOOKS, POOLING_LOSS, PRIOR_DF
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, list_pairs
-from gate.decide.judge.interval import POOLING_LOSS, Bar, Reading, read_pairs
+from gate.decide.judge.interval import Bar, Reading, read_pairs
 from gate.decide.judge.pairs import compute_further_pairs, compute_pair_detectable, decide_pairs
 from gate.decide.stats import Variance, compute_hodges_lehmann
 from gate.records.cases import Metric, Threshold
