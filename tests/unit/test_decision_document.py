@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import math
 import re
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -14,51 +18,121 @@ from gate.decide import constants
 from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code
 from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.steal import OWN_STEAL, STEAL_STANDS_OUT
+from gate.decide.judge.counted import count_needed_pairs
 from gate.decide.judge.interval import Bar, Level, Reading, read_pairs, read_stored
 from gate.decide.judge.machine import SESSION
 from gate.decide.judge.pairs import assume_noise, decide_pairs
-from gate.decide.stats import NOTHING_KNOWN, summarize_logs
+from gate.decide.stats import NOTHING_KNOWN, Variance, compute_priors, summarize_logs
+from gate.errors import ExitCode
 from gate.lab.host import fitness
-from gate.metrics import SPECS
-from gate.records.cases import Metric, Threshold
+from gate.metrics import LEADING, NOISY_DECIDING, SPECS
+from gate.records.cases import Metric, Policy, Threshold
 from gate.records.verdict import Outcome, Reason, Status
+from tests import decision_page
+from tests.decision_page import find_numbers, read_table
 
 DOCS = Path(__file__).parents[2] / "docs"
-DECISION = (DOCS / "decision.md").read_text(encoding="utf-8")
+GATE = Path(constants.__file__).parents[1]
 MEASURING = (DOCS / "measuring.md").read_text(encoding="utf-8")
 GLOSSARY = (DOCS / "dev" / "glossary.md").read_text(encoding="utf-8")
 
 
-def read_table(text: str, first_column: str) -> list[list[str]]:
-    """Rows of the table whose head starts with this column, cells without backticks."""
-    lines = text.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first_column} |")) + 2
-    rows = []
-    for line in lines[start:]:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip().strip("`") for cell in line.strip("|").split("|")])
-    return rows
+def read_reasons(path: Path) -> dict[str, str]:
+    """The comment above each constant of a module, in one line."""
+    found, comment = {}, list[str]()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if name := re.match(r"([A-Z_0-9]+) = ", line):
+            found[name[1]] = " ".join(comment)
+        comment = [*comment, line[2:]] if line.startswith("# ") else []
+    return found
 
 
 def test_constants_are_those_of_the_code() -> None:
-    """Every constant is in the table with its value and a reason, and there is no other."""
-    stated = {
-        name: [float(part) for part in value.split(",")]
-        for name, value, reason in read_table(DECISION, "constant")
-        if reason
-    }
-    coded = {
-        name: [float(part) for part in (value if isinstance(value, tuple) else (value,))]
-        for name, value in vars(constants).items()
-        if name.isupper()
-    }
-    assert stated == coded
+    """Every constant is in the table with its value and its reason, in order, and there is no other."""
+    rows = read_table("constant")
+    coded = {name: value for name, value in vars(constants).items() if name.isupper()}
+    assert [name for name, _, _ in rows] == [*coded]
+    for name, value, _ in rows:
+        numbers = coded[name] if isinstance(coded[name], tuple) else (coded[name],)
+        assert [float(part) for part in value.split(",")] == [*numbers], name
+    assert {name: reason for name, _, reason in rows} == read_reasons(Path(constants.__file__))
+
+
+# Numbers of these rooms that decide nothing: how much is shown, offered or kept, weights of causes, and what
+# arithmetic needs.
+_UNDECIDING = {
+    "decide/conclude/accept.py": "_STEPS _PERCENT _MAX_NAMED",
+    "decide/conclude/shown.py": "MAX_SHOWN_KERNELS MAX_SOURCE_CHARS MAX_ALL_CHARS _MAX_PARTS _DIGITS",
+    "decide/evidence/trials.py": "_DIGITS",
+    "decide/evidence/values.py": "PAIRS_IN_SUPER_BLOCK",
+    "decide/explain/advice.py": "ACCEPTANCE_DAYS _MAX_ACCEPTED _ALLOWANCE_MARGIN _MOST_DRIFT",
+    "decide/explain/causes.py": "_NOTABLE _ONLY_THE_RESULT _NOT_IMPORTED _MAX_DIFFERENCES",
+    "decide/explain/compiled.py": (
+        "_DOUBLED _NOTABLE_SHARE _NO_HARM _NOTHING_LOST _OF_RECOMPILES _NOTABLE_PHASE"
+    ),
+    "decide/explain/inquiry.py": "_BESIDE_THE_POINT LEAST_WEIGHT MAX_NAMED _MAX_TEXT",
+    "decide/explain/notes.py": "OLD_BASELINE_DAYS _MAX_NAMED _MAX_WARNINGS",
+    "decide/judge/interval.py": "LARGEST_FACTOR _KNOWN_DF",
+    "decide/judge/machine.py": "NOTABLE_SHIFT",
+    "decide/judge/pairs.py": "_CHANCES MAX_FURTHER_PAIRS",
+    "decide/stats.py": "_TINY _CONVERGED _MAX_TERMS _HALVINGS",
+    "check/measurer.py": "MOST_ANEW",
+    "check/procedure.py": "_LEAST_S",
+    "check/schedule.py": "EXTENT_SHARES _FURTHER",
+    "check/work.py": "MAX_SOURCES_CHARS REPEAT_SHARE",
+}
+
+
+def test_no_other_module_holds_a_number_that_decides() -> None:
+    """What decides or plans a check keeps none of its own but these, and writes none into a function."""
+    found, written = {}, []
+    for path in sorted(GATE.glob("decide/**/*.py")) + sorted(GATE.glob("check/**/*.py")):
+        name = path.relative_to(GATE).as_posix()
+        module = import_module("gate." + name.removesuffix(".py").replace("/", "."))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        own = [one for one in _list_assigned(tree) if is_number(getattr(module, one, None))]
+        if own and module is not constants:
+            found[name] = {*own}
+        written += [
+            f"{name}:{node.lineno}: {node.value}"
+            for function in ast.walk(tree)
+            if isinstance(function, ast.FunctionDef)
+            for part in function.body
+            for node in ast.walk(part)
+            if isinstance(node, ast.Constant) and type(node.value) is float and node.value not in _PLAIN
+        ]
+    assert found == {name: {*names.split()} for name, names in _UNDECIDING.items()}
+    assert written == []
+
+
+_PLAIN = (0.0, 0.5, 1.0, 2.0, 3.0)  # of formulas: a half of something, the squares that a median leaves out
+
+
+def _list_assigned(tree: ast.Module) -> Iterator[str]:
+    """Names in capitals to which the module assigns something."""
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        names = (one for one in (targets if isinstance(targets, list) else [targets]) if one is not None)
+        yield from (
+            part.id
+            for target in names
+            for part in ast.walk(target)
+            if isinstance(part, ast.Name) and part.id.strip("_").isupper()
+        )
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number, or holds nothing else."""
+    if isinstance(value, Mapping):
+        return is_number(tuple(value.values()))
+    if isinstance(value, tuple):
+        return bool(value) and all(map(is_number, value))
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def test_limits_of_the_host_are_those_of_the_code() -> None:
     """Every limit of the host's fitness is in its table with its value and a reason."""
-    stated = {name: float(value) for name, value, reason in read_table(MEASURING, "limit") if reason}
+    stated = {name: float(value) for name, value, reason in read_table("limit", MEASURING) if reason}
     coded = {
         name: float(value)
         for name, value in vars(fitness).items()
@@ -70,7 +144,7 @@ def test_limits_of_the_host_are_those_of_the_code() -> None:
 
 def test_constants_in_the_prose_exist() -> None:
     """A name in capitals with an underscore is a constant, a status or an outcome."""
-    prose = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", DECISION + MEASURING))
+    prose = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", decision_page.TEXT + MEASURING))
     known = {name for name in (*vars(constants), *vars(fitness)) if name.isupper()}
     elsewhere = {"REPEAT_SHARE", "MOST_REFRESHED", "OWN_STEAL", "STEAL_STANDS_OUT"}
     assert prose - known == {*elsewhere, "NOT_COMPARABLE", "NOTHING_COMPARED"}
@@ -79,12 +153,12 @@ def test_constants_in_the_prose_exist() -> None:
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_is_explained(reason: Reason) -> None:
     """The procedure says when each reason code is given."""
-    assert f"`{reason.value}`" in DECISION
+    assert f"`{reason.value}`" in decision_page.TEXT
 
 
 def test_exit_codes_are_those_of_the_code() -> None:
     """Codes of each outcome, as they are and under another --fail-on."""
-    stated = {row[0]: row[2:] for row in read_table(DECISION, "outcome")}
+    stated = {row[0]: row[2:] for row in read_table("outcome")}
     ways = (FailOn.INCONCLUSIVE, FailOn.NEW, FailOn.REGRESSION, FailOn.NEVER)
     coverages = (Coverage(comparisons=2, judged=2), Coverage(comparisons=2, judged=1))
     coded = {}
@@ -94,31 +168,69 @@ def test_exit_codes_are_those_of_the_code() -> None:
     assert stated == coded
 
 
+def read_numbers(text: str) -> tuple[float, ...]:
+    """All numbers of a text, with their signs."""
+    return tuple(map(float, re.findall(r"[-+]?\d+(?:\.\d+)?", text)))
+
+
+def read_part(start: str, end: str) -> tuple[float, ...]:
+    """The numbers of the page between two texts, of which the first stands in it once."""
+    (_, rest) = decision_page.TEXT.split(start)
+    return read_numbers(rest.partition(end)[0])
+
+
+def read_alpha(step: str) -> float:
+    """Alpha of a step, as ``alpha = 1 % / (4 x 1)``: budget, comparisons and looks."""
+    budget, comparisons, looks = read_numbers(step.partition("alpha = ")[2])
+    return budget / 100 / (comparisons * looks)
+
+
 def test_example_is_what_the_code_computes() -> None:
     """The worked example: stored values leave 6 % open, and three pairs prove it."""
-    rows = {row[0].split(",")[0]: row[1:] for row in read_table(DECISION, "step")}
-    clock = read_example(Metric.COMPILED_LATENCY, (10.00, 10.10, 9.90, 10.05, 9.95), 10.60)
-    ratio = read_example(Metric.WARM_SPEEDUP, (2.00, 1.99, 2.01, 2.00, 2.00), 20.10 / 10.60)
+    (clock, *clock_row), (ratio, *ratio_row), (pairs, *pairs_row) = read_table("step")
+    latencies, speedups = (
+        read_part("of five trials, compiled ", " ms at a"),
+        read_part("ms at a speedup of ", ". One trial"),
+    )
+    latency, eager = read_part("One trial of head takes ", "ms. There")
     threshold = SPECS[Metric.COMPILED_LATENCY].threshold.relative
+    budget = Policy(thresholds={}).error_budget
+    assert read_alpha(clock) == read_alpha(ratio) == budget / len(NOISY_DECIDING)
     stored = Bar(
-        alpha=0.01 / 4, threshold=Threshold(relative=threshold, absolute=0.0), edges=constants.BASE_EDGES
+        alpha=read_alpha(clock),
+        threshold=Threshold(relative=threshold, absolute=0.0),
+        edges=constants.BASE_EDGES,
     )
-    for name, reading in (("clock", clock), ("ratio", ratio)):
-        assert rows[name] == [*describe(reading, stored), "open"]
+    for metric, before, after, row in (
+        (Metric.COMPILED_LATENCY, latencies, latency, clock_row),
+        (Metric.WARM_SPEEDUP, speedups, eager / latency, ratio_row),
+    ):
+        reading = read_example(metric, before, after)
+        assert row == [*describe(reading, stored), "open"]
         assert stored.find_level(reading) is Level.OPEN
-    pairs, eager = (
-        Paired(metric=metric, changes=changes, base=(10.0, 10.0, 10.0), head=(10.6,), is_live=True)
-        for metric, changes in (
-            (Metric.COMPILED_LATENCY, (0.058, 0.063, 0.055)),
-            (Metric.EAGER_LATENCY, (0.002, -0.003, 0.004)),
+    changes = read_numbers(pairs.partition(" %")[0])
+    assert round(100 * math.log(latency / median(latencies))) == read_part("prove a slowdown of ", " %")[0]
+    both = [
+        Paired(
+            metric=metric,
+            changes=tuple(change / 100 for change in logs),
+            base=latencies[:3],
+            head=(latency,),
+            is_live=True,
         )
-    )
-    paired = read_pairs(pairs, assume_noise(Metric.COMPILED_LATENCY, is_live=True), eager)
+        for metric, logs in (
+            (Metric.COMPILED_LATENCY, changes),
+            (Metric.EAGER_LATENCY, read_part("Eager changed by ", " %")),
+        )
+    ]
+    paired = read_pairs(both[0], assume_noise(Metric.COMPILED_LATENCY, is_live=True), both[1])
     looks = [look for look in constants.LOOKS if look >= constants.SETTLING_PAIRS]
+    assert read_alpha(pairs) == budget / len(looks)
     threshold = SPECS[Metric.COMPILED_LATENCY].side_by_side.relative
-    bar = Bar(alpha=0.01 / len(looks), threshold=Threshold(relative=threshold, absolute=0.0))
-    assert decide_pairs(paired, bar)[0] is Status.REGRESSED
-    assert rows["pairs +5.8"][-6:] == [*describe(paired, bar), "REGRESSED"]
+    bar = Bar(alpha=read_alpha(pairs), threshold=Threshold(relative=threshold, absolute=0.0))
+    status, _ = decide_pairs(paired, bar)
+    assert pairs_row == [*describe(paired, bar), status.value]
+    assert status is Status.REGRESSED
 
 
 def read_example(metric: Metric, stored: tuple[float, ...], seen: float) -> Reading:
@@ -133,6 +245,61 @@ def describe(reading: Reading, bar: Bar) -> list[str]:
     bounds = (reading.compute_bound(p) for p in (bar.alpha, constants.CLEAR_CONFIDENCE))
     values = (reading.change, reading.error, *bounds, bar.find_edge(reading))
     return [f"{value:.3f}" for value in values]
+
+
+WORDS = {
+    word: number
+    for number, word in enumerate(["one", "two", "three", "four", "five", "six", "seven", "eight"], 1)
+}
+
+
+def find_words(pattern: str) -> list[int]:
+    """The numbers that are written out in the only place that the pattern, with a group for each, fits."""
+    (found,) = re.findall(pattern, decision_page.TEXT)
+    return [WORDS[word.lower()] for word in ([found] if isinstance(found, str) else found)]
+
+
+def test_thresholds_in_the_prose_are_those_of_the_metrics() -> None:
+    """Of a latency stored and in pairs, of a cold and of a warm compile; the budget and what divides it."""
+    latency, cold, warm = (SPECS[metric] for metric in LEADING)
+    assert find_numbers(
+        r"(\d+) % of a latency with stored values and (\d+) % in pairs, (\d+) and (\d+) % of a cold"
+    ) == [
+        100 * threshold.relative
+        for threshold in (latency.threshold, latency.side_by_side, cold.threshold, warm.threshold)
+    ]
+    assert find_words(r"decide: (\w+) a case \(latency") == [len(NOISY_DECIDING)]
+    assert find_numbers(r"`error_budget`, (\d+) %") == [100 * Policy(thresholds={}).error_budget]
+    logarithm, percent = find_numbers(r"natural logarithms, so ([\d.]+) is (\d+) %")
+    assert round(100 * math.expm1(logarithm)) == percent
+
+
+def test_bias_of_a_median_is_that_of_the_code() -> None:
+    """Of two other cases with 8 degrees of freedom each, by (1 - 2/(9 df))³."""
+    one, two, nine = find_numbers(r"bias of a median, \((\d) - (\d)/\((\d) df\)\)³")
+    variances = {name: Variance(value=4e-4, df=8.0) for name in "abc"}
+    prior = compute_priors(variances)["a"]
+    assert prior.value == pytest.approx(4e-4 / (one - two / (nine * 8.0)) ** 3)
+    assert prior.df == min(constants.LEARNED_DF, constants.MEDIAN_EFFICIENCY * 16.0)
+
+
+def test_pairs_that_convict_what_flickers_are_as_many_as_the_page_says() -> None:
+    """All of head's values above all of the base's: of one case with two comparisons, and of ``ab``."""
+    comparisons, few, cases, many = find_words(
+        r"One case of (\w+) comparisons needs (\w+) pairs, and (\w+) cases of `ab` (\w+)\."
+    )
+    budget = Policy(thresholds={}).error_budget
+    assert count_needed_pairs(budget / comparisons) == few
+    assert count_needed_pairs(budget / (cases * (len(LEADING) + 1))) == many
+
+
+def test_sums_in_the_prose_are_right() -> None:
+    """Merges that add up, a rare call's part of a block, and the code of a PASS that is about a part."""
+    merges, step, total = find_numbers(r"(\d+) merges of \+([\d.]+) % are (\d+) % together")
+    assert round(100 * ((1 + step / 100) ** merges - 1)) == total
+    (times,) = find_words(r"one in a hundred at (\w+) times its time")
+    assert find_numbers(r"times its time is (\d+) % of a block") == [times - 1]
+    assert find_numbers(r"`--fail-on new` exits (\d+)") == [ExitCode.NOTHING_COMPARED]
 
 
 def test_glossary_names_what_exists() -> None:

@@ -1,0 +1,71 @@
+"""docs/decision.md, as tests read it: its tables, and what its cells say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gate.decide import constants
+from gate.records.verdict import Reason, Status
+
+TEXT = (Path(__file__).parents[1] / "docs" / "decision.md").read_text(encoding="utf-8")
+Ruling = tuple[Status, Reason]
+_RULING = re.compile(r"\b([A-Z][A-Z_]+)((?:[,;]? `\w+`)+)")
+
+
+def read_table(first_column: str, text: str = "") -> list[list[str]]:
+    """Rows of the table whose head starts with this column, cells without backticks around them."""
+    lines = (text or TEXT).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first_column} |")) + 2
+    rows = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip().strip("`") for cell in line.strip("|").split("|")])
+    return rows
+
+
+def find_numbers(pattern: str) -> list[float]:
+    """The numbers in the only place that the pattern, with a group for each, is found at."""
+    (found,) = re.findall(pattern, TEXT)
+    return [float(number) for number in ([found] if isinstance(found, str) else found)]
+
+
+def read_rulings(cell: str) -> list[Ruling]:
+    """Each status with each of the reasons behind it."""
+    return [
+        (Status[status], Reason(reason))
+        for status, reasons in _RULING.findall(f"{cell}`" if cell.count("`") % 2 else cell)
+        for reason in re.findall(r"\w+", reasons)
+    ]
+
+
+def read_ruling(cell: str) -> Ruling:
+    """The only status and reason of a cell."""
+    (ruling,) = read_rulings(cell)
+    return ruling
+
+
+def read_constant(name: str) -> float:
+    """A constant of the code by the name that the page has."""
+    return float(getattr(constants, name))
+
+
+def holds(formula: str, **values: float) -> bool:
+    """Whether all of these inequalities hold: ``high < k e, d < e``; names in capitals are constants."""
+    known = {name: read_constant(name) for name in re.findall(r"\b[A-Z_]{2,}\b", formula)} | values
+
+    def compute(side: str) -> float:
+        terms = [term.split() for term in re.split(r"(?=- )", side)]
+        total = 0.0
+        for words in terms:
+            sign = -1.0 if words[0] == "-" else 1.0
+            for word in words[words[0] == "-" :]:
+                sign *= known[word] if word in known else float(word)
+            total += sign
+        return total
+
+    parts = (re.fullmatch(r"\s*(.+?) ([<>]) (.+?)\s*", part) for part in formula.split(","))
+    sides = [(compute(part[1]), part[2], compute(part[3])) for part in parts if part]
+    assert len(sides) == formula.count(",") + 1, formula
+    return all(left < right if sign == "<" else left > right for left, sign, right in sides)
