@@ -25,6 +25,12 @@ def read_table(first_column: str, text: str = "") -> list[list[str]]:
     return rows
 
 
+def read_head(first_column: str) -> list[str]:
+    """The head of that table, without its first cell."""
+    (line,) = [line for line in TEXT.splitlines() if line.startswith(f"| {first_column} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
 def find_numbers(pattern: str) -> list[float]:
     """The numbers in the only place that the pattern, with a group for each, is found at."""
     (found,) = re.findall(pattern, TEXT)
@@ -44,6 +50,12 @@ def read_ruling(cell: str) -> Ruling:
     """The only status and reason of a cell."""
     (ruling,) = read_rulings(cell)
     return ruling
+
+
+def read_better() -> Ruling:
+    """What the mirror image of worse is called."""
+    (line,) = [line for line in TEXT.splitlines() if line.startswith("- **Better**")]
+    return read_ruling(line)
 
 
 def read_constant(name: str) -> float:

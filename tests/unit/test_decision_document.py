@@ -210,26 +210,20 @@ def test_example_is_what_the_code_computes() -> None:
         assert stored.find_level(reading) is Level.OPEN
     changes = read_numbers(pairs.partition(" %")[0])
     assert round(100 * math.log(latency / median(latencies))) == read_part("prove a slowdown of ", " %")[0]
-    both = [
-        Paired(
-            metric=metric,
-            changes=tuple(change / 100 for change in logs),
-            base=latencies[:3],
-            head=(latency,),
-            is_live=True,
-        )
+    paired, beside = (
+        Paired(metric=metric, changes=logs, base=latencies[:3], head=(latency,), is_live=True)
         for metric, logs in (
-            (Metric.COMPILED_LATENCY, changes),
-            (Metric.EAGER_LATENCY, read_part("Eager changed by ", " %")),
+            (Metric.COMPILED_LATENCY, tuple(change / 100 for change in changes)),
+            (Metric.EAGER_LATENCY, (0.0,) * 3),
         )
-    ]
-    paired = read_pairs(both[0], assume_noise(Metric.COMPILED_LATENCY, is_live=True), both[1])
+    )
+    reading = read_pairs(paired, assume_noise(Metric.COMPILED_LATENCY, is_live=True), beside)
     looks = [look for look in constants.LOOKS if look >= constants.SETTLING_PAIRS]
     assert read_alpha(pairs) == budget / len(looks)
     threshold = SPECS[Metric.COMPILED_LATENCY].side_by_side.relative
     bar = Bar(alpha=read_alpha(pairs), threshold=Threshold(relative=threshold, absolute=0.0))
-    status, _ = decide_pairs(paired, bar)
-    assert pairs_row == [*describe(paired, bar), status.value]
+    status, _ = decide_pairs(reading, bar)
+    assert pairs_row == [*describe(reading, bar), status.value]
     assert status is Status.REGRESSED
 
 

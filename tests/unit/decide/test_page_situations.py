@@ -1,0 +1,361 @@
+"""What docs/decision.md says of counts, of what does not fit, and of outcomes: each row is tried."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean, median
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.decide.conclude.outcome import decide_outcome
+from gate.decide.evidence.values import Question
+from gate.decide.judge.compare import get_limit, judge_steady
+from gate.decide.judge.counted import CountRules, judge_counted
+from gate.decide.side_by_side import confirm_screening, decide_side_by_side
+from gate.decide.stats import compute_variance, estimate_metric, pool_variances
+from gate.decide.verdict import screen_run
+from gate.metrics import SPECS
+from gate.records.cases import AbsoluteLimit, Acceptance, Case, DType, Metric
+from gate.records.verdict import BROKEN, JUDGED, Outcome, Reason, Status
+from tests import decision_page
+from tests.decision_page import (
+    Ruling,
+    read_better,
+    read_constant,
+    read_head,
+    read_ruling,
+    read_rulings,
+    read_table,
+)
+from tests.hosts import CPU_HOST
+from tests.make import make_failure, make_row
+
+from .conftest import TODAY, PairedCase, Situation, decide, make_baselines, make_policy, make_run, pair_up
+from .one_case import CASE as PAIRED
+from .one_case import NINE, fail
+
+LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
+SPEEDUP, CALLS, MEMORY = Metric.WARM_SPEEDUP, Metric.COMPILE_CALLS, Metric.PEAK_MEMORY
+
+
+# --- what is counted ---
+
+COUNTED = [
+    "every value above every stored one by more than both thresholds, ",
+    "some are above some by more: ",
+    "",
+]
+DRIFTED = [
+    (
+        "above the threshold and DRIFT_SIGMAS standard errors (SD at least DRIFT_SD_FLOOR); or beyond the"
+        " limit, which the baseline is not, by those errors: "
+    ),
+    "beyond the threshold and not the errors, or errors beyond the threshold: ",
+    "",
+]
+values_of = st.lists(st.sampled_from([100.0, 101.0, 102.0, 104.0, 106.0, 110.0]), min_size=1, max_size=4)
+
+
+def read_family(row: int) -> tuple[list[str], list[Ruling]]:
+    """What each cell of a family says before its reason; and what it ends as: worse, open or neither."""
+    _, *cells = read_table("family")[row]
+    worse, still, otherwise = read_head("family")
+    assert otherwise == "else"
+    parts = [cell.rstrip("`").rpartition("`") for cell in cells]
+    statuses = Status[worse], Status[still], Status.UNCHANGED
+    reasons = [Reason(reason) for _, _, reason in parts]
+    return [text for text, _, _ in parts], [*zip(statuses, reasons, strict=True)]
+
+
+def ask(metric: Metric, before: Sequence[float], after: Sequence[float]) -> Question:
+    case = Case(id="m/x", model="m", factory="m:f", definition="d1", dtype=DType.FLOAT32)
+    return Question(case=case, metric=metric, before=before, after=after, threshold=SPECS[metric].threshold)
+
+
+@given(metric=st.sampled_from([Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY]), before=values_of, after=values_of)
+def test_a_count_is_judged_by_all_of_its_values(
+    metric: Metric, before: list[float], after: list[float]
+) -> None:
+    """Of memory the larger of 5 % and 1 MiB counts, so it is drawn in MiB."""
+    scale = 1.0 if metric is Metric.GRAPH_BREAKS else 2.0**20
+    before, after = [scale * value for value in before], [scale * value for value in after]
+    question = ask(metric, before, after)
+    texts, (worse, still, otherwise) = read_family(0)
+    assert texts == COUNTED
+    tolerance = max(question.threshold.relative * median(before), question.threshold.absolute)
+    row = judge_steady(question)
+    if min(after) - max(before) > tolerance:
+        expected = worse
+    elif max(after) - min(before) < -tolerance:
+        expected = read_better()
+    elif max(after) - min(before) > tolerance:
+        expected = still
+    else:
+        expected = otherwise
+    assert (row.status, row.reason) == expected
+
+
+def rule_drift(before: Sequence[float], after: Sequence[float], limit: float, threshold: float) -> Ruling:
+    """What the page's cells make of these values."""
+    texts, (limited, still, otherwise) = read_family(1)
+    assert texts == DRIFTED
+    sd = math.sqrt(pool_variances(compute_variance(before), compute_variance(after)).value)
+    error = max(sd, read_constant("DRIFT_SD_FLOOR")) * math.sqrt(1 / len(before) + 1 / len(after))
+    errors = read_constant("DRIFT_SIGMAS") * error
+    change = fmean(after) - fmean(before)
+    if change > threshold:
+        return (limited[0], Reason.BEYOND_BAR) if change > errors else still
+    if fmean(before) <= limit < fmean(after) and change > errors:
+        return limited
+    if -change > max(threshold, errors):
+        return read_better()
+    return still if errors > threshold else otherwise
+
+
+def test_drift_is_judged_by_its_threshold_its_errors_and_its_limit() -> None:
+    """Log2 units of one case in float32, of 2,000 draws; each end is some draw's."""
+    rng, used = random.Random(1), set()  # noqa: S311 - repeatable
+    for _ in range(2_000):
+        before, after = (
+            [mean + rng.gauss(0, spread) for _ in range(rng.randint(1, 4))]
+            for mean, spread in zip(
+                rng.choices((0.0, 0.9, 1.1, 3.0), k=2), rng.choices((0.0, 0.5), k=2), strict=True
+            )
+        )
+        question = ask(Metric.DRIFT, before, after)
+        limit, threshold = get_limit(question.case, Metric.DRIFT), question.threshold.absolute
+        row = judge_steady(question)
+        assert (row.status, row.reason) == rule_drift(before, after, limit, threshold)
+        used.add((row.status, row.reason))
+    assert used == {(Status.REGRESSED, Reason.BEYOND_BAR), read_better(), *read_family(1)[1]}
+
+
+# --- what is compared with what ---
+
+BREAKS, RECOMPILES = Metric.GRAPH_BREAKS, Metric.RECOMPILES
+ZERO, ONE, NINE_MS = {BREAKS: (0.0,)}, {BREAKS: (1.0,)}, {LATENCY: (0.009,) * 3}
+CASE = Situation.case_id
+FAILED = Situation(before=ZERO, after=ZERO, failures=(make_failure(CASE),))
+
+
+def find_states(*situations: Situation, **policy: Any) -> list[Ruling]:
+    return [(row.status, row.reason) for row in decide(*situations, **policy).comparisons]
+
+
+def remove() -> list[Ruling]:
+    """What is found of a case that the change's gate.yml no longer has, and that cannot be run."""
+    run = make_run(Situation(before=ZERO, failures=(make_failure(CASE),)))
+    run = replace(run, cases=tuple(replace(case, is_removed=True) for case in run.cases))
+    screening = screen_run(run, (), make_policy())
+    return [(row.status, row.reason) for row in screening.comparisons]
+
+
+def accept_all() -> list[Ruling]:
+    entry = Acceptance(
+        case=CASE, metric=BREAKS, allowance=1.0, reason="a print.", author="ada", expires=TODAY
+    )
+    return find_states(Situation(before=ZERO, after=ONE), acceptances=(entry,))
+
+
+OTHER = replace(CPU_HOST, cpu="another"), replace(CPU_HOST, torch="2.14.0")
+# What comes of each situation, as the page has them; in the order of the reasons where a row has several.
+SITUATIONS: Mapping[str, Callable[[], list[Ruling]]] = {
+    "a trial failed": lambda: find_states(FAILED)[:1],
+    "the change's own gate.yml no longer has the case": remove,
+    "no trial came back; fewer than planned; the other run of `compare` has it, and this one's selection"
+    " names it": (lambda: find_states(Situation(before=ZERO))),
+    "the baseline has the metric, the run does not": lambda: [
+        state
+        for state in find_states(Situation(before={**ZERO, RECOMPILES: (0.0,)}, after=ZERO))
+        if state[0] is not Status.UNCHANGED
+    ],
+    "nothing is stored": lambda: find_states(Situation(after=ZERO)),
+    "stored by other hosts (times, but see above) or stacks (the rest); of times, also where only one side's"
+    " workers were forked": lambda: [
+        *find_states(Situation(before=NINE_MS, after=NINE_MS, host=OTHER[0])),
+        *find_states(Situation(before=ZERO, after=ZERO, host=OTHER[1])),
+        *find_states(Situation(before=NINE_MS, after=NINE_MS, host=replace(CPU_HOST, workers="forked"))),
+    ],
+    "stored for another definition; without the metric": lambda: [
+        *find_states(Situation(before=ZERO, after=ZERO, definition_before="d0")),
+        *(
+            state
+            for state in find_states(Situation(before=ZERO, after={**ZERO, RECOMPILES: (0.0,)}))
+            if state[0] is not Status.UNCHANGED
+        ),
+    ],
+    "worse, and accepted by a person": accept_all,
+}
+
+
+def test_every_situation_ends_as_the_page_says() -> None:
+    """What is stored and what came back do not fit each other, in one way a row."""
+    rows = read_table("situation")
+    assert [situation for situation, _ in rows] == [*SITUATIONS]
+    for situation, cell in rows:
+        expected, found = read_rulings(cell), SITUATIONS[situation]()
+        assert list(dict.fromkeys(found)) == expected, situation
+
+
+# --- the outcome ---
+
+
+@given(statuses=st.lists(st.sampled_from(Status), max_size=3), finished=st.booleans())
+def test_the_outcome_is_the_first_that_holds(statuses: list[Status], finished: bool) -> None:
+    """Of a run in which each comparison decides."""
+    when = {
+        "a deciding comparison is FAILED or MISSING, or the run was stopped": bool(BROKEN & {*statuses})
+        or not finished,
+        "one is REGRESSED": Status.REGRESSED in statuses,
+        "one is INCONCLUSIVE": Status.INCONCLUSIVE in statuses,
+        "none was judged": JUDGED.isdisjoint(statuses),
+        "otherwise": True,
+    }
+    rows = [row[:2] for row in read_table("outcome")]
+    assert [condition for _, condition in rows] == [*when]
+    expected = next(outcome for outcome, condition in rows if when[condition])
+    stored = estimate_metric(BREAKS, (0.0,))
+    comparisons = [
+        make_row(f"m/{index}", BREAKS, status, baseline=stored) for index, status in enumerate(statuses)
+    ]
+    assert decide_outcome(comparisons, finished=finished) is Outcome[expected]
+
+
+# --- what the prose says ---
+
+
+def find_state(metric: Metric, *situations: Situation, **policy: Any) -> Ruling:
+    """What became of the only row of a metric."""
+    (row,) = [row for row in decide(*situations, **policy).comparisons if row.metric is metric]
+    return row.status, row.reason
+
+
+def judge_together(metric: Metric, paired_case: PairedCase, pythons: tuple[str, ...] = ()) -> Ruling:
+    """What pairs alone make of it, as ``ab`` does."""
+    run = pair_up(paired_case)
+    assert run.base is not None
+    verdict = decide_side_by_side(replace(run, base=replace(run.base, pythons=pythons)), make_policy())
+    (row,) = [row for row in verdict.comparisons if row.metric is metric]
+    return row.status, row.reason
+
+
+def judge_unpaired() -> Ruling:
+    """A latency that looks 30 % slower than what is stored, of which no pair came back."""
+    one = Situation(case_id=PAIRED, before={LATENCY: (0.010,) * 5}, after={LATENCY: (0.013,)})
+    run = pair_up(PairedCase(pairs=0, alone={LATENCY: (0.013,)}))
+    rows = confirm_screening(screen_run(run, make_baselines(one), make_policy()), run, make_policy())
+    (row,) = rows.comparisons
+    return row.status, row.reason
+
+
+def judge_flickering(before: Sequence[float], after: Sequence[float]) -> Status:
+    flickering = frozenset({BREAKS})
+    return judge_counted(ask(BREAKS, before, after), CountRules(alpha=0.01, flickering=flickering)).status
+
+
+def judge_limit(value: float, *, trials: int = 1) -> Ruling:
+    """A cold compile against a limit of 60 s."""
+    limit = AbsoluteLimit(case="*", metric=COLD, value=60.0)
+    return find_state(COLD, Situation(after={COLD: (value,) * trials}), limits=(limit,))
+
+
+def upgrade(factor: float) -> Ruling:
+    """A latency since another compiler, so many times the mean of nine stored values."""
+    stored = {LATENCY: tuple(0.01 * one for one in NINE)}
+    after, host = {LATENCY: (0.01 * factor,)}, replace(CPU_HOST, compiler="another")
+    return find_state(LATENCY, Situation(before=stored, after=after, host=host))
+
+
+FAR = Situation(
+    before={LATENCY: (0.01,) * 5},
+    after={LATENCY: (0.01,) * 3},
+    canaries_before={"loop": (1.0,) * 5},
+    canaries_after={"loop": (1.3,) * 3},
+)
+WANDERING = PairedCase(pairs=3, spread=(0.3, -0.3, 0.0))
+EAGER_FASTER = Situation(
+    before={EAGER: (0.02,) * 5, LATENCY: (0.01,) * 5},
+    after={EAGER: (0.01,) * 3, LATENCY: (0.01,) * 3, SPEEDUP: (1.0,) * 3},
+)
+OPEN_CALLS = Situation(
+    before={LATENCY: (0.01,) * 2, EAGER: (0.02,) * 2, SPEEDUP: (2.0,) * 2},
+    after={LATENCY: (0.01,), EAGER: (0.02,), SPEEDUP: (2.0,)},
+)
+MORE_CALLS = Situation(
+    before={COLD: (10.0,) * 5, CALLS: (1e6,) * 5}, after={COLD: (10.0,) * 3, CALLS: (1.1e6,) * 3}
+)
+# Words of the page before and behind a status or a reason, and what comes of such a case.
+PROSE: Mapping[str, Callable[[], Ruling | Status | Reason]] = {
+    r"stored trials: (INCONCLUSIVE `few_trials`)": lambda: find_state(
+        LATENCY, Situation(before={LATENCY: (0.01,) * 2}, after={LATENCY: (0.01,)})
+    ),
+    r"its times are (NOT_COMPARABLE `other_environment`)": lambda: find_state(LATENCY, FAR),
+    r"a latency or compile time is (INCONCLUSIVE) if d > e": lambda: upgrade(2.0)[0],
+    r"The reason is (`other_environment`) where low": lambda: upgrade(2.0)[1],
+    r"low > e, else (`unsettled`), which": lambda: upgrade(1.07)[1],
+    r"Everything else stays (NOT_COMPARABLE)\.": lambda: upgrade(1.0)[0],
+    r"If latency is (INCONCLUSIVE), so is": lambda: find_state(SPEEDUP, OPEN_CALLS)[0],
+    r"Otherwise it is (UNCHANGED `leader_stands`)": lambda: find_state(SPEEDUP, EAGER_FASTER),
+    r"\*\*No pair came back\*\*: (INCONCLUSIVE `unpaired`)": judge_unpaired,
+    r"What the base lacks is (NEW `no_baseline`);": lambda: judge_together(
+        BREAKS, PairedCase(pairs=0, alone={BREAKS: (0.0,)}, base_definition="")
+    ),
+    r"what it could not measure is (NOT_COMPARABLE `unpaired`)": lambda: judge_together(
+        BREAKS, PairedCase(pairs=0, alone={BREAKS: (0.0,)}, failures=(fail("base"),))
+    ),
+    r"\n- (REGRESSED) if all R values": lambda: judge_flickering((0.0,) * 4, (1.0,) * 4),
+    r"\n- (REGRESSED), too, if the medians": lambda: judge_flickering((0.0, 1.0) + (0.0,) * 10, (1.0,) * 12),
+    r"\n- (UNCHANGED) if no value of head": lambda: judge_flickering((1.0, 0.0), (0.0, 0.0)),
+    r"is still open is (UNCHANGED `below_threshold`) from": lambda: judge_together(COLD, WANDERING),
+    r"so an open compile stays (INCONCLUSIVE)\.": lambda: judge_together(COLD, WANDERING, pythons=("a", "b"))[
+        0
+    ],
+    r"They are (REGRESSED) only where one": lambda: find_state(
+        CALLS,
+        Situation(
+            before={COLD: (10.0,) * 5, CALLS: (1e6,) * 5}, after={COLD: (20.0,) * 3, CALLS: (2e6,) * 3}
+        ),
+    )[0],
+    r"Where one is open they are (INCONCLUSIVE),": lambda: find_state(
+        CALLS,
+        Situation(
+            before={COLD: (10.0,) * 2, CALLS: (1e6,) * 5}, after={COLD: (10.0,) * 3, CALLS: (2e6,) * 3}
+        ),
+    )[0],
+    r"else (UNCHANGED `leader_stands`)\. One that": lambda: find_state(CALLS, MORE_CALLS),
+    r"\*\*Drift without a baseline\*\* is (REGRESSED `limit_exceeded`)": lambda: find_state(
+        Metric.DRIFT, Situation(after={Metric.DRIFT: (1.2,)})
+    ),
+    r"with `peak_memory`, otherwise it is (`leader_stands`)": lambda: find_state(
+        Metric.MEMORY_RATIO,
+        Situation(
+            before={MEMORY: (4e8,) * 3, Metric.MEMORY_RATIO: (0.8,) * 3},
+            after={MEMORY: (4e8,), Metric.MEMORY_RATIO: (1.0,)},
+        ),
+    )[1],
+    r"low > 0 is (REGRESSED `limit_exceeded`),": lambda: judge_limit(300.0),
+    r"high <= 0 is (UNCHANGED `below_threshold`),": lambda: judge_limit(30.0),
+    r"else (INCONCLUSIVE `unsettled`), which takes more trials, up to `max_trials`, with": lambda: (
+        judge_limit(62.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("pattern", PROSE)
+def test_the_prose_says_what_is_done(pattern: str) -> None:
+    """A status, a reason or both."""
+    (words,) = re.findall(pattern, decision_page.TEXT)
+    found = PROSE[pattern]()
+    if isinstance(found, Status):
+        assert Status[words] is found
+    elif isinstance(found, Reason):
+        assert Reason(words.strip("`")) is found
+    else:
+        assert read_ruling(words) == found
