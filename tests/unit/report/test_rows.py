@@ -361,6 +361,36 @@ def test_a_case_that_failed_in_pairs_is_seen_again_in_pairs(empty: Verdict) -> N
     assert block.command == "compile-gate ab 1a2b3c4 --select a"
 
 
+def test_cases_that_failed_and_cases_that_lack_a_metric_are_named_apart(empty: Verdict) -> None:
+    """Two could not be measured and two only in part; each kind names its own first."""
+    lacking = [
+        replace(compare(name, Metric.DRIFT, Status.MISSING), reason=Reason.NOT_MEASURED, change=None)
+        for name in ("p/x", "q/x")
+    ]
+    failed = [
+        replace(compare(name, Metric.COMPILED_LATENCY, Status.FAILED), reason=Reason.CASE_FAILED, change=None)
+        for name in ("a/x", "b/x")
+    ]
+    rows = (*lacking, *failed)
+    headline = make_headline(Outcome.INCOMPLETE, rows, range(5))
+    verdict = replace(empty, outcome=Outcome.INCOMPLETE, comparisons=rows, headline=headline)
+    assert write_headline(verdict) == (
+        "2 of 5 cases could not be measured, the first is a/x; 2 of 5 cases measured only in part, the first"
+        " is p/x."
+    )
+
+
+@pytest.mark.parametrize(
+    ("case_id", "told"),
+    [("a/x", "Read the log of each failed case"), ("p/x", "See why not all was measured")],
+)
+def test_only_a_case_that_failed_has_a_log_to_read(empty: Verdict, case_id: str, told: str) -> None:
+    """Another one's failure sends nobody to a log that says nothing."""
+    fact = Fact(code=Code.FIX_FAILED, cases=(case_id,))
+    (step,) = make_report(replace(empty, failures=(make_failure("a/x"),), next_steps=(fact,))).next_steps
+    assert step.text == f"{told}, fix it and run:"
+
+
 def test_a_step_has_its_command_apart(empty: Verdict) -> None:
     """The command of a step can be laid out, and copied, by itself."""
     fact = Fact(code=Code.SETTLE_BY_TRIALS, cases=("a",))
