@@ -98,7 +98,6 @@ def list_next_steps(
     deciding = [one for one in comparisons if one.decides]
     base_failed = {one.case_id for one in run.failures if one.arm == BASE_ARM}
     has_log = {one.case_id for one in run.failures}
-    no_base = in_pairs and any(one.reason is Reason.UNPAIRED for one in deciding)
     short = [one.case_id for one in deciding if is_short(one)]
     removed = [one.case_id for one in deciding if one.status in BROKEN and one.reason is Reason.REMOVED]
     failed = [
@@ -121,7 +120,7 @@ def list_next_steps(
         *suggest(Code.ACCEPT_REMOVED, removed),
         *list_acceptances(deciding, policy),
         *suggest(Code.BE_SURE, alone),
-        *([Fact(code=Code.READ_BASE_LOGS)] if no_base or base_failed else []),
+        *([Fact(code=Code.READ_BASE_LOGS)] if base_failed else []),
         # A base that fails gives no pair the next time either.
         *suggest(Code.SETTLE, (one.case_id for one in stored if one.case_id not in base_failed)),
         *suggest(Code.SETTLE_BY_TRIALS, (one.case_id for one in stored if one.baseline is not None)),

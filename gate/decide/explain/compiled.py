@@ -1,6 +1,7 @@
 """What the compiler did otherwise: breaks, recompiles, kernels, precision, phases and caches."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
@@ -45,7 +46,7 @@ _OF_ONE_CODE = _OF_CALLS | {*COMPILE_TIMES, Metric.COMPILE_CALLS}
 _NO_HARM = 0.1
 _NOTHING_LOST = 0.9
 # Torch's reason for a frame whose guards failed too often: it comes behind them, as what they brought about.
-_RECOMPILE_LIMIT = "recompile limit"
+_RECOMPILE_LIMIT = re.compile(r"(?:recompile|cache) limit exceeded")  # as releases of torch have it
 _OF_RECOMPILES = 0.97
 
 
@@ -72,7 +73,7 @@ def find_fallbacks(inquiry: Inquiry) -> list[Cause]:
     if fullest is None or change is None or change <= 0 or Metric.EAGER_FALLBACKS not in inquiry.moved:
         return []
     left = [fact for fact in fullest.warnings if fact.code is Code.LEFT_TO_EAGER]
-    limited = [fact for fact in left if _RECOMPILE_LIMIT in (fact.name("reason") or "")]
+    limited = [fact for fact in left if _RECOMPILE_LIMIT.search(fact.name("reason"))]
     others = [fact for fact in left if fact not in limited]
     return [*inquiry.weigh_some(others), *inquiry.weigh_some(limited, _OF_RECOMPILES)]
 
