@@ -106,8 +106,13 @@ MEDIAN_LOSS = 1.5708
 # Standard deviation of normal values over their median absolute deviation: how much the speedups of cases
 # differ.
 MEDIAN_DEVIATION = 1.4826
-# Median of the square of a normal value of variance 1: how much the speedups of a case differ from day to day.
+# Median of the square of a normal value of variance 1: how much a case's speedups differ from day to day.
 MEDIAN_SQUARE = 0.455
+# Up to this share, what the hypervisor takes of most trials is the machine's own noise. Beyond it, what is
+# left of a core shows too little.
+OWN_STEAL = 0.15
+# A trial that lost more than so many times the usual share is disturbed all the same.
+STEAL_STANDS_OUT = 2.0
 
 # Python calls of a compile repeat to 0.1 %. A larger difference is other work.
 MORE_WORK = 0.02

@@ -17,7 +17,6 @@ from gate.cli.recording import MOST_REFRESHED
 from gate.decide import constants
 from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code
 from gate.decide.evidence.pairs import Paired
-from gate.decide.evidence.steal import OWN_STEAL, STEAL_STANDS_OUT
 from gate.decide.judge.counted import count_needed_pairs
 from gate.decide.judge.interval import Bar, Level, Reading, read_pairs, read_stored
 from gate.decide.judge.machine import SESSION
@@ -138,15 +137,14 @@ def test_limits_of_the_host_are_those_of_the_code() -> None:
         for name, value in vars(fitness).items()
         if name.isupper() and name[0] != "_" and isinstance(value, int | float)
     }
-    others = {"OWN_STEAL": OWN_STEAL, "STEAL_STANDS_OUT": STEAL_STANDS_OUT, "MOST_REFRESHED": MOST_REFRESHED}
-    assert stated == {**coded, **others, "REPEAT_SHARE": REPEAT_SHARE}
+    assert stated == {**coded, "REPEAT_SHARE": REPEAT_SHARE, "MOST_REFRESHED": MOST_REFRESHED}
 
 
 def test_constants_in_the_prose_exist() -> None:
     """A name in capitals with an underscore is a constant, a status or an outcome."""
     prose = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", decision_page.TEXT + MEASURING))
     known = {name for name in (*vars(constants), *vars(fitness)) if name.isupper()}
-    elsewhere = {"REPEAT_SHARE", "MOST_REFRESHED", "OWN_STEAL", "STEAL_STANDS_OUT"}
+    elsewhere = {"REPEAT_SHARE", "MOST_REFRESHED"}
     assert prose - known == {*elsewhere, "NOT_COMPARABLE", "NOTHING_COMPARED"}
 
 

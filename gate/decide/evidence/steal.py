@@ -4,21 +4,16 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from statistics import median
 
+from gate.decide.constants import OWN_STEAL, STEAL_STANDS_OUT
 from gate.records.facts import Disturbance
 from gate.records.run import Run, Trial
-
-# Most that can be the machine's own: beyond it, what is left of a core says too little.
-OWN_STEAL = 0.15
-# A trial that lost more than so many times the usual share stands out among its neighbours.
-STEAL_STANDS_OUT = 2.0
-_FEWEST = 2  # one trial has no neighbours
 
 
 def find_own_steal(trials: Collection[Trial]) -> float:
     """Find the share of time that the hypervisor takes of most trials; 0.0 where it disturbs fewer."""
     conditions = [trial.conditions for trial in trials]
     shares = [one.stolen for one in conditions if Disturbance.STOLEN in one.disturbances]
-    if len(trials) < _FEWEST or 2 * len(shares) <= len(trials):
+    if len(trials) == 1 or 2 * len(shares) <= len(trials):  # one trial has no neighbours
         return 0.0
     usual = median(shares)
     return usual if usual <= OWN_STEAL else 0.0
