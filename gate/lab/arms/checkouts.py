@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from gate.errors import MachineError
 from gate.files.disk import read_written_ns
 from gate.git import GitAnswer, MissingContentError, ask_git, is_partial, read_git
+from gate.lab.arms.outputs import find_outputs
 from gate.lab.host.ownership import is_abandoned, is_scratch_name, remove_leftovers
 from gate.lab.workers.process import defer_interrupts
 from gate.records.protocol import BUILD_SCRIPTS, WorkingTree
@@ -142,7 +143,8 @@ class Changes:
 def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | None:
     """Read what differs from ``commit`` in the checkout at ``top``, but for what nobody reads.
 
-    Those are texts, what only GitHub reads, and what lies in the directories of the gate itself, ``ours``.
+    Those are texts, what only GitHub reads, new files that our output goes to, and what lies in the
+    directories of the gate itself, ``ours``.
     New files that git ignores are not looked at: the base would not have them.
 
     Returns:
@@ -158,7 +160,8 @@ def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | No
         return None
     own = [str(place.resolve()) for place in ours]
     python = tuple(name for name, state in states if _is_shown(name) and state in _SHOWN_BY_IMPORTS)
-    left = (name for name, _ in states if name not in python)
+    outputs = find_outputs([top / name for name in new])
+    left = (name for name, _ in states if name not in python and top / name not in outputs)
     return Changes(python=python, other=tuple(name for name in left if not _is_unread(top / name, top, own)))
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import gate
+from gate.lab.arms import outputs
 from gate.lab.arms.checkouts import Changes, read_changes
+from gate.lab.arms.outputs import find_outputs
 from tests.git import run_git
 
 STORED = (
@@ -98,3 +105,77 @@ def test_a_name_that_is_no_utf8_is_told_in_utf8(top: Path) -> None:
     for name in (b"mod\xff.py", b"data\xff.bin"):
         (top / os.fsdecode(name)).write_text("1")
     assert read(top) == Changes(python=("mod\ufffd.py",), other=("data\ufffd.bin",))
+
+
+LOOK = """
+import sys
+from pathlib import Path
+from gate.lab.arms.checkouts import read_changes
+changes = read_changes(Path.cwd(), "HEAD", ())
+Path(sys.argv[1]).write_text(" ".join(changes.other))
+"""
+
+
+def look(top: Path, command: str) -> str:
+    """Look at the changes in a process that a shell starts as LOOK in ``command``, with what it writes to."""
+    result = top.parent / "result"
+    python = shlex.join([sys.executable, "-c", LOOK, str(result)])
+    environment = {**os.environ, "PYTHONPATH": str(Path(gate.__file__).parents[1])}
+    subprocess.run(["sh", "-c", command.replace("LOOK", python)], cwd=top, env=environment, check=True)
+    return result.read_text()
+
+
+@pytest.fixture
+def below(top: Path, tmp_path: Path) -> Path:
+    """The same repository where there is room beside it."""
+    return Path(shutil.copytree(top, tmp_path / "below" / "top"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "LOOK > same.txt",
+        "LOOK 2> same.txt",
+        "LOOK >> same.txt 2>&1",
+        "LOOK | tee same.txt",
+        "LOOK 2>&1 | cat | tee same.txt",
+        "LOOK | cat > same.txt",
+    ],
+)
+def test_our_own_output_is_no_change(below: Path, command: str) -> None:
+    """A file that our streams write, or a program that they are piped to, changes as the run goes on."""
+    assert look(below, command) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "changed"),
+    [
+        ("sleep 60 > same.txt & LOOK > ../same.txt; kill $!", "same.txt"),
+        ("sleep 60 > same.txt & LOOK | tee ../same.txt; kill $!", "same.txt"),
+        ("sleep 60 > other.txt & LOOK > same.txt; kill $!", "other.txt"),
+        ("echo 1 > same.txt; LOOK < same.txt", "same.txt"),  # read
+        ("echo 1 > same.txt; LOOK | cat - same.txt", "same.txt"),
+        ("ln -s ../same.txt same.txt; LOOK > same.txt", "same.txt"),  # the link itself is new
+        ("LOOK > data/weights.bin", "data/weights.bin"),  # overwritten: the base has another one
+    ],
+)
+def test_what_another_program_writes_is_a_change_under_any_name(
+    below: Path, command: str, changed: str
+) -> None:
+    """As is what is only read, and a file of the commit."""
+    assert look(below, command) == changed
+
+
+def test_where_proc_says_nothing_no_output_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container without it, say: the shortcut is lost, and nothing is excused."""
+    (tmp_path / "same.txt").touch()
+    with (tmp_path / "same.txt").open("w") as file:
+        kept = os.dup(1)
+        try:
+            os.dup2(file.fileno(), 1)
+            assert find_outputs([tmp_path / "same.txt"]) == {tmp_path / "same.txt"}
+            monkeypatch.setattr(outputs, "_PROC", tmp_path)
+            assert find_outputs([tmp_path / "same.txt"]) == frozenset()
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
