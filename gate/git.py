@@ -7,14 +7,14 @@ what an earlier job may have left in ``.git/config``, is switched off for every 
 """
 
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gate.errors import GateError, MachineError, UsageError
+from gate.programs import ask_program
 
-GIT_LIMIT_S = 10.0  # `git status` of a large tree on a slow disk; longer means that git hangs
+GIT_LIMIT_S = 10.0  # CPU seconds; `git status` of a large tree takes some
 
 # Of the caller's variables only those that say where git's settings are. A hook that calls us sets
 # GIT_DIR and the like, which would point git at another repository.
@@ -66,23 +66,18 @@ class GitAnswer:
 
 
 def ask_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: float = GIT_LIMIT_S) -> GitAnswer:
-    """Run git in ``directory`` for at most ``limit_s`` seconds, with ``given`` as its standard input."""
+    """Run git in ``directory`` within ``limit_s`` CPU seconds, with ``given`` as its standard input."""
     settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(directory), "--no-optional-locks", *settings, *arguments],
-            env={**_keep_variables(), **_FIXED},
-            input=given,
-            capture_output=True,
-            timeout=limit_s,
-            check=False,
-        )
-    except OSError as error:
-        return GitAnswer(status=-1, complaint=f"git cannot be run: {error.strerror}")
-    except subprocess.TimeoutExpired:
-        return GitAnswer(status=-1, complaint=f"git {arguments[0]} took longer than {limit_s:g} s")
-    complaint = _find_complaint(done.stderr.decode(errors="replace"))
-    return GitAnswer(status=done.returncode, output=done.stdout, complaint=complaint)
+    answer = ask_program(
+        ["git", "-C", str(directory), "--no-optional-locks", *settings, *arguments],
+        limit_s=limit_s,
+        given=given,
+        variables={**_keep_variables(), **_FIXED},
+    )
+    if answer.problem:
+        name = f"git {arguments[0]}" if answer.is_late else "git"
+        return GitAnswer(status=-1, complaint=f"{name} {answer.problem}")
+    return GitAnswer(status=answer.status, output=answer.raw, complaint=_find_complaint(answer.err))
 
 
 def read_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: float = GIT_LIMIT_S) -> bytes:
@@ -90,7 +85,7 @@ def read_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: floa
 
     Raises:
         UsageError: git refuses; its own reason is quoted.
-        MachineError: git cannot be run, or did not end in ``limit_s`` seconds.
+        MachineError: git cannot be run, or did not end in time.
     """
     answer = ask_git(directory, *arguments, given=given, limit_s=limit_s)
     if not answer.is_good:

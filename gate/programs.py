@@ -1,4 +1,4 @@
-"""Other processes: asking a program within a time limit, children, not outliving a parent; cores, memory.
+"""Other processes: their time limit, asking a program, children, not outliving a parent; cores, memory.
 
 Children that ended and were not waited for are listed too.
 """
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,15 +19,77 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+MOST_WALL_LIMITS = 4.0  # a program gets a quarter of a core at least, even where several others compute
+HANG_SHARE = 0.01  # of a core: what only waits, or looks a few times a second, uses less
+Clock = Callable[[], float]  # seconds since some moment
+_LEAST_SLEEP_S, _LONGEST_SLEEP_S = 0.05, 3600.0  # a limit may be infinite, what sleeps may not take that
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimeUse:
+    """What a process has used. ``cpu_s`` is with all that it started."""
+
+    wall_s: float
+    cpu_s: float
+    hangs: bool = False  # used less than HANG_SHARE of a core since the clock reached its limit
+
+    def __str__(self) -> str:
+        """Say how it used its time up."""
+        if self.hangs:
+            return f"hangs ({self.cpu_s:,.1f} CPU seconds in {self.wall_s:,.0f} s)"
+        return f"did not end in {self.cpu_s:,.1f} CPU seconds ({self.wall_s:,.0f} s by the clock)"
+
+
+class TimeLimit:
+    """Ends a process after so many CPU seconds of it and of all that it started.
+
+    Several cores at once count no faster than the clock: what computes in parallel loses nothing. What waits
+    ends at ``most_walls`` times the limit.
+    """
+
+    def __init__(
+        self, pid: int, limit_s: float, most_walls: float = MOST_WALL_LIMITS, read_s: Clock = time.monotonic
+    ) -> None:
+        """Begin to count; ``read_s`` reads the clock, which may stand still meanwhile."""
+        self._pid, self._limit_s, self._most_s, self._read_s = pid, limit_s, most_walls * limit_s, read_s
+        self._begun_s, self._cpu_begun_s = read_s(), read_cpu_s(pid)
+        self._at_limit: TimeUse | None = None
+
+    def compute_left_s(self) -> float:
+        """Compute after how many seconds to look again; 0 once the time is up."""
+        left_s = self._limit_s - (self._read_s() - self._begun_s)
+        if left_s <= 0:
+            use = self.read_use()
+            self._at_limit = self._at_limit or use
+            left_s = min(self._limit_s - use.cpu_s, self._most_s - use.wall_s)
+        return min(max(left_s, _LEAST_SLEEP_S), _LONGEST_SLEEP_S) if left_s > 0 else 0.0
+
+    def read_use(self) -> TimeUse:
+        """Read what it has used since the limit began."""
+        wall_s, cpu_s = self._read_s() - self._begun_s, read_cpu_s(self._pid) - self._cpu_begun_s
+        then = self._at_limit
+        hangs = then is not None and cpu_s - then.cpu_s < HANG_SHARE * (wall_s - then.wall_s)
+        return TimeUse(wall_s=wall_s, cpu_s=cpu_s, hangs=hangs)
+
+
+_LAST_LINES = 3  # of an error: the exception and what raised it
+_LAST_CHARS = 300
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProgramAnswer:
     """What a program said. ``problem`` is why it did not end by itself: it was not run, or took too long."""
 
     status: int = -1
-    out: str = ""
+    raw: bytes = b""  # what it printed
     err: str = ""
     problem: str = ""
+    is_late: bool = False  # its time was up
+
+    @property
+    def out(self) -> str:
+        """What it printed, as text."""
+        return self.raw.decode(errors="replace")
 
     @property
     def output(self) -> str:
@@ -41,31 +104,51 @@ class ProgramAnswer:
             return {}
         return found if isinstance(found, dict) else {}
 
+    def describe_end(self) -> str:
+        """Describe how it ended without an answer: its signal or status, and the last lines of its errors."""
+        if self.problem or not self.status:
+            return self.problem or "gave no answer"
+        name = f"status {self.status}"
+        with suppress(ValueError):  # a signal has a name, unless it is a real-time one
+            name = signal.Signals(-self.status).name
+        lines = ["".join(filter(str.isprintable, line)).strip() for line in self.err.splitlines()]
+        said = " / ".join([line for line in lines if line][-_LAST_LINES:])[-_LAST_CHARS:]
+        return f"died ({name}): {said or 'it wrote no error'}"
+
 
 def ask_program(
     command: Sequence[str],
     *,
-    limit_s: float | None,
-    given: str = "",
+    limit_s: float,
+    given: bytes = b"",
     directory: str | Path | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> ProgramAnswer:
-    """Run a program to its end; ``given`` is its standard input, ``variables`` all of its environment."""
+    """Run a program to its end, or to its :class:`TimeLimit`: then all that it started ends with it.
+
+    ``given`` is its standard input, ``variables`` all of its environment.
+    """
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(
-            command,
-            input=given,
-            cwd=directory,
-            env=variables,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=limit_s,
-            check=False,
+        process = subprocess.Popen(
+            command, cwd=directory, env=variables, stdin=pipe, stdout=pipe, stderr=pipe
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return ProgramAnswer(problem=f"{type(error).__name__}: {error}")
-    return ProgramAnswer(status=done.returncode, out=done.stdout, err=done.stderr)
+    except OSError as error:
+        return ProgramAnswer(problem=f"cannot be run: {error.strerror}")
+    with process:
+        limit = TimeLimit(process.pid, limit_s)
+        try:
+            while left_s := limit.compute_left_s():
+                with suppress(subprocess.TimeoutExpired):
+                    raw, err = process.communicate(given, left_s)
+                    return ProgramAnswer(status=process.returncode, raw=raw, err=err.decode(errors="replace"))
+                given = b""  # it is sent on
+            return ProgramAnswer(problem=str(limit.read_use()), is_late=True)
+        finally:
+            family = [*list_descendants(process.pid), process.pid] if process.poll() is None else []
+            for pid in family:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 _PROC = Path("/proc")
@@ -85,6 +168,15 @@ def list_descendants(pid: int) -> list[int]:
     """List the children of ``pid``, theirs, and so on."""
     children = list_children(pid)
     return [*children, *(below for child in children for below in list_descendants(child))]
+
+
+def read_cpu_s(pid: int) -> float:
+    """Read the CPU seconds of a process and of all that it started; 0 of one that is gone."""
+    # After the name, in brackets, that may hold anything, as fields 12 to 15: its user and system time, and
+    # those of its children that ended, in ticks (proc(5)).
+    stats = [read_text(_PROC / str(one) / "stat") for one in (pid, *list_descendants(pid))]
+    ticks = [tick for stat in stats for tick in stat.rpartition(")")[2].split()[11:15]]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def _search_children(pid: int) -> Iterator[int]:

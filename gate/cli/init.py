@@ -223,12 +223,9 @@ def probe_module(
         limit_s=PROBE_LIMIT_S,
         directory=directory,
     )
-    if answer.problem:
-        raise MachineError(f"{target} could not be tried: {answer.problem}", "Try it by hand.")
     found = answer.read_record() if answer.status == 0 else {}
     if not found:
-        last = next((line for line in reversed(answer.err.splitlines()) if line.strip()), "it said nothing")
-        what = f"{target}: the process that tried it died with status {answer.status}: {last[:300]}"
+        what = f"{target}: the process that tried it {answer.describe_end()}"
         raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")
     if problem := found.get("problem"):
         raise UsageError(f"{target}: {problem}", _FIXES[str(found["kind"])])

@@ -38,7 +38,7 @@ from gate.lab.trials.runs import (
     refuse_other_run,
     take_up,
 )
-from gate.programs import list_cores
+from gate.programs import MOST_WALL_LIMITS, list_cores
 from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
 from gate.project.registry import check_factories
@@ -212,7 +212,7 @@ def _refuse_lanes(options: Namespace, environ: Mapping[str, str]) -> None:
 
 
 # A trial has two processes, and may be repeated twice; the arms of a pair may take turns.
-_PATIENCE = 8
+_PATIENCE = 8 * MOST_WALL_LIMITS
 
 
 @contextmanager

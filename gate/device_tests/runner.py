@@ -98,7 +98,7 @@ def run_device_tests(session: DeviceSession) -> Iterator[str]:
             _check_names(session, nodes)  # a slip of the finger leaves nothing behind
         session.out.mkdir(parents=True, exist_ok=True)
         log = Path(shutil.copy(said, session.out))
-        if collected.timed_out:
+        if collected.use:
             found = f"no test ran within {render_duration(session.limit_s)}; see {log}, or raise --minutes"
             yield render_line(ResultStatus.SKIPPED, "all", found)
             return
@@ -130,7 +130,7 @@ def _run_test(session: DeviceSession, scratch: Path, node: str, left_s: float) -
     results.unlink(missing_ok=True)
     ended = _run_pytest(session, scratch, log, left_s, str(session.tests / node))
     yield from read_lines(results)
-    if ended.timed_out:
+    if ended.use:
         yield render_line(ResultStatus.SKIPPED, name, "no time was left for an answer")
     elif ended.status == -signal.SIGALRM:
         yield render_line(ResultStatus.FAILED, name, f"no answer in time; see {log}")
@@ -154,6 +154,7 @@ def _run_pytest(
             directory=Path.cwd(),
             log=log,
             limit_s=limit_s,
+            most_walls=1.0,  # it is a budget
         )
     )
 

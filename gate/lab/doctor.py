@@ -13,6 +13,7 @@ from gate.errors import GateError
 from gate.git import find_distrust
 from gate.installation import COMPILER_FIX, HEADERS_FIX, OLDEST_TORCH, is_older
 from gate.lab.arms.checkouts import load_provenance, run_git
+from gate.lab.arms.interpreter import IMPORT_LIMIT_S, SLOW_IMPORT_FIX
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT, STEAL_LIMIT, find_crowd
 from gate.lab.host.gpu import (
     GpuState,
@@ -30,7 +31,6 @@ from gate.records.events import Check, CheckLevel
 from gate.records.run import Arm
 from gate.units import render_percent
 
-_LIMIT_S = 120.0  # importing torch from a cold network disk takes a minute
 _CPU = Path("/sys/devices/system/cpu")
 
 
@@ -41,7 +41,9 @@ class MachineState:
     device: str
     threads: int
     interpreter: str
-    python: str = ""  # "3.11.7"; empty when the interpreter does not run
+    python: str = ""  # "3.11.7"; empty when the interpreter gives no answer
+    python_end: str = ""  # how it ended as it imported torch, if without an answer
+    is_slow: bool = False  # for its time was up
     torch: str = ""
     torch_problem: str = ""  # why torch cannot be imported
     torch_devices: int = 0  # CUDA devices that torch sees
@@ -102,7 +104,8 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
     """
     provenance = load_provenance(Path(arm.directory))
     gpu = look_up_gpu(settings.device, os.environ)
-    python = ask_program([arm.python, "-P", "-c", _TORCH_PROBE], limit_s=_LIMIT_S).read_record()
+    answer = ask_program([arm.python, "-P", "-c", _TORCH_PROBE], limit_s=IMPORT_LIMIT_S)
+    python = answer.read_record()
     compiler, compiler_problem = probe_compiler()
     times = psutil.cpu_times()
     places = (find_scratch_place(), find_existing(settings.out))
@@ -112,6 +115,8 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         threads=settings.threads,
         interpreter=arm.python,
         python=str(python.get("python", "")),
+        python_end="" if python else answer.describe_end(),
+        is_slow=answer.is_late,
         torch=str(python.get("torch", "")),
         torch_problem=str(python.get("problem", "")),
         torch_devices=int(str(python.get("devices", 0))),
@@ -144,9 +149,11 @@ def probe_compiler() -> tuple[str, str]:
     name = os.environ.get("CXX") or "g++"
     if shutil.which(name) is None:
         return "", f"{name} is not installed"
-    version = ask_program([name, "-dumpfullversion", "-dumpversion"], limit_s=_LIMIT_S).output.splitlines()
-    smallest = "#include <vector>\nint main() { return 0; }\n"
-    tried = ask_program([name, "-x", "c++", "-fsyntax-only", "-"], limit_s=_LIMIT_S, given=smallest)
+    version = ask_program(
+        [name, "-dumpfullversion", "-dumpversion"], limit_s=IMPORT_LIMIT_S
+    ).output.splitlines()
+    smallest = b"#include <vector>\nint main() { return 0; }\n"
+    tried = ask_program([name, "-x", "c++", "-fsyntax-only", "-"], limit_s=IMPORT_LIMIT_S, given=smallest)
     told = f"{tried.out}{tried.err}{tried.problem}".strip()
     problem = f"{name} cannot compile: {told.splitlines()[0][:200]}" if told else ""
     return " ".join((Path(name).name, *version[:1])), problem
@@ -204,15 +211,17 @@ def _grade(
 
 def _look_at_python(state: MachineState) -> Check:
     if not state.python:
-        dead = f"{state.interpreter} dies as it imports torch"
-        return _grade("python", dead, _TORCH_FIX.format(state.interpreter), fails=True)
+        fix = SLOW_IMPORT_FIX if state.is_slow else f"Try `{state.interpreter} -c 'import torch'`."
+        what = f"{state.interpreter}, importing torch, {state.python_end}"
+        return _grade("python", what, fix, fails=True)
     return _grade("python", f"{state.python} at {state.interpreter}")
 
 
 def _look_at_torch(state: MachineState) -> Check:
     if not state.torch:
-        found = state.torch_problem or "not installed"
-        return _grade("torch", found, _TORCH_FIX.format(state.interpreter), fails=True)
+        found, fix = state.torch_problem or "not installed", _TORCH_FIX.format(state.interpreter)
+        found, fix = (found, fix) if state.python else ("unknown", "See what is said of python.")
+        return _grade("torch", found, fix, fails=True)
     fix = f"Counters need torch {OLDEST_TORCH} or newer; some metrics may be missing."
     return _grade("torch", state.torch, fix, warns=is_older(state.torch, OLDEST_TORCH))
 

@@ -15,6 +15,7 @@ against it whenever it is read: it raises once they disagree, while writing it b
 
 import importlib
 import importlib.metadata
+import math
 import os
 import platform
 import sys
@@ -182,7 +183,7 @@ def _read_compiler() -> str:
     """Read name and version of the C++ compiler that Inductor uses; empty when there is none."""
     command = os.environ.get("CXX", "g++").split()
     # Without a limit: the primer has one. A busy machine's compiler is no other compiler.
-    answer = ask_program([*command, "-dumpfullversion", "-dumpversion"], limit_s=None)
+    answer = ask_program([*command, "-dumpfullversion", "-dumpversion"], limit_s=math.inf)
     if answer.status != 0:
         return ""
     return f"{os.path.basename(command[0])} {answer.output}"  # noqa: PTH119 - a string of the user's

@@ -204,7 +204,7 @@ class Code(StrEnum):
     # What a trial could not do as it was asked, or not as usual: notes too.
     VARIABLES_DROPPED = "variables_dropped"  # not inherited by workers; names: variables
     ENDS_UNANNOUNCED = "ends_unannounced"  # of processes: so workers are not forked, as for the next five
-    SERVER_SILENT = "server_silent", "limit_s"
+    SERVER_SILENT = "server_silent", "wall_s cpu_s"
     SERVER_GONE = "server_gone"
     IMPORT_FAILED = "import_failed"  # of the model; names: exception
     IMPORT_SETS_THREADS = "import_sets_threads"
@@ -247,7 +247,8 @@ class Code(StrEnum):
 
     # How a case failed. A status below 0 is a signal's; shortage is what the log mentions, if anything.
     RAISED = "raised"  # names: message, an exception's own
-    NO_END = "no_end", "limit_s"  # names: role
+    NO_END = "no_end", "wall_s cpu_s"  # at its time limit; names: role, as for the next one
+    HANGS = "hangs", "wall_s cpu_s"
     SIGKILLED = "sigkilled", "oom_kills"  # by somebody else; names: role, shortage, as for the next five
     NO_RESULT = "no_result", "status"
     RESULT_UNFINISHED = "result_unfinished", "status"

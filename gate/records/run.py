@@ -32,7 +32,8 @@ class FailureKind(StrEnum):
     ERROR = "error"  # an exception in the factory, the model or the compiler
     CRASH = "crash"  # the worker died on a signal or exited without a result
     KILLED = "killed"  # SIGKILL that the gate did not send: most often out of memory
-    HANG = "hang"  # over the time limit
+    HANG = "hang"  # over the time limit, without using the processor
+    TIMEOUT = "timeout"  # over the time limit, at work
     NOT_FINITE = "not_finite"  # NaN or infinity in an output, gradient or measurement
 
 

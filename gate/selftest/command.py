@@ -60,9 +60,7 @@ MEMORY_TRIALS = 4
 FREE_LOOKS = 2
 # What is exact does not get more so by sampling: as few timed blocks as the schedule allows.
 SUPER_BLOCKS_ONCE = 3
-# A case hangs once it takes this many times its usual time, and at least so many seconds.
-HANG_TRIALS = 3.0
-MIN_HANG_S = 20.0
+MIN_HANG_S = 5.0  # the least limit of a case that hangs: by the clock it ends after four times as long
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -217,7 +215,7 @@ def _shorten_limits(bench: Bench, fault: Fault, subject: AttemptSubject) -> Benc
     settings = bench.settings
     if fault.kind is FaultKind.HANG:
         usual_s = max(map(compute_trial_s, subject.base), default=0.0)
-        limit_s = min(settings.trial_timeout_s, max(MIN_HANG_S, HANG_TRIALS * usual_s))
+        limit_s = min(settings.trial_timeout_s, max(MIN_HANG_S, usual_s))
         settings = replace(settings, trial_timeout_s=limit_s)
     return replace(bench, settings=settings)
 

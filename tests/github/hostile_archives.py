@@ -24,7 +24,7 @@ MIB = 1024 * 1024
 # What is made hostile: a pass, settled side by side.
 CASE = CASES[0].id
 BREAK = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="print", location="bench/bert.py:12"))
-CRASH = Fact(code=Code.NO_END, numbers={"limit_s": 300}, names=name_words(role="warm"))
+CRASH = Fact(code=Code.NO_END, numbers={"wall_s": 400, "cpu_s": 300}, names=name_words(role="warm"))
 HONEST = make_passing(
     base=PairBase(label="main (bbbbbbb)", commit="b" * 40),
     tally=Tally(trials=9, pairs=3, paired_cases=1),

@@ -261,7 +261,7 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
     monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
     monkeypatch.setattr(rules_module, "LIMIT_S", 0.5)
 
-    with pytest.raises(MachineError, match=r"git merge-base took longer than 0\.5 s"):
+    with pytest.raises(MachineError, match=r"git merge-base hangs"):
         repo.prepare(base)
 
 

@@ -246,7 +246,7 @@ def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> 
     ours = Fact(
         code=Code.NO_RESULT, numbers={"status": -11}, names={"role": ("warm",), "shortage": ("INJECTED",)}
     )
-    foreign = Fact(code=Code.NO_END, numbers={"limit_s": 300}, names={"role": ("INJECTED",)})
+    foreign = Fact(code=Code.NO_END, numbers={"wall_s": 400, "cpu_s": 300}, names={"role": ("INJECTED",)})
     quoted = Fact(code=Code.RAISED, names={"message": ("INJECTED",)})
     failures = tuple(
         CaseFailure(
@@ -264,7 +264,7 @@ def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> 
     shown = make_trusted_verdict(record, make_base(), RUN).failures
     assert [describe_failure(one) for one in shown] == [
         "ended with SIGSEGV, it left no result in the warm process",
-        "timed out after 300 s",
+        "did not end in 300.0 CPU seconds (400 s by the clock)",
         "an exception; see the run's log",
     ]
     assert [one.arm for one in shown] == ["base", "head", "head"]

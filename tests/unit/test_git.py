@@ -66,7 +66,7 @@ def test_a_git_that_hangs_is_a_matter_of_the_machine(
     """It is ended after its time, and nothing is concluded from what it did not say."""
     put_git(tmp_path / "bin", "exec sleep 60", monkeypatch)
 
-    with pytest.raises(MachineError, match=r"git status took longer than 0\.2 s"):
+    with pytest.raises(MachineError, match=r"git status hangs \(0\.\d CPU seconds in \d s\)"):
         read_git(repository, "status", limit_s=0.2)
 
 
@@ -120,5 +120,5 @@ def test_no_answer_is_not_a_no(repository: Path, tmp_path: Path, monkeypatch: py
     assert is_true(repository, "cat-file", "-e", "HEAD")
     assert not is_true(repository, "cat-file", "-e", "HEAD~9")
     put_git(tmp_path / "bin", "exec sleep 60", monkeypatch)
-    with pytest.raises(MachineError, match="took longer"):
+    with pytest.raises(MachineError, match="git cat-file hangs"):
         is_true(repository, "cat-file", "-e", "HEAD", limit_s=0.2)

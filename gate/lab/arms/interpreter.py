@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from importlib import metadata
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from packaging.requirements import Requirement
 
-from gate.errors import UsageError
+from gate.errors import MachineError, UsageError
 from gate.installation import (
     OLDEST_PACKAGES,
     OLDEST_PYTHON,
@@ -28,11 +27,14 @@ from gate.installation import (
     is_older,
 )
 from gate.lab.workers.worker import keep_variables
-from gate.programs import ask_program
+from gate.programs import ProgramAnswer, ask_program
 
 _NEEDED = ("pytest", "pytest-benchmark")  # what a worker imports besides torch
 
-_LIMIT_S = 120.0  # importing torch from a cold network disk takes a minute
+IMPORT_LIMIT_S = 120.0  # importing torch from a cold network disk takes a minute
+SLOW_IMPORT_FIX = (
+    "Try again: a first import reads some GB. Wait for other programs, or install torch on a local disk."
+)
 
 # Run in the other interpreter; each prints one line of JSON. Nothing of the gate is imported by the first.
 _ASK_VERSIONS = """
@@ -82,6 +84,7 @@ def prepare_interpreter(python: str, option: str, place: Path) -> ForeignInterpr
 
     Raises:
         UsageError: It does not run, is too old, or lacks torch or something that cannot be lent.
+        MachineError: It does not answer in time.
     """
     found = shutil.which(python)
     if found is None:
@@ -117,17 +120,19 @@ def _lend_packages(python: str, option: str, place: Path) -> Path:
     directory.mkdir()
     needed = list_needed()
     # Not with -P, which an interpreter that is too old does not know: the empty directory does instead.
-    told = _ask((python, "-c", _ASK_VERSIONS, json.dumps(needed)), {}, directory)
-    have = _check_versions(python, option, told)
+    answer = _ask((python, "-c", _ASK_VERSIONS, json.dumps(needed)), option, {}, directory)
+    have = _check_versions(python, option, answer)
     for name in needed:
         if name not in have:
             _link_distribution(name, directory)
     return directory
 
 
-def _check_versions(python: str, option: str, told: dict[str, Any]) -> dict[str, str]:
+def _check_versions(python: str, option: str, answer: ProgramAnswer) -> dict[str, str]:
+    told = answer.read_record()
     if not told:
-        raise UsageError(f"{option}: {python} does not run", "Give the path of a Python interpreter.")
+        what = f"{option}: {python} {answer.describe_end()}"
+        raise UsageError(what, "Give the path of a Python interpreter.")
     release, have = str(told["python"]), dict(told["packages"])
     if is_older(release, OLDEST_PYTHON):
         raise UsageError(
@@ -154,17 +159,24 @@ def _link_distribution(name: str, directory: Path) -> None:
 
 
 def _check_imports(python: str, option: str, variables: dict[str, str]) -> str:
-    told = _ask((python, "-P", "-c", _ASK_IMPORTS), variables, Path(variables[PACKAGES_VARIABLE]))
+    answer = _ask((python, "-P", "-c", _ASK_IMPORTS), option, variables, Path(variables[PACKAGES_VARIABLE]))
+    told = answer.read_record()
+    if not told:
+        what = f"{option}: {python}, importing torch, {answer.describe_end()}"
+        raise UsageError(what, f"Try `{python} -c 'import torch'`.")
     if told.get("torch") and not told["problem"]:
         return str(told["torch"])
-    module, problem = told.get("module", "torch"), told.get("problem", "it died")
+    module, problem = told.get("module", "torch"), told.get("problem", "it does not say why")
     fix = f"Install torch for {python}, or name an interpreter that has it."
     if module != "torch":
         fix = f"Install pytest and pytest-benchmark for {python}."
     raise UsageError(f"{option}: {python} cannot import {module}: {problem}", fix)
 
 
-def _ask(command: tuple[str, ...], variables: dict[str, str], directory: Path) -> dict[str, Any]:
-    """Run Python as a worker is run and return the JSON object of its last line; empty without one."""
+def _ask(command: tuple[str, ...], option: str, variables: dict[str, str], directory: Path) -> ProgramAnswer:
+    """Run Python as a worker is run."""
     environment = keep_variables(os.environ) | variables
-    return ask_program(command, limit_s=_LIMIT_S, directory=directory, variables=environment).read_record()
+    answer = ask_program(command, limit_s=IMPORT_LIMIT_S, directory=directory, variables=environment)
+    if answer.is_late:
+        raise MachineError(f"{option}: {command[0]}, importing torch, {answer.problem}", SLOW_IMPORT_FIX)
+    return answer

@@ -23,7 +23,7 @@ import psutil
 
 from gate.errors import MachineError
 from gate.files.disk import describe_write_error
-from gate.programs import answer_signals, read_counters
+from gate.programs import MOST_WALL_LIMITS, Clock, TimeLimit, TimeUse, answer_signals, read_counters
 
 TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, not a secret
 
@@ -32,7 +32,6 @@ LOG_TAIL_BYTES = 256 * 1024  # the end says why a process died, so it is kept ho
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
 _DRAIN_CHUNKS = 32  # more cannot be in the pipe of a family that has ended
 _POLL_S = 0.05  # only where the operating system cannot announce the end of a process
-_LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int, and there may be no deadline
 _SWEEPS = 20  # a family that forks while it is being killed needs more than one look
 _LAST_WORDS_S = 2.0  # a traceback takes milliseconds; a core dump may take longer, and is not wanted
 _REAP_S = 5.0  # SIGKILL takes longer than this only for a process stuck in the kernel
@@ -110,7 +109,7 @@ class ForkedWorker:
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end of the worker, and of what it left behind."""
-        self.returncode = self._reap(timeout or 0.0)
+        self.returncode = self._reap(math.inf if timeout is None else timeout)
         return self.returncode
 
 
@@ -127,9 +126,11 @@ class ProcessCommand:
     environment: Mapping[str, str]
     directory: Path
     log: Path
-    limit_s: float
+    limit_s: float  # as of TimeLimit
+    most_walls: float = MOST_WALL_LIMITS
+    read_s: Clock = time.monotonic  # of the limit
     given: tuple[int, ...] = ()  # descriptors that the child gets, and that are closed here
-    alarm: int = -1  # a descriptor that becomes readable when the time is up; then limit_s is only told
+    alarm: int = -1  # a descriptor that becomes readable when the child is to end at once
     fork: Fork | None = None  # None: argv is run as a program
 
 
@@ -138,8 +139,8 @@ class ProcessExit:
     """How it ended. ``status`` is negative for a signal, as in :mod:`subprocess`."""
 
     status: int
-    timed_out: bool
     log_tail: bytes
+    use: TimeUse | None = None  # what it had used as it was ended, if its time was up
     oom_kills: int = 0  # processes that the kernel killed for memory meanwhile, on the whole host
 
 
@@ -153,13 +154,13 @@ def run_process(command: ProcessCommand) -> ProcessExit:
     token = secrets.token_hex(16)
     oom_kills = load_oom_kills()
     process: Child | None = None
+    use: TimeUse | None = None
     with closing(LogFile(command.log)) as log:
         try:
-            limit_s = command.limit_s if command.alarm < 0 else math.inf
-            deadline = time.monotonic() + limit_s
             process = _start(command, token)
-            timed_out = not _wait(process, log, deadline, command.alarm)
-            if timed_out:
+            limit = TimeLimit(process.pid, command.limit_s, command.most_walls, command.read_s)
+            if not _wait(process, log, limit.compute_left_s, command.alarm):
+                use = limit.read_use()
                 _ask_where(process, log)
         finally:
             with defer_interrupts():
@@ -167,8 +168,8 @@ def run_process(command: ProcessCommand) -> ProcessExit:
                 _drain(process, log)
         return ProcessExit(
             status=process.returncode,
-            timed_out=timed_out,
             log_tail=log.close(),
+            use=use,
             oom_kills=max(0, load_oom_kills() - oom_kills),
         )
 
@@ -244,8 +245,8 @@ def _start(command: ProcessCommand, token: str) -> Child:
             os.close(descriptor)
 
 
-def _wait(process: Child, log: LogFile, deadline: float, alarm: int = -1) -> bool:
-    """Copy output to ``log`` until the process ends; false when the deadline or the alarm came first.
+def _wait(process: Child, log: LogFile, compute_left_s: Callable[[], float], alarm: int = -1) -> bool:
+    """Copy output to ``log`` until the process ends; false when no time was left, or the alarm came first.
 
     Sleeps in the kernel: the lab must take no CPU time from what is being measured.
     """
@@ -258,8 +259,8 @@ def _wait(process: Child, log: LogFile, deadline: float, alarm: int = -1) -> boo
         if descriptor >= 0:
             poller.register(descriptor, select.POLLIN)
     try:
-        while (left_s := deadline - time.monotonic()) > 0:
-            wait_s = min(left_s, _LONGEST_POLL_S if end >= 0 else _POLL_S)
+        while (left_s := compute_left_s()) > 0:
+            wait_s = left_s if end >= 0 else min(left_s, _POLL_S)
             ready = [fd for fd, _ in poller.poll(1000 * wait_s)]
             if end in ready or (end < 0 and process.poll() is not None):
                 return True
@@ -277,7 +278,8 @@ def _ask_where(process: Child, log: LogFile) -> None:
     """Give a process that hangs a moment to say where: Python's fault handler does, on SIGABRT."""
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGABRT)
-    _wait(process, log, time.monotonic() + _LAST_WORDS_S)
+    deadline = time.monotonic() + _LAST_WORDS_S
+    _wait(process, log, lambda: deadline - time.monotonic())
 
 
 def _get_output(process: Child) -> IO[bytes]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 import signal
 import socket
 import subprocess
@@ -34,6 +35,7 @@ from gate.lab.workers.process import (
     start_marked,
 )
 from gate.lab.workers.worker import WorkerJob
+from gate.programs import TimeLimit
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.protocol import WORKER_ARGUMENTS, WorkerRequest
@@ -41,6 +43,7 @@ from gate.records.run import Arm
 
 SERVER_ARGUMENTS = ("-P", "-m", "gate.worker.server")
 _FORK_S = 30.0  # a fork takes milliseconds, minutes only where the machine swaps
+_READ_S = 0.1  # what was sent in time is there
 _END_S = 5.0  # a server ends when it is hung up on; more only where it is importing something
 
 
@@ -71,7 +74,7 @@ class WorkerServer:
         """Wait until everything is imported; return why nothing may be forked, if so.
 
         Raises:
-            ServerError: It ended, or took longer than ``limit_s`` seconds.
+            ServerError: It ended, or did not answer within ``limit_s`` CPU seconds.
         """
         return self._hear(limit_s).problem
 
@@ -145,15 +148,19 @@ class WorkerServer:
             raise ServerError(f"it cannot be reached ({error.strerror or error})", _GONE) from error
 
     def _hear(self, limit_s: float) -> ServerAnswer:
+        limit = TimeLimit(self.pid, limit_s)
         try:
-            self._line.settimeout(max(limit_s, 0.0) or None)
+            while (left_s := limit.compute_left_s()) and not select.select([self._line], [], [], left_s)[0]:
+                continue
+            self._line.settimeout(left_s or _READ_S)
             received, _ = receive(self._line)
             if received is None:
                 raise ConnectionError  # it hung up
             return codec.decode(ServerAnswer, received, "answer")
         except TimeoutError as error:
-            told = Fact(code=Code.SERVER_SILENT, numbers={"limit_s": limit_s})
-            raise ServerError(f"no answer within {limit_s:g} s", told) from error
+            use = limit.read_use()
+            told = Fact(code=Code.SERVER_SILENT, numbers={"wall_s": use.wall_s, "cpu_s": use.cpu_s})
+            raise ServerError(f"no answer in {use.wall_s:,.0f} s", told) from error
         except (OSError, FileError) as error:
             self.is_gone = True
             raise ServerError("it ended", _GONE) from error

@@ -55,12 +55,13 @@ class LiveWorker:
         """Start the worker."""
         self._line, theirs = socket.socketpair()
         self._alarm, self._ring = os.pipe()
-        self._left_s = job.limit_s
+        self._charged_s = 0.0
+        self._end_s: float | None = None  # on the clock, as only its end was left
         self._heard = b""
         self.is_gone = False
         channel = theirs.detach()
         request = replace(job.request, channel=channel)
-        live = replace(job, request=request, given=(channel,), alarm=self._alarm)
+        live = replace(job, request=request, given=(channel,), alarm=self._alarm, read_s=self._read_s)
         self._future: Future[WorkerOutcome] = pool.submit(run_timed, live)
 
     def hear(self) -> str:
@@ -86,10 +87,8 @@ class LiveWorker:
         self.is_gone = not (self._receive() if is_ready else not self._future.done())
 
     def charge(self, seconds: float) -> None:
-        """Take from its time; once that is up it is asked where it is, and killed."""
-        self._left_s -= seconds
-        if self._left_s < 0:
-            self.ring()
+        """Let the clock of its limit go on."""
+        self._charged_s += seconds
 
     def say(self, line: str) -> None:
         """Send a line; a worker that is gone is noticed when it is heard next."""
@@ -97,8 +96,7 @@ class LiveWorker:
             self._line.sendall(f"{line}\n".encode("ascii"))
 
     def ring(self) -> None:
-        """Say that the worker's time is up: it is asked where it is, and killed."""
-        self._left_s = math.inf
+        """Have the worker asked where it is, and killed."""
         os.write(self._ring, b"!")
 
     def end(self, most_s: float = math.inf) -> WorkerOutcome:
@@ -107,9 +105,9 @@ class LiveWorker:
         Raises as :func:`gate.lab.workers.worker.run_worker`.
         """
         self._line.close()
-        left_s = min(self._left_s, most_s)
+        self._end_s = time.monotonic()
         try:
-            return self._future.result(None if math.isinf(left_s) else max(left_s, 0.0))
+            return self._future.result(None if math.isinf(most_s) else most_s)
         except TimeoutError:
             self.ring()
             return self._future.result()
@@ -119,6 +117,10 @@ class LiveWorker:
         self._line.close()
         os.close(self._ring)
         os.close(self._alarm)
+
+    def _read_s(self) -> float:
+        """Read the seconds that it was charged, and those of its end."""
+        return self._charged_s + (time.monotonic() - self._end_s if self._end_s else 0.0)
 
     def _receive(self) -> bool:
         try:

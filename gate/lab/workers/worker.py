@@ -14,8 +14,9 @@ import os
 import re
 import signal
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 from gate.errors import FileError
@@ -185,7 +186,7 @@ def load_result(path: Path) -> WorkerResult | Fact:
 def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) -> JobOutcome:
     """Decide what a worker's end means: its result, or how the case failed. Pure."""
     checkout, role = job.request.checkout, name_words(role=job.request.role)
-    log_tail = _name_from_top(clean_log_tail(ended.log_tail), checkout)
+    log_tail = _name_from_top(clean_log_tail(ended.log_tail, of_hang=ended.use is not None), checkout)
     result = left if isinstance(left, WorkerResult) else None
     problem = left if isinstance(left, Fact) else Fact(code=Code.RESULT_UNFINISHED)
     stage = result.stage if result else Stage.START
@@ -201,9 +202,10 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
     )
     if result and result.failure:
         return add_told(failure, result.failure, checkout)
-    if ended.timed_out:
-        told = Fact(code=Code.NO_END, numbers={"limit_s": job.limit_s}, names=role)
-        return replace(failure, kind=FailureKind.HANG, fact=told)
+    if ended.use:
+        numbers = {"wall_s": ended.use.wall_s, "cpu_s": ended.use.cpu_s}
+        late = (FailureKind.HANG, Code.HANGS) if ended.use.hangs else (FailureKind.TIMEOUT, Code.NO_END)
+        return replace(failure, kind=late[0], fact=Fact(code=late[1], numbers=numbers, names=role))
     # Of the user's own checkout nothing is measured by mistake: a project may end its process by itself.
     is_whole = stage == Stage.DONE or (stage == Stage.ENDED and not job.request.checkout)
     if result and is_whole:
@@ -275,6 +277,12 @@ _LINE_CHARS = 500  # a path and some code; some errors of torch name all of its 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 
 _FAULT = "Fatal Python error"  # begins the fault handler's dump
+_CURRENT = "Current thread "
+_FRAME = re.compile(r' +File "')
+_FRAME_OF_GATE = re.compile(
+    r' +File "(?:.*/gate/(?:measure|suite|worker)/|.*/(?:_pytest|pluggy)/|<frozen runpy>)'
+)
+_FRAME_OF_LIBRARY = re.compile(r' +File "(?:.*/lib/python\d|.*/c[a-z0-9]{51}\.py|<)')
 _FAULT_LINES = 12  # of the dump, as many as a report shows; the rest of the 30 is what was said before
 
 # What processes say when they run out of memory or disk, by what to call it.
@@ -286,19 +294,32 @@ _HINTS = {
 }
 
 
-def clean_log_tail(log: bytes) -> str:
+def clean_log_tail(log: bytes, *, of_hang: bool = False) -> str:
     """Take the last lines of a log: at most 30, at most 8 KiB, without control characters.
 
     Of a line that was overwritten by carriage returns, as progress bars do, the last state is kept.
     When Python's fault handler had the last word, the lines are those around its first one: it prints
-    the innermost frame first, and the end of its dump is the same for every crash.
+    the innermost frame first, and the end of its dump is the same for every crash. In one
+    ``of_hang``, which the gate asked for, the user's innermost frame comes first.
     """
     text = _ESCAPES.sub("", log.decode("utf-8", errors="replace")).strip("\r\n")
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
     faults = [number for number, line in enumerate(lines) if line.startswith(_FAULT)]
+    if faults and of_hang:
+        lines[faults[-1] :] = _list_frames(lines[faults[-1] :])
     end = faults[-1] + _FAULT_LINES if faults else len(lines)
     printable = "\n".join(map(_clean_line, lines[:end][-LOG_EXCERPT_LINES:]))
     return printable.encode()[-LOG_EXCERPT_BYTES:].decode(errors="ignore")
+
+
+def _list_frames(dump: Sequence[str]) -> Iterator[str]:
+    """List the frames of the thread that was at work, the user's innermost first, without the gate's."""
+    begin = next((number for number, line in enumerate(dump) if line.startswith(_CURRENT)), 0)
+    frames = takewhile(_FRAME.match, dump[begin + 1 :])
+    kept = [line for line in frames if not _FRAME_OF_GATE.match(line)]
+    own = next((number for number, line in enumerate(kept) if not _FRAME_OF_LIBRARY.match(line)), 0)
+    yield "It was at (most recent call first):"
+    yield from (kept[own], "which had called (most recent call first):", *kept[:own]) if own else kept
 
 
 def find_shortage(log_tail: str) -> str:

@@ -16,6 +16,7 @@ from gate.units import count_rest, join_some, render_allowance, render_change, r
 
 _LACKS = SENTENCES["lacks"]
 _SLOW_FIX = "Raise `trial_timeout_s` in gate.yml, or wait until the machine is idle; {log} says where it was."
+_LATE = (FailureKind.HANG, FailureKind.TIMEOUT)
 _GENERAL_FIX = "Read {log}, then try `compile-gate doctor`."
 
 
@@ -25,7 +26,7 @@ def describe_failure(failure: CaseFailure) -> str:
 
 
 def describe_whole(failure: CaseFailure) -> str:
-    """Describe it with its kind and where: ``hang in stage rounds: timed out after 300 s``."""
+    """Describe it with its kind and where: ``timeout in stage rounds: did not end in 300 CPU seconds``."""
     return f"{failure.kind} in stage {failure.stage}: {describe_failure(failure)}"
 
 
@@ -80,15 +81,14 @@ def _describe_lack(fact: Fact, code: str) -> str:
 def describe_unprimed(failure: CaseFailure, device: str) -> str:
     """Describe how the primer failed."""
     where = f"on {device}, at stage {failure.stage}"
-    if failure.kind is FailureKind.HANG:
-        limit_s = failure.fact.numbers["limit_s"]
-        return f"warming up took longer than the {limit_s:.6g} s of `trial_timeout_s` in gate.yml, {where}"
+    if failure.kind in _LATE:
+        return f"warming up {describe_failure(failure)}, {where}"
     return f"torch.compile does not work here {where}: {describe_failure(failure)}"
 
 
 def advise_unprimed(kind: FailureKind, told: WorkerFailure | None, log: str) -> str:
     """Advise what fixes a primer's failure, of which it may have ``told``."""
-    if kind is FailureKind.HANG:
+    if kind in _LATE:
         return _SLOW_FIX.format(log=log)
     return (told and told.fix) or _GENERAL_FIX.format(log=log)
 

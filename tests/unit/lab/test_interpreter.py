@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.errors import UsageError
+from gate.errors import MachineError, UsageError
 from gate.lab.arms import interpreter as interpreter_module
 from gate.lab.arms.interpreter import ForeignInterpreter, list_needed, prepare_interpreter
 
@@ -113,18 +113,18 @@ def test_this_interpreter_by_its_name(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("script", "words", "fix"),
     [
-        ("exit 1", "does not run", "Give the path of a Python interpreter."),
-        ("echo hello", "does not run", "Give the path of a Python interpreter."),
-        ("""echo '{"python": "3.10", "packages": {}}'""", "is Python 3.10", "Use Python 3.11 or newer."),
+        ("exit 1", " died (status 1): it wrote no error", "Give the path of a Python interpreter."),
+        ("echo hello", " gave no answer", "Give the path of a Python interpreter."),
+        ("""echo '{"python": "3.10", "packages": {}}'""", " is Python 3.10", "Use Python 3.11 or newer."),
         (
             """echo '{"python": "3.12", "packages": {"pytest": "7.4.4"}}'""",
-            "has pytest 7.4.4, and the gate needs 8.0",
+            " has pytest 7.4.4, and the gate needs 8.0",
             "Upgrade pytest there, or uninstall it: the gate then lends its own.",
         ),
         (
-            'case "$1" in -c) echo \'{"python": "3.12", "packages": {}}\';; *) kill -9 $$;; esac',
-            "cannot import torch: it died",
-            "Install torch for",
+            """case $1 in -c) echo '{"python": "3.12", "packages": {}}';; *) echo no >&2; kill -9 $$; esac""",
+            ", importing torch, died (SIGKILL): no",
+            "Try `",
         ),
     ],
 )
@@ -135,8 +135,26 @@ def test_unusable_interpreter(tmp_path: Path, script: str, words: str, fix: str)
     python.chmod(0o755)
     with pytest.raises(UsageError) as caught:
         prepare_interpreter(str(python), "--base-python", tmp_path)
-    assert f"--base-python: {python} {words}" == caught.value.what
+    assert f"--base-python: {python}{words}" == caught.value.what
     assert caught.value.fix.startswith(fix)
+
+
+def test_an_interpreter_that_imports_slowly_is_neither_dead_nor_without_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is waited for past its limit, which is of CPU seconds; one that hangs says so, and what helps."""
+    python = tmp_path / "python"
+    script = 'case "$1" in -P) sleep 2; echo \'{"torch": "9.8.7", "problem": ""}\';;'
+    python.write_text(f'#!/bin/sh\n{script} *) echo \'{{"python": "3.12", "packages": {{}}}}\';; esac\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(interpreter_module, "IMPORT_LIMIT_S", 1.0)
+    assert prepare_interpreter(str(python), "--base-python", tmp_path).torch == "9.8.7"
+    python.write_text(python.read_text().replace("sleep 2", "sleep 60"))
+    with pytest.raises(MachineError) as caught:
+        prepare_interpreter(str(python), "--base-python", tmp_path)
+    told = f"--base-python: {python}, importing torch, hangs (0."
+    assert caught.value.what.startswith(told)
+    assert caught.value.fix == interpreter_module.SLOW_IMPORT_FIX
 
 
 def test_missing_interpreter(tmp_path: Path) -> None:

@@ -49,6 +49,61 @@ def test_keeps_the_telling_end_of_a_crash() -> None:
     assert [*said[22:], *dump[:12]] == tail.split("\n")
 
 
+LIBRARY = "/venv/lib/python3.12/site-packages"
+GATE = "/work/source/gate"
+
+
+def make_dump(*frames: str) -> bytes:
+    """What a fault handler leaves of a process that the gate has aborted: frames of two threads."""
+    threads = ["Thread 0x2 (most recent call first):", *frame_all("/usr/lib/python3.12/threading.py")]
+    current = ["Current thread 0x1 (most recent call first):", *frame_all(*frames)]
+    dump = [
+        "Fatal Python error: Aborted",
+        "",
+        *threads,
+        "",
+        *current,
+        "",
+        "Extension modules: numpy (total: 1)",
+    ]
+    return "\n".join(["step 1", *dump]).encode()
+
+
+def frame_all(*paths: str) -> list[str]:
+    """A frame of each."""
+    return [f'  File "{path}", line 7 in f' for path in paths]
+
+
+def test_a_hang_shows_the_frame_of_the_user_first_and_none_of_the_gate() -> None:
+    """Nor of pytest around it, nor that the gate has aborted it."""
+    of_user = ["/home/me/gate/model.py", f"{LIBRARY}/torch/nn/module.py", "/home/me/gate/blocks.py"]
+    of_gate = [f"{GATE}/measure/trial.py", f"{GATE}/suite/fixture.py", f"{LIBRARY}/_pytest/python.py"]
+    tail = clean_log_tail(make_dump(*of_user, *of_gate, "<frozen runpy>"), of_hang=True)
+    assert tail.split("\n") == ["step 1", "It was at (most recent call first):", *frame_all(*of_user)]
+
+
+def test_a_hang_below_the_user_names_the_user_first_and_then_where_it_waits() -> None:
+    """The user's frame, and what it had called, innermost first."""
+    inner = [f"{LIBRARY}/torch/compile.py", f"/cache/ab/c{'x' * 51}.py"]
+    outer = [f"{LIBRARY}/torch/nn/module.py", "/home/me/train.py", f"{GATE}/worker/server.py"]
+    tail = clean_log_tail(make_dump(*inner, "/home/me/model.py", *outer), of_hang=True)
+    assert tail.split("\n") == [
+        "step 1",
+        "It was at (most recent call first):",
+        *frame_all("/home/me/model.py"),
+        "which had called (most recent call first):",
+        *frame_all(*inner),
+    ]
+
+
+def test_a_hang_within_the_gate_shows_what_is_left() -> None:
+    """A process that was ended before any of the user's code ran, or without a fault handler."""
+    tail = clean_log_tail(make_dump(f"{LIBRARY}/torch/__init__.py", f"{GATE}/worker/worker.py"), of_hang=True)
+    assert tail.split("\n")[2:] == frame_all(f"{LIBRARY}/torch/__init__.py")
+    assert clean_log_tail(make_dump(f"{GATE}/worker/worker.py"), of_hang=True).split("\n")[2:] == []
+    assert clean_log_tail(b"said\n", of_hang=True) == "said"
+
+
 @given(st.binary(max_size=3000), st.integers(1, 20))
 def test_is_always_bounded_and_printable(log: bytes, times: int) -> None:
     """Whatever a process writes, the tail fits and holds no control character but tab and newline."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gate.lab.doctor import find_existing, probe_compiler, probe_machine
+from gate.lab import doctor
+from gate.lab.arms.interpreter import SLOW_IMPORT_FIX
+from gate.lab.doctor import examine_machine, find_existing, probe_compiler, probe_machine
 from gate.lab.trials.bench import LabSettings
 from gate.programs import count_cores
+from gate.records.events import Check
 from gate.records.run import Arm
 
 STAND_IN_TORCH = "__version__ = '9.8.7'\nclass cuda:\n    device_count = staticmethod(lambda: 3)\n"
@@ -49,6 +53,40 @@ def test_asks_the_workers_interpreter_for_nvml(fake_torch: Path, arm: Arm, setti
     assert probe_machine(arm, settings).nvml_problem == "ImportError: no such library"
     (fake_torch.parent / "pynvml.py").write_text("def nvmlInit(): pass", encoding="utf-8")
     assert probe_machine(arm, settings).nvml_problem == ""
+
+
+@pytest.fixture
+def examine_script(arm: Arm, settings: LabSettings, tmp_path: Path) -> Callable[[str], tuple[Check, ...]]:
+    """Examine this machine where a shell script stands in for the interpreter."""
+    python = tmp_path / "python"
+
+    def examine(script: str) -> tuple[Check, ...]:
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+        return examine_machine(probe_machine(replace(arm, python=str(python)), settings))
+
+    return examine
+
+
+def test_a_slow_import_is_no_missing_torch(
+    examine_script: Callable[[str], tuple[Check, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says how long it took, and what helps; nothing has to be installed."""
+    monkeypatch.setattr(doctor, "IMPORT_LIMIT_S", 0.5)
+    of_python, of_torch, *_ = examine_script("exec sleep 60")
+    assert "/python, importing torch, hangs (0." in of_python.finding
+    assert of_python.fix == SLOW_IMPORT_FIX
+    assert (of_torch.finding, of_torch.fix) == ("unknown", "See what is said of python.")
+
+
+def test_an_interpreter_that_dies_shows_its_signal_and_last_lines(
+    examine_script: Callable[[str], tuple[Check, ...]], tmp_path: Path
+) -> None:
+    """As one whose torch lacks a library does."""
+    of_python, *_ = examine_script("echo no libcudnn >&2; kill -SEGV $$")
+    python = tmp_path / "python"
+    assert of_python.finding == f"{python}, importing torch, died (SIGSEGV): no libcudnn"
+    assert of_python.fix == f"Try `{python} -c 'import torch'`."
 
 
 def test_asks_the_workers_interpreter_for_its_headers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 from gate.lab.trials.bench import Bench, make_job
 from gate.lab.workers.process import ProcessExit
 from gate.lab.workers.worker import MAX_RESULT_BYTES, judge_exit, load_result, run_worker
+from gate.programs import TimeUse
 from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
@@ -65,8 +67,11 @@ def test_hang(bench: Bench, make_case: MakeCase, count_left: Callable[[], int]) 
     failure = run_worker(replace(job, limit_s=1.0))
     assert isinstance(failure, CaseFailure)
     assert (failure.kind, failure.stage) == (FailureKind.HANG, "rounds")
-    assert describe_failure(failure) == "timed out after 1 s in the cold process"
-    assert "in play_hang" in failure.log_tail
+    words = r"used 0\.\d CPU seconds in \d s in the cold process, and none at the end"
+    assert re.fullmatch(words, describe_failure(failure))
+    frames = failure.log_tail.splitlines()
+    assert frames[0] == "It was at (most recent call first):"
+    assert frames[1].endswith("in play_hang")
     assert count_left() == 0
 
 
@@ -123,7 +128,7 @@ def test_a_line_of_a_commits_checkout_is_named_from_its_top(
     fact = Fact(code=Code.RAISED, names=name_words(message="OSError: /scratch/base/data is missing"))
     told = WorkerFailure(kind=FailureKind.ERROR, fact=fact, traceback=line)
     left = WorkerResult(role=WorkerRole.COLD, stage=Stage.EAGER, failure=told)
-    ended = ProcessExit(status=1, timed_out=False, log_tail=line.encode())
+    ended = ProcessExit(status=1, log_tail=line.encode())
     failure = judge_exit(job, ended, left if says else Fact(code=Code.NO_RESULT))
     assert isinstance(failure, CaseFailure)
     assert failure.log_tail == '  File "nets/model.py", line 3, in forward'
@@ -150,7 +155,7 @@ def test_log_below_the_current_directory_is_named_from_there(
 )
 def test_kill_names_the_likely_killer(bench: Bench, make_case: MakeCase, oom_kills: int, words: str) -> None:
     """A SIGKILL from outside is put down to memory, for certain when the kernel says so."""
-    ended = ProcessExit(status=-9, timed_out=False, log_tail=b"", oom_kills=oom_kills)
+    ended = ProcessExit(status=-9, log_tail=b"", oom_kills=oom_kills)
     failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, Fact(code=Code.NO_RESULT))
     assert isinstance(failure, CaseFailure)
     assert failure.kind == FailureKind.KILLED
@@ -165,8 +170,20 @@ def test_an_arms_result_counts_once_its_imports_were_looked_at(
     job = make_job(bench, WorkerRole.COLD, make_case(), 1)
     job = replace(job, request=replace(job.request, checkout=checkout))
     left = WorkerResult(role=WorkerRole.COLD, stage=Stage.ENDED)
-    ended = ProcessExit(status=0, timed_out=False, log_tail=b"")
+    ended = ProcessExit(status=0, log_tail=b"")
     assert isinstance(judge_exit(job, ended, left), WorkerResult) is counts
+
+
+def test_a_worker_at_work_beyond_its_limit_did_not_end(bench: Bench, make_case: MakeCase) -> None:
+    """It is no hang; the figure is that of its processor time."""
+    ended = ProcessExit(status=-6, use=TimeUse(wall_s=431.0, cpu_s=300.2), log_tail=b"")
+    failure = judge_exit(make_job(bench, WorkerRole.COLD, make_case(), 1), ended, Fact(code=Code.NO_RESULT))
+    assert isinstance(failure, CaseFailure)
+    assert failure.kind == FailureKind.TIMEOUT
+    assert (
+        describe_failure(failure)
+        == "did not end in 300.2 CPU seconds (431 s by the clock) in the cold process"
+    )
 
 
 def test_told_failure_beats_the_time_limit(bench: Bench, make_case: MakeCase) -> None:
@@ -175,7 +192,7 @@ def test_told_failure_beats_the_time_limit(bench: Bench, make_case: MakeCase) ->
         kind=FailureKind.NOT_FINITE, fact=Fact(code=Code.RAISED, names=name_words(message="NaN in output 0"))
     )
     result = WorkerResult(role=WorkerRole.WARM, stage=Stage.DRIFT, failure=told)
-    ended = ProcessExit(status=-9, timed_out=True, log_tail=b"")
+    ended = ProcessExit(status=-9, use=TimeUse(wall_s=9.0, cpu_s=1.0), log_tail=b"")
     failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, result)
     assert isinstance(failure, CaseFailure)
     assert (

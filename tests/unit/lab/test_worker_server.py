@@ -83,7 +83,7 @@ def test_tells_status_output_and_variables(command: MakeCommand, tmp_path: Path)
         "print('two', file=sys.stderr); sys.exit(7)"
     )
     ended = run_process(command(lines))
-    assert (ended.status, ended.timed_out) == (7, False)
+    assert (ended.status, ended.use) == (7, None)
     assert sorted(ended.log_tail.split()) == [b"['COMPILE_GATE_WORKER']", b"one", b"two"]
     assert (tmp_path / "logs" / "worker.log").read_bytes() == ended.log_tail
 
@@ -115,7 +115,7 @@ def test_nothing_that_a_worker_started_survives(
     """What a worker leaves behind dies with it, executed or only forked; the server lives on."""
     begun = time.monotonic()
     ended = run_process(command(f"{leave}\n{then}", limit_s=1.0 if then else 30.0))
-    assert ended.timed_out == bool(then)
+    assert (ended.use is not None) == bool(then)
     assert time.monotonic() - begun < 60.0
     assert psutil.Process(server.pid).children(recursive=True) == []
     assert run_process(command("print('next')")).log_tail == b"next\n"
@@ -124,7 +124,9 @@ def test_nothing_that_a_worker_started_survives(
 def test_a_worker_that_hangs_says_where(command: MakeCommand) -> None:
     """At the time limit the worker's fault handler prints where it was."""
     ended = run_process(command(SLEEP, limit_s=2.0))
-    assert (ended.status, ended.timed_out) == (-signal.SIGABRT, True)
+    assert ended.status == -signal.SIGABRT
+    assert ended.use
+    assert ended.use.hangs
     assert b"request.py" in ended.log_tail
 
 
@@ -184,7 +186,7 @@ def test_a_server_that_is_killed_takes_its_worker_along(
         return worker
 
     ended = run_process(replace(command(SLEEP), fork=start_and_kill))
-    assert (ended.status, ended.timed_out) == (-signal.SIGKILL, False)
+    assert (ended.status, ended.use) == (-signal.SIGKILL, None)
     with pytest.raises(MachineError, match="the process that starts workers is gone"):
         run_process(command("print('never')"))
     assert count_left() == 0
@@ -213,7 +215,7 @@ def test_a_worker_that_is_gone_before_anyone_looks_is_not_waited_for(command: Ma
     os.close(writing)
     worker = ForkedWorker(gone.pid, os.fdopen(reading, "rb", buffering=0), lambda _: -signal.SIGKILL)
     ended = run_process(replace(command(SLEEP, limit_s=5.0), fork=lambda *_: worker))
-    assert (ended.status, ended.timed_out) == (-signal.SIGKILL, False)
+    assert (ended.status, ended.use) == (-signal.SIGKILL, None)
 
 
 def test_closing_ends_workers_and_branches(place: ProcessCommand, command: MakeCommand) -> None:

@@ -142,8 +142,8 @@ def test_every_event_and_warning_has_words(code: Code) -> None:
     ("fact", "words"),
     [
         (
-            Fact(code=Code.SERVER_SILENT, numbers={"limit_s": 30}),
-            "the process that was to fork them failed, no answer within 30 s",
+            Fact(code=Code.SERVER_SILENT, numbers={"wall_s": 41.4, "cpu_s": 30}),
+            "the process that was to fork them failed, no answer in 30.0 CPU seconds (41 s by the clock)",
         ),
         (
             Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watcher")),

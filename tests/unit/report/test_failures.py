@@ -34,8 +34,12 @@ def test_every_code_has_words(code: Code) -> None:
     ("told", "words"),
     [
         (
-            Fact(code=Code.NO_END, numbers={"limit_s": 0.5}, names=WARM),
-            "timed out after 0.5 s in the warm process",
+            Fact(code=Code.NO_END, numbers={"wall_s": 1234.5, "cpu_s": 300.2}, names=WARM),
+            "did not end in 300.2 CPU seconds (1,234 s by the clock) in the warm process",
+        ),
+        (
+            Fact(code=Code.HANGS, numbers={"wall_s": 1200.1, "cpu_s": 3.4}, names=WARM),
+            "used 3.4 CPU seconds in 1,200 s in the warm process, and none at the end",
         ),
         (
             Fact(
@@ -120,5 +124,5 @@ def test_cases_that_lack_the_same_are_told_together() -> None:
 )
 def test_place_is_the_innermost_line_of_the_user(log: str, place: str) -> None:
     """A traceback ends with it, a fault handler's dump begins with it; installed packages do not count."""
-    failed = replace(fail(Fact(code=Code.NO_END, numbers={"limit_s": 9})), log_tail=log)
+    failed = replace(fail(Fact(code=Code.NO_END, numbers={"wall_s": 9, "cpu_s": 9})), log_tail=log)
     assert find_place(failed) == place
