@@ -9,6 +9,7 @@ lab and a server say to each other is in :mod:`gate.files.messages`.
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import select
@@ -64,6 +65,8 @@ class WorkerServer:
     def __init__(self, pid: int, line: socket.socket) -> None:
         self.pid = pid
         self.is_gone = False
+        self.is_busy = False  # a worker of it lives
+        self.used = 0  # counts on with each use of any server
         self._line = line
 
     def begin_import(self, request: WorkerRequest) -> None:
@@ -106,6 +109,7 @@ class WorkerServer:
         try:
             self._tell(order, (writing, *command.given))
             pid = self._hear_pid()
+            self.is_busy = True
             return ForkedWorker(pid, output, partial(self.reap, pid))
         except ServerError as error:
             output.close()
@@ -126,6 +130,8 @@ class WorkerServer:
         except ServerError:
             self.hang_up()
             return -signal.SIGKILL
+        finally:
+            self.is_busy = False
 
     def hang_up(self) -> None:
         """Let it end, by itself."""
@@ -200,7 +206,8 @@ class RootServer(WorkerServer):
 
 # The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
 _READ_LATE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
-MAX_BRANCHES = 8  # a server: each holds what a factory's module imports, up to 300 MB with transformers
+# Of an arm: one that has imported torch, and one for a factory's module, for each of a trial's two processes.
+MAX_SERVERS = 4
 
 _Key = tuple[object, ...]
 
@@ -211,6 +218,7 @@ class ServerPool:
     def __init__(self) -> None:
         self._roots: dict[_Key, RootServer] = {}
         self._why_not: dict[str, Fact | None] = {}  # by what is imported
+        self._uses = itertools.count(1)
 
     def open(self, jobs: Sequence[WorkerJob], later: Sequence[WorkerJob] = ()) -> tuple[WorkerJob, ...]:
         """Give each of a pair's jobs a server that has imported what it needs, or give none of them one.
@@ -234,6 +242,7 @@ class ServerPool:
 
     def _seat(self, job: WorkerJob, imported: str) -> WorkerJob:
         server = self._roots[_make_key(job)].branches[imported]
+        server.used = next(self._uses)
         request = replace(job.request, parent=server.pid, is_forked=True)
         return replace(job, fork=server.start, request=request)
 
@@ -269,6 +278,7 @@ class ServerPool:
             if key in self._roots and self._roots[key].is_gone:
                 self._end([key])
             if key not in self._roots:
+                self._make_room(job.arm, jobs)
                 log = job.log.with_name(f"server-{job.arm}.log")
                 server = RootServer(replace(job, argv=(job.argv[0], *SERVER_ARGUMENTS), log=log))
                 self._roots[key] = server
@@ -287,9 +297,7 @@ class ServerPool:
             if imported in root.branches and root.branches[imported].is_gone:
                 del root.branches[imported]  # whoever killed it may have meant its worker alone
             if imported not in root.branches:
-                while len(root.branches) >= MAX_BRANCHES:
-                    # Trials go round: the one that was opened first is needed soonest, the last one latest.
-                    root.branches.popitem()[1].hang_up()
+                self._make_room(job.arm, jobs)
                 root.branches[imported] = root.branch()
                 opened.append((job, root.branches[imported]))
         for job, server in opened:
@@ -300,6 +308,28 @@ class ServerPool:
                 del self._roots[_make_key(job)].branches[imported]
                 server.hang_up()
         return next(filter(None, problems), None)
+
+    def _make_room(self, arm: str, jobs: Sequence[WorkerJob]) -> None:
+        """End the branches of an arm that were used least recently until one more server fits, if need be.
+
+        Who has a worker stays, and who serves one of ``jobs``. A root goes with its last branch.
+        """
+        needed = {_make_key(job): _name_import(job) for job in jobs}
+        roots = {key: root for key, root in self._roots.items() if key[0] == arm}
+        while sum(1 + len(root.branches) for root in roots.values()) >= MAX_SERVERS:
+            spare = [
+                (branch.used, key, imported)
+                for key, root in roots.items()
+                for imported, branch in root.branches.items()
+                if not branch.is_busy and needed.get(key) != imported
+            ]
+            if not spare:
+                return
+            _, key, imported = min(spare)
+            roots[key].branches.pop(imported).hang_up()
+            if not roots[key].branches and key not in needed:
+                del roots[key]
+                self._end([key])
 
 
 def _make_key(job: WorkerJob) -> _Key:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from gate.lab.trials.bench import Bench, LabSettings, make_job
 from gate.lab.workers import server_pool
 from gate.lab.workers.process import ProcessCommand
 from gate.lab.workers.server_pool import ServerPool
+from gate.lab.workers.worker import WorkerJob
+from gate.records.cases import Case
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import WorkerRole
@@ -74,7 +77,8 @@ class QuietServer:
 
     def __init__(self, command: ProcessCommand) -> None:
         self.directory = str(command.directory)
-        self.is_gone = False
+        self.is_gone = self.is_busy = False
+        self.used = 0
         self.problem, self.branches = None, dict[str, QuietServer]()
         self.begin_import = self.hang_up = self.start = lambda *_: None
         self.end_import = lambda *_: None
@@ -82,7 +86,7 @@ class QuietServer:
     def branch(self) -> QuietServer:
         """Fork one that says as little."""
         self.branched.append(self.directory)
-        return self
+        return copy(self)
 
     def close(self) -> None:
         """End it."""
@@ -154,17 +158,70 @@ def test_a_server_that_is_gone_is_opened_anew(
     assert (len(QuietServer.branched), len(QuietServer.closed)) == (2, 1)
 
 
-def test_trials_that_go_round_find_most_of_what_was_imported(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ten factories and room for eight: the second round imports three of them anew, and not all ten."""
+@pytest.fixture
+def arms(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> tuple[Bench, Bench]:
+    """Both arms of a pair, whose servers say nothing."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
-    QuietServer.branched.clear()
-    plain = replace(bench, settings=LabSettings(out=bench.settings.out))
-    pool, counts = ServerPool(), []
-    for _ in range(2):
-        for number in range(10):
-            case = replace(make_case(name=f"m{number}"), factory=f"m{number}:build")
-            pool.open([make_job(plain, WorkerRole.COLD, case)])
-        counts.append(len(QuietServer.branched))
-    assert counts == [10, 13]
+    head = replace(bench, settings=LabSettings(out=bench.settings.out))
+    return replace(head, arm=replace(bench.arm, name="base")), head
+
+
+def open_pair(pool: ServerPool, arms: tuple[Bench, Bench], case: Case) -> tuple[WorkerJob, ...]:
+    """Open the servers of a pair: of both arms' first processes, and of the second ones."""
+    first, second = (
+        [make_job(arm, role, case) for arm in arms] for role in (WorkerRole.COLD, WorkerRole.WARM)
+    )
+    return (*pool.open(first, second), *pool.open(second))
+
+
+def list_imported(pool: ServerPool, arm: str) -> list[list[str]]:
+    """What the servers of an arm have imported besides torch, root by root."""
+    return [list(root.branches) for key, root in pool._roots.items() if key[0] == arm]
+
+
+def test_an_arm_has_four_servers_however_many_factories_there_are(
+    arms: tuple[Bench, Bench], make_case: MakeCase
+) -> None:
+    """One with torch and one with the factory, for both processes of a trial; the factory before goes."""
+    pool = ServerPool()
+    for factory in ("one:build", "two:build", "one:build", "three:build"):
+        jobs = open_pair(pool, arms, replace(make_case(), factory=factory))
+        assert all(job.fork for job in jobs)
+        for arm in arms:
+            assert list_imported(pool, arm.arm.name) == [[factory], [factory]]
+
+
+def test_what_was_used_least_recently_is_let_go_first(arms: tuple[Bench, Bench], make_case: MakeCase) -> None:
+    """Of trials with one process there are three factories beside the root; the oldest one is used again."""
+    pool = ServerPool()
+    for name in ("a", "b", "c", "a", "d"):
+        case = replace(make_case(), factory=f"{name}:build")
+        (opened,) = pool.open([make_job(arms[0], WorkerRole.COLD, case)])
+        assert opened.fork is not None
+    assert list_imported(pool, "base") == [["a:build", "c:build", "d:build"]]
+
+
+def test_who_has_a_worker_is_not_let_go(arms: tuple[Bench, Bench], make_case: MakeCase) -> None:
+    """Nor its root: then there are more than four for that time."""
+    pool = ServerPool()
+    open_pair(pool, arms, replace(make_case(), factory="one:build"))
+    busy = [root.branches["one:build"] for root in pool._roots.values()]
+    for server in busy:
+        server.is_busy = True
+    open_pair(pool, arms, replace(make_case(), factory="two:build"))
+    assert list_imported(pool, "head") == [["one:build", "two:build"]] * 2
+    for server in busy:
+        server.is_busy = False
+    open_pair(pool, arms, replace(make_case(), factory="three:build"))
+    assert list_imported(pool, "head") == [["three:build"]] * 2
+
+
+def test_a_root_goes_with_its_last_branch(arms: tuple[Bench, Bench], make_case: MakeCase) -> None:
+    """Where the interpreter's variables change, say: the roots of before serve nobody any more."""
+    QuietServer.closed.clear()
+    pool, case = ServerPool(), make_case()
+    open_pair(pool, arms, case)
+    changed = replace(arms[1], settings=replace(arms[1].settings, threads=7))
+    open_pair(pool, (arms[0], changed), case)
+    assert len(QuietServer.closed) == 2
+    assert [key[0] for key in pool._roots] == ["base", "base", "head", "head"]

@@ -121,6 +121,20 @@ def test_nothing_that_a_worker_started_survives(
     assert run_process(command("print('next')")).log_tail == b"next\n"
 
 
+def test_a_server_is_busy_while_its_worker_lives(command: MakeCommand, server: RootServer) -> None:
+    """So it is not ended to make room for another one."""
+    busy: list[bool] = []
+
+    def start(given: ProcessCommand, token: str) -> ForkedWorker:
+        worker = server.start(given, token)
+        busy.append(server.is_busy)
+        return worker
+
+    assert not server.is_busy
+    run_process(replace(command("pass"), fork=start))
+    assert (busy, server.is_busy) == ([True], False)
+
+
 def test_a_worker_that_hangs_says_where(command: MakeCommand) -> None:
     """At the time limit the worker's fault handler prints where it was."""
     ended = run_process(command(SLEEP, limit_s=2.0))
