@@ -12,11 +12,11 @@ from gate.check.procedure import (
     Checked,
     CheckTerms,
     PairLimit,
-    Rehearsal,
     check_against_base,
     check_against_baselines,
     check_pairs,
 )
+from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import Slot, compute_trial_s, want_whole
 from gate.decide.evidence.pairs import Pair
 from gate.decide.evidence.trials import make_baselines

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check.procedure import Rehearsal
+from gate.check.rehearsal import Rehearsal
 from gate.check.work import Answer, Part, Unit
 from gate.decide.suspects import Suspect
 from gate.records.run import Place, Run, Trial

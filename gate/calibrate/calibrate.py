@@ -20,7 +20,8 @@ from gate.calibrate.noise import (
     measure_noise,
     measure_pair_noise,
 )
-from gate.check.procedure import Checked, CheckTerms, Rehearsal, check_against_base, check_against_baselines
+from gate.check.procedure import Checked, CheckTerms, check_against_base, check_against_baselines
+from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import Slot, want_whole
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
 from gate.decide.evidence.pairs import Pair, list_pairs

@@ -4,37 +4,22 @@ What measures is a lab, a fleet, or a :class:`Rehearsal`, which gives recorded o
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from gate.check.schedule import (
-    EXTENT_SHARES,
-    Content,
-    Pace,
-    Slot,
-    compute_pair_s,
-    compute_trial_s,
-    compute_untimed_s,
-    fit_slot,
-    name_device,
-    plan_content,
-    plan_trial,
-    predict_pair_s,
-)
-from gate.check.work import count_pairs, list_pair_slots, make_trial_schedule
+from gate.check.schedule import Pace, name_device, predict_pair_s
+from gate.check.work import count_pairs, list_pair_slots
 from gate.decide.conclude.limits import find_open_limits
 from gate.decide.conclude.outcome import list_open
-from gate.decide.constants import LIGHT_PAIR_SHARE, LOOKS, MIN_PAIRS, SETTLING_PAIRS
-from gate.decide.evidence.pairs import Pair
+from gate.decide.constants import LOOKS, MIN_PAIRS, SETTLING_PAIRS
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, list_unsettled
 from gate.decide.suspects import Suspect, clear_unchanged_sources, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 from gate.devices import TARGET_KIND
 from gate.metrics import SPECS, Family
 from gate.records.cases import Metric, Policy, group_cases
-from gate.records.protocol import Stage
-from gate.records.run import Baseline, Extent, Pairing, Run, Trial
+from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Verdict
 
 
@@ -71,6 +56,7 @@ class PairLimit:
 
     end_s: float = math.inf  # none ends later, in seconds of the run
     fits_two: bool = False  # nobody set it: two pairs of the first case fit, and the second look at a count
+    fail_fast: bool = False  # pairs end with the first conviction
 
     def find_end_s(self, suspect: Suspect, pairs: Mapping[str, int]) -> float:
         """When the suspect's next pair has to end; ``pairs`` are those of each case so far."""
@@ -93,6 +79,7 @@ class CheckTerms:
     pair_budget_s: float = math.inf  # seconds of pairs, on top of what the run took
     fits_two: bool = False  # nobody set that budget: two pairs of a case fit
     thorough: bool = False  # whether a case that pairs have convicted is measured on
+    fail_fast: bool = False  # whether nothing is measured on once a case is convicted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,7 +100,8 @@ def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms
     for trials in range(terms.trials + 1, terms.max_trials + 1):
         rows = group_cases(list_open(verdict))
         wanted = {case_id: {row.metric for row in found} for case_id, found in rows.items()}
-        if not wanted or verdict.outcome is Outcome.NOTHING_COMPARED:
+        is_over = terms.fail_fast and verdict.outcome is Outcome.REGRESSION
+        if is_over or not wanted or verdict.outcome is Outcome.NOTHING_COMPARED:
             break
         extended = measurer.add_trials(run, wanted, trials)
         if (extended.trials, extended.failures) == (run.trials, run.failures):  # none came to an end
@@ -138,7 +126,8 @@ def check_against_base(measurer: Measurer | None, run: Run, terms: CheckTerms) -
     # What looks faster in a program that is the base's needs no pair either.
     suspects = tuple(one for one in found if one.case_id not in screening.same)
     if suspects and measurer is not None:
-        limit = PairLimit(end_s=run.wall_s + terms.pair_budget_s, fits_two=terms.fits_two)
+        end_s = run.wall_s + terms.pair_budget_s
+        limit = PairLimit(end_s=end_s, fits_two=terms.fits_two, fail_fast=terms.fail_fast)
         run = settle_pairs(measurer, run, policy, limit, suspects)
         # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.
         screening = _screen_against_base(run, terms)
@@ -197,7 +186,8 @@ def settle_pairs(
     One case after the other, by :func:`rank_suspect`; of the whole plan where ``suspects`` is ``None``.
     """
     stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
-    while needs := _list_needs(run, list_unsettled(run, policy, suspects), stopped):
+    fast = limit.fail_fast
+    while needs := _list_needs(run, list_unsettled(run, policy, suspects, fail_fast=fast), stopped):
         case_id, pairs = needs[0].case_id, count_pairs(run)
         asked = needs if run.wall_s < limit.end_s else needs[:1]
         run = measurer.add_pairs(run, asked, limit.find_end_s(needs[0], pairs))
@@ -228,16 +218,17 @@ def rank_suspect(one: Suspect, pairs: int, seconds: float, *, untouched: bool) -
     """Rank an open case that has so many pairs and takes so long to be settled; the smallest is next.
 
     What is counted is looked at first, in one pair of each case and then in a second: a crash shows there,
-    too. Then what is begun is brought to SETTLING_PAIRS, then what promises most a second is begun: where
-    time is short, some times are settled and not all begun. Then those with the fewest pairs. What is
-    ``untouched``, so imports nothing that changed, waits for all others, unless stored values doubt it. What
-    is convicted comes last, since no pair of it changes the outcome.
+    too. Then what is begun is brought to SETTLING_PAIRS. Then what is worse than stored by more than its
+    interval, the furthest first, whatever its pairs take: where time is short, what looked worst is settled.
+    The others begin by what is settled soonest, then those with the fewest pairs. What is ``untouched``, so
+    imports nothing that changed, waits for all others, unless stored values doubt it. What is convicted comes
+    last, since no pair of it changes the outcome.
     """
     turn = pairs if pairs >= SETTLING_PAIRS else -min(pairs, 1)
     if awaits_count(one, pairs):
         turn = pairs - MIN_PAIRS - 1
-    gain = 1.0 + max(one.doubt, 0.0)  # it may be the one that is worse, the more so the worse it looks
-    return one.convicted, untouched and one.doubt <= 0, turn, -gain / seconds
+    beyond = one.doubt if one.doubt > 1.0 else 0.0
+    return one.convicted, untouched and one.doubt <= 0, turn, -beyond, seconds, -one.doubt
 
 
 def awaits_count(suspect: Suspect, pairs: int) -> bool:
@@ -268,82 +259,3 @@ def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]
     ordered = sorted(wanted, key=rank)
     left = [needs[case_id] for case_id in ordered if needs[case_id].more]
     return [replace(need, later=place > 0) for place, need in enumerate(left)]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rehearsal:
-    """Gives the trials and pairs that are asked for, as the lab does, in the time that they say they took.
-
-    A pair, and a trial, is taken whole and given without what one of its kind would not have measured.
-    """
-
-    take_trial: Callable[[Slot], Trial]
-    take_pair: Callable[[Slot], Pair]
-    budget_s: float = math.inf  # for trials, in seconds of the run
-
-    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
-        """Add trials round-robin; none that would end after the budget by what its case took before."""
-        cases = [case for case in run.cases if case.id in wanted]
-        slots = make_trial_schedule(cases, trials, run.trials, wanted)
-        pace, dropped = Pace(run.cases, run.trials), set[str]()
-        for slot in slots:
-            case = slot.case
-            content = plan_trial(slot.metrics, pace.list_own(case), name_device(run))
-            if run.wall_s + pace.predict_s(case, content.extent) > self.budget_s:
-                dropped.add(case.id)
-            if case.id not in dropped:
-                trial = _cut_trial(self.take_trial(slot), content)
-                pace.add(trial)
-                run = _add(run, (trial,), compute_trial_s(trial))
-        return run
-
-    def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
-        """Add the pairs that are needed now, or their latencies alone where no more ends in time."""
-        dropped: set[str] = set()
-        for wanted in list_pair_slots(run, [need for need in needs if not need.later]):
-            case = wanted.case
-            if case.id in dropped:
-                continue
-            slot = fit_slot(run, wanted, limit_s - run.wall_s)
-            if slot is None:
-                dropped.add(case.id)
-            else:
-                pair = self._measure_pair(slot, name_device(run))
-                run = _add(run, pair, compute_pair_s(case, pair))
-        return run
-
-    def _measure_pair(self, slot: Slot, device: str) -> tuple[Trial, Trial]:
-        content = plan_content(slot.metrics, slot.index, device)
-        pair = self.take_pair(slot)
-        if content.compiles:
-            return _cut_trial(pair.base, content), _cut_trial(pair.head, content)
-        base, head = drop_unmeasured(pair.base, content), drop_unmeasured(pair.head, content)
-        arms = (pair.base, pair.head)
-        compiles_untimed = slot.index == 1 and not slot.unchanged_code
-        untimed_s = compute_untimed_s(slot.case, arms) if compiles_untimed else 0.0
-        arm_s = (LIGHT_PAIR_SHARE * compute_pair_s(slot.case, arms) + untimed_s) / 2
-        return _set_time(base, arm_s), _set_time(head, arm_s)
-
-
-def _cut_trial(trial: Trial, content: Content) -> Trial:
-    """What a whole trial would have been with this content, and how long it would have taken."""
-    if content.extent is Extent.WHOLE:
-        return drop_unmeasured(trial, content)
-    seconds = EXTENT_SHARES[content.extent] * compute_trial_s(trial)
-    return replace(_set_time(drop_unmeasured(trial, content), seconds), extent=content.extent)
-
-
-def drop_unmeasured(trial: Trial, content: Content) -> Trial:
-    """Take from a whole trial what one of this content would not have measured."""
-    kept = {metric: values for metric, values in trial.samples.items() if content.measures(metric)}
-    if not content.compiles:
-        return replace(trial, samples=kept, phases_s={}, kernels_s={})
-    return replace(trial, samples=kept)
-
-
-def _set_time(trial: Trial, seconds: float) -> Trial:
-    return replace(trial, stages_s={Stage.ROUNDS: seconds}, overhead_s=0.0)
-
-
-def _add(run: Run, trials: Sequence[Trial], wall_s: float) -> Run:
-    return replace(run, trials=(*run.trials, *trials), wall_s=run.wall_s + wall_s)

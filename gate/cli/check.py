@@ -43,6 +43,7 @@ from gate.cli.setup import (
     note_idle,
     note_origin,
     note_rules,
+    note_stop,
     open_rules,
 )
 from gate.decide.conclude.outcome import FailOn
@@ -89,6 +90,7 @@ def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
         pair_budget_s=config.pair_budget_s,
         fits_two="pair_budget_s" not in config.origins,
         thorough=options.thorough,
+        fail_fast=options.fail_fast,
     )
     asked = ArmOptions(
         directory=config.directory,
@@ -106,14 +108,13 @@ def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
     with open_measured(options, replace(request, arms=arms), config.trials, opening) as (measurer, run):
         bounded = replace(measurer, budget_s=config.budget_s)
         if run.base is None:
-            days = read_other_days(config, run)
-            terms = replace(terms, policy=replace(policy, days=days))
+            terms = replace(terms, policy=replace(policy, days=read_other_days(config, run)))
             checked = check_against_baselines(bounded, run, terms)
         else:
             checked = check_against_base(bounded, run, terms)
         measurer.save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
-    verdict = note_origin(verdict, config, options)
+    verdict = note_stop(note_origin(verdict, config, options), options)
     verdict = replace(verdict, notes=(*note_shard(checked.run), *([alone] if alone else []), *verdict.notes))
     verdict = note_rules(verdict, config, checked.run.base.provenance.commit if checked.run.base else "")
     append_run(config, checked.run, HistoryKind.CHECK)
@@ -224,7 +225,7 @@ def run_ab(options: Namespace) -> ExitCode:
     arms = make_arms(options, request.config, anchor)
     checked = compare_arms(options, request, policy, arms)
     verdict = note_idle(checked.verdict, policy, request.registry)
-    verdict = note_origin(verdict, request.config, options)
+    verdict = note_stop(note_origin(verdict, request.config, options), options)
     if anchor is not None:
         # Said first: a change may be that of many commits.
         note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))
@@ -294,7 +295,8 @@ def compare_arms(options: Namespace, request: Project, policy: Policy, arms: Arm
         alone = replace(measurer, save=lambda run: measurer.save(replace(run, finished=False)))
         run = replace(alone.add_trials(begun, want_whole(unpaired), 1), finished=False)
         end_s, is_default = run.toolchain_s + 60 * options.minutes, options.minutes == AB_MINUTES
-        checked = check_pairs(measurer, run, policy, PairLimit(end_s=end_s, fits_two=is_default))
+        limit = PairLimit(end_s=end_s, fits_two=is_default, fail_fast=options.fail_fast)
+        checked = check_pairs(measurer, run, policy, limit)
         if left := _list_left_alone(checked.run):
             run = replace(alone.add_trials(checked.run, left, 1), finished=checked.run.finished)
             checked = Checked(run=run, verdict=decide_side_by_side(run, policy))

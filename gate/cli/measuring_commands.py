@@ -10,11 +10,11 @@ from gate.cli.options import (
     ANYWAY,
     BASELINES,
     CONFIG,
-    COUNTS_ONLY,
     DEVICE,
     FAIL,
     GATE,
     HISTORY,
+    JUDGING,
     LAB,
     LAB_OR_TARGET,
     LANES,
@@ -66,7 +66,7 @@ CHECK = Command(
     codes=VERDICT_CODES,
     run="gate.cli.check:run_check",
     arguments=(
-        *(*PROJECT, *RULES, *LAB_OR_TARGET, LANES, TRIALS, COUNTS_ONLY, TRACE, RESUME, BASELINES, SHARD),
+        *(*PROJECT, *RULES, *LAB_OR_TARGET, LANES, TRIALS, *JUDGING, BASELINES, SHARD),
         either(
             argument(
                 "--base",
@@ -78,7 +78,7 @@ CHECK = Command(
         argument(
             "--thorough",
             action="store_true",
-            help=("measure every suspect fully, even if the result is already known"),
+            help="measure every suspect fully, even if the result is already known",
         ),
         *(ACCEPTED, GATE, HISTORY, FAIL, REPORT_FORMAT, VOLUME),
     ),
@@ -114,9 +114,7 @@ AB = Command(
         *(
             *LAB_OR_TARGET,
             LANES,
-            COUNTS_ONLY,
-            TRACE,
-            RESUME,
+            *JUDGING,
             lasting(AB_MINUTES, "start no pair after M minutes of measuring"),
         ),
         *(HISTORY, FAIL, VOLUME, methodcaller("set_defaults", format="text")),  # it may print two reports

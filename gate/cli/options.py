@@ -231,6 +231,9 @@ CORES = argument(
     metavar="LIST",
     help="run workers on these processor cores only: 0-3, or 0,2",
 )
+FAIL_FAST = argument(
+    "-x", "--fail-fast", action="store_true", help="stop measuring at the first regression, as pytest -x"
+)
 _RESULTS = to_directory("results go there (default: out)")
 LAB = (SELECTION, DEVICE, _RESULTS, LOCK)
 LAB_OR_TARGET = (SELECTION, either(DEVICE, TARGET), CORES, _RESULTS, LOCK)
@@ -247,6 +250,7 @@ TRACE = argument(
     help="record torch's structured trace too, for tlparse: one more compile a trial, not measured",
 )
 RESUME = argument("--resume", action="store_true", help="continue the run that is in the out directory")
+JUDGING = (FAIL_FAST, COUNTS_ONLY, TRACE, RESUME)  # how the commands go about it that judge
 BASELINES = argument("--baselines", metavar="DIR", help="directory of baselines (default: baselines)")
 HISTORY = argument(
     "--history",

@@ -31,7 +31,7 @@ from gate.records.cases import Case, Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import Baseline, Run, Shard
-from gate.records.verdict import Verdict
+from gate.records.verdict import Outcome, Status, Verdict
 from gate.report.words.rules import list_rule_notes
 from gate.revisions import NothingDiffersError, Revision, find_top
 from gate.store.policy import name_gate
@@ -226,6 +226,14 @@ def _list_repeated(given: Mapping[str, Any]) -> dict[str, str]:
         del named["--config"]
     written = {name: value if isinstance(value, str) else f"{value:g}" for name, value in named.items()}
     return written | ({"--reference-models": ""} if given.get("reference_models") else {})
+
+
+def note_stop(verdict: Verdict, options: Namespace) -> Verdict:
+    """Say how much was left open where the first regression ended the measuring."""
+    if not options.fail_fast or verdict.outcome is not Outcome.REGRESSION:
+        return verdict
+    left = sum(row.decides and row.status is Status.INCONCLUSIVE for row in verdict.comparisons)
+    return replace(verdict, notes=(Fact(code=Code.FAIL_FAST, numbers={"comparisons": left}), *verdict.notes))
 
 
 def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:

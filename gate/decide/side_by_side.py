@@ -21,7 +21,7 @@ from gate.decide.judge.pairs import (
 from gate.decide.suspects import CALLS, Suspect, is_exact, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.fingerprint import compute_environment_id
-from gate.metrics import DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
+from gate.metrics import COMPILE_TIMES, DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -40,14 +40,14 @@ from gate.records.verdict import (
 
 
 def list_unsettled(
-    run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
+    run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None, *, fail_fast: bool = False
 ) -> tuple[Suspect, ...]:
     """The cases that need pairs up to the next of the LOOKS; without ``suspects``, of the whole plan.
 
     A case that failed in either arm, or that the base lacks or defines otherwise, needs none. Of one that is
     convicted only its latency needs some, up to SETTLING_PAIRS, unless its suspect is ``thorough``: nothing
     else of it changes the outcome. Once a case is convicted the outcome is certain: another one that had
-    SETTLING_PAIRS, and looks no slower than its thresholds, waits as well.
+    SETTLING_PAIRS, and looks no slower than its thresholds, waits as well; with ``fail_fast`` all do.
     """
     policy = keep_own(policy, compute_environment_id(run.environment))
     sides, rules = gather_judged(run, policy, suspects)
@@ -62,7 +62,6 @@ def list_unsettled(
         asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
         rows = follow_times(compare_paired(side, rules)) if side.paired else ()
         open_rows = [row for row in rows if _is_open(row, asked, rules)]
-        metrics = tuple(row.metric for row in open_rows) if rows else asked.metrics
         convicted = any(
             row.decides
             and row.status is Status.REGRESSED
@@ -70,16 +69,30 @@ def list_unsettled(
             for row in apply_quarantine(apply_acceptances(rows, policy), policy)
         )
         is_red = is_red or convicted
-        if convicted and not asked.thorough:  # by how much it is slower is a question of its own
-            is_begun = any(row.pairs < SETTLING_PAIRS for row in open_rows if row.metric in CALLS)
-            metrics = tuple(row.metric for row in open_rows if row.metric in CALLS and is_begun)
+        metrics = _list_open(open_rows, asked, convicted=convicted) if rows else asked.metrics
         if metrics:
             found.append(replace(asked, metrics=metrics, convicted=convicted))
         # It had the pairs that settle most, and what they left open looks no worse than it may.
         is_calm = all(row.pairs >= SETTLING_PAIRS and row.severity <= 1.0 for row in open_rows)
         if open_rows and is_calm and not asked.thorough:
             idle.add(case.id)
+    if is_red and fail_fast:
+        return ()
     return tuple(one for one in found if not is_red or one.case_id not in idle)
+
+
+def _list_open(open_rows: Sequence[Comparison], asked: Suspect, *, convicted: bool) -> tuple[Metric, ...]:
+    """The open metrics that further pairs measure.
+
+    By how much calls are slower is a question of its own, up to SETTLING_PAIRS, in a convicted case, too.
+    While that is open and they look slower than their threshold no compile is timed: a conviction spares it.
+    """
+    calls = tuple(row for row in open_rows if row.metric in CALLS)
+    is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
+    if convicted and not asked.thorough:
+        return tuple(row.metric for row in calls) if is_begun else ()
+    spares = is_begun and not asked.thorough and any(row.severity > 1.0 for row in calls)
+    return tuple(row.metric for row in open_rows if not (spares and row.metric in COMPILE_TIMES))
 
 
 def gather_judged(

@@ -129,6 +129,7 @@ class Code(StrEnum):
     PAIRS_DISTURBED = "pairs_disturbed", "disturbed measured"  # names: reasons
     DISTURBED_KEPT = "disturbed_kept", "fewest"  # among trials that are recorded
     MORE_WARNINGS = "more_warnings", "warnings"
+    FAIL_FAST = "fail_fast", "comparisons"  # so many were not settled after the first regression
     QUARANTINE = "quarantine", "worse comparisons"  # names: pattern, owner, expires, reason, statuses
     QUARANTINE_EXPIRED = "quarantine_expired"  # names: pattern, owner, expires, reason
     BASE_CASES_FAILED = "base_cases_failed", "cases"

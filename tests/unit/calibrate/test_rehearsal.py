@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.procedure import Rehearsal
+from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import Slot, want_whole
 from gate.decide.evidence.pairs import Pair
 from gate.decide.suspects import Suspect

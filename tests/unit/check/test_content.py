@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.procedure import Rehearsal, check_against_baselines, drop_unmeasured
+from gate.check.procedure import check_against_baselines
+from gate.check.rehearsal import Rehearsal, drop_unmeasured
 from gate.check.schedule import (
     EVERY_METRIC,
     WHOLE,

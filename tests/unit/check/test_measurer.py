@@ -12,12 +12,12 @@ import pytest
 from gate.check.measurer import Measurer
 from gate.check.procedure import (
     PairLimit,
-    Rehearsal,
     check_against_base,
     check_against_baselines,
     check_pairs,
     settle_pairs,
 )
+from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import EXTENT_SHARES, Slot, plan_trial, want_whole
 from gate.check.work import (
     MAX_SOURCES_CHARS,

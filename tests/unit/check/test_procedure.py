@@ -457,3 +457,15 @@ def test_what_looks_worse_since_an_upgrade_is_measured_again() -> None:
     assert verdict.outcome is not Outcome.INCONCLUSIVE
     assert given.asked
     assert find(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_ENVIRONMENT)]
+
+
+def test_a_regression_by_stored_values_can_end_the_search() -> None:
+    """The slow case is red by its first trial; the doubtful one gets its further trials only if asked."""
+    subjects = [Subject(name="a", alone=[{LATENCY: 0.020}] * 3), Subject(name="b", alone=DOUBTFUL)]
+    measured = {}
+    for fail_fast in (False, True):
+        given = Given(subjects=subjects)
+        checked = alone(given, trials=1, max_trials=3, fail_fast=fail_fast)
+        measured[fail_fast] = (checked.verdict.outcome, len(checked.run.trials))
+    assert measured[False][0] is measured[True][0] is Outcome.REGRESSION
+    assert measured[True][1] == 2 < measured[False][1]

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.procedure import NO_LIMIT, PairLimit, Rehearsal, make_need, settle_pairs
+from gate.check.procedure import NO_LIMIT, PairLimit, make_need, settle_pairs
+from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import Slot
 from gate.check.work import count_pairs
 from gate.decide.evidence.pairs import Pair

@@ -426,3 +426,12 @@ def test_a_run_stays_on_the_cores_that_were_named(place: Place) -> None:
     place.run("check", "--no-base", "--quiet", "--cores", cores)
     (ran_at,) = RUN.load(place.top / "out" / "run.json").places.values()
     assert ran_at.cores == cores
+
+
+@pytest.mark.parametrize(("fault", "left"), [("slowdown", [0]), ("", [])])
+def test_a_check_can_stop_at_the_first_regression(place: Place, fault: str, left: list[int]) -> None:
+    """A note says how much was left open, and there is none where nothing regressed."""
+    place.plant(fault, SLOWER_S)
+    place.run("check", "--no-base", "--quiet", "-x")
+    notes = VERDICT.load(place.top / "out" / "verdict.json").notes
+    assert [note.numbers["comparisons"] for note in notes if note.code is Code.FAIL_FAST] == left

@@ -98,11 +98,11 @@ def test_a_shard_leaves_the_other_cases_their_part_of_the_budget(
     assert alone.alpha == joined.alpha
 
 
-def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles() -> None:
-    """Counts, then what is begun, then by doubt and seconds, then the fewest pairs; last what is convicted.
+def test_what_looks_worst_goes_first_and_on_to_the_look_that_settles() -> None:
+    """Counts, then what is begun, then what looks worst, then the fewest pairs; last what is convicted.
 
-    The dear one looks worst and takes three times as long: (1 + 4) / 90 s is less than (1 + 1.1) / 30 s. What
-    imports nothing that changed waits for all that may, unless stored values doubt it.
+    The dear one looks worst and goes first, though it takes three times as long. What imports nothing that
+    changed waits for all that may, unless stored values doubt it.
     """
     found = {
         "convicted": (4, Suspect(case_id="convicted", metrics=(COLD,), doubt=9.0, convicted=True)),
@@ -129,9 +129,9 @@ def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles(
         *counted,
         "begun",
         "flickers",
+        "dear",
         "worst",
         "mild",
-        "dear",
         "few",
         "many",
         "doubted",
@@ -148,6 +148,25 @@ def test_a_convicted_case_needs_no_more_pairs(paired_case: Make, pair_run: Pair,
     assert list_unsettled(run, policy, [suspect]) == ()
     (asked,) = list_unsettled(run, policy, [replace(suspect, thorough=True)])
     assert (asked.metrics, asked.convicted) == ((COLD,), True)
+
+
+@pytest.mark.parametrize(("slower", "thorough", "times"), [(1.3, False, 1), (0.9, False, 2), (1.3, True, 2)])
+def test_no_compile_is_timed_while_calls_look_slower(
+    two_cases: Make, slower: float, *, thorough: bool, times: int
+) -> None:
+    """One pair shows calls 30 % slower, ten times their threshold: two more convict, and spare compiles."""
+    run, policy = two_cases(head=slower, pairs=1)
+    suspect = Suspect(case_id="loud/x", metrics=(LATENCY, COLD), thorough=thorough)
+    (asked,) = list_unsettled(run, policy, [suspect])
+    assert len({LATENCY, COLD}.intersection(asked.metrics)) == times
+
+
+def test_a_first_conviction_can_end_the_search(two_cases: Make) -> None:
+    """The loud case has one pair and is open: it gets no more."""
+    run, policy = two_cases(pairs=1)
+    suspects = [Suspect(case_id=one, metrics=(LATENCY,)) for one in ("calm/x", "loud/x")]
+    assert [one.case_id for one in list_unsettled(run, policy, suspects)] == ["loud/x"]
+    assert list_unsettled(run, policy, suspects, fail_fast=True) == ()
 
 
 @pytest.mark.parametrize(("pairs", "expected"), [(1, [(LATENCY,)]), (2, [(LATENCY,)]), (3, [])])

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gate.check.measurer import Measurer
-from gate.check.procedure import Checked, CheckTerms, Rehearsal, check_against_base
+from gate.check.procedure import Checked, CheckTerms, check_against_base
+from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import Slot, want_whole
 from gate.decide.evidence.pairs import Pair, list_pairs
 from gate.decide.evidence.trials import make_baselines
