@@ -137,6 +137,7 @@ class _Call:
         self._living = [lane for lane in lanes if lane not in measurer.lost]
         self._waiting: list[Waiting] = []
         self._open: dict[str, list[float]] = {}  # the seconds of the slots that are left of each case
+        self._foreseen_s: dict[str, float] = {}  # of those that each will probably take after them
         busy, now = {slot.case_id for slot in measurer.at_work.values()}, set(pressing)
         for case_id in work.wanted:
             if case_id in busy or (self._is_only and case_id not in now):
@@ -192,6 +193,8 @@ class _Call:
         pace = self._pace if part.trials else Pace(part.cases)
         seconds = [self._work.predict_s(part, slot, pace) for slot in self._work.list_slots(part)]
         self._open.pop(case_id, None)
+        further = [self._work.predict_s(part, slot, pace) for slot in self._work.foresee_slots(part)]
+        self._foreseen_s[case_id] = sum(further)
         if seconds:
             self._open[case_id] = seconds
         return bool(seconds)
@@ -307,7 +310,9 @@ class _Call:
         """How far the call is, as a slot of a case begins or ends."""
         left = sum(map(len, self._open.values()))
         scales = {name: 1.0 if self._trials.get(name) else self._pace.scale for name in self._open}
-        seconds = sum(scales[name] * sum(own_s) for name, own_s in self._open.items())
+        seconds = sum(
+            scales[name] * (sum(own_s) + self._foreseen_s[name]) for name, own_s in self._open.items()
+        )
         left_s = seconds / max(1, len(self._living))
         progress = Progress(done=self._done, total=self._done + left, left_s=left_s)
         if not self._work.paired:

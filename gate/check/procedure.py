@@ -218,17 +218,16 @@ def rank_suspect(one: Suspect, pairs: int, seconds: float, *, untouched: bool) -
     """Rank an open case that has so many pairs and takes so long to be settled; the smallest is next.
 
     What is counted is looked at first, in one pair of each case and then in a second: a crash shows there,
-    too. Then what is begun is brought to SETTLING_PAIRS. Then what is worse than stored by more than its
-    interval, the furthest first, whatever its pairs take: where time is short, what looked worst is settled.
-    The others begin by what is settled soonest, then those with the fewest pairs. What is ``untouched``, so
-    imports nothing that changed, waits for all others, unless stored values doubt it. What is convicted comes
-    last, since no pair of it changes the outcome.
+    too. Then what is begun is brought to SETTLING_PAIRS. Then what looks worst by stored values is begun,
+    whatever its pairs take: where time is short, that is settled. Then those with the fewest pairs. Of two
+    that look alike, what is settled sooner comes first. What is ``untouched``, so imports nothing that
+    changed, waits for all others, unless stored values doubt it. What is convicted comes last, since no pair
+    of it changes the outcome.
     """
     turn = pairs if pairs >= SETTLING_PAIRS else -min(pairs, 1)
     if awaits_count(one, pairs):
         turn = pairs - MIN_PAIRS - 1
-    beyond = one.doubt if one.doubt > 1.0 else 0.0
-    return one.convicted, untouched and one.doubt <= 0, turn, -beyond, seconds, -one.doubt
+    return one.convicted, untouched and one.doubt <= 0, turn, -max(one.doubt, 0.0), seconds
 
 
 def awaits_count(suspect: Suspect, pairs: int) -> bool:

@@ -8,9 +8,11 @@ from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 from gate.check.schedule import Pace, Slot, fit_slot, name_device, plan_trial, predict_pair_s
+from gate.decide.constants import MIN_PAIRS, SETTLING_PAIRS
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.evidence.steal import find_own_steal
 from gate.decide.suspects import Suspect
+from gate.metrics import SPECS, Family
 from gate.records.bounds import Natural
 from gate.records.cases import Case, Metric
 from gate.records.facts import Fact
@@ -184,6 +186,11 @@ class TrialWork:
             return ()
         return make_trial_schedule(part.cases, self.trials, part.trials, self.wanted)
 
+    def foresee_slots(self, part: Run) -> tuple[Slot, ...]:
+        """None: what more trials show is not known before."""
+        del part
+        return ()
+
     def rank(self, part: Run) -> Rank:
         """When it is a case's turn: after those that have fewer trials."""
         return (sum(trial.pairing is Pairing.ALONE for trial in part.trials),)
@@ -224,6 +231,15 @@ class PairWork:
         case_id = part.cases[0].id
         more = self.targets[case_id] - count_pairs(part)[case_id]
         return list_pair_slots(part, [replace(self.wanted[case_id], more=more)])
+
+    def foresee_slots(self, part: Run) -> tuple[Slot, ...]:
+        """The pairs that most cases take after those that are asked for, until what is open is settled."""
+        suspect, target = self.wanted[part.cases[0].id], self.targets[part.cases[0].id]
+        is_timed = any(SPECS[metric].family is Family.NOISY for metric in suspect.metrics)
+        usual = SETTLING_PAIRS if is_timed else MIN_PAIRS
+        begun = count_pairs(part)[suspect.case_id]
+        slots = list_pair_slots(part, [replace(suspect, more=max(usual, target) - begun)])
+        return slots[max(target - begun, 0) :]
 
     def rank(self, part: Run) -> Rank:
         """When it is a case's turn; of those for later the most pressing one comes first."""
