@@ -97,6 +97,7 @@ class Code(StrEnum):
     OTHER_SPEED = "other_speed", "cases"
     OTHER_STACK = "other_stack", "cases"
     REDEFINED = "redefined", "cases"
+    MEASURED_BEFORE = "measured_before", "cases"  # in another way
     NOT_RECORDED = "not_recorded", "cases"
     BASE_LACKS_CASES = "base_lacks_cases", "cases"  # of these metrics, as for the next three
     BASE_NOT_MEASURED = "base_not_measured", "cases"

@@ -40,6 +40,9 @@ class FailureKind(StrEnum):
 # More machines than anybody has, and few enough to count up to.
 MOST_SHARDS = 999
 
+# Which of the ways in which drift was measured so far: values of another are not compared. 1 was of one call.
+DRIFT_DEFINITION = 2
+GRADIENTS = "gradients"  # of a workload: the inputs whose gradients inference takes
 NESTED_BREAKS = "nested_graph_breaks"  # of a workload, "on" or "off": Dynamo's setting, off where unknown
 
 # The names of arms. Trials of the candidate are judged; the base's are for the side-by-side comparison.
@@ -174,6 +177,7 @@ class Compiled:
     phases_s: Mapping[str, float] = field(default_factory=dict)  # compile phases by Dynamo's own clocks
     kernels_s: Mapping[str, float] = field(default_factory=dict)  # of a GPU, in a call, longest first
     parts_s: Mapping[str, float] = field(default_factory=dict)  # what only its kind has, as each shape's call
+    drift_definition: Natural = 1  # as DRIFT_DEFINITION was
 
 
 # Normal under heavy matrix products: the same in every trial of a case.

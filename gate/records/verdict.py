@@ -174,6 +174,7 @@ class Reason(StrEnum):
     NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
     OTHER_ENVIRONMENT = "other_environment"  # of another host, speed or stack; INCONCLUSIVE: or driver
     STALE_DEFINITION = "stale_definition"  # NOT_COMPARABLE: the case's definition has changed since
+    MEASURED_OTHERWISE = "measured_otherwise"  # NEW: what is stored was measured in another way
     NOT_MEASURED = "not_measured"  # MISSING: head lacks the metric; NOT_COMPARABLE: the baseline does
     NOT_RUN = "not_run"  # MISSING: planned, and no trial came back, or fewer
     REMOVED = "removed"  # MISSING or ACCEPTED: it failed, and the change's own gate.yml no longer has it

@@ -22,7 +22,7 @@ from gate.errors import FileError, IncompleteError, UsageError
 from gate.files.codec import BASELINE, encode, write_atomic
 from gate.files.disk import is_present, load_bytes
 from gate.fingerprint import compute_environment_id
-from gate.metrics import SPECS, Role, Source
+from gate.metrics import SPECS, Family, Role, Source
 from gate.records.cases import Metric, Policy, group_cases
 from gate.records.codes import Code
 from gate.records.run import PARTLY_FORKED, Baseline, Extent, Run
@@ -252,7 +252,8 @@ def _list_worse(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setbac
         spec = SPECS[metric]
         # A speedup is computed from compiled latency, which is there for itself.
         decides = spec.role is Role.DECIDES and spec.source is not Source.DERIVED
-        if not decides or metric not in old.trials:
+        is_other = spec.family is Family.LOG2 and new.drift_definition != old.drift_definition
+        if not decides or metric not in old.trials or is_other:
             continue
         before = median(old.trials[metric])
         if metric not in new.trials:

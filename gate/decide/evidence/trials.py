@@ -258,6 +258,7 @@ def make_baseline(
         phases_s=collect_medians(trial.phases_s for trial in trials),
         kernels_s=dict(sorted(kernels_s.items(), key=lambda item: -item[1])),
         parts_s=collect_medians(trial.parts_s for trial in trials),
+        drift_definition=max(trial.drift_definition for trial in trials),
         packages=fullest.packages,
     )
 

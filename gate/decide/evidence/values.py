@@ -13,6 +13,7 @@ from gate.records.codes import Code
 from gate.records.facts import MISMATCH_CODES, UNFORKED_CODES, Fact, name_words
 from gate.records.run import (
     CANDIDATE_ARM,
+    GRADIENTS,
     PARTLY_FORKED,
     Baseline,
     CaseFailure,
@@ -182,6 +183,11 @@ class Stored:
     same_codegen: bool
     same_definition: bool
     upgrade: tuple[str, ...] = ()  # what differs, where it is this hardware and stack, and another host
+    same_drift: bool = True  # whether drift was measured as it is now
+
+    def is_alike(self, metric: Metric) -> bool:
+        """Whether values of a metric mean what the run's mean."""
+        return self.same_definition and (self.same_drift or SPECS[metric].family is not Family.LOG2)
 
     def has_scope(self, metric: Metric) -> bool:
         """Whether values of a metric may be compared with the run's, of the same definition."""
@@ -227,7 +233,7 @@ class Evidence:
 
     def find_baseline(self, metric: Metric) -> Baseline | None:
         """The baseline for one metric: of this host if there is one, else of this stack, newest first."""
-        fitting = (one.baseline for one in self.stored if one.has_scope(metric) and one.same_definition)
+        fitting = (one.baseline for one in self.stored if one.has_scope(metric) and one.is_alike(metric))
         return next((one for one in fitting if one.trials.get(metric)), None)
 
     def find_upgraded(self, metric: Metric) -> Stored | None:
@@ -251,8 +257,10 @@ class Evidence:
         fitting = [one for one in self.stored if one.has_scope(metric)]
         if not fitting:
             return Reason.OTHER_ENVIRONMENT if self.stored else self.absence
+        if any(one.is_alike(metric) for one in fitting):
+            return Reason.NOT_MEASURED
         is_current = any(one.same_definition for one in fitting)
-        return Reason.NOT_MEASURED if is_current else Reason.STALE_DEFINITION
+        return Reason.MEASURED_OTHERWISE if is_current else Reason.STALE_DEFINITION
 
     def is_unknown_here(self, metric: Metric) -> bool:
         """Whether this host has baselines of the case, and none of the metric: another host's may have it."""
@@ -286,7 +294,7 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
                 trials=tuple(trials),
                 failures=tuple(failures.get(case.id, ())),
                 values=collect_values(trials),
-                stored=_rank_stored(case, find_environment(run, trials), stored.get(case.id, ())),
+                stored=_rank_stored(case, find_environment(run, trials), trials, stored.get(case.id, ())),
                 planned=run.trials_planned,
                 base_case=bases.get(case.id),
             )
@@ -318,8 +326,12 @@ def list_short(run: Run) -> tuple[Evidence, ...]:
     return tuple(one for one in gathered if not one.failures and len(one.trials) < one.planned)
 
 
-def _rank_stored(case: Case, environment: Environment, baselines: Iterable[Baseline]) -> tuple[Stored, ...]:
+def _rank_stored(
+    case: Case, environment: Environment, trials: Collection[Trial], baselines: Iterable[Baseline]
+) -> tuple[Stored, ...]:
     stored = []
+    drift = max((trial.drift_definition for trial in trials), default=1)
+    gradients = {trial.workload.get(GRADIENTS, "") for trial in trials if trial.workload}
     for baseline in sorted(baselines, key=lambda one: one.provenance.created, reverse=True):
         same_host = has_same_host(baseline.environment, environment)
         same_stack = same_host or has_same_stack(baseline.environment, environment)
@@ -328,8 +340,10 @@ def _rank_stored(case: Case, environment: Environment, baselines: Iterable[Basel
             same_host=same_host,
             same_stack=same_stack,
             same_codegen=same_host or (same_stack and has_same_codegen(baseline.environment, environment)),
-            same_definition=baseline.definition == case.definition,
+            same_definition=baseline.definition == case.definition
+            and gradients <= {baseline.workload.get(GRADIENTS, "")},
             upgrade=describe_upgrade(baseline.environment, environment),
+            same_drift=baseline.drift_definition == drift,
         )
         stored.append(one)
     stored.sort(key=lambda one: (not one.same_host, not one.same_codegen, not one.same_stack))

@@ -77,6 +77,8 @@ def find_workload(inquiry: Inquiry) -> list[Cause]:
     if baseline is None or fullest is None:
         return []
     changes = compare_items(baseline.workload, fullest.workload)
+    if baseline.drift_definition != fullest.drift_definition:
+        changes.pop(_RESULT, None)  # of as many calls as drift is
     if not changes:
         return []
     fact = _name_changes(Code.WORKLOAD_CHANGED, changes)

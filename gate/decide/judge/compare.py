@@ -134,11 +134,14 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
         if alone is not None:
             return alone
     reason = evidence.explain_lack(metric)
-    status = Status.NEW if reason is Reason.NO_BASELINE else Status.NOT_COMPARABLE
+    status = Status.NEW if reason in _NOTHING_STORED else Status.NOT_COMPARABLE
     baseline = evidence.find_baseline(metric)
     places = note_places(baseline.trials[metric], after) if baseline else ()  # it has the metric
     found = evidence.find_alone(metric, status, reason, *places)
     return replace(found, candidate=estimate_metric(metric, after))
+
+
+_NOTHING_STORED = frozenset({Reason.NO_BASELINE, Reason.MEASURED_OTHERWISE})  # that says what is asked
 
 
 def make_finding(

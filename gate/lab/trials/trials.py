@@ -197,6 +197,7 @@ def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: 
         recompile_reasons=cold.recompile_reasons or warm.recompile_reasons,
         caches=warm.caches,
         worst=warm.worst,
+        drift_definition=warm.drift_definition,
         unknown=list_distinct((*cold.unknown, *warm.unknown)),
         phases_s={**warm.phases_s, **cold.phases_s},
         kernels_s=cold.kernels_s,

@@ -71,6 +71,8 @@ class Situation:
     changed_imports: tuple[str, ...] | None = None
     warnings: tuple[Fact, ...] = ()
     worst: Mapping[Metric, Worst] = field(default_factory=dict)
+    drift_before: int = 1  # the definition of drift
+    drift_after: int = 1
     definition_before: str = "d1"
     definition_after: str = "d1"
     host: Environment = CPU_HOST  # of the baseline
@@ -111,6 +113,7 @@ def _make_trial(one: Situation, index: int) -> Trial:
         changed_imports=one.changed_imports,
         warnings=one.warnings,
         worst=one.worst,
+        drift_definition=one.drift_after,
         conditions=Conditions(
             canaries_s={name: values[index] for name, values in one.canaries_after.items()},
         ),
@@ -137,6 +140,7 @@ def make_baseline(one: Situation) -> Baseline:
         canaries_s={name: tuple(stored) for name, stored in one.canaries_before.items()},
         phases_s=one.phases_before_s,
         kernels_s=one.kernels_before_s,
+        drift_definition=one.drift_before,
     )
 
 

@@ -116,6 +116,46 @@ def test_limit_is_waived_by_a_baseline_of_another_stack(
     assert any("limit" in note for note in tell_notes(verdict))
 
 
+def test_drift_that_was_measured_otherwise_is_not_compared(situation: Make, judge: Judge, find: Find) -> None:
+    """One call then, three now: the values mean something else, and that is said once; all else is judged."""
+    one = situation(
+        before={DRIFT: (0.1,) * 3, Metric.GRAPH_BREAKS: (0.0,) * 3},
+        after={DRIFT: (0.9,), Metric.GRAPH_BREAKS: (0.0,)},
+        drift_after=2,
+    )
+    verdict = judge(one)
+    found = find(verdict, DRIFT)
+    assert (found.status, found.reason) == (Status.NEW, Reason.MEASURED_OTHERWISE)
+    assert find(verdict, Metric.GRAPH_BREAKS).status is Status.UNCHANGED
+    assert [fact.metrics for fact in verdict.notes if fact.code is Code.MEASURED_BEFORE] == [(DRIFT,)]
+    again = judge(replace(one, drift_before=2))
+    assert find(again, DRIFT).reason is Reason.BEYOND_BAR
+
+
+def test_a_result_that_drift_was_not_yet_of_is_no_other_model(situation: Make, judge: Judge) -> None:
+    """The checksum is of as many calls as drift: against an older one it says nothing."""
+    one = situation(
+        before={Metric.GRAPH_BREAKS: (0.0,) * 3},
+        after={Metric.GRAPH_BREAKS: (1.0,)},
+        workload_before={"reference": "1"},
+        workload_after={"reference": "2"},
+    )
+    codes = [[cause.fact.code for cause in judge(each).causes] for each in (one, replace(one, drift_after=2))]
+    assert [Code.WORKLOAD_CHANGED in found for found in codes] == [True, False]
+
+
+def test_inference_that_takes_gradients_is_another_case(situation: Make, judge: Judge, find: Find) -> None:
+    """What is stored was measured without them, or of another input: it is stale."""
+    one = situation(
+        before={Metric.GRAPH_BREAKS: (0.0,) * 3},
+        after={Metric.GRAPH_BREAKS: (0.0,)},
+        workload_after={"gradients": "inputs[0]"},
+    )
+    assert find(judge(one), Metric.GRAPH_BREAKS).reason is Reason.STALE_DEFINITION
+    same = replace(one, workload_before={"gradients": "inputs[0]"})
+    assert find(judge(same), Metric.GRAPH_BREAKS).status is Status.UNCHANGED
+
+
 def test_waived_limit_has_a_note(situation: Make, judge: Judge) -> None:
     """Beyond the limit as its baseline is: passed by its change, and said."""
     verdict = judge(situation(before={DRIFT: (1.4,) * 3}, after={DRIFT: (1.45,)}))
