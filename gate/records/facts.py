@@ -36,7 +36,10 @@ def _list_codes(first: Code, last: Code) -> frozenset[Code]:
 HEADLINE_CODES = _list_codes(Code.STOPPED, Code.AGAINST_BASE)
 # Compiled gives another answer than eager: no drift, however large.
 MISMATCH_CODES = frozenset({Code.OUTPUT_FAR, Code.OUTPUT_LOST, Code.OUTPUT_RESHAPED, Code.OUTPUT_DIFFERS})
-REMARK_CODES = _list_codes(Code.MACHINE_SPEED, Code.NO_PAIR) | MISMATCH_CODES
+# Why a trial has no drift; of other metrics UNMEASURED says it.
+WHY_NO_DRIFT = _list_codes(Code.NO_FLOAT64, Code.REFERENCE_NOT_FINITE)
+WHY_UNMEASURED = WHY_NO_DRIFT | {Code.UNMEASURED}
+REMARK_CODES = _list_codes(Code.MACHINE_SPEED, Code.NO_PAIR) | MISMATCH_CODES | WHY_UNMEASURED
 UNFORKED_CODES = _list_codes(Code.ENDS_UNANNOUNCED, Code.IMPORT_STARTS_THREADS)
 LATE_SERVER_CODES = frozenset({Code.SERVER_SILENT, Code.SERVER_GONE})  # by the day
 # What a trial reports of itself, and what may explain its change.

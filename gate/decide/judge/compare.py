@@ -25,7 +25,7 @@ from gate.decide.stats import compute_variance, estimate_mean, estimate_metric, 
 from gate.metrics import SPECS, Family
 from gate.records.cases import Case, DType, Metric, Policy, Threshold
 from gate.records.codes import Code
-from gate.records.facts import Fact
+from gate.records.facts import WHY_NO_DRIFT, Fact
 from gate.records.verdict import BROKEN, MAYBE_WORSE, UNJUDGED, Change, Comparison, Reason, Status
 
 
@@ -127,7 +127,8 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
         baseline = evidence.find_baseline(metric)
         if baseline is None or evidence.failures or evidence.is_unknown_here(metric):
             return None
-        missing = evidence.find_alone(metric, Status.MISSING, Reason.NOT_MEASURED)
+        why = _find_why(evidence, metric)
+        missing = evidence.find_alone(metric, Status.MISSING, Reason.NOT_MEASURED, *why)
         return replace(missing, baseline=estimate_metric(metric, baseline.trials[metric]))
     if SPECS[metric].family is Family.LOG2:
         alone = judge_drift_alone(evidence, metric)
@@ -142,6 +143,13 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
 
 
 _NOTHING_STORED = frozenset({Reason.NO_BASELINE, Reason.MEASURED_OTHERWISE})  # that says what is asked
+
+
+def _find_why(evidence: Evidence, metric: Metric) -> list[Fact]:
+    """Why no trial has the metric, where one says it: at most one fact."""
+    codes = WHY_NO_DRIFT if SPECS[metric].family is Family.LOG2 else frozenset[Code]()
+    facts = (fact for trial in evidence.trials for fact in trial.warnings)
+    return [fact for fact in facts if fact.code in codes or metric in fact.metrics][:1]
 
 
 def make_finding(

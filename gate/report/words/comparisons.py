@@ -7,7 +7,7 @@ from dataclasses import replace
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records.cases import Metric
 from gate.records.codes import Code
-from gate.records.facts import MISMATCH_CODES, Fact
+from gate.records.facts import MISMATCH_CODES, WHY_UNMEASURED, Fact
 from gate.records.verdict import MAYBE_WORSE, Comparison, Estimate, Reason, Status
 from gate.report.clean import MAX_SENTENCE, clean_line
 from gate.report.words.facts import describe_disturbances, describe_failed_trial, describe_measuring
@@ -101,7 +101,7 @@ def _write_remark(fact: Fact) -> str:
 
 
 def _describe_finding(one: Comparison, *, with_values: bool) -> str:
-    other = next((fact for fact in one.remarks if fact.code in MISMATCH_CODES), None)
+    other = next((fact for fact in one.remarks if fact.code in MISMATCH_CODES | WHY_UNMEASURED), None)
     texts = (_describe_clause(one, fact) for fact in (() if other else one.remarks))
     parts = (_describe_need(one), *texts, _describe_averages(one))
     clauses = [part for part in parts if part]

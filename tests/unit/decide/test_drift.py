@@ -156,6 +156,27 @@ def test_inference_that_takes_gradients_is_another_case(situation: Make, judge: 
     assert find(judge(same), Metric.GRAPH_BREAKS).status is Status.UNCHANGED
 
 
+@pytest.mark.parametrize(
+    ("warning", "named"),
+    [
+        (Fact(code=Code.RANDOM_UNJUDGED), (Code.RANDOM_UNJUDGED,)),
+        (Fact(code=Code.UNMEASURED, metrics=(FLOAT32,), names=name_words(why="x")), ()),
+        (Fact(code=Code.UNMEASURED, metrics=(DRIFT,), names=name_words(why="x")), (Code.UNMEASURED,)),
+    ],
+)
+def test_a_drift_that_is_missing_says_why(
+    situation: Make, judge: Judge, find: Find, warning: Fact, named: Sequence[Code]
+) -> None:
+    """The trial's own note is its reason, if it is of drift, or of this metric."""
+    one = situation(
+        before={DRIFT: (0.1,) * 3, Metric.GRAPH_BREAKS: (0.0,) * 3},
+        after={Metric.GRAPH_BREAKS: (0.0,)},
+        warnings=(warning,),
+    )
+    found = find(judge(one), DRIFT)
+    assert (found.status, tuple(fact.code for fact in found.remarks)) == (Status.MISSING, named)
+
+
 def test_waived_limit_has_a_note(situation: Make, judge: Judge) -> None:
     """Beyond the limit as its baseline is: passed by its change, and said."""
     verdict = judge(situation(before={DRIFT: (1.4,) * 3}, after={DRIFT: (1.45,)}))
