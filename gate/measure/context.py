@@ -27,6 +27,7 @@ from gate.metrics import SPECS
 from gate.records.cases import Case, Kind, Metric, Mode, Task
 from gate.records.codes import Code
 from gate.records.protocol import Sampling, Side, Stage
+from gate.records.run import GRADIENTS
 from gate.workload import Workload
 
 _FIX = "Register what it uses in a module, as in a torch.nn.ModuleList, and give that module as forward."
@@ -183,7 +184,10 @@ def _trace(context: WorkerContext, subject: Subject) -> None:
 def build_subject(
     context: WorkerContext, workload: Workload | None, make_subject: Callable[[Workload], Subject]
 ) -> Subject:
-    """Build the workload, unless the caller brings one, and make a subject of it; record its size."""
+    """Build the workload, unless the caller brings one, and make a subject of it; record its size.
+
+    Inference records gradients until :func:`use_gradients` ends, where an input asks for one.
+    """
     if workload is None:
         context.logbook.enter(Stage.IMPORT)
         load_factory(context.case.factory)
@@ -191,6 +195,11 @@ def build_subject(
     subject = make_subject(workload or find_protocol(context.case).build())
     own = subject.module.parameters() if subject.module is not None else ()
     size = {"parameters": str(sum(one.numel() for one in own)), "inputs": _describe_inputs(subject)}
+    asking = [place for place, leaf in subject.iterate_given() if getattr(leaf, "requires_grad", False)]
+    if asking and not subject.is_training:  # as forces are taken by positions
+        torch.set_grad_enabled(True)
+        size[GRADIENTS] = asking[0]
+        context.logbook.note(Code.GRADIENTS_TAKEN, input=asking[0])
     context.logbook.record(workload=size)
     return subject
 

@@ -1,14 +1,13 @@
-"""Measuring drift: at the case's dtype, in float32 with TF32 off, and over steps of training.
+"""Measuring drift: at the case's dtype, and in float32 with TF32 off.
 
-Gradients that are right once may still train another model: an error can add up in the optimizer's moments.
-What is compared is how far the parameters have moved. A step that is smaller than the rounding of what it
-changes is lost in eager alike, so the optimizer steps at a usual rate where the case's own is smaller.
+What is compared are several calls in order, from one start and with other inputs: some code is wrong from the
+second call on.
 """
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -20,16 +19,17 @@ from gate.measure.identity import compile_anew, compile_together
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.logbook import Logbook, NotFiniteError, describe_error
 from gate.measure.numerics import reference
-from gate.measure.numerics.comparing import Habit, compare, excuse, find_habit, measure_beyond
-from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, compute_drift, describe_tensor
-from gate.measure.numerics.exact import Recording, has_drawn_alike, in_float64
-from gate.measure.numerics.reference import Called, Evaluation
+from gate.measure.numerics.comparing import compare, excuse, list_unlike, measure_beyond
+from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, describe_tensor
+from gate.measure.numerics.exact import Recording, draws_alike, draws_nothing
+from gate.measure.numerics.habit import Habit, find_habit, ignores_seed
+from gate.measure.numerics.reference import LATER, Called, Evaluation
 from gate.measure.numerics.state import copy_state
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
-from gate.records.cases import DType, Kind, Metric
+from gate.records.cases import DType, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import Worst
+from gate.records.run import DRIFT_DEFINITION, Worst
 
 _INDUCTOR = "inductor"  # the backend that draws random numbers of its own
 # Random numbers are drawn by the operators that eager calls.
@@ -39,6 +39,8 @@ _WITHOUT_CACHES = {
     "torch._functorch.config": {"enable_autograd_cache": False},
     "torch._inductor.config": {"fx_graph_cache": False},
 }
+
+Redrawn = Sequence[torch.Tensor] | None  # values of all parameters, buffers and inputs, by the factory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,26 +57,54 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     Weights and inputs of further seeds are written into the same tensors, so nothing is recompiled.
     Returns whether calls just repeat: they draw no random numbers, and keep no state but what is put back.
     """
-    habit = find_habit(pair.subject)
+    context.logbook.record(drift_definition=DRIFT_DEFINITION)
+    protocol, drawn = find_protocol(context.case), reference.draw_state(pair.subject, SEED + 1)
+    if protocol.calls_follow:
+        inputs = pair.subject.list_inputs()
+        pair = _call_thrice(pair, drawn and drawn[len(drawn) - len(inputs) :])
+    habit, first = find_habit(pair.subject)
     if habit is Habit.STATEFUL:
         context.logbook.note(Code.STATE_UNJUDGED)
-    elif habit is Habit.RANDOM and not find_protocol(context.case).shares_state:
+    elif habit is Habit.RANDOM and not protocol.shares_state:
         context.logbook.note(Code.RANDOM_UNJUDGED)
     elif habit is Habit.RANDOM and context.case.backend == _INDUCTOR:
         with compile_anew(_DRAWS_AS_EAGER):
-            _measure_seeds(context, pair, habit)
+            _measure_seeds(context, pair, first, habit, drawn)
     else:
-        _measure_seeds(context, pair, habit)
+        _measure_seeds(context, pair, first, habit, drawn)
     return habit is Habit.SAME
 
 
-def _measure_seeds(context: WorkerContext, pair: CompiledSubject, habit: Habit) -> None:
-    twin = None
+def _call_thrice(pair: CompiledSubject, others: Sequence[torch.Tensor] | None) -> CompiledSubject:
+    """Let a second call have other inputs and a third those of the first; where none are drawn they stay."""
+    own = [one.detach().clone() for one in pair.subject.list_inputs()]
+    later = ((), ()) if others is None else (others, own)
+    return replace(pair, subject=replace(pair.subject, later=later))
+
+
+def _iterate_seeds(
+    context: WorkerContext, pair: CompiledSubject, drawn: Redrawn
+) -> Iterator[CompiledSubject]:
+    """Yield the pair once for each seed, with weights and inputs of that seed: ``drawn`` is of the second."""
+    first = [one.detach().clone() for one in pair.subject.list_inputs()]
+    yield pair
+    for index in range(1, context.sampling.drift_seeds):
+        if index > 1:
+            drawn = reference.draw_state(pair.subject, SEED + index)
+        if drawn is None or not find_protocol(context.case).can_redraw:
+            return
+        reference.write_values(pair.subject.list_state(), drawn)
+        yield _call_thrice(pair, first) if pair.subject.later else pair
+
+
+def _measure_seeds(
+    context: WorkerContext, given: CompiledSubject, first: Called, habit: Habit, drawn: Redrawn
+) -> None:
+    """Measure each seed; ``first`` is what eager computes under the first one, without what it draws."""
+    twin: CompiledSubject | None = None
     drifts: dict[Metric, list[Drift]] = {Metric.DRIFT: [], Metric.DRIFT_FLOAT32: []}
-    for index in range(context.sampling.drift_seeds):
-        if index and not reference.redraw_state(pair.subject, SEED + index):
-            break
-        eager = _evaluate_eager(pair.subject, habit)
+    for index, pair in enumerate(_iterate_seeds(context, given, drawn)):
+        eager = first if not index and habit is Habit.SAME else _evaluate_eager(pair.subject, habit)
         exact = _evaluate_reference(context, pair.subject, eager)
         if not index:
             _record_workload(context, exact, eager.found)
@@ -90,7 +120,7 @@ def _measure_seeds(context: WorkerContext, pair: CompiledSubject, habit: Habit) 
         if not exact.is_float64 or len(drifts[Metric.DRIFT_FLOAT32]) < index:
             continue
         with _note_no_twin(context):
-            twin = twin or _make_float32_pair(pair)
+            twin = twin or _make_float32_twin(pair)
             precise = _compare_in_float32(context, pair, twin, exact, habit)
             drifts[Metric.DRIFT_FLOAT32].append(own if precise is None else precise)
     for metric, seeds in drifts.items():
@@ -141,23 +171,30 @@ def _note_no_twin(context: WorkerContext) -> Iterator[None]:
         context.logbook.note_unmeasured(Metric.DRIFT_FLOAT32, why)
 
 
-def _make_float32_pair(pair: CompiledSubject) -> CompiledSubject:
+def _make_float32_twin(pair: CompiledSubject) -> CompiledSubject | None:
     if pair.subject.case.dtype == DType.FLOAT32:
-        return pair  # it is its own copy
+        return None  # it is its own copy
     subject = reference.make_twin(pair.subject, torch.float32)
     return CompiledSubject(subject=subject, compiled=find_protocol(subject.case).compile(subject))
 
 
 def _compare_in_float32(
-    context: WorkerContext, pair: CompiledSubject, twin: CompiledSubject, exact: Evaluation, habit: Habit
+    context: WorkerContext,
+    pair: CompiledSubject,
+    twin: CompiledSubject | None,
+    exact: Evaluation,
+    habit: Habit,
 ) -> Drift | None:
-    """Compare the float32 twin; None where it shows no more than what was compared already."""
-    if twin is not pair:
-        reference.write_state(twin.subject, pair.subject.list_state())
+    """Compare the float32 twin, if there is one; None where it shows no more than what was compared."""
+    is_own = twin is None
+    if twin is not None:
+        reference.write_values(twin.subject.list_state(), pair.subject.list_state())
+        twin = replace(twin, subject=replace(twin.subject, later=pair.subject.later))
     elif not context.device.kind.has_tf32:
         return None  # there is no TF32 to turn off
+    pair = twin or pair
     # What is compiled may keep TF32, whatever is set when it is called: in its code, or in a CUDA graph.
-    is_recorded = twin is pair and has_cudagraphs(twin.subject.case) and convolves_in_tf32()
+    is_recorded = is_own and has_cudagraphs(pair.subject.case) and convolves_in_tf32()
     keeps_tf32 = bakes_tf32() or is_recorded
     with (
         # A processor's kernels are few, and its compilers would need the cores that the case's threads have.
@@ -165,10 +202,10 @@ def _compare_in_float32(
         compile_anew(_WITHOUT_CACHES) if keeps_tf32 else nullcontext(),
         without_tf32(),
     ):
-        eager = _evaluate_eager(twin.subject, habit)
-        if habit is Habit.RANDOM and twin is not pair:  # 16 bits draw other numbers than 32
-            return _compare(context, twin, _evaluate_reference(context, twin.subject, eager), eager)
-        return _compare(context, twin, exact, eager)
+        eager = _evaluate_eager(pair.subject, habit)
+        if habit is Habit.RANDOM and not is_own:  # 16 bits draw other numbers than 32
+            return _compare(context, pair, _evaluate_reference(context, pair.subject, eager), eager)
+        return _compare(context, pair, exact, eager)
 
 
 def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called) -> Evaluation | None:
@@ -198,16 +235,22 @@ def _compare(
     context: WorkerContext, pair: CompiledSubject, exact: Evaluation | None, eager: Called
 ) -> Drift | None:
     """Compute the drift of a pair; None where the reference shows nothing, which is noted."""
+    protocol = find_protocol(pair.subject.case)
+    protocol.renew(pair.compiled)
     compiled = reference.evaluate(pair.subject, pair.compiled, eager.state)
-    if eager.drawn is not None and not has_drawn_alike(eager.found.generators, compiled.generators):
+    if eager.drawn is not None and not _can_judge(pair, eager, compiled):
         context.logbook.note(Code.RANDOM_UNJUDGED)
         return None
-    if not find_protocol(pair.subject.case).shares_state:
+    if not protocol.shares_state:
         if eager.found.written:  # by a package or another process, to tensors of its own
             names = {"outputs": tuple(sorted(eager.found.written))}
             context.logbook.add_warnings(Fact(code=Code.WRITES_UNSEEN, names=names))
-        eager = replace(eager, found=replace(eager.found, written={}))
-        compiled = replace(compiled, written={})
+        eager = replace(eager, found=replace(eager.found, written={}, values={}))
+        compiled = replace(compiled, written={}, values={})
+    if Metric.LAYOUT_DIFFERENCES not in context.logbook.result.samples:
+        unlike = list_unlike(eager.found, compiled, eager.state)
+        context.logbook.add_samples({Metric.LAYOUT_DIFFERENCES: (len(unlike),)})
+        context.logbook.add_warnings(*unlike)
     drift = compare(exact, eager.found, compiled, eager.state)
     if drift.log2_ratio is not None and drift.log2_ratio > DRIFT_LIMIT_FLOAT32:
         compiled = excuse(pair.subject, exact, eager, compiled)
@@ -224,6 +267,16 @@ def _compare(
     return replace(drift, beyond=_measure_beyond(pair.subject, exact, eager, compiled))
 
 
+def _can_judge(pair: CompiledSubject, eager: Called, compiled: Evaluation) -> bool:
+    """Whether compiled forwards draw what eager's do, or nothing: left out, random numbers are a fault.
+
+    A backward that draws others computes the gradients of another forward.
+    """
+    if draws_alike(eager.found.draws, compiled.draws):
+        return True
+    return draws_nothing(compiled.draws) and ignores_seed(pair.subject, pair.compiled, eager.state)
+
+
 def _measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled: Evaluation) -> float | None:
     """Compute how far compiled is beyond what rounding may cost; None where there is no room to know."""
     try:
@@ -236,7 +289,8 @@ def _measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled
 
 def _record_workload(context: WorkerContext, exact: Evaluation | None, eager: Evaluation) -> None:
     """Record what recognizes the model: shapes of its outputs, and the reference's size to six digits."""
-    named = {name.replace("the loss", "output"): value for name, value in eager.outputs.items()}
+    first = {name: value for name, value in eager.outputs.items() if LATER not in name}
+    named = {name.replace("the loss", "output"): value for name, value in first.items()}
     described = ", ".join(f"{name} {describe_tensor(value)}" for name, value in named.items())
     context.logbook.record(
         workload={
@@ -245,83 +299,3 @@ def _record_workload(context: WorkerContext, exact: Evaluation | None, eager: Ev
             **({"reference": compute_checksum({**exact.outputs, **exact.gradients})} if exact else {}),
         }
     )
-
-
-STEPS = 10
-# A case's rate is small so that thousands of timed steps leave its weights as they were: at 1e-5 the weights'
-# own rounding is all that ten steps show.
-LEAST_RATE = 1e-3
-
-Moves = Mapping[str, torch.Tensor]
-
-
-def has_steps(subject: Subject) -> bool:
-    """Whether there is something to step: a plain training step with parameters and an optimizer."""
-    return (
-        subject.is_training
-        and subject.case.kind is Kind.CALL
-        and bool(subject.name_parameters())
-        and subject.workload.optimizer is not None
-    )
-
-
-def measure_step_drift(context: WorkerContext, pair: CompiledSubject, *, repeats: bool) -> None:
-    """Measure drift over steps where calls just repeat; the subject's state must be as built."""
-    logbook = context.logbook
-    if not repeats:
-        logbook.note_unmeasured(Metric.DRIFT_STEPS, "calls do not repeat")
-        return
-    context.device.free_memory()
-    try:
-        drift = compute_step_drift(pair.subject, pair.compiled)
-    except Exception as error:  # noqa: BLE001 - what a model or an optimizer cannot do at this rate, or in float64
-        logbook.note_unmeasured(Metric.DRIFT_STEPS, describe_error(error))
-        return
-    if drift.log2_ratio is None:
-        logbook.note_unmeasured(Metric.DRIFT_STEPS, "no parameter is finite in float64")
-        return
-    record_drift(logbook, Metric.DRIFT_STEPS, [drift])
-
-
-def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
-    """Compute the drift of the parameters after ``STEPS`` steps; the subject's state is as before.
-
-    Raises:
-        NotFiniteError: A parameter of eager or compiled became NaN or infinite.
-    """
-    twin = reference.make_exact_twin(subject)
-    exact = move_parameters(twin, twin.function, in_float64)
-    del twin
-    state = copy_state(subject)
-    moves = []
-    for function in (subject.function, compiled):
-        try:
-            moves.append(move_parameters(subject, function))
-        finally:
-            state.restore()
-    return compute_drift(exact, *moves, pooled=True)
-
-
-def move_parameters(
-    subject: Subject, function: Function, mode: Callable[[], AbstractContextManager[None]] = nullcontext
-) -> Moves:
-    """Take the steps with an optimizer of their own; return how far each parameter has moved, in float64.
-
-    ``mode`` is what gradients are computed in. The optimizer has no part in it: its own numbers, as a
-    scaler's, have the types that they ask for.
-    """
-    leaves = {name: one for name, one in subject.name_parameters().items() if one.requires_grad}
-    before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
-    make = subject.workload.optimizer
-    optimizer = make(list(leaves.values())) if make else None
-    for group in getattr(optimizer, "param_groups", ()):
-        group["lr"] = max(group["lr"], LEAST_RATE)
-    for _ in range(STEPS):
-        subject.device.mark_step()
-        with mode():
-            function(*subject.workload.inputs, **subject.workload.kwargs).backward()
-        if optimizer is not None:
-            optimizer.step()
-        for leaf in subject.list_leaves():
-            leaf.grad = None
-    return {name: leaf.detach().double() - before[name] for name, leaf in leaves.items()}

@@ -29,7 +29,8 @@ from gate.measure.rounds import (
     time_first_call,
     warm_up,
 )
-from gate.measure.seed_drift import CompiledSubject, has_steps, measure_drift, measure_step_drift
+from gate.measure.seed_drift import CompiledSubject, measure_drift
+from gate.measure.training import has_steps, measure_step_drift, measure_unreturned
 from gate.measure.turns import ThreadWaits
 from gate.measure.usage import find_keeper, measure_kept, record_usage, run_canaries
 from gate.records.cases import Metric
@@ -243,6 +244,7 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         state.restore()
         pair = CompiledSubject(subject=prepared.subject, compiled=prepared.compiled)
         repeats = measure_drift(context, pair)
+        measure_unreturned(context, prepared.subject)
         if has_steps(prepared.subject):
             if repeats:
                 state.restore()

@@ -204,6 +204,13 @@ ROWS = (
         source=Source.COLD,
     ),
     # Counts.
+    replace(
+        COUNTER,
+        metric=Metric.LAYOUT_DIFFERENCES,
+        title="outputs in other strides, memory or containers than eager's; state that one side keeps",
+        source=Source.WARM,
+        causes=(CauseKind.LAYOUT,),
+    ),
     replace(SIGNATURE, metric=Metric.GRAPH_BREAKS, title="graph breaks", planted=(FaultKind.GRAPH_BREAK,)),
     replace(
         SIGNATURE,

@@ -117,6 +117,7 @@ class Metric(StrEnum):
     DRIFT = "drift"
     DRIFT_FLOAT32 = "drift_float32"
     DRIFT_STEPS = "drift_steps"
+    LAYOUT_DIFFERENCES = "layout_differences"
     GRAPH_BREAKS = "graph_breaks"
     RECOMPILES = "recompiles"
     UNIQUE_GRAPHS = "unique_graphs"

@@ -238,6 +238,10 @@ class Code(StrEnum):
     REFERENCE_RESHAPED = "reference_reshaped"  # names: output, exact, eager
     OUTPUT_UNSEEN = "output_unseen"  # an object that cannot be compared; names: output, dtype
     WRITES_UNSEEN = "writes_unseen"  # of compiled code, to tensors of its own; names: outputs
+    TRAINING_UNSEEN = "training_unseen"  # outputs beside the loss, and gradients of inputs; names: why
+    GRADIENTS_TAKEN = "gradients_taken"  # by inference, of an input that asks for it; names: input
+    LAYOUT_DIFFERS = "layout_differs"  # of what is returned; names: output, eager, compiled
+    LEFT_BY_ONE = "left_by_one"  # of eager and compiled, in what calls leave behind; names: output
     OUTPUT_FAR = "output_far", "error limit"  # from eager's, where there is no float64; names: output
     OUTPUT_LOST = "output_lost"  # by eager or compiled, as for the next two; names: output
     OUTPUT_RESHAPED = "output_reshaped"  # names: output, eager, compiled

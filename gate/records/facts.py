@@ -43,7 +43,10 @@ REMARK_CODES = _list_codes(Code.MACHINE_SPEED, Code.NO_PAIR) | MISMATCH_CODES | 
 UNFORKED_CODES = _list_codes(Code.ENDS_UNANNOUNCED, Code.IMPORT_STARTS_THREADS)
 LATE_SERVER_CODES = frozenset({Code.SERVER_SILENT, Code.SERVER_GONE})  # by the day
 # What a trial reports of itself, and what may explain its change.
-OF_TRIALS = frozenset({Code.GRAPH_DIFFERS, Code.LEFT_TO_EAGER, Code.MEMORY_KEPT, *MISMATCH_CODES})
+UNLIKE_CODES = frozenset({Code.LAYOUT_DIFFERS, Code.LEFT_BY_ONE})  # all numbers may be right
+OF_TRIALS = frozenset(
+    {Code.GRAPH_DIFFERS, Code.LEFT_TO_EAGER, Code.MEMORY_KEPT, *MISMATCH_CODES, *UNLIKE_CODES}
+)
 CAUSE_CODES = _list_codes(Code.GRAPH_BREAK, Code.UNEXPLAINED) | OF_TRIALS
 WARNING_CODES = _list_codes(Code.VARIABLES_DROPPED, Code.OUTPUT_DIFFERS)
 NOTE_CODES = _list_codes(Code.NO_BASELINE, Code.REPLAY_MIXES) | {

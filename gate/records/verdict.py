@@ -35,6 +35,7 @@ class CauseKind(StrEnum):
     KEPT = "kept"  # memory that calls do not give back
     MACHINE = "machine"
     OUTPUT = "output"  # compiled gives another answer
+    LAYOUT = "layout"  # compiled returns or keeps it otherwise
     UNEXPLAINED = "unexplained"  # nothing that was recorded accounts for it
 
 

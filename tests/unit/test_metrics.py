@@ -112,7 +112,7 @@ def test_groupings() -> None:
     assert set(OF_WARM) == {
         *(Metric.WARM_COMPILE_TIME, Metric.CACHE_MISSES, Metric.COMPILE_CALLS, Metric.DRIFT),
         *(Metric.DRIFT_FLOAT32, Metric.DRIFT_STEPS, Metric.PEAK_MEMORY, Metric.MEMORY_RATIO),
-        Metric.MEMORY_GROWTH,
+        *(Metric.MEMORY_GROWTH, Metric.LAYOUT_DIFFERENCES),
     }
     assert set(COMPILE_SIGNATURES) == {
         *(Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS, Metric.CACHE_MISSES),

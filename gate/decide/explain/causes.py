@@ -37,7 +37,7 @@ from gate.fingerprint import PACKAGE, describe_acting
 from gate.metrics import explained_by
 from gate.records.cases import Metric
 from gate.records.codes import Code
-from gate.records.facts import AFTER, BEFORE, PLACES, Fact
+from gate.records.facts import AFTER, BEFORE, PLACES, UNLIKE_CODES, Fact, list_distinct
 from gate.records.run import Environment
 from gate.records.verdict import QUIET, Cause, CauseKind, Comparison, Reason, Status, Verdict
 
@@ -88,6 +88,12 @@ def find_workload(inquiry: Inquiry) -> list[Cause]:
 def find_kept(inquiry: Inquiry) -> list[Cause]:
     """What calls keep of memory, and the line that made it."""
     return [inquiry.weigh(fact) for fact in inquiry.list_warnings(Code.MEMORY_KEPT)[-1:]]
+
+
+def find_unlike(inquiry: Inquiry) -> list[Cause]:
+    """Outputs that are laid out otherwise than eager's, and what only one side leaves behind."""
+    facts = [fact for code in UNLIKE_CODES for fact in inquiry.list_warnings(code)]
+    return inquiry.weigh_some(list_distinct(facts))
 
 
 def find_imports(inquiry: Inquiry) -> list[Cause]:
@@ -209,6 +215,7 @@ FINDERS: Mapping[Callable[[Inquiry], list[Cause]], CauseKind | None] = {
     find_phases: CauseKind.COMPILE_PHASE,
     find_cache_loss: CauseKind.CACHE,
     find_kept: CauseKind.KEPT,
+    find_unlike: CauseKind.LAYOUT,
     find_machine: None,
 }
 

@@ -22,6 +22,8 @@ CAUSES: Mapping[Code, tuple[float, CauseKind]] = {
     Code.OUTPUT_RESHAPED: (0.99, CauseKind.OUTPUT),
     Code.OUTPUT_DIFFERS: (0.99, CauseKind.OUTPUT),
     Code.OUTPUT_FAR: (0.99, CauseKind.OUTPUT),
+    Code.LAYOUT_DIFFERS: (0.985, CauseKind.LAYOUT),
+    Code.LEFT_BY_ONE: (0.985, CauseKind.LAYOUT),
     Code.DEFINITION_CHANGED: (0.98, CauseKind.WORKLOAD),  # another program: nothing else can be compared
     Code.LEFT_TO_EAGER: (0.975, CauseKind.GRAPH_BREAK),
     Code.GRAPH_BREAK: (0.97, CauseKind.GRAPH_BREAK),

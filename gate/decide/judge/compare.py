@@ -127,8 +127,9 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
         baseline = evidence.find_baseline(metric)
         if baseline is None or evidence.failures or evidence.is_unknown_here(metric):
             return None
-        why = _find_why(evidence, metric)
-        missing = evidence.find_alone(metric, Status.MISSING, Reason.NOT_MEASURED, *why)
+        missing = evidence.find_alone(
+            metric, Status.MISSING, Reason.NOT_MEASURED, *_find_why(evidence, metric)
+        )
         return replace(missing, baseline=estimate_metric(metric, baseline.trials[metric]))
     if SPECS[metric].family is Family.LOG2:
         alone = judge_drift_alone(evidence, metric)

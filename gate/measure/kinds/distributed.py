@@ -80,6 +80,7 @@ class Distributed(Protocol):
     """An input of a case is a pair a rank: the positional arguments of its batch, and the keyword ones."""
 
     shares_state = False
+    calls_follow = False  # each takes the first process's numbers over
     # Once there is a subject.
     _member: Member
     _line: Connection  # to the second process

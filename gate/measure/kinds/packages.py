@@ -51,6 +51,10 @@ class Package:
             self._load(inputs, kwargs)
         return self._call(*inputs, **kwargs)  # type: ignore[misc] # loaded above
 
+    def unload(self) -> None:
+        """Load the file anew at the next call: what calls have written is in what was loaded."""
+        self._call = None
+
     def _load(self, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Load the package, and build it before where there is none; each with its time."""
         if not self.path.is_file():
@@ -96,6 +100,11 @@ class Export(Protocol):
         package = self.package(subject)
         self._packages.append(package)
         return package
+
+    def renew(self, compiled: Function) -> None:
+        """Let the next call load the package, with buffers as they were built."""
+        if isinstance(compiled, Package):
+            compiled.unload()
 
     def count_misses(self, report: GraphReport) -> int:
         """Count the packages that had to be built."""

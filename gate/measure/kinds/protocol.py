@@ -54,6 +54,8 @@ class Protocol:
     can_redraw = True
     # Whether what is compiled writes the subject's own tensors; else what it writes is not seen.
     shares_state = True
+    # Whether a compiled call begins with what the one before it has left.
+    calls_follow = True
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -76,6 +78,9 @@ class Protocol:
     def compile(self, subject: Subject) -> Function:
         """Make the compiled ``subject.function``; nothing is compiled before its first call."""
         return self.spread(compile_function(subject.plain, subject.case))
+
+    def renew(self, compiled: Function) -> None:
+        """Give what :meth:`compile` made the state that it began with, where that is its own."""
 
     def make_eager_step(self, subject: Subject) -> Step:
         """Make one eager call."""

@@ -12,29 +12,29 @@ left may be small. So what fuses such sums is taken apart, as compilers do.
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from enum import StrEnum
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gate.measure.logbook import NotFiniteError
 from gate.measure.numerics.drift import LARGEST_STEP, MISMATCH, Drift, Outputs, compute_drift, is_rounded
-from gate.measure.numerics.exact import read_generators
+from gate.measure.numerics.layout import compare_layout
 from gate.measure.numerics.reference import (
+    LATER,
     Called,
     Evaluation,
     evaluate,
     evaluate_twin,
     make_exact_twin,
     make_twin,
+    write_values,
 )
-from gate.measure.numerics.state import HELD, State, copy_state, write_tensor
-from gate.measure.workload.build import SEED, Subject, seed_everything
+from gate.measure.numerics.state import HELD, State
+from gate.measure.workload.build import Subject
 from gate.measure.workload.tensors import compare_leaves
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
@@ -49,11 +49,11 @@ def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, s
     Raises:
         NotFiniteError: As :func:`gate.measure.numerics.drift.compute_drift`.
     """
-    lost = eager.numbers.keys() ^ compiled.numbers.keys()
-    exact = exact and _add_numbers(exact, lost)
-    eager, compiled = _add_numbers(eager, lost), _add_numbers(compiled, lost)
+    lost = _list_lost_values(eager, compiled)
+    exact = exact and _add_values(exact, lost)
+    eager, compiled = _add_values(eager, lost), _add_values(compiled, lost)
     sides = [side for side in (exact, eager, compiled) if side is not None]
-    names, kept = _name_written(eager, compiled, state)
+    names = sorted((eager.written.keys() | compiled.written.keys()) - _list_kept(eager, compiled, state))
     values = [
         {**side.outputs, **{name: value for name in names if (value := _read(name, side, state)) is not None}}
         for side in sides
@@ -70,13 +70,43 @@ def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, s
     if differing and worst.log2_ratio != MISMATCH:
         worst = Drift(log2_ratio=MISMATCH, worst=differing[0].name("output"))
     facts = (fact for one in drifts for fact in one.warnings)
-    kept += [Fact(code=Code.OUTPUT_LOST, names=name_words(output=one)) for one in sorted(lost)]
-    return replace(worst, warnings=(*facts, *differing, *kept, *unseen))
+    return replace(worst, warnings=tuple(_drop_repeated([*facts, *differing, *unseen])))
 
 
-def _add_numbers(side: Evaluation, lost: AbstractSet[str]) -> Evaluation:
-    """Add Python's numbers that both sides changed, of which those that may be rounded are tensors."""
-    shared = {name: value for name, value in side.numbers.items() if name not in lost}
+def _drop_repeated(facts: Iterable[Fact]) -> Iterator[Fact]:
+    """Leave out what a later call shows once more of the same output."""
+    seen = set()
+    for fact in facts:
+        shown = fact.code, fact.name("output").partition(LATER)[0]
+        if shown not in seen:
+            yield fact
+        seen.add(shown)
+
+
+def list_unlike(eager: Evaluation, compiled: Evaluation, state: State) -> list[Fact]:
+    """List what is no number: outputs that are laid out otherwise, and what only one side leaves behind.
+
+    Many a model leaves out such notes for itself when it is compiled, so this is no drift.
+    """
+    left = sorted(_list_lost_values(eager, compiled) | _list_kept(eager, compiled, state))
+    alone = [Fact(code=Code.LEFT_BY_ONE, names=name_words(output=name)) for name in left]
+    return [*compare_layout(eager.layout, compiled.layout), *alone]
+
+
+def _list_lost_values(eager: Evaluation, compiled: Evaluation) -> AbstractSet[str]:
+    """Name the values of Python that only one side changes."""
+    return eager.values.keys() ^ compiled.values.keys()
+
+
+def _list_kept(eager: Evaluation, compiled: Evaluation, state: State) -> AbstractSet[str]:
+    """Name the tensors that only one side keeps in an attribute, where there was none."""
+    alone = eager.written.keys() ^ compiled.written.keys()
+    return {name for name in alone if name not in state.tensors and name.startswith(HELD)}
+
+
+def _add_values(side: Evaluation, lost: AbstractSet[str]) -> Evaluation:
+    """Add Python's values that both sides changed, of which numbers that may be rounded are tensors."""
+    shared = {name: value for name, value in side.values.items() if name not in lost}
     rounded = {name: value for name, value in shared.items() if isinstance(value, torch.Tensor)}
     return replace(side, outputs={**side.outputs, **rounded}, others={**side.others, **shared})
 
@@ -100,23 +130,9 @@ def _compare_others(eager: Evaluation, compiled: Evaluation) -> tuple[list[Fact]
         same, kind = compare_leaves(leaf, compiled.others[name]), type(leaf).__qualname__
         if same is None:
             unseen.append(Fact(code=Code.OUTPUT_UNSEEN, names=name_words(output=name, dtype=kind)))
-        elif not same:
+        elif same is False:
             differing.append(Fact(code=Code.OUTPUT_DIFFERS, names=name_words(output=name, dtype=kind)))
     return differing, unseen
-
-
-def _name_written(eager: Evaluation, compiled: Evaluation, state: State) -> tuple[list[str], list[Fact]]:
-    """Name what either side wrote, and what only one of them keeps in an attribute.
-
-    Many a model leaves out such notes for itself when it is compiled.
-    """
-    written = eager.written.keys() | compiled.written.keys()
-    kept = {
-        name
-        for name in eager.written.keys() ^ compiled.written.keys()
-        if name not in state.tensors and name.startswith(HELD)
-    }
-    return sorted(written - kept), [Fact(code=Code.OUTPUT_LOST, names=name_words(output=one)) for one in kept]
 
 
 def _read(name: str, side: Evaluation, state: State) -> torch.Tensor | None:
@@ -127,49 +143,7 @@ def _read(name: str, side: Evaluation, state: State) -> torch.Tensor | None:
     return state.tensors[name].to(like.device)
 
 
-_PARTS = ("outputs", "gradients", "written")
-
-
-class Habit(StrEnum):
-    """What calls with the same tensors have in common."""
-
-    SAME = "same"  # everything
-    RANDOM = "random"  # what they draw with the same seed
-    STATEFUL = "stateful"  # neither: they count, keep or draw where it is not put back
-
-
-def find_habit(subject: Subject) -> Habit:
-    """Call eager twice with one seed, and with another if it draws random numbers.
-
-    Calls with one seed may differ by rounding, as sums of a GPU do whose order is not fixed.
-    """
-    state = copy_state(subject)
-    first, again = (evaluate(subject, subject.function, state) for _ in range(2))
-    if _differ(first, again, state):
-        return Habit.STATEFUL
-    if state.has_generator:  # put back before each call; for float64 it would draw others
-        return Habit.RANDOM
-    seed_everything(SEED)
-    if first.generators == read_generators(subject.device):
-        return Habit.SAME
-    other = evaluate(subject, subject.function, state, seed=SEED + 1)
-    return Habit.SAME if _is_equal(first, other) else Habit.RANDOM
-
-
-def _differ(first: Evaluation, again: Evaluation, state: State) -> bool:
-    """Whether two calls differ by more than rounding."""
-    try:
-        first, again = replace(first, numbers={}), replace(again, numbers={})  # a clock's are not used
-        return compare(None, first, again, state).log2_ratio == MISMATCH
-    except NotFiniteError:  # that is raised where compiled is compared
-        return False
-
-
-def _is_equal(first: Evaluation, other: Evaluation) -> bool:
-    return all(
-        left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
-        for left, right in ((getattr(first, part), getattr(other, part)) for part in _PARTS)
-    )
+PARTS = ("outputs", "gradients", "written")
 
 
 _FUSED = (
@@ -241,7 +215,7 @@ _STEPS_HALF = 2
 _TIMES_EAGER = 2
 _SHARE_MISSED = 1 / 8
 _ROUNDED = (torch.float32, torch.bfloat16, torch.float16, torch.complex64)  # float64 is no worse than itself
-_WHOLE_PARTS = ("outputs", "written")
+_WHOLEPARTS = ("outputs", "written")
 
 _Place = tuple[str, str]  # a part and a name in it
 
@@ -252,7 +226,7 @@ def measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled:
     for seed in range(_TRIES):
         perturbed = evaluate_perturbed(subject, eager, seed)
         parts: dict[str, Any] = {
-            part: _add(*(getattr(one, part) for one in (eager.found, perturbed, exact))) for part in _PARTS
+            part: _add(*(getattr(one, part) for one in (eager.found, perturbed, exact))) for part in PARTS
         }
         drift = compare(exact, replace(eager.found, **parts), compiled, eager.state)
         tries.append(drift.log2_ratio or 0.0)
@@ -271,9 +245,9 @@ def evaluate_perturbed(
     """
     twin = make_exact_twin(subject) if is_float64 else make_twin(subject, torch.float32)
     generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for tensor in twin.list_state():
-            write_tensor(tensor, push(tensor, by, generator))
+    write_values(twin.list_state(), [push(tensor.detach(), by, generator) for tensor in twin.list_state()])
+    later = tuple([push(value, by, generator) for value in given] for given in twin.later)
+    twin = replace(twin, later=later)
     with Pushing(by / PERTURBED_STEPS, generator):
         return evaluate_twin(twin, eager.state, eager.drawn, is_float64=is_float64)
 
@@ -295,10 +269,10 @@ def _add(eager: Outputs, perturbed: Outputs, exact: Outputs) -> Outputs:
 
 def excuse(subject: Subject, exact: Evaluation | None, eager: Called, compiled: Evaluation) -> Evaluation:
     """Give compiled eager's values where they differ, and rounding or a clock explains it."""
-    if eager.found.numbers != compiled.numbers:
-        again = evaluate(subject, subject.function, eager.state).numbers
-        given = {name: value for name, value in eager.found.numbers.items() if again.get(name) != value}
-        compiled = replace(compiled, numbers={**compiled.numbers, **given})
+    if eager.found.values != compiled.values:
+        again = evaluate(subject, subject.function, eager.state).values
+        given = {name: value for name, value in eager.found.values.items() if again.get(name) != value}
+        compiled = replace(compiled, values={**compiled.values, **given})
     whole = [] if exact is None else _list_whole(exact, eager.found, compiled)
     if exact is None or not whole:
         return compiled
@@ -313,7 +287,7 @@ def excuse(subject: Subject, exact: Evaluation | None, eager: Called, compiled: 
             value = _get(perturbed, place)
             if value.shape == low.shape:
                 bounds[place] = torch.minimum(low, value), torch.maximum(high, value)
-    parts: dict[str, Any] = {part: dict(getattr(compiled, part)) for part in _WHOLE_PARTS}
+    parts: dict[str, Any] = {part: dict(getattr(compiled, part)) for part in _WHOLEPARTS}
     for place, bound in bounds.items():
         of_compiled, of_eager = (_count_outside(_get(side, place), bound) for side in (compiled, eager.found))
         turned = int((_get(compiled, place) != _get(exact, place)).sum()) - of_compiled
@@ -326,7 +300,7 @@ def excuse(subject: Subject, exact: Evaluation | None, eager: Called, compiled: 
 def _list_whole(exact: Evaluation, eager: Evaluation, compiled: Evaluation) -> list[_Place]:
     """List the integers and booleans in which compiled differs from eager, and as many in float64."""
     found = []
-    for place in ((part, name) for part in _WHOLE_PARTS for name in getattr(eager, part)):
+    for place in ((part, name) for part in _WHOLEPARTS for name in getattr(eager, part)):
         values = [_get(side, place) for side in (exact, eager, compiled)]
         is_alike = len({(value.shape, value.dtype) for value in values}) == 1
         if is_alike and not is_rounded(values[0]) and not torch.equal(*values[1:]):

@@ -112,13 +112,14 @@ def _split_known(triples: Sequence[Triple]) -> tuple[list[Triple], list[Fact]]:
     """Take the elements of which the reference says what is right, and note the others."""
     known, unknown = [], []
     for one in triples:
-        finite = torch.isfinite(one.reference)
-        if elements := int((~finite).sum()):
-            numbers = {"unknown": elements, "elements": finite.numel()}
+        taken = one
+        if not is_finite(one.reference):
+            finite = torch.isfinite(one.reference)
+            numbers = {"unknown": int((~finite).sum()), "elements": finite.numel()}
             names = name_words(output=one.name)
             unknown.append(Fact(code=Code.REFERENCE_NOT_FINITE, numbers=numbers, names=names))
-        sides = (one.reference, one.eager, one.compiled)
-        taken = Triple(one.name, *(side[finite] for side in sides)) if elements else one
+            sides = (one.reference, one.eager, one.compiled)
+            taken = Triple(one.name, *(side[finite] for side in sides))
         if taken.reference.numel():
             known.append(taken)
     return known, unknown
@@ -140,7 +141,7 @@ def _drop_shared_infinities(
     sides = ({**reference}, {**eager}, {**compiled})
     for name, left in eager.items():
         right, exact = compiled.get(name), reference.get(name)
-        if right is None or not left.is_floating_point() or left.shape != right.shape:
+        if right is None or not left.is_floating_point() or left.shape != right.shape or is_finite(left):
             continue
         present = [side for side in sides if name in side and side[name].shape == left.shape]
         shared = (infinite := torch.isinf(left)) & (left == right)
@@ -214,7 +215,7 @@ def check_finite(outputs: Outputs, side: Side) -> None:
         NotFiniteError: One is not; names it and the side.
     """
     for name, value in outputs.items():
-        if is_rounded(value) and not bool(torch.isfinite(value).all()):
+        if is_rounded(value) and not is_finite(value):
             if bool(torch.isnan(value).any()):
                 raise NotFiniteError(f"NaN in {name} of the {side} call")
             raise NotFiniteError(f"infinity in {name} of the {side} call; {_MEANT}")
@@ -240,7 +241,7 @@ def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
     """Find outputs that are not the same kind of thing, or not the same integers or booleans."""
     missing = sorted(eager.keys() ^ compiled.keys())
     found = [Fact(code=Code.OUTPUT_LOST, names=name_words(output=name)) for name in missing]
-    for name in eager.keys() & compiled.keys():
+    for name in (one for one in eager if one in compiled):
         left, right = eager[name], compiled[name]
         if left.shape != right.shape or left.dtype != right.dtype:
             names = name_words(output=name, eager=describe_tensor(left), compiled=describe_tensor(right))
@@ -295,6 +296,12 @@ def compute_checksum(outputs: Outputs) -> str:
     elements = sum(value.numel() for value in values)
     squares = sum(float(value.square().sum()) for value in values)
     return f"{math.sqrt(squares / elements):.6g}" if elements else ""
+
+
+def is_finite(value: torch.Tensor) -> bool:
+    """Whether all elements are: their sum in float64 is, but for some that only float64 can hold."""
+    wide = torch.complex128 if value.is_complex() else torch.float64
+    return bool(torch.isfinite(value.sum(dtype=wide))) or bool(torch.isfinite(value).all())
 
 
 def is_rounded(value: torch.Tensor) -> bool:

@@ -5,10 +5,12 @@ to the float64 reference in the same order. Inductor draws numbers of its own, u
 that to the operators that eager calls.
 """
 
+import pickle
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -169,10 +171,24 @@ def read_generators(device: Device) -> Generators:
     if device.kind.is_gpu and torch.cuda.is_available():
         of_torch.append(torch.cuda.get_rng_state(device.name))
     numpy = sys.modules.get("numpy")
-    of_numpy = repr(numpy.random.get_state(legacy=False)) if numpy else ""
-    return tuple(bytes(state.tolist()) for state in of_torch), random.getstate(), of_numpy
+    of_numpy = pickle.dumps(numpy.random.get_state(legacy=False)) if numpy else b""
+    return tuple(bytes(state.numpy()) for state in of_torch), random.getstate(), of_numpy
 
 
-def has_drawn_alike(one: Generators | None, other: Generators | None) -> bool:
-    """Whether torch's generators stand where those of the other call do."""
-    return bool(one and other and one[0] == other[0])
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draws:
+    """Where the global generators stood before a call, after its forward and at its end."""
+
+    before: Generators
+    forward: Generators
+    end: Generators
+
+
+def draws_alike(one: Sequence[Draws], other: Sequence[Draws]) -> bool:
+    """Whether the forwards of two sides leave torch's generators at the same place, call by call."""
+    return [call.forward[0] for call in one] == [call.forward[0] for call in other]
+
+
+def draws_nothing(calls: Sequence[Draws]) -> bool:
+    """Whether no forward moves torch's generators."""
+    return all(call.forward[0] == call.before[0] for call in calls)

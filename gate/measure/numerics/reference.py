@@ -1,4 +1,7 @@
-"""The float64 reference, the float32 twin, and one evaluation of each: what drift is computed from."""
+"""The float64 reference, the float32 twin, and one evaluation of each: what drift is computed from.
+
+An evaluation is a call, or several in order from one start: what one leaves behind the next one finds.
+"""
 
 import cmath
 import re
@@ -13,17 +16,10 @@ from gate.devices import CPU
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Device
 from gate.measure.kinds.protocol import find_protocol
-from gate.measure.numerics.exact import (
-    Drawn,
-    DrawsError,
-    Generators,
-    has_drawn_alike,
-    in_float64,
-    read_generators,
-    replay,
-)
-from gate.measure.numerics.state import State, copy_state, list_numbers, list_written, write_tensor
-from gate.measure.workload.build import SEED, Function, Subject, cast_inputs, seed_everything
+from gate.measure.numerics.exact import Drawn, Draws, DrawsError, in_float64, read_generators, replay
+from gate.measure.numerics.layout import Layout, describe_layout
+from gate.measure.numerics.state import State, copy_state, list_values, list_written, write_tensor
+from gate.measure.workload.build import SEED, Function, StepResult, Subject, cast_inputs, seed_everything
 from gate.measure.workload.holding import hold, pair_up, rebind
 from gate.measure.workload.tensors import (
     convert_module,
@@ -41,18 +37,20 @@ from gate.workload import Workload
 _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _FLOAT64_BYTES = 8
+LATER = " of call "  # behind the name of what a call after the first returned: its number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What one call returned and left behind, as copies."""
+    """What the calls of one side returned and left behind, as copies."""
 
     outputs: Mapping[str, torch.Tensor]  # of the function itself: the loss, when training
-    gradients: Mapping[str, torch.Tensor]
+    gradients: Mapping[str, torch.Tensor]  # the sum over the calls
     written: Mapping[str, torch.Tensor]  # of all that a call can write, what differs from before
     others: Mapping[str, object] = field(default_factory=dict)  # returned, and no tensors
-    numbers: Mapping[str, object] = field(default_factory=dict)  # of Python that the call changed
-    generators: Generators | None = None  # where the global generators stood after the call
+    values: Mapping[str, object] = field(default_factory=dict)  # of Python that the calls changed
+    layout: Layout = field(default_factory=dict)  # of what the first call returned
+    draws: tuple[Draws, ...] = ()  # call by call
     is_float64: bool = True  # of a reference
 
     @property
@@ -63,7 +61,7 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True)
 class Called:
-    """An eager call: what there was before, what it drew, and what came of it."""
+    """Eager's calls: what there was before, what they drew, and what came of it."""
 
     state: State
     drawn: Sequence[Drawn] | None = None  # None: nothing
@@ -90,7 +88,8 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
 
     inputs, kwargs = map_tensors(cast, (workload.inputs, workload.kwargs))
     workload = replace(workload, inputs=inputs, kwargs=kwargs)
-    return replace(subject, device=device, workload=workload, module=module, optimizer=None)
+    later = tuple([cast(value) for value in given] for given in subject.later)
+    return replace(subject, device=device, workload=workload, module=module, optimizer=None, later=later)
 
 
 def _copy_held(
@@ -123,33 +122,46 @@ def evaluate(
 ) -> Evaluation:
     """Call ``function``, the subject's own or its compiled version, and copy what it returns and writes.
 
-    What the call wrote is undone, so that the next one is asked the same. ``state`` is a copy of what there
-    was before, of the subject or of what it is a twin of; a twin is left as the call leaves it.
+    Then call it with the subject's later inputs, from what the call before has left. What the calls wrote is
+    undone, so that the next side is asked the same. ``state`` is a copy of what there was before, of the
+    subject or of what it is a twin of; a twin is left as the calls leave it.
     """
     before = state or copy_state(subject)
-    seed_everything(seed)  # whatever is random draws the same numbers where it can
-    subject.device.mark_step()
+    leaves: dict[str, object] = {}
+    layout: Layout = {}
+    draws = []
     try:
-        returned = function(*subject.workload.inputs, **subject.workload.kwargs)
-        root = "the loss" if subject.is_training else "output"
-        leaves = {f"{root}{path}": _copy_leaf(leaf) for path, leaf in _list_returned(returned)}
-        if subject.is_training:
-            returned.backward()
+        for index, given in enumerate(((), *subject.later)):
+            write_values(subject.list_inputs() if given else [], given)
+            seed_everything(seed + index)  # whatever is random draws the same numbers where it can
+            subject.device.mark_step()
+            begun = read_generators(subject.device)
+            returned = function(*subject.workload.inputs, **subject.workload.kwargs)
+            forward = read_generators(subject.device)
+            root = "the loss" if subject.is_training else "output"
+            loss = returned
+            if isinstance(returned, StepResult):
+                root, (loss, returned) = "output", returned
+            call = f"{LATER}{index + 1}" if index else ""
+            leaves |= {f"{root}{path}{call}": _copy_leaf(leaf) for path, leaf in _list_returned(returned)}
+            layout = layout or describe_layout(returned, dict(subject.iterate_given()), root)
+            if subject.is_training:
+                loss.backward()
+            draws.append(Draws(before=begun, forward=forward, end=read_generators(subject.device)))
         gradients = _take_gradients(subject)
         written = list_written(subject, before)
-        numbers = {name: _copy_leaf(value) for name, value in list_numbers(subject, before).items()}
+        values = {name: _copy_leaf(value) for name, value in list_values(subject, before).items()}
     finally:
         before.restore()
-    generators = read_generators(subject.device)
     outputs = {name: leaf for name, leaf in leaves.items() if isinstance(leaf, torch.Tensor)}
-    others = {name: leaf for name, leaf in leaves.items() if name not in outputs}
     return Evaluation(
         outputs=outputs,
         gradients=gradients,
         written=written,
-        others=others,
-        numbers=numbers,
-        generators=generators,
+        others={name: leaf for name, leaf in leaves.items() if name not in outputs},
+        values=values,
+        layout=layout,
+        draws=tuple(draws),
     )
 
 
@@ -262,8 +274,7 @@ def evaluate_twin(
     """
     with in_float64() if is_float64 else nullcontext(), replay(drawn):
         found = evaluate(twin, twin.function, state)
-    seed_everything(SEED)
-    if drawn is not None and not has_drawn_alike(found.generators, read_generators(twin.device)):
+    if drawn is not None and any(call.before[0] != call.end[0] for call in found.draws):
         raise DrawsError("an operator draws random numbers inside, which float64 cannot be given")
     return replace(found, is_float64=is_float64)
 
@@ -278,28 +289,22 @@ def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
     return make_twin(subject, torch.float64, device)
 
 
-def write_state(subject: Subject, values: list[torch.Tensor]) -> None:
-    """Write parameters, buffers and inputs in place: nothing is recompiled for it."""
+def write_values(tensors: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
+    """Write values in place, each into its tensor: nothing is recompiled for it."""
     with torch.no_grad():
-        for tensor, value in zip(subject.list_state(), values, strict=True):
+        for tensor, value in zip(tensors, values, strict=True):
             write_tensor(tensor, value)
 
 
-def redraw_state(subject: Subject, seed: int) -> bool:
-    """Draw other weights and inputs from the factory under ``seed``; False where it cannot be done."""
+def draw_state(subject: Subject, seed: int) -> list[torch.Tensor] | None:
+    """Draw values of parameters, buffers and inputs from the factory, or ``None`` where it cannot be done."""
     # The weights of what a quantized model was made of would have to be drawn as well.
     if not subject.case.factory or subject.workload.exact is not None:
-        return False
-    protocol = find_protocol(subject.case)
-    if not protocol.can_redraw:
-        return False
-    workload = protocol.build(seed)
-    state = _list_drawn(workload, subject)
+        return None
+    state = _list_drawn(find_protocol(subject.case).build(seed), subject)
     own = subject.list_state()
-    if [_describe_room(tensor) for tensor in state] != [_describe_room(tensor) for tensor in own]:
-        return False
-    write_state(subject, state)
-    return True
+    is_alike = [_describe_room(tensor) for tensor in state] == [_describe_room(tensor) for tensor in own]
+    return state if is_alike else None
 
 
 def _describe_room(tensor: torch.Tensor) -> tuple[torch.Size, int]:

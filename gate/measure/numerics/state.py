@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import functools
 import random
+import re
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from types import CellType, FunctionType, MethodType, ModuleType
+from enum import Enum
+from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -27,12 +30,15 @@ _MOST_OBJECTS = 200_000
 _LEFT_ALONE = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
 _INPUT = "the input "
 HELD = "the tensor "  # held by an attribute, a closure or a module of Python
-NUMBER = "the number "  # held likewise
+VALUE = "the value "  # held likewise: a number, text, a set of such, or which object it is
 _NUMBERS = (bool, int, float, complex)
+_EXACT = (bool, int, str, bytes, type(None), Enum)
+_VALUES = (*_EXACT, float, complex)
+_DECIMALS = re.compile(r"\d+\.\d+(e[-+]?\d+)?")  # a rounded number in a text, as of a loss
 # A dict or list of a Python module is looked into where it holds so many tensors and numbers and nothing
 # else: what holds more is a vocabulary or a registry, which calls may fill for good.
 _MOST_IN_GLOBAL = 1000
-_ATOMS = (str, bytes, type(None), type, ModuleType)
+_ATOMS = (type, ModuleType)
 _OF_MODULES = ("_parameters", "_buffers", "_modules")
 
 Restore = Callable[[], object]
@@ -45,7 +51,8 @@ class State:
     tensors: Mapping[str, torch.Tensor]  # copies, in the processor's memory
     own: Mapping[str, torch.Tensor]
     holders: tuple[Restore, ...]
-    numbers: Mapping[str, object]
+    values: Mapping[str, object]
+    objects: Mapping[str, object]
     has_generator: bool  # of random numbers, besides the global ones
 
     def restore(self) -> None:
@@ -66,7 +73,8 @@ def copy_state(subject: Subject) -> State:
         tensors=copies,
         own=own,
         holders=tuple(walk.holders),
-        numbers=walk.numbers,
+        values=walk.values,
+        objects=walk.objects,
         has_generator=walk.has_generator,
     )
 
@@ -88,14 +96,24 @@ def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
     return written
 
 
-def list_numbers(subject: Subject, state: State) -> dict[str, object]:
-    """List by name the numbers of Python that differ from ``state``: a counter, a scale of its own."""
-    found, before = _find_tensors(subject)[1].numbers, state.numbers
-    return {
-        NUMBER + name: value
-        for name, value in found.items()
-        if name not in before or not (value is before[name] or value == before[name])
+def list_values(subject: Subject, state: State) -> dict[str, object]:
+    """List by name the values of Python that differ from ``state``: a counter, a word, a set of them.
+
+    An object is named by where it lay before the calls; a new one by its type.
+    """
+    walk = _find_tensors(subject)[1]
+    places = {id(one): name for name, one in reversed([*state.objects.items()])}
+    values = {
+        name: value
+        for name, value in walk.values.items()
+        if name not in state.values or (type(value), value) != (type(state.values[name]), state.values[name])
     }
+    objects = {
+        name: places.get(id(one), type(one).__qualname__)
+        for name, one in walk.objects.items()
+        if one is not state.objects.get(name)
+    }
+    return {VALUE + name: value for name, value in {**values, **objects}.items()}
 
 
 def write_tensor(tensor: torch.Tensor, value: torch.Tensor) -> None:
@@ -141,7 +159,8 @@ class _Walk:
 
     def __init__(self) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
-        self.numbers: dict[str, object] = {}
+        self.values: dict[str, object] = {}
+        self.objects: dict[str, object] = {}  # of measured code, by each place that holds them
         self.holders: list[Restore] = []
         self.has_generator = False
         self._seen: dict[int, object] = {}  # kept alive: another object may get the place of a dead one
@@ -161,9 +180,14 @@ class _Walk:
             self.has_generator |= isinstance(value, torch.Generator)
             for more, item in _list_held(value):
                 place = (path + more).lstrip(".")
-                if isinstance(item, _NUMBERS):
-                    self.numbers[place] = item
-                elif not isinstance(item, _ATOMS):
+                if isinstance(item, _VALUES):
+                    self.values[place] = _DECIMALS.sub("#", item) if isinstance(item, str) else item
+                    continue
+                if isinstance(item, AbstractSet) and all(isinstance(one, _EXACT) for one in item):
+                    self.values[place] = frozenset(item)
+                elif _is_looked_into(item) and not isinstance(item, torch.nn.Module):
+                    self.objects[place] = item
+                if not isinstance(item, _ATOMS):
                     waiting.append((place, item))
 
 
@@ -214,7 +238,8 @@ def _list_restores(value: object) -> Iterator[Restore]:
 
 def _is_looked_into(value: object) -> bool:
     """Whether an object is one of measured code, with attributes."""
-    return hasattr(value, "__dict__") and _is_measured(type(value).__module__)
+    is_plain = isinstance(value, SimpleNamespace) or _is_measured(type(value).__module__)
+    return is_plain and hasattr(value, "__dict__") and not isinstance(value, _ATOMS)
 
 
 def _is_measured(module: str | None) -> bool:

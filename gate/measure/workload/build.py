@@ -3,10 +3,10 @@
 import importlib
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -39,7 +39,17 @@ _CUDAGRAPH_MODES = frozenset((Mode.REDUCE_OVERHEAD, Mode.MAX_AUTOTUNE))
 _CUDAGRAPH_OPTION = "triton.cudagraphs"
 _CUDAGRAPH_BACKEND = "cudagraphs"
 
+# Kinds whose calls get the very tensors that the factory made, in this process: one may ask for a gradient.
+_ASKING = frozenset({Kind.CALL, Kind.CACHE, Kind.SERVING, Kind.SCOPE})
+
 Function = Callable[..., Any]
+
+
+class StepResult(NamedTuple):
+    """What a training step may return besides its loss."""
+
+    loss: Any
+    outputs: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +62,8 @@ class Subject:
     module: torch.nn.Module | None  # holds what forward and loss hold; forward itself where it has it all
     optimizer: torch.optim.Optimizer | None = None
     spread: Callable[[Function], Function] = lambda function: function  # from ``plain`` to ``function``
+    # What is written into the inputs before each call after the first; nothing where they stay.
+    later: tuple[Sequence[torch.Tensor], ...] = ()
 
     @property
     def plain(self) -> Function:
@@ -85,7 +97,7 @@ class Subject:
         """Name the tensors that a training step computes gradients of."""
         given = {place: leaf for place, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)}
         named = {**self.name_parameters(), **given}
-        return {name: tensor for name, tensor in named.items() if tensor.requires_grad}
+        return {name: tensor for name, tensor in named.items() if tensor.requires_grad and tensor.is_leaf}
 
     def name_parameters(self) -> dict[str, torch.Tensor]:
         """Name the parameters, and the tensors that a function holds and that require gradients."""
@@ -173,7 +185,7 @@ def make_subject(
         _check_values(held, case)
         convert_module(held, device.name, dtype)
     inputs, kwargs = cast_inputs(workload, device.name, dtype)
-    if case.task == Task.TRAINING and case.kind is Kind.CALL:
+    if case.kind in (_ASKING if case.task is Task.INFERENCE else {Kind.CALL}):
         given = iterate_tensors((tuple(workload.inputs), dict(workload.kwargs)))
         for (_, tensor), (_, own) in zip(given, iterate_tensors((inputs, kwargs)), strict=True):
             own.requires_grad_(tensor.requires_grad)

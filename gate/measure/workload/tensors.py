@@ -54,7 +54,7 @@ def iterate_leaves(value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a
     It goes through tuples, lists, mappings, dataclasses, what is registered with torch's pytrees, and the
     attributes of other objects. An empty container is a leaf, and so is what it cannot look into.
     """
-    return ((path, leaf) for path, leaf, items in _visit(value) if not items)
+    return ((path, leaf) for path, leaf, items in visit(value) if not items)
 
 
 def iterate_tensors(value: Any) -> Iterator[tuple[str, torch.Tensor]]:  # noqa: ANN401 - any model's
@@ -99,7 +99,7 @@ def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) ->
     Raises:
         UsageError: It holds tensors, and cannot be copied with others in their place.
     """
-    visits = list(_visit(value))  # holds all of it, so that ids stay its own
+    visits = list(visit(value))  # holds all of it, so that ids stay its own
     memo: dict[int, Any] = {}  # of deepcopy: what stands for an object in the copy
     devices = {}
     for path, leaf, items in visits:
@@ -145,7 +145,7 @@ def _make_refusal(visits: list[Visit], why: str) -> UsageError:
     return UsageError(f"{', '.join(named) or 'a value'} cannot be copied with other tensors: {why}", fix)
 
 
-def _visit(value: Any) -> Iterator[Visit]:  # noqa: ANN401 - see above
+def visit(value: Any) -> Iterator[Visit]:  # noqa: ANN401 - see above
     """Visit a value and all that is in it, a node before what it holds; an object of attributes once."""
     todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", value, ())]
     opened: dict[int, Any] = {}

@@ -177,6 +177,21 @@ def test_a_drift_that_is_missing_says_why(
     assert (found.status, tuple(fact.code for fact in found.remarks)) == (Status.MISSING, named)
 
 
+def test_an_output_that_is_laid_out_otherwise_is_the_cause(situation: Make, judge: Judge) -> None:
+    """One more than the base has is a regression, and the cause names the output."""
+    names = name_words(output="output[1]", eager="a tensor of its own", compiled="inputs[0] itself")
+    layout = Metric.LAYOUT_DIFFERENCES
+    one = situation(
+        before={layout: (0.0,) * 3},
+        after={layout: (1.0,)},
+        warnings=(Fact(code=Code.LAYOUT_DIFFERS, names=names),),
+    )
+    verdict = judge(one)
+    assert verdict.outcome is Outcome.REGRESSION
+    cause = verdict.causes[0].fact
+    assert (cause.code, cause.name("output")) == (Code.LAYOUT_DIFFERS, "output[1]")
+
+
 def test_waived_limit_has_a_note(situation: Make, judge: Judge) -> None:
     """Beyond the limit as its baseline is: passed by its change, and said."""
     verdict = judge(situation(before={DRIFT: (1.4,) * 3}, after={DRIFT: (1.45,)}))

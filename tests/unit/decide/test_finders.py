@@ -13,7 +13,7 @@ from gate.decide.explain import causes
 from gate.decide.explain.inquiry import CAUSES
 from gate.metrics import explained_by
 from gate.records.codes import Code
-from gate.records.facts import CAUSE_CODES, MISMATCH_CODES
+from gate.records.facts import CAUSE_CODES, MISMATCH_CODES, UNLIKE_CODES
 
 MODULES = [import_module(one.name) for one in pkgutil.iter_modules(explain.__path__, f"{explain.__name__}.")]
 
@@ -43,7 +43,8 @@ def test_weights_descend() -> None:
 def test_every_cause_can_be_found() -> None:
     """A code with a weight and words that no finder makes would never be told, in silence."""
     made = {name for module in MODULES for name in re.findall(r"Code\.(\w+)", _read_finders(module))}
-    made |= {code.name for code in MISMATCH_CODES}  # of trials, by :func:`find_mismatch`
+    # Of trials, by :func:`find_mismatch` and :func:`find_unlike`.
+    made |= {code.name for code in MISMATCH_CODES | UNLIKE_CODES}
     assert {code.name for code in CAUSES} - made == set()
 
 

@@ -132,7 +132,7 @@ def test_an_operator_that_draws_inside_is_compared_with_eager(factor: float, *, 
     """Float64 cannot be given what it draws: that is told, and five percent are another answer."""
     jitter.register_fake(torch.empty_like)
     result, _ = measure(jitter, factor)
-    assert result.samples == ({Metric.DRIFT: (MISMATCH,)} if is_wrong else {})
+    assert result.samples.get(Metric.DRIFT) == ((MISMATCH,) if is_wrong else None)
     codes = [Code.NO_FLOAT64, *([Code.OUTPUT_FAR] if is_wrong else [])]
     assert codes == [one.code for one in result.warnings]
 
@@ -140,7 +140,7 @@ def test_an_operator_that_draws_inside_is_compared_with_eager(factor: float, *, 
 def test_numbers_that_change_nothing_are_no_reason() -> None:
     """What is drawn and not used is as if it were not drawn."""
     result, repeats = measure(lambda value: (torch.rand(3), value.sin())[1])
-    assert (dict(result.samples), repeats) == ({Metric.DRIFT: (0.0,), Metric.DRIFT_FLOAT32: (0.0,)}, True)
+    assert (set(result.samples.values()), repeats) == ({(0.0,)}, True)
 
 
 def test_other_draws_than_eagers_are_an_error() -> None:

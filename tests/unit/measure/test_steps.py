@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.numerics.reference import evaluate_reference, redraw_state
-from gate.measure.seed_drift import STEPS, compute_step_drift, has_steps, move_parameters
+from gate.measure.numerics.reference import draw_state, evaluate_reference
+from gate.measure.training import STEPS, compute_step_drift, has_steps, move_parameters
 from gate.measure.workload.build import Subject, make_subject
 from gate.records.cases import Case, Kind, Task
 from gate.workload import Workload
@@ -109,4 +109,4 @@ def test_the_reference_of_a_quantized_model_is_what_it_was_made_of() -> None:
 
     (value,) = evaluate_reference(subject).outputs.values()
     assert value.item() == pytest.approx(1.3, rel=1e-6)
-    assert not redraw_state(subject, 1)
+    assert draw_state(subject, 1) is None

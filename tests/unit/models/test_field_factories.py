@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from gate.errors import UsageError
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.seed_drift import compute_step_drift
+from gate.measure.training import compute_step_drift
 from gate.measure.workload.build import make_subject
 from gate.models.flex import build_flex
 from gate.models.moe import build_moe

@@ -1,0 +1,72 @@
+"""How what a call returns lies in memory, and in which containers: compiled is to return it as eager does.
+
+A caller that views, writes or unpacks a result finds out, though all its numbers are right.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from gate.measure.workload.tensors import visit
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+
+Layout = Mapping[str, tuple[str, ...]]  # by path, the parts of which each may differ
+
+
+def describe_layout(returned: Any, given: Mapping[str, Any], root: str) -> Layout:  # noqa: ANN401 - any model's
+    """Describe by path each tensor and each container that a call returned; ``given`` is what it got.
+
+    Of a tensor: the input that it is or lies in, and its strides, where a dimension is larger than 1.
+    """
+    inputs = {place: leaf for place, leaf in given.items() if isinstance(leaf, torch.Tensor)}
+    described: dict[str, tuple[str, ...]] = {}
+    for path, node, items in visit(returned):
+        if isinstance(node, torch.Tensor):
+            described[root + path] = _describe_memory(node, inputs), _describe_strides(node)
+        elif items:
+            described[root + path] = (f"of type {type(node).__qualname__}",)
+    return described
+
+
+def compare_layout(eager: Layout, compiled: Layout) -> list[Fact]:
+    """List the paths that both sides have and that are laid out otherwise: one fact an output."""
+    facts = []
+    for path in eager.keys() & compiled.keys():
+        parts = zip(eager[path], compiled[path], strict=False)
+        if differing := next((pair for pair in parts if pair[0] != pair[1]), None):
+            before, after = differing
+            names = name_words(output=path, eager=before, compiled=after)
+            facts.append(Fact(code=Code.LAYOUT_DIFFERS, names=names))
+    return sorted(facts, key=lambda fact: fact.name("output"))
+
+
+def _describe_strides(tensor: torch.Tensor) -> str:
+    if not _has_storage(tensor):
+        return ""
+    sizes = zip(tensor.stride(), tensor.shape, strict=True)
+    steps = [str(step) for step, size in sizes if size > 1 and tensor.numel()]
+    return f"of strides {', '.join(steps)}"
+
+
+def _describe_memory(tensor: torch.Tensor, inputs: Mapping[str, torch.Tensor]) -> str:
+    for place, own in inputs.items():
+        if tensor is own:
+            return f"{place} itself"
+    address = _find_address(tensor)
+    for place, own in inputs.items():
+        if address and address == _find_address(own):
+            return f"in the memory of {place}"
+    return "a tensor of its own"
+
+
+def _find_address(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() if _has_storage(tensor) else 0
+
+
+def _has_storage(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's numbers lie in one piece of memory, with steps between them."""
+    is_plain = tensor.layout == torch.strided and not tensor.is_nested
+    return is_plain and not is_traceable_wrapper_subclass(tensor)
