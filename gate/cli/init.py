@@ -8,15 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from gate.decide.constants import DRIFT_WRONG
 from gate.devices import CPU, CUDA, DEVICE_FORMS, DEVICE_PATTERN, find_kind
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.schema import read_schema
 from gate.files.yaml_in import parse_yaml
 from gate.git import find_checkout
 from gate.installation import find_page
-from gate.programs import ask_program
+from gate.programs import ProgramAnswer, ask_program
 from gate.project.config import load_config
 from gate.project.registry import load_cases
+from gate.records.cases import Metric
+from gate.report.words.templates import describe_error_factor
 from gate.starter.files import (
     CHECK_WORKFLOWS,
     CONFIG_FILE,
@@ -40,6 +43,7 @@ from gate.starter.files import (
 
 _PACKAGE = Path(__file__).resolve().parents[2]  # of a clone: where action.yml lies
 PROBE_LIMIT_S = 300.0  # importing torch from a cold network disk, and building a large model
+DRIFT_LIMIT_S = 120.0  # one compile; whoever waits for init wants its files
 _TARGET = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")  # without a name, the names that exist are listed
 _FILE = re.compile(r"(\./)?(?P<path>[\w./]+)\.py(?P<name>:[\w.]+)?")
 _SHAPE = re.compile(r"(?P<shape>\d{1,9}(x\d{1,9})*)(:(?P<dtype>[a-z]+\d*))?(<(?P<high>\d{1,9}))?")
@@ -95,6 +99,8 @@ def run_init(options: Namespace) -> ExitCode:
             )
         if CONFIG_FILE in kept:
             _print_entry(sketch, here / CONFIG_FILE)
+        else:
+            _print_drift(ask_first_drift(here, sketch, device))
     _print_next_step(note, is_new=bool(written))
     return ExitCode.PASS
 
@@ -169,6 +175,14 @@ def _print_entry(sketch: Sketch, config: Path) -> None:
         print(f"note   {what}: change them there")
 
 
+def _print_drift(drift: float) -> None:
+    if drift > DRIFT_WRONG:
+        print(
+            f"note   compiled results are {describe_error_factor(drift)} already: a check says so, and is red"
+            " only where a change makes it worse"
+        )
+
+
 def _print_next_step(note: str, *, is_new: bool) -> None:
     commit = f"commit these files but {SCHEMA_FILE} (for your editor), " if is_new else ""
     print(f"\nNext, {commit}change your model, and see what that costs:")
@@ -206,6 +220,20 @@ def parse_input(text: str) -> TensorSketch:
     return TensorSketch(shape=tuple(map(int, found["shape"].split("x"))), dtype=dtype, high=high)
 
 
+def ask_first_drift(directory: Path, sketch: Sketch, device: str) -> float:
+    """Measure the drift of what was written, in a process of its own; 0 where that is not known in time."""
+    factory = sketch.target if sketch.is_factory else f"{name_factory(sketch.target)}:build"
+    answer = _probe(directory, DRIFT_LIMIT_S, factory=factory, arguments=sketch.arguments, device=device)
+    return float(str((answer.status == 0 and answer.read_record().get(Metric.DRIFT)) or 0.0))
+
+
+def _probe(directory: Path, limit_s: float, **request: object) -> ProgramAnswer:
+    # -P: a directory `gate` of the user's must not stand in for this one
+    command = [sys.executable, "-P", "-m", "gate.starter.sketch"]
+    asked = json.dumps({"directory": str(directory), **request})
+    return ask_program([*command, asked], limit_s=limit_s, directory=directory)
+
+
 def probe_module(
     directory: Path, target: str, arguments: Mapping[str, object], inputs: Sequence[TensorSketch] = ()
 ) -> Sketch:
@@ -216,13 +244,7 @@ def probe_module(
         MachineError: The process died or took too long.
     """
     tensors = [asdict(one) for one in inputs]
-    request = {"directory": str(directory), "target": target, "arguments": arguments, "inputs": tensors}
-    answer = ask_program(
-        # -P: a directory `gate` of the user's must not stand in for this one
-        [sys.executable, "-P", "-m", "gate.starter.sketch", json.dumps(request)],
-        limit_s=PROBE_LIMIT_S,
-        directory=directory,
-    )
+    answer = _probe(directory, PROBE_LIMIT_S, target=target, arguments=arguments, inputs=tensors)
     found = answer.read_record() if answer.status == 0 else {}
     if not found:
         what = f"{target}: the process that tried it {answer.describe_end()}"

@@ -34,6 +34,7 @@ class Code(StrEnum):
     NO_BASELINE_APPLIES = "no_baseline_applies", "cases quarantined"
     BASE_HAS_NOTHING = "base_has_nothing", "cases quarantined"  # to compare with
     NOTHING_WORSE = "nothing_worse", "comparisons cases judged judged_cases improved"
+    WRONG_ON_BOTH_SIDES = "wrong_on_both_sides", "cases drift"  # before and after, the largest of these
     TIMES_UNJUDGED = "times_unjudged", "comparisons"  # what was recorded is of another machine
     AGAINST_BASE = "against_base"  # everything was
 

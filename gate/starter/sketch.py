@@ -1,9 +1,9 @@
 """``python -m gate.starter.sketch REQUEST``: look at what a user named, in a process that has torch.
 
-The request is JSON of :func:`gate.cli.init.probe_module`. The last line of standard output is JSON:
-what was found, or the problem in the user's words. torch is not imported here: without it there is no
-module to find. Inputs that the user did not name are guessed from the sizes of the module's layers and from
-the names of what its forward takes.
+The request is JSON of :mod:`gate.cli.init`. The last line of standard output is JSON: what was found, the
+problem in the user's words, or the first drift. torch is not imported here: without it there is no module to
+find. Inputs that the user did not name are guessed from the sizes of the module's layers and from the names
+of what its forward takes.
 """
 
 import importlib
@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gate.files.untrusted import find_nearest
+from gate.records.cases import Case, Metric
+from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
 
 _SEED = 0
@@ -290,10 +292,28 @@ def _find_dtype(made: Any) -> str:  # noqa: ANN401 - any model
     )
 
 
+def measure_first(request: dict[str, Any]) -> dict[str, Any]:
+    """Measure the drift of a factory's model in float32, under one seed: before anything is gated."""
+    from gate.measure.context import WorkerContext, open_case  # noqa: PLC0415 - torch
+    from gate.measure.device.cpu import open_device  # noqa: PLC0415
+    from gate.measure.logbook import Logbook  # noqa: PLC0415
+    from gate.measure.seed_drift import CompiledSubject, measure_drift  # noqa: PLC0415
+
+    sys.path.insert(0, request["directory"])
+    case = Case(id="init/first", model="init", factory=request["factory"], arguments=request["arguments"])
+    device, sampling = open_device(request["device"]), Sampling(drift_seeds=1)
+    logbook = Logbook(None, WorkerRole.WARM)
+    context = WorkerContext(case=case, device=device, sampling=sampling, logbook=logbook, directory="")
+    with open_case(context, None) as prepared:
+        measure_drift(context, CompiledSubject(subject=prepared.subject, compiled=prepared.compiled))
+    return {Metric.DRIFT: sum(logbook.result.samples.get(Metric.DRIFT, ()))}
+
+
 def main() -> None:
     """Answer one request."""
+    request = json.loads(sys.argv[1])
     try:
-        answer = look(json.loads(sys.argv[1]))
+        answer = measure_first(request) if "factory" in request else look(request)
     except CannotTellError as error:
         answer = {"kind": error.kind, "problem": str(error)}
     sys.stdout.write("\n" + json.dumps(answer) + "\n")

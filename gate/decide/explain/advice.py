@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from gate.decide.conclude import accept
 from gate.decide.conclude.outcome import decide_outcome, find_regressed, find_unjudged_code, measure_coverage
-from gate.decide.constants import LOOKS
+from gate.decide.constants import DRIFT_WRONG, LOOKS
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day
 from gate.metrics import SPECS, Family
@@ -24,7 +24,6 @@ ACCEPTANCE_DAYS = 30
 _MAX_ACCEPTED = 4
 # A suggested allowance is this many times the change that was seen, so that noise does not undo it.
 _ALLOWANCE_MARGIN = 1.25
-_MOST_DRIFT = 8.0  # log2 units: results that are 256 times further off are wrong
 
 
 def make_headline(
@@ -46,7 +45,8 @@ def make_headline(
         return (Fact(code=Code.NO_BASELINE_APPLIES, numbers={"cases": len(cases), "quarantined": apart}),)
     improved = sum(one.status is Status.IMPROVED for one in deciding)
     numbers = {**asdict(measure_coverage(deciding)), "improved": improved}  # neither may hide the other
-    return (Fact(code=Code.NOTHING_WORSE, numbers=numbers), *_count_unjudged_times(deciding))
+    nothing = Fact(code=Code.NOTHING_WORSE, numbers=numbers)
+    return (nothing, *_count_wrong(deciding), *_count_unjudged_times(deciding))
 
 
 def say_beside(headline: tuple[Fact, ...]) -> tuple[Fact, ...]:
@@ -70,6 +70,18 @@ def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) ->
         (fewer, Fact(code=Code.FEWER_TRIALS, numbers={"fewer": len(fewer), "cases": cases})),
     )
     return [fact for is_told, fact in parts if is_told]
+
+
+def _count_wrong(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
+    """How many cases have a drift on both sides that no rounding makes, and the largest of head's."""
+    drifts = [one for one in deciding if SPECS[one.metric].family is Family.LOG2]
+    wrong = [
+        (one.candidate.centre, one.case_id)
+        for one in drifts
+        if one.candidate and one.baseline and min(one.baseline.centre, one.candidate.centre) > DRIFT_WRONG
+    ]
+    numbers = {"cases": len({case_id for _, case_id in wrong}), "drift": max(wrong, default=(0.0, ""))[0]}
+    return (Fact(code=Code.WRONG_ON_BOTH_SIDES, numbers=numbers),) if wrong else ()
 
 
 def _count_unjudged_times(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
@@ -206,7 +218,7 @@ def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy
 def _find_most(metric: Metric) -> float:
     """The largest allowance that is suggested."""
     spec = SPECS[metric]
-    return _MOST_DRIFT if spec.family is Family.LOG2 else MOST_ALLOWED if spec.is_ratio else math.inf
+    return DRIFT_WRONG if spec.family is Family.LOG2 else MOST_ALLOWED if spec.is_ratio else math.inf
 
 
 def _choose_allowance(comparison: Comparison) -> float:

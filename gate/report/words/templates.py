@@ -219,6 +219,13 @@ def _make_number(value: float, words: Sequence[str]) -> _Number:
     return number
 
 
+def describe_error_factor(drift: float) -> str:
+    """How far compiled results are off: ``off by 300x eager's own error``."""
+    if is_another_answer(Metric.DRIFT, drift):
+        return "another answer than eager's"
+    return f"off by {render_factor(drift)} eager's own error"
+
+
 _LEAST_TIME = 1e-3  # as a part of what it was: a file may say anything
 
 
@@ -247,6 +254,7 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "bytes": render_bytes,
     "seconds": render_seconds,
     "log2": render_log2,
+    "off": describe_error_factor,
     "status": name_end,
     "is": lambda number: "is" if number == 1 else "are",
     "has": lambda number: "has" if number == 1 else "have",

@@ -177,6 +177,20 @@ def test_a_drift_that_is_missing_says_why(
     assert (found.status, tuple(fact.code for fact in found.remarks)) == (Status.MISSING, named)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "counted"),
+    [(17.0, 17.1, [(1.0, 17.1)]), (8.1, 8.1, [(1.0, 8.1)]), (7.9, 8.1, []), (9.0, 7.5, [])],
+)
+def test_a_pass_says_what_was_wrong_from_the_start(
+    situation: Make, judge: Judge, before: float, after: float, counted: list[tuple[float, float]]
+) -> None:
+    """Beyond 8 on both sides is no change, and no rounding: 256 times eager's own error."""
+    verdict = judge(situation(before={DRIFT: (before,) * 3}, after={DRIFT: (after,)}))
+    assert verdict.outcome is Outcome.PASS
+    wrong = [fact.numbers for fact in verdict.headline if fact.code is Code.WRONG_ON_BOTH_SIDES]
+    assert [(numbers["cases"], numbers["drift"]) for numbers in wrong] == counted
+
+
 def test_an_output_that_is_laid_out_otherwise_is_the_cause(situation: Make, judge: Judge) -> None:
     """One more than the base has is a regression, and the cause names the output."""
     names = name_words(output="output[1]", eager="a tensor of its own", compiled="inputs[0] itself")

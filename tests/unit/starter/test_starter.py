@@ -6,12 +6,13 @@ import errno
 import os
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gate.cli import main
-from gate.cli.init import parse_input, probe_module
+from gate.cli.init import ask_first_drift, parse_input, probe_module
 from gate.errors import MachineError, UsageError
 from gate.starter import files
 from gate.starter.files import (
@@ -33,6 +34,12 @@ COMMIT = "ab" * 20
 ROOM = 50  # characters, on a disk that is almost full
 # Stands in for torch: a module of the user's that imports it in earnest is tried in the slow test.
 FACTORY = "import gate\n\ndef build(*, width=3):\n    return gate.Workload(forward=len, inputs=((),))\n"
+
+
+@pytest.fixture(autouse=True)
+def _no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile nothing where the files are what is looked at."""
+    monkeypatch.setattr("gate.cli.init.ask_first_drift", lambda *_: 0.0)
 
 
 @pytest.fixture
@@ -158,6 +165,45 @@ def test_a_namesake_in_another_module_gets_no_factory_of_the_first(
         )
     assert not (project / ".gate.schema.json").exists()
     assert (project / "gate_net.py").read_bytes() == written[project / "gate_net.py"]
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("drift", "told"),
+    [
+        (17.0, "note   compiled results are off by 131,072x eager's own error already"),
+        (64.0, "note   compiled results are another answer than eager's already"),
+        (7.9, ""),
+    ],
+)
+def test_a_model_that_is_wrong_from_the_start_is_told(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    drift: float,
+    told: str,
+) -> None:
+    """No change is to blame for it, so no check would be red."""
+    monkeypatch.setattr("gate.cli.init.ask_first_drift", lambda *_: drift)
+    assert main(["init", "acme:build"]) == 0
+    printed = capsys.readouterr().out
+    assert told in printed if told else "note " not in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("factor", "low", "high"), [("1.01", 10.0, 25.0), ("1.0", -2.0, 1.0)])
+def test_the_first_drift_is_of_the_factory_that_was_written(
+    tmp_path: Path, factor: str, low: float, high: float
+) -> None:
+    """A hundredth where it is compiled is 2^16 rounding steps."""
+    source = (
+        "import torch, gate\n\ndef build():\n"
+        f"    def forward(x): return x.sin() * ({factor} if torch.compiler.is_compiling() else 1.0)\n"
+        "    return gate.Workload(forward=forward, inputs=(torch.rand(512),))\n"
+    )
+    (tmp_path / "mine.py").write_text(source, encoding="utf-8")
+    sketch = Sketch(target="mine:build", is_factory=True, called=True, inputs=(), arguments={})
+    assert low < ask_first_drift(tmp_path, sketch, "cpu") < high
+    assert ask_first_drift(tmp_path, replace(sketch, target="mine:none"), "cpu") == 0.0
 
 
 def test_what_is_written_can_be_read(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
