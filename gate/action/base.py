@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 from gate.errors import FileError, UsageError
 from gate.git import ask_git, is_true, read_git
-from gate.github.job import find_text, find_value, is_sha
+from gate.github.job import find_text, find_value
+from gate.records.bounds import is_sha
 from gate.records.cases import Acceptance
 from gate.store.acceptances import (
     BRANCH,

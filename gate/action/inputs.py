@@ -14,8 +14,9 @@ from typing import Any
 
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.errors import UsageError
-from gate.github.job import BRANCH_PATTERN, SHA_PATTERN
+from gate.github.job import BRANCH_PATTERN
 from gate.installation import find_page
+from gate.records.bounds import SHA
 
 
 class ActionMode(StrEnum):
@@ -97,7 +98,7 @@ _CONFIGURED = tuple(mode for mode in ActionMode if mode is not ActionMode.AUTHOR
 _SELECTED = (*_MEASURING, *_PAIRING)
 _HOLDING_TOKEN = tuple(mode for mode in ActionMode if mode in TRUSTED_MODES)
 
-_COMMIT = (SHA_PATTERN, "a commit's 40 or 64 hexadecimal digits")
+_COMMIT = (SHA, "a commit's 40 or 64 hexadecimal digits")
 _WORKFLOW = r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml"
 INPUTS = (
     _choose("mode", _EVERY, default=ActionMode.CHECK.value, reads=_EVERY),
@@ -115,7 +116,7 @@ INPUTS = (
     Input("baselines", _LINE, "a directory", modes=_PROPOSE, reads=JUDGING),
     Input(
         "baseline-ref",
-        f"base|head|{SHA_PATTERN}",
+        f"base|head|{SHA}",
         "base, head or a commit's 40 or 64 hexadecimal digits",
         default="base",
         reads=JUDGING,

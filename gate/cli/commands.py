@@ -33,8 +33,9 @@ from gate.cli.options import (
     written_as,
 )
 from gate.errors import ExitCode
-from gate.github.job import BRANCH_PATTERN, SHA_PATTERN
+from gate.github.job import BRANCH_PATTERN
 from gate.installation import find_page
+from gate.records.bounds import SHA
 
 _SCHEMAS = (
     *("config", "registry", "run", "verdict", "baseline"),
@@ -216,7 +217,7 @@ _parse_key = written_as("[A-Za-z0-9_.-]{1,40}", "at most 40 letters, digits, _, 
 _parse_id = written_as("[1-9][0-9]{0,17}", "a whole number above 0", int)
 _HEAD = argument(
     "--head-sha",
-    type=written_as(SHA_PATTERN, "a whole commit id, 40 or 64 digits of 0-9 and a-f", str),
+    type=written_as(SHA, "a whole commit id, 40 or 64 digits of 0-9 and a-f", str),
     required=True,
     metavar="SHA",
     help="the output head-sha of `github authorize`",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 from gate.devices import BOARDS, DEVICE_FORMS, name_targets, read_architecture
 from gate.errors import ExitCode
 from gate.files.untrusted import format_value
-from gate.github.job import SHA_PATTERN
 from gate.installation import find_page
+from gate.records.bounds import SHA
 from gate.report import FORMATS
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ PROJECT = (either(_CONFIG, _REFERENCE),)  # of a command that needs models to wo
 RULES = (
     argument(
         "--rules",
-        type=written_as(f"base|{SHA_PATTERN}", "base, or a whole commit id", str),
+        type=written_as(f"base|{SHA}", "base, or a whole commit id", str),
         metavar="base",
         help="judge by gate.yml, registries and baselines of the base commit, as the action does for a pull"
         " request; or by those of a commit",

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, Patience, quote_part
 from gate.github.events import PullRequest, parse_pull, parse_time
-from gate.github.job import JobContext, find_text, find_value, is_sha, write_log
+from gate.github.job import JobContext, find_text, find_value, write_log
 from gate.github.transport import GitHubError, MissingError, need_number
 from gate.publish.commands import (
     REFRESH_COMMAND,
@@ -31,6 +31,7 @@ from gate.publish.commands import (
     parse_words,
     split_command,
 )
+from gate.records.bounds import is_sha
 
 # What the API calls admin and write; it maps maintain to write, and roles of one's own to their base.
 WRITERS = frozenset(("admin", "write"))

@@ -17,11 +17,12 @@ from gate.github.client import GitHubClient, quote_part
 from gate.github.job import JobContext, find_text, find_value
 from gate.github.transport import GitHubError, MissingError, describe_surprise, need_number, need_text
 from gate.publish.submitted import MERGE_GROUP, CiRun
+from gate.records.bounds import SHA
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.units import count_noun
 
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SHA = re.compile(SHA)
 _WORD = re.compile(r"[a-z_]{1,40}")
 # Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them. One that
 # was skipped is not among them: its check is green, so somebody must say that nothing was measured.

@@ -25,7 +25,6 @@ from gate.files.untrusted import parse_json
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
-SHA_PATTERN = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"  # SHA-1, or SHA-256
 BRANCH_PATTERN = r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}"  # begins no option
 
 
@@ -99,11 +98,6 @@ def find_text(payload: object, path: str, pattern: re.Pattern[str] | None = None
     """Find a text; empty where it is missing, is none, or does not match."""
     value = find_value(payload, path)
     return value if isinstance(value, str) and (pattern is None or pattern.fullmatch(value)) else ""
-
-
-def is_sha(text: object) -> bool:
-    """Whether this is a whole commit id."""
-    return isinstance(text, str) and re.fullmatch(SHA_PATTERN, text) is not None
 
 
 MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # GitHub's limit of a step is 1 MiB, and refuses all beyond

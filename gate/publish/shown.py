@@ -7,6 +7,7 @@ from typing import Any
 
 from gate.devices import TARGET_KIND
 from gate.fingerprint import compute_environment_id
+from gate.records.bounds import is_sha
 from gate.records.facts import Fact
 from gate.records.protocol import Stage
 from gate.records.run import BASE_ARM, CANDIDATE_ARM
@@ -24,7 +25,6 @@ from gate.records.verdict import Verdict
 
 SHOWN_FILE = "shown.json"
 _STAGES = frozenset(Stage)
-_SHA = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 # A release number and nothing else, at the beginning of what torch calls itself.
 _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
 
@@ -32,6 +32,7 @@ _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
 def make_shown(verdict: Verdict) -> Shown:
     """Make what of a verdict may leave the machine that measured."""
     own, base = verdict.environment, verdict.base
+    commit = base.commit if base and is_sha(base.commit) else ""
     ids = (compute_environment_id(replace(own, workers=workers)) for workers in (own.workers, ""))
     rows = tuple(
         ShownRow(**_list_fields(row, remarks=tuple(map(_strip, row.remarks)))) for row in verdict.comparisons
@@ -56,7 +57,7 @@ def make_shown(verdict: Verdict) -> Shown:
         environments=tuple(dict.fromkeys(ids)),
         baseline_environments=verdict.baseline_environments,
         is_target=own.device_kind == TARGET_KIND,
-        base=ShownBase(commit=_find_sha(base.commit), other_stack=base.other_stack) if base else None,
+        base=ShownBase(commit=commit, other_stack=base.other_stack) if base else None,
         stacks=find_stacks(verdict),
         tally=verdict.tally,
         trials=verdict.trials,
@@ -76,10 +77,6 @@ def find_stacks(verdict: Verdict) -> tuple[Release, Release]:
 
 def _list_fields(record: Any, **changed: object) -> Mapping[str, Any]:  # noqa: ANN401 -- any dataclass
     return {field.name: getattr(record, field.name) for field in fields(record)} | changed
-
-
-def _find_sha(text: str) -> str:
-    return text if _SHA.fullmatch(text) else ""
 
 
 def _strip(fact: Fact) -> Fact:

@@ -19,13 +19,12 @@ _PERCENT = re.compile(rf"({_NUMBER}) ?%")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Range:
-    """A number within bounds; ``above`` and ``below`` exclude the bound itself."""
+    """A number within bounds; ``above`` excludes the bound itself."""
 
     noun: str = "a number"
     minimum: float | None = None
     above: float | None = None
     maximum: float | None = None
-    below: float | None = None
     least: float = 0.0  # of what is not 0
     whole: bool = False  # of a number that is written as a float and counts something
 
@@ -39,7 +38,6 @@ class Range:
             ("of at least", self.minimum),
             ("above", self.above),
             ("of at most", self.maximum),
-            ("below", self.below),
         )
         text = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
         return f"{self.noun} {text}"
@@ -54,7 +52,6 @@ class Range:
             (self.minimum is None or value >= self.minimum)
             and (self.above is None or value > self.above)
             and (self.maximum is None or value <= self.maximum)
-            and (self.below is None or value < self.below)
             and not 0 < value < self.least
         )
 
@@ -64,7 +61,6 @@ class Range:
             "minimum": self.minimum,
             "exclusiveMinimum": self.above,
             "maximum": self.maximum,
-            "exclusiveMaximum": self.below,
         }
         stated: dict[str, object] = {name: bound for name, bound in names.items() if bound is not None}
         return {**stated, "multipleOf": 1} if self.whole else stated
@@ -143,10 +139,16 @@ class Pattern:
         return {**named, "pattern": f"^(?:{self.regex})$"}
 
 
-Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
+SHA = "[0-9a-f]{40}([0-9a-f]{24})?"  # SHA-1, or SHA-256
+Sha = Annotated[str, Pattern(regex=SHA, what="a whole commit id")]
 # A slug of its device, its torch and a hash.
 EnvironmentId = Annotated[str, Pattern(regex=r"[a-z0-9.-]{1,200}", what="the id of an environment")]
 CaseId = Annotated[str, Pattern(regex=r"((?![*?\[])[!-~]){1,300}", what="a case id, and no pattern")]
+
+
+def is_sha(text: object) -> bool:
+    """Whether this is a whole commit id."""
+    return isinstance(text, str) and re.fullmatch(SHA, text) is not None
 
 
 def compute_last_day(today: date) -> date:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from gate.records.bounds import CaseId, EnvironmentId, Natural, NotNegative, Pattern
+from gate.records.bounds import SHA, CaseId, EnvironmentId, Natural, NotNegative, Pattern
 from gate.records.facts import CAUSE_CODES, FAILURE_CODES, REMARK_CODES, Fact, OneOf
 from gate.records.protocol import Stage, WorkerRole
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, CaseFailure
@@ -20,7 +20,7 @@ PLACE = r"(?:[A-Za-z0-9_]{1,60}/){0,9}[A-Za-z0-9_]{1,60}\.py:[0-9]{1,6}"  # a li
 WORDLESS = {"location": PLACE, "role": "|".join(WorkerRole), "why": "|".join(FAILURE_CODES)}
 UNKNOWN_STAGE = "unknown"
 
-BaseSha = Annotated[str, Pattern(regex="([0-9a-f]{40}([0-9a-f]{24})?)?", what="a whole commit id")]
+BaseSha = Annotated[str, Pattern(regex=f"({SHA})?", what="a whole commit id")]
 Release = Annotated[
     str, Pattern(regex=r"([0-9]{1,4}(\.[0-9]{1,4}){1,3})?", what="a release of torch, as numbers")
 ]
