@@ -21,7 +21,6 @@ from gate.action.step import (
     RUN_FILE,
     VERDICT_FILE,
     Ended,
-    Results,
     add_summary,
     clear_results,
     find_confirming_commit,
@@ -103,7 +102,8 @@ def start_refresh(step: ActionStep) -> int:
 
 
 def _measure(step: ActionStep, config: Config, arguments: tuple[str, ...]) -> int:
-    path = clear_results(config).out / RUN_FILE
+    clear_results(config.out)
+    path = config.out.absolute() / RUN_FILE
     ended = run_command(step, arguments)
     if path.exists():
         run = RUN.load(path)
@@ -126,10 +126,10 @@ def start_check(step: ActionStep) -> int:
     with hold_rules(step) as source:
         report_rules(step, source)
         base = find_confirming_commit(step)
-        results = clear_results(source.rules.config)
+        clear_results(source.rules.config.out)
         arguments = make_check_arguments(step.inputs, source, base)
         ended = run_command(step, (*arguments, *_fail_by(step, source.rules.config)))
-    return _report_judged(step, source, results, ended)
+    return _report_judged(step, source, ended)
 
 
 SHARDS = "shards"  # where the shards' artifacts lie, relative to the working directory
@@ -149,7 +149,7 @@ def start_judge(step: ActionStep) -> int:
     with hold_rules(step) as source:
         report_rules(step, source)
         config = source.rules.config
-        results = clear_results(config)
+        clear_results(config.out)
         stored = config.baselines
         if step.inputs["baselines"] and not config.commit:
             stored = Path(step.inputs["baselines"])
@@ -157,10 +157,10 @@ def start_judge(step: ActionStep) -> int:
         select = step.inputs["select"] or choose_cases(config, source.rules.cases).selection
         ended = run_command(step, make_merge_arguments(step.inputs, source, runs, select))
         if ended.code == ExitCode.PASS:
-            paths = (str(stored), str(results.out / RUN_FILE))
+            paths = (str(stored), str(config.out.absolute() / RUN_FILE))
             compared = make_compare_arguments(step.inputs, source, paths, *_fail_by(step, config))
             ended = run_command(step, compared)
-    return _report_judged(step, source, results, ended)
+    return _report_judged(step, source, ended)
 
 
 def _fail_by(step: ActionStep, config: Config) -> tuple[str, ...]:
@@ -168,23 +168,23 @@ def _fail_by(step: ActionStep, config: Config) -> tuple[str, ...]:
     return () if step.inputs["fail-on"] or config.fail_on else ("--fail-on=regression",)
 
 
-def _report_judged(step: ActionStep, source: RuleSource, results: Results, ended: Ended) -> int:
+def _report_judged(step: ActionStep, source: RuleSource, ended: Ended) -> int:
     """Tell the runner of a verdict, and by whose rules; the change that adds them need not compare."""
     report_change(step, source)
     if source.rules.is_first and ended.code == ExitCode.NOTHING_COMPARED:
         ended = replace(ended, code=int(ExitCode.PASS))
-    return _report_verdict(step, results, ended, {"baseline-sha": source.rules.sha})
+    return _report_verdict(step, source.rules.config, ended, {"baseline-sha": source.rules.sha})
 
 
 def start_pairs(step: ActionStep) -> int:
     """Compare two stacks with the code fixed, or what is checked out with the release anchor."""
     config = load_config(step.inputs["config"])
-    results = clear_results(config)
+    clear_results(config.out)
     arguments = make_arguments(step.inputs, None, *_fail_by(step, config))
-    return _report_verdict(step, results, run_command(step, arguments), {})
+    return _report_verdict(step, config, run_command(step, arguments), {})
 
 
-def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: Mapping[str, object]) -> int:
+def _report_verdict(step: ActionStep, config: Config, ended: Ended, outputs: Mapping[str, object]) -> int:
     """Tell the runner of the verdict that a command left: outputs, summary, annotations.
 
     Raises:
@@ -192,13 +192,14 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
     """
     if ended.code not in _WITH_VERDICT:
         return report_failure(ended)
-    path, report = results.out / VERDICT_FILE, results.out / "report.md"
+    out = config.out.absolute()
+    path, report = out / VERDICT_FILE, out / "report.md"
     if not path.exists():
         raise FileError(str(path), "", "was not written", "See the log above.")
     verdict = VERDICT.load(path)
-    submitted = results.out / SHOWN_FILE
+    submitted = out / SHOWN_FILE
     SHOWN.save(make_shown(verdict), submitted)
-    paths = {"result-path": submitted, "report-path": report, "page-path": results.out / "report.html"}
+    paths = {"result-path": submitted, "report-path": report, "page-path": out / "report.html"}
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
     told = describe_outputs(
         verdict.outcome, dict(count_statuses(verdict)), len(verdict.cases), verdict.environment
@@ -207,9 +208,9 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
     is_upgrade = step.inputs["mode"] == ActionMode.UPGRADE
     first = f"{render_upgrade(verdict)}\n\n" if is_upgrade else ""
     add_summary(step.environ, first + report.read_text(encoding="utf-8"))
-    measured = results.out / RUN_FILE
+    measured = out / RUN_FILE
     run = RUN.load(measured) if measured.exists() else None
-    for annotation in list_annotations(verdict, run, results.code, ended.code):
+    for annotation in list_annotations(verdict, run, config.directory.absolute(), ended.code):
         print(annotation)
     return ended.code
 

@@ -25,7 +25,6 @@ from gate.errors import ExitCode, GateError, UsageError
 from gate.git import find_checkout
 from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation, write_outputs
 from gate.programs import answer_signals
-from gate.project.config import Config
 from gate.publish.shown import SHOWN_FILE
 from gate.records.cases import Metric
 from gate.records.codes import Code
@@ -126,23 +125,14 @@ def stop_commands() -> Iterator[None]:
         print(f"::{token}::", flush=True)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Results:
-    """Where a command leaves its files, and where measured code is imported from."""
-
-    out: Path
-    code: Path
-
-
-def clear_results(config: Config) -> Results:
-    """Find where a command will leave its files, and remove an earlier run's.
+def clear_results(out: Path) -> None:
+    """Remove an earlier run's files from where a command will leave its own.
 
     Raises:
         UsageError: Something else lies there, which a change can bring.
     """
-    out = config.out.absolute()
     for name in (VERDICT_FILE, SHOWN_FILE, RUN_FILE, *(one.file for one in FORMATS.values() if one.file)):
-        path = out / name
+        path = out.absolute() / name
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -150,7 +140,6 @@ def clear_results(config: Config) -> Results:
             raise UsageError(
                 what, "Remove it: results are written there, and none may be taken for new."
             ) from None
-    return Results(out=out, code=config.directory.absolute())
 
 
 def list_annotations(verdict: Verdict, run: Run | None, measured: Path, code: int) -> Iterator[str]:
