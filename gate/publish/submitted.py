@@ -8,9 +8,10 @@ sentence of ours: it may name cases of the registry, and repeats nothing else.
 import io
 import stat
 import zipfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from gate.decide.evidence.trials import make_baselines, note_disturbed, note_kept_disturbed
 from gate.errors import FileError, UsageError
@@ -170,22 +171,16 @@ def _check_consistency(verdict: Shown) -> None:
         raise RefusedError(Refusal.NOT_A_VERDICT)
 
 
-def _list_numbers(verdict: Shown) -> Iterator[float]:
+def _list_numbers(part: Any) -> Iterator[float]:  # noqa: ANN401 -- any part of a record
     """All numbers that may be shown, but for whole ones: the decoder bounds those."""
-    yield from (verdict.wall_s, verdict.toolchain_s, verdict.overhead_s)
-    yield from (verdict.machine.canary, verdict.machine.suite)
-    facts = [*(one.fact for one in verdict.causes), *(one.fact for one in verdict.failures)]
-    for one in verdict.comparisons:
-        facts += one.remarks
-        for estimate in filter(None, (one.baseline, one.candidate)):
-            parts = (estimate.centre, estimate.low, estimate.high, estimate.noise)
-            yield from (part for part in parts if part is not None)
-        if one.change:
-            yield from (one.change.centre, one.change.low, one.change.high, one.change.detectable)
-        if one.threshold:
-            yield from (one.threshold.relative, one.threshold.absolute)
-    for fact in facts:
-        yield from fact.numbers.values()
+    if isinstance(part, float):
+        yield part
+        return
+    if is_dataclass(part):
+        part = tuple(getattr(part, field.name) for field in fields(part))
+    inner = part.values() if isinstance(part, Mapping) else part if isinstance(part, tuple) else ()
+    for one in inner:
+        yield from _list_numbers(one)
 
 
 MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
