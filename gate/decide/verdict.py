@@ -27,6 +27,7 @@ from gate.decide.explain.inquiry import MAYBE_MOVED
 from gate.decide.judge.compare import follow_times, pose_questions
 from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift
 from gate.decide.judge.stored import compare_case, make_rules
+from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks, compute_environment_id
 from gate.metrics import SPECS, Scope
 from gate.records.cases import Policy, group_by, group_cases
@@ -111,7 +112,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         ),
         evidence=_show_all(run, screening, comparisons),
         notes=(
-            *notes.note_target(run.environment),
+            *notes.note_target(run.environment.device_kind == TARGET_KIND),
             *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
             *(notes.note_unchanged_code(run) if in_pairs else ()),
             *notes.list_notes(run, comparisons, used, policy, in_pairs=in_pairs),

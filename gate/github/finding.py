@@ -25,7 +25,7 @@ from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
 from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
 from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive, parse_run
-from gate.publish.trusted import Base, Known, TrustedResult, names_place, needs_acceptance, note_accepted
+from gate.publish.trusted import Base, Known, TrustedResult, needs_acceptance, note_accepted
 from gate.records.cases import Acceptance
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -189,7 +189,7 @@ def _find_own_run(task: Task, artifact: Artifact) -> CiRun:
 
 def _list_files(task: Task, verdict: Shown) -> frozenset[str]:
     """The files of the commit that was measured, where the verdict names a place in one."""
-    if not names_place(verdict):
+    if not any(cause.fact.name("location") for cause in verdict.causes):
         return frozenset()
     data = GitData(task.client)
     found = task.attempt(

@@ -12,21 +12,13 @@ from statistics import geometric_mean
 
 from gate.decide.conclude.accept import note_quarantine
 from gate.decide.conclude.outcome import FailOn, measure_coverage
-from gate.decide.explain.notes import list_notes
+from gate.decide.explain.notes import list_notes, note_target
 from gate.fingerprint import compute_environment_id
 from gate.metrics import Role, Unit, select_metrics
 from gate.publish.body import render_trusted_report
 from gate.publish.shown import find_stacks
 from gate.publish.submitted import CiRun
-from gate.publish.trusted import (
-    NOTHING_KNOWN,
-    Base,
-    Known,
-    TrustedResult,
-    make_trusted_verdict,
-    note_absent_device,
-    note_unknown,
-)
+from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult, make_trusted_verdict, note_unknown
 from gate.records.cases import Metric
 from gate.records.run import Environment, Run
 from gate.records.shown import Shown
@@ -166,7 +158,7 @@ def make_upgrade_finding(
     )
     notes = (
         *note_unknown(verdict, trusted.cases),
-        *note_absent_device(verdict),
+        *note_target(verdict.is_target),
         *list_notes(shown, trusted.comparisons, (), base.policy, in_pairs=True),
         *note_quarantine(trusted.comparisons, base.policy),
     )

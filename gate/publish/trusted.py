@@ -20,7 +20,7 @@ from gate.decide.conclude.outcome import (
 )
 from gate.decide.conclude.shown import summarize_suite
 from gate.decide.explain.advice import make_headline
-from gate.decide.explain.notes import list_notes, note_machine, note_tally
+from gate.decide.explain.notes import list_notes, note_machine, note_tally, note_target
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
 from gate.publish.submitted import CiRun, Refusal
@@ -114,7 +114,7 @@ def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, known: Known = 
         notes=(
             *known.remarks,
             *note_unknown(verdict, cases),
-            *note_absent_device(verdict),
+            *note_target(verdict.is_target),
             *([Fact(code=Code.NO_BASELINES_HERE)] if environment is _BLANK else []),
             *list_notes(shown, comparisons, used, keep_own(base.policy, get_environment_id(verdict))),
             *note_tally(verdict.tally),
@@ -140,11 +140,6 @@ def get_environment_id(verdict: Shown) -> str:
     return next(iter(verdict.environments), "")
 
 
-def note_absent_device(verdict: Shown) -> tuple[Fact, ...]:
-    """A note on what of a target is not known by rule: it is absent, and not missing."""
-    return (Fact(code=Code.NO_DEVICE),) if verdict.is_target else ()
-
-
 def _strip(fact: Fact) -> Fact:
     """A fact without its names: its numbers and metrics say as much as may be shown."""
     return Fact(code=fact.code, numbers=fact.numbers, metrics=fact.metrics)
@@ -153,11 +148,6 @@ def _strip(fact: Fact) -> Fact:
 def _name_role(failure: ShownFailure) -> ShownFailure:
     role = {name: words for name, words in failure.fact.names.items() if name == "role"}
     return replace(failure, fact=replace(_strip(failure.fact), names=role))
-
-
-def names_place(verdict: Shown) -> bool:
-    """Whether any cause names a line of a Python file, so that it is worth asking which files there are."""
-    return any(cause.fact.name("location") for cause in verdict.causes)
 
 
 def _list_causes(verdict: Shown, ours: Mapping[str, Case], files: Collection[str]) -> tuple[Cause, ...]:

@@ -68,9 +68,9 @@ def list_notes(
     )
 
 
-def note_target(environment: Environment) -> tuple[Fact, ...]:
+def note_target(is_target: bool) -> tuple[Fact, ...]:
     """A note on what of a target is not known by rule: it is absent, and not missing."""
-    return (Fact(code=Code.NO_DEVICE),) if environment.device_kind == TARGET_KIND else ()
+    return (Fact(code=Code.NO_DEVICE),) if is_target else ()
 
 
 def note_unchanged_code(run: Run) -> tuple[Fact, ...]:
