@@ -15,7 +15,9 @@ from fake.clock import FakeClock
 from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
 from publishing import Stage
+from refreshes import GATE_YML, Topic
 from rule_repository import CONFIG, MODELS, Repo, make_baseline
+from token_job import TokenJob
 from urllib3.util import retry
 
 from gate.github import client as client_module
@@ -36,6 +38,28 @@ def bare(github: FakeGitHub, tmp_path: Path) -> BareRepository:
     repository = BareRepository.create(tmp_path / "bare.git")
     github.state.git = repository
     return repository
+
+
+@pytest.fixture
+def git(bare: BareRepository) -> BareRepository:
+    """The repository behind the fake GitHub: a default branch, and one that a pull request is for."""
+    bare.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
+    bare.commit({"gate.yml": GATE_YML, "src/model.py": "x = 1\n"}, branch="topic")
+    return bare
+
+
+@pytest.fixture
+def topic(github: FakeGitHub, client: GitHubClient, git: BareRepository) -> Topic:
+    """The branch that a pull request is for, whose baselines are proposed."""
+    return Topic(github, client, git)
+
+
+@pytest.fixture
+def job(
+    github: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> TokenJob:
+    """A job that holds a token, in which commands are run in this process."""
+    return TokenJob(github, tmp_path / "job", monkeypatch, capfd)
 
 
 @pytest.fixture(scope="session")

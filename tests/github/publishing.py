@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from fake.faults import NO_RIGHT, SECONDARY, Fault, html
+from fake.issue_routes import add_issue, list_issues
 from fake.server import FakeGitHub
 from records import CASES, RUN, SHA, make_archive, make_base, make_comparison, make_verdict
 
@@ -14,6 +15,7 @@ from gate.github.finding import Settings
 from gate.github.job import JobContext
 from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
+from gate.publish.results import CommentWhen
 from gate.records.cases import Metric
 from gate.records.verdict import Reason, Status, Verdict
 
@@ -29,6 +31,7 @@ class Stage:
     def __init__(self, github: FakeGitHub, client: GitHubClient) -> None:
         self.github, self.client, self.state = github, client, github.state
         self.job, self.base = JobContext(repository=REPOSITORY), make_base()
+        self.usual: dict[str, Any] = {}  # settings that are not a pull request's
         self.state.add_pull(7, SHA)
         self.run = self.state.add_run(RUN.id, SHA)
 
@@ -37,7 +40,7 @@ class Stage:
         if verdict is not None:
             self.state.artifacts.clear()
             self.leave(verdict)
-        settings = Settings(**{"run_id": RUN.id, "base": self.base, **more})
+        settings = Settings(**{"run_id": RUN.id, "base": self.base, **self.usual, **more})
         return publish(self.client, self.job, settings)
 
     def leave(
@@ -61,6 +64,26 @@ class Stage:
     def know_rules(self, *rules: str) -> None:
         """Let the base commit be judged by these files."""
         self.base = replace(self.base, rules=rules)
+
+    def be_upgrade(self) -> None:
+        """Let the run be of an upgrade, and still go on, as it is for a job of its own."""
+        self.run |= {"event": "schedule", "head_branch": "main", "status": "in_progress", "conclusion": None}
+        self.usual = {"issue": True, "conclusion": "success", "key": "h200", "comment": CommentWhen.ON_CHANGE}
+
+    @property
+    def issues(self) -> list[dict[str, Any]]:
+        return list(list_issues(self.state).values())
+
+    @property
+    def issue(self) -> dict[str, Any]:
+        """The one issue."""
+        (issue,) = self.issues
+        return issue
+
+    def add_issue(self) -> None:
+        """Let an earlier run have opened the issue of the upgrade."""
+        body = f"<!-- compile-gate key=h200 run=9 attempt=1 head={SHA} -->\nold"
+        add_issue(self.state, {"body": body}, DEFAULT_AUTHOR)
 
     def leave_pass(self) -> None:
         """What an earlier attempt of the run said of the commit: a green status, and a comment of it."""

@@ -14,7 +14,7 @@ from gate.metrics import SPECS, Family
 from gate.publish.shown import SHOWN_FILE, make_shown
 from gate.publish.submitted import CiRun
 from gate.publish.trusted import Base
-from gate.records.cases import Case, Metric, Policy, Threshold
+from gate.records.cases import Acceptance, Case, Metric, Policy, Threshold
 from gate.records.codes import Code
 from gate.records.run import Provenance
 from gate.records.verdict import Change, Comparison, Estimate, MachineShift, Reason, Status, Verdict
@@ -31,6 +31,16 @@ CASES = tuple(
 )
 GATE_YML = "version: 1\nreference_models: false\nmodels:\n" + "".join(
     f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{size: smoke}}]}}\n" for case in CASES
+)
+ENTRY = Acceptance(
+    case=CASES[0].id,
+    metric=Metric.COMPILED_LATENCY,
+    allowance=0.33,
+    reason="worth it",
+    author="ada",
+    expires="2026-11-15",
+    gate="gate.yml",
+    environment=ENVIRONMENT_ID,
 )
 RUN = CiRun(
     id=100,
@@ -60,18 +70,23 @@ def make_base(cases: tuple[Case, ...] = CASES) -> Base:
     return Base(cases=cases, baselines=baselines, policy=Policy(thresholds={}, today="2026-11-01"))
 
 
-def make_estimate(centre: float) -> Estimate:
-    return Estimate(centre=centre, low=centre * 0.99, high=centre * 1.01, noise=0.01, n=3)
+def make_estimate(centre: float, noise: float) -> Estimate:
+    return Estimate(centre=centre, low=centre * (1 - noise), high=centre * (1 + noise), noise=noise, n=3)
 
 
 def make_comparison(
     case: Case, metric: Metric, status: Status, reason: Reason, values: tuple[float, float] = (0.01, 0.01)
 ) -> Comparison:
-    """A comparison with numbers; the change is of the fraction that the values say."""
-    if SPECS[metric].family is Family.EXACT:
-        return _make_counted(case, metric, status, values)
+    """A comparison with numbers; the change is of the fraction that the values say.
+
+    A counter has whole numbers without noise, and nothing of it is tolerated.
+    """
     before, after = values
-    centre = after / before - 1.0
+    is_counted = SPECS[metric].family is Family.EXACT
+    centre = after - before if is_counted else after / before - 1.0
+    noise, width, detectable = (0.0, 0.0, 1.0) if is_counted else (0.01, 0.02, 0.04)
+    if is_counted:
+        reason = Reason.BEYOND_BAR if centre else Reason.BELOW_THRESHOLD
     return Comparison(
         case_id=case.id,
         metric=metric,
@@ -79,28 +94,10 @@ def make_comparison(
         reason=reason,
         remarks=say(Code.FAILURE, "Text of whoever measured."),
         decides=True,
-        baseline=make_estimate(before),
-        candidate=make_estimate(after),
-        change=Change(centre=centre, low=centre - 0.02, high=centre + 0.02, detectable=0.04),
-        threshold=Threshold(relative=0.05, absolute=20e-6),
-    )
-
-
-def _make_counted(case: Case, metric: Metric, status: Status, values: tuple[float, float]) -> Comparison:
-    """A counter: whole numbers without noise, and nothing that is tolerated."""
-    before, after = (Estimate(centre=value, low=value, high=value, noise=0.0, n=3) for value in values)
-    moved = after.centre - before.centre
-    return Comparison(
-        case_id=case.id,
-        metric=metric,
-        status=status,
-        reason=Reason.BEYOND_BAR if moved else Reason.BELOW_THRESHOLD,
-        remarks=say(Code.FAILURE, "Text of whoever measured."),
-        decides=True,
-        baseline=before,
-        candidate=after,
-        change=Change(centre=moved, low=moved, high=moved, detectable=1.0),
-        threshold=Threshold(relative=0.0, absolute=0.0),
+        baseline=make_estimate(before, noise),
+        candidate=make_estimate(after, noise),
+        change=Change(centre=centre, low=centre - width, high=centre + width, detectable=detectable),
+        threshold=Threshold(relative=0.0 if is_counted else 0.05, absolute=0.0 if is_counted else 20e-6),
     )
 
 

@@ -1,4 +1,4 @@
-"""Hand-made runs of a refresh, and the context of its jobs."""
+"""Hand-made runs of a refresh, the context of its jobs, and the branch that it is for."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pytest
+from fake.git_routes import BareRepository
+from fake.server import FakeGitHub
 from fake.state import FORK_ID, REPO_ID
 
+from gate.errors import UsageError
 from gate.files.yaml_in import decode_yaml
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
@@ -22,6 +26,7 @@ from gate.publish.commands import AuthorizedCommand, CommandWords
 from gate.records.cases import Case, Metric, Policy
 from gate.records.run import Provenance, Run
 from tests import make
+from tests.git import run_git
 from tests.hosts import CPU_HOST
 
 CASE = "bert/inference-float32-smoke-default"
@@ -41,10 +46,15 @@ GATE_YML = (
 )  # CASE and OTHER
 
 
+def list_cases(gate_yml: str) -> tuple[Case, ...]:
+    """List the cases of a configuration."""
+    file, _ = decode_yaml(GateFile, gate_yml.encode(), "gate.yml")
+    return load_cases(make_config(file))
+
+
 def load_definitions(gate_yml: str) -> dict[str, str]:
     """Load what the cases of a configuration are defined as."""
-    file, _ = decode_yaml(GateFile, gate_yml.encode(), "gate.yml")
-    return {case.id: case.definition for case in load_cases(make_config(file))}
+    return {case.id: case.definition for case in list_cases(gate_yml)}
 
 
 DEFINITIONS = load_definitions(GATE_YML)
@@ -95,23 +105,84 @@ def make_context(event_name: str, event: dict[str, Any], sha: str = "") -> JobCo
     )
 
 
-def propose(
-    client: GitHubClient,
-    run: Run,
-    event: dict[str, Any] | None = None,
-    *,
-    reason: str = "",
-    directory: str = "baselines",
-    run_id: str = "77",
-) -> ProposalOutcome:
-    """Propose what a run recorded for the branch of pull request 7."""
-    request = RefreshRequest(
-        head_sha=run.provenance.commit,
-        head_ref="topic",
-        directory=directory,
-        reason=reason,
-        author="octocat",
-        pr_number=7,
-    )
-    context = replace(make_context("issue_comment", event or {}), run_id=run_id)
-    return propose_refresh(client, context, request, run, POLICY)
+class Topic:
+    """The branch that pull request 7 is from, and for which baselines are proposed."""
+
+    def __init__(self, github: FakeGitHub, client: GitHubClient, git: BareRepository) -> None:
+        self.github, self.client, self.git = github, client, git
+
+    @property
+    def head(self) -> str:
+        return self.git.find_ref("heads/topic")
+
+    def push(self, files: dict[str, str]) -> str:
+        """Push files to the branch, and return its new head."""
+        return self.git.commit(files, branch="topic")
+
+    def make_run(self, **changes: Any) -> Run:
+        """Make the run of a machine that measured the head."""
+        return make_run(self.head, **changes)
+
+    def propose(
+        self,
+        run: Run | None = None,
+        *,
+        reason: str = "",
+        directory: str = "baselines",
+        run_id: str = "77",
+        **changes: Any,
+    ) -> ProposalOutcome:
+        """Propose what a run recorded: by default one of the head, with these changes."""
+        run = run or self.make_run(**changes)
+        request = RefreshRequest(
+            head_sha=run.provenance.commit,
+            head_ref="topic",
+            directory=directory,
+            reason=reason,
+            author="octocat",
+            pr_number=7,
+        )
+        context = replace(make_context("issue_comment", {}), run_id=run_id)
+        return propose_refresh(self.client, context, request, run, POLICY)
+
+    def refuse(self, run: Run | None = None, **changes: Any) -> UsageError:
+        """Propose what is refused before anything is written; return why."""
+        with pytest.raises(UsageError) as caught:
+            self.propose(run, **changes)
+        assert self.github.list_writes() == []
+        return caught.value
+
+    def store(self, latency_s: float) -> None:
+        """Push a baseline with this latency to the branch, as once its proposal is merged."""
+        self.propose(latency_s=latency_s)
+        self.push({STORED: self.read()})
+        self.git.run("update-ref", "-d", f"refs/heads/{BRANCH}")
+        self.github.state.pulls.clear()
+        self.github.requests.clear()
+
+    def read(self, path: str = STORED) -> str:
+        """Read a file that is proposed."""
+        return self.git.read(f"{BRANCH}:{path}")
+
+    @property
+    def proposed(self) -> list[str]:
+        """The files that are proposed."""
+        return self.git.run("diff", "--name-only", "topic", BRANCH).split()
+
+    @property
+    def pull(self) -> dict[str, Any]:
+        """The one pull request that was opened."""
+        (pull,) = self.github.state.pulls.values()
+        return pull
+
+    @property
+    def body(self) -> str:
+        return str(self.pull["body"])
+
+    def check(self, place: Path) -> str:
+        """Clone the repository, let git check it, and return the clone's files on the proposal's branch."""
+        run_git(
+            place.parent, "clone", "--quiet", "--no-local", "--branch", BRANCH, str(self.git.path), str(place)
+        )
+        assert run_git(place, "fsck", "--full", "--strict") == ""
+        return run_git(place, "ls-files")

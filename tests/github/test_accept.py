@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from records import CASES, make_comparison, make_failing, make_regressed, make_unchanged, make_verdict
+from records import CASES, ENTRY, make_comparison, make_failing, make_regressed, make_unchanged, make_verdict
 from refreshes import make_request
 
-from gate.fingerprint import compute_environment_id
 from gate.publish.commands import (
     ACCEPT_COMMAND,
+    REFRESH_COMMAND,
     Accepted,
     AcceptTerms,
     CommandRefusedError,
@@ -24,7 +25,6 @@ from gate.publish.commands import (
 from gate.publish.shown import make_shown
 from gate.records.cases import Acceptance, Metric
 from gate.records.verdict import Outcome, Reason, Status, Verdict
-from tests.hosts import CUDA_HOST
 
 HEAD = "a" * 40
 LATENCY = Metric.COMPILED_LATENCY
@@ -79,16 +79,21 @@ def test_words_that_mean_nothing_are_refused(text: str, words: str) -> None:
     assert "octo-org" not in caught.value.what
 
 
-@given(st.text(max_size=200), st.sampled_from(("", "reason=", 'select=a reason="')))
-def test_any_words_are_safe_or_refused(text: str, begin: str) -> None:
+@given(
+    st.text(max_size=200),
+    st.sampled_from(("", "reason=", 'select=a reason="')),
+    st.sampled_from((ACCEPT_COMMAND, REFRESH_COMMAND)),
+)
+def test_any_words_are_safe_or_refused(text: str, begin: str, command: str) -> None:
     """Whatever is written: one bounded line for a reason, and no option, shell code or path."""
     try:
-        words = parse(begin + text)
+        words = parse_words(command, tuple((begin + text).split()))
     except CommandRefusedError:
         return
     assert words.reason.isprintable()
-    assert 0 < len(words.reason) <= 300
-    assert not words.select.startswith("-")
+    assert (command == ACCEPT_COMMAND) <= len(words.reason) <= 300
+    assert re.fullmatch(r"(?!-)[A-Za-z0-9_.,:/!*?\[\]-]*", words.select)
+    assert re.fullmatch(r"([0-9a-f]{7,40})?", words.sha)
 
 
 TERMS = AcceptTerms(
@@ -98,7 +103,6 @@ TERMS = AcceptTerms(
     today="2026-11-01",
     gate="a/gate.yml",
 )
-WHERE = {"gate": TERMS.gate, "environment": compute_environment_id(CUDA_HOST)}
 
 
 def weigh(verdict: Verdict, text: str = 'reason="worth it"', terms: AcceptTerms = TERMS) -> Accepted:
@@ -111,21 +115,12 @@ def accept(verdict: Verdict, text: str = 'reason="worth it"', terms: AcceptTerms
 
 
 def make_entry(metric: Metric | None = LATENCY, allowance: float = 0.33, case: int = 0) -> Acceptance:
-    return Acceptance(
-        case=CASES[case].id,
-        metric=metric,
-        allowance=allowance,
-        reason="worth it",
-        author="ada",
-        expires="2026-11-15",
-        commit=HEAD,
-        **WHERE,
-    )
+    named = replace(ENTRY, case=CASES[case].id, gate=TERMS.gate, commit=HEAD)
+    return replace(named, metric=metric, allowance=allowance)
 
 
 LACK = [make_entry(None, 0.0, case) for case in range(len(CASES))]
 BREAKS = make_comparison(CASES[1], Metric.GRAPH_BREAKS, Status.REGRESSED, Reason.BEYOND_BAR, (1.0, 3.0))
-BREAKS = replace(BREAKS, change=replace(BREAKS.change, centre=2.0, low=2.0, high=2.0))  # type: ignore[type-var]
 TWO = make_verdict(*make_regressed(CASES[0]), BREAKS, *make_unchanged(CASES[2]))
 NEW = [make_comparison(case, LATENCY, Status.NEW, Reason.NO_BASELINE) for case in CASES]
 

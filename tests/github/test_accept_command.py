@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import pytest
 from deliveries import leave_comment
 from fake.faults import NO_RIGHT, Fault
 from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
-from hostile_archives import ARCHIVES, INJECTED
-from records import CASES, GATE_YML, make_archive, make_comparison, make_failing, make_regressed, make_verdict
+from hostile_archives import INJECTED
+from records import CASES, make_archive, make_comparison, make_failing, make_regressed, make_verdict
 from runner_log import list_commands
+from token_job import Ran, TokenJob
 
-from gate.cli import main
 from gate.publish.commands import MAX_ACCEPTED_ROWS
 from gate.records.cases import Acceptance, Case, Metric
 from gate.records.codes import Code
 from gate.records.verdict import Reason, Status, Verdict
-from gate.store.acceptances import BRANCH, decode_commit_file, name_commit_file, render_commit_file
+from gate.store.acceptances import BRANCH, decode_commit_file, name_commit_file
 from tests.told import say
 
 HEAD = "a" * 40
@@ -29,54 +27,31 @@ COMMAND = '/accept-regression reason="the new attention"'
 RUN_ID = 100
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asked(Ran):
+    """What came of a comment, and what was answered."""
+
+    answers: list[str]
+
+
+Ask = Callable[..., Asked]
+
+
 @pytest.fixture
-def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
-    """The repository, pull request 7 of a fork whose gate failed, and two people."""
-    bare.commit({"gate.yml": GATE_YML}, branch="main")
+def ask(job: TokenJob, github: FakeGitHub, git: BareRepository) -> Ask:
+    """Let somebody comment on pull request 7 of a fork, whose gate failed, and run what holds the token."""
+    assert git.find_ref("heads/main")
     github.state.permissions = {"ada": "write", "eve": "read"}
     github.state.add_pull(7, HEAD, owner="mallory")
     github.state.add_run(RUN_ID, HEAD, owner="mallory")
-    return bare
-
-
-class Asked:
-    """What came of a comment: exit code, what was printed, what was answered."""
-
-    def __init__(self, code: int, log: str, summary: str, answers: list[str]) -> None:
-        self.code, self.log, self.summary, self.answers = code, log, summary, answers
-
-
-@pytest.fixture
-def ask(
-    github: FakeGitHub,
-    git: BareRepository,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> Any:
-    """Let somebody comment, and run the command that holds the token that writes."""
-    assert git.find_ref("heads/main")
-    (tmp_path / "gate.yml").write_text(GATE_YML)
 
     def run(body: str = COMMAND, author: str = "ada", head_sha: str = HEAD, *options: str) -> Asked:
-        (tmp_path / "event.json").write_text(json.dumps(leave_comment(github, body, author)))
-        (tmp_path / "summary.md").write_text("")
-        environ = github.environ | {
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_EVENT_NAME": "issue_comment",
-            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
-            "GITHUB_RUN_ID": "77",
-            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-        }
-        for name, value in environ.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.chdir(tmp_path)
-        code = main(["github", "accept-regression", "--head-sha", head_sha, *options])
-        told = capfd.readouterr()
+        event = leave_comment(github, body, author)
+        given = ("--head-sha", head_sha, *options)
+        ran = job.run("accept-regression", *given, event_name="issue_comment", event=event)
         answers = [one["body"] for one in github.state.list_comments(7)[1:]]
-        log = told.out + told.err
-        assert TOKEN not in log + "".join(answers)
-        return Asked(code, log, (tmp_path / "summary.md").read_text(), answers)
+        assert TOKEN not in "".join(answers)
+        return Asked(**vars(ran), answers=answers)
 
     return run
 
@@ -93,7 +68,7 @@ def load(git: BareRepository) -> tuple[Acceptance, ...]:
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_a_writers_comment_becomes_an_acceptance_and_the_check_runs_again(
-    ask: Any, github: FakeGitHub, git: BareRepository
+    ask: Ask, github: FakeGitHub, git: BareRepository
 ) -> None:
     """Stored for the head, with the author that GitHub names; the run is at its second attempt; answered."""
     leave(github, make_failing())
@@ -117,7 +92,7 @@ def test_a_writers_comment_becomes_an_acceptance_and_the_check_runs_again(
     assert [write.rpartition("/")[2] for write in writes] == ["trees", "commits", "refs", "rerun-failed-jobs"]
 
 
-def test_neither_reason_nor_author_is_repeated_in_the_repositorys_name(ask: Any, github: FakeGitHub) -> None:
+def test_neither_reason_nor_author_is_repeated_in_the_repositorys_name(ask: Ask, github: FakeGitHub) -> None:
     """Whoever gave the reason wrote it in the comment above; nobody is mentioned."""
     leave(github, make_failing())
 
@@ -131,7 +106,7 @@ def test_neither_reason_nor_author_is_repeated_in_the_repositorys_name(ask: Any,
 
 
 @pytest.mark.parametrize("author", ["eve", "stranger"])
-def test_who_may_not_write_changes_nothing(ask: Any, github: FakeGitHub, author: str) -> None:
+def test_who_may_not_write_changes_nothing(ask: Ask, github: FakeGitHub, author: str) -> None:
     """The job that writes looks again, whatever the job before it said."""
     leave(github, make_failing())
 
@@ -143,7 +118,7 @@ def test_who_may_not_write_changes_nothing(ask: Any, github: FakeGitHub, author:
     assert not any("/git/" in write for write in github.list_writes())
 
 
-def test_a_push_after_the_comment_is_not_accepted(ask: Any, github: FakeGitHub) -> None:
+def test_a_push_after_the_comment_is_not_accepted(ask: Ask, github: FakeGitHub) -> None:
     """The commit that was authorised must still be the head."""
     leave(github, make_failing())
 
@@ -154,22 +129,9 @@ def test_a_push_after_the_comment_is_not_accepted(ask: Any, github: FakeGitHub) 
     assert not any("/git/" in write for write in github.list_writes())
 
 
-@pytest.mark.parametrize("name", sorted(ARCHIVES)[::6])  # all of them: test_artifact.py
-def test_a_hostile_artifact_accepts_nothing(ask: Any, github: FakeGitHub, name: str) -> None:
-    """What publishing refuses: a fixed sentence, and nothing is written."""
-    github.state.add_artifact(RUN_ID, "compile-gate", ARCHIVES[name]())
-
-    asked = ask()
-
-    assert asked.code == 2
-    assert asked.answers[0].startswith("`/accept-regression` is refused: the ")
-    assert github.state.runs[RUN_ID]["run_attempt"] == 1
-    assert not any("/git/" in write for write in github.list_writes())
-
-
 @pytest.mark.parametrize("text", sorted(set(INJECTED))[::12])
 def test_no_text_of_the_artifact_is_stored_or_told(
-    ask: Any, github: FakeGitHub, git: BareRepository, text: str
+    ask: Ask, github: FakeGitHub, git: BareRepository, text: str
 ) -> None:
     """Sentences, headlines and ids of a well-formed verdict: only what the registry knows is left."""
     slower, other = make_regressed(CASES[0])
@@ -197,7 +159,7 @@ def test_no_text_of_the_artifact_is_stored_or_told(
         assert text not in told
 
 
-def test_what_stays_red_is_said(ask: Any, github: FakeGitHub) -> None:
+def test_what_stays_red_is_said(ask: Ask, github: FakeGitHub) -> None:
     """A crash beside it is not accepted, and the answer says what that means."""
     crashed = make_comparison(CASES[1], Metric.COMPILED_LATENCY, Status.FAILED, Reason.CASE_FAILED)
     leave(github, make_verdict(*make_regressed(CASES[0]), crashed))
@@ -205,14 +167,15 @@ def test_what_stays_red_is_said(ask: Any, github: FakeGitHub) -> None:
     assert "that cannot be accepted, and the check stays red until they are" in ask().answers[0]
 
 
-def test_a_first_change_without_baselines_is_taken(ask: Any, github: FakeGitHub, git: BareRepository) -> None:
+def test_a_first_change_without_baselines_is_taken(ask: Ask, github: FakeGitHub, git: BareRepository) -> None:
     """Nothing could be compared, and somebody takes it for this commit."""
     new = [make_comparison(case, Metric.COMPILED_LATENCY, Status.NEW, Reason.NO_BASELINE) for case in CASES]
     leave(github, make_verdict(*new))
 
-    asked = ask()
+    asked = ask(COMMAND, "ada", HEAD, "--comment-key=new")
 
     assert [(one.case, one.metric) for one in load(git)] == [(case.id, None) for case in CASES]
+    assert {one.gate for one in load(git)} == {"gate.yml:new"}
     assert "the lack of baselines." in asked.answers[0]
     assert "Nothing was compared; the check says so, and is green." in asked.answers[0]
 
@@ -226,7 +189,7 @@ def test_a_first_change_without_baselines_is_taken(ask: Any, github: FakeGitHub,
     ],
 )
 def test_what_leaves_nothing_compared_is_green_only_if_that_was_taken(
-    ask: Any, github: FakeGitHub, git: BareRepository, words: str, told: str
+    ask: Ask, github: FakeGitHub, git: BareRepository, words: str, told: str
 ) -> None:
     """A comment that names cases or a metric takes no lack of baselines, and the check is red without."""
     drift = make_comparison(CASES[0], Metric.DRIFT, Status.REGRESSED, Reason.LIMIT_EXCEEDED)
@@ -245,7 +208,7 @@ def test_what_leaves_nothing_compared_is_green_only_if_that_was_taken(
 
 
 def test_a_run_that_cannot_be_started_again_is_told(
-    ask: Any, github: FakeGitHub, git: BareRepository
+    ask: Ask, github: FakeGitHub, git: BareRepository
 ) -> None:
     """What was accepted holds; whoever may can start the check by hand, and the job warns."""
     leave(github, make_failing())
@@ -260,7 +223,7 @@ def test_a_run_that_cannot_be_started_again_is_told(
     assert warning.data.startswith("Stored, but the check was not started again")
 
 
-def test_what_cannot_be_stored_starts_nothing(ask: Any, github: FakeGitHub) -> None:
+def test_what_cannot_be_stored_starts_nothing(ask: Ask, github: FakeGitHub) -> None:
     """A rule that forbids the branch: an error, told to whoever asked."""
     leave(github, make_failing())
     github.fail("POST", r"/git/refs$", Fault(status=422, times=9))
@@ -273,38 +236,11 @@ def test_what_cannot_be_stored_starts_nothing(ask: Any, github: FakeGitHub) -> N
     assert list(github.state.reactions.values()) == [["eyes", "confused"]]
 
 
-def test_a_second_comment_adds_to_the_first(ask: Any, github: FakeGitHub, git: BareRepository) -> None:
-    """One case first; the rest once the check is red again."""
-    worse = (*make_regressed(CASES[0]), *make_regressed(CASES[1]))
-    leave(github, make_verdict(*worse))
-    assert ask('/accept-regression select=bert reason="worth it"').code == 0
-    github.state.runs[RUN_ID] |= {"status": "completed", "conclusion": "failure"}
-    leave(github, make_verdict(*worse))
-
-    assert ask('/accept-regression select=resnet50 reason="that too"').code == 0
-
-    assert [(one.case, one.reason) for one in load(git)] == [
-        (CASES[0].id, "worth it"),
-        (CASES[1].id, "that too"),
-    ]
-
-
-def test_while_the_check_runs_nothing_is_accepted(ask: Any, github: FakeGitHub) -> None:
-    """Its result is not there to be looked at."""
-    leave(github, make_failing())
-    github.state.runs[RUN_ID] |= {"status": "in_progress", "conclusion": None}
-
-    asked = ask()
-
-    assert asked.code == 2
-    assert "the gate still runs" in asked.answers[0]
-
-
-def test_a_long_list_is_cut(ask: Any, github: FakeGitHub, git: BareRepository, tmp_path: Path) -> None:
+def test_a_long_list_is_cut(ask: Ask, github: FakeGitHub, git: BareRepository, job: TokenJob) -> None:
     """The answer shows as many rows as a reader reads, and counts the rest; all are stored."""
     names = [f"model{index}" for index in range(MAX_ACCEPTED_ROWS + 5)]
     models = "".join(f"  - {{name: {name}, factory: 'b:m', cases: [{{size: smoke}}]}}\n" for name in names)
-    (tmp_path / "gate.yml").write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")
+    job.config.write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")
     cases = tuple(Case(id=f"{name}/inference-float32-smoke-default", model=name) for name in names)
     rows = [make_regressed(case)[0] for case in cases]
     leave(github, make_verdict(*rows, cases=cases))
@@ -314,14 +250,3 @@ def test_a_long_list_is_cut(ask: Any, github: FakeGitHub, git: BareRepository, t
     assert asked.code == 0, asked.log
     assert "... and 5 more" in asked.answers[0]
     assert len(load(git)) == MAX_ACCEPTED_ROWS + 5
-
-
-def test_a_broken_file_in_place_is_told(ask: Any, github: FakeGitHub, git: BareRepository) -> None:
-    """Somebody edited the branch by hand: it is not written over, and the answer names the file."""
-    git.commit({name_commit_file(HEAD): render_commit_file("b" * 40, ())}, branch=BRANCH)
-    leave(github, make_failing())
-
-    asked = ask()
-
-    assert asked.code == 2
-    assert f"Remove acceptances/{HEAD}.yml from the branch" in asked.answers[0]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import records
 from fake.faults import NO_RIGHT, Fault
 from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
@@ -18,7 +19,7 @@ from gate.github.finding import find_acceptances
 from gate.github.git_data import GitData
 from gate.github.transport import DeniedError, GitHubError, RejectedError
 from gate.publish.commands import CommandRefusedError
-from gate.records.cases import Acceptance, Metric
+from gate.records.cases import Metric
 from gate.store.acceptances import (
     BRANCH,
     MAX_ACCEPTED,
@@ -29,26 +30,9 @@ from gate.store.acceptances import (
 
 COMMIT, OTHER_COMMIT = "a" * 40, "b" * 40
 FILE = name_commit_file(COMMIT)
-ENTRY = Acceptance(
-    case="bert/inference-float32-smoke-default",
-    metric=Metric.COMPILED_LATENCY,
-    allowance=0.33,
-    reason="worth it",
-    author="ada",
-    expires="2026-11-15",
-    gate="gate.yml",
-    environment="cpu-torch2.13.0-1a2b3c4d",
-    commit=COMMIT,
-)
+ENTRY = replace(records.ENTRY, commit=COMMIT)
 OTHER = replace(ENTRY, metric=None, allowance=0.0, author="bob", commit=OTHER_COMMIT)
 REFS = "/repos/octo-org/models/git/refs"
-
-
-@pytest.fixture
-def git(bare: BareRepository) -> BareRepository:
-    """The repository behind the fake GitHub."""
-    bare.commit({"gate.yml": "version: 1\n"}, branch="main")
-    return bare
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import records
 from fake.faults import NO_RIGHT, Fault
 from fake.git_routes import BareRepository
 from publishing import Stage
 from records import CASES, RUN, SHA, make_base, make_comparison, make_failing, make_unchanged, make_verdict
 
 from gate.cli.github import load_base
-from gate.fingerprint import compute_environment_id
 from gate.github.publish import Publication
 from gate.project.config import load_config
 from gate.publish.body import make_marker, render_body
@@ -27,16 +27,7 @@ LATENCY = Metric.COMPILED_LATENCY
 SLOWER = make_comparison(CASES[0], LATENCY, Status.ACCEPTED, Reason.ACCEPTED, (0.010, 0.0108))
 ACCEPTED = make_verdict(SLOWER, *make_unchanged(CASES[1]))
 NEW = make_verdict(*(make_comparison(case, LATENCY, Status.NEW, Reason.NO_BASELINE) for case in CASES))
-ENTRY = Acceptance(
-    case=CASES[0].id,
-    metric=LATENCY,
-    allowance=0.1,
-    reason="@octo-org/all ![x](https://evil.example)",
-    author="ada",
-    expires="2026-11-15",
-    gate="gate.yml",
-    environment=compute_environment_id(NEW.environment),
-)
+ENTRY = replace(records.ENTRY, allowance=0.1, reason="@octo-org/all ![x](https://evil.example)")
 LACK = tuple(replace(ENTRY, case=case.id, metric=None, allowance=0.0) for case in CASES)
 
 
@@ -161,51 +152,37 @@ def test_where_nothing_was_accepted_nobody_is_asked(stage: Stage) -> None:
     assert not any("/contents/" in seen.path for seen in stage.github.requests)
 
 
-@pytest.mark.parametrize("has_workflow", [True, False])
-def test_the_comment_names_only_what_the_repository_has(tmp_path: Path, has_workflow: bool) -> None:
-    """Without gate-accept.yml on the default branch, `/accept-regression` would be answered by nobody."""
+@pytest.mark.parametrize(
+    ("names", "can_accept", "can_refresh"),
+    [((), False, False), (("gate-accept",), True, False), (("gate-refresh",), False, True)],
+)
+def test_the_comment_names_only_what_the_repository_has(
+    tmp_path: Path, names: tuple[str, ...], can_accept: bool, can_refresh: bool
+) -> None:
+    """Without its workflow on the default branch, a command would be answered by nobody."""
     workflows = tmp_path / ".github" / "workflows"
     workflows.mkdir(parents=True)
     (workflows / "gate.yml").write_text("on: pull_request\n")
-    if has_workflow:
-        example = Path(__file__).parents[2] / "examples" / "workflows" / "gate-accept.yml"
-        (workflows / "accept.yaml").write_text(example.read_text(encoding="utf-8"))
+    for name in names:
+        example = Path(__file__).parents[2] / "examples" / "workflows" / f"{name}.yml"
+        (workflows / f"{name}.yaml").write_text(example.read_text(encoding="utf-8"))
     (tmp_path / "gate.yml").write_text("version: 1\n")
-    base = replace(make_base(), can_accept=load_base(load_config(tmp_path / "gate.yml"), tmp_path).can_accept)
+    loaded = load_base(load_config(tmp_path / "gate.yml"), tmp_path)
+    base = replace(make_base(), can_accept=loaded.can_accept, can_refresh=loaded.can_refresh)
 
-    regressed, new = (
-        render_body(make_marker("default", RUN), make_finding(make_shown(verdict), base, RUN))
-        for verdict in (make_failing(), NEW)
+    regressed, new, of_a_fork = (
+        render_body(make_marker("default", run), make_finding(make_shown(verdict), base, run))
+        for verdict, run in (
+            (make_failing(), RUN),
+            (NEW, RUN),
+            (NEW, replace(RUN, head_repository=4711)),
+        )
     )
 
-    assert ("/accept-regression" in regressed) is has_workflow
-    assert ("/accept-regression" in new) is has_workflow
-    assert (
-        "`compile-gate baseline accept` writes in a pull request of its own" in regressed
-    ) is not has_workflow
-
-
-@pytest.mark.parametrize("has_workflow", [True, False])
-def test_the_comment_names_a_refresh_only_where_the_repository_has_one(
-    tmp_path: Path, has_workflow: bool
-) -> None:
-    """Without gate-refresh.yml there, `/refresh-baselines` is answered by nobody; gate-accept.yml is none."""
-    workflows = tmp_path / ".github" / "workflows"
-    workflows.mkdir(parents=True)
-    for name in ("gate-accept.yml", *(["gate-refresh.yml"] if has_workflow else [])):
-        example = Path(__file__).parents[2] / "examples" / "workflows" / name
-        (workflows / name).write_text(example.read_text(encoding="utf-8"))
-    (tmp_path / "gate.yml").write_text("version: 1\n")
-    base = replace(
-        make_base(), can_refresh=load_base(load_config(tmp_path / "gate.yml"), tmp_path).can_refresh
-    )
-
-    new, of_a_fork = (
-        render_body(make_marker("default", run), make_finding(make_shown(NEW), base, run))
-        for run in (RUN, replace(RUN, head_repository=4711))
-    )
-
-    assert ("/refresh-baselines" in new) is has_workflow
-    assert ("`gate-refresh`" in of_a_fork) is has_workflow
+    assert [("/accept-regression" in body) for body in (regressed, new)] == [can_accept] * 2
+    in_two_steps = "`compile-gate baseline accept` writes in a pull request of its own"
+    assert (in_two_steps in regressed) is not can_accept
+    assert ("/refresh-baselines" in new) is can_refresh
+    assert ("`gate-refresh`" in of_a_fork) is can_refresh
     for body in (new, of_a_fork):
-        assert ("by `compile-gate baseline refresh`, and commits them." in body) is not has_workflow
+        assert ("by `compile-gate baseline refresh`, and commits them." in body) is not can_refresh

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import records
 from action.checkout import check_out, make_clone
 from fake.git_routes import BareRepository
 from records import make_comparison
@@ -31,16 +32,7 @@ from tests.git import run_git
 from tests.hosts import CPU_HOST
 
 LATER = (datetime.now(UTC) + timedelta(days=300)).date().isoformat()
-ENTRY = Acceptance(
-    case="bert/inference-float32-smoke-default",
-    metric=Metric.COMPILED_LATENCY,
-    allowance=0.33,
-    reason="worth it",
-    author="ada",
-    expires=LATER,
-    gate="gate.yml",
-    environment=compute_environment_id(CPU_HOST),
-)
+ENTRY = replace(records.ENTRY, expires=LATER, environment=compute_environment_id(CPU_HOST))
 LACK = replace(ENTRY, metric=None, allowance=0.0, reason="new", author="bob")
 NEW = make_comparison(
     Case(id=ENTRY.case, model="bert"), Metric.COMPILED_LATENCY, Status.NEW, Reason.NO_BASELINE
@@ -221,18 +213,23 @@ def test_a_replaced_object_in_a_kept_clone_is_not_read(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("url", "is_own"),
     [
-        "https://github.com/mallory/models",
-        "https://github.com/octo-org/models-too",
-        "https://evil.example/octo-org/models",
-        "git@github.com:mallory/models.git",
-        "git@evil.example:octo-org/models.git",
-        "/srv/octo-org/models",
+        ("https://github.com/octo-org/models", True),
+        ("https://github.com/Octo-Org/Models.git", True),
+        ("https://x-access-token:secret@github.com/octo-org/models", True),
+        ("git@github.com:octo-org/models.git", True),
+        ("org-123@github.com:octo-org/models.git", True),
+        ("https://github.com/mallory/models", False),
+        ("https://github.com/octo-org/models-too", False),
+        ("https://evil.example/octo-org/models", False),
+        ("git@github.com:mallory/models.git", False),
+        ("git@evil.example:octo-org/models.git", False),
+        ("/srv/octo-org/models", False),
     ],
 )
-def test_a_forks_branch_accepts_nothing(place: Place, url: str) -> None:
-    """A workflow that clones the fork, by ``repository:``, has the fork's branches."""
+def test_a_forks_branch_accepts_nothing(place: Place, url: str, is_own: bool) -> None:
+    """A workflow that clones the fork has the fork's branches; the repository has several addresses."""
     head = place.push("x = 2")
     place.accept(head, ENTRY)
     place.check(head)
@@ -241,30 +238,11 @@ def test_a_forks_branch_accepts_nothing(place: Place, url: str) -> None:
 
     found = place.collect(make_pull(head))
 
-    assert found == AcceptedFiles(
-        warnings=("No acceptance counts: `origin` of this clone is another repository.",)
-    )
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://github.com/octo-org/models",
-        "https://github.com/Octo-Org/Models.git",
-        "https://x-access-token:secret@github.com/octo-org/models",
-        "git@github.com:octo-org/models.git",
-        "org-123@github.com:octo-org/models.git",
-    ],
-)
-def test_the_repository_has_several_addresses(place: Place, url: str) -> None:
-    """As actions/checkout writes it, with and without a key; names are the same in any case."""
-    head = place.push("x = 2")
-    place.accept(head, ENTRY)
-    place.check(head)
-    run_git(place.clone, "remote", "set-url", "origin", url)
-    place.environ["GITHUB_SERVER_URL"] = "https://github.com"
-
-    assert load_all(place.collect(make_pull(head))) == {head: ["ada"]}
+    if is_own:
+        assert load_all(found) == {head: ["ada"]}
+    else:
+        text = "No acceptance counts: `origin` of this clone is another repository."
+        assert found == AcceptedFiles(warnings=(text,))
 
 
 def test_another_commit_than_the_events_is_not_covered(place: Place) -> None:
@@ -280,19 +258,20 @@ def test_another_commit_than_the_events_is_not_covered(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "below", "words"),
     [
-        ("version: 1\n", "the key 'commit' is missing"),
-        (render_commit_file("c" * 40, (ENTRY,)), "another commit than"),
-        ("#" * 1_100_000, "more than any file of acceptances"),
-        ("\x00", "is not YAML"),
-        (render_commit_file("c" * 40, (ENTRY,)).replace("0.33", "-1"), ""),
+        ("version: 1\n", "", "the key 'commit' is missing"),
+        (render_commit_file("c" * 40, (ENTRY,)), "", "another commit than"),
+        ("#" * 1_100_000, "", "more than any file of acceptances"),
+        ("\x00", "", "is not YAML"),
+        (render_commit_file("c" * 40, (ENTRY,)).replace("0.33", "-1"), "", ""),
+        ("x", "/x", ""),  # a directory in the file's place
     ],
 )
-def test_a_broken_file_is_told_and_does_not_count(place: Place, text: str, words: str) -> None:
+def test_a_broken_file_is_told_and_does_not_count(place: Place, text: str, below: str, words: str) -> None:
     """Whoever can push there can write anything."""
     head = place.push("x = 2")
-    place.accept(head, text=text)
+    place.accept(head, text=text, name=f"{name_commit_file(head)}{below}")
 
     found = place.check(head)
 
@@ -300,14 +279,6 @@ def test_a_broken_file_is_told_and_does_not_count(place: Place, text: str, words
     (warning,) = found.warnings
     assert warning.startswith(f"What was accepted of commit {head[:12]} does not count: ")
     assert words in warning
-
-
-def test_a_directory_in_the_files_place_is_told(place: Place) -> None:
-    """No crash, and no acceptance."""
-    head = place.push("x = 2")
-    place.accept(head, text="x", name=f"{name_commit_file(head)}/x")
-
-    assert "does not count" in place.check(head).warnings[0]
 
 
 def test_a_file_that_the_clone_lacks_is_not_told_as_none(place: Place) -> None:
@@ -354,72 +325,42 @@ def test_a_merge_group_has_the_acceptances_of_the_pull_requests_in_it(place: Pla
     assert load_all(collect_group(place, head)) == {two: [], one: ["ada"]}
 
 
-def test_what_was_squashed_into_a_group_is_found_by_its_files(place: Place) -> None:
-    """A squashed commit has no parent in the pull request; what it changes is the same."""
-    one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.accept(two, ENTRY)
-    place.accept(one, ENTRY)
-    head = place.squash(place.squash(place.base, one), two)
-
-    assert load_all(collect_group(place, head)) == {two: ["ada"], one: ["ada"]}
-
-
-@pytest.fixture
-def old_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The git of Ubuntu 22.04: it takes ``--write-tree`` for a commit that it does not know."""
-    script = tmp_path / "bin" / "git"
-    script.parent.mkdir()
-    unknown = r"""case "$*" in
+@pytest.fixture(params=[False, True], ids=["git", "old git"])
+def is_old(tmp_path: Path, request: pytest.FixtureRequest) -> bool:
+    """Whether Ubuntu 22.04's git is in ``bin``: it takes ``--write-tree`` for an unknown commit."""
+    if request.param:
+        script = tmp_path / "bin" / "git"
+        script.parent.mkdir()
+        unknown = r"""case "$*" in
 *" merge-tree --write-tree "*) echo "fatal: unknown rev --write-tree" >&2; exit 128;;
 *" version") echo "git version 2.34.1"; exit;;
 esac"""
-    script.write_text(f'#!/bin/sh\n{unknown}\nexec "{shutil.which("git")}" "$@"\n')
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
+        script.write_text(f'#!/bin/sh\n{unknown}\nexec "{shutil.which("git")}" "$@"\n')
+        script.chmod(0o755)
+    return bool(request.param)
 
 
-def squash_group(place: Place) -> tuple[str, str]:
-    """Squash two pull requests into a group, the second accepted; return the group and what was accepted."""
+@pytest.mark.parametrize("is_pushed", [False, True])
+def test_what_was_squashed_into_a_group_is_found_by_its_files(
+    place: Place, monkeypatch: pytest.MonkeyPatch, is_old: bool, is_pushed: bool
+) -> None:
+    """A squashed commit has no parent in the pull request, but its changes; a later push has others.
+
+    An old git cannot merge without a checkout: that is no answer, and what it may miss is said.
+    """
     one, two = place.push("x = 2"), place.push("y = 2", branch="other")
     place.accept(two, ENTRY)
-    return place.squash(place.squash(place.base, one), two), two
-
-
-def test_an_old_git_finds_what_was_squashed_by_what_it_changes(
-    place: Place, request: pytest.FixtureRequest
-) -> None:
-    """It cannot merge without a checkout; that is no answer, and what it may miss is said."""
-    head, accepted = squash_group(place)
-    request.getfixturevalue("old_git")
+    place.accept(one, ENTRY)
+    head = place.squash(place.squash(place.base, one), place.push("y = 3", "other") if is_pushed else two)
+    monkeypatch.setenv("PATH", str(place.root / "bin"), prepend=os.pathsep)
 
     found = collect_group(place, head)
 
-    assert load_all(found)[accepted] == ["ada"]
-    (warning,) = found.warnings
-    assert warning.startswith("git version 2.34.1 is older than 2.38: of what a queue squashes,")
-
-
-def test_an_old_git_takes_no_other_change_for_the_accepted_one(
-    place: Place, request: pytest.FixtureRequest
-) -> None:
-    """What was pushed after the acceptance is in the group, and was not accepted."""
-    place.accept(place.push("x = 2"), ENTRY)
-    head = place.squash(place.base, place.push("x = 3"))
-    request.getfixturevalue("old_git")
-
-    assert list(load_all(collect_group(place, head)).values()) == [[]]
-
-
-def test_a_squashed_commit_with_other_files_is_not_covered(place: Place) -> None:
-    """What was pushed after the acceptance is in the group, and was not accepted."""
-    old = place.push("x = 2")
-    place.accept(old, ENTRY)
-    head = place.squash(place.base, place.push("x = 3"))
-
-    found = collect_group(place, head)
-
-    assert load_all(found) == {head: []}
-    assert found.notes == (f"Nothing is accepted of commit {head[:12]}.",)
+    assert load_all(found) == ({head: [], one: ["ada"]} if is_pushed else {two: ["ada"], one: ["ada"]})
+    if is_pushed:
+        assert f"Nothing is accepted of commit {head[:12]}." in found.notes
+    told = "git version 2.34.1 is older than 2.38: of what a queue squashes,"
+    assert [warning.startswith(told) for warning in found.warnings] == [True] * is_old
 
 
 def takes_lack(found: AcceptedFiles) -> bool:

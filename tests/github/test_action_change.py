@@ -263,28 +263,40 @@ def test_a_pointer_of_git_lfs_is_named_by_file_and_commit(repo: Repo, name: str)
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"),
+    ("rules", "workflows", "told"),
     [
         (
             {"changed": ("gate.yml",), "sha": "b" * 40, "moved": ("lin: mm.f:ok, now mm.models:build",)},
+            (),
             "it was judged by commit bbbbbbbbbbbb's, with what it moves measured there (lin: mm.f:ok, now",
         ),
         (
             {"changed": ("gate.yml",), "sha": "b" * 40, "removed": (LIN,)},
+            (),
             f"This change removes or redefines 1 case ({LIN}): once merged, nothing measures them",
         ),
         (
             {"mended": "gate.yml of the base commit bbbbbbb:7: is not YAML. Fix it."},
+            (),
             "by its own rules, since it mends those of the base. gate.yml of the base commit bbbbbbb:7: ",
+        ),
+        (  # GitHub runs a pull request's own workflows: whoever reads the result must look at them
+            {},
+            (".github/workflows/gate.yml",),
+            "touches .github/workflows/gate.yml: GitHub ran this check as the change has it.",
         ),
     ],
 )
 def test_what_is_followed_removed_or_mended_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], rules: dict[str, Any], told: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    rules: dict[str, Any],
+    workflows: tuple[str, ...],
+    told: str,
 ) -> None:
     """On the run's page: whoever reviews the change sees what it does to its own check."""
     judged = BaseRules(config=make_default_config(), cases=(), **rules)
-    report_change(make_step(tmp_path, "base"), RuleSource(rules=judged))
+    report_change(make_step(tmp_path, "base"), RuleSource(rules=judged, workflows=workflows))
     printed = capsys.readouterr().out
     assert printed.startswith("::warning title=compile-gate::This change ")
     assert told in printed

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from action.composite import Job, run_composite
-from action.samples import ACTION, CONFIG, ROOT, commit, leave_shard, make_bare_python, make_job
+from action.samples import CONFIG, commit, leave_shard, make_bare_python, make_job
+from action.step import ROOT, Job, run_action
 from runner_log import list_commands
 
 from gate.action.step import Ended, list_complaints, run_child
@@ -76,7 +76,7 @@ def test_nothing_of_the_workspace_runs(job: Job, bare_python: Path, tmp_path: Pa
     """Whatever a job's PYTHONPATH says of the workspace: that is for what is measured, not for the gate."""
     job.environ["PYTHONPATH"] = search_path.format(workspace=job.workspace)
 
-    run = run_composite(ACTION, job, {"mode": "judge", "python": str(bare_python)})
+    run = run_action(job, {"mode": "judge", "python": str(bare_python)})
 
     assert (run.outputs["verdict"], run.outputs["cases"]) == ("NOTHING_COMPARED", "1"), run.log
     assert list_ran(tmp_path) == []
@@ -92,7 +92,7 @@ def test_an_environment_that_points_into_the_workspace_is_no_way_in(
     (own / "editable.pth").write_text(f"{job.workspace}\n{job.workspace}/src\n")
     job.environ["PYTHONPATH"] = "."
 
-    run = run_composite(ACTION, job, {"mode": "judge", "python": str(python)})
+    run = run_action(job, {"mode": "judge", "python": str(python)})
 
     assert list_ran(tmp_path) == []
     assert run.outputs["exit-code"] == ("4" if only else "3")
@@ -111,7 +111,7 @@ def test_an_environment_in_the_workspace_is_the_interpreters(
     for entry in (bare_python.parents[2] / "packages").iterdir():
         (own / entry.name).symlink_to(entry.resolve())
 
-    run = run_composite(ACTION, job, {"mode": "judge", "python": ".venv/bin/python"})
+    run = run_action(job, {"mode": "judge", "python": ".venv/bin/python"})
 
     assert run.outputs["verdict"] == "NOTHING_COMPARED", run.log
     assert list_ran(tmp_path) == []
@@ -129,7 +129,7 @@ def test_what_is_measured_finds_nothing_of_its_job_above_it(job: Job, tmp_path: 
     # Locks that no other test holds.
     job.environ |= {"GITHUB_TOKEN": "ghs_stray", "COMPILE_GATE_LOCKS": str(job.temporary)}
 
-    run = run_composite(ACTION, job, {"python": str(python), "device": "cpu", "confirm": "false"})
+    run = run_action(job, {"python": str(python), "device": "cpu", "confirm": "false"})
 
     assert run.outputs["exit-code"] == "4", run.log
     above = json.loads(told.read_text())
@@ -145,7 +145,7 @@ def test_a_token_is_refused_before_anything_is_started(job: Job, tmp_path: Path)
     """The interpreter lacks packages, and pip is not asked while a token is about."""
     python = make_bare_python(tmp_path / "python", only=("jinja2",))
 
-    run = run_composite(ACTION, job, {"python": str(python), "token": "ghs_secret"})
+    run = run_action(job, {"python": str(python), "token": "ghs_secret"})
 
     assert run.outputs["exit-code"] == "2"
     assert "input token: the mode check takes no token" in run.log
@@ -165,7 +165,7 @@ def test_a_checkout_of_the_containers_host_is_read(job: Job, bare_python: Path, 
     refused = subprocess.run([script, "-C", job.workspace, "status"], check=False, capture_output=True)
     assert b"dubious ownership" in refused.stderr
 
-    run = run_composite(ACTION, job, {"mode": "judge", "python": str(bare_python)})
+    run = run_action(job, {"mode": "judge", "python": str(bare_python)})
 
     assert run.outputs["verdict"] == "NOTHING_COMPARED", run.log
     assert run.outputs["baseline-sha"]
@@ -182,8 +182,8 @@ def test_a_clone_below_the_workspace_is_judged_by_its_own_rules(
     base = json.loads(Path(job.environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]["base"]["sha"]
     given = {"mode": "judge", "python": str(bare_python)}
 
-    above = run_composite(ACTION, job, given)
-    inside = run_composite(ACTION, job, given | {"working-directory": "repo"})
+    above = run_action(job, given)
+    inside = run_action(job, given | {"working-directory": "repo"})
 
     assert above.outputs["exit-code"] == "2"
     assert "is not in a git repository. Run in a checkout; after actions/checkout" in above.log
@@ -195,7 +195,7 @@ def test_a_wrong_selection_is_told_in_the_annotation(job: Job, bare_python: Path
     given = {"mode": "judge", "select": "tag:smok", "python": str(bare_python)}
     Path(job.environ["GITHUB_EVENT_PATH"]).write_text("{}")  # a push: of a change the base's gate.yml says it
 
-    run = run_composite(ACTION, job, given)
+    run = run_action(job, given)
 
     assert run.outputs["exit-code"] == "2"
     (error,) = (found for found in list_commands(run.log) if found.name == "error")

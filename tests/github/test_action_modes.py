@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from action.composite import parse_command_file
 from action.samples import commit
+from action.stage import ActionStage, Command
 from refreshes import CASE, make_run
 from runner_log import list_commands
 
 import gate
-from gate.action import modes, step
+from gate.action import modes
 from gate.action.inputs import ActionMode, parse_inputs
-from gate.action.modes import run_action
-from gate.action.step import Ended, make_child_environment
+from gate.action.step import make_child_environment
 from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
@@ -32,68 +28,14 @@ from gate.records.verdict import PairBase
 from tests.git import run_git
 
 SHA = "a" * 40
-Command = Callable[[list[str], dict[str, str]], int | str]
-
-
-class Stage:
-    """A step of a pull request's job in a clone; something else runs in the place of ``gate``."""
-
-    def __init__(
-        self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        (root / "work").mkdir()
-        monkeypatch.chdir(root / "work")
-        monkeypatch.setattr(step, "run_child", self._run_child)
-        self._capsys = capsys
-        Path("gate.yml").write_text("version: 1\n")
-        Path("model.py").write_text("x = 1\n")
-        self.environ = {
-            "PATH": os.environ["PATH"],
-            "GITHUB_OUTPUT": str(root / "output"),
-            "GITHUB_STEP_SUMMARY": str(root / "summary"),
-            "GITHUB_EVENT_PATH": str(root / "event.json"),
-            "RUNNER_TEMP": str(root),
-        }
-        # What runs, or how it ends: a text is why it failed, with exit code 2.
-        self.command: Command | int | str = make_passing()
-        self.seen: list[list[str]] = []  # the arguments of each command
-        self.base, self.head = "", ""
-        self.set_pull(commit(Path.cwd(), "base"), commit(Path.cwd(), "head"))
-
-    def _run_child(self, argv: list[str], environment: dict[str, str], **_: object) -> Ended:
-        assert argv[1:3] == ["-I", "-S"]
-        assert argv[4] == "gate"
-        self.seen.append(argv[5:])
-        came = self.command(argv[5:], environment) if callable(self.command) else self.command
-        return Ended(code=2, complaints=(came,)) if isinstance(came, str) else Ended(code=came)
-
-    def run(self, **inputs: str) -> int:
-        return run_action({**self.environ, **{f"INPUT_{key.upper()}": text for key, text in inputs.items()}})
-
-    def set_event(self, payload: object) -> None:
-        Path(self.environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(payload))
-
-    def set_pull(self, base: str, head: str) -> None:
-        """Let base and head be those of the pull request."""
-        self.base, self.head = base, head
-        self.set_event({"pull_request": {"base": {"sha": base}, "head": {"sha": head}}})
-
-    def read_printed(self) -> str:
-        return self._capsys.readouterr().out
-
-    @property
-    def outputs(self) -> dict[str, str]:
-        return parse_command_file(Path(self.environ["GITHUB_OUTPUT"]).read_text())
-
-    @property
-    def summary(self) -> str:
-        return Path(self.environ["GITHUB_STEP_SUMMARY"]).read_text()
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Stage:
-    """Return a step that is about to run."""
-    return Stage(tmp_path, monkeypatch, capsys)
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ActionStage:
+    """Return a step that is about to run, whose command finds nothing."""
+    made = ActionStage(tmp_path, monkeypatch, capsys)
+    made.command = make_passing()
+    return made
 
 
 def make_check(run: Run, baseline: Run, code: int) -> Command:
@@ -130,7 +72,7 @@ def make_broken_run(location: str) -> Run:
     return make_run(SHA, trials=(trial,), trials_planned=1)
 
 
-def test_a_regression_is_told_in_every_way(stage: Stage) -> None:
+def test_a_regression_is_told_in_every_way(stage: ActionStage) -> None:
     """Outputs, summary, the headline and the line of the new graph break; the exit code is the gate's."""
     stage.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
 
@@ -160,7 +102,7 @@ def test_a_regression_is_told_in_every_way(stage: Stage) -> None:
     assert "REGRESSION" in stage.summary
 
 
-def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(stage: Stage) -> None:
+def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(stage: ActionStage) -> None:
     """The run holds both; the annotation is on the one that the report calls new."""
     run, base = make_broken_run("model.py:1"), make_broken_run("model.py:1")
     (trial,) = run.trials
@@ -175,7 +117,7 @@ def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(stage: Stage) ->
 
 
 @pytest.mark.parametrize("location", ["../../etc/passwd:1", "/etc/passwd:1", "nowhere.py:1", "model.py", ""])
-def test_a_line_that_is_not_in_the_clone_is_not_shown(stage: Stage, location: str) -> None:
+def test_a_line_that_is_not_in_the_clone_is_not_shown(stage: ActionStage, location: str) -> None:
     """A place is what measured code said; only a file of the clone becomes one."""
     stage.command = make_check(make_broken_run(location), make_run("b" * 40), 10)
 
@@ -184,7 +126,7 @@ def test_a_line_that_is_not_in_the_clone_is_not_shown(stage: Stage, location: st
     assert "file=" not in stage.read_printed()
 
 
-def test_what_measured_code_prints_is_no_command_to_the_runner(stage: Stage) -> None:
+def test_what_measured_code_prints_is_no_command_to_the_runner(stage: ActionStage) -> None:
     """Between the two tokens, which differ each time, the runner obeys nothing."""
     tokens = []
 
@@ -201,7 +143,7 @@ def test_what_measured_code_prints_is_no_command_to_the_runner(stage: Stage) -> 
     assert all(len(token) == 32 for token in tokens)
 
 
-def test_a_passing_check_under_a_lenient_rule_is_not_an_error(stage: Stage) -> None:
+def test_a_passing_check_under_a_lenient_rule_is_not_an_error(stage: ActionStage) -> None:
     """Where nothing fails a regression is a warning: a green job shows no error."""
     stage.command = make_check(make_broken_run(""), make_run("b" * 40), 0)
 
@@ -213,13 +155,15 @@ def test_a_passing_check_under_a_lenient_rule_is_not_an_error(stage: Stage) -> N
 
 @pytest.mark.parametrize(("code", "ended"), [(3, 0), (10, 10), (11, 11)])
 def test_the_change_that_adds_the_configuration_need_not_compare_anything(
-    stage: Stage, code: int, ended: int
+    stage: ActionStage, code: int, ended: int
 ) -> None:
     """Its base has none, so a first check is green with a notice; what it does find fails all the same."""
+    stage.command = make_passing(code)
+    assert stage.run() == code  # where the base has one
+
     base = run_git(Path.cwd(), "commit-tree", "-m", "empty", run_git(Path.cwd(), "mktree"))
     run_git(Path.cwd(), "reset", "--quiet", "--soft", base)
     stage.set_pull(base, commit(Path.cwd(), "add gate.yml"))
-    stage.command = make_passing(code)
 
     assert stage.run() == ended
     assert stage.outputs["exit-code"] == str(ended)
@@ -227,24 +171,8 @@ def test_the_change_that_adds_the_configuration_need_not_compare_anything(
     assert "::notice title=compile-gate::The base commit has no configuration yet" in printed
 
 
-def test_what_compares_nothing_fails_where_the_base_has_a_configuration(stage: Stage) -> None:
-    """Only the first change is let through."""
-    stage.command = make_passing(3)
-
-    assert stage.run() == 3
-
-
-def test_an_earlier_runs_verdict_is_not_taken_for_this_ones(stage: Stage) -> None:
-    """A self-hosted runner keeps its workspace: what lies there is removed before measuring."""
-    make_passing()([], {})
-    stage.command = 4
-
-    assert stage.run() == 4
-    assert stage.outputs == {"exit-code": "4"}
-
-
 @pytest.mark.parametrize("code", [1, 2, 4, 130, 137])
-def test_a_verdict_beside_a_failure_is_none(stage: Stage, code: int) -> None:
+def test_a_verdict_beside_a_failure_is_none(stage: ActionStage, code: int) -> None:
     """What is measured could have written it, and have ended the command: it is not published."""
     stage.command = make_passing(code)
 
@@ -253,7 +181,7 @@ def test_a_verdict_beside_a_failure_is_none(stage: Stage, code: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["out", "out/verdict.json"])
-def test_what_lies_where_results_go_is_told(stage: Stage, name: str) -> None:
+def test_what_lies_where_results_go_is_told(stage: ActionStage, name: str) -> None:
     """A change may bring a file, or a directory, in place of either."""
     stage.command = 0
     if name == "out":
@@ -266,28 +194,20 @@ def test_what_lies_where_results_go_is_told(stage: Stage, name: str) -> None:
     assert "out/verdict.json cannot be replaced: " in printed
 
 
-def test_an_error_of_the_command_is_the_annotation(stage: Stage) -> None:
+@pytest.mark.parametrize("mode", ["check", "measure", "refresh"])
+def test_an_error_of_the_command_is_the_annotation(stage: ActionStage, mode: str) -> None:
     """Whoever looks at the run's page reads what is wrong and the fix, and need not look for a log."""
     stage.command = "no tag matches 'tag:pr'. Did you mean 'tag:gpu'?"
 
-    assert stage.run() == 2
+    assert stage.run(mode=mode, **({"shard": "1/2"} if mode == "measure" else {})) == 2
     printed = stage.read_printed()
     assert "::error title=compile-gate::no tag matches 'tag:pr'. Did you mean 'tag:gpu'?\n" in printed
     assert "see the log" not in printed
-
-
-@pytest.mark.parametrize("mode", ["measure", "refresh"])
-def test_modes_without_a_verdict_say_why_they_failed(stage: Stage, mode: str) -> None:
-    """There is no report that would say it."""
-    stage.command = "no such case: bart. Did you mean bert?"
-
-    assert stage.run(mode=mode, shard="1/2") == 2
-    assert "::error title=compile-gate::no such case: bart. Did you mean bert?\n" in stage.read_printed()
     assert stage.outputs["exit-code"] == "2"
 
 
 def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ActionStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The traceback, which may quote the change, is no command to the runner; the output is there."""
 
@@ -306,7 +226,7 @@ def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
 
 
 @pytest.mark.parametrize("name", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"])
-def test_a_file_of_the_runner_that_cannot_be_written_changes_no_code(stage: Stage, name: str) -> None:
+def test_a_file_of_the_runner_that_cannot_be_written_changes_no_code(stage: ActionStage, name: str) -> None:
     """A regression on a full disk is one all the same; what was not written is said, without a traceback."""
     stage.environ[name] = "/dev/full"
     stage.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
@@ -317,7 +237,7 @@ def test_a_file_of_the_runner_that_cannot_be_written_changes_no_code(stage: Stag
     assert "Traceback" not in printed
 
 
-def test_a_line_is_told_from_the_top_of_the_repository(stage: Stage) -> None:
+def test_a_line_is_told_from_the_top_of_the_repository(stage: ActionStage) -> None:
     """GitHub shows an annotation there, wherever the configuration and the working directory are."""
     top = Path.cwd()
     Path("perf").mkdir()
@@ -336,14 +256,16 @@ def test_a_line_is_told_from_the_top_of_the_repository(stage: Stage) -> None:
     assert ",file=perf/model.py,line=1::" in stage.read_printed()
 
 
-def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(stage: Stage) -> None:
-    """Exit code 0 without a verdict is an error."""
+def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(stage: ActionStage) -> None:
+    """Not even where an earlier run's verdict lies in the workspace that a self-hosted runner keeps."""
+    make_passing()([], {})
     stage.command = 0
 
     assert stage.run() == 2
+    assert stage.outputs == {"exit-code": "2"}
 
 
-def test_a_change_to_the_rules_is_said_and_does_not_hold(stage: Stage) -> None:
+def test_a_change_to_the_rules_is_said_and_does_not_hold(stage: ActionStage) -> None:
     """The command is given the base's rules; page and summary name the file; nothing is left behind."""
     Path("gate.yml").write_text("version: 1\nerror_budget: 0.5\n")
     commit(Path.cwd(), "head")
@@ -362,7 +284,7 @@ def test_a_change_to_the_rules_is_said_and_does_not_hold(stage: Stage) -> None:
 
 @pytest.mark.parametrize(("keys", "expected"), [("", "regression"), ("fail_on: new\nselect: bert\n", "new")])
 def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
-    stage: Stage, keys: str, expected: str
+    stage: ActionStage, keys: str, expected: str
 ) -> None:
     """The change's own gate.yml says otherwise; the action's default holds where the base's says nothing."""
     found: list[Config] = []
@@ -387,7 +309,7 @@ def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
 
 @pytest.mark.parametrize("mode", ["check", "measure", "judge"])
 @pytest.mark.parametrize("name", ["fail-on", "select"])
-def test_a_workflow_does_not_say_how_a_change_is_judged(stage: Stage, mode: str, name: str) -> None:
+def test_a_workflow_does_not_say_how_a_change_is_judged(stage: ActionStage, mode: str, name: str) -> None:
     """The publisher would have to say the same; on a push or a schedule a workflow may."""
     shard = Path("shards/run.json")
     shard.parent.mkdir()
@@ -401,60 +323,28 @@ def list_base_arguments(argv: list[str]) -> list[str]:
     return [argument for argument in argv if argument.startswith(("--base=", "--no-base"))]
 
 
-@pytest.mark.parametrize(("confirm", "expected"), [(None, True), ("true", True), ("false", False)])
+@pytest.mark.parametrize(
+    ("inputs", "is_pull", "expected"),
+    [
+        ({}, True, True),
+        ({"confirm": "true"}, True, True),
+        ({"confirm": "false"}, True, False),
+        ({}, False, False),
+    ],
+)
 def test_suspects_are_confirmed_against_the_base_commit(
-    stage: Stage, confirm: str | None, expected: bool
+    stage: ActionStage, inputs: dict[str, str], is_pull: bool, expected: bool
 ) -> None:
     """By default, for a pull request: the command is given the base's commit to run side by side with."""
-    assert stage.run(**({"confirm": confirm} if confirm else {})) == 0
+    if not is_pull:
+        stage.set_event({})
+
+    assert stage.run(**inputs) == 0
     assert list_base_arguments(stage.seen[0]) == [f"--base={stage.base}" if expected else "--no-base"]
-
-
-def test_a_trial_merge_is_judged_by_what_it_was_merged_into(stage: Stage) -> None:
-    """With a stale payload, too, nothing that main did meanwhile is this change's."""
-    stale = stage.base
-    run_git(Path.cwd(), "checkout", "--quiet", "-b", "topic", stale)
-    Path("README.md").write_text("topic")
-    head = commit(Path.cwd(), "topic")
-    run_git(Path.cwd(), "checkout", "--quiet", "main")
-    Path("gate.yml").write_text("version: 1\nerror_budget: 0.02\n")
-    base = commit(Path.cwd(), "main goes on")
-    run_git(Path.cwd(), "merge", "--quiet", "--no-ff", "--message", "trial", "topic")
-    stage.set_pull(stale, head)
-
-    assert stage.run() == 0
-
-    assert f"--rules={base}" in stage.seen[0]
-    assert list_base_arguments(stage.seen[0]) == [f"--base={base}"]
-    assert stage.outputs["baseline-sha"] == base
-    printed = stage.read_printed()
-    assert f"commit {base}: what GitHub merged this change into, to try it." in printed
-    assert "::warning" not in printed
-
-
-def test_a_changed_workflow_is_said(stage: Stage) -> None:
-    """GitHub runs a pull request's own workflows, so whoever reads the result must look at them."""
-    Path(".github/workflows").mkdir(parents=True)
-    Path(".github/workflows/gate.yml").write_text("on: pull_request\n")
-    commit(Path.cwd(), "head")
-
-    stage.run()
-
-    said = "This change touches .github/workflows/gate.yml: GitHub ran this check as the change has it."
-    assert f"::warning title=compile-gate::{said}" in stage.read_printed()
-    assert said in stage.summary
-
-
-def test_a_push_has_nothing_to_be_confirmed_against(stage: Stage) -> None:
-    """Without a base commit in the event there is no side-by-side run, and nothing to say about it."""
-    stage.set_event({})
-
-    assert stage.run() == 0
-    assert list_base_arguments(stage.seen[0]) == ["--no-base"]
     assert "side by side" not in stage.read_printed()
 
 
-def test_a_base_out_of_reach_is_a_note_and_no_failure(stage: Stage) -> None:
+def test_a_base_out_of_reach_is_a_note_and_no_failure(stage: ActionStage) -> None:
     """In a shallow clone the check goes on without confirming, and page and summary say how to fix it."""
     base, head = commit(Path.cwd(), "base"), commit(Path.cwd(), "head")
     shallow = Path.cwd().parent / "shallow"
@@ -475,17 +365,7 @@ def test_a_base_out_of_reach_is_a_note_and_no_failure(stage: Stage) -> None:
     assert said in stage.summary
 
 
-def test_a_base_without_a_common_ancestor_is_out_of_reach(stage: Stage) -> None:
-    """The commit is there, and there is no place where the change left it."""
-    base = stage.base
-    subprocess.run(["git", "checkout", "--quiet", "--orphan", "other"], check=True)
-    stage.set_pull(base, commit(Path.cwd(), "unrelated"))
-
-    assert stage.run(baseline_ref="head") == 0
-    assert f"HEAD and the base commit {base[:12]} have no commit in common." in stage.read_printed()
-
-
-def test_an_upgrade_begins_its_summary_with_the_paragraph(stage: Stage) -> None:
+def test_an_upgrade_begins_its_summary_with_the_paragraph(stage: ActionStage) -> None:
     """The command is ``ab`` on both interpreters; summary and outputs tell what came of it."""
     assert stage.run(mode="upgrade", base_python="old/python", head_python="new/python") == 0
     assert stage.seen[0] == [
@@ -498,15 +378,7 @@ def test_an_upgrade_begins_its_summary_with_the_paragraph(stage: Stage) -> None:
     assert stage.outputs["result-path"].endswith("shown.json")
 
 
-def test_the_anchor_is_told_as_a_verdict_is(stage: Stage) -> None:
-    """The command is ``ab --anchor``; its report is the summary, its exit code the step's."""
-    assert stage.run(mode="anchor", minutes="150") == 0
-    assert stage.seen == [["ab", "--anchor", "--fail-on=regression", "--minutes=150"]]
-    assert stage.summary.startswith("## ")
-    assert stage.outputs["result-path"].endswith("shown.json")
-
-
-def test_a_refresh_tells_where_the_run_is(stage: Stage) -> None:
+def test_a_refresh_tells_where_the_run_is(stage: ActionStage) -> None:
     """It measures as often as a baseline wants; the run is what the next job is given."""
 
     def measure(*_: object) -> int:
@@ -522,7 +394,7 @@ def test_a_refresh_tells_where_the_run_is(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("mode", ["check", "measure", "judge", "upgrade", "anchor", "refresh"])
-def test_code_under_test_has_no_way_to_the_runner(stage: Stage, mode: str) -> None:
+def test_code_under_test_has_no_way_to_the_runner(stage: ActionStage, mode: str) -> None:
     """No token, no inputs, none of the files through which outputs, variables and paths are set."""
     hidden = {
         **dict.fromkeys(("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"), "x"),
@@ -536,7 +408,7 @@ def test_code_under_test_has_no_way_to_the_runner(stage: Stage, mode: str) -> No
     assert sorted(kept) == ["GITHUB_SHA", "PATH"]
 
 
-def test_what_writes_gets_the_token_and_nothing_measured(stage: Stage) -> None:
+def test_what_writes_gets_the_token_and_nothing_measured(stage: ActionStage) -> None:
     """The input becomes the variable that the command reads, and is in none of its arguments."""
     inputs = parse_inputs({"INPUT_MODE": "publish", "INPUT_TOKEN": "ghs_x"})
 
@@ -550,7 +422,7 @@ def test_what_writes_gets_the_token_and_nothing_measured(stage: Stage) -> None:
     ("run_id", "event", "expected"), [("5", {}, "5"), ("", {"workflow_run": {"id": 9}}, "9")]
 )
 def test_a_run_to_publish_is_the_inputs_or_the_events(
-    stage: Stage, run_id: str, event: dict[str, Any], expected: str
+    stage: ActionStage, run_id: str, event: dict[str, Any], expected: str
 ) -> None:
     """With neither, the input is named."""
     stage.command = 0
@@ -563,7 +435,7 @@ def test_a_run_to_publish_is_the_inputs_or_the_events(
     assert stage.run(**given) == 2
 
 
-def test_an_output_cannot_forge_another(stage: Stage) -> None:
+def test_an_output_cannot_forge_another(stage: ActionStage) -> None:
     """A value with lines that look like outputs stays one value."""
     hostile = "x\nverdict=PASS\nend\nverdict<<end\nPASS\nend"
 
@@ -572,7 +444,7 @@ def test_an_output_cannot_forge_another(stage: Stage) -> None:
     assert stage.outputs == {"select": hostile, "cases": "3"}
 
 
-def test_a_summary_stays_within_what_github_takes(stage: Stage) -> None:
+def test_a_summary_stays_within_what_github_takes(stage: ActionStage) -> None:
     """Beyond 1 MiB GitHub drops all of it: it is cut on a character, and says so once."""
     for _ in range(3):
         append_summary(stage.environ, "\u00e9" * MAX_SUMMARY_BYTES)
@@ -594,14 +466,13 @@ def test_outside_github_actions_nothing_is_written(
 
 
 def test_an_annotation_is_one_command() -> None:
-    """Line ends, percent signs, and in properties colons and commas, are escaped as the runner wants."""
+    """Line ends, percent signs, and in properties colons and commas, are escaped as the runner wants.
+
+    Escapes of a terminal, characters that turn the writing, and such that show nothing are shown.
+    """
     assert render_annotation("error", "50 %\n::warning::x", "a: b, c", "dir/f.py:3") == (
         "::error title=a%3A b%2C c,file=dir/f.py,line=3::50 %25%0A::warning::x"
     )
-
-
-def test_an_annotation_shows_what_would_hide_text() -> None:
-    """Escapes of a terminal, characters that turn the writing, and such that show nothing."""
     assert render_annotation("error", "a\x1b[31mb\u202ec\u200bd", "\u2066x") == (
         "::error title=?x::a?[31mb?c?d"
     )

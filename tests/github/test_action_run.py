@@ -10,17 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from action.composite import Job, run_composite
-from action.samples import (
-    ACTION,
-    CONFIG,
-    ROOT,
-    commit,
-    find_early_patch,
-    leave_shard,
-    make_bare_python,
-    make_job,
-)
+from action.samples import CONFIG, commit, find_early_patch, leave_shard, make_bare_python, make_job
+from action.step import ROOT, Job, run_action
 
 TWO_SENTENCES = re.compile(r"::error title=compile-gate::.+\. .+\.")
 
@@ -31,21 +22,11 @@ def job(tmp_path: Path) -> Job:
     return make_job(tmp_path / "a job")
 
 
-def test_a_wrong_input_is_an_annotation_and_exit_code_2(job: Job, bare_python: Path) -> None:
-    """The message names the input; the exit code is an output too."""
-    run = run_composite(ACTION, job, {"mode": "chek", "python": str(bare_python)})
-
-    assert run.steps[0].code == 2
-    assert run.outputs["exit-code"] == "2"
-    assert run.outputs["verdict"] == ""
-    assert "::error title=compile-gate::input mode: 'chek' is not check, measure" in run.log
-
-
 def test_no_interpreter_is_told(job: Job) -> None:
     """A runner without the interpreter that the workflow names says so, and what to do."""
-    run = run_composite(ACTION, job, {"python": "no-such-python%0A"})
+    run = run_action(job, {"python": "no-such-python%0A"})
 
-    assert run.steps[0].code == 2
+    assert run.code == 2
     assert 'input python: there is no interpreter "no-such-python?0A" here.' in run.log
     assert TWO_SENTENCES.search(run.log)
 
@@ -59,9 +40,9 @@ def test_an_old_interpreter_is_told(job: Job, tmp_path: Path) -> None:
     old.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$3"\n')
     old.chmod(0o755)
 
-    run = run_composite(ACTION, job, {"python": str(old)})
+    run = run_action(job, {"python": str(old)})
 
-    assert run.steps[0].code == 2
+    assert run.code == 2
     assert re.search(r"::error .*needs Python 3\.11 or later; .* is 3\.9\.1\. Name another one", run.log)
     assert run.outputs["exit-code"] == "2"
 
@@ -74,18 +55,18 @@ def test_a_python_without_torch_is_a_matter_of_the_machine(job: Job, bare_python
     job.environ["COMPILE_GATE_LOCKS"] = str(job.temporary)  # no other test holds these
     given = {"baseline-ref": "head", "device": "cpu"}
 
-    run = run_composite(ACTION, job, {"python": str(bare_python), **given})
+    run = run_action(job, {"python": str(bare_python), **given})
 
-    assert (run.steps[0].code, run.outputs["exit-code"], run.outputs["verdict"]) == (4, "4", "")
+    assert (run.code, run.outputs["exit-code"], run.outputs["verdict"]) == (4, "4", "")
     assert "torch" in run.log
     assert not (job.workspace / "out" / "verdict.json").exists()
 
 
 def test_a_directory_that_is_not_there_is_told(job: Job, bare_python: Path) -> None:
     """Most often the clone was forgotten."""
-    run = run_composite(ACTION, job, {"python": str(bare_python), "working-directory": "nowhere"})
+    run = run_action(job, {"python": str(bare_python), "working-directory": "nowhere"})
 
-    assert run.steps[0].code == 2
+    assert run.code == 2
     assert "input working-directory: 'nowhere' cannot be entered" in run.log
 
 
@@ -104,28 +85,28 @@ def test_an_early_patch_of_the_oldest_python_will_do(job: Job, tmp_path: Path) -
 
     leave_shard(job)
 
-    run = run_composite(ACTION, job, {"mode": "judge", "python": str(early)})
+    run = run_action(job, {"mode": "judge", "python": str(early)})
 
     assert (run.outputs["verdict"], run.outputs["cases"]) == ("NOTHING_COMPARED", "1"), run.log
     assert run.outputs["baseline-sha"] == base
 
 
 def test_the_action_works_from_a_path_with_spaces(job: Job, bare_python: Path, tmp_path: Path) -> None:
-    """Runners put actions where they like, and users put runners where they like."""
+    """Runners put actions where they like. A wrong input is named; the exit code is an output too."""
     place = tmp_path / "an action; $(id)"
     shutil.copytree(ROOT / "gate", place / "gate", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ACTION, place / "action.yml")
 
-    run = run_composite(place / "action.yml", job, {"mode": "chek", "python": str(bare_python)})
+    run = run_action(job, {"mode": "chek", "python": str(bare_python)}, root=place)
 
-    assert "input mode" in run.log
+    assert (run.code, run.outputs["exit-code"], run.outputs["verdict"]) == (2, "2", "")
+    assert "::error title=compile-gate::input mode: 'chek' is not check, measure" in run.log
 
 
 def test_the_environment_under_test_is_not_changed(job: Job, bare_python: Path) -> None:
     """No file appears in it; the gate lies in the runner's temporary directory and goes with it."""
     before = sorted(bare_python.parent.parent.rglob("*"))
 
-    run_composite(ACTION, job, {"mode": "chek", "python": str(bare_python)})
+    run_action(job, {"mode": "chek", "python": str(bare_python)})
 
     assert sorted(bare_python.parent.parent.rglob("*")) == before
     (place,) = job.temporary.glob("compile-gate-*")
@@ -161,19 +142,3 @@ def test_the_gates_packages_come_last(job: Job, bare_python: Path, tmp_path: Pat
     assert path[:2] == [str(place / "source"), "/opt/site"]
     assert path[-1] == str(place / "packages")
     assert version == "0.1.0"
-
-
-def test_a_token_for_what_measures_is_refused_and_not_shown(job: Job, bare_python: Path) -> None:
-    """The mistake is told without the token."""
-    run = run_composite(ACTION, job, {"python": str(bare_python), "token": "ghs_secret"})
-
-    assert run.steps[0].code == 2
-    assert "input token: the mode check takes no token" in run.log
-    assert "ghs_secret" not in run.log + run.summary
-
-
-def test_unknown_inputs_are_only_warnings(job: Job, bare_python: Path) -> None:
-    """As on GitHub; this is why the workflows' inputs are checked by a test."""
-    run = run_composite(ACTION, job, {"mode": "chek", "python": str(bare_python), "selct": "x"})
-
-    assert run.warnings == ["Unexpected input 'selct'"]

@@ -1,4 +1,4 @@
-"""The issue's life: found by marker and author, newest run wins, closed and opened, one after every race."""
+"""What an issue's life has that a comment's has not: it is closed and opened, and one of several stays."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import threading
 from typing import Any
 
 import pytest
-from fake.faults import NO_RIGHT, Fault
 from fake.issue_routes import add_issue, list_issues
 from fake.server import FakeGitHub
 from records import SHA
 
 from gate.github.client import GitHubClient, Patience
 from gate.github.sticky import DEFAULT_AUTHOR, Action, Draft, StickyIssue, Written
-from gate.github.transport import DeniedError, UncertainWriteError
 from gate.publish.body import Marker, render_marker
 
 WORKFLOW = ".github/workflows/upgrade.yml"
@@ -49,6 +47,7 @@ def test_a_life(github: FakeGitHub, client: GitHubClient) -> None:
     created = write(client, make_draft(100))
     updated = write(client, make_draft(101))
     closed = write(client, make_draft(102, is_wanted=False))
+    assert list_told(github) == [("text of run 102", "closed", "completed")]
     passed = write(client, make_draft(103, is_wanted=False))
     reopened = write(client, make_draft(104))
 
@@ -63,14 +62,6 @@ def test_a_life(github: FakeGitHub, client: GitHubClient) -> None:
     ]
     assert len({one.url for one in (created, updated, closed, passed, reopened)}) == 1
     assert list_told(github) == [("text of run 104", "open", "reopened")]
-
-
-def test_what_passed_is_said_where_it_is_closed(github: FakeGitHub, client: GitHubClient) -> None:
-    """The closed issue holds the text of the run that passed."""
-    write(client, make_draft(100))
-    write(client, make_draft(101, is_wanted=False))
-
-    assert list_told(github) == [("text of run 101", "closed", "completed")]
 
 
 def test_somebody_who_has_had_enough_is_heard(github: FakeGitHub, client: GitHubClient) -> None:
@@ -93,40 +84,6 @@ def test_one_issue_a_key(github: FakeGitHub, client: GitHubClient) -> None:
     write(client, make_draft(101, key="cpu"))
 
     assert [told for told, _, _ in list_told(github)] == ["text of run 100", "text of run 101"]
-
-
-def test_same_again(github: FakeGitHub, client: GitHubClient) -> None:
-    """The same text is not written twice, even where GitHub changed its line ends."""
-    add_issue(github.state, {"body": make_draft().body.replace("\n", "\r\n") + "\r\n"}, DEFAULT_AUTHOR)
-
-    assert write(client, make_draft()).action is Action.UNCHANGED
-    assert github.list_writes() == []
-
-
-def test_newer_run(github: FakeGitHub, client: GitHubClient) -> None:
-    """An issue that tells of a newer run is left alone, also when there is nothing to tell."""
-    add_issue(github.state, {"body": make_draft(101).body}, DEFAULT_AUTHOR)
-
-    assert write(client, make_draft(100)).action is Action.NEWER
-    assert write(client, make_draft(100, is_wanted=False)).action is Action.NEWER
-    assert github.list_writes() == []
-
-
-def test_marker_of_another_workflows_run(github: FakeGitHub, client: GitHubClient) -> None:
-    """A newer run of another workflow keeps no upgrade from being told."""
-    github.state.runs[104]["path"] = ".github/workflows/lint.yml"
-    add_issue(github.state, {"body": make_draft(104).body}, DEFAULT_AUTHOR)
-
-    assert write(client, make_draft(100)).action is Action.UPDATED
-    assert list_told(github) == [("text of run 100", "open", None)]
-
-
-def test_marker_of_a_run_that_is_none(github: FakeGitHub, client: GitHubClient) -> None:
-    """A first line that a stranger chose, under our name, does not keep upgrades from being told for ever."""
-    add_issue(github.state, {"body": make_draft(9_999_999_999).body}, DEFAULT_AUTHOR)
-
-    assert write(client, make_draft(100)).action is Action.UPDATED
-    assert list_told(github)[0][0] == "text of run 100"
 
 
 def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:
@@ -159,35 +116,6 @@ def test_the_list_is_bounded(github: FakeGitHub, client: GitHubClient) -> None:
 
     assert write(client, make_draft(100, is_wanted=False)).action is Action.NOT_WANTED
     assert len(github.requests) == 10
-
-
-@pytest.mark.parametrize(
-    "fault", [Fault(applied=True), Fault(status=502, applied=True), Fault(), Fault(status=502)]
-)
-def test_a_lost_answer_makes_no_second_issue(github: FakeGitHub, client: GitHubClient, fault: Fault) -> None:
-    """Whether the lost request had taken effect or not, there is one issue afterwards."""
-    github.fail("POST", "/issues$", fault)
-
-    write(client, make_draft(100))
-
-    assert list_told(github) == [("text of run 100", "open", None)]
-
-
-def test_two_lost_answers_are_trouble(github: FakeGitHub, client: GitHubClient) -> None:
-    """Then nobody knows, and a third try could double it."""
-    github.fail("POST", "/issues$", Fault(times=2))
-
-    with pytest.raises(UncertainWriteError):
-        write(client, make_draft(100))
-
-
-def test_without_the_right_nothing_is_tried_twice(github: FakeGitHub, client: GitHubClient) -> None:
-    """A job without ``issues: write`` gets GitHub's own words."""
-    github.fail("POST", "/issues$", Fault(status=403, message=NO_RIGHT))
-
-    with pytest.raises(DeniedError, match=NO_RIGHT):
-        write(client, make_draft(100))
-    assert len(github.list_writes()) == 1
 
 
 @pytest.mark.parametrize("seed", range(4))

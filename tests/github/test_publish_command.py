@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from action.composite import parse_command_file
+from action.step import parse_command_file
 from deliveries import make_workflow_run
-from fake.faults import Fault
 from fake.server import TOKEN, FakeGitHub
-from hostile_archives import COSTLY
 from records import GATE_YML, RUN, SHA, make_archive, make_failing, make_passing, make_regressed, make_verdict
 
 from gate.cli import main
@@ -115,12 +113,6 @@ def test_fork(github: FakeGitHub, job: Path) -> None:
     assert done.elapsed_s < 60.0  # it waits for nothing, but a busy machine lets it wait
 
 
-def test_the_registry_is_the_base_s(job: Path) -> None:
-    """The ids of the test's verdicts are those of the test's registry."""
-    ids = [case.id for case in load_cases(load_config(job / "gate.yml"))]
-    assert ids == [f"{model}/inference-float32-smoke-default" for model in ("bert", "resnet50", "unet")]
-
-
 def test_large_verdict(github: FakeGitHub, job: Path) -> None:
     """A verdict near the size limit stays within the memory that a small runner has."""
     cases = load_cases(load_config(job / "gate.yml"))
@@ -135,29 +127,6 @@ def test_large_verdict(github: FakeGitHub, job: Path) -> None:
     done = run_publish(github, job)
     assert parse_command_file(done.outputs)["regressions"] == "2303"
     assert 0 < done.rss_bytes < MAX_RSS_BYTES
-
-
-@pytest.mark.parametrize("name", COSTLY)
-def test_costly_artifact(github: FakeGitHub, job: Path, name: str) -> None:
-    """A small artifact that is made to take long is refused within the bounds of any other."""
-    archive = COSTLY[name]()
-    github.state.add_artifact(RUN.id, "compile-gate", archive)
-    done = run_publish(github, job)
-    assert len(archive) < 64 * 1024
-    assert parse_command_file(done.outputs)["verdict"] == "INCOMPLETE"
-    assert 0 < done.rss_bytes < MAX_RSS_BYTES
-    assert 0 < done.processor_s < MAX_S
-
-
-def test_trouble_is_not_failure(github: FakeGitHub, job: Path) -> None:
-    """Without the right to comment, the step succeeds, warns, and says the verdict in the summary."""
-    github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
-    github.fail("POST", "/comments$", Fault(status=403, message="Resource not accessible by integration"))
-    done = run_publish(github, job)
-    assert done.code == 0
-    assert "::warning title=compile-gate::The comment was not written" in done.told
-    assert "Trouble: The comment was not written" in done.summary
-    assert parse_command_file(done.outputs)["status-state"] == "failure"
 
 
 def test_options(github: FakeGitHub, job: Path) -> None:

@@ -26,6 +26,10 @@ PLACES = {
     "change": ("PATCH", r"/comments/\d+$"),
     "statuses": ("GET", r"/commits/.*/statuses$"),
     "status": ("POST", r"/statuses/"),
+    # Of an upgrade, which is told in an issue.
+    "issues": ("GET", r"/issues$"),
+    "issue": ("POST", r"/issues$"),
+    "change of the issue": ("PATCH", r"/issues/\d+$"),
 }
 
 
@@ -37,20 +41,26 @@ def test_faults(stage: Stage, place: str, fault: str, times: int, capfd: pytest.
     """Whatever fails wherever: no crash, nothing doubled, no changed verdict, no token to be seen."""
     if place == "change":
         stage.add_comment(99, "b" * 40)
+    if "issue" in place:
+        stage.be_upgrade()
+    if place == "change of the issue":
+        stage.add_issue()
     stage.know_rules("gate.yml")
     broken = make_faults()[fault]
     broken.times = times
     stage.github.fail(*PLACES[place], broken)
     published = stage.publish(make_failing())
     assert published.outputs.get("verdict", "") in {"", "REGRESSION", "INCOMPLETE"}
-    assert len(stage.comments) <= 1
+    assert len(stage.comments) + len(stage.issues) <= 1
     assert len(stage.state.statuses.get(SHA, [])) <= 2
     assert len(stage.github.requests) <= 40
-    told = f"{published} {capfd.readouterr()} {list(stage.state.comments.values())}"
+    told = f"{published} {capfd.readouterr()} {list(stage.state.comments.values())} {stage.issues}"
     assert TOKEN not in told
     assert "storage-secret" not in told
     if place == "status" and times == 99:
         assert len(stage.comments) == 1  # one part's trouble is not the other's
+    if "issue" in place:
+        assert published.outputs["verdict"] == "REGRESSION"
     if place in {"comments", "comment", "change"}:
         assert stage.status["state"] == "failure"
     complains = "Trouble" in published.summary or "could not be fetched" in published.summary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,8 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from action.composite import parse_action
-from action.expressions import is_due
+from action.step import ACTION
 from workflow_files import (
     CLONED,
     IN_FULL,
@@ -27,7 +27,6 @@ from workflow_files import (
     name_file,
 )
 
-ACTION = ROOT / "action.yml"
 DEPENDABOT = ROOT / ".github" / "dependabot.yml"
 SHARED = ("compile-gate.yml", "compile-gate-respond.yml", "upgrade.yml")
 # How an example differs from the workflow of the same name here: where the action, or what it calls, is from.
@@ -89,19 +88,16 @@ def test_a_call_grants_just_what_the_called_jobs_need(path: Path) -> None:
 
 @every_call
 def test_a_call_gives_what_is_taken_and_no_secret(path: Path) -> None:
-    """GitHub refuses an input that the called workflow lacks; what it does not name it does not get."""
+    """GitHub refuses an input that the called workflow lacks; what it does not name it does not get.
+
+    A caller that holds the group which its own job waits for would be cancelled.
+    """
+    assert "concurrency" not in load(path)
     for _, call, called in list_calls(path):
         assert set(call) <= {"name", "if", "permissions", "uses", "with"}
         assert load(called)["on"]["workflow_call"]["inputs"].keys() >= call["with"].keys()
         assert set(load(called)["on"]) == {"workflow_call"}
         assert not list(list_calls(called))
-
-
-@every_call
-def test_a_call_shares_no_group_with_what_it_calls(path: Path) -> None:
-    """A caller that holds the group which its own job waits for would be cancelled."""
-    assert "concurrency" not in load(path)
-    assert all("concurrency" not in call for _, call, _ in list_calls(path))
 
 
 @pytest.mark.parametrize(("name", "most"), [("compile-gate.yml", 15), ("compile-gate-respond.yml", 25)])
@@ -159,38 +155,15 @@ def test_what_is_called_does_what_the_long_workflows_do() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("event", "body", "due"),
-    [
-        ("workflow_run", "", {"publish"}),
-        ("issue_comment", "/accept-regression", {"authorize-acceptance"}),
-        ("issue_comment", "/refresh-baselines", {"authorize-refresh"}),
-        ("issue_comment", "thanks", set()),
-        ("workflow_dispatch", "", {"authorize-refresh"}),
-        ("pull_request", "", {"retarget"}),
-    ],
-)
-def test_each_event_starts_its_own_job(event: str, body: str, due: set[str]) -> None:
-    """Of the workflow that all of them call, whatever else their payloads hold."""
-    payload = {
-        "issue": {"pull_request": {"url": "x"}},
-        "comment": {"body": body},
-        "workflow_run": {"conclusion": "success"},
-    }
-    status = {"success": True, "failure": False, "always": True, "cancelled": False}
-    contexts = {"github": {"event_name": event, "event": payload}}
+def test_jobs_of_a_command_come_after_the_one_that_authorises() -> None:
+    """Of the workflow that all events call; which event starts which job is run in ``act``."""
     jobs = dict(list_jobs(ROOT / ".github/workflows/respond.yml"))
-    first = {name: job for name, job in jobs.items() if "needs" not in job}
 
-    assert {name for name, job in first.items() if is_due(job["if"], contexts, status)} == due
     assert {name: job["needs"] for name, job in jobs.items() if "needs" in job} == {
         "accept": "authorize-acceptance",
         "measure": "authorize-refresh",
         "propose": ["authorize-refresh", "measure"],
     }
-    events = load(ROOT / "examples/workflows/compile-gate-respond.yml")["on"]
-    assert event in events
-    assert events["workflow_run"]["workflows"] == [load(ROOT / "examples/workflows/compile-gate.yml")["name"]]
 
 
 @every_workflow
@@ -292,74 +265,54 @@ def test_acceptances_of_one_pull_request_come_one_after_the_other(path: Path) ->
 @every_workflow
 def test_what_a_workflow_gives_the_action_is_what_the_action_takes(path: Path) -> None:
     """An unknown input would only be a warning on GitHub; a default would then hold in silence."""
-    action = parse_action(ACTION.read_text())
     for _, step in list_steps(path):
         if is_gate(step):
-            assert set(step.get("with", {})) <= set(action["inputs"])
+            assert set(step.get("with", {})) <= set(ACTION["inputs"])
 
 
 @every_workflow
 def test_every_output_that_is_read_is_declared(path: Path) -> None:
     """An output of a step or a job that does not exist is empty, in silence."""
-    action = parse_action(ACTION.read_text())
     jobs = dict(list_jobs(path))
     for name, job in jobs.items():
         steps = {step["id"]: step for step in job["steps"] if "id" in step}
         text = yaml.safe_dump(job)
         for step, output in re.findall(r"steps\.([\w-]+)\.outputs\.([\w-]+)", text):
             ours, script = is_gate(steps[step]), steps[step].get("run", "")
-            assert output in action["outputs"] if ours else f'"{output}=' in script, (name, step, output)
+            assert output in ACTION["outputs"] if ours else f'"{output}=' in script, (name, step, output)
         for needed, output in re.findall(r"needs\.([\w-]+)\.outputs\.([\w-]+)", text):
             assert needed in ([job["needs"]] if isinstance(job["needs"], str) else job["needs"])
             assert output in jobs[needed]["outputs"]
 
 
-def test_results_are_uploaded_also_when_the_gate_is_red() -> None:
-    """A regression fails the step, and its verdict is just what must be published."""
-    uploads = [
-        step for _, step in list_steps(ROOT / "examples/workflows/gate.yml") if "upload" in step["uses"]
-    ]
-
-    assert len(uploads) == 2
-    assert all("!cancelled()" in step["if"] for step in uploads)
-
-
-# What GitHub calls the end of a run; a job that takes longer than it may is `cancelled`.
-TOLD = {"success", "failure", "cancelled", "timed_out", "startup_failure", "skipped"}
-NOT_TOLD = {"action_required", "neutral", "stale"}
-
-
-def test_red_runs_are_published_too() -> None:
+@pytest.mark.parametrize("path", ["examples/workflows/gate-publish.yml", ".github/workflows/respond.yml"])
+def test_red_runs_are_published_too(path: str) -> None:
     """Who publishes only what passed never tells of a regression, a change that hangs or a skipped check."""
-    job = load(ROOT / "examples/workflows/gate-publish.yml")["jobs"]["publish"]
-    status = {"success": True, "failure": False, "always": True, "cancelled": False}
+    condition = load(ROOT / path)["jobs"]["publish"]["if"]
 
-    runs = ({"conclusion": one} for one in TOLD | NOT_TOLD)
-    due = (run for run in runs if is_due(job["if"], {"github": {"event": {"workflow_run": run}}}, status))
-
-    assert {run["conclusion"] for run in due} == TOLD
-
-
-def test_the_publisher_listens_to_the_workflow_that_there_is() -> None:
-    """GitHub knows it by its name: a workflow that is called otherwise starts nothing, in silence."""
-    heard = load(ROOT / "examples/workflows/gate-publish.yml")["on"]["workflow_run"]["workflows"]
-
-    assert heard == [load(ROOT / "examples/workflows/gate.yml")["name"]]
+    # What GitHub calls the end of a run, but for action_required, neutral and stale.
+    (told,) = re.findall(r"contains\(fromJSON\('(.*)'\), github.event.workflow_run.conclusion\)", condition)
+    assert set(json.loads(told)) == {
+        *("success", "failure", "cancelled", "timed_out", "startup_failure", "skipped"),
+    }
 
 
 @pytest.mark.parametrize(
-    ("authorized", "is_cancelled", "expected"),
-    [("true", False, True), ("true", True, False), ("false", False, False), ("", False, False)],
+    ("publisher", "gate"),
+    [("gate-publish.yml", "gate.yml"), ("compile-gate-respond.yml", "compile-gate.yml")],
 )
-def test_a_refresh_that_could_not_be_measured_is_told(
-    authorized: str, is_cancelled: bool, expected: bool
-) -> None:
+def test_the_publisher_listens_to_the_workflow_that_there_is(publisher: str, gate: str) -> None:
+    """GitHub knows it by its name: a workflow that is called otherwise starts nothing, in silence."""
+    heard, heard_of = (load(ROOT / "examples/workflows" / name) for name in (publisher, gate))
+
+    assert heard["on"]["workflow_run"]["workflows"] == [heard_of["name"]]
+
+
+def test_a_refresh_that_could_not_be_measured_is_told() -> None:
     """The job that answers runs after one that failed or was skipped, and only where somebody may ask."""
     job = load(ROOT / "examples/workflows/gate-refresh.yml")["jobs"]["propose"]
-    status = {"success": False, "failure": True, "always": True, "cancelled": is_cancelled}
-    contexts = {"needs": {"authorize": {"outputs": {"authorized": authorized}}}}
 
-    assert is_due(job["if"], contexts, status) is expected
+    assert job["if"] == "${{ !cancelled() && needs.authorize.outputs.authorized == 'true' }}"
     assert job["steps"][-1]["with"]["conclusion"] == "${{ needs.measure.result }}"
 
 
@@ -385,7 +338,7 @@ def test_shards_are_published_as_a_single_gate_is() -> None:
     assert divided["name"] == single["name"]
     assert divided["jobs"]["judge"]["name"] == single["jobs"]["check"]["name"]
     artifact = divided["jobs"]["judge"]["steps"][-1]["with"]["name"]
-    assert artifact == parse_action(ACTION.read_text())["inputs"]["artifact-name"]["default"]
+    assert artifact == ACTION["inputs"]["artifact-name"]["default"]
 
 
 def test_a_missing_shard_keeps_nobody_from_judging() -> None:
@@ -456,7 +409,7 @@ def test_dependabot_looks_where_versions_are_pinned() -> None:
     [
         ("vendor.github-workflows", WORKFLOWS),
         ("custom.github-workflows-require-timeout", WORKFLOWS),
-        ("vendor.github-actions", [ACTION]),
+        ("vendor.github-actions", [ROOT / "action.yml"]),
         ("vendor.dependabot", [DEPENDABOT]),
     ],
 )
@@ -477,7 +430,7 @@ def test_zizmor_finds_nothing() -> None:
         "--persona=pedantic",
         "--no-progress",
         "--format=plain",
-        *map(str, (ACTION, DEPENDABOT, *WORKFLOWS)),
+        *map(str, (ROOT / "action.yml", DEPENDABOT, *WORKFLOWS)),
     ]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=os.environ | {"NO_COLOR": "1"}

@@ -40,14 +40,16 @@ BROKEN = MODEL.replace("return torch.relu(x @ x)", "y = x @ x\n    return y if y
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_planted_graph_break_is_found(make: MakeProject) -> None:
-    """Measured: red, on its line, with both artifacts."""
-    project = make({"gate.yml": SMALL, "small.py": MODEL}, {"small.py": BROKEN}, sys.executable)
+    """Measured: red, on its line, with both artifacts, by the base's rules, which the change edits."""
+    change = {"small.py": BROKEN, "gate.yml": f"{SMALL}fail_on: never\n"}
+    project = make({"gate.yml": SMALL, "small.py": MODEL}, change, sys.executable)
 
     run = project.check()
 
     outputs = run.outputs(GATE)
     assert (outputs["verdict"], outputs["exit-code"]) == ("REGRESSION", "10"), run.text
-    assert run.jobs == {JOB: "failure"}
+    assert (run.jobs, outputs["baseline-sha"]) == ({JOB: "failure"}, project.base)
+    assert any("touches what it is judged by (gate.yml)" in note for note in run.annotations)
     assert any("file=small.py,line=6" in note for note in run.annotations if note.startswith("::error"))
     assert "REGRESSION" in run.summary
     details = zipfile.ZipFile(run.artifacts["compile-gate-details"]).namelist()
@@ -66,6 +68,7 @@ def test_a_forks_names_are_neither_run_nor_believed(project: Project, tmp_path: 
 
     outputs = run.outputs(GATE)
     assert (outputs["verdict"], outputs["exit-code"]) == ("PASS", "0"), run.text
+    assert outputs["baseline-sha"] == project.base
     assert run.jobs == {JOB: "success"}
     assert [note.partition(" ")[0] for note in run.annotations] == ["::notice"]
     assert set(run.artifacts) == {"compile-gate", "compile-gate-details"}

@@ -35,6 +35,7 @@ def test_what_a_lost_shard_leaves_is_incomplete(make: MakeProject, runner: Runne
 
     outputs = run.outputs("Join and judge")
     assert (outputs["verdict"], outputs["exit-code"]) == ("INCOMPLETE", "12"), run.text
+    assert outputs["regressions"] == "1"  # by the pairs of the shard: no baseline is stored
     assert run.jobs["gate/compile-gate"] == "failure"
     assert set(run.artifacts) == {"compile-gate-shard-1", "compile-gate-shard-2", "compile-gate"}
     assert zipfile.ZipFile(run.artifacts["compile-gate-shard-2"]).namelist() == ["not-measured.txt"]

@@ -40,11 +40,15 @@ def test_a_regression_is_told_accepted_and_green(make: MakeProject) -> None:
     assert "worth it" in green.summary
 
 
-def test_a_strangers_acceptance_ends_at_the_first_job(project: Project) -> None:
-    """Refused and answered; what the reason says is no command."""
-    run = project.comment('/accept-regression reason="$(id) ::set-output name=authorized::true"', "eve")
+@pytest.mark.parametrize(
+    ("command", "job"),
+    [("/accept-regression reason=", "authorize-acceptance"), ("/refresh-baselines\n", "authorize-refresh")],
+)
+def test_a_strangers_command_ends_at_the_first_job(project: Project, command: str, job: str) -> None:
+    """Refused and answered; what the rest of the comment says is no command."""
+    run = project.comment(f'{command}"$(id) ::set-output name=authorized::true"', "eve")
 
-    assert run.jobs == {f"{JOB}authorize-acceptance": "failure"}
+    assert run.jobs == {f"{JOB}{job}": "failure"}
     assert run.outputs("Authorize")["authorized"] == "false"
     assert len(project.comments) == 2
 

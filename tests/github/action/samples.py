@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
-from workflow_files import is_gate
 
-from action.composite import Job
+from action.step import Job
 from gate.files.codec import RUN
 from gate.project.config import load_config
 from gate.project.registry import load_cases
@@ -23,8 +20,6 @@ from gate.records.cases import Metric
 from tests.git import run_git
 from tests.make import make_run, make_trials
 
-ROOT = Path(__file__).resolve().parents[3]
-ACTION = ROOT / "action.yml"
 CONFIG = """\
 version: 1
 device: cpu
@@ -79,13 +74,13 @@ def make_bare_python(place: Path, only: Collection[str] = (), python: str = sys.
     return place / "venv" / "bin" / "python"
 
 
-def make_job(place: Path, event: dict[str, Any] | None = None, workspace_name: str = "work space") -> Job:
+def make_job(place: Path) -> Job:
     """Make a job with an empty workspace, as a fresh runner has it; ``place`` may hold spaces."""
-    workspace, temporary = place / workspace_name, place / "temp"
+    workspace, temporary = place / "work space", place / "temp"
     workspace.mkdir(parents=True)
     temporary.mkdir()
     event_file = place / "event.json"
-    event_file.write_text(json.dumps(event or {}))
+    event_file.write_text("{}")
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environ |= {
         "GITHUB_ACTIONS": "true",
@@ -117,16 +112,3 @@ def commit(directory: Path, message: str) -> str:
     run_git(directory, "add", "--all")
     run_git(directory, "commit", "--quiet", "--allow-empty", "--message", message)
     return run_git(directory, "rev-parse", "HEAD")
-
-
-def record_gate(job: Job) -> dict[str, str]:
-    """Run none of the actions that a job uses; return what it gives to ours, once it has run."""
-    given: dict[str, str] = {}
-
-    def use(reference: str, with_: Mapping[str, str]) -> Mapping[str, str]:
-        if is_gate({"uses": reference}):
-            given.update(with_)
-        return {}
-
-    job.uses = use
-    return given
