@@ -52,7 +52,7 @@ def _encode_example(host: str, name: str) -> bytes:
 
 @cache
 def _load_judge(host: str) -> OpenAPI:
-    # openapi/extract.py has judged the description itself: that takes a second and more, in each process.
+    # extract.py has judged the description itself: that takes a second and more, in each process.
     unjudged = Config(spec_validator_cls=None)  # type: ignore[arg-type] # it takes None, as OpenAPI says
     return OpenAPI.from_dict(load_description(host), config=unjudged)
 
