@@ -9,15 +9,15 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from action.samples import make_bare_python
+from deliveries import make_comment
+from fake.server import FakeGitHub
 from packaging.requirements import Requirement
 from records import make_passing
 
@@ -71,10 +71,11 @@ def find_needed(*names: str) -> set[str]:
     return needed
 
 
-@pytest.mark.usefixtures("have")
 @pytest.mark.parametrize("mode", ActionMode)
-def test_an_environment_that_has_everything_needs_nothing(mode: ActionMode) -> None:
-    """Then pip is not even asked."""
+def test_an_environment_that_has_everything_needs_nothing(have: dict[str, str], mode: ActionMode) -> None:
+    """Nor does Debian 12's: its argcomplete is too old for a command that no mode calls."""
+    have["argcomplete"] = "2.0.0"
+
     assert list_missing(mode, has_gpu=True) == []
 
 
@@ -99,16 +100,6 @@ def test_what_holds_a_token_needs_little(have: dict[str, str]) -> None:
     have.update({"pyyaml": "6.0.1", "requests": "2.31.0"})  # as Ubuntu 24.04's own interpreter has them
 
     assert list_missing("publish", has_gpu=True) == ["jsonschema", "requests", "urllib3"]
-
-
-@pytest.mark.parametrize("mode", ActionMode)
-def test_a_distributions_package_that_no_mode_imports_is_no_obstacle(
-    have: dict[str, str], mode: ActionMode
-) -> None:
-    """Debian 12's argcomplete is too old for `compile-gate completion`, and pip cannot upgrade it."""
-    have["argcomplete"] = "2.0.0"
-
-    assert list_missing(mode, has_gpu=True) == []
 
 
 def test_a_package_that_is_too_old_to_measure_with_is_named(have: dict[str, str]) -> None:
@@ -210,53 +201,33 @@ def test_a_failed_installation_is_a_matter_of_the_machine(
         install(tmp_path / "packages", {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1"}, ["rich"])
 
 
-class Refusal(BaseHTTPRequestHandler):
-    """Answers every request with 401."""
-
-    def do_GET(self) -> None:
-        """Refuse."""
-        self.send_error(401)
-
-
-@pytest.fixture(scope="module")
-def closed_door() -> Iterator[HTTPServer]:
-    """Return a server that knows no token: whoever asks is refused at once, with nothing to try again."""
-    with HTTPServer(("127.0.0.1", 0), Refusal) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
-
-
-@pytest.mark.parametrize("command", ["publish", "authorize", "propose"])
-def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, closed_door: HTTPServer, command: str) -> None:
-    """Every trusted command starts, as far as GitHub's refusal, with the few packages it is given."""
+@pytest.mark.parametrize(
+    "arguments",
+    [("publish", "--run-id=1"), ("authorize",), ("propose", f"--head-sha={'a' * 40}", "--head-ref=topic")],
+)
+def test_what_holds_a_token_runs_with_no_more(
+    tmp_path: Path, github: FakeGitHub, arguments: tuple[str, ...]
+) -> None:
+    """Every trusted command starts, as far as GitHub's answer, with the few packages it is given."""
     listed = list_packages("publish", has_gpu=False)
     python = make_bare_python(tmp_path, only=listed | find_needed(*listed))
     work, event = tmp_path / "work", tmp_path / "event.json"
     work.mkdir()
-    event.write_text(json.dumps({"repository": {"id": 1}}))
-    arguments = {
-        "publish": ["--run-id=1"],
-        "propose": [f"--head-sha={'a' * 40}", "--head-ref=topic"],
-    }
-    environ = {
+    event.write_text(json.dumps(make_comment("/refresh-baselines")))
+    environ = github.environ | {
         "PATH": os.environ["PATH"],
-        "GITHUB_REPOSITORY": "octo-org/models",
-        "GITHUB_TOKEN": "ghs_x",
         "GITHUB_RUN_ID": "1",
         "GITHUB_WORKSPACE": str(work),
         "GITHUB_EVENT_PATH": str(event),
         "GITHUB_EVENT_NAME": "issue_comment",
-        "GITHUB_API_URL": f"http://127.0.0.1:{closed_door.server_port}",
     }
     start = Path(launch.__file__).with_name("start.py")
-    whole = [str(python), "-I", "-S", str(start), "gate", "github", command, *arguments.get(command, [])]
+    whole = [str(python), "-I", "-S", str(start), "gate", "github", *arguments]
 
     done = subprocess.run(whole, env=environ, cwd=work, capture_output=True, text=True, check=False)
 
-    assert "ModuleNotFoundError" not in done.stderr
-    assert "PackageNotFoundError" not in done.stderr
-    assert "Traceback" not in done.stderr, done.stderr
+    assert github.requests != []
+    assert not any(word in done.stderr for word in ("ModuleNotFound", "PackageNotFound", "Traceback"))
 
 
 # The modules of what the lock has, where they are not called as their distribution is.

@@ -13,7 +13,7 @@ from refreshes import make_context
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.command import ANSWERING, GOES_ON, Answerer, authorize
+from gate.github.command import GOES_ON, Answerer, authorize
 from gate.github.transport import GitHubError
 from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError
 
@@ -152,8 +152,3 @@ def test_a_strangers_words_that_mean_nothing_get_no_comment(
     assert "needs the right to write" in error.what
     assert ready.state.reactions == {asked: ["eyes", "confused"]}
     assert len(ready.state.list_comments(7)) == 1
-
-
-def test_an_answer_waits_for_little() -> None:
-    """The decision comes after the first reaction: a rate limit on that one must not eat the job's time."""
-    assert (ANSWERING.max_wait_s, ANSWERING.exchange_s) == (5.0, 10.0)

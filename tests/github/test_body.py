@@ -136,6 +136,12 @@ def make_finding(
     )
 
 
+def render(finding: TrustedResult | str) -> str:
+    """Render the comment of a finding, or of a situation."""
+    found = make_situations()[finding] if isinstance(finding, str) else finding
+    return render_body(make_marker("default", RUN), found)
+
+
 def test_a_removal_without_the_workflow_that_accepts_lands_in_two_steps() -> None:
     """Nobody can comment then: gate.yml goes first, as long as its code is there."""
     found = make_finding(make_verdicts()["removed"])
@@ -180,7 +186,7 @@ def make_paired() -> Verdict:
 @pytest.mark.parametrize("name", sorted(make_situations()))
 def test_golden(name: str) -> None:
     """Each situation's comment reads as its golden file."""
-    check_golden(f"comment/{name}.md", render_body(make_marker("default", RUN), make_situations()[name]))
+    check_golden(f"comment/{name}.md", render(name))
 
 
 def test_golden_files_are_used() -> None:
@@ -191,7 +197,7 @@ def test_golden_files_are_used() -> None:
 def test_nothing_of_the_artifact_is_told() -> None:
     """Texts of whoever measured are in no comment."""
     for finding in make_situations().values():
-        body = render_body(make_marker("default", RUN), finding)
+        body = render(finding)
         for text in ("whoever measured", "evil", "Mallory", "Killed"):
             assert text not in body
 
@@ -213,7 +219,7 @@ def test_no_cause_vanishes(code: Code) -> None:
 def test_no_command_for_a_machine_that_the_author_cannot_reach() -> None:
     """It asks for a push, a comment or a click, and shows how to compare; who else is needed, is named."""
     for finding in make_situations().values():
-        body = render_body(make_marker("default", RUN), finding)
+        body = render(finding)
         assert set(re.findall("`compile-gate ([a-z-]+)", body)) <= {"ab"}
         steps = list_comment_steps(finding)
         assert len(set(steps)) == len(steps)
@@ -222,7 +228,7 @@ def test_no_command_for_a_machine_that_the_author_cannot_reach() -> None:
 
 def test_no_refresh_for_a_fork() -> None:
     """The command is refused there, so the comment does not name it."""
-    body = render_body(make_marker("default", RUN), make_situations()["fork"])
+    body = render("fork")
     assert "/refresh-baselines" not in body
     assert "/accept-regression" in body
     assert "`gate-refresh` on the default branch" in body
@@ -231,14 +237,14 @@ def test_no_refresh_for_a_fork() -> None:
 def test_a_failed_run_is_never_told_as_pass() -> None:
     """The run failed after its verdict, or the verdict was forged: the heading says that it failed."""
     finding = make_situations()["failed_run"]
-    heading = render_body(make_marker("default", RUN), finding).splitlines()[1]
+    heading = render(finding).splitlines()[1]
     assert heading == "## \N{CROSS MARK} The run ended with failure, although its verdict is PASS"
     assert describe_outcome(finding) == "PASS: 6 unchanged; but the run ended with failure"
 
 
 def test_what_limits_a_verdict_is_told() -> None:
     """By numbers and codes: how many pairs, how many of them disturbed, and which commit was the base."""
-    body = render_body(make_marker("default", RUN), make_situations()["side_by_side"])
+    body = render("side_by_side")
     said = (
         f"against [bbbbbbbbbbbb](https://github.com/octo-org/models/commit/{'b' * 40})",
         "- **base** bbbbbbbbbb, side by side in 12 pairs of 2 cases",
@@ -252,7 +258,7 @@ def test_what_limits_a_verdict_is_told() -> None:
 
 def test_a_base_that_github_does_not_confirm_is_not_named() -> None:
     """The artifact may call any commit its base."""
-    body = render_body(make_marker("default", RUN), make_finding(make_paired()))
+    body = render(make_finding(make_paired()))
     assert "b" * 10 not in body
     assert "- **base** side by side in 12 pairs of 2 cases" in body
 
@@ -260,13 +266,13 @@ def test_a_base_that_github_does_not_confirm_is_not_named() -> None:
 @pytest.mark.parametrize("name", sorted(make_situations()))
 def test_headings_are_short(name: str) -> None:
     """Two lines on GitHub at most: what came out, the slowest call and the gravest change."""
-    heading = render_body(make_marker("default", RUN), make_situations()[name]).splitlines()[1]
+    heading = render(name).splitlines()[1]
     assert len(html.unescape(heading)) <= 140
 
 
 def test_a_plain_pass_is_one_line() -> None:
     """The heading with its counts, and the commit and the run."""
-    body = render_body(make_marker("default", RUN), make_situations()["pass"])
+    body = render("pass")
     lines = [line for line in body.splitlines() if line]
     assert (
         lines[1] == "## \N{WHITE HEAVY CHECK MARK} PASS: Nothing got worse: 6 comparisons in 3 cases judged."
@@ -277,14 +283,7 @@ def test_a_plain_pass_is_one_line() -> None:
 
 def test_a_partial_pass_says_what_was_not_judged() -> None:
     """Of six comparisons two were judged: the heading counts, a note says why and a step what to do."""
-    new = [
-        replace(row, status=Status.NEW, reason=Reason.NO_BASELINE, baseline=None, change=None)
-        for case in CASES[1:]
-        for row in make_unchanged(case)
-    ]
-    body = render_body(
-        make_marker("default", RUN), make_finding(make_verdict(*make_unchanged(CASES[0]), *new))
-    )
+    body = render(make_finding(make_verdict(*make_unchanged(CASES[0]), *make_rows(**UNSTORED)[2:])))
     assert "PASS: Nothing got worse in what was judged: 2 of 6 comparisons, in 1 of 3 cases." in body
     assert "Not judged in 2 cases: compiled latency, cold compile time. No baseline is stored." in body
     assert "`/refresh-baselines`" in body
@@ -292,13 +291,9 @@ def test_a_partial_pass_says_what_was_not_judged() -> None:
 
 def test_a_partial_pass_that_fails_the_check_is_not_headed_pass() -> None:
     """With `fail-on: new` the check is red, and the heading says for what."""
-    new = [
-        replace(row, status=Status.NEW, reason=Reason.NO_BASELINE, baseline=None, change=None)
-        for row in make_unchanged(CASES[1])
-    ]
-    verdict = make_verdict(*make_unchanged(CASES[0]), *new)
+    verdict = make_verdict(*make_unchanged(CASES[0]), *make_rows(**UNSTORED)[2:4])
     finding = results.make_finding(make_shown(verdict), make_base(), RUN, fail_on=FailOn.NEW)
-    lines = render_body(make_marker("default", RUN), finding).splitlines()
+    lines = render(finding).splitlines()
     assert lines[1] == "## \N{CROSS MARK} Not everything has a baseline, which this check demands"
     assert lines[3] == "Nothing got worse in what was judged: 2 of 4 comparisons, in 1 of 2 cases."
 
@@ -316,18 +311,18 @@ def test_a_long_comment_keeps_the_worst_rows() -> None:
 def test_without_a_verdict_what_github_says_of_the_change_is_told() -> None:
     """A change of the workflow may be why there is no verdict: the comment names what it touches, once."""
     finding = TrustedResult(run=RUN, refusal=Refusal.SKIPPED, known=Known(remarks=REMARKS))
-    body = render_body(make_marker("default", RUN), finding)
+    body = render(finding)
     note = "This change touches the rules that judge changes: gate.yml (1 file). Review that first."
     told = f"**Notes**\n\n- {note}"
     assert body.count(told) == 1
     assert body.index("**Next**") < body.index(told) < body.index("<sub>Commit ")
-    assert "**Notes**" not in render_body(make_marker("default", RUN), replace(finding, known=Known()))
+    assert "**Notes**" not in render(replace(finding, known=Known()))
 
 
 def test_a_verdict_that_is_too_large_has_a_step_that_helps() -> None:
     """To run it again would come to the same; the check holds, and fewer cases are told."""
     finding = TrustedResult(run=RUN, refusal=Refusal.TOO_LARGE)
-    text = render_body(make_marker("default", RUN), finding)
+    text = render(finding)
     assert "The check itself counts" in text
     assert "measure fewer cases" in text
     assert "run it again" not in text
@@ -356,7 +351,7 @@ def test_largest_verdict_fits() -> None:
     """However many cases got worse, alike or not, the comment stays below its limit."""
     for growth in (1.0, 1.002):
         finding = make_finding(*make_many(2000, growth=growth))
-        assert len(render_body(make_marker("default", RUN), finding).encode()) <= MAX_BODY_BYTES
+        assert len(render(finding).encode()) <= MAX_BODY_BYTES
 
 
 @pytest.mark.parametrize(
@@ -403,5 +398,5 @@ def test_a_targets_comment_says_what_it_cannot_know() -> None:
     told = "speed, compile time, memory, drift, cache use and CUDA graphs were not measured"
     passing = make_passing()
     target = replace(passing, environment=replace(passing.environment, device_kind="target"))
-    assert told in render_body(make_marker("default", RUN), make_finding(target))
-    assert told not in render_body(make_marker("default", RUN), make_finding(passing))
+    assert told in render(make_finding(target))
+    assert told not in render(make_finding(passing))

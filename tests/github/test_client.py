@@ -40,29 +40,26 @@ def test_pages(github: FakeGitHub, client: GitHubClient, comments: int, pages: i
     assert len(github.requests) == pages
 
 
-def test_page_elsewhere(github: FakeGitHub, client: GitHubClient) -> None:
-    """A next page at another host is refused, since the token would go there."""
-    link = {"Link": '<https://evil.example/page2>; rel="next"'}
-    github.fail("GET", "/comments$", Fault(status=200, body=b"[]", headers=link))
-    with pytest.raises(GitHubError, match="at another host"):
+LINK = '<{}>; rel="next"'
+
+
+@pytest.mark.parametrize(
+    ("body", "link", "words", "asked"),
+    [
+        (b"[]", LINK.format("https://evil.example/page2"), "at another host", 1),  # the token would go there
+        (b"[]", LINK.format("{}/repos/octo-org/models/issues/7/comments?page=2"), "more than 40 pages", 40),
+        *((body, "", "is not a list", 1) for body in (b"{}", b"[1]", b'"text"', b"null")),
+    ],
+)
+def test_pages_that_lead_nowhere(
+    github: FakeGitHub, client: GitHubClient, body: bytes, link: str, words: str, asked: int
+) -> None:
+    """A next page elsewhere, a list without end and what is no list of objects are refused."""
+    headers = {"Link": link.format(github.api_url)} if link else {}
+    github.fail("GET", "/comments$", Fault(status=200, body=body, headers=headers, times=99))
+    with pytest.raises(GitHubError, match=words):
         list(client.paginate(COMMENTS))
-
-
-def test_page_without_end(github: FakeGitHub, client: GitHubClient) -> None:
-    """A list that never ends is given up after 40 pages."""
-    link = {"Link": f'<{github.api_url}/repos/octo-org/models/{COMMENTS}?page=2>; rel="next"'}
-    github.fail("GET", "/comments$", Fault(status=200, body=b"[]", headers=link, times=99))
-    with pytest.raises(GitHubError, match="more than 40 pages"):
-        list(client.paginate(COMMENTS))
-    assert len(github.requests) == 40
-
-
-@pytest.mark.parametrize("body", [b"{}", b"[1]", b'"text"', b"null"])
-def test_page_of_nonsense(github: FakeGitHub, client: GitHubClient, body: bytes) -> None:
-    """What is no list of objects is refused."""
-    github.fail("GET", "/comments$", Fault(status=200, body=body))
-    with pytest.raises(GitHubError, match="is not a list"):
-        list(client.paginate(COMMENTS))
+    assert len(github.requests) == asked
 
 
 WAITS = [
@@ -225,30 +222,27 @@ def test_proxy_that_is_gone(github: FakeGitHub, monkeypatch: pytest.MonkeyPatch)
     assert github.requests == []
 
 
-def test_certificate_of_a_company(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A GitHub with a certificate that only the system trusts is reached; with another one it is not."""
+@pytest.mark.parametrize("is_behind_proxy", [False, True])
+def test_certificate_of_a_company(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_behind_proxy: bool
+) -> None:
+    """A GitHub with a certificate that only the system trusts is reached; with another one it is not.
+
+    Through a proxy too, which is where companies have one.
+    """
     certificate = make_certificate(tmp_path)
-    with serve_https(certificate) as url:
+    _Tunnel.asked.clear()
+    with serve(ThreadingHTTPServer(("127.0.0.1", 0), _Tunnel)) as port, serve_https(certificate) as url:
+        if is_behind_proxy:
+            monkeypatch.setenv("no_proxy", "")
+            monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
         client = GitHubClient(api_url=url, token=TOKEN, repository="octo-org/models")
         with pytest.raises(GitHubError, match="the certificate is not trusted"):
             client.get("pulls/7")
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         client = GitHubClient(api_url=url, token=TOKEN, repository="octo-org/models")
         assert client.get("pulls/7") == {}
-
-
-def test_certificate_of_a_company_behind_its_proxy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What the system trusts is trusted through a proxy too, which is where companies have one."""
-    certificate = make_certificate(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    monkeypatch.setenv("no_proxy", "")
-    with serve_https(certificate) as url, ThreadingHTTPServer(("127.0.0.1", 0), _Tunnel) as proxy:
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.server_address[1]}")
-        client = GitHubClient(api_url=url, token=TOKEN, repository="octo-org/models")
-        assert client.get("pulls/7") == {}
-        assert _Tunnel.asked == [url.removeprefix("https://")]
-        proxy.shutdown()
+    assert set(_Tunnel.asked) == ({url.removeprefix("https://")} if is_behind_proxy else set())
 
 
 class _Tunnel(BaseHTTPRequestHandler):
@@ -297,15 +291,23 @@ class _EmptyObject(BaseHTTPRequestHandler):
 
 
 @contextmanager
+def serve(server: ThreadingHTTPServer) -> Iterator[int]:
+    """Serve on a port of its own."""
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@contextmanager
 def serve_https(certificate: Path) -> Iterator[str]:
-    """Serve https with a certificate, on a port of its own."""
+    """Serve https with a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    with ThreadingHTTPServer(("127.0.0.1", 0), _EmptyObject) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"https://localhost:{server.server_address[1]}"
-        server.shutdown()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _EmptyObject)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    with serve(server) as port:
+        yield f"https://localhost:{port}"
 
 
 def test_slow_body(github: FakeGitHub) -> None:
@@ -325,8 +327,12 @@ def test_writes_are_spaced(client: GitHubClient, clock: FakeClock) -> None:
     assert clock.slept == [1.0, 1.0]
 
 
-def test_redirect_to_storage(github: FakeGitHub, client: GitHubClient) -> None:
-    """A download follows GitHub's redirect to another host, and the token stays behind."""
+def test_redirect_to_storage(
+    github: FakeGitHub, client: GitHubClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A download follows GitHub's redirect to another host; neither the token nor a ~/.netrc goes along."""
+    (tmp_path / "netrc").write_text("machine localhost login somebody password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     github.state.add_run(1, "a" * 40)
     artifact = github.state.add_artifact(1, "gate", b"zip bytes")
     path = f"actions/artifacts/{artifact['id']}/zip"
@@ -380,18 +386,6 @@ def test_token_is_not_shown(
     assert TOKEN not in shown
     assert "\x1b" not in shown
     assert "bad token ***" in shown
-
-
-def test_netrc_is_not_read(
-    github: FakeGitHub, client: GitHubClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A password for the storage host in somebody's ~/.netrc is not sent along."""
-    (tmp_path / "netrc").write_text("machine localhost login somebody password secret\n")
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    github.state.add_run(1, "a" * 40)
-    artifact = github.state.add_artifact(1, "gate", b"zip bytes")
-    client.download(f"actions/artifacts/{artifact['id']}/zip", 100)
-    assert "Authorization" not in github.requests[-1].headers
 
 
 def test_delete_twice(github: FakeGitHub, client: GitHubClient) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from records import SHA
 
 from gate.github.client import GitHubClient, Patience
 from gate.github.sticky import DEFAULT_AUTHOR, Action, Draft, StickyComment, Written
-from gate.github.transport import DeniedError, RejectedError, UncertainWriteError
+from gate.github.transport import DeniedError, UncertainWriteError
 from gate.publish.body import Marker, render_marker
 
 WORKFLOW = ".github/workflows/gate.yml"
@@ -107,16 +107,6 @@ def test_marker_of_another_workflows_run(github: FakeGitHub, client: GitHubClien
     assert list_bodies(github) == [make_draft(100).body]
 
 
-@pytest.mark.parametrize(
-    "path", [WORKFLOW, f"octo-org/models/{WORKFLOW}", f"{WORKFLOW}@refs/heads/main"], ids=["", "full", "ref"]
-)
-def test_marker_of_a_newer_run_of_the_workflow(github: FakeGitHub, client: GitHubClient, path: str) -> None:
-    """However GitHub writes the file's path, its newer run counts."""
-    github.state.runs[110]["path"] = path
-    github.state.add_comment(7, make_draft(110).body, DEFAULT_AUTHOR)
-    assert write(client, make_draft(100)).action is Action.NEWER
-
-
 def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:
     """A marker in somebody else's comment, in a quote or of another key is not ours."""
     foreign = [
@@ -193,40 +183,26 @@ def test_locked(github: FakeGitHub, client: GitHubClient) -> None:
         write(client, make_draft())
 
 
-@pytest.mark.parametrize(("size", "fits"), [(65_535, True), (65_536, True), (65_537, False)])
-@pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600"])
-def test_platform_limit(github: FakeGitHub, client: GitHubClient, size: int, fits: bool, letter: str) -> None:
-    """GitHub's limit is 65,536 characters; beyond it the refusal is told."""
-    draft = make_draft()
-    body = draft.body + letter * (size - len(draft.body))
-    draft = replace(draft, body=body)
-    if fits:
-        write(client, draft)
-        assert list_bodies(github) == [body]
-    else:
-        with pytest.raises(RejectedError):
-            write(client, draft)
+def race(github: FakeGitHub, *runs: int) -> None:
+    """Let publishers go on at once that all have listed the comments, and of which none has written."""
+    barrier = threading.Barrier(len(runs), timeout=60)
+
+    def meet() -> bool:
+        barrier.wait()
+        return False
+
+    def publish(run_id: int) -> None:
+        make_sticky(github.connect(Patience(exchange_s=60.0))).write(make_draft(run_id), meet)
+
+    with ThreadPoolExecutor(len(runs)) as pool:
+        for run_id in runs:
+            pool.submit(publish, run_id)
 
 
 @pytest.mark.parametrize("order", [(100, 101), (101, 100), (100, 100)])
 def test_race(github: FakeGitHub, order: tuple[int, int]) -> None:
     """Two publishers that both saw no comment leave one, with the newer run's text."""
-    barrier = threading.Barrier(2, timeout=60)
-
-    def meet() -> bool:
-        barrier.wait()  # both have listed, neither has written
-        return False
-
-    def publish(run_id: int) -> None:
-        patience = Patience()
-        client = github.connect(patience)
-        make_sticky(client).write(make_draft(run_id), meet)
-
-    threads = [threading.Thread(target=publish, args=(run_id,)) for run_id in order]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    race(github, *order)
     assert list_bodies(github) == [make_draft(max(order)).body]
 
 
@@ -248,21 +224,7 @@ def test_race_of_many(github: FakeGitHub, seed: int) -> None:
     pauses = [chance.uniform(0.0, 0.03) for _ in range(64)]
     for method in ("GET", "POST", "PATCH", "DELETE"):
         github.call_before(method, "/comments", lambda: time.sleep(pauses.pop() if pauses else 0.0))
-    barrier = threading.Barrier(4, timeout=60)
-
-    def meet() -> bool:
-        barrier.wait()
-        return False
-
-    def publish(run_id: int) -> None:
-        client = github.connect(Patience(exchange_s=60.0))
-        make_sticky(client).write(make_draft(run_id), meet)
-
     runs = chance.sample(range(100, 110), 4)
     before = github.state.add_comment(7, "somebody's")["body"]
-    threads = [threading.Thread(target=publish, args=(run_id,)) for run_id in runs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    race(github, *runs)
     assert list_bodies(github) in [[before, make_draft(run_id).body] for run_id in runs]

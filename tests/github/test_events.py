@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deliveries import list_faults, make_delivery, make_workflow_run
+from deliveries import list_faults, make_workflow_run
 from fake.server import FakeGitHub
-from fake.state import OWNER, REPO_ID
+from fake.state import OWNER, State
 from hypothesis import given
 from hypothesis import strategies as st
 from records import SHA
@@ -83,97 +83,87 @@ def test_deleted_fork(github: FakeGitHub, client: GitHubClient) -> None:
     github.violations.clear()
 
 
-def set_closed(github: FakeGitHub) -> None:
-    github.state.pulls[7]["state"] = "closed"
+def set_closed(state: State) -> None:
+    state.pulls[7]["state"] = "closed"
 
 
-def set_moved(github: FakeGitHub) -> None:
-    github.state.pulls[7]["head"]["sha"] = "e" * 40
+def set_moved(state: State) -> None:
+    state.pulls[7]["head"]["sha"] = "e" * 40
 
 
-def set_two_bases(github: FakeGitHub) -> None:
-    github.state.add_pull(8, SHA)
+@pytest.fixture
+def known(github: FakeGitHub) -> State:
+    """Pull request 7, and a run of its head."""
+    github.state.add_pull(7, SHA)
+    github.state.add_run(100, SHA)
+    return github.state
+
+
+Change = Callable[[State], object]
 
 
 @pytest.mark.parametrize(
     ("change", "note"),
-    [(set_closed, "closed or merged"), (set_moved, "newer commit"), (set_two_bases, "different bases")],
+    [
+        (set_closed, "closed or merged"),
+        (set_moved, "newer commit"),
+        (lambda state: state.add_pull(8, SHA), "different bases"),
+    ],
 )
 def test_no_pull_request(
-    github: FakeGitHub, client: GitHubClient, change: Callable[[FakeGitHub], None], note: str
+    github: FakeGitHub, client: GitHubClient, known: State, change: Change, note: str
 ) -> None:
     """Where no one open pull request has the run's very commit, there is none, and it says why."""
-    github.state.add_pull(7, SHA)
-    github.state.add_run(100, SHA)
-    change(github)
+    change(known)
     target = resolve(github, client)
     assert target.pull is None
     assert note in target.note
 
 
-def add_branch(github: FakeGitHub) -> None:
-    github.state.add_pull(8, SHA, branch="other")
-
-
-def add_fork(github: FakeGitHub) -> None:
-    github.state.add_pull(8, SHA, owner="mallory")
-
-
-def add_fork_of_closed(github: FakeGitHub) -> None:
-    add_fork(github)
-    set_closed(github)
-
-
-def add_fork_of_moved(github: FakeGitHub) -> None:
-    add_fork(github)
-    set_moved(github)
-
-
-@pytest.mark.parametrize("change", [add_branch, add_fork, add_fork_of_closed, add_fork_of_moved])
+@pytest.mark.parametrize("other", [{"branch": "other"}, {"owner": "mallory"}])
+@pytest.mark.parametrize("change", [None, set_closed, set_moved])
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_another_pull_request_has_the_commit(
-    github: FakeGitHub, client: GitHubClient, change: Callable[[FakeGitHub], None]
+    github: FakeGitHub, client: GitHubClient, known: State, other: dict[str, str], change: Change | None
 ) -> None:
     """One from elsewhere with the same head shares the status, also where the run's own is gone."""
-    github.state.add_pull(7, SHA)
-    github.state.add_run(100, SHA)
-    change(github)
+    known.add_pull(8, SHA, **other)
+    if change:
+        change(known)
     target = resolve(github, client)
     assert target.sharing == "another open pull request has this head"
-    assert (target.pull is not None) is (change in (add_branch, add_fork))
+    assert (target.pull is None) is bool(change)
 
 
-def test_several_pull_requests_have_the_commit(github: FakeGitHub, client: GitHubClient) -> None:
+def test_several_pull_requests_have_the_commit(
+    github: FakeGitHub, client: GitHubClient, known: State
+) -> None:
     """All others are counted."""
-    github.state.add_pull(7, SHA)
-    github.state.add_run(100, SHA)
-    add_fork(github)
-    github.state.add_pull(9, SHA, branch="third")
+    known.add_pull(8, SHA, owner="mallory")
+    known.add_pull(9, SHA, branch="third")
     assert resolve(github, client).sharing == "2 other open pull requests have this head"
 
 
-def set_other_closed(github: FakeGitHub) -> None:
-    github.state.pulls[8]["state"] = "closed"
+def set_below(state: State) -> None:
+    state.pulls[8]["head"]["sha"] = "e" * 40
+    state.contained[8] = [SHA]
 
 
-def set_below(github: FakeGitHub) -> None:
-    github.state.pulls[8]["head"]["sha"] = "e" * 40
-    github.state.contained[8] = [SHA]
-
-
-def set_elsewhere(github: FakeGitHub) -> None:
-    github.state.pulls[8]["base"]["repo"]["id"] = 4711
-
-
-@pytest.mark.parametrize("change", [set_other_closed, set_below, set_elsewhere])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state.pulls[8].update(state="closed"),
+        set_below,
+        lambda state: state.pulls[8]["base"]["repo"].update(id=4711),
+    ],
+    ids=["closed", "below", "elsewhere"],
+)
 def test_a_pull_request_that_only_contains_the_commit_shares_nothing(
-    github: FakeGitHub, client: GitHubClient, change: Callable[[FakeGitHub], None]
+    github: FakeGitHub, client: GitHubClient, known: State, change: Change
 ) -> None:
     """A closed one, a stacked one with commits above it, and one into another repository do not count."""
-    github.state.add_pull(7, SHA)
-    github.state.add_run(100, SHA)
-    add_branch(github)
-    change(github)
+    known.add_pull(8, SHA, branch="other")
+    change(known)
     target = resolve(github, client)
     assert (target.pull is not None, target.sharing) == (True, "")
 
@@ -206,22 +196,13 @@ def test_unknown_run(client: GitHubClient) -> None:
         resolve_target(client, make_job(), 101)
 
 
-def test_merge_group_payload() -> None:
-    """A merge queue's own event has nothing that is mistaken for a run."""
-    payload = make_delivery("merge_group", "checks_requested")
-    assert list_faults("merge_group", payload) == []
-    assert "workflow_run" not in payload
-
-
-def test_moved(github: FakeGitHub, client: GitHubClient) -> None:
+def test_moved(github: FakeGitHub, client: GitHubClient, known: State) -> None:
     """A new head, and a closed pull request, count as moved; no pull request does not."""
-    github.state.add_pull(7, SHA)
-    github.state.add_run(100, SHA)
     target = resolve(github, client)
     assert not has_moved(client, target)
-    set_moved(github)
+    set_moved(known)
     assert has_moved(client, target)
-    github.state.add_pull(7, SHA)["state"] = "closed"
+    known.add_pull(7, SHA)["state"] = "closed"
     assert has_moved(client, target)
     assert not has_moved(client, Target(run=target.run))
 
@@ -289,9 +270,3 @@ def test_nonsense(value: Any) -> None:
     for parse in (parse_workflow_run, parse_pull):
         with pytest.raises(GitHubError):
             parse(value)
-
-
-def test_ids_are_used(github: FakeGitHub) -> None:
-    """The parsed run has the ids that everything is matched by."""
-    run = parse_workflow_run(github.state.add_run(100, SHA, owner="mallory"))
-    assert (run.repository, run.head_repository) == (REPO_ID, 2000)

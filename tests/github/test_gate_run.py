@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -182,24 +183,17 @@ def test_the_failed_jobs_start_again(client: GitHubClient, github: FakeGitHub) -
     assert (github.state.runs[100]["run_attempt"], github.state.runs[100]["status"]) == (2, "queued")
 
 
-def test_a_lost_answer_starts_them_once(client: GitHubClient, github: FakeGitHub) -> None:
-    """It had begun when the connection broke: it is not asked for again."""
+@pytest.mark.parametrize(("fault", "asked"), [(Fault(truncate=True), 1), (Fault(status=502), 2)])
+def test_what_is_lost_starts_them_once(
+    client: GitHubClient, github: FakeGitHub, fault: Fault, asked: int
+) -> None:
+    """Where it had begun when the connection broke it is not asked for again; where it had not, it is."""
     run = find(client)
-    github.fail("POST", r"/rerun-failed-jobs$", Fault(truncate=True))
+    github.fail("POST", r"/rerun-failed-jobs$", replace(fault))
 
     rerun_failed_jobs(client, run)
 
-    assert github.list_writes() == [RERUN]
-
-
-def test_a_lost_request_is_sent_again(client: GitHubClient, github: FakeGitHub) -> None:
-    """It had not begun."""
-    run = find(client)
-    github.fail("POST", r"/rerun-failed-jobs$", Fault(status=502))
-
-    rerun_failed_jobs(client, run)
-
-    assert github.list_writes() == [RERUN, RERUN]
+    assert github.list_writes() == [RERUN] * asked
     assert github.state.runs[100]["run_attempt"] == 2
 
 

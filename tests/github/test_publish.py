@@ -21,7 +21,7 @@ from gate.publish.submitted import WORKFLOWS
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
-from gate.records.verdict import Cause, Outcome, PairBase, Reason, Status, Tally, Verdict
+from gate.records.verdict import Cause, PairBase, Reason, Status, Tally, Verdict
 from gate.report.markdown import escape_text
 
 
@@ -62,38 +62,6 @@ def test_a_pass_is_a_sign_of_life(stage: Stage) -> None:
     assert stage.status["state"] == "success"
 
 
-def test_a_pass_can_be_quiet(stage: Stage) -> None:
-    """Where only changes are asked for, a first PASS writes nothing; after a failure it is shown."""
-    stage.run["conclusion"] = "success"
-    published = stage.publish(make_passing(), comment=CommentWhen.ON_CHANGE)
-    assert stage.comments == []
-    assert "not written, as the settings ask" in published.summary
-    stage.add_comment(99, "b" * 40)
-    stage.publish(make_passing(), comment=CommentWhen.ON_CHANGE)
-    assert "PASS" in stage.body
-
-
-@pytest.mark.parametrize("when", [CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
-def test_a_pass_that_fails_the_check_is_told(stage: Stage, when: CommentWhen) -> None:
-    """With fail-on new a PASS in which something has no baseline is red: no reader is left without a word."""
-    stage.run["conclusion"] = "failure"
-    row = make_comparison(CASES[0], Metric.PEAK_MEMORY, Status.NEW, Reason.NO_BASELINE)
-    new = replace(row, baseline=None, change=None)
-    verdict = make_verdict(*make_rows(), new)
-    assert verdict.outcome is Outcome.PASS
-    stage.publish(verdict, comment=when, fail_on=FailOn.NEW)
-    assert len(stage.comments) == 1
-
-
-@pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
-def test_a_failed_run_is_never_told_as_pass(stage: Stage, when: CommentWhen) -> None:
-    """A run that failed with a verdict of PASS is red in the status and the comment."""
-    stage.publish(make_passing(), comment=when)
-    heading = stage.body.splitlines()[1]
-    assert heading == "## \N{CROSS MARK} The run ended with failure, although its verdict is PASS"
-    assert stage.status["state"] == "failure"
-
-
 BASE_SHA = "b" * 40
 
 
@@ -119,6 +87,7 @@ def test_the_base_is_named_where_github_has_it(
     published = stage.publish(verdict)
     assert (f"against [{sha[:12]}](https://github.com/{REPOSITORY}/commit/{sha})" in stage.body) is named
     assert (sha in stage.body) is named
+    assert "REGRESSION" in stage.body
     assert not any(line.startswith("::warning") for line in published.lines)
 
 
@@ -152,23 +121,36 @@ def test_a_place_is_named_where_the_change_has_that_file(
     assert not any(line.startswith("::warning") for line in published.lines)
 
 
-WANTED = [
-    (CommentWhen.ALWAYS, make_passing(), True),
-    (CommentWhen.ON_CHANGE, make_passing(), False),
-    (CommentWhen.ON_CHANGE, INCONCLUSIVE, True),
-    (CommentWhen.ON_CHANGE, make_failing(), True),
-    (CommentWhen.ON_FAILURE, INCONCLUSIVE, False),
-    (CommentWhen.ON_FAILURE, make_failing(), True),
-    (CommentWhen.NEVER, make_failing(), False),
-]
+NEW_ROW = replace(
+    make_comparison(CASES[0], Metric.PEAK_MEMORY, Status.NEW, Reason.NO_BASELINE), baseline=None, change=None
+)
+PARTLY_NEW = make_verdict(*make_rows(), NEW_ROW)  # a PASS, which is red where everything must have a baseline
 
 
-@pytest.mark.parametrize(("when", "verdict", "wanted"), WANTED)
-def test_when(stage: Stage, when: CommentWhen, verdict: Verdict, wanted: bool) -> None:
-    """The setting says when a first comment is written."""
-    stage.run["conclusion"] = "success"
-    stage.publish(verdict, comment=when)
+@pytest.mark.parametrize(
+    ("when", "verdict", "conclusion", "wanted"),
+    [
+        (CommentWhen.ALWAYS, make_passing(), "success", True),
+        (CommentWhen.ON_CHANGE, make_passing(), "success", False),
+        (CommentWhen.ON_CHANGE, INCONCLUSIVE, "success", True),
+        (CommentWhen.ON_CHANGE, make_failing(), "success", True),
+        (CommentWhen.ON_CHANGE, PARTLY_NEW, "failure", True),
+        (CommentWhen.ON_CHANGE, make_passing(), "failure", True),  # the run failed after its verdict
+        (CommentWhen.ON_FAILURE, INCONCLUSIVE, "success", False),
+        (CommentWhen.ON_FAILURE, make_failing(), "success", True),
+        (CommentWhen.ON_FAILURE, PARTLY_NEW, "failure", True),
+        (CommentWhen.ON_FAILURE, make_passing(), "failure", True),
+        (CommentWhen.NEVER, make_failing(), "success", False),
+    ],
+)
+def test_when(stage: Stage, when: CommentWhen, verdict: Verdict, conclusion: str, wanted: bool) -> None:
+    """The setting says when a first comment is written; a red check leaves no reader without a word."""
+    stage.run["conclusion"] = conclusion
+    fail_on = FailOn.NEW if verdict is PARTLY_NEW else FailOn.REGRESSION
+    published = stage.publish(verdict, comment=when, fail_on=fail_on)
     assert (len(stage.comments) == 1) is wanted
+    is_quiet = not wanted and when is not CommentWhen.NEVER
+    assert ("not written, as the settings ask" in published.summary) is is_quiet
 
 
 def test_superseded(stage: Stage) -> None:
@@ -325,68 +307,45 @@ def test_a_failing_verdict_names_the_job_whose_own_is_gone(stage: Stage) -> None
     assert "gpu-b" not in stage.body
 
 
-@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out"])
-def test_a_machine_that_never_began_is_no_pass(stage: Stage, conclusion: str) -> None:
-    """It has not one step."""
+PASSED = (1, "check (gpu-b)", "success", make_passing())
+FAILED = (1, "check (gpu-a)", "failure", make_failing())
+
+
+@pytest.mark.parametrize(
+    ("jobs", "conclusion", "is_lost"),
+    [
+        *(
+            ([(1, "check (gpu-a)", end, None), PASSED], end, True)
+            for end in ("failure", "cancelled", "timed_out")
+        ),
+        ([FAILED, PASSED, (2, "check (gpu-a)", "success", make_passing())], "success", False),
+        ([FAILED, PASSED, (2, "check (gpu-a)", "failure", None)], "failure", True),
+        ([FAILED, PASSED], "success", True),  # with `continue-on-error`
+        ([(2, *FAILED[1:]), (2, *PASSED[1:])], "success", True),
+        ([(1, "check (gpu-a)", "success", make_passing()), PASSED], "success", False),
+    ],
+    ids=[
+        *("never began", "cancelled before", "timed out before", "passes again"),
+        *("lost again", "may fail", "may fail again", "both pass"),
+    ],
+)
+def test_a_run_passes_with_all_of_its_machines(
+    stage: Stage, jobs: list[tuple[int, str, str, Verdict | None]], conclusion: str, is_lost: bool
+) -> None:
+    """Of each job its last attempt counts; one that left no verdict, for want of a step too, is named."""
+    for attempt, name, ended, verdict in jobs:
+        stage.run["run_attempt"] = attempt
+        if verdict is None:
+            stage.state.add_job(RUN.id, name, ended)["steps"] = []
+        else:
+            run_machine(stage, name, ended, verdict)
     stage.run["conclusion"] = conclusion
-    stage.state.add_job(RUN.id, "check (gpu-a)", conclusion)["steps"] = []
-    run_machine(stage, "check (gpu-b)", "success", make_passing())
 
     stage.publish()
 
-    assert stage.status_told[0] == "failure"
-    assert "check (gpu-a) failed and left no verdict" in stage.body
-
-
-def test_a_machine_that_passes_when_it_runs_again_is_a_pass(stage: Stage) -> None:
-    """Of each job its last attempt counts; the first of gpu-a failed, and that of gpu-b held."""
-    run_machine(stage, "check (gpu-a)", "failure", make_failing())
-    run_machine(stage, "check (gpu-b)", "success", make_passing())
-    stage.run |= {"run_attempt": 2, "conclusion": "success"}
-    run_machine(stage, "check (gpu-a)", "success", make_passing())
-
-    stage.publish()
-
-    assert stage.status_told[0] == "success"
-    assert "gpu" not in stage.body
-
-
-def test_a_machine_that_is_lost_when_it_runs_again_is_no_pass(stage: Stage) -> None:
-    """The verdict is of the other one, which did not run again and is told as it was."""
-    run_machine(stage, "check (gpu-a)", "failure", make_failing())
-    run_machine(stage, "check (gpu-b)", "success", make_passing())
-    stage.run |= {"run_attempt": 2, "conclusion": "failure"}
-    stage.state.add_job(RUN.id, "check (gpu-a)", "failure")["steps"] = []
-
-    stage.publish()
-
-    assert stage.status_told[0] == "failure"
-    assert "check (gpu-a) failed and left no verdict" in stage.body
-
-
-@pytest.mark.parametrize("attempt", [1, 2])
-def test_a_machine_that_may_fail_is_no_pass_either(stage: Stage, attempt: int) -> None:
-    """With `continue-on-error` the run is a success; gpu-a's verdict is gone all the same."""
-    stage.run |= {"run_attempt": attempt, "conclusion": "success"}
-    run_machine(stage, "check (gpu-a)", "failure", make_failing())
-    run_machine(stage, "check (gpu-b)", "success", make_passing())
-
-    stage.publish()
-
-    assert stage.status_told[0] == "failure"
-    assert "check (gpu-a) failed and left no verdict" in stage.body
-
-
-def test_a_matrix_that_passes_is_a_pass(stage: Stage) -> None:
-    """Both machines pass under one name: nothing is lost that would say otherwise."""
-    stage.run["conclusion"] = "success"
-    for name in ("check (gpu-a)", "check (gpu-b)"):
-        run_machine(stage, name, "success", make_passing())
-
-    stage.publish()
-
-    assert stage.status_told[0] == "success"
-    assert "gpu" not in stage.body
+    assert stage.status_told[0] == ("failure" if is_lost else "success")
+    assert ("check (gpu-a) failed and left no verdict" in stage.body) is is_lost
+    assert ("gpu" in stage.body) is is_lost
 
 
 @pytest.mark.parametrize("name", ["lint", "lint (3.12)"])

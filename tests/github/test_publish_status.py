@@ -154,13 +154,3 @@ def test_a_pass_of_one_pull_request_takes_back_no_failure_of_another(stage: Stag
     assert "Commit status: an error, since another open pull request has this head." in published.summary
     (other,) = stage.state.list_comments(8)
     assert "PASS" in other["body"]
-
-
-def test_a_pass_of_a_closed_pull_request_takes_back_no_failure(stage: Stage) -> None:
-    """It is closed before its run is told; the commit is still another one's head."""
-    stage.publish(make_failing())
-    stage.state.add_pull(8, SHA, branch="other")["state"] = "closed"
-    stage.state.add_run(101, SHA, branch="other")["conclusion"] = "success"
-    stage.leave(make_passing(), run_id=101)
-    stage.publish(run_id=101)
-    assert stage.status["state"] == "error"

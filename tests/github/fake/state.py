@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import itertools
-import json
 import threading
-import zipfile
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -87,13 +84,10 @@ class State:
         """Add an open pull request, from a fork when ``owner`` is another."""
         pull: dict[str, Any] = make_example(self.host, "pull-request")
         pull |= {"number": number, "state": "open", "locked": False, "title": "A change"}
-        head_repo = pull["head"]["repo"]
-        head_id = REPO_ID if owner == OWNER else FORK_ID
-        head_repo |= {"id": head_id, "full_name": f"{owner}/{REPO}", "name": REPO, "fork": owner != OWNER}
-        head_repo["owner"] |= {"login": owner}
+        _name_repository(pull["head"]["repo"], owner)
+        pull["head"]["repo"]["fork"] = owner != OWNER
         pull["head"] |= {"sha": head_sha, "ref": branch, "label": f"{owner}:{branch}"}
-        pull["base"]["repo"] |= {"id": REPO_ID, "full_name": f"{OWNER}/{REPO}", "name": REPO}
-        pull["base"]["repo"]["owner"] |= {"login": OWNER}
+        _name_repository(pull["base"]["repo"], OWNER)
         pull["base"] |= {"sha": base_sha, "ref": "main", "label": f"{OWNER}:main"}
         self.pulls[number] = pull
         return pull
@@ -114,11 +108,8 @@ class State:
         run |= {"status": "completed", "conclusion": "failure", "pull_requests": []}
         run |= {"created_at": "2026-11-01T11:00:00Z", "run_started_at": "2026-11-01T11:00:00Z"}
         run["html_url"] = f"https://github.com/{OWNER}/{REPO}/actions/runs/{run_id}"
-        run["repository"] |= {"id": REPO_ID, "full_name": f"{OWNER}/{REPO}", "name": REPO}
-        head_id = REPO_ID if owner == OWNER else FORK_ID
-        run["head_repository"] |= {"id": head_id, "full_name": f"{owner}/{REPO}", "name": REPO}
-        run["head_repository"]["owner"] = run["head_repository"]["owner"] | {"login": owner}
-        run["repository"]["owner"] = run["repository"]["owner"] | {"login": OWNER}
+        _name_repository(run["repository"], OWNER)
+        _name_repository(run["head_repository"], owner)
         self.runs[run_id] = run
         return run
 
@@ -141,16 +132,10 @@ class State:
         """List the jobs of a run; where no test says which, each artifact is of one that ended as the run."""
         if run_id in self.jobs:
             return self.jobs[run_id]
-        left = [one for one in self.artifacts.values() if one["workflow_run"]["id"] == run_id]
-        for one in left:
-            ended = (
-                self.runs[run_id]["conclusion"] or "success"
-                if len(left) == 1
-                else _read_end(self.archives[one["id"]])
-            )
-            self.add_job(
-                run_id, f"job of {one['name']}", ended, began=one["created_at"], ended=one["created_at"]
-            )
+        ended = self.runs[run_id]["conclusion"] or "success"
+        for one in [one for one in self.artifacts.values() if one["workflow_run"]["id"] == run_id]:
+            times = dict.fromkeys(("began", "ended"), one["created_at"])
+            self.add_job(run_id, f"job of {one['name']}", ended, **times)
         return self.jobs.pop(run_id, [])
 
     def add_event(self, number: int, name: str, created: str) -> None:
@@ -182,11 +167,8 @@ class State:
             return status
 
 
-def _read_end(archive: bytes) -> str:
-    """Read how a job ended that left a verdict, by what that says."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as file:
-            outcome = json.loads(file.read("verdict.json"))["outcome"]
-    except (zipfile.BadZipFile, KeyError, ValueError):
-        return "failure"
-    return "success" if outcome == "PASS" else "failure"
+def _name_repository(repository: dict[str, Any], owner: str) -> None:
+    """Let an example's repository be this one, or a fork of it."""
+    number = REPO_ID if owner == OWNER else FORK_ID
+    repository |= {"id": number, "full_name": f"{owner}/{REPO}", "name": REPO}
+    repository["owner"] |= {"login": owner}
