@@ -82,15 +82,6 @@ def test_every_output_comes_from_the_step() -> None:
     assert values == {name: f"${{{{ steps.gate.outputs.{name} }}}}" for name in ACTION["outputs"]}
 
 
-def test_defaults_are_a_check() -> None:
-    """Without any input the action checks, against the base, failing on a regression."""
-    inputs = parse()
-
-    assert inputs["mode"] == ActionMode.CHECK
-    assert (inputs["baseline-ref"], inputs["fail-on"]) == ("base", "")
-    assert inputs["select"] == ""
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -107,12 +107,6 @@ def test_a_bot_is_not_answered(client: GitHubClient, ready: FakeGitHub, kind: st
     assert ready.list_writes() == []
 
 
-def test_what_is_no_command_is_not_answered(client: GitHubClient, ready: FakeGitHub) -> None:
-    """Nobody asked for anything."""
-    assert ask(ready, client, "thanks!")[1:] == ([], None)
-    assert ready.requests == []
-
-
 @pytest.mark.parametrize(
     "fault",
     [

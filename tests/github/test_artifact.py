@@ -45,10 +45,6 @@ from gate.report.words.facts import describe_failure
 MIB = 1024 * 1024
 
 
-def parse(archive: bytes) -> Shown:
-    return parse_archive(archive)
-
-
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_corpus(name: str) -> None:
     """Every archive of the corpus is refused, within 5 seconds of the processor and 200 MiB."""
@@ -56,11 +52,11 @@ def test_corpus(name: str) -> None:
     assert len(archive) <= MAX_VERDICT_ARCHIVE_BYTES
     started = time.process_time()
     with pytest.raises(RefusedError):
-        parse(archive)
+        parse_archive(archive)
     assert time.process_time() - started < 5.0  # it takes about one
     tracemalloc.start()  # which makes it many times slower
     with pytest.raises(RefusedError):
-        parse(archive)
+        parse_archive(archive)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200 * MIB
@@ -70,7 +66,7 @@ def test_corpus(name: str) -> None:
 def test_a_record_with_a_text_of_its_own_is_refused(name: str) -> None:
     """No place of it can hold one: neither a case, nor a line, nor a commit, nor an enumeration."""
     with pytest.raises(RefusedError):
-        parse(INJECTED[name]())
+        parse_archive(INJECTED[name]())
 
 
 @pytest.mark.parametrize("verdict", [HONEST, make_failing(), make_verdict()])
@@ -84,7 +80,7 @@ def test_nothing_of_whoever_measured_is_written_down(verdict: Verdict) -> None:
 def test_honest() -> None:
     """What the gate wrote is read as it was written."""
     for verdict in (make_passing(), make_failing(), make_verdict()):
-        assert parse(make_archive(verdict)) == make_shown(verdict)
+        assert parse_archive(make_archive(verdict)) == make_shown(verdict)
 
 
 def test_case_that_failed_beside_what_it_measured() -> None:
@@ -93,10 +89,10 @@ def test_case_that_failed_beside_what_it_measured() -> None:
     latency = next(row for row in rows if row.metric is Metric.COMPILED_LATENCY)
     failed = replace(latency, status=Status.FAILED, reason=Reason.CASE_FAILED, change=None)
     verdict = make_verdict(failed, *rows, *make_unchanged(CASES[1]), *make_unchanged(CASES[2]))
-    assert parse(make_archive(verdict)) == make_shown(verdict)
+    assert parse_archive(make_archive(verdict)) == make_shown(verdict)
     doubled = replace(verdict, comparisons=(*verdict.comparisons, latency))
     with pytest.raises(RefusedError, match=Refusal.NOT_A_VERDICT):
-        parse(make_archive(doubled))
+        parse_archive(make_archive(doubled))
 
 
 @given(content=st.binary(max_size=2000))
@@ -104,7 +100,7 @@ def test_any_bytes(content: bytes) -> None:
     """No bytes crash the reader, as an archive or as a member of one."""
     for archive in (content, make_zip({SHOWN_FILE: content})):
         with pytest.raises(RefusedError):
-            parse(archive)
+            parse_archive(archive)
 
 
 _HONEST = make_archive(make_failing())
@@ -117,7 +113,7 @@ def test_any_changed_byte(at: int, byte: int) -> None:
     archive = bytearray(_HONEST)
     archive[at] = byte
     try:
-        verdict = parse(bytes(archive))
+        verdict = parse_archive(bytes(archive))
     except RefusedError:
         return
     assert verdict == make_shown(make_failing())
@@ -132,7 +128,7 @@ def test_any_changed_byte(at: int, byte: int) -> None:
 def test_any_number(path: str, number: float) -> None:
     """Whatever numbers a verdict has, it is refused or becomes a comment within bounds."""
     try:
-        verdict = parse(make_edited(put(path, number)))
+        verdict = parse_archive(make_edited(put(path, number)))
     except RefusedError:
         return
     body = render_body(make_marker("default", RUN), results.make_finding(verdict, make_base(), RUN))
@@ -145,7 +141,7 @@ def test_any_case_ids(names: list[str]) -> None:
     cases = tuple(Case(id=f"zz-{name}", model=name) for name in names)
     rows = (row for case in cases for row in make_regressed(case))
     try:
-        verdict = parse(make_archive(make_verdict(*rows, cases=cases)))
+        verdict = parse_archive(make_archive(make_verdict(*rows, cases=cases)))
     except (RefusedError, UnicodeEncodeError):
         return
     body = render_body(make_marker("default", RUN), results.make_finding(verdict, make_base(), RUN))

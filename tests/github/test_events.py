@@ -19,7 +19,7 @@ from gate.errors import FileError, UsageError
 from gate.github.client import GitHubClient
 from gate.github.events import Target, has_moved, parse_pull, parse_time, parse_workflow_run, resolve_target
 from gate.github.job import JobContext, load_context, load_payload
-from gate.github.transport import GitHubError, MissingError
+from gate.github.transport import GitHubError
 
 REPOSITORY = "octo-org/models"
 
@@ -188,12 +188,6 @@ def test_another_run(github: FakeGitHub, client: GitHubClient) -> None:
     with pytest.raises(UsageError, match="not the run that this event is about"):
         resolve_target(client, make_job("workflow_run", payload), 101)
     assert len(github.requests) == 0
-
-
-def test_unknown_run(client: GitHubClient) -> None:
-    """A run that does not exist is told as missing."""
-    with pytest.raises(MissingError):
-        resolve_target(client, make_job(), 101)
 
 
 def test_moved(github: FakeGitHub, client: GitHubClient, known: State) -> None:

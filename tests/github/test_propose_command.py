@@ -106,8 +106,8 @@ def test_a_refused_run_is_answered_without_its_words(
     assert github.list_writes() == ["POST /repos/octo-org/models/issues/7/comments"]
 
 
-def test_other_comments_are_no_error(job: TokenJob) -> None:
-    """The job ends well and nothing follows."""
+def test_other_comments_are_no_error(job: TokenJob, github: FakeGitHub) -> None:
+    """The job ends well and nothing follows, no answer either."""
     run = job.run("authorize", event_name="issue_comment", event=make_comment("nice", "eve", id=0))
 
-    assert (run.code, run.outputs["authorized"]) == (0, "false")
+    assert (run.code, run.outputs["authorized"], github.list_writes()) == (0, "false", [])

@@ -78,15 +78,6 @@ def test_no_status(stage: Stage) -> None:
     assert published.outputs["status-state"] == ""
 
 
-def test_merge_group(stage: Stage) -> None:
-    """A merge queue's run gets a status and a summary."""
-    stage.run["event"] = "merge_group"
-    published = stage.publish(make_failing())
-    assert stage.comments == []
-    assert stage.status["state"] == "failure"
-    assert "merge queue" in published.summary
-
-
 NOTHING_STORED = make_verdict(*make_rows(**UNSTORED))
 PARTLY_STORED = make_verdict(*make_unchanged(CASES[1]), NOTHING_STORED.comparisons[0])
 
@@ -112,8 +103,9 @@ def test_a_green_merge_group_without_baselines_gets_no_red_status(
 def test_a_merge_group_that_fails_gets_a_red_status(stage: Stage, verdict: Verdict, conclusion: str) -> None:
     """Its check is red, or what it found is no lack of baselines: an accepted change is no regression."""
     stage.run |= {"event": "merge_group", "conclusion": conclusion}
-    stage.publish(verdict)
-    assert stage.status["state"] == "failure"
+    published = stage.publish(verdict)
+    assert (stage.status["state"], stage.comments) == ("failure", [])
+    assert "merge queue" in published.summary
 
 
 @pytest.mark.parametrize("event", ["workflow_dispatch", "push", "schedule"])
