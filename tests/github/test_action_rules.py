@@ -171,7 +171,8 @@ def test_rules_may_be_kept_by_git_lfs(repo: Repo) -> None:
     repo.git("config", "filter.kept.smudge", f"cat '{repo.place / 'kept'}'")
     repo.git("config", "filter.kept.clean", "echo pointer")
     repo.git("config", "filter.kept.required", "true")
-    base = repo.commit({"../.gitattributes": "*.json filter=kept\n"})
+    changed = {"perf/baselines/x.json": make_baseline("changed")}  # or git would not look at it again
+    base = repo.commit({"../.gitattributes": "*.json filter=kept\n"} | changed)
 
     assert repo.git("cat-file", "-p", f"{base}:sub/perf/baselines/x.json") == "pointer"
     assert repo.list_reasons(base) == {"x.json": "from the store"}
