@@ -24,7 +24,7 @@ from tests.decision_page import Ruling, read_better, read_constant, read_head, r
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_row
 
-from .conftest import TODAY, Situation, decide, make_policy, make_run
+from .conftest import TODAY, Situation, decide, make_baselines, make_policy, make_run
 
 LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
 SPEEDUP, CALLS, MEMORY = Metric.WARM_SPEEDUP, Metric.COMPILE_CALLS, Metric.PEAK_MEMORY
@@ -149,6 +149,15 @@ def accept_all() -> list[Ruling]:
     return find_states(Situation(before=ZERO, after=ONE), acceptances=(entry,))
 
 
+def find_remeasured() -> list[Ruling]:
+    """What is found of a drift that was stored by another definition than the trials'."""
+    drift = {Metric.DRIFT: (0.0,)}
+    situation = Situation(before=drift, after=drift)
+    stored = [replace(one, drift_definition=2) for one in make_baselines(situation)]
+    rows = screen_run(make_run(situation), stored, make_policy()).comparisons
+    return [(row.status, row.reason) for row in rows]
+
+
 OTHER = replace(CPU_HOST, cpu="another"), replace(CPU_HOST, torch="2.14.0")
 # What comes of each situation, as the page has them; in the order of the reasons where a row has several.
 SITUATIONS: Mapping[str, Callable[[], list[Ruling]]] = {
@@ -168,13 +177,15 @@ SITUATIONS: Mapping[str, Callable[[], list[Ruling]]] = {
         *find_states(Situation(before=ZERO, after=ZERO, host=OTHER[1])),
         *find_states(Situation(before=NINE_MS, after=NINE_MS, host=replace(CPU_HOST, workers="forked"))),
     ],
-    "stored for another definition; without the metric": lambda: [
+    "stored for another definition; without the metric; drift that another version measured in another"
+    " way": lambda: [
         *find_states(Situation(before=ZERO, after=ZERO, definition_before="d0")),
         *(
             state
             for state in find_states(Situation(before=ZERO, after={**ZERO, RECOMPILES: (0.0,)}))
             if state[0] is not Status.UNCHANGED
         ),
+        *find_remeasured(),
     ],
     "worse, and accepted by a person": accept_all,
 }

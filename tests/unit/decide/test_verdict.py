@@ -16,7 +16,7 @@ from gate.decide.judge.compare import find_threshold
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.metrics import SPECS
-from gate.records.cases import Acceptance, Metric, Override, Policy, Threshold
+from gate.records.cases import AbsoluteLimit, Acceptance, Metric, Override, Policy, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import CaseFailure, Environment, FailureKind
@@ -532,3 +532,15 @@ def test_what_a_failure_explains_is_not_missing_too(situation: Make, judge: Judg
         (LATENCY, Status.FAILED),
         (BREAKS, Status.UNCHANGED),
     ]
+
+
+def test_counts_alone_are_judged_where_no_times_were_kept() -> None:
+    """Neither what is stored nor a limit asks for a time then, and a note says so first."""
+    one = conftest.Situation(before={**SAME, LATENCY: FIVE}, after=SAME)
+    run = replace(conftest.make_run(one), counts_only=True)
+    limits = tuple(
+        AbsoluteLimit(case="*", metric=metric, value=1.0) for metric in (Metric.COLD_COMPILE_TIME, BREAKS)
+    )
+    verdict = decide_verdict(run, conftest.make_baselines(one), conftest.make_policy(limits=limits))
+    assert [(row.metric, row.status) for row in verdict.comparisons] == [(BREAKS, Status.UNCHANGED)]
+    assert verdict.notes[0].code is Code.COUNTS_ONLY
