@@ -64,7 +64,7 @@ _UNDECIDING = {
     "decide/conclude/shown.py": "MAX_SHOWN_KERNELS MAX_SOURCE_CHARS MAX_ALL_CHARS _MAX_PARTS _DIGITS",
     "decide/evidence/trials.py": "_DIGITS",
     "decide/evidence/values.py": "PAIRS_IN_SUPER_BLOCK",
-    "decide/explain/advice.py": "ACCEPTANCE_DAYS _MAX_ACCEPTED _ALLOWANCE_MARGIN _MOST_DRIFT",
+    "decide/explain/advice.py": "ACCEPTANCE_DAYS _MAX_ACCEPTED _ALLOWANCE_MARGIN",
     "decide/explain/causes.py": "_NOTABLE _ONLY_THE_RESULT _NOT_IMPORTED _MAX_DIFFERENCES",
     "decide/explain/compiled.py": (
         "_DOUBLED _NOTABLE_SHARE _NO_HARM _NOTHING_LOST _OF_RECOMPILES _NOTABLE_PHASE"
