@@ -186,10 +186,20 @@ def find_private(module: str, name: str) -> Any:  # noqa: ANN401 - torch's and t
 
 
 def count_compiles() -> int:
-    """Count the frames that Dynamo has looked at and the graphs compiled; it grows with every compile."""
+    """Count the frames that Dynamo has looked at, and the graphs compiled, captured or tuned in a call."""
     counters = _find_counters()
     frames = counters["frames"]["total"] if counters is not None else 0
     return int(frames) + len(_list_compiles() or ())
+
+
+def awaits_capture(device: int) -> bool:
+    """Whether the last call ran a CUDA graph's warm-up: a later one captures it.
+
+    A model may put that off from call to call (``cudagraph_mark_warmup_incomplete``); nothing counts it.
+    """
+    find_manager = find_private("torch._inductor.cudagraph_trees", "get_manager")
+    manager = find_manager(device, create_if_none_exists=False) if find_manager else None
+    return bool(getattr(manager, "in_warmup", False))
 
 
 def find_cache() -> Path:

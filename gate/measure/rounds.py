@@ -181,19 +181,21 @@ class BlockRunner:
                 step()
 
 
-def settle_step(step: Step, device: Device, quiet_calls: int) -> int:
-    """Call until ``quiet_calls`` calls in a row have compiled nothing; return the number of calls.
+def settle_step(step: Step, device: Device, quiet_calls: int) -> bool:
+    """Call until ``quiet_calls`` in a row compile, capture and tune nothing, and no capture is due.
 
-    So the counters do not depend on how fast the machine is.
+    So the counters do not depend on how fast the machine is. Returns whether it came to that.
     """
-    quiet, calls, compiles = 0, 0, graph.count_compiles()
-    while quiet < quiet_calls and calls < MAX_SETTLING_CALLS:
+    quiet, compiles = 0, graph.count_compiles()
+    for _ in range(MAX_SETTLING_CALLS):
         step()
-        calls += 1
-        now = graph.count_compiles()
-        quiet, compiles = (quiet + 1, now) if now == compiles else (0, now)
+        before, compiles = compiles, graph.count_compiles()
+        is_due = device.kind.has_cuda_graphs and graph.awaits_capture(device.name.index or 0)
+        quiet = 0 if is_due or compiles != before else quiet + 1
+        if quiet == quiet_calls:
+            break
     device.synchronize()
-    return calls
+    return quiet == quiet_calls
 
 
 def warm_up(step: Step, device: Device, sampling: Sampling) -> int:

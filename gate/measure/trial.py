@@ -17,8 +17,10 @@ from gate.measure.device.nvml import DeviceState, count_strangers, list_throttli
 from gate.measure.identity import count_compile_calls, list_graph_keys
 from gate.measure.numerics.state import copy_state
 from gate.measure.rounds import (
+    MAX_SETTLING_CALLS,
     FirstCall,
     Rounds,
+    Step,
     TimeBlocks,
     Times,
     compute_compile_time,
@@ -65,7 +67,7 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
         before = _observe_machine(context)
         first = _compile_cold(context, prepared)
         context.logbook.enter(Stage.WARMUP)
-        settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+        _settle(context, prepared.compiled_step)
         record_graphs(context, prepared.protocol)
         rounds = measure_rounds(context, prepared, time_blocks)
         if rounds.recompiled:
@@ -95,7 +97,7 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
             # for those that the other arm keeps from a core.
             context.turns.arrive()
             context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
-        settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+        _settle(context, prepared.compiled_step)
         prepared.protocol.check_compiled(graph.observe_graphs(context.directory))
         record_code(context, prepared.protocol)
         before = _observe_machine(context)
@@ -110,7 +112,7 @@ def compile_untimed(context: WorkerContext, workload: Workload | None) -> None:
     """Compile a case as a trial does and measure nothing; raises as :func:`measure_cold`."""
     with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
-        settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+        _settle(context, prepared.compiled_step)
 
 
 def measure_plain(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
@@ -123,9 +125,14 @@ def measure_plain(context: WorkerContext, workload: Workload | None, time_blocks
     graph.start_observation()
     with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
-        settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+        _settle(context, prepared.compiled_step)
         prepared.protocol.check_compiled(graph.observe_graphs(context.directory))
         return measure_rounds(context, prepared, time_blocks)
+
+
+def _settle(context: WorkerContext, step: Step) -> None:
+    if not settle_step(step, context.device, context.sampling.min_warmup_calls):
+        context.logbook.note(Code.NEVER_SETTLES, {"calls": MAX_SETTLING_CALLS})
 
 
 def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: TimeBlocks) -> Rounds:
@@ -258,7 +265,7 @@ def _compile_warm(context: WorkerContext, prepared: Prepared) -> None:
     left = list_graph_keys(graph.find_cache())
     first = time_first_call(step, device)
     logbook.enter(Stage.WARMUP)
-    settle_step(step, device, context.sampling.min_warmup_calls)
+    _settle(context, step)
     report = graph.observe_graphs(context.directory)
     steady_s = statistics.median([time_calls(step, device, 1) for _ in range(STEADY_CALLS)])
     compile_s = compute_compile_time(first.wall_s, steady_s)

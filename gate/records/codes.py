@@ -225,6 +225,7 @@ class Code(StrEnum):
     EAGER_COMPILED = "eager_compiled"  # the model compiles parts of itself
     GRAPH_DIFFERS = "graph_differs"  # in the second process, from the first one's
     BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"
+    NEVER_SETTLES = "never_settles", "calls"  # it still compiles, captures or tunes
     UNMEASURED = "unmeasured"  # these metrics; names: why
     MEMORY_KEPT = "memory_kept", "bytes calls eager"  # by each of so many calls; names: location, if known
     NO_CUDA_GRAPH = "no_cuda_graph"  # though the case asks for them

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from torch._dynamo import utils as dynamo_utils
+from torch._inductor import cudagraph_trees
 
 from gate.devices import CUDA
 from gate.measure import graph, rounds
@@ -158,24 +162,59 @@ def test_other_errors_pass_through() -> None:
         runner()
 
 
+class IdleGpu(CpuDevice):
+    """A processor, asked as a GPU."""
+
+    kind = CUDA
+
+
+def count_settling(step: Callable[[int], object], device: CpuDevice, quiet_calls: int) -> tuple[bool, int]:
+    """Whether a step that gets the number of its call settles, and after how many calls."""
+    calls = itertools.count(1)
+    return settle_step(lambda: step(next(calls)), device, quiet_calls), next(calls) - 1
+
+
 def test_settling_goes_on_until_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three quiet calls in a row after the last compile: the counters no longer depend on luck."""
     counts = iter([1, 2, 2, 3, 3, 3, 3])
     monkeypatch.setattr(graph, "count_compiles", lambda: next(counts))
-    assert settle_step(lambda: None, CpuDevice(), quiet_calls=3) == 6
+    assert count_settling(lambda _: None, CpuDevice(), 3) == (True, 6)
 
 
 def test_settling_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A case that compiles at every call is measured as it is."""
     counts = iter(range(1000))
     monkeypatch.setattr(graph, "count_compiles", lambda: next(counts))
-    assert settle_step(lambda: None, CpuDevice(), quiet_calls=3) == rounds.MAX_SETTLING_CALLS
+    assert count_settling(lambda _: None, CpuDevice(), 3) == (False, rounds.MAX_SETTLING_CALLS)
 
 
-class IdleGpu(CpuDevice):
-    """A processor, asked as a GPU."""
+@pytest.mark.parametrize("column", ["runtime_cudagraphify_time_us", "runtime_triton_autotune_time_us"])
+def test_settling_waits_for_what_a_call_captures_or_tunes(column: str) -> None:
+    """Torch's own record of a capture, or of a kernel's tuning, in the second call: three more are quiet."""
 
-    kind = CUDA
+    def step(number: int) -> None:
+        if number == 2:
+            with dynamo_utils.dynamo_timed("capture or tune", dynamo_compile_column_us=column):
+                pass
+            dynamo_utils.get_runtime_metrics_context().finish()  # as a compiled graph's call does
+
+    assert count_settling(step, CpuDevice(), 3) == (True, 5)
+
+
+@pytest.mark.parametrize("put_off", [1, 9])
+def test_settling_waits_for_a_capture_that_is_put_off(put_off: int) -> None:
+    """Three quiet calls do not end it while torch's tree of CUDA graphs is at its warm-up."""
+    manager = SimpleNamespace(in_warmup=False)
+    container = cudagraph_trees.get_container(0)
+    container.tree_manager = cast("Any", manager)
+
+    def step(number: int) -> None:
+        manager.in_warmup = number <= put_off  # the call after these captures
+
+    try:
+        assert count_settling(step, IdleGpu(), 3) == (True, put_off + 3)
+    finally:
+        container.tree_manager = None
 
 
 def test_a_gpu_that_may_have_idled_is_warmed_for_a_second() -> None:

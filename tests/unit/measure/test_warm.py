@@ -17,6 +17,7 @@ from gate.measure.logbook import Logbook
 from gate.measure.trial import measure_warm
 from gate.records.cases import Case, Metric, Task
 from gate.records.codes import Code
+from gate.records.facts import Fact
 from gate.records.protocol import Sampling, WorkerRole
 from gate.records.run import CacheUse
 from gate.workload import Workload
@@ -63,6 +64,26 @@ def test_workspaces_of_libraries_count_on_both_sides() -> None:
     assert not logbook.result.warnings
     (peak,) = logbook.result.samples[Metric.PEAK_MEMORY]
     assert peak == pytest.approx(36 * MIB, rel=0.01)
+
+
+class Counted(torch.nn.Linear):
+    """Computes with the number of its call, which is a constant to Dynamo."""
+
+    calls = 0
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Count."""
+        self.calls += 1
+        return super().forward(value) + self.calls
+
+
+def test_a_model_that_compiles_at_each_call_is_noted() -> None:
+    """Warming up ends after 64 calls, and says that the model has not settled."""
+    context = make_context(CpuDevice())
+    graph.start_observation()
+    with torch._dynamo.config.patch(recompile_limit=80, accumulated_recompile_limit=80):
+        measure_warm(context, Workload(forward=Counted(8, 8), inputs=(torch.randn(4, 8),)))
+    assert Fact(code=Code.NEVER_SETTLES, numbers={"calls": 64}) in context.logbook.result.warnings
 
 
 class Watched(torch.nn.Linear):
