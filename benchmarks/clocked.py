@@ -171,7 +171,8 @@ class Timer:
     def _time_block(self, timed: Timed, trial: Trial, metric: Metric, at_s: float) -> None:
         world, rng = self.machine.world, self.rng
         (typical_s,) = trial.samples[metric]
-        calm_s = typical_s * world.latency_scale * math.exp(self.machine.slow_calls(at_s))
+        slow = self.machine.slow_calls(at_s) + world.launched * self.machine.slow_host(at_s)
+        calm_s = typical_s * world.latency_scale * math.exp(slow)
         all_s = quiet_s = calm_s * math.exp(rng.gauss(0, world.block_sd))
         if world.neighbour and self.machine.is_busy(at_s):
             all_s /= 1 - world.neighbour.share
@@ -260,6 +261,13 @@ class ClockedDrawer(Drawer):
         )
         return base, head
 
+    def _make_trial(self, rng: random.Random, place: tuple[str, int], moves: Moves, arm: str) -> Trial:
+        """As of every drawer; of a GPU the profiler knows how long it is busy."""
+        trial = super()._make_trial(rng, place, moves, arm)
+        busy = {Metric.DEVICE_UTILIZATION: (1 - self.world.launched,)}
+        is_gpu = find_kind(self.world.device).is_gpu
+        return replace(trial, samples={**trial.samples, **busy}) if is_gpu else trial
+
     def _get_machine(self, session: str, night: int) -> Machine:
         key = (session, night)
         if key not in self._machines:
@@ -311,7 +319,9 @@ class ClockedDrawer(Drawer):
             loop -= math.log(1 - world.neighbour.share) * is_hit
         canaries_s = {"loop": math.exp(loop)}
         if find_kind(world.device).is_gpu:
-            canaries_s["python"] = math.exp(machine.slow_host(blocks_s) + rng.gauss(0, HOST_CANARY_SD))
+            host = machine.slow_host(blocks_s)
+            canaries_s["python"] = math.exp(host + rng.gauss(0, HOST_CANARY_SD))
+            canaries_s["launch"] = math.exp(host + rng.gauss(0, HOST_CANARY_SD))
         disturbances = (Disturbance.CROWDED,) if crowd > SEEN_CROWD else ()
         if world.drops and world.drops.are_flagged:
             probes = (begin_s + self._trial_s * probe / DROP_PROBES for probe in range(DROP_PROBES + 1))

@@ -108,6 +108,7 @@ class ClockedWorld(World):
     speed_tau_s: float = 300.0  # after which 37 % of a difference in speed are left
     host_sd: float = 0.0  # likewise of what compiles
     host_tau_s: float = 600.0
+    launched: float = 0.0  # the share of a call in which a GPU waits for its host
     ramp: float = 0.0  # how much slower the machine gets at the start of a session (log)
     ramp_s: float = 300.0
     neighbour: Neighbour | None = None
@@ -197,6 +198,9 @@ GPU = ClockedWorld(
     compile_sd=0.05,
     drops=GPU_DROPS,
 )
+# Seen beside an H100: a host of shared cores, whose Python and launches vary by 20 to 30 %.
+GPU_HOST = replace(GPU, host_sd=0.25, host_tau_s=120.0)
+GPU_LAUNCHES = replace(GPU_HOST, launched=0.8, block_sd=0.05)
 ONE_TWO_SPEEDS = ClockedWorld(cases=1, lottery=(0.5, 1.10), eager_shares_lottery=True)
 CLOCKED: Mapping[str, ClockedWorld] = {
     "loud-compile-6x": ClockedWorld(loud_compile=6.0, clock_sd=0.03, processor_sd=0.02, compile_sd=0.02),
@@ -216,6 +220,8 @@ CLOCKED: Mapping[str, ClockedWorld] = {
     "neighbour-30s": ClockedWorld(neighbour=Neighbour(period_s=30.0, length_s=5.0, share=0.30)),
     "gpu-0.3": GPU,
     "gpu-0.3-unflagged": replace(GPU, drops=replace(GPU_DROPS, are_flagged=False)),
+    "gpu-0.3-host-25": GPU_HOST,
+    "gpu-launches-25": GPU_LAUNCHES,
     "quantized-10pct": ClockedWorld(
         quantum_s=0.001, latency_scale=0.105, block_sd=0.01, trial_sd=0.005, pair_sd=0.004
     ),
@@ -224,8 +230,10 @@ CLOCKED: Mapping[str, ClockedWorld] = {
     "alone-gpu-0.3-1": replace(GPU, command="alone", cases=1),
 }
 LIMITED_ALONE = ("limit-8-1.0-10", "limit-60-0.9-3")
-CLOCKED_ALONE = ("gpu-0.3", "mem-jumps", "ar1-2min", "neighbour-30s", "one-two-speeds")
-CLOCKED_AB = ("loud-compile-6x", "loud-compile-3x", "mem-jumps", "mem-jumps-1", "flicker-20", "first-arm-5")
+SHARED_HOSTS = ("gpu-0.3-host-25", "gpu-launches-25")
+CLOCKED_ALONE = (*SHARED_HOSTS, "gpu-0.3", "mem-jumps", "ar1-2min", "neighbour-30s", "one-two-speeds")
+LOUD_COMPILES = ("loud-compile-6x", "loud-compile-3x")
+CLOCKED_AB = (*SHARED_HOSTS, *LOUD_COMPILES, "mem-jumps", "mem-jumps-1", "flicker-20", "first-arm-5")
 WORLDS: Mapping[str, World] = {
     "quiet": QUIET,
     "cpu": CPU_WORLD,

@@ -96,6 +96,8 @@ LIMIT_SHARE = 0.1
 
 # Beyond this it is another machine: its times are not compared.
 FAR_LIMIT = 0.15
+# A GPU that computes for this share of a call hides its host: one that is 25 % slower costs 2.5 % at most.
+FILLED_DEVICE = 0.9
 # With fewer cases the median shows one model, not the machine.
 MIN_CASES_FOR_SUITE = 4
 # Eager explains a change of compiled if it moved by at least this share of it.

@@ -59,6 +59,8 @@ class Code(StrEnum):
     BASE_LACKS_CASE = "base_lacks_case"  # so there are no pairs, as for the next three
     BASE_DEFINES_OTHERWISE = "base_defines_otherwise"
     BASE_FAILED = "base_failed"
+    WAITS_FOR_HOST = "waits_for_host", "busy"  # a GPU, for the rest of a call
+    HOST_VARIES = "host_varies", "sd"  # a GPU's, from trial to trial
     OTHER_CARD = "other_card"  # than the baseline's
     OTHER_PACKAGES = "other_packages"  # than the baseline's; names: differences
     NO_PAIR = "no_pair"

@@ -13,6 +13,7 @@ from statistics import fmean, median
 
 from gate.decide.constants import (
     FAR_LIMIT,
+    FILLED_DEVICE,
     INTERVAL_CONFIDENCE,
     MEDIAN_DEVIATION,
     MEDIAN_LOSS,
@@ -35,11 +36,15 @@ from gate.decide.stats import (
 from gate.devices import is_gpu
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS
 from gate.records.cases import Metric, collect_columns
+from gate.records.codes import Code
+from gate.records.facts import Fact
 from gate.records.verdict import MachineShift
 
 # What compiling is like. On a GPU's host it alone speaks of compile times: the card is another machine. In a
 # virtual machine of 16 cores Python's speed varied by 80 %, and the card's by 1 %.
 _HOST_CANARY = "python"
+# What starting kernels is like, where the card waits for its host. The other canaries fill the card.
+_LAUNCH_CANARY = "launch"
 # What is told of the machine: a smaller shift leaves room within the smallest threshold, 5 %.
 NOTABLE_SHIFT = 0.03
 
@@ -60,6 +65,8 @@ class Machine:
     suite_shift: float = 0.0  # of that what is more than chance
     wander: float = 0.0  # by how much a canary varies from trial to trial, a standard deviation
     host: Machine | None = None  # of a GPU: where its programs are compiled
+    launches: Machine | None = None  # of a GPU: where its kernels are started
+    is_host: bool = False  # one of these two
 
     @property
     def is_far(self) -> bool:
@@ -75,26 +82,46 @@ class Machine:
         uneven = abs(self.shift) if self.is_far else 0.0
         return Variance(value=max(self.wander, uneven) ** 2, df=math.inf)
 
-    def find_part(self, metric: Metric) -> Machine:
-        """Which of the two a time is of: a GPU, or its host, which compiles."""
-        return self.host or self if metric in COMPILE_TIMES else self
+    def find_part(self, metric: Metric, *, fills: bool) -> Machine:
+        """Which part a time is of: a GPU, or its host, which compiles and starts what ``fills`` no card."""
+        if metric in COMPILE_TIMES:
+            return self.host or self
+        return self if fills or metric not in BY_CLOCK else self.launches or self
 
-    def find_shift(self, metric: Metric, *, has_base: bool) -> float:
+    def find_shift(self, metric: Metric, *, has_base: bool, fills: bool = False) -> float:
         """By how much a time is longer for the machine's sake, as a logarithm.
 
-        Without a base that of all cases' eager calls is the machine's too, for want of a better witness.
+        Without a base that of all cases' eager calls is the machine's too, for want of a better witness. Of
+        kernels that fill a card the card is the better one: eager's may wait for the host.
         """
         if metric not in BY_CLOCK:
             return 0.0
-        of_suite = self.suite_shift if metric in LATENCIES and not has_base else 0.0
-        return of_suite or self.find_part(metric).shift
+        of_suite = self.suite_shift if metric in LATENCIES and not has_base and not fills else 0.0
+        return of_suite or self.find_part(metric, fills=fills).shift
+
+
+def fills_device(evidence: Evidence) -> bool:
+    """Whether the kernels of a case keep a GPU busy, so that its host's speed hardly shows in its calls."""
+    busy = evidence.values.get(Metric.DEVICE_UTILIZATION)
+    return bool(busy) and median(busy) >= FILLED_DEVICE
+
+
+def explain_open(evidence: Evidence, metric: Metric, part: Machine | None = None) -> tuple[Fact, ...]:
+    """Why a GPU's time stays open: calls wait for the host, and ``part`` of it varies from trial to trial."""
+    facts = []
+    if metric in LATENCIES and not fills_device(evidence):
+        busy = evidence.values.get(Metric.DEVICE_UTILIZATION)
+        facts += [Fact(code=Code.WAITS_FOR_HOST, numbers={"busy": median(busy)})] if busy else []
+    if part is not None and part.is_host and part.wander > NOTABLE_SHIFT:
+        facts.append(Fact(code=Code.HOST_VARIES, numbers={"sd": math.expm1(part.wander)}))
+    return tuple(facts)
 
 
 def compare_machine(evidence: Sequence[Evidence]) -> Machine:
     """Compare the canaries with those of the baselines, and eager with eager over the cases.
 
     Each canary's change is the median over the cases, and the machine's that of the one or two in the
-    middle. A GPU's host is compared apart.
+    middle. A GPU's host is compared apart: its cores may be shared where the card is not.
     """
     moves = collect_columns(map(_compare_canaries, evidence))
     asked = (one.questions.get(Metric.EAGER_LATENCY) for one in evidence)
@@ -102,13 +129,18 @@ def compare_machine(evidence: Sequence[Evidence]) -> Machine:
     machine = Machine()
     if len(eager) >= MIN_CASES_FOR_SUITE:
         machine = Machine(suite=_find_middle(eager), suite_shift=_find_sure_shift(eager))
+    if any(is_gpu(one.host_baseline.environment.device_kind) for one in evidence if one.host_baseline):
+        apart = {
+            name: _read_canary(moves.pop(name), Machine(is_host=True))
+            for name in (_HOST_CANARY, _LAUNCH_CANARY)
+            if name in moves
+        }
+        machine = replace(machine, host=apart.get(_HOST_CANARY), launches=apart.get(_LAUNCH_CANARY))
     if not moves:
         return machine
     ordered = sorted(moves.values(), key=_find_middle)
     middle = [arms for found in ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1] for arms in found]
-    has_host = any(is_gpu(one.host_baseline.environment.device_kind) for one in evidence if one.host_baseline)
-    host = _read_canary(moves[_HOST_CANARY], Machine()) if has_host and _HOST_CANARY in moves else None
-    return _read_canary(middle, replace(machine, host=host))
+    return _read_canary(middle, machine)
 
 
 def _read_canary(moves: Sequence[LogArms], machine: Machine) -> Machine:

@@ -53,6 +53,7 @@ from gate.decide.judge.interval import (
     read_pairs,
     to_fraction,
 )
+from gate.decide.judge.machine import explain_open
 from gate.decide.stats import Variance, compute_priors, compute_t_quantile, compute_variance
 from gate.fingerprint import compares_stacks
 from gate.metrics import COMPILE_TIMES, LATENCIES, MEMORY_PEAKS
@@ -301,6 +302,8 @@ def _judge_reading(
     eager = readings.get(Metric.EAGER_LATENCY)
     if eager and ruling[0] is Status.REGRESSED and metric is Metric.COMPILED_LATENCY:
         remarks = (Fact(code=Code.EAGER_CHANGED, numbers={"change": math.expm1(eager.change)}),)
+    if ruling == OPEN:
+        remarks += explain_open(side, metric)
     change = clock.make_change(compute_pair_detectable(judged, bar))
     if clock.trials < MIN_PAIRS:
         change = replace(change, low=change.centre, high=change.centre)

@@ -27,6 +27,8 @@ from gate.decide.judge.machine import (
     BY_CLOCK,
     NOTABLE_SHIFT,
     Machine,
+    explain_open,
+    fills_device,
     learn_session,
     learn_uneven,
     measure_uneven,
@@ -50,12 +52,12 @@ class JudgingRules:
     uneven: Variance = NOTHING_KNOWN  # what the cases' speedups differ by between two sessions
     days: Mapping[str, Mapping[Metric, Sequence[float]]] = field(default_factory=dict)  # see Policy
 
-    def find_session(self, case_id: str, metric: Metric, machine: Machine) -> Variance:
+    def find_session(self, case_id: str, metric: Metric, part: Machine) -> Variance:
         """What two sessions differ by in this metric of a case, as the variance of a logarithm."""
         days = self.days.get(case_id, {})
         sessions = [learn_session(days.get(metric, ()), self.alpha)]
         if metric in BY_CLOCK:
-            sessions.append(machine.find_part(metric).session)
+            sessions.append(part.session)
         if metric in {Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP}:
             sessions += [self.uneven, learn_uneven(days.get(Metric.WARM_SPEEDUP, ()))]
         return max(sessions, key=lambda one: one.value)
@@ -115,14 +117,17 @@ class Times:
 
 def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> tuple[Comparison, ...]:
     """All comparisons of one case with its stored baselines, on the machine that it ran at."""
-    questions = evidence.questions
-    shifts = {metric: machine.find_shift(metric, has_base=rules.has_base) for metric in questions}
+    questions, fills = evidence.questions, fills_device(evidence)
+    parts = {metric: machine.find_part(metric, fills=fills) for metric in questions}
+    shifts = {
+        metric: machine.find_shift(metric, has_base=rules.has_base, fills=fills) for metric in questions
+    }
     readings = {
         metric: read_stored(
             metric,
             question.logs,
             rules.priors[metric][evidence.case.id],
-            rules.find_session(evidence.case.id, metric, machine),
+            rules.find_session(evidence.case.id, metric, parts[metric]),
             shifts[metric],
         )
         for metric, question in questions.items()
@@ -142,7 +147,7 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
     )
     findings = {}
     for metric, question in questions.items():
-        part = machine.find_part(metric)
+        part = parts[metric]
         if metric not in readings:
             findings[metric] = judge_steady(question, rules.counts)
         elif question.spec.scope is Scope.HOST and not rules.has_base and part.is_far:
@@ -155,6 +160,8 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
             if question.upgrade:
                 ruling = _judge_upgraded(reading, bar)
                 remarks = (Fact(code=Code.SINCE_UPGRADE, names={"differences": question.upgrade}),)
+            if ruling == OPEN:
+                remarks += explain_open(evidence, metric, part)
             if ruling is not None:
                 change = reading.make_change(bar.compute_detectable(reading))
                 findings[metric] = make_finding(question, reading, ruling, change, remarks)

@@ -205,6 +205,56 @@ def test_compile_times_are_of_a_gpus_host_and_calls_of_the_card(
     assert {metric: find_comparison(verdict, metric).status for metric in expected} == expected
 
 
+BUSY = Metric.DEVICE_UTILIZATION
+QUARTER = (0.8, 1.0, 1.25)
+
+
+def with_host(launch: tuple[Sequence[float], Sequence[float]], busy: float) -> Situation:
+    """A case on a steady card, whose calls got 10 % slower, beside what its launches took."""
+    return with_canaries(
+        {"matmul": (EXACT, EXACT), "copy": (EXACT, EXACT), "python": launch, "launch": launch},
+        before={LATENCY: (0.010,) * 3, BUSY: (busy,) * 3},
+        after={LATENCY: (0.011,) * 3, BUSY: (busy,) * 3},
+        host=CUDA_HOST,
+    )
+
+
+@pytest.mark.parametrize(
+    ("busy", "launch", "expected", "words"),
+    [
+        (0.9, (EXACT, (1.25,) * 3), Status.REGRESSED, ""),
+        (0.9, (QUARTER, QUARTER), Status.REGRESSED, ""),
+        (0.89, (EXACT, (1.25,) * 3), Status.NOT_COMPARABLE, "25 % slower"),
+        (0.89, (EXACT, EXACT), Status.REGRESSED, ""),
+        (0.2, (QUARTER, QUARTER), Status.INCONCLUSIVE, "The GPU computes for 20 % of a call"),
+        (0.2, (QUARTER, QUARTER), Status.INCONCLUSIVE, "The host itself varies by 25 % from trial to trial."),
+    ],
+)
+def test_a_host_speaks_for_calls_that_wait_for_it(
+    busy: float, launch: tuple[Sequence[float], Sequence[float]], expected: Status, words: str
+) -> None:
+    """Kernels that fill the card are judged by the card's canaries, though the host is slow or varies."""
+    one = with_host(launch, busy)
+    row = find_comparison(decide(one, environment=CUDA_HOST), LATENCY)
+    assert row.status is expected
+    assert words in tell_row(row)
+
+
+def test_eager_that_waits_for_the_host_speaks_for_no_card() -> None:
+    """Eager is 30 % slower in all cases, and compiled calls that fill the card as fast as ever: no gain."""
+    cases = [
+        replace(
+            one,
+            host=CUDA_HOST,
+            before={**(one.before or {}), BUSY: (0.95,) * 9},
+            after={**one.after, BUSY: (0.95,)},
+        )
+        for one in make_cases(6, eager=1.3)
+    ]
+    verdict = decide(*cases, environment=CUDA_HOST)
+    assert {find_comparison(verdict, LATENCY, one.case_id).status for one in cases} == {Status.UNCHANGED}
+
+
 def test_a_far_shift_is_as_uncertain_as_it_is_large() -> None:
     """20 % more is a logarithm of 0.182: the session's SD, though canaries agree to 1 %."""
     far, near = (Machine(shift=math.log(ratio), wander=0.01) for ratio in (1.2, 1.1))
