@@ -159,7 +159,7 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, session: Varianc
 def _join_df(*parts: Variance) -> float:
     """Degrees of freedom of the sum of independent variances, to two digits: a quantile of them is kept."""
     whole = sum(one.value for one in parts)
-    unknown = sum(one.value**2 / one.df for one in parts) / whole**2
+    unknown = sum(one.value**2 / one.df for one in parts) / whole**2 if whole else 0.0
     return float(f"{1 / max(unknown, 1 / _KNOWN_DF):.2g}")
 
 

@@ -1,0 +1,76 @@
+"""The day on a card, rehearsed on a CPU: what a card is lent for is tried before."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "card_day.py"
+FILES = {"day.json", "table.md", "log.txt", "work.zip", "baselines.zip"}
+# What cannot be seen on a processor, or takes more pairs than there is time for.
+FAULTS = {"break": "graph_breaks", "keep": "memory_growth", "wrong": "drift"}
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start the script, as the leader of a process group."""
+    command = (sys.executable, str(SCRIPT), str(folder), "--small", *arguments)
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, start_new_session=True)
+
+
+def read_rows(folder: Path) -> dict[str, dict[str, object]]:
+    """The rows by the names of their parts; none before there are any."""
+    path = folder / "day.json"
+    rows: dict[str, dict[str, object]] = json.loads(path.read_text()) if path.exists() else {}
+    return rows
+
+
+def wait_until(is_so: Callable[[], bool], limit_s: float = 300) -> None:
+    """Wait for what happens in another process."""
+    end_s = time.monotonic() + limit_s
+    while not is_so():
+        assert time.monotonic() < end_s
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_every_part_of_a_day_is_tried(tmp_path: Path) -> None:
+    """A day that is killed goes on where it was: each part ends as a row, and five files are all there is."""
+    killed = start(tmp_path, "--minutes", "30")
+    wait_until(lambda: read_rows(tmp_path).get("doctor", {}).get("status") == "done")
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    assert read_rows(tmp_path)["faults"]["status"] == "open"
+
+    out, _ = start(tmp_path, "--minutes", "30").communicate()
+    rows = read_rows(tmp_path)
+    assert {name: row["status"] for name, row in rows.items()} == dict.fromkeys(rows, "done"), out
+    assert out.count("doctor: ") == 0  # it was done before
+    assert {path.name for path in tmp_path.iterdir()} == FILES
+    for fault, metric in FAULTS.items():
+        assert f"{fault}: {metric} REGRESSED" in str(rows["faults"]["found"])
+    assert str(rows["unchanged"]["found"]).startswith("PASS; 1 of 1 cases")
+    assert str(rows["graphs"]["found"]).startswith("4 live trials")
+    assert "plain/inference-float32-day-default: other code" in str(rows["target"]["found"])
+    assert rows["interleaved"]["found"] == "drift 0, which is right"
+    assert rows["selftest"]["found"] == "wrong_eps caught, nothing quiet"
+    table = (tmp_path / "table.md").read_text()
+    assert re.findall(r"^\| (plain\S+) \|", table, re.MULTILINE) == ["plain/inference-float32-day-default"]
+
+
+@pytest.mark.slow
+def test_a_part_without_time_is_a_row_that_says_so(tmp_path: Path) -> None:
+    """A command that is asked to end saves what it has, and the next call begins behind it."""
+    out, _ = start(tmp_path, "--minutes", "0.34", "--only", "baselines").communicate()
+    row = read_rows(tmp_path)["baselines"]
+    assert (row["status"], row["finished"]) == ("cut off", 0), out
+    assert "| cut off |" in (tmp_path / "table.md").read_text()
