@@ -377,3 +377,12 @@ def test_a_machine_known_to_repeat_convicts_a_smaller_slowdown(*, has_days: bool
     policy = replace(make_policy(), days=other_days if has_days else {})
     verdict = decide_verdict(make_run(slower), make_baselines(slower), policy)
     assert find_comparison(verdict, LATENCY).status is status
+
+
+def test_a_card_that_was_always_full_is_no_division_by_zero() -> None:
+    """A utilization of 1 in each trial, today and on twenty days, varies by nothing at all."""
+    full = Situation(before={BUSY: (1.0,) * 5}, after={BUSY: (1.0,)}, host=CUDA_HOST)
+    policy = replace(make_policy(), days={full.case_id: {BUSY: (1.0,) * 20}})
+    run = make_run(full, environment=CUDA_HOST)
+    row = find_comparison(decide_verdict(run, make_baselines(full), policy), BUSY)
+    assert row.status is Status.UNCHANGED

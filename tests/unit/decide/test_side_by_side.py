@@ -148,6 +148,15 @@ def test_faster_compiled_has_improved(ab: Judge, find: Find) -> None:
     assert state(find(verdict, SPEEDUP)) == (Status.IMPROVED, Reason.BEYOND_BAR)
 
 
+@pytest.mark.parametrize("busy", [0.2, 0.9])
+def test_what_pairs_do_not_settle_says_if_the_host_is_in_it(ab: Judge, find: Find, busy: float) -> None:
+    """2.5 % after six pairs, of calls of which a GPU computes for a fifth, or for nine tenths."""
+    verdict = ab(head={LATENCY: 0.01025}, base={Metric.DEVICE_UTILIZATION: busy})
+    told = "The GPU computes for 20 % of a call; for the rest it waits for the host, which varies."
+    assert (told in tell_row(find(verdict, LATENCY))) is (busy < 0.9)
+    assert told not in tell_row(find(verdict, COLD))
+
+
 def test_what_pairs_do_not_settle_says_what_they_could_see(ab: Judge, find: Find) -> None:
     """2.5 % after six pairs: open, with the interval, what would have been seen and the pairs it takes."""
     verdict = ab(head={LATENCY: 0.01025})
