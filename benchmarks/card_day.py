@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import math
 import os
 import shutil
 import signal
@@ -114,6 +115,10 @@ class Day:
             pending = self.folder / f"{name}.new"
             pending.write_text(text, encoding="utf-8")
             pending.replace(self.folder / name)
+
+    def limit_s(self, part: Part) -> float:
+        """The seconds of a part; a processor, which is there every day, gets all it needs."""
+        return math.inf if self.small else 60 * part.minutes
 
     def find_log(self, out: str) -> Path:
         """Where a command's output goes; its own directory takes no other file."""
@@ -439,13 +444,13 @@ def choose_parts(day: Day, only: Sequence[str] | None) -> list[Part]:
             day.rows[name] = Row()
         return [part for part in PARTS if part.name in only]
     left = [part for part in PARTS if day.rows[part.name].status not in {"done", "failed"}]
-    return sorted(left, key=lambda part: day.rows[part.name].seconds >= 60 * part.minutes)
+    return sorted(left, key=lambda part: day.rows[part.name].seconds >= day.limit_s(part))
 
 
 def run_part(day: Day, part: Part, end_s: float) -> None:
     """Run the commands that are left of a part, within its time; whatever happens is a row."""
     row, begun = day.rows[part.name], time.monotonic()
-    before_s, limit_s = row.seconds, min(end_s, begun + 60 * part.minutes)
+    before_s, limit_s = row.seconds, min(end_s, begun + day.limit_s(part))
     row.status = "cut off"  # what holds if this is killed
     try:
         steps = part.list_steps(day)
