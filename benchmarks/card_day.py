@@ -224,7 +224,7 @@ def list_target_steps(day: Day) -> list[Step]:
 def list_selftest_steps(day: Day) -> list[Step]:
     """Five faults; on a CPU nothing and one, or it would take all the time."""
     own = (
-        ("--select", "wrong/*", "--faults", "wrong_eps", "--minutes", "1")
+        ("--select", "interleaved/*", "--faults", "wrong_eps", "--minutes", "5")
         if day.small
         else (
             *("--reference-models", "--select", PULL_REQUEST[0], "--minutes", "7"),
@@ -263,7 +263,7 @@ def describe_first(day: Day) -> str:
     path = day.find_log("first")
     lines = path.read_text(errors="replace").strip().splitlines() if path.exists() else []
     failed = [line for line in lines if line.startswith("FAILED")]
-    return "; ".join((*failed[:3], *lines[-1:]))
+    return "; ".join((*failed[:3], *(line.partition(". ")[0] for line in lines[-1:])))
 
 
 def describe_doctor(day: Day) -> str:
@@ -308,8 +308,10 @@ def describe_target(day: Day) -> str:
             continue
         apart = [name for name in COMPARED if trial["samples"].get(name) != own["samples"].get(name)]
         is_same = trial["identity"]["digest"] == own["identity"]["digest"]
-        same = "same code" if is_same else "other code"
-        told.append(f"{trial['case_id']}: {same}, {', '.join(apart) or 'no count'} differs")
+        told.append(
+            f"{trial['case_id']}: {'same' if is_same else 'other'} code, "
+            f"{'other ' + ', '.join(apart) if apart else 'same counts'}"
+        )
     more = f"; torch {' and '.join(sorted(versions - {''}))}" if len(versions - {""}) > 1 else ""
     return ("; ".join(told) or "nothing was compiled") + more
 
@@ -348,9 +350,7 @@ PARTS = (
             Step(
                 arguments=(
                     *("first-contact", "--minutes", "2", "--only"),
-                    "a_peak_counts_what_is_held"
-                    if day.small
-                    else "canaries_repeat,pairs_of_one_program,a_graph",
+                    "a_peak_counts_what_is_held" if day.small else "canaries_repeat,a_graph",
                 ),
                 out="first",
                 good=(0, 4, 12),

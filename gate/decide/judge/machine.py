@@ -103,7 +103,7 @@ class Machine:
 def fills_device(evidence: Evidence) -> bool:
     """Whether the kernels of a case keep a GPU busy, so that its host's speed hardly shows in its calls."""
     busy = evidence.values.get(Metric.DEVICE_UTILIZATION)
-    return bool(busy) and median(busy) >= FILLED_DEVICE
+    return bool(busy and median(busy) >= FILLED_DEVICE)
 
 
 def explain_open(evidence: Evidence, metric: Metric, part: Machine | None = None) -> tuple[Fact, ...]:
