@@ -1,7 +1,5 @@
 """Models of ``card_day.py``, in a project whose ``planted.json`` says if faults are in them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -12,6 +10,19 @@ from gate.workload import Workload
 
 IS_PLANTED = json.loads(Path(__file__).with_name("planted.json").read_text())
 SLOW_SUMS = 4
+KEPT: list[torch.Tensor] = []  # of each call something, by the fault that keeps memory
+
+
+@torch.library.custom_op("card_day::keep", mutates_args=())
+def keep(value: torch.Tensor) -> torch.Tensor:
+    """Keep some of a tensor for good: an operator, since Dynamo would break the graph at a list."""
+    KEPT.append(value[:64].clone())
+    return value.clone()
+
+
+@keep.register_fake
+def _(value: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(value)
 
 
 class Block(nn.Module):
@@ -21,7 +32,6 @@ class Block(nn.Module):
         super().__init__()
         self.up, self.down, self.norm = nn.Linear(width, width), nn.Linear(width, width), nn.LayerNorm(width)
         self.fault = fault if IS_PLANTED else ""
-        self.kept: list[torch.Tensor] = []
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
         """Compute, with the fault."""
@@ -32,15 +42,10 @@ class Block(nn.Module):
             for _ in range(SLOW_SUMS):  # a scan is a kernel of its own
                 value = value + 1e-6 * value.cumsum(-1)
         if self.fault == "keep":
-            self.keep(value)
+            value = keep(value)
         if self.fault == "wrong" and torch.compiler.is_compiling():
             value = value * 1.001
         return value * 2.0
-
-    @torch.compiler.disable  # type: ignore[untyped-decorator] # torch's
-    def keep(self, value: torch.Tensor) -> None:
-        """Keep a tensor of each call."""
-        self.kept.append(value[:64].clone())
 
 
 class Interleaved(nn.Module):

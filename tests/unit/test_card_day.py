@@ -59,6 +59,13 @@ def test_what_had_its_time_comes_after_what_had_none(day: Day) -> None:
     assert [part.name for part in card_day.choose_parts(day, ["doctor"])] == ["doctor"]
 
 
+@pytest.mark.parametrize(("used_s", "left_s"), [(0.0, 420.0), (400.0, 20.0), (401.0, 0.0), (500.0, 0.0)])
+def test_a_part_has_its_time_on_all_days_together(day: Day, used_s: float, left_s: float) -> None:
+    """Of seven minutes; less than twenty seconds are none."""
+    day.rows["baselines"].seconds = used_s
+    assert day.left_s(next(part for part in PARTS if part.name == "baselines")) == left_s
+
+
 def test_a_part_that_breaks_is_a_row(day: Day) -> None:
     """What its own code raises, and what a command refuses, is said; both are kept."""
 
