@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from gate.records.facts import Fact
 from gate.records.run import CaseFailure, Trial
@@ -42,6 +43,13 @@ class PrimeFinished:
     """The toolchain is primed and the environment known."""
 
     toolchain_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerPlanned:
+    """A worker is about to be started, and will write there at which stage it is."""
+
+    result: Path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,6 +108,7 @@ Event = (
     LockAwaited
     | PrimeStarted
     | PrimeFinished
+    | WorkerPlanned
     | TrialStarted
     | TrialFinished
     | CaseFailed

@@ -6,18 +6,21 @@ take CPU time from what is being measured. A log gets a line at least every HEAR
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
 from gate.metrics import SPECS
 from gate.records import events
 from gate.records.cases import Metric
+from gate.records.protocol import Stage
 from gate.report.clean import clean_line, make_console, write_text
 from gate.report.words.facts import describe_measuring, describe_whole
 from gate.units import count_noun, render_duration, render_value
@@ -110,6 +113,22 @@ def _render_left(progress: events.Progress) -> str:
     return f"; about {left} left"
 
 
+_STAGE = re.compile(r'"stage": ?"([a-z]+)"')
+_ENDED = {Stage.ENDED, Stage.DONE}
+
+
+def _render_stage(results: Iterable[Path]) -> str:
+    """Render at which stage the worker is that wrote last, and for how long; "" where none is at work."""
+    written = []
+    for path in results:
+        with suppress(OSError):  # not there yet, or gone
+            written.append((path.stat().st_mtime, path.read_text(encoding="utf-8")))
+    at_s, text = max(written, default=(0.0, ""))
+    stage = _STAGE.search(text)
+    passed = render_duration(time.time() - at_s)
+    return f" ({stage[1]}, {passed})" if stage and stage[1] not in _ENDED else ""
+
+
 @dataclass(kw_only=True)
 class Status:
     """What is at work and since when, and the last estimate of the time left, less what has passed."""
@@ -119,6 +138,7 @@ class Status:
     since_s: float = field(init=False)
     progress: events.Progress | None = None
     estimated_s: float = 0.0
+    results: list[Path] = field(default_factory=list)  # of the workers of what is at work
 
     def __post_init__(self) -> None:
         self.since_s = self.read_s()
@@ -127,17 +147,22 @@ class Status:
         """Take in an event."""
         match event:
             case events.PrimeStarted():
-                self.what, self.since_s = "warming up the compiler", self.read_s()
+                self._begin("warming up the compiler")
             case events.TrialStarted():
-                what = f"{'pair' if event.paired else 'trial'} {event.index}"
-                self.what, self.since_s = f"{clean_line(event.case_id)} {what}", self.read_s()
+                what = "pair" if event.paired else "trial"
+                self._begin(f"{clean_line(event.case_id)} {what} {event.index}")
+            case events.WorkerPlanned():
+                self.results = [*self.results, event.result]
         if progress := getattr(event, "progress", None):
             self.progress, self.estimated_s = progress, self.read_s()
 
+    def _begin(self, what: str) -> None:
+        self.what, self.since_s, self.results = what, self.read_s(), []
+
     def render(self) -> str:
-        """Render it as of now: ``bert/x trial 1, 41 s; about 5 min 12 s left``."""
+        """Render it as of now: ``bert/x trial 1, 41 s (compile, 12 s); about 5 min 12 s left``."""
         now_s = self.read_s()
-        text = f"{self.what}, {render_duration(now_s - self.since_s)}"
+        text = f"{self.what}, {render_duration(now_s - self.since_s)}{_render_stage(self.results)}"
         if self.progress is None:
             return text
         left_s = self.progress.left_s - (now_s - self.estimated_s)

@@ -14,6 +14,7 @@ from gate.lab.host.gpu import GpuState, show_alone
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import JobOutcome, WorkerJob, make_worker_environment, run_worker
 from gate.records.cases import Case
+from gate.records.events import Observer, WorkerPlanned, ignore_event
 from gate.records.protocol import (
     WORKER_ARGUMENTS,
     Checkouts,
@@ -70,6 +71,7 @@ class Bench:
     pool: ServerPool = field(default_factory=ServerPool)  # whoever opens something with it closes it
     gpu: GpuState | None = None  # that workers measure on, where nvidia-smi tells
     place: str = ""  # what its trials call where they ran
+    observe: Observer = ignore_event
 
     @property
     def primer_cache(self) -> Path:
@@ -98,6 +100,8 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
     benchmark = settings.out / "benchmark" / name.with_name(f"{name.name}-{index}.json")
     cache = bench.trial_cache if case else bench.primer_cache
     device, shown = show_alone(bench.gpu, settings.device)
+    result = bench.scratch / f"{role}.json"
+    bench.observe(WorkerPlanned(result=result))
     request = WorkerRequest(
         role=role,
         case=case,
@@ -110,7 +114,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         checkouts=settings.checkouts,
         tree=None if arm.checkout else settings.tree,
         parent=os.getpid(),
-        result=str(bench.scratch / f"{role}.json"),
+        result=str(result),
         benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",
         sampling=settings.sampling,
     )

@@ -204,9 +204,10 @@ def open_lab(
     """
     with (
         # First: nobody is to wait for a lock only to hear of a full disk.
-        open_bench(arm, settings) as bench,
-        hold_device(_name_lock(bench), settings.lock_timeout_s, observe),
+        open_bench(arm, settings) as opened,
+        hold_device(_name_lock(opened), settings.lock_timeout_s, observe),
     ):
+        bench = replace(opened, observe=observe)
         for fact in note_dropped_variables(os.environ):
             observe(Noted(fact=fact))
         if bench.gpu is None and find_kind(settings.device).is_gpu:

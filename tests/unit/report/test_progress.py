@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from gate.files.messages import save_plain
 from gate.records.cases import Metric
 from gate.records.events import (
     CaseFailed,
@@ -22,8 +25,10 @@ from gate.records.events import (
     TrialFinished,
     TrialSkipped,
     TrialStarted,
+    WorkerPlanned,
 )
 from gate.records.facts import make_text
+from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from gate.records.run import FailureKind, Trial
 from gate.report import progress
 from gate.report.progress import Status, render_event, show_progress
@@ -151,3 +156,21 @@ def test_an_estimate_gets_older_as_time_passes() -> None:
     assert status.render_line() == "[ 3/24] a pair 2, 5 min 20 s; longer than expected"
     status.update(TrialFinished(trial=TRIAL, progress=LAST))
     assert next(clock, None) is None
+
+
+def test_the_stage_is_that_of_the_worker_that_wrote_last(tmp_path: Path) -> None:
+    """The cold one is done, the warm one compiles for 12 s, and what has not begun is unknown."""
+    now_s = time.time()
+    for name, stage, age_s in (("cold", Stage.DONE, 20.0), ("warm", Stage.COMPILE, 12.0)):
+        result = tmp_path / f"{name}.json"
+        save_plain(WorkerResult(role=WorkerRole.WARM, stage=stage), result)
+        os.utime(result, (now_s - age_s, now_s - age_s))
+    status = Status(read_s=lambda: 0.0)
+    for name in ("cold", "warm", "missing"):
+        status.update(WorkerPlanned(result=tmp_path / f"{name}.json"))
+    assert re.fullmatch(r"starting, 0.0 s \(compile, 1[2-9] s\)", status.render())
+    (tmp_path / "warm.json").unlink()
+    assert status.render() == "starting, 0.0 s"
+    status.update(WorkerPlanned(result=tmp_path / "warm.json"))
+    status.update(PrimeStarted())
+    assert status.results == []
