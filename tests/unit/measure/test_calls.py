@@ -354,7 +354,8 @@ def test_inference_may_take_a_gradient_by_its_input() -> None:
         measure_drift(context, CompiledSubject(subject=prepared.subject, compiled=prepared.subject.function))
     assert logbook.result.samples[Metric.DRIFT] == (0.0,)
     assert logbook.result.workload[GRADIENTS] == "inputs[0]"
-    assert [Code.GRADIENTS_TAKEN] == [fact.code for fact in logbook.result.warnings]
+    codes = [fact.code for fact in logbook.result.warnings]  # of this process, which may have compiled before
+    assert codes.count(Code.GRADIENTS_TAKEN) == 1
     assert torch.is_grad_enabled()
 
 

@@ -182,5 +182,6 @@ def test_inductor_draws_as_eager_does_for_drift() -> None:
     case = {"backend": "inductor"}
     result, _ = measure_model(sample_twice, case)
     worst = result.worst[Metric.DRIFT]
-    assert (worst.output, worst.steps) == ("output[1]", pytest.approx(0.01 * 2**23, rel=0.01))
+    assert worst.output.startswith("output[1]")  # of the call in which it was worst
+    assert worst.steps == pytest.approx(0.01 * 2**23, rel=0.01)
     assert not result.warnings
