@@ -206,9 +206,9 @@ def list_unchanged_steps(day: Day) -> list[Step]:
     return [Step(arguments=("check", *own, *stored), out="unchanged", good=JUDGED)]
 
 
-def list_fault_steps(_: Day) -> list[Step]:
-    """A check of a head with four faults."""
-    cases = ",".join(f"{fault}/*" for fault in FAULTS)
+def list_fault_steps(day: Day) -> list[Step]:
+    """A check of a head with four faults; on a CPU without the one that takes most pairs."""
+    cases = ",".join(f"{fault}/*" for fault in FAULTS if not (day.small and fault == "slow"))
     return [Step(arguments=("check", "--base", "main", "--select", cases), out="faults", good=JUDGED)]
 
 
