@@ -50,7 +50,7 @@ def test_keeps_the_telling_end_of_a_crash() -> None:
 
 
 LIBRARY = "/venv/lib/python3.12/site-packages"
-GATE = "/work/source/gate"
+GATE = "/srv/source/gate"
 
 
 def make_dump(*frames: str) -> bytes:
