@@ -68,7 +68,8 @@ class TimeLimit:
         """Read what it has used since the limit began."""
         wall_s, cpu_s = self._read_s() - self._begun_s, read_cpu_s(self._pid) - self._cpu_begun_s
         then = self._at_limit
-        hangs = then is not None and cpu_s - then.cpu_s < HANG_SHARE * (wall_s - then.wall_s)
+        waits = then is not None and cpu_s - then.cpu_s < HANG_SHARE * (wall_s - then.wall_s)
+        hangs = waits and cpu_s < self._limit_s  # what used them up in time did not wait
         return TimeUse(wall_s=wall_s, cpu_s=cpu_s, hangs=hangs)
 
 
