@@ -197,7 +197,7 @@ def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample]
 
 def name_crowd(looks: Sequence[ProgramTimes], apart_s: float) -> tuple[str, ...]:
     """Name the programs that were busy between all looks, with the least share of a core of each."""
-    lived = set.intersection(*map(set, looks))
+    lived = [key for key in looks[-1] if all(key in look for look in looks)]
     shares = {
         key: min(after[key] - before[key] for before, after in pairwise(looks)) / apart_s for key in lived
     }
