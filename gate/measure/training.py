@@ -130,14 +130,16 @@ def measure_unreturned(context: WorkerContext, subject: Subject) -> None:
     except Exception as error:  # noqa: BLE001 - whatever a model or the compiler cannot do with such gradients
         context.logbook.note(Code.TRAINING_UNSEEN, why=describe_error(error))
         return
-    if found is not None and found.log2_ratio == MISMATCH:
+    if isinstance(found, str):
+        context.logbook.note(Code.TRAINING_UNSEEN, why=found)
+    elif found is not None and found.log2_ratio == MISMATCH:
         context.logbook.add_warnings(*found.warnings)
         for metric in samples.keys() & {Metric.DRIFT, Metric.DRIFT_FLOAT32}:
             record_drift(context.logbook, metric, [found])
 
 
-def compare_unreturned(subject: Subject) -> Drift | None:
-    """Compare all outputs and the inputs' gradients; ``None`` where the measured step has shown them.
+def compare_unreturned(subject: Subject) -> Drift | str | None:
+    """Compare all outputs and the inputs' gradients, or say why not; ``None`` where the step has shown them.
 
     A number is of another answer: no reference is there to be further from. The state is as before.
     """
@@ -160,7 +162,7 @@ def compare_unreturned(subject: Subject) -> Drift | None:
         case = replace(case, backend=_FRONT_HALF, mode=Mode.DEFAULT, options={})
     compiled = evaluate(subject, compile_function(compute_all, case), state)
     if not draws_alike(eager.draws, compiled.draws):
-        return None
+        return "compiled code draws other random numbers"
     return compare(None, _keep(eager, new), _keep(compiled, new), state)
 
 

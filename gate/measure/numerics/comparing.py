@@ -215,7 +215,7 @@ _STEPS_HALF = 2
 _TIMES_EAGER = 2
 _SHARE_MISSED = 1 / 8
 _ROUNDED = (torch.float32, torch.bfloat16, torch.float16, torch.complex64)  # float64 is no worse than itself
-_WHOLEPARTS = ("outputs", "written")
+_WHOLE_PARTS = ("outputs", "written")
 
 _Place = tuple[str, str]  # a part and a name in it
 
@@ -287,7 +287,7 @@ def excuse(subject: Subject, exact: Evaluation | None, eager: Called, compiled: 
             value = _get(perturbed, place)
             if value.shape == low.shape:
                 bounds[place] = torch.minimum(low, value), torch.maximum(high, value)
-    parts: dict[str, Any] = {part: dict(getattr(compiled, part)) for part in _WHOLEPARTS}
+    parts: dict[str, Any] = {part: dict(getattr(compiled, part)) for part in _WHOLE_PARTS}
     for place, bound in bounds.items():
         of_compiled, of_eager = (_count_outside(_get(side, place), bound) for side in (compiled, eager.found))
         turned = int((_get(compiled, place) != _get(exact, place)).sum()) - of_compiled
@@ -300,7 +300,7 @@ def excuse(subject: Subject, exact: Evaluation | None, eager: Called, compiled: 
 def _list_whole(exact: Evaluation, eager: Evaluation, compiled: Evaluation) -> list[_Place]:
     """List the integers and booleans in which compiled differs from eager, and as many in float64."""
     found = []
-    for place in ((part, name) for part in _WHOLEPARTS for name in getattr(eager, part)):
+    for place in ((part, name) for part in _WHOLE_PARTS for name in getattr(eager, part)):
         values = [_get(side, place) for side in (exact, eager, compiled)]
         is_alike = len({(value.shape, value.dtype) for value in values}) == 1
         if is_alike and not is_rounded(values[0]) and not torch.equal(*values[1:]):

@@ -20,7 +20,7 @@ from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import MISMATCH
 from gate.measure.numerics.reference import evaluate
 from gate.measure.seed_drift import CompiledSubject, measure_drift
-from gate.measure.training import measure_unreturned
+from gate.measure.training import compare_unreturned, measure_unreturned
 from gate.measure.workload.build import compile_function, make_subject
 from gate.records.cases import Case, Kind, Metric, Task
 from gate.records.codes import Code
@@ -249,6 +249,31 @@ def test_what_cannot_be_differentiated_is_told() -> None:
     assert result.samples[Metric.DRIFT] == (0.0,)
     (note,) = [fact for fact in result.warnings if fact.code is Code.TRAINING_UNSEEN]
     assert "in-place operation" in note.name("why")
+
+
+def test_outputs_of_other_draws_are_not_compared_and_it_says_so() -> None:
+    """Where it is compiled it draws once more than in eager: what it computes of that says nothing."""
+
+    class Drawing(torch.nn.Module):
+        """Draws a number that it does not use."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = torch.nn.Linear(4, 4)
+
+        def forward(self, value: torch.Tensor) -> dict[str, torch.Tensor]:
+            """Apply, and return more than the loss."""
+            if torch.compiler.is_compiling():
+                torch.rand(())
+            applied = self.inner(value)
+            return {"loss": applied.sum(), "applied": applied}
+
+    workload = Workload(forward=Drawing(), inputs=(torch.rand(2, 4),), loss=lambda out: out["loss"])
+    case = Case(id="m/c", model="m", backend="eager", task=Task.TRAINING)
+    torch.compiler.reset()
+    assert compare_unreturned(make_subject(workload, case, CpuDevice())) == (
+        "compiled code draws other random numbers"
+    )
 
 
 class Masking(torch.autograd.Function):
