@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 MOST_WALL_LIMITS = 4.0  # a program gets a quarter of a core at least, even where several others compute
 HANG_SHARE = 0.01  # of a core: what only waits, or looks a few times a second, uses less
+LONGEST_WAIT_S = 900.0  # a slow disk or download takes less; on a GPU four limits outlast the job
 Clock = Callable[[], float]  # seconds since some moment
 _LEAST_SLEEP_S, _LONGEST_SLEEP_S = 0.05, 3600.0  # a limit may be infinite, what sleeps may not take that
 
@@ -31,7 +32,7 @@ class TimeUse:
 
     wall_s: float
     cpu_s: float
-    hangs: bool = False  # used less than HANG_SHARE of a core since the clock reached its limit
+    hangs: bool = False  # used less than HANG_SHARE of a core since the clock reached its limit, or later
 
     def __str__(self) -> str:
         """Say how it used its time up."""
@@ -44,7 +45,7 @@ class TimeLimit:
     """Ends a process after so many CPU seconds of it and of all that it started.
 
     Several cores at once count no faster than the clock: what computes in parallel loses nothing. What waits
-    ends at ``most_walls`` times the limit.
+    ends at ``most_walls`` times the limit, or after ``LONGEST_WAIT_S`` of nothing else beyond the limit.
     """
 
     def __init__(
@@ -53,21 +54,25 @@ class TimeLimit:
         """Begin to count; ``read_s`` reads the clock, which may stand still meanwhile."""
         self._pid, self._limit_s, self._most_s, self._read_s = pid, limit_s, most_walls * limit_s, read_s
         self._begun_s, self._cpu_begun_s = read_s(), read_cpu_s(pid)
-        self._at_limit: TimeUse | None = None
+        self._earlier: TimeUse | None = None  # at the limit, or a LONGEST_WAIT_S later in which it computed
 
     def compute_left_s(self) -> float:
         """Compute after how many seconds to look again; 0 once the time is up."""
         left_s = self._limit_s - (self._read_s() - self._begun_s)
         if left_s <= 0:
             use = self.read_use()
-            self._at_limit = self._at_limit or use
-            left_s = min(self._limit_s - use.cpu_s, self._most_s - use.wall_s)
+            earlier = self._earlier or use
+            if not use.hangs and use.wall_s - earlier.wall_s >= LONGEST_WAIT_S:
+                earlier = use
+            self._earlier = earlier
+            wait_left_s = LONGEST_WAIT_S - (use.wall_s - earlier.wall_s)
+            left_s = min(self._limit_s - use.cpu_s, self._most_s - use.wall_s, wait_left_s)
         return min(max(left_s, _LEAST_SLEEP_S), _LONGEST_SLEEP_S) if left_s > 0 else 0.0
 
     def read_use(self) -> TimeUse:
         """Read what it has used since the limit began."""
         wall_s, cpu_s = self._read_s() - self._begun_s, read_cpu_s(self._pid) - self._cpu_begun_s
-        then = self._at_limit
+        then = self._earlier
         waits = then is not None and cpu_s - then.cpu_s < HANG_SHARE * (wall_s - then.wall_s)
         hangs = waits and cpu_s < self._limit_s  # what used them up in time did not wait
         return TimeUse(wall_s=wall_s, cpu_s=cpu_s, hangs=hangs)

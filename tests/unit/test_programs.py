@@ -85,6 +85,29 @@ def test_time_is_up_by_cpu_seconds_no_faster_than_the_clock(
     assert limit.read_use() == TimeUse(wall_s=seen[-1][0], cpu_s=seen[-1][1], hangs=hangs)
 
 
+@pytest.mark.parametrize(
+    ("seen", "left_s", "hangs"),
+    [
+        ([(1800.0, 60.0)], 900.0, False),
+        ([(1800.0, 60.0), (2700.0, 68.9)], 0.0, True),  # 8.9 s in 900 s
+        ([(1800.0, 60.0), (2700.0, 69.1)], 900.0, False),  # it computed; the next 900 s begin
+        ([(1800.0, 60.0), (2700.0, 69.1), (3600.0, 69.2)], 0.0, True),
+    ],
+)
+def test_what_only_waits_for_a_quarter_of_an_hour_has_hung(
+    monkeypatch: pytest.MonkeyPatch, seen: list[tuple[float, float]], left_s: float, hangs: bool
+) -> None:
+    """Of a limit of half an hour, four of which outlast a job of 90 minutes."""
+    looks = [(0.0, 0.0), *seen]
+    monkeypatch.setattr(programs, "read_cpu_s", lambda _: looks[0][1])
+    limit = TimeLimit(1, 1800.0, read_s=lambda: looks[0][0])
+    while looks[1:]:
+        looks.pop(0)
+        left = limit.compute_left_s()
+    assert left == left_s
+    assert limit.read_use().hangs is hangs
+
+
 def test_a_budget_ends_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """However little of the processor was had."""
     now = 0.0
