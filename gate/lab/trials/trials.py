@@ -60,13 +60,14 @@ def measure_trial(lab: Lab, unit: Unit) -> Part:
 def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> Part:
     """Measure a trial, and once more where the host was not fit, as far as repeats and time allow.
 
-    A repeat that somebody killed says nothing of the case, which ran before: that trial is kept.
+    Counts alone are the same on any host. A repeat that somebody killed says nothing of the case, which ran
+    before: that trial is kept.
     """
     (case,) = unit.run.cases
     first = run_trial(lab.bench, case, unit.index, content)
     excused = excuse_steal(first.trials, unit.own_steal)
     disturbed = [trial for trial in excused if trial.conditions.disturbances]
-    if first.failures or not (disturbed and unit.repeats):
+    if first.failures or lab.bench.settings.counts_only or not (disturbed and unit.repeats):
         return first
     (trial,) = first.trials
     at_s = unit.run.wall_s + time.monotonic() - begun

@@ -321,6 +321,16 @@ def test_a_disturbed_trial_is_repeated(
     assert any(note.endswith(told) for note in notes)
 
 
+def test_counts_alone_are_not_measured_again(
+    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other programs change none of them."""
+    crowd_host(monkeypatch, True, False)
+    workshop.settings = replace(workshop.settings, counts_only=True)
+    (trial,) = workshop.run(make_case(name="a")).trials
+    assert (trial.conditions.repeated, trial.conditions.disturbances) == (False, (Disturbance.CROWDED,))
+
+
 def test_a_repeat_that_is_killed_leaves_the_disturbed_trial(
     workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
