@@ -11,6 +11,7 @@ import pytest
 from gate.decide.side_by_side import confirm_screening
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.records.cases import Acceptance, Metric, Policy
+from gate.records.codes import Code
 from gate.records.run import Baseline, Pairing
 from gate.records.verdict import Comparison, Outcome, Reason, Status, Tally, Verdict
 from tests.told import tell_notes, tell_row, tell_steps
@@ -74,6 +75,14 @@ def test_a_graph_break_that_the_base_has_too_is_not_the_changes(
         note.startswith(f"Worse than the stored baseline, but not worse than the base: {CASE} graph breaks.")
         for note in tell_notes(verdict)
     )
+
+
+def test_drift_beyond_its_limit_on_both_sides_is_worse_than_no_stored_value(confirm: Confirm) -> None:
+    """Without a baseline the limit alone convicted, and a pair shows that the base is as far off."""
+    off = {Metric.DRIFT: 17.0}
+    verdict = confirm({**measure(), Metric.DRIFT: (17.0,)}, baselines=(), base=off, head=off, pairs=2)
+    assert verdict.tally.cleared == 0
+    assert not any(fact.code is Code.CLEARED for fact in verdict.notes)
 
 
 @pytest.mark.parametrize(("pairs", "base"), [(1, 0.0), (1, 2.0), (2, 0.0), (2, 2.0)])
