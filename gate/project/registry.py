@@ -113,14 +113,15 @@ def _choose_default(config: Config, cases: tuple[Case, ...]) -> Choice:
     own = [case for case in cases if not (config.reference_models and is_reference(case))]
     if not own or any(DEFAULT_TAG in case.tags for case in own):
         return Choice(cases=select_cases(cases, _DEFAULT_SELECTION), selection=_DEFAULT_SELECTION)
-    selection = ",".join(
-        [*([_DEFAULT_SELECTION] if len(own) < len(cases) else []), *dict.fromkeys(case.model for case in own)]
-    )
+    usual = find_cases(cases, _DEFAULT_SELECTION)  # reference models
+    terms = [_DEFAULT_SELECTION] if usual else []
+    chosen = {case.id for case in (*usual, *own)}
+    selection = ",".join((*terms, *dict.fromkeys(case.model for case in own)))
     note = (
         f"measuring all of your cases ({len(own)}):"
         f" none has the tag {DEFAULT_TAG!r}, the default of `select` in gate.yml"
     )
-    return Choice(cases=select_cases(cases, selection), selection=selection, note=note)
+    return Choice(cases=tuple(case for case in cases if case.id in chosen), selection=selection, note=note)
 
 
 _REGISTRY_KEYS = RegistryFile.__dataclass_fields__.keys()

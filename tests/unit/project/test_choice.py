@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import gate.records.cases as cases_module
 from gate.errors import FileError, UsageError
 from gate.project.config import apply_options, load_config
 from gate.project.registry import Choice, choose_cases, load_cases
@@ -48,6 +49,19 @@ def test_where_no_case_has_the_tag_all_are_measured(tmp_path: Path) -> None:
     assert choice.note == (
         "measuring all of your cases (3): none has the tag 'smoke', the default of `select` in gate.yml"
     )
+
+
+def test_each_case_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a look at each name for each case, a thousand models took seconds and ten thousand minutes."""
+    looks: list[str] = []
+    monkeypatch.setattr(cases_module, "fits_term", lambda term, *_: looks.append(term))
+    names = [f"m{number}" for number in range(200)]
+    models = "".join(
+        f"  - {{name: {name}, factory: 'm:b', cases: [{{task: inference}}]}}\n" for name in names
+    )
+    choice = choose(tmp_path, f"{ALONE}models:\n{models}")
+    assert (len(choice.cases), choice.selection) == (200, ",".join(names))
+    assert len(looks) == 200
 
 
 def test_the_reference_models_do_not_stand_for_ones_own(tmp_path: Path) -> None:
