@@ -52,6 +52,7 @@ OPENING_S = 300.0  # 23 s on two shared cores; a GPU's first kernels on a cold d
 CLOSING_S, INTERRUPTED_S = 300.0, 20.0
 _STORE_BYTES = 80 * 2**20  # the least that Ray takes: what travels is kilobytes
 _REACHING_S = 10.0
+_NICENESS = "RAY_worker_niceness"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,6 +126,7 @@ class RayEngine:
         self.run = run
         self._actors = actors
         self._pending: dict[Any, str] = {}  # what is awaited, and of whom
+        self.ended: list[Any] = []  # actors
 
     def list_lanes(self) -> Mapping[str, Place]:
         """All that were opened."""
@@ -150,6 +152,11 @@ class RayEngine:
             return None
         reply = _receive(ready[0])
         return Answer(lane=self._pending.pop(ready[0]), part=reply.part, why=reply.what)
+
+    def end(self, lane: str) -> None:
+        """Kill the actor of a lane; its device is free then."""
+        ray.kill(self._actors[lane])
+        self.ended.append(self._actors[lane])
 
 
 def _receive(ref: Any) -> Reply:  # noqa: ANN401 - a reference of Ray's
@@ -200,18 +207,21 @@ def open_fleet(
             sites = [Site(node=node, gpu=False, cpus=1, cores=share) for share in shares]
         stack.enter_context(answer_signals(signal.default_int_handler, (signal.SIGTERM, signal.SIGHUP)))
         actors = [_make_actor(site) for site in sites]
-        limit_s = INTERRUPTED_S
+        ended, limit_s = list[Any](), INTERRUPTED_S
         try:
             opened = _open_actors(actors, sites, opening, config, observe)
-            yield _choose_lanes(actors, opened, own(), observe)
+            engine = _choose_lanes(actors, opened, own(), observe)
+            ended = engine.ended
+            yield engine
             limit_s = CLOSING_S
         finally:
-            _close(actors, limit_s)
+            _close([actor for actor in actors if actor not in ended], limit_s)
 
 
 @contextmanager
 def _start(cpus: int) -> Iterator[None]:
     """Start Ray on this host for the time being; its logs go with it."""
+    os.environ.setdefault(_NICENESS, "0")  # as without lanes; Ray's own is 15
     short = "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108 - a socket's path has 107 bytes at most
     with tempfile.TemporaryDirectory(prefix="gate-ray-", dir=short, ignore_cleanup_errors=True) as place:
         yield from _init(

@@ -46,6 +46,7 @@ class FakeLanes:
     asked: list[tuple[str, str, int]] = field(default_factory=list)  # lane, case, index
     busy_s: dict[str, float] = field(default_factory=dict)  # of each lane
     ended_s: dict[str, float] = field(default_factory=dict)  # when each lane ended its last unit
+    ended: list[str] = field(default_factory=list)
     _coming: list[tuple[float, int, Answer]] = field(default_factory=list)
     _order: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -75,6 +76,10 @@ class FakeLanes:
             return None
         self.now_s, _, answer = heapq.heappop(self._coming)
         return answer
+
+    def end(self, lane: str) -> None:
+        """Remember which."""
+        self.ended.append(lane)
 
     def read_s(self) -> float:
         """The seconds that passed."""

@@ -247,6 +247,7 @@ class _Call:
             limit_s = measurer.engine.read_s() - measurer.patience_s
             why = f"no answer within {measurer.patience_s:.0f} s"
             for lane in [lane for lane, slot in at_work.items() if slot.since_s <= limit_s]:
+                measurer.engine.end(lane)
                 self._give_up(lane, why)
         elif answer.lane not in at_work:
             return

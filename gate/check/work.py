@@ -85,6 +85,10 @@ class Engine(Protocol):
         """Wait for the next answer of any lane; ``None`` where none came within ``limit_s`` seconds."""
         ...
 
+    def end(self, lane: str) -> None:
+        """End a lane that answers no more, so that its close is not waited for."""
+        ...
+
 
 def make_trial_schedule(
     cases: Sequence[Case],

@@ -293,9 +293,11 @@ def test_an_actor_that_is_gone_says_so(config: Config, acting: FakeRay) -> None:
     acting.late = {1}
     engine.submit("GPU-1", unit)
     assert engine.wait(1.0) is None
+    engine.end("GPU-1")
+    assert (acting.killed, engine.ended) == ([1], handles[:1])
     acting.dead = set()
     acting.late = set()
-    fleet._close(handles, 1.0)
+    fleet._close(handles[1:], 1.0)
     assert acting.killed == [1, 2, 3]
 
 

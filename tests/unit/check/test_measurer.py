@@ -240,6 +240,7 @@ def test_a_silent_lane_is_given_up() -> None:
     run = measure(make_fleet(engine, patience_s=100.0), plan(subjects))
     assert len(run.trials) == 4
     assert [lane for lane, _, _ in engine.asked].count(silent) == 1
+    assert engine.ended == [silent]
     assert 100.0 < engine.now_s <= 100.0 + 4 * TRIAL_S
 
 
