@@ -16,7 +16,7 @@ from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
 from gate.decide.evidence.values import list_short
 from gate.devices import find_kind
-from gate.errors import InterruptedRunError, UsageError
+from gate.errors import FileError, InterruptedRunError, UsageError
 from gate.files.codec import RUN
 from gate.files.disk import is_present
 from gate.github.job import find_text, load_payload
@@ -68,7 +68,10 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
     if not is_present(path):
         what = f"--resume: {path} does not exist, so there is no run to continue"
         raise UsageError(what, "Run without --resume, or name the run's directory with --out.")
-    return RUN.load(path)
+    try:
+        return RUN.load(path)
+    except FileError as error:
+        raise FileError(str(path), error.key, error.problem, "Run without --resume.") from None
 
 
 def find_measured(options: Namespace, request: Project, trials: int) -> Run | None:
