@@ -31,6 +31,7 @@ from gate.action.step import (
     run_command,
     set_outputs,
     stop_commands,
+    warn,
 )
 from gate.errors import ExitCode, FileError, GateError, UsageError
 from gate.files.codec import RUN, SHOWN, VERDICT
@@ -173,6 +174,10 @@ def _report_judged(step: ActionStep, source: RuleSource, ended: Ended) -> int:
     report_change(step, source)
     if source.rules.is_first and ended.code == ExitCode.NOTHING_COMPARED:
         ended = replace(ended, code=int(ExitCode.PASS))
+        if not (source.rules.config.out.absolute() / VERDICT_FILE).exists():  # refused early
+            for text in ended.complaints:
+                warn(step, text)
+            return ended.code
     return _report_verdict(step, source.rules.config, ended, {"baseline-sha": source.rules.sha})
 
 

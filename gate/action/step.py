@@ -195,10 +195,13 @@ def report_rules(step: ActionStep, source: RuleSource) -> None:
 
 
 def report_change(step: ActionStep, source: RuleSource) -> None:
-    """Say that the change touches what it is judged by; it was judged by the base's all the same."""
+    """Say that the change touches what it is judged by; it was judged by the base's all the same.
+
+    The change that brings the gate brings its workflows too: that is one notice.
+    """
     for note in list_rule_notes(source.rules):
         warn(step, note, "notice" if source.rules.is_first else "warning")
-    if source.workflows:
+    if source.workflows and not source.rules.is_first:
         what = f"This change touches {join_some(source.workflows, _SHOWN)}"
         text = "GitHub ran this check as the change has it. Review that before you trust the result."
         warn(step, f"{what}: {text}")
