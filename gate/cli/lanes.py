@@ -15,7 +15,7 @@ from gate.check.measurer import Measurer
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
 from gate.decide.evidence.values import list_short
-from gate.devices import find_kind
+from gate.devices import CPU, find_kind
 from gate.errors import FileError, InterruptedRunError, UsageError
 from gate.files.codec import RUN
 from gate.files.disk import is_present
@@ -54,6 +54,7 @@ from gate.units import count_noun
 if TYPE_CHECKING:
     from gate.fleet import RayEngine
 
+_DRIVER = Path("/dev/nvidiactl")  # of NVIDIA's
 Opening = Callable[[Project, LaneTerms], AbstractContextManager[Lane]]
 
 
@@ -282,7 +283,11 @@ def open_lane(
 
 
 def note_config(config: Config, options: Namespace, observe: Observer) -> None:
-    """Report which gate.yml is in force, unless that was reported before."""
+    """Report which gate.yml is in force, unless that was reported before, and a GPU that it leaves out."""
+    is_asked = options.device or getattr(options, "target", None)
+    if config.device == CPU.name and not is_asked and _DRIVER.exists():
+        what = f"this machine has a GPU, and {config.source} measures the CPU"
+        observe(Noted(fact=make_text(f"{what}: write `device: cuda` there, or give --device cuda")))
     if not is_surprising(config, options):
         observe(Noted(fact=make_text(describe_source(config))))
 
