@@ -93,7 +93,11 @@ def find_unimportable(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure,
         log=name_log(job.log),
     )
     return tuple(
-        add_told(replace(blank, case_id=case.id), found[case.factory], job.request.checkout)
+        add_told(
+            replace(blank, case_id=case.id),
+            found[case.factory],
+            job.request.checkout or job.request.directory,
+        )
         for case in cases
         if case.factory in found
     )
