@@ -8,7 +8,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 class CustomMetadataHook(MetadataHookInterface):
-    """Reads ``COMPILE_GATE_REPOSITORY``, as ``owner/name`` on GitHub."""
+    """Reads ``COMPILE_GATE_REPOSITORY``, as ``owner/name`` on GitHub, and the commit in ``GITHUB_SHA``."""
 
     def update(self, metadata: dict[str, object]) -> None:
         """Add the URLs; none where the variable is not set."""
@@ -20,4 +20,6 @@ class CustomMetadataHook(MetadataHookInterface):
             "Issues": f"{source}/issues",
             "Changelog": f"{source}/blob/main/CHANGELOG.md",
         }
+        if commit := os.environ.get("GITHUB_SHA", ""):
+            urls["Action"] = f"{source}/tree/{commit}"  # what `init` pins in a workflow
         metadata["urls"] = urls if name else {}

@@ -1,6 +1,6 @@
 """compile-gate: a regression gate for ``torch.compile``.
 
-The public, typed, torch-free API. Each call imports its machinery when it is first used:
+The public, typed, torch-free API. Names and calls import their machinery when they are first used:
 
 >>> import gate
 >>> verdict = gate.compare(  # doctest: +SKIP
@@ -13,9 +13,11 @@ The public, typed, torch-free API. Each call imports its machinery when it is fi
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Set by the composite action: our own dependencies. They go behind the environment's packages, which
 # PYTHONPATH cannot do, so that what is measured is never shadowed.
@@ -23,12 +25,23 @@ if (_packages := os.environ.get("COMPILE_GATE_PACKAGES", "")) and _packages not 
     sys.path.append(_packages)
 
 from gate.errors import ExitCode, FileError, GateError, MachineError, UsageError
-from gate.metrics import SPECS
-from gate.records.cases import Case, Metric, Policy, Threshold
-from gate.records.run import Baseline, Environment, Run, Trial
-from gate.records.verdict import Change, Comparison, Estimate, Outcome, Reason, Status, Verdict
 from gate.version import __version__
-from gate.workload import Workload
+
+if TYPE_CHECKING:
+    from gate.metrics import SPECS
+    from gate.records.cases import Case, Metric, Policy, Threshold
+    from gate.records.run import Baseline, Environment, Run, Trial
+    from gate.records.verdict import Change, Comparison, Estimate, Outcome, Reason, Status, Verdict
+    from gate.workload import Workload
+else:
+
+    def __getattr__(name: str) -> object:
+        """Import a name's module at its first use: Ctrl-C is answered from the first moments on."""
+        for module in ("workload", "metrics", "records.cases", "records.run", "records.verdict"):
+            if name in __all__ and hasattr(found := importlib.import_module(f"gate.{module}"), name):
+                return getattr(found, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "SPECS",
@@ -117,10 +130,10 @@ def compare(*, baseline: Run | tuple[Baseline, ...], candidate: Run, policy: Pol
     from gate.decide.verdict import decide_verdict  # noqa: PLC0415 - see load_run
     from gate.store.baselines import check_whole  # noqa: PLC0415 - see load_run
 
-    if isinstance(baseline, Run):
-        check_whole(baseline, "baseline")
-    stored = make_baselines(baseline, baseline.provenance) if isinstance(baseline, Run) else baseline
-    return decide_verdict(candidate, stored, policy)
+    if isinstance(baseline, tuple):
+        return decide_verdict(candidate, baseline, policy)
+    check_whole(baseline, "baseline")
+    return decide_verdict(candidate, make_baselines(baseline, baseline.provenance), policy)
 
 
 def compute_exit_code(verdict: Verdict, fail_on: str = "inconclusive") -> ExitCode:

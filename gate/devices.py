@@ -45,6 +45,13 @@ BOARDS: Mapping[int, Board] = {
 }
 
 
+# What a target lacks, and the fix.
+NO_TRITON = (
+    "there is no module 'triton', which compiles for targets",
+    "Install it beside the CPU build of torch: pip install 'triton>=3.6'.",
+)
+
+
 def is_target(device: str) -> bool:
     """Whether a device's name is that of a target: ``cuda:sm_90`` is, ``cuda:1`` is not."""
     return re.fullmatch(TARGET_PATTERN, device) is not None

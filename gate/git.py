@@ -35,6 +35,10 @@ _SETTINGS = (
 _NO_TRUST = ("dubious ownership", "unsafe repository", "safe.directory")
 
 
+# The fix of a clone that left content with its remote.
+_WHOLE = "Give actions/checkout `fetch-depth: 0`, and neither `filter:` nor `sparse-checkout:`."
+
+
 class MissingContentError(UsageError):
     """The clone lacks a file of a commit: nothing is known of what that says."""
 
@@ -42,7 +46,7 @@ class MissingContentError(UsageError):
         reason = f" ({complaint.removeprefix('fatal: ')})" if complaint else ""
         super().__init__(
             f"this clone lacks the content of a file of commit {commit[:12]}{reason}",
-            "Give actions/checkout `fetch-depth: 0`, and neither `filter:` nor `sparse-checkout:`.",
+            _WHOLE,
         )
 
 
@@ -124,7 +128,8 @@ def describe_refusal(directory: Path, answer: GitAnswer, command: str) -> GateEr
     if "not a git repository" in reason:
         fix = "Run in a checkout; after actions/checkout, and below its `path:` if it has one."
         return UsageError(f"{place} is not in a git repository", fix)
-    return UsageError(f"git {command} failed in {place}: {reason or 'no reason given'}", "Check the clone.")
+    fix = _WHOLE if is_partial(directory) else "Check the clone."
+    return UsageError(f"git {command} failed in {place}: {reason or 'no reason given'}", fix)
 
 
 def find_distrust(directory: Path) -> GateError | None:

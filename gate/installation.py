@@ -18,14 +18,19 @@ MODELS = _PACKAGE / "models"  # the reference models, and their registry
 
 
 @functools.cache
-def find_page(page: str) -> str:
-    """Name a page of the documents: its URL where this installation is a release, else its file."""
+def find_url(name: str) -> str:
+    """Find a project URL of this installation; empty where it is no release."""
     try:
         urls = metadata.metadata("compile-gate").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
         urls = []
-    sites = (url.removeprefix("Documentation, ") for url in urls if url.startswith("Documentation, "))
-    return next((f"{site}{page}/" for site in sites), f"docs/{page}.md of compile-gate")
+    return next((url.removeprefix(f"{name}, ") for url in urls if url.startswith(f"{name}, ")), "")
+
+
+def find_page(page: str) -> str:
+    """Name a page of the documents: its URL where this installation is a release, else its file."""
+    site = find_url("Documentation")
+    return f"{site}{page}/" if site else f"docs/{page}.md of compile-gate"
 
 
 def copy_package(directory: Path) -> Path:

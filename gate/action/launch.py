@@ -106,6 +106,7 @@ def _complete_path(environ: Mapping[str, str]) -> None:
     sys.path[:0] = [entry for entry in named if Path(entry).is_absolute()]
 
 
+_REASON_CHARS = 200
 _GPU_DEVICE = Path("/dev/nvidiactl")  # of the driver; there is none without a GPU of NVIDIA's
 
 
@@ -117,7 +118,8 @@ def launch(environ: Mapping[str, str]) -> int:
     except GateError as error:
         return _fail(environ, error.exit_code, f"{error.what}. {error.fix}")
     except OSError as error:
-        what = f"the gate cannot be put in place: {error}. Free some space if the disk is full."
+        reason = error.strerror or f"{error}"[:_REASON_CHARS]  # shutil's has a line for each file
+        what = f"the gate cannot be put in place: {reason}. Free some space if the disk is full."
         return _fail(environ, ExitCode.MACHINE, what)
     except Exception as error:  # noqa: BLE001 - a step that fails says why, and has an exit code
         what = f"{type(error).__name__}: {error}. This is a bug in compile-gate: please report it."

@@ -31,6 +31,7 @@ from gate.action.step import (
     run_command,
     set_outputs,
     stop_commands,
+    warn,
 )
 from gate.errors import ExitCode, FileError, GateError, UsageError
 from gate.files.codec import RUN, SHOWN, VERDICT
@@ -86,6 +87,12 @@ def _accept(source: RuleSource) -> tuple[str, ...]:
     return (*files, f"--gate={source.gate}") if files and source.gate else files
 
 
+def _begin(step: ActionStep, config: Config) -> None:
+    """Clear an earlier run's results, and say where new ones will be, whatever becomes of the command."""
+    clear_results(config.out)
+    set_outputs(step.environ, {"out-path": str(config.out.absolute())})
+
+
 def start_measure(step: ActionStep) -> int:
     """Measure a shard of what a check measures; the verdict is that of the mode judge, on all shards."""
     with hold_rules(step) as source:
@@ -102,7 +109,7 @@ def start_refresh(step: ActionStep) -> int:
 
 
 def _measure(step: ActionStep, config: Config, arguments: tuple[str, ...]) -> int:
-    clear_results(config.out)
+    _begin(step, config)
     path = config.out.absolute() / RUN_FILE
     ended = run_command(step, arguments)
     if path.exists():
@@ -126,7 +133,7 @@ def start_check(step: ActionStep) -> int:
     with hold_rules(step) as source:
         report_rules(step, source)
         base = find_confirming_commit(step)
-        clear_results(source.rules.config.out)
+        _begin(step, source.rules.config)
         arguments = make_check_arguments(step.inputs, source, base)
         ended = run_command(step, (*arguments, *_fail_by(step, source.rules.config)))
     return _report_judged(step, source, ended)
@@ -149,7 +156,7 @@ def start_judge(step: ActionStep) -> int:
     with hold_rules(step) as source:
         report_rules(step, source)
         config = source.rules.config
-        clear_results(config.out)
+        _begin(step, config)
         stored = config.baselines
         if step.inputs["baselines"] and not config.commit:
             stored = Path(step.inputs["baselines"])
@@ -173,13 +180,17 @@ def _report_judged(step: ActionStep, source: RuleSource, ended: Ended) -> int:
     report_change(step, source)
     if source.rules.is_first and ended.code == ExitCode.NOTHING_COMPARED:
         ended = replace(ended, code=int(ExitCode.PASS))
+        if not (source.rules.config.out.absolute() / VERDICT_FILE).exists():  # refused early
+            for text in ended.complaints:
+                warn(step, text)
+            return ended.code
     return _report_verdict(step, source.rules.config, ended, {"baseline-sha": source.rules.sha})
 
 
 def start_pairs(step: ActionStep) -> int:
     """Compare two stacks with the code fixed, or what is checked out with the release anchor."""
     config = load_config(step.inputs["config"])
-    clear_results(config.out)
+    _begin(step, config)
     arguments = make_arguments(step.inputs, None, *_fail_by(step, config))
     return _report_verdict(step, config, run_command(step, arguments), {})
 
@@ -208,9 +219,7 @@ def _report_verdict(step: ActionStep, config: Config, ended: Ended, outputs: Map
     is_upgrade = step.inputs["mode"] == ActionMode.UPGRADE
     first = f"{render_upgrade(verdict)}\n\n" if is_upgrade else ""
     add_summary(step.environ, first + report.read_text(encoding="utf-8"))
-    measured = out / RUN_FILE
-    run = RUN.load(measured) if measured.exists() else None
-    for annotation in list_annotations(verdict, run, config.directory.absolute(), ended.code):
+    for annotation in list_annotations(verdict, config.directory.absolute(), ended.code):
         print(annotation)
     return ended.code
 

@@ -28,13 +28,13 @@ from gate.programs import answer_signals
 from gate.publish.shown import SHOWN_FILE
 from gate.records.cases import Metric
 from gate.records.codes import Code
-from gate.records.run import GraphBreak, Run
-from gate.records.verdict import Cause, Comparison, Outcome, Status, Verdict
+from gate.records.verdict import BROKEN, Cause, Comparison, Outcome, Status, Verdict
 from gate.report import FORMATS
 from gate.report.words.comparisons import describe_comparison
+from gate.report.words.facts import describe_whole, find_place
 from gate.report.words.headline import write_opening
 from gate.report.words.rules import list_rule_notes
-from gate.units import count_noun, join_some
+from gate.units import join_some
 
 RUN_FILE, VERDICT_FILE = "run.json", "verdict.json"
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
@@ -55,7 +55,9 @@ class Ended:
 def run_child(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
     """Run a command to its end. Signals that ask this process to stop are its to answer.
 
-    Its standard error is passed on as it comes; its standard output is its own.
+    Its standard error is passed on as it comes, to this process's standard output: the runner looks for
+    commands in both, and may handle one stream's lines before an earlier line of the other. Its standard
+    output is its own.
     """
     sys.stdout.flush()
     with (
@@ -90,8 +92,8 @@ def _pass_on(source: IO[bytes], tail: deque[bytes], ended: threading.Event) -> N
     with suppress(OSError, ValueError):  # closed, by whoever no longer waits for a straggler
         while (chunk := os.read(source.fileno(), _CHUNK_BYTES)) and not ended.is_set():
             tail.append(chunk)
-            sys.stderr.write(decoder.decode(chunk))
-            sys.stderr.flush()
+            sys.stdout.write(decoder.decode(chunk))
+            sys.stdout.flush()
 
 
 def make_child_environment(environ: Mapping[str, str], inputs: Mapping[str, str]) -> dict[str, str]:
@@ -142,8 +144,8 @@ def clear_results(out: Path) -> None:
             ) from None
 
 
-def list_annotations(verdict: Verdict, run: Run | None, measured: Path, code: int) -> Iterator[str]:
-    """List what to show on the run's page: the headline, then regressions, on their line where it is known.
+def list_annotations(verdict: Verdict, measured: Path, code: int) -> Iterator[str]:
+    """List what to show on the run's page: the headline, then what failed or regressed, on its line if known.
 
     ``measured`` is where measured code was imported from, ``code`` the step's exit code. A verdict that does
     not fail the step is a warning: GitHub would show an error in a green job.
@@ -151,36 +153,48 @@ def list_annotations(verdict: Verdict, run: Run | None, measured: Path, code: in
     level = "error" if code else "notice" if verdict.outcome is Outcome.PASS else "warning"
     yield render_annotation(level, f"{verdict.outcome.value}: {write_opening(verdict)}")
     regressed = [item for item in verdict.comparisons if item.decides and item.status is Status.REGRESSED]
-    shown = regressed[: MAX_ANNOTATIONS - 2]
-    level = "error" if code == ExitCode.REGRESSION else "warning"
-    for item in shown:
+    shown = list(_list_failed(verdict, measured))
+    for item in regressed:
         title = f"compile-gate: {item.case_id} {item.metric}"
-        causes = [one for one in verdict.causes if one.case_id == item.case_id]
-        place = _find_place(_list_breaks(item, run, causes), measured)
-        yield render_annotation(level, describe_comparison(item), title, place)
-    if len(regressed) > len(shown):
-        more = count_noun(len(regressed) - len(shown), "more regression")
-        yield render_annotation(level, f"The job summary has {more}.")
+        locations = (one.fact.name("location") for one in verdict.causes if _is_place(one, item))
+        place = next(filter(None, (_find_place(location, measured) for location in locations)), "")
+        shown.append((describe_comparison(item), title, place))
+    level = "error" if code in (ExitCode.REGRESSION, ExitCode.INCOMPLETE) else "warning"
+    for text, title, place in shown[: MAX_ANNOTATIONS - 2]:
+        yield render_annotation(level, text, title, place)
+    if (left := len(shown) - (MAX_ANNOTATIONS - 2)) > 0:
+        yield render_annotation(level, f"The job summary has {left} more.")
 
 
-def _list_breaks(item: Comparison, run: Run | None, causes: Sequence[Cause]) -> list[GraphBreak]:
-    """List the graph breaks that its causes call new: a run has those of the base as well."""
-    if item.metric is not Metric.GRAPH_BREAKS or run is None:
-        return []
-    places = {one.fact.name("location") for one in causes if one.fact.code is Code.GRAPH_BREAK}
-    trials = (trial for trial in run.trials if trial.case_id == item.case_id)
-    return [found for trial in trials for found in trial.graph_breaks if found.location in places]
+def _list_failed(verdict: Verdict, measured: Path) -> Iterator[tuple[str, str, str]]:
+    """List the text, title and place of each case that failed, by its first failure."""
+    broken = {item.case_id for item in verdict.comparisons if item.decides and item.status in BROKEN}
+    failures = {one.case_id: one for one in reversed(verdict.failures)}
+    for case_id in filter(broken.__contains__, dict.fromkeys(one.case_id for one in verdict.failures)):
+        failure = failures[case_id]
+        place = _find_place(find_place(failure), measured)
+        yield describe_whole(failure), f"compile-gate: {case_id}", place
 
 
-def _find_place(breaks: Sequence[GraphBreak], measured: Path) -> str:
-    """Find the user's line of a graph break, from the top of the checkout, as GitHub names its files."""
+# The facts whose place is the line of what regressed.
+_PLACED = {
+    Metric.GRAPH_BREAKS: Code.GRAPH_BREAK,
+    Metric.RECOMPILES: Code.RECOMPILED,
+    Metric.MEMORY_GROWTH: Code.MEMORY_KEPT,
+}
+
+
+def _is_place(cause: Cause, item: Comparison) -> bool:
+    return cause.case_id == item.case_id and cause.fact.code is _PLACED.get(item.metric)
+
+
+def _find_place(location: str, measured: Path) -> str:
+    """Find a line of measured code from the top of the checkout, as GitHub names its files."""
     top = (find_checkout(measured) or measured).resolve()
-    for found in breaks:
-        file, _, line = found.location.rpartition(":")
-        path = (measured / file).resolve()
-        if file and line.isdecimal() and path.is_file() and path.is_relative_to(top):
-            return f"{path.relative_to(top).as_posix()}:{line}"
-    return ""
+    file, _, line = location.rpartition(":")
+    path = (measured / file).resolve()
+    is_ours = file and line.isdecimal() and path.is_file() and path.is_relative_to(top)
+    return f"{path.relative_to(top).as_posix()}:{line}" if is_ours else ""
 
 
 def report_rules(step: ActionStep, source: RuleSource) -> None:
@@ -195,10 +209,13 @@ def report_rules(step: ActionStep, source: RuleSource) -> None:
 
 
 def report_change(step: ActionStep, source: RuleSource) -> None:
-    """Say that the change touches what it is judged by; it was judged by the base's all the same."""
+    """Say that the change touches what it is judged by; it was judged by the base's all the same.
+
+    The change that brings the gate brings its workflows too: that is one notice.
+    """
     for note in list_rule_notes(source.rules):
         warn(step, note, "notice" if source.rules.is_first else "warning")
-    if source.workflows:
+    if source.workflows and not source.rules.is_first:
         what = f"This change touches {join_some(source.workflows, _SHOWN)}"
         text = "GitHub ran this check as the change has it. Review that before you trust the result."
         warn(step, f"{what}: {text}")

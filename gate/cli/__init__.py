@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gate.cli.commands import GITHUB
-from gate.cli.parser import answer_shell, make_parser
+from gate.cli.parser import answer_shell, make_parser, place_arguments
 from gate.errors import ExitCode, GateError, UsageError
 from gate.programs import answer_signals
 from gate.report.clean import PLAINLY, clean_message
@@ -54,7 +54,7 @@ def _run_arguments(arguments: Sequence[str]) -> int:
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could stand at its cursor
         answer_shell(parser)
     try:
-        options = parser.parse_args(arguments)
+        options = parser.parse_args(place_arguments(arguments))
     except SystemExit as stopped:  # --help, --version and wrong options
         return int(stopped.code or ExitCode.PASS)
     if "run" not in options:  # no command, or one that only has others below it

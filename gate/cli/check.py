@@ -24,6 +24,7 @@ from gate.cli.lanes import (
     open_lane,
     open_measured,
     open_measurer,
+    read_base_changes,
 )
 from gate.cli.measuring_commands import AB_MINUTES
 from gate.cli.output import (
@@ -53,7 +54,6 @@ from gate.decide.side_by_side import decide_side_by_side
 from gate.devices import is_target
 from gate.errors import ExitCode, FileError, GateError, NothingComparedError, UsageError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
-from gate.lab.arms.checkouts import Changes, read_changes
 from gate.lab.trials.runs import Lane, LaneTerms
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
@@ -61,7 +61,6 @@ from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.events import Noted, Observer
 from gate.records.facts import Fact, make_text, name_words
-from gate.records.protocol import Checkouts
 from gate.records.run import BASE_ARM, Run
 from gate.report.words.facts import describe_failure, write_note
 from gate.revisions import NothingDiffersError, advise_missing, find_ref, find_top
@@ -104,7 +103,8 @@ def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
     if not judges_alone:
         _refuse_in_vain(options, config, alone)
     arms = None if alone or options.no_base else asked
-    opening = partial(open_check, options, alone, judges_alone=judges_alone)
+    notes = [alone] if alone else []  # with what opening adds; lanes of other processes say it in their logs
+    opening = partial(open_check, options, notes, judges_alone=judges_alone)
     with open_measured(options, replace(request, arms=arms), config.trials, opening) as (measurer, run):
         bounded = replace(measurer, budget_s=config.budget_s)
         if run.base is None:
@@ -115,7 +115,7 @@ def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
         measurer.save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_stop(note_origin(verdict, config, options), options)
-    verdict = replace(verdict, notes=(*note_shard(checked.run), *([alone] if alone else []), *verdict.notes))
+    verdict = replace(verdict, notes=(*note_shard(checked.run), *notes, *verdict.notes))
     verdict = note_rules(verdict, config, checked.run.base.provenance.commit if checked.run.base else "")
     append_run(config, checked.run, HistoryKind.CHECK)
     code = report_verdict(verdict, config, options, config.out, policy)
@@ -158,15 +158,15 @@ def _note_unjudged(options: Namespace, config: Config, observe: Observer) -> Non
 
 @contextmanager
 def open_check(
-    options: Namespace, alone: Fact | None, request: Project, terms: LaneTerms, *, judges_alone: bool
+    options: Namespace, notes: list[Fact], request: Project, terms: LaneTerms, *, judges_alone: bool
 ) -> Iterator[Lane]:
-    """Open a lane with the base beside the working tree, unless ``alone`` says why there is none.
+    """Open a lane with the base beside the working tree, or alone, where ``notes`` say why.
 
     ``judges_alone`` says that something can be judged without it: by an absolute limit, or by a baseline.
     """
     config = request.config
     if request.arms is None:
-        if alone:
+        for alone in notes:
             terms.observe(Noted(fact=alone))
         if not judges_alone:
             _note_unjudged(options, config, terms.observe)
@@ -174,11 +174,12 @@ def open_check(
             yield lane
         return
     with open_arms(request.arms) as sources:
-        begin_sources(sources, request, terms.observe)
+        begun = begin_sources(sources, request, terms.observe)
+        notes += begun.notes
         checkouts = find_checkouts(sources)
-        changes = _read_changes(checkouts, sources.base.commit, config)
+        changes = read_base_changes(checkouts, sources.base.commit, config)
         told = replace(checkouts, changed=changes.python) if checkouts and changes else None
-        how = {"checkouts": told, "keeps_caches": True, "traces": options.trace}
+        how = {"checkouts": told, "keeps_caches": True, "traces": options.trace, "tries_base": begun.has_lent}
         with open_lane(request, terms, sources, config.trials, **how) as lane:
             base = lane.run.base and replace(lane.run.base, other_changes=changes.other if changes else None)
             yield replace(lane, run=replace(lane.run, base=base))
@@ -204,14 +205,6 @@ def find_why_alone(options: Namespace, asked: ArmOptions) -> Fact | None:
             raise
         return Fact(code=Code.NO_BASE, names=name_words(reason=error.what, fix=error.fix))
     return None
-
-
-def _read_changes(checkouts: Checkouts | None, base: str, config: Config) -> Changes | None:
-    """Read what differs from the base, a commit: it shows which cases run the same program."""
-    own = (config.out, config.baselines)
-    # Where results lie around the project itself, not all that lies there is the gate's.
-    apart = [place for place in own if not config.directory.resolve().is_relative_to(place.resolve())]
-    return read_changes(Path(checkouts.head), base, apart) if checkouts else None
 
 
 def run_ab(options: Namespace) -> ExitCode:

@@ -80,7 +80,9 @@ _INIT = Command(
             help="the action that the workflows use; without it none is written",
         ),
         argument(
-            "--runner", metavar="LABELS", help="the labels of your runner (default: self-hosted, linux)"
+            "--runner",
+            metavar="LABELS",
+            help="the labels of your runner, joined by commas (default: self-hosted,linux)",
         ),
         argument(
             "--comments",

@@ -1,6 +1,7 @@
 """``init``: try what the user named in a process of its own, and write the files that a project lacks."""
 
 import json
+import os
 import re
 import sys
 from argparse import Namespace
@@ -64,25 +65,25 @@ _FIXES = {
 def run_init(options: Namespace) -> ExitCode:
     """Look at what the user named, write what is missing, and say what to do next."""
     here = Path.cwd()
-    if options.device and not re.fullmatch(DEVICE_PATTERN, options.device):
-        what = f"--device must be {DEVICE_FORMS}, got {options.device!r}"
-        raise UsageError(what, "Write, for example, `--device cuda`.")
-    action = parse_action(options.action) if options.action else find_action(_PACKAGE)
-    if options.comments and not action:
-        what = "--comments: no workflow can be written, since the commit of this installation is not known"
-        raise UsageError(what, "Add --action OWNER/compile-gate@COMMIT.")
+    action = _check_options(options)
     sketch = _look_at_model(options, here)
     usual = (CUDA if sketch.has_cuda else CPU).name if sketch else load_config(here / CONFIG_FILE).device
     device, schema = options.device or usual, read_schema("config")
     files = make_project_files(sketch, device, schema) if sketch else {SCHEMA_FILE: schema}
     short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
     names = LONG_WORKFLOWS if options.long_workflows else short
-    note = _find_obstacle(here, action)
+    top = find_checkout(here) or here.resolve()
+    below = here.resolve().relative_to(top).as_posix()
+    note = _find_obstacle(action, below if options.long_workflows else ".")
     runner = options.runner or f"self-hosted, linux{', gpu' if find_kind(device).is_gpu else ''}"
     workflows = (
-        {} if note else load_workflows(names, action, runner, "" if options.runner else _read_kept(here))
+        {}
+        if note
+        else load_workflows(names, action, runner, "" if options.runner else _read_kept(top), below)
     )
-    written, kept = write_missing(here, files | workflows)
+    written, kept = write_missing(here, files)
+    for found, more in zip((written, kept), write_missing(top, workflows), strict=True):
+        found += [os.path.relpath(top / name, here) for name in more]
     if sketch is None:
         print(f"kept   {CONFIG_FILE}: it lists {options.target} already")
     for path in written:
@@ -103,6 +104,22 @@ def run_init(options: Namespace) -> ExitCode:
             _print_drift(ask_first_drift(here, sketch, device))
     _print_next_step(note, is_new=bool(written))
     return ExitCode.PASS
+
+
+def _check_options(options: Namespace) -> str:
+    """Check what can be before anything is imported, and return the action to pin, "" if it is unknown.
+
+    Raises:
+        UsageError: An option is of no use.
+    """
+    if options.device and not re.fullmatch(DEVICE_PATTERN, options.device):
+        what = f"--device must be {DEVICE_FORMS}, got {options.device!r}"
+        raise UsageError(what, "Write, for example, `--device cuda`.")
+    action = parse_action(options.action) if options.action else find_action(_PACKAGE)
+    if options.comments and not action:
+        what = "--comments: no workflow can be written, since the commit of this installation is not known"
+        raise UsageError(what, "Add --action OWNER/compile-gate@COMMIT.")
+    return action
 
 
 def _look_at_model(options: Namespace, here: Path) -> Sketch | None:
@@ -135,21 +152,26 @@ def _parse_arguments(given: list[str]) -> dict[str, object]:
     return parsed
 
 
-def _read_kept(here: Path) -> str:
+def _read_kept(top: Path) -> str:
     """Read the workflow that an earlier ``init`` wrote; the second must use the same runner."""
-    path = here / WORKFLOWS / CHECK_WORKFLOWS[0]
+    path = top / WORKFLOWS / CHECK_WORKFLOWS[0]
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
-def _find_obstacle(here: Path, action: str) -> str:
-    """Say why no workflow can be written, and what to do about it; '' where one can."""
-    top = find_checkout(here)
-    if top is not None and top != here.resolve():
-        return f"No workflow was written: GitHub looks for them in {top}, and this is not there."
+def _find_obstacle(action: str, below: str) -> str:
+    """Say why no workflow can be written, and what to do about it; '' where one can.
+
+    ``below`` is where gate.yml lies if the workflows are to be in full, from the repository's top.
+    """
     if not action:
         return (
             "No workflow was written: the commit of this installation is not known.\n"
             "  Run init again with --action OWNER/compile-gate@COMMIT; it writes only what is missing."
+        )
+    if below != ".":
+        return (
+            f"No workflow was written: those in full are for the repository's top, and this is {below}.\n"
+            "  Leave --long-workflows out, or run init at the top and set `working-directory` in each."
         )
     return ""
 

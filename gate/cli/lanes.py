@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,14 +15,14 @@ from gate.check.measurer import Measurer
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
 from gate.decide.evidence.values import list_short
-from gate.devices import find_kind
-from gate.errors import InterruptedRunError, UsageError
+from gate.devices import CPU, find_kind
+from gate.errors import FileError, InterruptedRunError, UsageError
 from gate.files.codec import RUN
 from gate.files.disk import is_present
 from gate.github.job import find_text, load_payload
 from gate.installation import find_page, find_release
 from gate.lab.arms.arms import ArmSources, find_states, make_working_tree_arm
-from gate.lab.arms.checkouts import find_tree, hash_changes, load_provenance
+from gate.lab.arms.checkouts import Changes, find_tree, hash_changes, load_provenance, read_changes
 from gate.lab.host.fitness import write_cores
 from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import Lab, make_results_directory, open_lab
@@ -39,12 +39,14 @@ from gate.lab.trials.runs import (
     take_up,
 )
 from gate.programs import MOST_WALL_LIMITS, list_cores
-from gate.project.arm_cases import lend_files, load_base_cases
+from gate.project.arm_cases import load_base_cases
 from gate.project.config import Config
+from gate.project.lending import lend_files
 from gate.project.registry import check_factories
 from gate.records.codes import Code
 from gate.records.events import Noted, Observer
 from gate.records.facts import Fact, make_text, name_words
+from gate.records.protocol import Checkouts
 from gate.records.run import Arm, BaseArm, Extent, Run
 from gate.report.progress import show_progress
 from gate.units import count_noun
@@ -52,6 +54,7 @@ from gate.units import count_noun
 if TYPE_CHECKING:
     from gate.fleet import RayEngine
 
+_DRIVER = Path("/dev/nvidiactl")  # of NVIDIA's
 Opening = Callable[[Project, LaneTerms], AbstractContextManager[Lane]]
 
 
@@ -68,7 +71,10 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
     if not is_present(path):
         what = f"--resume: {path} does not exist, so there is no run to continue"
         raise UsageError(what, "Run without --resume, or name the run's directory with --out.")
-    return RUN.load(path)
+    try:
+        return RUN.load(path)
+    except FileError as error:
+        raise FileError(str(path), error.key, error.problem, "Run without --resume.") from None
 
 
 def find_measured(options: Namespace, request: Project, trials: int) -> Run | None:
@@ -277,7 +283,11 @@ def open_lane(
 
 
 def note_config(config: Config, options: Namespace, observe: Observer) -> None:
-    """Report which gate.yml is in force, unless that was reported before."""
+    """Report which gate.yml is in force, unless that was reported before, and a GPU that it leaves out."""
+    is_asked = options.device or getattr(options, "target", None)
+    if config.device == CPU.name and not is_asked and _DRIVER.exists():
+        what = f"this machine has a GPU, and {config.source} measures the CPU"
+        observe(Noted(fact=make_text(f"{what}: write `device: cuda` there, or give --device cuda")))
     if not is_surprising(config, options):
         observe(Noted(fact=make_text(describe_source(config))))
 
@@ -293,13 +303,38 @@ def add_base(lab: Lab, run: Run, sources: ArmSources, config: Config) -> Run:
     return replace(run, base=replace(base, head_commit=sources.head.commit, pythons=pythons))
 
 
-def begin_sources(sources: ArmSources, request: Project, observe: Observer) -> None:
+def read_base_changes(checkouts: Checkouts | None, base: str, config: Config) -> Changes | None:
+    """Read what differs from the base, a commit: it shows which cases run the same program."""
+    own = (config.out, config.baselines)
+    # Where results lie around the project itself, not all that lies there is the gate's.
+    apart = [place for place in own if not config.directory.resolve().is_relative_to(place.resolve())]
+    return read_changes(Path(checkouts.head), base, apart) if checkouts else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Begun:
+    """What the sides of a comparison were lent, and what the report is to say of it."""
+
+    has_lent: bool
+    notes: tuple[Fact, ...]
+
+
+def begin_sources(sources: ArmSources, request: Project, observe: Observer) -> Begun:
     """Tell what is compared with what; what is checked out without a gate.yml gets the working tree's."""
     names = name_words(base=sources.base.label, head=sources.head.label)
     observe(Noted(fact=Fact(code=Code.ARMS, names=names)))
+    files: list[str] = []
+    modules: list[str] = []
     for source in (sources.base, sources.head):
         for note in source.notes:
             observe(Noted(fact=note))
-        place = Path(source.arm.directory)
-        if source.commit and (lent := lend_files(request.config, request.cases, place)):
-            observe(Noted(fact=Fact(code=Code.LENT, names={"arm": (source.label,), "paths": lent})))
+        if not source.commit:
+            continue
+        lent = lend_files(request.config, request.cases, Path(source.arm.directory))
+        if lent.files:
+            paths = (*lent.files, *lent.modules)
+            observe(Noted(fact=Fact(code=Code.LENT, names={"arm": (source.label,), "paths": paths})))
+        files += lent.files
+        modules += lent.modules
+    note = Fact(code=Code.LENT_MODULES, names={"paths": tuple(modules)})
+    return Begun(has_lent=bool(files), notes=(note,) if modules else ())

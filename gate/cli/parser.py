@@ -87,10 +87,18 @@ class UsageParser(argparse.ArgumentParser):
             self.error(f"{unknown!r} is one argument too many")
         return found, rest
 
+    def knows(self, name: str) -> bool:
+        """Whether it has the option."""
+        return name in self._option_string_actions
+
     def _refuse_unknown(self, given: Sequence[str]) -> None:
         """Refuse an option that there is not, before what it stands for is said to be missing."""
-        for name in _list_options(given[:1] if self._subparsers else given):
-            if name not in self._option_string_actions:
+        first = given[:1] if self._subparsers else ()
+        for name in (
+            *_list_options(first or given),
+            *(text for text in first if re.fullmatch("-[A-Za-z]", text)),
+        ):
+            if not self.knows(name):
                 fix = f"{self._find_meant(name.removeprefix('--'))}See `{self.prog} --help` for the options."
                 self.error(f"there is no option {name}", fix)
 
@@ -127,11 +135,26 @@ def _list_options(given: Sequence[str]) -> Iterator[str]:
             yield name
 
 
+_VOLUME = (("-q", "--quiet"), ("-v", "--verbose"))
+
+
+def place_arguments(given: Sequence[str]) -> list[str]:
+    """Place what may stand before a command where its parser looks: ``help check`` is ``check --help``."""
+    if given[:1] == ["help"]:
+        return [*given[1:], "--help"]
+    leading = list(itertools.takewhile(lambda text: any(text in names for names in _VOLUME), given))
+    rest = list(given[len(leading) :])
+    if not rest or rest[0].startswith("-"):
+        return list(given)
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [*rest[:end], *leading, *rest[end:]]
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = UsageParser(
         prog="compile-gate",
-        usage="%(prog)s [-h] [-V] COMMAND ...",
+        usage="%(prog)s [-h] [-V] [-q | -v] COMMAND ...\n       %(prog)s help COMMAND",
         description=f"{_DESCRIPTION}\n\n{_render_groups()}",
         epilog=f"exit codes:\n{render_exit_codes()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -173,6 +196,9 @@ def _add_command(commands: _SubParsersAction[UsageParser], command: Command) -> 
         return
     for add in command.arguments:
         add(child)
+    for names in _VOLUME:  # taken by each command, and shown where it prints less or more
+        if not child.knows(names[0]):
+            child.add_argument(*names, action="store_true", help=argparse.SUPPRESS)
     child.set_defaults(run=command.run)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -239,9 +240,13 @@ def note_stop(verdict: Verdict, options: Namespace) -> Verdict:
 def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
     """Say first which files that it was judged by are others than those of ``base``, a commit.
 
-    A change that loosens a threshold, leaves a case out or records baselines is judged by its own files.
+    A change that loosens a threshold, leaves a case out or records baselines is judged by its own files. One
+    that brings the first gate.yml touches no rules.
     """
     if not base or config.commit:
+        return verdict
+    source = os.path.relpath(config.source, config.directory)
+    if not ask_git(config.directory, "cat-file", "-e", f"{base}:./{source}").is_good:
         return verdict
     command = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--name-only", "-z", base, "--")
     rules = (Path(config.source), *config.registry, config.baselines)

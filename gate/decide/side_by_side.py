@@ -1,7 +1,7 @@
 """Side by side: which cases get pairs with the base, which need more, and what pairs decide."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
@@ -46,8 +46,9 @@ def list_unsettled(
 
     A case that failed in either arm, or that the base lacks or defines otherwise, needs none. Of one that is
     convicted only its latency needs some, up to SETTLING_PAIRS, unless its suspect is ``thorough``: nothing
-    else of it changes the outcome. Once a case is convicted the outcome is certain: another one that had
-    SETTLING_PAIRS, and looks no slower than its thresholds, waits as well; with ``fail_fast`` all do.
+    else of it changes the outcome. Counts alone may be accepted: then its compile times need as many. Once a
+    case is convicted the outcome is certain: another one that had SETTLING_PAIRS, and looks no slower than
+    its thresholds, waits as well; with ``fail_fast`` all do.
     """
     policy = keep_own(policy, compute_environment_id(run.environment))
     sides, rules = gather_judged(run, policy, suspects)
@@ -62,14 +63,16 @@ def list_unsettled(
         asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
         rows = follow_times(compare_paired(side, rules)) if side.paired else ()
         open_rows = [row for row in rows if _is_open(row, asked, rules)]
-        convicted = any(
-            row.decides
+        convicting = [
+            row.metric
+            for row in apply_quarantine(apply_acceptances(rows, policy), policy)
+            if row.decides
             and row.status is Status.REGRESSED
             and (row.metric in asked.metrics or is_exact(row.metric))
-            for row in apply_quarantine(apply_acceptances(rows, policy), policy)
-        )
+        ]
+        convicted = bool(convicting)
         is_red = is_red or convicted
-        metrics = _list_open(open_rows, asked, convicted=convicted) if rows else asked.metrics
+        metrics = _list_open(open_rows, asked, convicting) if rows else asked.metrics
         if metrics:
             found.append(replace(asked, metrics=metrics, convicted=convicted))
         # It had the pairs that settle most, and what they left open looks no worse than it may.
@@ -81,16 +84,20 @@ def list_unsettled(
     return tuple(one for one in found if not is_red or one.case_id not in idle)
 
 
-def _list_open(open_rows: Sequence[Comparison], asked: Suspect, *, convicted: bool) -> tuple[Metric, ...]:
+def _list_open(
+    open_rows: Sequence[Comparison], asked: Suspect, convicting: Collection[Metric]
+) -> tuple[Metric, ...]:
     """The open metrics that further pairs measure.
 
     By how much calls are slower is a question of its own, up to SETTLING_PAIRS, in a convicted case, too.
     While that is open and they look slower than their threshold no compile is timed: a conviction spares it.
+    Where counts alone convict, compiles are timed as often, so that one acceptance covers what they cost.
     """
     calls = tuple(row for row in open_rows if row.metric in CALLS)
     is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
-    if convicted and not asked.thorough:
-        return tuple(row.metric for row in calls) if is_begun else ()
+    if convicting and not asked.thorough:
+        rows = open_rows if all(map(is_exact, convicting)) else calls
+        return tuple(row.metric for row in rows) if any(one.pairs < SETTLING_PAIRS for one in rows) else ()
     spares = is_begun and not asked.thorough and any(row.severity > 1.0 for row in calls)
     return tuple(row.metric for row in open_rows if not (spares and row.metric in COMPILE_TIMES))
 

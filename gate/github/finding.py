@@ -20,7 +20,7 @@ from gate.github.events import (
 )
 from gate.github.git_data import GitData
 from gate.github.job import find_text
-from gate.github.run_jobs import FAILURE, SUCCESS, choose_conclusion, load_jobs, name_lost
+from gate.github.run_jobs import FAILURE, SUCCESS, choose_conclusion, find_failed_step, load_jobs, name_lost
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
 from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
@@ -128,6 +128,9 @@ def find_result(task: Task) -> TrustedResult:
             ended = task.target.run.conclusion
             run = replace(run, conclusion=FAILURE if ended in {SUCCESS, ""} else ended)
     except RefusedError as error:
+        if task.settings.issue:  # what could not be installed is told by the step that was to do it
+            jobs = task.attempt("The jobs could not be listed", lambda: load_jobs(task.client, run.id))
+            run = replace(run, failed_step=find_failed_step(jobs or ()))
         return TrustedResult(run=run, refusal=error.refusal, known=Known(remarks=remarks))
     if task.settings.issue:
         return make_upgrade_finding(verdict, base, run, fail_on)

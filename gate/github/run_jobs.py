@@ -31,6 +31,7 @@ class RunJob:
     conclusion: str
     steps: tuple[str, ...] = ()
     uploads: Mapping[int, tuple[str, str]] = field(default_factory=dict)  # by the step's index
+    failed_step: str = ""  # the first that failed
 
     def find_uploads(self, moments: Collection[str]) -> set[int]:
         """Find the steps that uploaded something at one of these moments."""
@@ -47,6 +48,11 @@ def load_jobs(client: GitHubClient, run_id: int) -> tuple[RunJob, ...]:
     """Load the jobs of all attempts: what succeeded is not run again with what failed."""
     listed = client.paginate(f"actions/runs/{run_id}/jobs", {"filter": "all"}, key="jobs")
     return tuple(filter(None, map(_parse_job, listed)))
+
+
+def find_failed_step(jobs: Sequence[RunJob]) -> str:
+    """Find the first step that failed in the last attempt of a job; empty where none did."""
+    return next((job.failed_step for job in jobs if job.failed_step and _is_last(job, jobs)), "")
 
 
 def choose_owners(jobs: Sequence[RunJob], moment: str) -> tuple[RunJob, ...]:
@@ -97,6 +103,7 @@ def _parse_job(value: object) -> RunJob | None:
     listed = find_value(value, "steps")
     steps = listed if isinstance(listed, list) else []
     names = [find_text(step, "name") for step in steps]
+    ends = [find_text(step, "conclusion") for step in steps]
     return RunJob(
         name=find_text(value, "name"),
         attempt=attempt if isinstance(attempt, int) else 1,
@@ -104,6 +111,7 @@ def _parse_job(value: object) -> RunJob | None:
         ended=parse_time(find_value(value, "completed_at")),
         conclusion=find_text(value, "conclusion"),
         steps=tuple(name for name in names if not name.startswith(_CLEANS)),
+        failed_step=next((names[at] for at, end in enumerate(ends) if end == FAILURE), ""),
         uploads={
             at: (parse_time(find_value(step, "started_at")), parse_time(find_value(step, "completed_at")))
             for at, step in enumerate(steps)

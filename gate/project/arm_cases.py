@@ -1,7 +1,6 @@
 """The cases that each arm of a side-by-side run defines, wherever the change has moved their models."""
 
-import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -97,7 +96,7 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     same cases for both; only where they are is the base's own to say.
     """
     models = find_models(config.directory, directory)
-    path = _find_config(config, directory)
+    path = find_config(config, directory)
     if config.commit and models == MODELS:
         return BaseCases(cases=_place_cases(cases, path))
     if path is None:
@@ -129,38 +128,6 @@ def _place_cases(cases: tuple[Case, ...], path: Path | None) -> tuple[Case, ...]
     return tuple(replace(case, factory=place.factory, node=place.node) for case, place in placed)
 
 
-def lend_files(config: Config, cases: tuple[Case, ...], directory: Path) -> tuple[str, ...]:
-    """Lend a checkout that has no configuration head's, and the files that build ``cases`` and that it lacks.
-
-    So the change that brings gate.yml is compared like any other: the base's model, built by head's factory.
-    Returns the names of the files, none where the checkout has a configuration; ``directory`` stands for the
-    directory of ``config``.
-    """
-    if config.commit or _find_config(config, directory):
-        return ()
-    lent = []
-    for name in dict.fromkeys((Path(config.source).name, *_list_building(config, cases))):
-        kept, copy = config.directory / name, directory / name
-        if kept.is_file() and not copy.exists():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(kept, copy)
-            lent.append(name)
-    return tuple(lent)
-
-
-def _list_building(config: Config, cases: tuple[Case, ...]) -> Iterator[str]:
-    """List the files, by their names in the directory of ``config``, that its cases are built of."""
-    for registry in config.registry:
-        if registry.is_relative_to(config.directory):
-            yield registry.relative_to(config.directory).as_posix()
-    for case in cases:
-        if case.node:
-            yield case.node.partition("::")[0]
-        elif not is_reference(case):
-            module = case.factory.partition(":")[0].replace(".", "/")
-            yield from (f"{module}.py", f"{module}/__init__.py")
-
-
 def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> tuple[Case, ...]:
     """Load the cases that a head which is not the working tree defines; its code is in ``directory``.
 
@@ -170,7 +137,7 @@ def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     Raises:
         UsageError: Head's configuration cannot be used, or has nothing that is selected.
     """
-    path = _find_config(config, directory)
+    path = find_config(config, directory)
     if path is None:
         return cases
     head = _load_arm(path)
@@ -183,7 +150,8 @@ def _load_arm(path: Path) -> Config:
     return replace(load_config(path), overrides=(), limits=(), quarantine=())
 
 
-def _find_config(config: Config, directory: Path) -> Path | None:
+def find_config(config: Config, directory: Path) -> Path | None:
+    """Find the configuration of the directory that stands for that of ``config``."""
     names = (Path(config.source).name, DEFAULT_FILE)
     return next((path for name in names if (path := directory / name).is_file()), None)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from gate.decide.conclude.accept import list_set_apart
 from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
 from gate.publish.commands import REFRESH_COMMAND as REFRESH
-from gate.publish.submitted import CiRun
+from gate.publish.submitted import CiRun, Refusal
 from gate.publish.trusted import TrustedResult
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -52,7 +52,8 @@ def list_comment_steps(finding: TrustedResult) -> list[str]:
     """List what to do next, the most pressing first; empty where there is nothing to do."""
     run = finding.run
     if finding.verdict is None:
-        again = f"Open the log of {link_run(run)}, fix what stopped it, and push or run it again."
+        how = "push or run it again" if run.decides_merging else "run it again"
+        again = f"Open the log of {link_run(run)}, fix what stopped it, and {how}."
         return [SENTENCES["refusals"].get(finding.refusal.name.lower(), again)]
     what = escape_text(join_some(run.lost_jobs)) or "something besides the verdict"
     lost = " and left no verdict" if run.lost_jobs else ""
@@ -255,13 +256,16 @@ def _render_counts(finding: TrustedResult) -> str:
 
 
 def _render_refusal(finding: TrustedResult) -> str:
-    ended = f" The run ended with: {finding.run.conclusion}." if finding.run.conclusion else ""
+    run = finding.run
+    ended = f" The run ended with: {run.conclusion}." if run.conclusion else ""
+    ended += f" The step that failed: {run.failed_step}." if run.failed_step else ""
+    unknown = "Nothing is known about this commit." if run.decides_merging else "Nothing was compared."
     steps = "\n".join(f"- {step}" for step in list_comment_steps(finding))
     remarks = "\n".join(f"- {escape_text(write_note(fact))}" for fact in finding.known.remarks)
     notes = f"**Notes**\n\n{remarks}\n\n" if remarks else ""
     return (
         f"## {_name(finding, BAD)} INCOMPLETE: there is no verdict\n\n"
-        f"{upper_first(finding.refusal.value)}.{escape_text(ended)} Nothing is known about this commit.\n\n"
+        f"{upper_first(finding.refusal.value)}.{escape_text(ended)} {unknown}\n\n"
         f"**Next**\n\n{steps}\n\n{notes}{_render_origin(finding)}\n"
     )
 
@@ -271,7 +275,13 @@ def _render_origin(finding: TrustedResult) -> str:
     run = finding.run
     against = f" against {link_commit(run, finding.known.base_sha)}" if finding.known.base_sha else ""
     again = f", attempt {run.attempt}" if run.attempt > 1 else ""
-    return (
-        f"<sub>Commit {link_commit(run, run.head_sha)}{against}, {link_run(run)}{again},"
-        f" [report and data]({run.url}#artifacts). Written by compile-gate.</sub>"
-    )
+    data = f", [report and data]({run.url}#artifacts)" if _has_artifact(finding) else ""
+    commit = link_commit(run, run.head_sha)
+    return f"<sub>Commit {commit}{against}, {link_run(run)}{again}{data}. Written by compile-gate.</sub>"
+
+
+def _has_artifact(finding: TrustedResult) -> bool:
+    return finding.verdict is not None or finding.refusal not in _WITHOUT_ARTIFACT
+
+
+_WITHOUT_ARTIFACT = (Refusal.NO_ARTIFACT, Refusal.EXPIRED, Refusal.OLD_ATTEMPT, Refusal.SKIPPED)

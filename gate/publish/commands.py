@@ -16,11 +16,11 @@ from gate.project.registry import select_cases
 from gate.publish.trusted import get_environment_id
 from gate.records.cases import Acceptance, Case, Metric, Policy
 from gate.records.shown import Shown
-from gate.records.verdict import Comparison, Outcome, Reason
+from gate.records.verdict import Comparison, Outcome, Reason, Status
 from gate.report.markdown import escape_code, render_table
 from gate.report.words.templates import SENTENCES, name_metric
 from gate.store.acceptances import compute_expiry
-from gate.units import count_noun, render_allowance, render_change
+from gate.units import count_noun, join_some, render_allowance, render_change
 
 ACCEPT_COMMAND = "/accept-regression"
 REFRESH_COMMAND = "/refresh-baselines"
@@ -151,6 +151,7 @@ class Accepted:
     rows: tuple[Comparison, ...]
     remaining: Outcome
     left: int  # regressions that it does not cover
+    undecided: tuple[Comparison, ...]  # of the cases whose regressions it covers: they may follow
     is_lack_accepted: bool  # no case without a baseline is left either, that nobody accepts
     run_url: str = ""
     trouble: str = ""
@@ -189,13 +190,18 @@ def accept_verdict(verdict: Shown, request: AuthorizedCommand, terms: AcceptTerm
         accepted = (*accepted, *(replace(shared, case=case) for case in lacking))
     if not accepted:
         raise CommandRefusedError(*(_NOTHING_NAMED if words.is_narrow else _refuse(verdict.outcome)))
-    policy = _make_policy(accepted, terms)
+    policy, covered = _make_policy(accepted, terms), {row.case_id for row in rows}
     remaining = apply_acceptances(verdict.comparisons, policy)
     return Accepted(
         acceptances=accepted,
         rows=rows,
         remaining=decide_outcome(remaining, finished=verdict.tally.finished),
         left=sum(map(can_be_accepted, remaining)),
+        undecided=tuple(
+            one
+            for one in remaining
+            if one.decides and one.status is Status.INCONCLUSIVE and one.case_id in covered
+        ),
         is_lack_accepted=is_lack_accepted(remaining, policy),
     )
 
@@ -263,6 +269,7 @@ def render_accepted(accepted: Accepted) -> str:
         f"It counts for {escape_code(first.gate)} on {escape_code(first.environment)}, and nowhere else.",
         _render_rows(accepted) if accepted.rows else "",
         left,
+        _describe_undecided(accepted),
         _describe_next(accepted),
     )
     return "\n\n".join(filter(None, parts))
@@ -285,6 +292,14 @@ def _list_cells(row: Comparison, entry: Acceptance) -> tuple[str, ...]:
     change = render_change(row.metric, row.change.centre) if row.change else ""
     allowance = render_allowance(row.metric, entry.allowance)
     return escape_code(row.case_id), name_metric(row.metric), change, allowance
+
+
+def _describe_undecided(accepted: Accepted) -> str:
+    """Say which times of the accepted cases may turn red yet: nobody accepts what nobody has measured."""
+    if not accepted.undecided:
+        return ""
+    metrics = join_some(tuple(dict.fromkeys(name_metric(one.metric) for one in accepted.undecided)))
+    return f"Not decided yet, so not covered: {metrics}. If the next run finds them worse, comment again."
 
 
 def _describe_next(accepted: Accepted) -> str:

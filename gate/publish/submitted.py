@@ -50,6 +50,7 @@ class CiRun:
     url: str
     path: str = ""  # of the workflow's file: ".github/workflows/gate.yml"
     lost_jobs: tuple[str, ...] = ()
+    failed_step: str = ""  # of an upgrade without a verdict
 
     @property
     def is_of_pull_request(self) -> bool:

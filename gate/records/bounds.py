@@ -174,7 +174,8 @@ def _is_moment(text: str) -> bool:
 FORMATS: Mapping[str, Callable[[str], bool]] = {"date": _is_near, "moment": _is_moment}
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 # The last day on which something counts; it may be past.
-EXPIRY = Pattern(regex=_DAY, what=f"a day at most {MOST_DAYS} days from now: YYYY-MM-DD", format="date")
+_LIMIT = f"at most {MOST_DAYS} days from now, by the clock of this machine"
+EXPIRY = Pattern(regex=_DAY, what=f"a day {_LIMIT}: YYYY-MM-DD", format="date")
 # In ISO 8601, or a day alone; empty where it is not known.
 MOMENT = Pattern(
     regex=f"({_DAY}.*)?", what="a time such as 2027-03-31T12:00:00Z, or an empty text", format="moment"

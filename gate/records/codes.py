@@ -137,6 +137,7 @@ class Code(StrEnum):
     QUARANTINE = "quarantine", "worse comparisons"  # names: pattern, owner, expires, reason, statuses
     QUARANTINE_EXPIRED = "quarantine_expired"  # names: pattern, owner, expires, reason
     BASE_CASES_FAILED = "base_cases_failed", "cases"
+    LENT_MODULES = "lent_modules"  # new ones that head's factory imports; names: paths
     RULES_OF = "rules_of"  # names: commit
     ANCHOR = "anchor"  # names: anchor
     TOUCHES_RULES = "touches_rules"  # names: rules

@@ -15,7 +15,7 @@ from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records.cases import Case
 from gate.records.facts import OTHER_PHASE, PHASES
-from gate.records.verdict import QUIET, CaseEvidence, Comparison, KernelChange, Status, Verdict
+from gate.records.verdict import QUIET, CaseEvidence, Comparison, KernelChange, Verdict
 from gate.report.blocks import Block, make_blocks, render_command
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line, clean_lines, lay_out
 from gate.report.content import Section
@@ -208,7 +208,7 @@ def _render_numbers(block: Block) -> list[str]:
     numbers = ["Numbers", head]
     for row, line in zip(block.rows, lines, strict=True):
         numbers.append(line)
-        if row.status is Status.UNCHANGED and row.sentence:
+        if row.sentence:
             numbers.append(f"    {row.sentence}")
     return numbers
 

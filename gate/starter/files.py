@@ -19,7 +19,10 @@ from gate.errors import FileError, GateError, UsageError
 from gate.files.disk import is_present, write_atomic
 from gate.files.yaml_out import write_scalar
 from gate.git import ask_git
+from gate.installation import find_url
+from gate.records.bounds import SHA
 from gate.revisions import find_repository, name_repository
+from gate.version import __version__
 
 CONFIG_FILE = "gate.yml"
 WORKFLOWS = ".github/workflows"
@@ -46,6 +49,7 @@ class TensorSketch:
     shape: tuple[int, ...]
     dtype: str = "float32"
     high: int | None = None
+    is_image: bool = False  # drawn from 0 to 1
     source: str = ""  # what it was guessed from; "" where the user named it
     name: str = ""  # of the parameter that takes it; "" where it is optional or has none
 
@@ -171,21 +175,25 @@ def _render(template: str, **values: object) -> str:
 def _render_tensor(tensor: TensorSketch) -> str:
     dtype = "" if tensor.dtype == "float32" else f", dtype=torch.{tensor.dtype}"
     if tensor.high is None:
-        return f"torch.randn({', '.join(map(str, tensor.shape))}{dtype})"
+        return f"torch.{'rand' if tensor.is_image else 'randn'}({', '.join(map(str, tensor.shape))}{dtype})"
     return f"torch.randint(0, {tensor.high}, {tensor.shape}{dtype})"
 
 
-def load_workflows(names: Iterable[str], action: str, runner: str, kept: str = "") -> dict[str, str]:
+def load_workflows(
+    names: Iterable[str], action: str, runner: str, kept: str = "", directory: str = "."
+) -> dict[str, str]:
     """Load example workflows, with the action pinned and the runner's labels: path -> text.
 
     Runner and interpreter are those of the workflow ``kept``, if it is there and calls this repository's.
+    ``directory`` is where gate.yml lies, from the repository's top.
 
     Raises:
         FileError: This installation lacks them.
     """
     repository, _, pin = action.partition("@")
     pinned, place = rf"{repository}\g<1>@{pin}", find_workflows()
-    called = f"runner: '{json.dumps(re.split(r', *', runner))}'"
+    labels = parse_labels(runner)
+    called = f"runner: '{json.dumps(labels)}'"
     said = {
         key: found[1].replace("\\", r"\\")
         for key in _CALLED_WITH
@@ -198,11 +206,35 @@ def load_workflows(names: Iterable[str], action: str, runner: str, kept: str = "
         except OSError as error:
             problem, fix = f"cannot be read: {error.strerror}", "Install compile-gate again."
             raise FileError(str(place / name), "", problem, fix) from error
-        text = _PLACEHOLDER.sub(pinned, text).replace(_RUNNER, f"runs-on: [{runner}]")
+        text = _PLACEHOLDER.sub(pinned, text).replace(_RUNNER, f"runs-on: [{', '.join(labels)}]")
         for key, line in said.items() if _CALLED_RUNNER in text else ():
             text = re.sub(rf"^( +){key}: .*", rf"\1{line}", text, flags=re.MULTILINE)
+        if directory != ".":
+            called_there = f"working-directory: {write_scalar(directory)}\n      {called}"
+            text = text.replace(_CALLED_RUNNER, called_there)
         files[f"{WORKFLOWS}/{name}"] = text.replace(_CALLED_RUNNER, called)
     return files
+
+
+_LABEL = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+def parse_labels(text: str) -> list[str]:
+    """Parse the labels of a runner: ``self-hosted, gpu``, or the list of JSON that the workflow has.
+
+    Raises:
+        UsageError: One is no label; a job that asks for it would wait until GitHub gives it up.
+    """
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = re.split(r" *, *", text.strip())
+    labels = found if isinstance(found, list) else [text.strip()]
+    for label in labels or [""]:
+        if not isinstance(label, str) or not _LABEL.fullmatch(label):
+            fix = "Write letters, digits, `_`, `.` and `-`, joined by commas: --runner self-hosted,gpu."
+            raise UsageError(f"--runner: {label!r} is no label of a runner", fix)
+    return labels
 
 
 def find_workflows() -> Path:
@@ -247,17 +279,26 @@ def parse_action(text: str) -> str:
 def find_action(package: Path | None = None) -> str:
     """Find the repository and commit that this installation came from; empty where either is unknown.
 
-    pip writes down what it installed from. A clone counts where GitHub has its commit, too. The tag of a
-    release follows, as a comment of YAML.
+    A release's metadata says so, and pip writes down what it installed from. A clone counts where GitHub has
+    its commit, too. The tag of a release follows, as a comment of YAML.
     """
     origin = _read_origin()
     vcs = origin.get("vcs_info")
+    if released := _read_release():
+        return released
     if isinstance(vcs, dict):
         found = f"{name_repository(str(origin.get('url', '')))}@{vcs.get('commit_id')}"
         return _add_tag(found, str(vcs.get("requested_revision"))) if _ACTION.fullmatch(found) else ""
     url = urlparse(str(origin.get("url", "")))
     place = Path(unquote(url.path)) if url.scheme == "file" else package
     return _ask_clone(place) if place and (place / "action.yml").is_file() else ""
+
+
+def _read_release() -> str:
+    """Read the project URL ``Action`` of a release's wheel, which ``hatch_build.py`` writes."""
+    pattern = rf"https://github\.com/(?P<name>[^/]+/[^/]+)/tree/(?P<commit>{SHA})"
+    found = re.fullmatch(pattern, find_url("Action"))
+    return _add_tag(f"{found['name']}@{found['commit']}", f"v{__version__}") if found else ""
 
 
 def _read_origin() -> dict[str, object]:

@@ -62,7 +62,7 @@ def _find(target: str) -> Any:  # noqa: ANN401 - whatever the user named
     for part in filter(None, name.split(".")):
         found = getattr(found, part, _MISSING)
     if found is _MISSING or not name:
-        problem = f"{module} has no {name}" if name else f"{module} is a module"
+        problem = f"{module} has no {name}" if name else "this is a module"
         raise CannotTellError("name", f"{problem}{_list_made(sys.modules[module], name)}")
     return found
 
@@ -82,7 +82,9 @@ def _list_made(module: Any, wanted: str) -> str:  # noqa: ANN401
         name for name, one in own if torch and inspect.isclass(one) and issubclass(one, torch.nn.Module)
     ]
     names = [*classes, *(name for name, one in own if inspect.isfunction(one))][:_MOST_NAMES]
-    meant = find_nearest(wanted, names) or (names[0] if len(names) == 1 else "")
+    # Of a module that was named alone it is the last class: it is made of those above it.
+    likely = [] if wanted else classes[-1:]
+    meant = find_nearest(wanted, names) or next(iter(names if len(names) == 1 else likely), "")
     write = f": write {module.__name__}:{meant}" if meant else ""
     return f"; it has {', '.join(names)}{write}" if names else ""
 
@@ -156,7 +158,9 @@ def _call(made: Any, inputs: list[dict[str, Any]]) -> None:  # noqa: ANN401
     tensors = [
         torch.randint(0, one["high"], one["shape"], dtype=getattr(torch, one["dtype"]))
         if one.get("high") is not None
-        else torch.randn(one["shape"], dtype=getattr(torch, one["dtype"]))
+        else (torch.rand if one.get("is_image") else torch.randn)(
+            one["shape"], dtype=getattr(torch, one["dtype"])
+        )
         for one in inputs
     ]
     with torch.no_grad():
@@ -254,7 +258,8 @@ def _guess_by_layers(made: Any, floats: str) -> Iterator[Guess]:  # noqa: ANN401
             yield {**ids, "source": _describe_layer(name, layer, layer.num_embeddings)}
     for name, layer in layers:
         for width, shape in _list_shapes(layer):
-            yield {"shape": shape, "dtype": floats, "source": _describe_layer(name, layer, width)}
+            guess = {"shape": shape, "dtype": floats, "source": _describe_layer(name, layer, width)}
+            yield {**guess, "is_image": _is_image(shape, floats)}
 
 
 def _list_shapes(layer: Any) -> Iterator[tuple[int, list[int]]]:  # noqa: ANN401 - any module
@@ -272,9 +277,15 @@ def _list_shapes(layer: Any) -> Iterator[tuple[int, list[int]]]:  # noqa: ANN401
         yield shape[-1], [BATCH, LENGTH, *shape]
 
 
+def _is_image(shape: list[int], dtype: str) -> bool:
+    """Whether it has the channels of an image: such are from 0 to 1, and some models take no others."""
+    return len(shape) == len("NCHW") and shape[1] in (1, CHANNELS) and not dtype.startswith("complex")
+
+
 def _guess_blindly(floats: str) -> Iterator[Guess]:
     for shape in ([SIDE, SIDE], [BATCH, LENGTH, SIDE], [BATCH, CHANNELS, SIDE, SIDE], [BATCH]):
-        yield {"shape": shape, "dtype": floats, "source": "no layer's size"}
+        guess = {"shape": shape, "dtype": floats, "source": "no layer's size"}
+        yield {**guess, "is_image": _is_image(shape, floats)}
     yield {"shape": [BATCH, LENGTH], "dtype": "int64", "high": IDS, "source": "no layer's size"}
 
 

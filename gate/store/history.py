@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -200,6 +201,8 @@ def _read_lines(files: Collection[Path]) -> Iterator[tuple[str, bytes]]:
     for file in sorted(files):
         try:
             with file.open("rb") as opened:
+                begin = opened.read(len(BOM_UTF8))  # of an editor, or of a shell that copied the file
+                opened.seek(len(BOM_UTF8) if begin == BOM_UTF8 else 0)
                 yield from ((f"{file}:{number}", data) for number, data in enumerate(opened, start=1))
         except OSError as error:
             problem = f"cannot be read: {error.strerror}"

@@ -16,6 +16,7 @@ from gate.measure.logbook import Logbook
 from gate.records.cases import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
 from gate.suite.session import SESSION, TIMER, SuiteSession, tolerate_warnings
+from gate.units import count_noun
 
 if TYPE_CHECKING:
     from gate.project.config import Config
@@ -45,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """Say where the suite measures."""
     session = config.stash[SESSION]
-    where = f"device {session.request.device}, {session.request.threads} threads"
+    where = f"device {session.request.device}, {count_noun(session.request.threads, 'thread')}"
     return f"compile-gate: {session.source}, {where}"
 
 

@@ -211,6 +211,14 @@ def test_a_regression_beside_a_crash_can_be_accepted_and_the_crash_cannot() -> N
     assert accept(verdict) == [make_entry()]
 
 
+@pytest.mark.parametrize(("case", "named"), [(1, True), (2, False)])
+def test_the_answer_names_what_may_follow(case: int, named: bool) -> None:
+    """A time that is open in a case whose break is accepted; that of another case is no news."""
+    row = make_comparison(CASES[case], LATENCY, Status.INCONCLUSIVE, Reason.UNSETTLED)
+    answer = render_accepted(weigh(make_verdict(BREAKS, row)))
+    assert ("Not decided yet, so not covered: compiled latency." in answer) is named
+
+
 GONE = replace(CRASHED, status=Status.MISSING, reason=Reason.REMOVED)
 
 

@@ -300,3 +300,15 @@ def test_what_is_followed_removed_or_mended_is_told(
     printed = capsys.readouterr().out
     assert printed.startswith("::warning title=compile-gate::This change ")
     assert told in printed
+
+
+def test_the_change_that_brings_the_gate_is_one_notice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its gate.yml and its workflow are new, as they must be."""
+    judged = BaseRules(config=make_default_config(), cases=(), changed=("gate.yml",))
+    report_change(
+        make_step(tmp_path, "base"), RuleSource(rules=judged, workflows=(".github/workflows/g.yml",))
+    )
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("::notice title=compile-gate::The base commit has no configuration yet")

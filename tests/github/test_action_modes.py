@@ -11,21 +11,24 @@ from typing import Any
 import pytest
 from action.samples import commit
 from action.stage import ActionStage, Command
+from records import make_comparison
 from refreshes import CASE, make_run
 from runner_log import list_commands
 
 import gate
 from gate.action import modes
 from gate.action.inputs import ActionMode, parse_inputs
-from gate.action.step import make_child_environment
+from gate.action.step import list_annotations, make_child_environment
+from gate.errors import ExitCode
 from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
 from gate.project.config import Config, load_config
-from gate.records.cases import Metric
+from gate.records.cases import Case, Metric
 from gate.records.run import GraphBreak, Run, Trial
-from gate.records.verdict import PairBase
+from gate.records.verdict import Outcome, PairBase, Reason, Status
 from tests.git import run_git
+from tests.make import make_failure, make_verdict
 
 SHA = "a" * 40
 
@@ -91,6 +94,7 @@ def test_a_regression_is_told_in_every_way(stage: ActionStage) -> None:
         "cases": "1",
         "environment-id": compute_environment_id(make_run(SHA).environment),
         "head-sha": head,
+        "out-path": str(Path("out").absolute()),
         "result-path": str(Path("out/shown.json").absolute()),
         "report-path": str(Path("out/report.md").absolute()),
         "page-path": str(Path("out/report.html").absolute()),
@@ -124,6 +128,16 @@ def test_a_line_that_is_not_in_the_clone_is_not_shown(stage: ActionStage, locati
     stage.run()
 
     assert "file=" not in stage.read_printed()
+
+
+def test_a_case_that_failed_is_shown_on_its_line(tmp_path: Path) -> None:
+    """Its own annotation names the innermost line of the user's code, without the runner's directory."""
+    failure = make_failure("a/x", "boom", log_tail='File "model.py", line 1, in forward')
+    row = make_comparison(Case(id="a/x", model="a"), Metric.DRIFT, Status.FAILED, Reason.CASE_FAILED)
+    verdict = make_verdict(row, outcome=Outcome.INCOMPLETE, failures=(failure,))
+    (tmp_path / "model.py").write_text("x\n", encoding="utf-8")
+    lines = list(list_annotations(verdict, tmp_path, ExitCode.INCOMPLETE))
+    assert lines[1].startswith("::error title=compile-gate%3A a/x,file=model.py,line=1::")
 
 
 def test_what_measured_code_prints_is_no_command_to_the_runner(stage: ActionStage) -> None:
@@ -177,7 +191,7 @@ def test_a_verdict_beside_a_failure_is_none(stage: ActionStage, code: int) -> No
     stage.command = make_passing(code)
 
     assert stage.run() == code
-    assert stage.outputs == {"exit-code": str(code)}
+    assert stage.outputs == {"exit-code": str(code), "out-path": str(Path("out").absolute())}
 
 
 @pytest.mark.parametrize("name", ["out", "out/verdict.json"])
@@ -262,7 +276,7 @@ def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(stage: ActionStage
     stage.command = 0
 
     assert stage.run() == 2
-    assert stage.outputs == {"exit-code": "2"}
+    assert stage.outputs == {"exit-code": "2", "out-path": str(Path("out").absolute())}
 
 
 def test_a_change_to_the_rules_is_said_and_does_not_hold(stage: ActionStage) -> None:

@@ -226,7 +226,7 @@ def test_a_damaged_stored_baseline_is_named(topic: Topic) -> None:
 
 def test_many_files_are_written_in_several_trees(topic: Topic, tmp_path: Path) -> None:
     """150 baselines are two requests and one commit, and the pull request's text stays within limits."""
-    gate_yml = make_gate_yml(*(f"model{index}_" + "x" * 150 for index in range(150)))
+    gate_yml = make_gate_yml(*(f"model{index}_" + "x" * 90 for index in range(150)))
     topic.push({"gate.yml": gate_yml})
     definitions = load_definitions(gate_yml)
     cases = tuple(

@@ -110,29 +110,32 @@ def test_the_files_that_init_writes_are_short(name: str, most: int) -> None:
     assert set(call["with"]) == {"runner", "python"}
 
 
-def strip_job(job: dict[str, Any]) -> dict[str, Any]:
+def strip_job(path: Path, job: dict[str, Any]) -> dict[str, Any]:
     """A job without what differs where it is called: conditions, groups, and where the action is from."""
     steps = [
         step | {"uses": "ours"} if is_gate(step) else step
         for step in job["steps"]
-        if step.get("name") not in {"Check the runner", "Clone compile-gate"}
+        if step.get("name") not in {"Check the runner", "Clone compile-gate", "Install"}
     ]
     kept = {
         key: value for key, value in job.items() if key in {"timeout-minutes", "permissions", "environment"}
     }
+    if kept["timeout-minutes"] == "${{ inputs.timeout }}":
+        kept["timeout-minutes"] = load(path)["on"]["workflow_call"]["inputs"]["timeout"]["default"]
     text = yaml.safe_dump(kept | {"steps": steps})
     return dict(yaml.safe_load(re.sub(r"needs\.authorize-\w+", "needs.authorize", text)))
 
 
 def test_what_is_called_does_what_the_long_workflows_do() -> None:
     """Step by step: rights, commands and inputs are the same, but for those that name the caller's file."""
-    called = {path.stem: dict(list_jobs(path)) for path in WORKFLOWS}
+    paths = {path.stem: path for path in WORKFLOWS}
+    called = {stem: dict(list_jobs(path)) for stem, path in paths.items()}
     pairs = {("check", "check"): ("gate", "check")} | {
         ("respond", name): full for name, full in IN_FULL.items()
     }
     changed: dict[tuple[str, str], object] = {}
     for (file, name), (long, job) in pairs.items():
-        short, full = strip_job(called[file][name]), strip_job(called[long][job])
+        short, full = strip_job(paths[file], called[file][name]), strip_job(paths[long], called[long][job])
         for mine, theirs in zip(short.pop("steps"), full.pop("steps"), strict=True):
             for key in ("with", "env"):
                 given, wanted = mine.pop(key, {}), theirs.pop(key, {})
@@ -144,7 +147,13 @@ def test_what_is_called_does_what_the_long_workflows_do() -> None:
             assert mine == theirs, name
         assert short == full, name
     assert set(called["respond"]) == set(IN_FULL)
-    assert changed == {
+    asked = {
+        **dict.fromkeys(("check", "measure"), ("working-directory", "config", "lock-timeout", "submodules")),
+        **dict.fromkeys(("publish", "accept", "propose"), ("working-directory", "config")),
+        **dict.fromkeys(("authorize-acceptance", "authorize-refresh"), ("working-directory",)),
+    }
+    passed = {(job, key): f"${{{{ inputs.{key} }}}}" for job, keys in asked.items() for key in keys}
+    assert changed == passed | {
         ("check", "python"): "${{ inputs.python }}",
         ("publish", "ref"): "${{ github.event.repository.default_branch }}",
         ("publish", "workflow"): ".github/workflows/compile-gate.yml",
@@ -171,7 +180,9 @@ def test_every_job_has_a_name_and_an_end(path: Path) -> None:
     """Required checks go by name, and a job that hangs must not hold a GPU for six hours."""
     for _, job in list_jobs(path):
         assert job["name"]
-        assert 0 < job["timeout-minutes"] <= 180
+        limit = job["timeout-minutes"]
+        asked = load(path)["on"].get("workflow_call", {}).get("inputs", {}).get("timeout", {})
+        assert 0 < (asked["default"] if limit == "${{ inputs.timeout }}" else limit) <= 180
 
 
 @every_workflow

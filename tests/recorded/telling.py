@@ -33,9 +33,9 @@ RUN = CiRun(
 )
 
 
-def tell_own(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
+def tell_own(verdict: Verdict) -> Mapping[str, str]:
     """What is said where it was measured: each report and the annotations."""
-    notes = list_action_annotations(verdict, situation.run, DIRECTORY, int(ExitCode.REGRESSION))
+    notes = list_action_annotations(verdict, DIRECTORY, int(ExitCode.REGRESSION))
     return {
         "text": render(verdict, "text"),
         "markdown": render(verdict, "markdown"),
@@ -61,7 +61,7 @@ def tell_published(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
 
 def tell(verdict: Verdict, situation: Situation) -> dict[str, str]:
     """All of it; of one code on two stacks what is said of an upgrade too."""
-    told = {**tell_own(verdict, situation), **tell_published(verdict, situation)}
+    told = {**tell_own(verdict), **tell_published(verdict, situation)}
     if situation.beside == "pairs":
         finding = make_upgrade_finding(
             pass_on(verdict), Base(cases=situation.run.cases, policy=situation.policy), RUN

@@ -235,7 +235,8 @@ def _add_worktree(top: Path, commit: str, path: Path) -> None:
     if not answer.is_good:
         raise MachineError(
             f"git cannot check {commit[:10]} out: {answer.complaint}",
-            "Free some space if the disk is full; else check the repository: `git fsck`.",
+            "Free some space if the disk is full. If .git is read-only, clone it to where you may write, or"
+            " measure without a base: --no-base. Else check the repository: `git fsck`.",
         )
 
 

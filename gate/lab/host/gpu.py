@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
+from gate.devices import CPU, NO_TRITON, TARGET, find_kind, is_target, name_clock_reasons
 from gate.errors import MachineError
 from gate.programs import ask_program, read_text
 from gate.project.cases import Card
@@ -242,12 +242,14 @@ def refuse_service(device: str, environ: Mapping[str, str]) -> None:
 _DRIVERS = tuple(map(Path, ("/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/kfd")))
 
 
-def refuse_cpu_build(device: str) -> None:
-    """Refuse a GPU where this interpreter's torch was built for none, as its own file says.
+def refuse_stack(device: str) -> None:
+    """Refuse a GPU where this interpreter's torch was built for none, and a target without triton.
 
     Raises:
-        MachineError: It was.
+        MachineError: So it is, as torch's own file says.
     """
+    if is_target(device) and find_spec("triton") is None:
+        raise MachineError(*NO_TRITON)
     spec = find_spec("torch") if find_kind(device).is_gpu else None
     text = read_text(Path(spec.origin).with_name("version.py")) if spec and spec.origin else ""
     if set(_BUILT_FOR.findall(text)) == {"None"}:

@@ -53,6 +53,7 @@ class LabSettings:
     cores: tuple[int, ...] = ()  # of a lane that shares a CPU with others; () for all near the device
     counts_only: bool = False  # nothing that depends on the host is kept
     traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
+    tries_base: bool = False  # first whether it can import what it was lent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.devices import find_kind, is_target
-from gate.errors import InterruptedRunError, MachineError
+from gate.errors import InterruptedRunError, MachineError, NothingComparedError
 from gate.files.codec import write_atomic
 from gate.files.disk import IGNORE_ALL
 from gate.lab.host.fitness import find_own_cores, look_early, stay_on, write_cores
-from gate.lab.host.gpu import find_gpu, load_gpus, name_lock, refuse_absent, refuse_cpu_build, refuse_service
+from gate.lab.host.gpu import find_gpu, load_gpus, name_lock, refuse_absent, refuse_service, refuse_stack
 from gate.lab.host.ownership import hold_device, open_scratch
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
 from gate.lab.workers.server_pool import ServerPool
@@ -27,7 +27,7 @@ from gate.records.events import CaseFailed, Noted, Observer, PrimeFinished, Prim
 from gate.records.facts import CORES, LATE_SERVER_CODES, Disturbance, Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.records.run import BASE_ARM, Arm, CaseFailure, Conditions, Environment, FailureKind, Place
-from gate.report.words.facts import advise_unprimed, describe_unprimed
+from gate.report.words.facts import advise_unprimed, describe_failure, describe_unprimed
 
 
 def prime_bench(bench: Bench) -> Environment:
@@ -93,10 +93,28 @@ def find_unimportable(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure,
         log=name_log(job.log),
     )
     return tuple(
-        add_told(replace(blank, case_id=case.id), found[case.factory], job.request.checkout)
+        add_told(
+            replace(blank, case_id=case.id),
+            found[case.factory],
+            job.request.checkout or job.request.directory,
+        )
         for case in cases
         if case.factory in found
     )
+
+
+def refuse_base(base: Bench, cases: Sequence[Case]) -> None:
+    """Refuse a base that can build none of the ``cases``, before minutes are spent on head.
+
+    Raises:
+        NothingComparedError: It cannot import what builds them.
+    """
+    base = replace(base, settings=replace(base.settings, checkouts=None))
+    failed = find_unimportable(base, cases)
+    if cases and len(failed) == len(cases):
+        what = f"the base cannot import what builds your cases: {describe_failure(failed[0])}"
+        fix = "Put what it lacks into the file of the factory, or merge gate.yml first. Log: "
+        raise NothingComparedError(what, f"{fix}{failed[0].log}")
 
 
 def foresee_unavailable(cases: Sequence[Case], bench: Bench) -> tuple[CaseFailure, ...]:
@@ -200,6 +218,7 @@ def open_lab(
     Raises:
         MachineError: The lock is held, the machine cannot compile, a disk is full, or the GPU is shared
             through MPS.
+        NothingComparedError: As :func:`refuse_base`.
         InterruptedRunError: Ctrl-C.
     """
     with (
@@ -217,6 +236,8 @@ def open_lab(
             note_crowd(look_early(settings.threads), observe)
         foreseen, cases = _leave_out(foresee_unavailable(cases, bench), cases, observe)
         unimportable, cases = _leave_out(find_unimportable(bench, cases), cases, observe)
+        if base and settings.tries_base:
+            refuse_base(replace(bench, arm=base, folder=BASE_ARM), cases)
         observe(PrimeStarted())
         begun = time.monotonic()
         environment = prime_bench(bench)
@@ -269,7 +290,7 @@ def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
             gpus = load_gpus() if find_kind(settings.device).is_gpu else ()
             gpu = find_gpu(gpus, settings.device, os.environ)
             if arm.python == sys.executable:
-                refuse_cpu_build(settings.device)
+                refuse_stack(settings.device)
             refuse_absent(settings.device, gpu)
             bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool, gpu=gpu)
             check_disk(bench)

@@ -185,7 +185,7 @@ def load_result(path: Path) -> WorkerResult | Fact:
 
 def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) -> JobOutcome:
     """Decide what a worker's end means: its result, or how the case failed. Pure."""
-    checkout, role = job.request.checkout, name_words(role=job.request.role)
+    checkout, role = job.request.checkout or job.request.directory, name_words(role=job.request.role)
     log_tail = _name_from_top(clean_log_tail(ended.log_tail, of_hang=ended.use is not None), checkout)
     result = left if isinstance(left, WorkerResult) else None
     problem = left if isinstance(left, Fact) else Fact(code=Code.RESULT_UNFINISHED)
@@ -232,8 +232,8 @@ def _clean(text: str, checkout: str) -> str:
 
 
 def _name_from_top(text: str, checkout: str) -> str:
-    """Name files of an arm's checkout as they are called there: a commit's directory goes with the run."""
-    return text.replace(f"{checkout}/", "") if checkout else text
+    """Name files of an arm's checkout as they are called there: a directory is one machine's."""
+    return text.replace(f"{checkout.rstrip('/')}/", "") if checkout.strip("/") else text
 
 
 def add_told(failure: CaseFailure, told: WorkerFailure, checkout: str) -> CaseFailure:

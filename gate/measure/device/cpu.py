@@ -32,7 +32,17 @@ from typing import Any
 
 import torch
 
-from gate.devices import BOARDS, CPU, CUDA, TARGET, DeviceKind, find_kind, is_target, read_architecture
+from gate.devices import (
+    BOARDS,
+    CPU,
+    CUDA,
+    NO_TRITON,
+    TARGET,
+    DeviceKind,
+    find_kind,
+    is_target,
+    read_architecture,
+)
 from gate.errors import MachineError
 from gate.measure.device.device import MEMORY_RUNS, Call, CudaDevice, Device, Identity
 from gate.measure.device.imitation import WARP, always
@@ -275,9 +285,8 @@ class TargetDevice(CpuDevice):
 def _target_triton(architecture: int) -> None:
     try:
         triton = importlib.import_module("triton")
-    except ImportError as error:
-        fix = "Install it beside the CPU build of torch: pip install 'triton>=3.6'."
-        raise MachineError("No module named 'triton': it compiles for targets", fix) from error
+    except ImportError:
+        raise MachineError(*NO_TRITON) from None
     target = importlib.import_module("triton.backends.compiler").GPUTarget(CUDA.name, architecture, WARP)
     driver = SimpleNamespace(
         get_current_target=always(target),

@@ -207,6 +207,16 @@ def test_nothing_to_resume_is_told_at_once(arguments: list[str], capsys: Capture
     assert list_files() == before
 
 
+def test_a_torn_run_is_refused_with_what_helps(capsys: Capture) -> None:
+    """A run.json that was cut short is refused before anything is warmed up, and needs no copy to go on."""
+    Path("out").mkdir()
+    Path("out/run.json").write_text('{"schema"', encoding="utf-8")
+    assert main(["check", "--resume"]) == ExitCode.USAGE
+    problem, fix = capsys.readouterr().err.splitlines()
+    assert "out/run.json: ends in the middle" in problem
+    assert fix == "Run without --resume."
+
+
 def test_a_target_stands_in_the_place_of_a_device() -> None:
     """gate.yml names the device of this machine, and --target what is compiled for instead."""
     options = make_parser().parse_args(["check", "--target", "cuda:sm_90"])

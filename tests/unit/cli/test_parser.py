@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from gate.action.inputs import INPUTS
 from gate.cli import main
 from gate.cli.commands import COMMANDS, GROUPS
 from gate.cli.options import FAIL_ON, Command
-from gate.cli.parser import COMMON_CODES, list_commands, make_parser
+from gate.cli.parser import COMMON_CODES, list_commands, make_parser, place_arguments
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import ExitCode
 
@@ -84,7 +85,7 @@ def test_every_command_exists(command: object) -> None:
         *(["chek"], ["check", "--tirals", "3"], ["compare", "one.json"], ["schema", "nothing"]),
         *(["check", "--sel", "bert"], ["baseline", "shwo"], ["github", "publsh"]),
         *(["merge", "a.json"], ["merge", "a.json", "--out", "run.json"]),
-        *(["plan", "--quiet"], ["models", "-v"], ["schema", "run", "--config", "gate.yml"]),
+        *(["-v"], ["help", "chek"], ["schema", "run", "--config", "gate.yml"]),
         *(["ab", "--minutes", value] for value in ("0", "-5", "nan", "inf", "ten", "")),
     ],
 )
@@ -123,3 +124,47 @@ def test_a_directory_that_is_gone_is_named(
     assert main(["doctor"]) == 2
     assert "current directory" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "placed"),
+    [
+        ("help", "--help"),
+        ("help baseline show", "baseline show --help"),
+        ("-q plan", "plan -q"),
+        ("--verbose merge -- a.json", "merge --verbose -- a.json"),
+        ("-q", "-q"),
+        ("-q --help", "-q --help"),
+        ("plan -q", "plan -q"),
+    ],
+)
+def test_what_stands_before_a_command_goes_behind_it(given: str, placed: str) -> None:
+    """`help COMMAND` is its --help, and -q and -v may stand on either side of a command."""
+    assert place_arguments(given.split()) == placed.split()
+
+
+@pytest.mark.parametrize("command", list_commands(), ids=lambda command: command.name)
+def test_each_command_takes_the_options_of_volume(command: Command) -> None:
+    """A script may pass -q to whatever it calls."""
+    example = shlex.split(command.example.replace("$SHA", "a" * 40))[1:]
+    assert make_parser().parse_args(place_arguments(["-q", *example])).quiet
+
+
+_SIGNALLED = """
+import os, signal, sys
+from gate.__main__ import main
+class Finder:
+    def find_spec(name, *rest):
+        if name == "gate.cli":
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Finder)
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_modules_are_imported_is_one_line(number: int) -> None:
+    """Ctrl-C and SIGTERM end with 130 from the first moments on, without a traceback."""
+    command = [sys.executable, "-c", _SIGNALLED.format(number=int(number))]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (ExitCode.INTERRUPTED, "compile-gate: stopped.\n")

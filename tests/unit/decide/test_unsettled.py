@@ -182,6 +182,25 @@ def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
     assert [(one.metrics, one.convicted) for one in found] == [(metrics, True) for metrics in expected]
 
 
+@pytest.mark.parametrize(
+    ("pairs", "head", "open_metrics"),
+    [
+        (2, {BREAKS: 1.0, COLD: 20.0}, {LATENCY, COLD}),
+        (3, {BREAKS: 1.0, COLD: 20.0}, set()),
+        (6, {BREAKS: 1.0, LATENCY: 0.013}, set()),
+    ],
+)
+def test_compiles_of_a_case_that_counts_alone_convict_are_timed_in_three_pairs(
+    pair_run: Pair, policy: Policy, pairs: int, head: Mapping[Metric, float], open_metrics: set[Metric]
+) -> None:
+    """Who accepts the break is to see what it costs; slower calls are convicted, too, and end it."""
+    spread = (0.03, -0.03, 0.02, 0.0, 0.01, -0.01)
+    run = pair_run(PairedCase(pairs=pairs, full=min(pairs, 3), spread=spread, head=head))
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD, BREAKS))
+    found = list_unsettled(run, policy, [suspect])
+    assert {metric for one in found for metric in one.metrics} == open_metrics
+
+
 def test_what_is_accepted_convicts_nobody(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
     """Somebody takes the slower calls, so the outcome hangs on the compile, and it is measured on."""
     run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))

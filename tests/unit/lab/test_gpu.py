@@ -19,7 +19,7 @@ from gate.lab.host.gpu import (
     parse_gpus,
     parse_instances,
     read_memory_share,
-    refuse_cpu_build,
+    refuse_stack,
     show_alone,
 )
 
@@ -189,6 +189,15 @@ def test_memory_in_use_is_a_share_of_the_cards(
     assert read_memory_share(gpu) == pytest.approx(share, abs=1e-5)
 
 
+def test_a_target_is_refused_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is warmed up, with what to install."""
+    monkeypatch.setattr(gpu_module, "find_spec", lambda name: None if name == "triton" else SimpleNamespace())
+    refuse_stack("cpu")
+    with pytest.raises(MachineError, match="triton") as refused:
+        refuse_stack("cuda:sm_90")
+    assert "pip install 'triton" in refused.value.fix
+
+
 @pytest.mark.parametrize(
     ("device", "built", "refused"),
     [
@@ -208,7 +217,7 @@ def test_a_gpu_is_refused_for_a_torch_that_was_built_for_none(
     spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr(gpu_module, "find_spec", lambda _: spec)
     if not refused:
-        refuse_cpu_build(device)
+        refuse_stack(device)
         return
     with pytest.raises(MachineError, match=r"cuda cannot be used: the torch of .* is a CPU build"):
-        refuse_cpu_build(device)
+        refuse_stack(device)

@@ -377,7 +377,7 @@ def test_a_card_that_nobody_sees_is_told(
     """Without nvidia-smi nobody knows who holds its memory; that is no reason to call it free."""
     monkeypatch.setattr(opening_module, "find_gpu", lambda *_: None)
     monkeypatch.setattr(gpu_module, "_DRIVERS", (Path("/dev/null"),))
-    monkeypatch.setattr(opening_module, "refuse_cpu_build", lambda _: None)
+    monkeypatch.setattr(opening_module, "refuse_stack", lambda _: None)
     blind = Workshop(workshop.arm, replace(workshop.settings, device=device))
     with blind.open():
         pass
@@ -392,7 +392,7 @@ def test_a_machine_without_a_driver_has_no_card(
     """It is told before anything is imported or waited for."""
     monkeypatch.setattr(opening_module, "load_gpus", tuple)
     monkeypatch.setattr(gpu_module, "_DRIVERS", (tmp_path / "driver",))
-    monkeypatch.setattr(opening_module, "refuse_cpu_build", lambda _: None)
+    monkeypatch.setattr(opening_module, "refuse_stack", lambda _: None)
     none = Workshop(workshop.arm, replace(workshop.settings, device="cuda"))
     with pytest.raises(MachineError, match="nvidia-smi is missing"), none.open():
         pass

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from gate.errors import NothingComparedError
 from gate.lab.trials import bench as bench_module
 from gate.lab.trials.bench import Bench
-from gate.lab.trials.opening import find_unimportable, try_in_worker
+from gate.lab.trials.opening import find_unimportable, refuse_base, try_in_worker
 from gate.lab.workers.worker import WorkerJob
 from gate.records.cases import Case
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
@@ -57,3 +58,16 @@ def test_a_factory_that_fails_beside_another_is_tried_alone(
     failures = find_unimportable(bench, cases)
     assert asked == [("first:build", "second:build", "gone:build"), ("second:build",), ("gone:build",)]
     assert [failure.case_id for failure in failures] == [cases[2].id]
+
+
+def test_a_base_that_can_build_no_case_is_refused(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before head is measured for minutes; where it can build one of them, it is measured."""
+    told = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("No module named 'helpers'"))
+    result = WorkerResult(role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable={"gone:build": told})
+    monkeypatch.setattr(bench_module, "run_worker", lambda _: result)
+    gone, good = (replace(make_case(name=name), factory=f"{name}:build") for name in ("gone", "good"))
+    refuse_base(bench, [gone, good])
+    with pytest.raises(NothingComparedError, match="No module named 'helpers'"):
+        refuse_base(bench, [gone])

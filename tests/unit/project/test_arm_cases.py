@@ -10,7 +10,7 @@ import pytest
 
 from gate.errors import FileError
 from gate.installation import MODELS as OWN_MODELS
-from gate.project.arm_cases import BaseCases, lend_files, load_base_cases, load_head_cases
+from gate.project.arm_cases import BaseCases, load_base_cases, load_head_cases
 from gate.project.config import load_config
 from gate.project.registry import choose_cases, load_cases, select_cases
 from gate.records.codes import Code
@@ -267,32 +267,3 @@ def test_a_base_without_any_case_has_none(tmp_path: Path) -> None:
     config = replace(load_config(head), select="", origins={})
     (tmp_path / "gate.yml").write_text("version: 1\nreference_models: false\n", encoding="utf-8")
     assert load_base_cases(config, load_cases(config), tmp_path) == BaseCases(cases=())
-
-
-def test_a_checkout_without_configuration_is_lent_what_cases_are_built_of(tmp_path: Path) -> None:
-    """gate.yml, registries, factories and tests that it lacks; what it has stays its own."""
-    text = (
-        "version: 1\nregistry: [perf/more.yml, ../outside.yml]\nreference_models: true\n"
-        "models:\n  - {name: shop, factory: 'bench.shop:build', cases: [{}]}\n"
-        "tests:\n  - {name: mine, node: 'perf/test_mine.py::test_mine'}\n"
-    )
-    more = "version: 1\nmodels:\n  - {name: kept, factory: 'kept:build', cases: [{}]}\n"
-    files = {
-        "head/gate.yml": text,
-        **dict.fromkeys(("head/perf/more.yml", "outside.yml"), more),
-        **dict.fromkeys(("head/bench/shop.py", "head/perf/test_mine.py", "head/kept.py"), "HEAD = 1\n"),
-        "base/kept.py": "BASE = 1\n",
-    }
-    files["outside.yml"] = more.replace("kept", "other")
-    for name, content in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    config, base = load_config(tmp_path / "head" / "gate.yml"), tmp_path / "base"
-
-    lent = lend_files(config, load_cases(config), base)
-
-    assert set(lent) == {"gate.yml", "perf/more.yml", "bench/shop.py", "perf/test_mine.py"}
-    assert (base / "bench" / "shop.py").read_text(encoding="utf-8") == "HEAD = 1\n"
-    assert (base / "kept.py").read_text(encoding="utf-8") == "BASE = 1\n"
-    assert lend_files(config, load_cases(config), base) == ()
-    assert lend_files(replace(config, commit="a" * 40), load_cases(config), tmp_path / "none") == ()

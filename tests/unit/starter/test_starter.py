@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gate.cli import main
 from gate.cli.init import ask_first_drift, parse_input, probe_module
@@ -25,9 +26,11 @@ from gate.starter.files import (
     load_workflows,
     name_model,
     parse_action,
+    parse_labels,
     render_factory,
     write_missing,
 )
+from gate.version import __version__
 from tests.git import run_git
 
 COMMIT = "ab" * 20
@@ -98,7 +101,7 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
             "mine:mke",
             "mine has no mke; it has make, take: write mine:make",
         ),
-        ("def make(): pass", "mine", "mine is a module; it has make: write mine:make"),
+        ("def make(): pass", "mine", "this is a module; it has make: write mine:make"),
         ("build = 3", "mine:build", "it is int, not a module"),
         ("class Net:\n def __init__(self, width): pass", "mine:Net", "it needs width, which has no default"),
         ("def build(): raise OSError('no disk')", "mine:build", "calling it failed: OSError: no disk"),
@@ -424,3 +427,39 @@ def test_a_file_in_the_place_of_a_directory_is_told(tmp_path: Path) -> None:
     (tmp_path / ".github").touch()
     with pytest.raises(UsageError, match=r"\.github is not a directory"):
         write_missing(tmp_path, {".github/workflows/gate.yml": "on: push"})
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("self-hosted, gpu", ["self-hosted", "gpu"]),
+        ('["self-hosted", "linux"]', ["self-hosted", "linux"]),
+        ("gpu.8x", ["gpu.8x"]),
+    ],
+)
+def test_labels_come_in_two_forms(text: str, labels: list[str]) -> None:
+    """As a person writes them, and as the workflow has them."""
+    assert parse_labels(text) == labels
+
+
+@pytest.mark.parametrize("text", ["self-hosted linux", "bob's-box", "a, # b", "", "[]", '["a", 1]', "a,,b"])
+def test_what_is_no_label_is_refused(text: str) -> None:
+    """A job that asks for it would be queued until GitHub gives it up, or the file would be no YAML."""
+    with pytest.raises(UsageError, match="--runner"):
+        parse_labels(text)
+
+
+def test_a_project_below_the_top_is_named_in_the_workflows() -> None:
+    """GitHub looks for workflows at the top; each says where gate.yml is."""
+    files = load_workflows(RESPOND_WORKFLOWS, f"acme/gate@{'a' * 40}", "linux", directory="services/ml")
+    for text in files.values():
+        (job,) = yaml.safe_load(text)["jobs"].values()
+        assert job["with"]["working-directory"] == "services/ml"
+        assert job["with"]["runner"] == '["linux"]'
+
+
+def test_a_release_knows_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its wheel says so; the tag is that of the version."""
+    url = f"https://github.com/acme/compile-gate/tree/{'b' * 40}"
+    monkeypatch.setattr("gate.starter.files.find_url", lambda _: url)
+    assert find_action() == f"acme/compile-gate@{'b' * 40} # v{__version__}"

@@ -16,7 +16,7 @@ from gate.store.acceptances import load_acceptances, parse_allowance, render_ent
 
 TODAY = "2026-03-04"
 AMOUNT = "expected a percentage such as 8%, or a number of at least 0"
-DAY = "expected a day at most 366 days from now: YYYY-MM-DD, got"
+DAY = "expected a day at most 366 days from now, by the clock of this machine: YYYY-MM-DD, got"
 FIRST = Acceptance(
     case="bert/*",
     metric=Metric.COMPILED_LATENCY,

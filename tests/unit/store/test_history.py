@@ -73,6 +73,14 @@ def test_a_line_that_was_torn_is_told_and_loses_no_other(tmp_path: Path) -> None
     assert "was not written to its end" in list_damage(path)[-1]
 
 
+def test_a_mark_of_the_encoding_costs_no_line(tmp_path: Path) -> None:
+    """An editor or a shell wrote a byte order mark in front of the first line."""
+    path, reading = tmp_path / "history.jsonl", HistoryReading()
+    (line,) = write(path, 1.0)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert (list(read_history(path, reading)), reading.damaged) == ([line], [])
+
+
 def list_damage(path: Path) -> list[str]:
     """What is told of the lines that are left out."""
     reading = HistoryReading()
