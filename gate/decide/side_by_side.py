@@ -69,7 +69,7 @@ def list_unsettled(
             for row in apply_quarantine(apply_acceptances(rows, policy), policy)
         )
         is_red = is_red or convicted
-        metrics = _list_open(open_rows, asked, convicted=convicted) if rows else asked.metrics
+        metrics = _list_open(asked, rows, open_rows, convicted=convicted)
         if metrics:
             found.append(replace(asked, metrics=metrics, convicted=convicted))
         # It had the pairs that settle most, and what they left open looks no worse than it may.
@@ -81,18 +81,32 @@ def list_unsettled(
     return tuple(one for one in found if not is_red or one.case_id not in idle)
 
 
-def _list_open(open_rows: Sequence[Comparison], asked: Suspect, *, convicted: bool) -> tuple[Metric, ...]:
-    """The open metrics that further pairs measure.
+# Compile times, and what stands for them.
+_OF_COMPILES = {*COMPILE_TIMES, Metric.COMPILE_CALLS, Metric.CACHE_MISSES}
+
+
+def _list_open(
+    asked: Suspect, rows: Sequence[Comparison], open_rows: Sequence[Comparison], *, convicted: bool
+) -> tuple[Metric, ...]:
+    """The open metrics that further pairs measure; all that is asked before the first pair.
 
     By how much calls are slower is a question of its own, up to SETTLING_PAIRS, in a convicted case, too.
     While that is open and they look slower than their threshold no compile is timed: a conviction spares it.
+    What was spared so is owed: a compile time, and the Python calls that say whether it did other work.
     """
     calls = tuple(row for row in open_rows if row.metric in CALLS)
     is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
     if convicted and not asked.thorough:
         return tuple(row.metric for row in calls) if is_begun else ()
-    spares = is_begun and not asked.thorough and any(row.severity > 1.0 for row in calls)
-    return tuple(row.metric for row in open_rows if not (spares and row.metric in COMPILE_TIMES))
+    found = {row.metric for row in open_rows} if rows else {*asked.metrics}
+    if rows and asked.slower:
+        seen = {row.metric for row in rows}
+        found |= _OF_COMPILES.intersection(asked.metrics) - seen
+        if not found.isdisjoint(COMPILE_TIMES):
+            found |= {Metric.COMPILE_CALLS} - seen
+    slower = is_begun and any(row.severity > 1.0 for row in calls) if rows else asked.slower
+    spared = _OF_COMPILES if slower and not asked.thorough else ()
+    return tuple(metric for metric in SPECS if metric in found and metric not in spared)
 
 
 def gather_judged(
