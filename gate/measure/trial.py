@@ -242,7 +242,13 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         state = copy_state(prepared.subject)  # compiled calls may write it: drift begins from what eager left
         # Before anything is compiled: both sides' memory holds the workspaces of the libraries.
         eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
+        if context.turns is not None:  # the other arm loads meanwhile, and compiles when this one has
+            context.turns.arrive()
+            context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
         _compile_warm(context, prepared)
+        if context.turns is not None:
+            context.turns.wait()
+            context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
         _measure_memory(context, prepared, eager_bytes)
         _measure_kept(context, prepared)
         if not context.skips_calls and has_metric(context.case, Metric.COMPILE_CALLS):

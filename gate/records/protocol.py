@@ -18,7 +18,9 @@ seconds of its super-block and the calls of its blocks, and hears ``rounds``: ho
 run at most, and of how many calls each; then it says ``turn`` with the seconds that its last block takes
 undisturbed (0.0 where no call of it was) and waits for ``go`` before each block, and once more before it
 goes on after the last. ``stop`` instead ends the rounds. Its own threads sleep before it says anything, but
-for a ``turn`` after ``go keep``: that worker has the next block as well. What comes with ``ready``,
+for a ``turn`` after ``go keep``: that worker has the next block as well. A ``warm`` worker of a pair says
+``loaded`` before its compile, and ``turn`` once that was timed; after the second ``go`` both arms are at
+work at the same time. What comes with ``ready``,
 ``rounds`` and ``turn`` is JSON: an :class:`Offer`, a :class:`RoundPlan` and a number.
 
 A worker rewrites its result file atomically after every stage, so a crash loses one stage only,

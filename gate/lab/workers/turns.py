@@ -10,9 +10,9 @@ import os
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -165,14 +165,38 @@ def run_together(
         KeyboardInterrupt: Ctrl-C; nothing of either worker is left running.
     """
     begun = time.monotonic()
+    with _open_workers() as (workers, pool):
+        super_blocks = _bring_together(workers, (first, second), pool, sampling)
+        if super_blocks:
+            opened_s = time.monotonic() - begun
+            _alternate(workers, super_blocks, min(super_blocks, sampling.super_blocks), opened_s)
+        return _collect(workers)
+
+
+def run_warm_together(first: WorkerJob, second: WorkerJob) -> tuple[WorkerOutcome, WorkerOutcome]:
+    """Run two second processes: their compiles one after the other, all before and after both at once.
+
+    Nothing but the compile is timed there. Raises as :func:`run_together`.
+    """
+    with _open_workers() as (workers, pool):
+        if _load_together(workers, (first, second), pool):
+            for worker in workers:
+                worker.say("go")
+                if _hear_turn(worker) is None:
+                    break
+            else:
+                for worker in workers:
+                    worker.say("go")
+        return _collect(workers)
+
+
+@contextmanager
+def _open_workers() -> Iterator[tuple[list[LiveWorker], Executor]]:
+    """A list for two workers, and who starts them; whatever goes wrong, none of them is left running."""
     workers: list[LiveWorker] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         try:
-            super_blocks = _bring_together(workers, (first, second), pool, sampling)
-            if super_blocks:
-                opened_s = time.monotonic() - begun
-                _alternate(workers, super_blocks, min(super_blocks, sampling.super_blocks), opened_s)
-            return _collect(workers)
+            yield workers, pool
         except BaseException:
             for worker in workers:
                 worker.ring()

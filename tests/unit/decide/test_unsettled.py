@@ -173,7 +173,7 @@ def test_no_compile_is_timed_while_calls_look_slower(
         pytest.param(True, False, 3, {LATENCY: 0.013}, [], id="convicted"),
     ],
 )
-def test_compiles_wait_where_stored_values_see_slower_calls(
+def test_compiles_wait_where_stored_values_see_slower_calls(  # noqa: PLR0913 - a table of situations
     paired_case: Make,
     pair_run: Pair,
     policy: Policy,

@@ -29,6 +29,7 @@ from .conftest import CountLeft, MakeCase, make_lab
 
 LATENCY = frozenset({Metric.COMPILED_LATENCY})
 COMPILE = frozenset({Metric.COLD_COMPILE_TIME})  # of which a pair after the first is a cold process alone
+WARM_COMPILE = frozenset({Metric.WARM_COMPILE_TIME})
 SUPER_BLOCKS = 5  # of the default's fifteen: blocks that do not differ need no more
 
 
@@ -99,6 +100,42 @@ def test_an_arm_is_charged_half_of_what_both_load_in(bench: Bench, make_case: Ma
     hasty = replace(bench, settings=replace(bench.settings, trial_timeout_s=3.9))
     pair = measure_pair(open_sides(hasty, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
     assert ["base", "head"] == [trial.arm for trial in pair.trials]
+
+
+def test_second_processes_are_at_work_at_once_but_for_their_compiles(
+    bench: Bench, make_case: MakeCase, count_left: CountLeft
+) -> None:
+    """Both build, then each compiles alone, then both look at memory and drift."""
+    case = make_case("turns", roles=["cold", "warm"], how={"load_s": 0.5})
+    pair = measure_pair(open_sides(bench, case, case), plan_pair(WARM_COMPILE, 1, "cpu", Pairing.LIVE))
+    assert [(0.5,), (0.5,)] == [trial.samples[Metric.WARM_COMPILE_TIME] for trial in pair.trials]
+    loading = (bench.temporary / "loading.txt").read_text(encoding="ascii").split()
+    assert loading[:2] == ["builds", "builds"]
+    assert loading[2:6] == ["compiles", "compiled", "compiles", "compiled"]
+    assert loading[6:] == ["looks", "looks", "looked", "looked"]
+    assert count_left() == 0
+
+
+def test_second_processes_without_room_for_two_run_one_after_the_other(
+    bench: Bench, make_case: MakeCase
+) -> None:
+    """The want of memory beside the other arm is no failure, and the pair stays a live one."""
+    case = make_case("turns", roles=["cold", "warm"], how={"says": "can't allocate memory"})
+    pair = measure_pair(open_sides(bench, case, case), plan_pair(WARM_COMPILE, 1, "cpu", Pairing.LIVE))
+    assert pair.failures == ()
+    assert [trial.pairing for trial in pair.trials] == [Pairing.LIVE] * 2
+    assert [(0.5,), (0.5,)] == [trial.samples[Metric.WARM_COMPILE_TIME] for trial in pair.trials]
+
+
+def test_second_process_that_fails_before_its_compile_is_the_one_that_failed(
+    bench: Bench, make_case: MakeCase, count_left: CountLeft
+) -> None:
+    """The other arm waits to compile, is stopped, and is not blamed."""
+    good = make_case("turns", roles=["cold", "warm"])
+    bad = make_case("turns", roles=["cold", "warm"], how={"says": "ValueError: no such layer"})
+    pair = measure_pair(open_sides(bench, good, bad), plan_pair(WARM_COMPILE, 1, "cpu", Pairing.LIVE))
+    assert [(failure.arm, failure.stage) for failure in pair.failures] == [("head", "build")]
+    assert count_left() == 0
 
 
 def test_arm_that_cannot_load_has_failed(bench: Bench, make_case: MakeCase, count_left: CountLeft) -> None:
