@@ -1,4 +1,4 @@
-"""The servers of a run: one for each interpreter, checkout and set of variables, each with one a factory.
+"""The servers of a run: one for each interpreter, checkout and set of variables, each with one a module.
 
 The hash seed is one of the variables: a warm process is forked from another server than the cold one.
 
@@ -340,6 +340,6 @@ def _make_key(job: WorkerJob) -> _Key:
 
 
 def _name_import(job: WorkerJob) -> str:
-    """Name what a job's server imports: a factory's module, which is the same for all of its cases."""
+    """Name what a job's server imports: a module, whose factories all share it."""
     case = job.request.case
-    return (case.factory or case.id) if case else ""
+    return (case.factory.partition(":")[0] or case.id) if case else ""
