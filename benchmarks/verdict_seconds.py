@@ -215,7 +215,7 @@ def load_checks(kept: Path) -> list[Check]:
 
 def describe_checks(checks: Sequence[Check]) -> Iterator[str]:
     """One row for each name and commit, with medians."""
-    yield "| check | gate | checks | outcomes | seconds | warm-up | trials | pairs | cold ones | their seconds |"
+    yield "| check | gate | checks | outcomes | seconds | warm-up | trials | pairs | cold | their seconds |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for name in NAMES:
         for gate in dict.fromkeys(one.gate for one in checks):
