@@ -18,6 +18,7 @@ from itertools import zip_longest
 
 from gate.check.schedule import has_enough_rounds
 from gate.decide.constants import MOST_ROUNDS
+from gate.devices import find_kind
 from gate.files.messages import read_line, write_line
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records.protocol import (
@@ -27,7 +28,6 @@ from gate.records.protocol import (
     Offer,
     RoundPlan,
     Sampling,
-    WorkerRole,
     agree_on_sizes,
     compute_super_blocks,
 )
@@ -156,7 +156,7 @@ def run_together(
 ) -> tuple[WorkerOutcome, WorkerOutcome]:
     """Run two workers, ``first`` started first, with their timed blocks alternating.
 
-    Each warms up, and ends, while the other sleeps. Before that both work at once where nothing is timed.
+    Each compiles where that is timed, warms up, and ends while the other sleeps. Before, both are at work.
     They run no more rounds than tell more a second than another pair would. Where blocks are disturbed, they
     run more than ``sampling`` asks for.
 
@@ -224,18 +224,14 @@ def _bring_together(
     workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor, sampling: Sampling
 ) -> int:
     """Bring both to their rounds; return how many super-blocks they run at most, 0 where one is gone."""
-    is_timed = any(job.request.role is not WorkerRole.ROUNDS for job in jobs)
-    if not is_timed and not _load_together(workers, jobs, pool):
+    if not _load_together(workers, jobs, pool):
         return 0
     offers: list[Offer] = []
-    for index, job in enumerate(jobs):
-        if is_timed:
-            workers.append(LiveWorker(job, pool))
-        else:
-            workers[index].say("go")
-        offer = read_line(Offer, "ready", workers[index].hear())
+    for worker in workers:
+        worker.say("go")
+        offer = read_line(Offer, "ready", worker.hear())
         if offer is None:
-            workers[index].is_gone = True
+            worker.is_gone = True
             return 0
         offers.append(offer)
     first, second = offers
@@ -280,14 +276,15 @@ def _hear_turn(worker: LiveWorker) -> float | None:
 
 
 def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor) -> bool:
-    """Let both load what they have compiled before, or compile it untimed; false where one could not.
+    """Let both load all that is not timed; false where one could not.
 
-    Both at once, but for kernels that are chosen by timing them: then one after the other.
+    Both at once, but for what is chosen by timing it: kernels of any case, on a GPU those of libraries, too.
+    Then one after the other.
     """
     waiting = list(jobs)
     while waiting:
-        case = waiting[0].request.case
-        at_once = 1 if case is not None and case.is_tuned else len(waiting)
+        case, device = waiting[0].request.case, find_kind(waiting[0].request.device)
+        at_once = 1 if device.is_gpu or (case is not None and case.is_tuned) else len(waiting)
         begun = [LiveWorker(job, pool) for job in waiting[:at_once]]
         workers += begun
         lines = hear_all(begun)

@@ -221,12 +221,11 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: s
     if REQUEST["role"] == "warm":
         play_second(ask, load_s, says)
         return
-    if REQUEST["role"] == "rounds":
-        note_loading("begins")
-        time.sleep(load_s)
-        note_loading("ends")
-        if ask("loaded") != "go":
-            sys.exit(0)
+    note_loading("begins")
+    time.sleep(load_s)
+    note_loading("ends")
+    if ask("loaded") != "go":
+        sys.exit(0)
     say("ready")
     size = {"timed": 3, "led": 1}
     offer = json.dumps({"super_block_s": 0.004, "sizes": {"eager": size, "compiled": size}})
