@@ -25,6 +25,7 @@ from gate.lab.workers.worker import (
     make_directory,
     name_log,
     note_dropped_variables,
+    run_worker,
 )
 from gate.programs import list_cores
 from gate.project.cases import Card, list_absent, list_unavailable
@@ -37,14 +38,20 @@ from gate.records.run import BASE_ARM, Arm, CaseFailure, Conditions, Environment
 from gate.report.words.facts import advise_unprimed, describe_unprimed
 
 
-def prime_bench(bench: Bench) -> Environment:
+def prime_bench(bench: Bench, first: Case | None = None) -> Environment:
     """Run the primer on ``bench``: later workers find precompiled headers and the ISA probe's results.
+
+    What the ``first`` case needs is imported meanwhile, on a core of its own if there is one.
 
     Raises:
         MachineError: The machine cannot compile on this device.
     """
+    roles = (WorkerRole.COLD, WorkerRole.WARM) if first is not None else ()
+    ahead = [make_job(bench, role, first) for role in roles]
     job = make_job(bench, WorkerRole.PRIME)
-    result = run_job(bench, job, _list_later(bench))
+    (opened,) = bench.pool.open((job,), _list_later(bench))
+    bench.pool.begin(ahead)
+    result = run_worker(opened)
     if isinstance(result, CaseFailure):
         left = load_result(Path(job.request.result))
         told = left.failure if isinstance(left, WorkerResult) else None
@@ -229,7 +236,7 @@ def open_lab(
         unimportable, cases = _leave_out(find_unimportable(bench, cases), cases, observe)
         observe(PrimeStarted())
         begun = time.monotonic()
-        environment = prime_bench(bench)
+        environment = prime_bench(bench, cases[0] if cases else None)
         toolchain_s = time.monotonic() - begun
         observe(PrimeFinished(toolchain_s=toolchain_s))
         unavailable, _ = _leave_out(find_unavailable(cases, environment, bench), cases, observe)

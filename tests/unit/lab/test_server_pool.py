@@ -74,14 +74,24 @@ class QuietServer:
     pid = 1
     closed: list[str] = []  # noqa: RUF012 - of all of them, by directory
     branched: list[str] = []  # noqa: RUF012
+    imported: list[str] = []  # noqa: RUF012 - of all of them: "begins" and "ends"
 
     def __init__(self, command: ProcessCommand) -> None:
         self.directory = str(command.directory)
-        self.is_gone = self.is_busy = False
+        self.is_gone = self.is_busy = self.is_importing = False
         self.used = 0
         self.problem, self.branches = None, dict[str, QuietServer]()
-        self.begin_import = self.hang_up = self.start = lambda *_: None
-        self.end_import = lambda *_: None
+        self.hang_up = self.start = lambda *_: None
+
+    def begin_import(self, _request: object) -> None:
+        """Begin."""
+        self.imported.append("begins")
+        self.is_importing = True
+
+    def end_import(self, _limit_s: float) -> None:
+        """End."""
+        self.imported.append("ends")
+        self.is_importing = False
 
     def branch(self) -> QuietServer:
         """Fork one that says as little."""
@@ -106,6 +116,26 @@ def test_factories_of_one_module_share_what_is_imported(
         pool.open([make_job(plain, WorkerRole.COLD, replace(make_case(name=name), factory=factory))])
         counts.append(len(QuietServer.branched))
     assert counts == [1, 1, 2, 3, 4]
+
+
+def test_what_has_begun_to_import_is_waited_for_when_it_is_opened(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both of a case's servers begin beside the primer's worker; of an arm without torch's none does."""
+    monkeypatch.setattr(server_pool, "RootServer", QuietServer)
+    plain, case = replace(bench, settings=LabSettings(out=bench.settings.out)), make_case()
+    cold, warm = (make_job(plain, role, case) for role in (WorkerRole.COLD, WorkerRole.WARM))
+    prime, beside = (make_job(plain, role) for role in (WorkerRole.PRIME, WorkerRole.WARM))
+    pool = ServerPool()
+    pool.begin([cold, warm])
+    assert pool._roots == {}
+    pool.open([prime], [beside])
+    QuietServer.imported.clear()
+    pool.begin([cold, warm])
+    assert QuietServer.imported == ["begins", "begins"]
+    (opened,) = pool.open([cold], [warm])
+    assert opened.fork is not None
+    assert QuietServer.imported == ["begins", "begins", "ends", "ends"]
 
 
 def test_the_second_processes_are_forked_from_servers_of_another_hash_seed(
