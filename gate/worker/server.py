@@ -41,7 +41,7 @@ from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import WorkerRequest
 from gate.worker import worker
-from gate.worker.imported import check_edits
+from gate.worker.imported import check_edits, list_imported_packages
 
 _MAPS = Path("/proc/self/maps")
 _PAGE_MAP = Path("/proc/self/pagemap")
@@ -198,6 +198,7 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
             check_source(case.factory, request)
             load_module(case.factory)  # a function that it lacks is the case's fault
         check_edits(request)
+        list_imported_packages(request)  # what that reads stays in memory
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
         traceback.print_exc()
         reason = error.what if isinstance(error, GateError) else type(error).__name__  # no class of ours
