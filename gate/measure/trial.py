@@ -93,9 +93,7 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
     with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
         prepared.compiled_step()
-        # The other calls wait for their turn: while two arms call at once, OpenMP's threads wait in vain for
-        # those that the other arm keeps from a core.
-        _arrive(context)
+        _arrive(context)  # while two arms call at once, threads of OpenMP wait for those without a core
         _settle(context, prepared.compiled_step)
         prepared.protocol.check_compiled(graph.observe_graphs(context.directory))
         record_code(context, prepared.protocol)

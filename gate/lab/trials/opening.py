@@ -46,8 +46,7 @@ def prime_bench(bench: Bench, first: Case | None = None) -> Environment:
     Raises:
         MachineError: The machine cannot compile on this device.
     """
-    roles = (WorkerRole.COLD, WorkerRole.WARM) if first is not None else ()
-    ahead = [make_job(bench, role, first) for role in roles]
+    ahead = [make_job(bench, role, first) for role in (WorkerRole.COLD, WorkerRole.WARM) if first]
     job = make_job(bench, WorkerRole.PRIME)
     (opened,) = bench.pool.open((job,), _list_later(bench))
     bench.pool.begin(ahead)

@@ -278,8 +278,7 @@ def _hear_turn(worker: LiveWorker) -> float | None:
 def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor) -> bool:
     """Let both load all that is not timed; false where one could not.
 
-    Both at once, but for what is chosen by timing it: kernels of any case, on a GPU those of libraries, too.
-    Then one after the other.
+    One after the other where kernels are chosen by timing them, as libraries do on a GPU; else both at once.
     """
     waiting = list(jobs)
     while waiting:
