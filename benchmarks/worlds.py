@@ -147,6 +147,7 @@ FAULTS: Mapping[str, Fault] = {
     "nothing": Fault(is_harmless=True),
     "new-code": Fault(all_new=True, is_harmless=True),
     **{f"latency-{percent}": replace(LATENCY, amount=percent / 100) for percent in (1, 2, 3, 5, 8, 10, 30)},
+    "latency-30-calls-6": replace(LATENCY, amount=0.30, more_calls=0.06),
     "latency-10-same-code": replace(LATENCY, amount=0.10, new_code=False),
     "own-threads": replace(LATENCY, own_threads=0.6),
     "both-10": Fault(metric=COMPILED, amount=0.10, eager=True),

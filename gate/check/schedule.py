@@ -182,7 +182,8 @@ class Pace:
         return EXTENT_SHARES[extent] * case.expected_s * self.scale
 
 
-_LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
+_LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER)  # before an arm says that it has loaded
+_LOOKED_AT = (Stage.MEMORY, Stage.CALLS, Stage.DRIFT)  # by a second process, once its compile was timed
 
 
 def name_device(run: Run) -> str:
@@ -254,13 +255,16 @@ def _is_light(trial: Trial) -> bool:
 def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:
     """Wall time in seconds of the last pair among ``trials``, without what a further one is spared.
 
-    Waiting for each other counts once, a case's servers are there already, nothing is traced again, and arms
-    load at the same time where they tune no kernels.
+    Waiting for each other counts once, a case's servers are there already, and nothing is traced again. In
+    live pairs on a CPU arms load at the same time where they tune no kernels, and so look second processes.
     """
     last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
     spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER, Stage.TRACE)) for trial in last)
-    if all(map(_is_light, last)) and not case.is_tuned:
-        spared_s += min(_sum_stages(trial, _LOADING) for trial in last)
+    on_gpu = any(SPECS[metric].is_gpu_only for trial in last for metric in trial.samples)
+    if not on_gpu and all(trial.pairing is Pairing.LIVE for trial in last):
+        loading = (*_LOADING, Stage.COMPILE) if all(map(_is_light, last)) else _LOADING
+        at_once = (*_LOOKED_AT, *(() if case.is_tuned else loading))
+        spared_s += min(_sum_stages(trial, at_once) for trial in last)
     return sum(map(compute_trial_s, last)) - spared_s
 
 

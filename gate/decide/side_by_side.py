@@ -72,7 +72,7 @@ def list_unsettled(
         ]
         convicted = bool(convicting)
         is_red = is_red or convicted
-        metrics = _list_open(open_rows, asked, convicting) if rows else asked.metrics
+        metrics = _list_open(asked, rows, open_rows, convicting)
         if metrics:
             found.append(replace(asked, metrics=metrics, convicted=convicted))
         # It had the pairs that settle most, and what they left open looks no worse than it may.
@@ -84,22 +84,38 @@ def list_unsettled(
     return tuple(one for one in found if not is_red or one.case_id not in idle)
 
 
+# Compile times, and what stands for them.
+_OF_COMPILES = {*COMPILE_TIMES, Metric.COMPILE_CALLS, Metric.CACHE_MISSES}
+
+
 def _list_open(
-    open_rows: Sequence[Comparison], asked: Suspect, convicting: Collection[Metric]
+    asked: Suspect,
+    rows: Sequence[Comparison],
+    open_rows: Sequence[Comparison],
+    convicting: Collection[Metric],
 ) -> tuple[Metric, ...]:
-    """The open metrics that further pairs measure.
+    """The open metrics that further pairs measure; all that is asked before the first pair.
 
     By how much calls are slower is a question of its own, up to SETTLING_PAIRS, in a convicted case, too.
     While that is open and they look slower than their threshold no compile is timed: a conviction spares it.
+    What was spared so is owed: a compile time, and the Python calls that say whether it did other work.
     Where counts alone convict, compiles are timed as often, so that one acceptance covers what they cost.
     """
     calls = tuple(row for row in open_rows if row.metric in CALLS)
     is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
     if convicting and not asked.thorough:
-        rows = open_rows if all(map(is_exact, convicting)) else calls
-        return tuple(row.metric for row in rows) if any(one.pairs < SETTLING_PAIRS for one in rows) else ()
-    spares = is_begun and not asked.thorough and any(row.severity > 1.0 for row in calls)
-    return tuple(row.metric for row in open_rows if not (spares and row.metric in COMPILE_TIMES))
+        wanted = open_rows if all(map(is_exact, convicting)) else calls
+        is_begun = any(row.pairs < SETTLING_PAIRS for row in wanted)
+        return tuple(row.metric for row in wanted) if is_begun else ()
+    found = {row.metric for row in open_rows} if rows else {*asked.metrics}
+    if rows and asked.slower:
+        seen = {row.metric for row in rows}
+        found |= _OF_COMPILES.intersection(asked.metrics) - seen
+        if not found.isdisjoint(COMPILE_TIMES):
+            found |= {Metric.COMPILE_CALLS} - seen
+    slower = is_begun and any(row.severity > 1.0 for row in calls) if rows else asked.slower
+    spared = _OF_COMPILES if slower and not asked.thorough else ()
+    return tuple(metric for metric in SPECS if metric in found and metric not in spared)
 
 
 def gather_judged(

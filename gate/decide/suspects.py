@@ -40,6 +40,7 @@ class Suspect:
     screened: Screened = field(default=NOT_SCREENED, compare=False)
     thorough: bool = field(default=False, compare=False)  # all is asked for, though pairs have convicted it
     convicted: bool = field(default=False, compare=False)  # by pairs
+    slower: bool = field(default=False, compare=False)  # calls, for sure by stored values
 
 
 def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Suspect, ...]:
@@ -77,6 +78,7 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
                         repeats=repeats,
                     ),
                     thorough=thorough,
+                    slower=any(rows[one].status is Status.REGRESSED for one in CALLS & rows.keys()),
                 )
             )
     return tuple(found)

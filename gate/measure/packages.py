@@ -2,6 +2,9 @@
 
 import json
 import re
+import sys
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -13,11 +16,27 @@ _IN_ID = frozenset({"torch", "triton", *WORKLOAD_LIBRARIES})
 
 def list_packages() -> dict[str, str]:
     """List what an environment's id does not have: the versions, by normalized names, that imports find."""
+    return dict(_read_packages(tuple(sys.path)))
+
+
+# Reading takes half a second: once a server, whose workers inherit it.
+@lru_cache(maxsize=1)
+def _read_packages(_search_path: tuple[str, ...]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for one in metadata.distributions():
         if one.name:  # one that was half removed has none
             found.setdefault(name_package(one.name), one.version or "")
     return {name: found[name] for name in sorted(found.keys() - _IN_ID)}
+
+
+def list_owners() -> Mapping[str, Sequence[str]]:
+    """List which distributions have each module or package."""
+    return _read_owners(tuple(sys.path))
+
+
+@lru_cache(maxsize=1)
+def _read_owners(_search_path: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+    return metadata.packages_distributions()
 
 
 def name_package(name: str) -> str:
@@ -27,7 +46,7 @@ def name_package(name: str) -> str:
 
 def list_installed(origin: Path) -> frozenset[str]:
     """List the modules and packages of what pip installed from the checkout."""
-    known = metadata.packages_distributions()
+    known = list_owners()
     return frozenset(top for top, names in known.items() if any(_is_from(name, origin) for name in names))
 
 

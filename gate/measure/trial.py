@@ -64,6 +64,7 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
         NotFiniteError: An output is NaN or infinite. What the model or the compiler raises passes through.
     """
     with open_case(context, workload) as prepared:
+        _arrive(context)
         before = _observe_machine(context)
         first = _compile_cold(context, prepared)
         context.logbook.enter(Stage.WARMUP)
@@ -92,11 +93,7 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
     with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
         prepared.compiled_step()
-        if context.turns is not None:
-            # The other calls wait for their turn: while two arms call at once, OpenMP's threads wait in vain
-            # for those that the other arm keeps from a core.
-            context.turns.arrive()
-            context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
+        _arrive(context)  # while two arms call at once, threads of OpenMP wait for those without a core
         _settle(context, prepared.compiled_step)
         prepared.protocol.check_compiled(graph.observe_graphs(context.directory))
         record_code(context, prepared.protocol)
@@ -106,6 +103,13 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
         _record_conditions(context, before, _observe_machine(context))
         prepared.protocol.leave()
     return rounds
+
+
+def _arrive(context: WorkerContext) -> None:
+    """Wait, in a pair, until it is this arm's turn to do what is timed, or to call; both have loaded then."""
+    if context.turns is not None:
+        context.turns.arrive()
+        context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
 
 
 def compile_untimed(context: WorkerContext, workload: Workload | None) -> None:
@@ -242,7 +246,11 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         state = copy_state(prepared.subject)  # compiled calls may write it: drift begins from what eager left
         # Before anything is compiled: both sides' memory holds the workspaces of the libraries.
         eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
+        _arrive(context)
         _compile_warm(context, prepared)
+        if context.turns is not None:
+            context.turns.wait()
+            context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
         _measure_memory(context, prepared, eager_bytes)
         _measure_kept(context, prepared)
         if not context.skips_calls and has_metric(context.case, Metric.COMPILE_CALLS):

@@ -12,14 +12,15 @@ of a plan before it is primed, ``try`` builds a case and calls it eagerly, and `
 torch writes down what it does.
 
 In a pair two workers are alive at once and take turns, each by a socket of its own (``channel``), one
-word a line. A ``rounds`` worker says ``loaded`` once all is compiled or loaded, and waits for ``go``:
-until then both arms work at the same time, since nothing is timed. The worker says ``ready`` with the
+word a line. A worker says ``loaded`` once all is done that is not timed, in a ``rounds`` worker the compile
+too, and waits for ``go``: until then both arms work at the same time. The worker says ``ready`` with the
 seconds of its super-block and the calls of its blocks, and hears ``rounds``: how many super-blocks both will
 run at most, and of how many calls each; then it says ``turn`` with the seconds that its last block takes
 undisturbed (0.0 where no call of it was) and waits for ``go`` before each block, and once more before it
 goes on after the last. ``stop`` instead ends the rounds. Its own threads sleep before it says anything, but
-for a ``turn`` after ``go keep``: that worker has the next block as well. What comes with ``ready``,
-``rounds`` and ``turn`` is JSON: an :class:`Offer`, a :class:`RoundPlan` and a number.
+for a ``turn`` after ``go keep``: that worker has the next block as well. A ``warm`` worker says ``turn``
+once its compile was timed; after the second ``go`` both arms are at work at the same time. What comes with
+``ready``, ``rounds`` and ``turn`` is JSON: an :class:`Offer`, a :class:`RoundPlan` and a number.
 
 A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
 and the file's last ``stage`` says where it happened.

@@ -9,7 +9,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from gate.errors import UsageError
 from gate.files.disk import read_written_ns
 from gate.git import ask_git, find_checkout, is_true, read_git
 from gate.measure.checkout import has_module, is_project_file, lies_below, list_layouts
-from gate.measure.packages import list_installed, list_packages, name_package
+from gate.measure.packages import list_installed, list_owners, list_packages, name_package
 from gate.records.protocol import BUILD_SCRIPTS, WorkerRequest
 
 _KNOWN = ("ls-files", "--cached", "--others", "--exclude-standard")  # what git has, or would add
@@ -329,7 +328,7 @@ def list_imported_packages(request: WorkerRequest) -> dict[str, str]:
     """List the packages that were imported, with their versions; not the project, whose copies differ."""
     top = Path(request.origin or find_checkout(Path(request.directory)) or request.directory).resolve()
     try:
-        own, owners = {*_list_tops(top), *list_installed(top)}, metadata.packages_distributions()
+        own, owners = {*_list_tops(top), *list_installed(top)}, list_owners()
         tops = {name.partition(".")[0] for name in list(sys.modules)} - own
         names = {name_package(owner) for name in tops for owner in owners.get(name, ())} - _RUNNERS
         return {name: version for name, version in list_packages().items() if name in names}

@@ -2,8 +2,8 @@
 
 Importing torch takes far longer than what most workers do, so it is done once. What a worker does after
 the fork is what it does in a process of its own: the server has opened no device, compiled nothing and
-started no thread. It can also fork another server, which imports one factory: no case sees what
-another factory's module does as it is imported.
+started no thread. It can also fork another server, which imports one module: no case sees what
+another module of factories does as it is imported.
 
 Linux only: the server adopts what its workers leave behind, and ends it.
 
@@ -41,7 +41,7 @@ from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import WorkerRequest
 from gate.worker import worker
-from gate.worker.imported import check_edits
+from gate.worker.imported import check_edits, list_imported_packages
 
 _MAPS = Path("/proc/self/maps")
 _PAGE_MAP = Path("/proc/self/pagemap")
@@ -187,7 +187,7 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
         set_search_path(request)
         import torch  # noqa: PLC0415 - what this process is for
 
-        from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
+        from gate.measure.workload.build import load_module  # noqa: PLC0415 - torch
         from gate.suite.fixture import import_compiler  # noqa: PLC0415 - torch
 
         for name in _FOR_FACTORIES if case and case.factory else ():
@@ -196,8 +196,9 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
         threads = torch.get_num_threads()
         if case and case.factory:
             check_source(case.factory, request)
-            load_factory(case.factory)
+            load_module(case.factory)  # a function that it lacks is the case's fault
         check_edits(request)
+        list_imported_packages(request)  # what that reads stays in memory
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
         traceback.print_exc()
         reason = error.what if isinstance(error, GateError) else type(error).__name__  # no class of ours

@@ -18,7 +18,15 @@ from gate.lab.host.gpu import find_gpu, load_gpus, name_lock, refuse_absent, ref
 from gate.lab.host.ownership import hold_device, open_scratch
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
 from gate.lab.workers.server_pool import ServerPool
-from gate.lab.workers.worker import add_told, load_result, make_directory, name_log, note_dropped_variables
+from gate.lab.workers.worker import (
+    WorkerJob,
+    add_told,
+    load_result,
+    make_directory,
+    name_log,
+    note_dropped_variables,
+    run_worker,
+)
 from gate.programs import list_cores
 from gate.project.cases import Card, list_absent, list_unavailable
 from gate.records.cases import Case
@@ -30,16 +38,19 @@ from gate.records.run import BASE_ARM, Arm, CaseFailure, Conditions, Environment
 from gate.report.words.facts import advise_unprimed, describe_failure, describe_unprimed
 
 
-def prime_bench(bench: Bench) -> Environment:
+def prime_bench(bench: Bench, first: Case | None = None) -> Environment:
     """Run the primer on ``bench``: later workers find precompiled headers and the ISA probe's results.
+
+    What the ``first`` case needs is imported meanwhile, on a core of its own if there is one.
 
     Raises:
         MachineError: The machine cannot compile on this device.
     """
+    ahead = [make_job(bench, role, first) for role in (WorkerRole.COLD, WorkerRole.WARM) if first]
     job = make_job(bench, WorkerRole.PRIME)
-    # Importing takes seconds, on a core of its own if there is one: nothing is timed yet.
-    later = [] if is_target(bench.settings.device) else [make_job(bench, WorkerRole.WARM)]
-    result = run_job(bench, job, later)
+    (opened,) = bench.pool.open((job,), _list_later(bench))
+    bench.pool.begin(ahead)
+    result = run_worker(opened)
     if isinstance(result, CaseFailure):
         left = load_result(Path(job.request.result))
         told = left.failure if isinstance(left, WorkerResult) else None
@@ -51,6 +62,11 @@ def prime_bench(bench: Bench) -> Environment:
     # How busy the machine was names no environment: trials open servers of their own, or say why not.
     is_late = any(fact.code in LATE_SERVER_CODES for fact in result.warnings)
     return replace(result.environment, workers="forked") if is_late else result.environment
+
+
+def _list_later(bench: Bench) -> Sequence[WorkerJob]:
+    """The second processes' server imports beside the first one's, if there is a core for it."""
+    return () if is_target(bench.settings.device) else (make_job(bench, WorkerRole.WARM),)
 
 
 # A project that takes longer to import is left to its trials, whose limit is the configured one.
@@ -77,7 +93,7 @@ def find_unimportable(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure,
     def import_together(*factories: str) -> Mapping[str, WorkerFailure]:
         """Import them in one process, and tell which cannot be."""
         request = replace(job.request, factories=factories)
-        result = run_job(bench, replace(job, request=request), most_s=IMPORT_LIMIT_S)
+        result = run_job(bench, replace(job, request=request), _list_later(bench), IMPORT_LIMIT_S)
         return {} if isinstance(result, CaseFailure) else result.unimportable
 
     found = import_together(*factories)
@@ -240,7 +256,7 @@ def open_lab(
             refuse_base(replace(bench, arm=base, folder=BASE_ARM), cases)
         observe(PrimeStarted())
         begun = time.monotonic()
-        environment = prime_bench(bench)
+        environment = prime_bench(bench, cases[0] if cases else None)
         toolchain_s = time.monotonic() - begun
         observe(PrimeFinished(toolchain_s=toolchain_s))
         unavailable, _ = _leave_out(find_unavailable(cases, environment, bench), cases, observe)

@@ -18,7 +18,7 @@ from gate.lab.arms.checkouts import read_time
 from gate.lab.trials.bench import Bench, check_disk, make_case_path, make_job, seed_cache
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.trials import add_host, add_trace, look_at_host, merge_results, repeat_samples
-from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together
+from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together, run_warm_together
 from gate.lab.workers.worker import WorkerJob, find_shortage
 from gate.records.cases import Case, Metric
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
@@ -121,8 +121,7 @@ def measure_pair(sides: Sides, plan: PairPlan) -> Part:
     if failures and plan.pairing is Pairing.LIVE and _failed_for_room(sides, failures):
         content = replace(plan.content, compiles=True)
         return measure_pair(sides, replace(plan, content=content, pairing=Pairing.TURNS))
-    seconds = [] if failures or not plan.content.warm else _open_jobs(sides, plan, WorkerRole.WARM)
-    warm = {job.arm: run_timed(job) for job in seconds}
+    warm = {} if failures or not plan.content.warm else _run_warm(sides, plan)
     failures += [one.outcome for one in warm.values() if isinstance(one.outcome, CaseFailure)]
     if is_target(sides.head.settings.device):
         warm = {
@@ -183,6 +182,21 @@ def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
     else:
         outcomes = run_timed(jobs[0]), run_timed(jobs[1])
     return {job.arm: one for job, one in zip(jobs, outcomes, strict=True)}
+
+
+def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
+    """Run the second processes, both at once where nothing but their compiles needs the machine alone.
+
+    One after the other on a GPU, whose memory and time are shared, and where two have no room.
+    """
+    jobs = _open_jobs(sides, plan, WorkerRole.WARM)
+    if plan.pairing is Pairing.LIVE and not find_kind(sides.head.settings.device).is_gpu:
+        outcomes = run_warm_together(jobs[0], jobs[1])
+        failures = [one.outcome for one in outcomes if isinstance(one.outcome, CaseFailure)]
+        if not _failed_for_room(sides, failures):
+            return {job.arm: one for job, one in zip(jobs, outcomes, strict=True)}
+        jobs = _open_jobs(sides, plan, WorkerRole.WARM)
+    return {job.arm: run_timed(job) for job in jobs}
 
 
 def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> tuple[WorkerJob, ...]:

@@ -10,14 +10,15 @@ import os
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from gate.check.schedule import has_enough_rounds
 from gate.decide.constants import MOST_ROUNDS
+from gate.devices import find_kind
 from gate.files.messages import read_line, write_line
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records.protocol import (
@@ -27,7 +28,6 @@ from gate.records.protocol import (
     Offer,
     RoundPlan,
     Sampling,
-    WorkerRole,
     agree_on_sizes,
     compute_super_blocks,
 )
@@ -156,7 +156,7 @@ def run_together(
 ) -> tuple[WorkerOutcome, WorkerOutcome]:
     """Run two workers, ``first`` started first, with their timed blocks alternating.
 
-    Each warms up, and ends, while the other sleeps. Before that both work at once where nothing is timed.
+    Each compiles where that is timed, warms up, and ends while the other sleeps. Before, both are at work.
     They run no more rounds than tell more a second than another pair would. Where blocks are disturbed, they
     run more than ``sampling`` asks for.
 
@@ -165,14 +165,38 @@ def run_together(
         KeyboardInterrupt: Ctrl-C; nothing of either worker is left running.
     """
     begun = time.monotonic()
+    with _open_workers() as (workers, pool):
+        super_blocks = _bring_together(workers, (first, second), pool, sampling)
+        if super_blocks:
+            opened_s = time.monotonic() - begun
+            _alternate(workers, super_blocks, min(super_blocks, sampling.super_blocks), opened_s)
+        return _collect(workers)
+
+
+def run_warm_together(first: WorkerJob, second: WorkerJob) -> tuple[WorkerOutcome, WorkerOutcome]:
+    """Run two second processes: their compiles one after the other, all before and after both at once.
+
+    Nothing but the compile is timed there. Raises as :func:`run_together`.
+    """
+    with _open_workers() as (workers, pool):
+        if _load_together(workers, (first, second), pool):
+            for worker in workers:
+                worker.say("go")
+                if _hear_turn(worker) is None:
+                    break
+            else:
+                for worker in workers:
+                    worker.say("go")
+        return _collect(workers)
+
+
+@contextmanager
+def _open_workers() -> Iterator[tuple[list[LiveWorker], Executor]]:
+    """A list for two workers, and who starts them; whatever goes wrong, none of them is left running."""
     workers: list[LiveWorker] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         try:
-            super_blocks = _bring_together(workers, (first, second), pool, sampling)
-            if super_blocks:
-                opened_s = time.monotonic() - begun
-                _alternate(workers, super_blocks, min(super_blocks, sampling.super_blocks), opened_s)
-            return _collect(workers)
+            yield workers, pool
         except BaseException:
             for worker in workers:
                 worker.ring()
@@ -200,18 +224,14 @@ def _bring_together(
     workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor, sampling: Sampling
 ) -> int:
     """Bring both to their rounds; return how many super-blocks they run at most, 0 where one is gone."""
-    is_timed = any(job.request.role is not WorkerRole.ROUNDS for job in jobs)
-    if not is_timed and not _load_together(workers, jobs, pool):
+    if not _load_together(workers, jobs, pool):
         return 0
     offers: list[Offer] = []
-    for index, job in enumerate(jobs):
-        if is_timed:
-            workers.append(LiveWorker(job, pool))
-        else:
-            workers[index].say("go")
-        offer = read_line(Offer, "ready", workers[index].hear())
+    for worker in workers:
+        worker.say("go")
+        offer = read_line(Offer, "ready", worker.hear())
         if offer is None:
-            workers[index].is_gone = True
+            worker.is_gone = True
             return 0
         offers.append(offer)
     first, second = offers
@@ -256,14 +276,14 @@ def _hear_turn(worker: LiveWorker) -> float | None:
 
 
 def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor) -> bool:
-    """Let both load what they have compiled before, or compile it untimed; false where one could not.
+    """Let both load all that is not timed; false where one could not.
 
-    Both at once, but for kernels that are chosen by timing them: then one after the other.
+    One after the other where kernels are chosen by timing them, as libraries do on a GPU; else both at once.
     """
     waiting = list(jobs)
     while waiting:
-        case = waiting[0].request.case
-        at_once = 1 if case is not None and case.is_tuned else len(waiting)
+        case, device = waiting[0].request.case, find_kind(waiting[0].request.device)
+        at_once = 1 if device.is_gpu or (case is not None and case.is_tuned) else len(waiting)
         begun = [LiveWorker(job, pool) for job in waiting[:at_once]]
         workers += begun
         lines = hear_all(begun)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -124,16 +125,11 @@ def seed_everything(seed: int) -> None:
         numpy.random.seed(seed)
 
 
-def load_factory(path: str) -> Callable[..., object]:
-    """Load ``package.module:function``.
-
-    Raises:
-        UsageError: There is no such module or function, or it needs another package `gate` than this.
-            What the module itself raises passes through.
-    """
-    module_name, _, name = path.partition(":")
+def load_module(path: str) -> ModuleType:
+    """Load the module of ``package.module:function``; raises as :func:`load_factory` where there is none."""
+    module_name = path.partition(":")[0]
     try:
-        module = importlib.import_module(module_name)
+        return importlib.import_module(module_name)
     except ImportError as error:
         if f"{error.name}.".startswith("gate."):
             fix = "If you have a package `gate`, rename it: beside compile-gate it cannot be imported."
@@ -143,6 +139,16 @@ def load_factory(path: str) -> Callable[..., object]:
         message = f"the factory {path!r} cannot be imported: there is no module {error.name!r}"
         fix = "Modules are imported from the directory of gate.yml, or from what is installed."
         raise UsageError(message, fix) from None
+
+
+def load_factory(path: str) -> Callable[..., object]:
+    """Load ``package.module:function``.
+
+    Raises:
+        UsageError: There is no such module or function, or it needs another package `gate` than this.
+            What the module itself raises passes through.
+    """
+    module, (module_name, _, name) = load_module(path), path.partition(":")
     factory = getattr(module, name, None)
     if not callable(factory):
         fix = f"Name a function of {module.__file__ or module_name}."

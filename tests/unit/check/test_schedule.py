@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.schedule import EXTENT_SHARES, Pace, Slot, compute_trial_s, want_whole
+from gate.check.schedule import EXTENT_SHARES, Pace, Slot, compute_pair_s, compute_trial_s, want_whole
 from gate.check.work import make_trial_schedule
-from gate.records.cases import Case
-from gate.records.run import Extent, Pairing, Trial
+from gate.records.cases import Case, Metric
+from gate.records.protocol import Stage
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Extent, Pairing, Trial
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
@@ -75,3 +76,31 @@ def test_light_trial_is_predicted_by_its_like() -> None:
     assert Pace((A, B), (whole, light)).predict_s(A, Extent.COLD) == pytest.approx(5.0)
     assert Pace((A, B), (whole, light)).predict_s(A) == pytest.approx(30.0)
     assert Pace((A, B), (whole, light)).predict_s(B) == pytest.approx(60.0)
+
+
+@pytest.mark.parametrize(
+    ("pairing", "metric", "seconds"),
+    [
+        (Pairing.LIVE, Metric.COLD_COMPILE_TIME, 39.0),
+        (Pairing.TURNS, Metric.COLD_COMPILE_TIME, 48.0),
+        (Pairing.LIVE, Metric.LAUNCHES, 48.0),  # of a GPU
+    ],
+)
+def test_what_both_arms_do_at_once_counts_once(pairing: Pairing, metric: Metric, seconds: float) -> None:
+    """10 s of compiles in each arm; 9 s of building, memory, calls and drift in one, 19 s in the other."""
+    shared: list[dict[str, float]] = [
+        {Stage.BUILD: 3.0, Stage.MEMORY: 1.0, Stage.CALLS: 2.0, Stage.DRIFT: 3.0},
+        {Stage.BUILD: 1.0, Stage.MEMORY: 3.0, Stage.CALLS: 6.0, Stage.DRIFT: 9.0},
+    ]
+    trials = [
+        Trial(
+            case_id=A.id,
+            index=1,
+            arm=arm,
+            pairing=pairing,
+            samples={metric: (1.0,), Metric.COLD_COMPILE_TIME: (9.0,)},
+            stages_s={Stage.COMPILE: 10.0, **own},
+        )
+        for arm, own in zip((BASE_ARM, CANDIDATE_ARM), shared, strict=True)
+    ]
+    assert compute_pair_s(A, trials) == seconds

@@ -35,6 +35,22 @@ def test_unchanged_case_is_no_suspect(screen: Screen, factors: dict[str, float])
     assert list_suspects(screen(measure(**factors))) == ()
 
 
+@pytest.mark.parametrize(
+    ("factors", "slower"),
+    [
+        ({"compiled_latency": 1.3}, True),
+        ({"compiled_latency": 0.7}, False),
+        ({"cold_compile_time": 2}, False),
+    ],
+)
+def test_calls_are_surely_slower_where_stored_values_convict_them(
+    screen: Screen, factors: dict[str, float], *, slower: bool
+) -> None:
+    """30 % slower; not where they are faster, nor for a compile that takes twice as long."""
+    (found,) = list_suspects(screen(measure(**factors)))
+    assert found.slower is slower
+
+
 def test_slower_case_is_suspect(screen: Screen) -> None:
     """8 % slower compiled: latency and speedup; the compile is none."""
     found = list_suspects(screen(measure(compiled_latency=1.08)))

@@ -20,6 +20,8 @@ from gate.records.verdict import Reason, Status
 from .conftest import PairedCase
 from .one_case import BREAKS, CASE, COLD, LATENCY, WARM, Find, Make, Pair, fail
 
+CALLS = Metric.COMPILE_CALLS
+
 
 def test_plan_without_pairs_asks_for_everything(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
     """The first pair measures all that decides."""
@@ -159,6 +161,34 @@ def test_no_compile_is_timed_while_calls_look_slower(
     suspect = Suspect(case_id="loud/x", metrics=(LATENCY, COLD), thorough=thorough)
     (asked,) = list_unsettled(run, policy, [suspect])
     assert len({LATENCY, COLD}.intersection(asked.metrics)) == times
+
+
+@pytest.mark.parametrize(
+    ("slower", "thorough", "pairs", "head", "expected"),
+    [
+        pytest.param(True, False, 0, {}, [(LATENCY, BREAKS)], id="first pair"),
+        pytest.param(False, False, 0, {}, [(LATENCY, COLD, BREAKS, CALLS)], id="not surely slower"),
+        pytest.param(True, True, 0, {}, [(LATENCY, COLD, BREAKS, CALLS)], id="thorough"),
+        pytest.param(True, False, 3, {}, [(COLD, CALLS)], id="pairs show no slower calls"),
+        pytest.param(True, False, 3, {LATENCY: 0.013}, [], id="convicted"),
+    ],
+)
+def test_compiles_wait_where_stored_values_see_slower_calls(  # noqa: PLR0913 - a table of situations
+    paired_case: Make,
+    pair_run: Pair,
+    policy: Policy,
+    *,
+    slower: bool,
+    thorough: bool,
+    pairs: int,
+    head: dict[Metric, float],
+    expected: list[tuple[Metric, ...]],
+) -> None:
+    """They are timed once three pairs of latencies have convicted nothing; Python calls are counted then."""
+    run = pair_run(paired_case(pairs=pairs, full=0, head=head))
+    metrics = (LATENCY, COLD, BREAKS, CALLS)
+    suspect = Suspect(case_id=CASE, metrics=metrics, slower=slower, thorough=thorough)
+    assert [one.metrics for one in list_unsettled(run, policy, [suspect])] == expected
 
 
 def test_a_first_conviction_can_end_the_search(two_cases: Make) -> None:

@@ -186,10 +186,27 @@ def note_loading(what: str) -> None:
         loading.write(f"{what}\n")
 
 
-def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None:
+def play_second(ask: Callable[[str], str], load_s: float, says: str) -> None:
+    """Wait to compile, and once more to look at the rest; fail before if it ``says`` why."""
+    if says:
+        write_result(stage="build", failure={"kind": "error", "fact": tell(says)})
+        sys.exit(1)
+    note_loading("builds")
+    ask("loaded")
+    note_loading("compiles")
+    time.sleep(load_s)
+    note_loading("compiled")
+    ask("turn 0.0")
+    note_loading("looks")
+    time.sleep(load_s)
+    note_loading("looked")
+    write_result(samples=SAMPLES["warm"])
+
+
+def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: str = "") -> None:
     """Take turns as a real worker does; after ``stop`` blocks it crashes, or sleeps over one.
 
-    Alone it has nobody to take turns with.
+    Alone it has nobody to take turns with. A second process ``says`` why it fails beside another one.
     """
     if REQUEST["channel"] < 0:
         play_ok()
@@ -201,12 +218,14 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None
         lines.flush()
         return lines.readline().strip()
 
-    if REQUEST["role"] == "rounds":
-        note_loading("begins")
-        time.sleep(load_s)
-        note_loading("ends")
-        if ask("loaded") != "go":
-            sys.exit(0)
+    if REQUEST["role"] == "warm":
+        play_second(ask, load_s, says)
+        return
+    note_loading("begins")
+    time.sleep(load_s)
+    note_loading("ends")
+    if ask("loaded") != "go":
+        sys.exit(0)
     say("ready")
     size = {"timed": 3, "led": 1}
     offer = json.dumps({"super_block_s": 0.004, "sizes": {"eager": size, "compiled": size}})

@@ -29,6 +29,7 @@ from .conftest import CountLeft, MakeCase, make_lab
 
 LATENCY = frozenset({Metric.COMPILED_LATENCY})
 COMPILE = frozenset({Metric.COLD_COMPILE_TIME})  # of which a pair after the first is a cold process alone
+WARM_COMPILE = frozenset({Metric.WARM_COMPILE_TIME})
 SUPER_BLOCKS = 5  # of the default's fifteen: blocks that do not differ need no more
 
 
@@ -75,13 +76,27 @@ def test_head_starts_first_in_every_other_pair(bench: Bench, make_case: MakeCase
     assert [["base", "head"], ["head", "base"]] == [[trial.arm for trial in one.trials] for one in pairs]
 
 
-def test_arms_load_at_the_same_time(bench: Bench, make_case: MakeCase) -> None:
-    """Where nothing is timed before the rounds, the second arm does not wait for the first to have loaded."""
-    case = make_case("turns", roles=["rounds"], how={"load_s": 1.0})
-    pair = measure_pair(open_sides(bench, case, case), plan_pair(LATENCY, 2, "cpu", Pairing.LIVE))
+AT_ONCE, IN_TURN = ["begins", "begins", "ends", "ends"], ["begins", "ends", "begins", "ends"]
+
+
+@pytest.mark.parametrize(
+    ("role", "metrics", "device", "expected"),
+    [
+        pytest.param("rounds", LATENCY, "cpu", AT_ONCE, id="latencies"),
+        pytest.param("cold", COMPILE, "cpu", AT_ONCE, id="compile"),
+        pytest.param("cold", COMPILE, "cuda", IN_TURN, id="GPU"),
+    ],
+)
+def test_arms_load_at_the_same_time(  # noqa: PLR0913, PLR0917 - a table of situations and two fixtures
+    bench: Bench, make_case: MakeCase, role: str, metrics: frozenset[Metric], device: str, expected: list[str]
+) -> None:
+    """On a GPU one after the other, since libraries time there what they choose."""
+    bench = use_gpu(bench) if device == "cuda" else bench
+    case = make_case("turns", roles=[role], how={"load_s": 1.0})
+    pair = measure_pair(open_sides(bench, case, case), plan_pair(metrics, 2, device, Pairing.LIVE))
     assert ["head", "base"] == [trial.arm for trial in pair.trials]
     loading = (bench.temporary / "loading.txt").read_text(encoding="ascii").split()
-    assert loading == ["begins", "begins", "ends", "ends"]
+    assert loading == expected
 
 
 def test_arms_that_tune_kernels_load_one_after_the_other(bench: Bench, make_case: MakeCase) -> None:
@@ -99,6 +114,42 @@ def test_an_arm_is_charged_half_of_what_both_load_in(bench: Bench, make_case: Ma
     hasty = replace(bench, settings=replace(bench.settings, trial_timeout_s=3.9))
     pair = measure_pair(open_sides(hasty, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
     assert ["base", "head"] == [trial.arm for trial in pair.trials]
+
+
+def test_second_processes_are_at_work_at_once_but_for_their_compiles(
+    bench: Bench, make_case: MakeCase, count_left: CountLeft
+) -> None:
+    """Both build, then each compiles alone, then both look at memory and drift."""
+    case = make_case("turns", roles=["cold", "warm"], how={"load_s": 0.5})
+    pair = measure_pair(open_sides(bench, case, case), plan_pair(WARM_COMPILE, 1, "cpu", Pairing.LIVE))
+    assert [(0.5,), (0.5,)] == [trial.samples[Metric.WARM_COMPILE_TIME] for trial in pair.trials]
+    loading = (bench.temporary / "loading.txt").read_text(encoding="ascii").split()[4:]  # of the second ones
+    assert loading[:2] == ["builds", "builds"]
+    assert loading[2:6] == ["compiles", "compiled", "compiles", "compiled"]
+    assert loading[6:] == ["looks", "looks", "looked", "looked"]
+    assert count_left() == 0
+
+
+def test_second_processes_without_room_for_two_run_one_after_the_other(
+    bench: Bench, make_case: MakeCase
+) -> None:
+    """The want of memory beside the other arm is no failure, and the pair stays a live one."""
+    case = make_case("turns", roles=["cold", "warm"], how={"says": "can't allocate memory"})
+    pair = measure_pair(open_sides(bench, case, case), plan_pair(WARM_COMPILE, 1, "cpu", Pairing.LIVE))
+    assert pair.failures == ()
+    assert [trial.pairing for trial in pair.trials] == [Pairing.LIVE] * 2
+    assert [(0.5,), (0.5,)] == [trial.samples[Metric.WARM_COMPILE_TIME] for trial in pair.trials]
+
+
+def test_second_process_that_fails_before_its_compile_is_the_one_that_failed(
+    bench: Bench, make_case: MakeCase, count_left: CountLeft
+) -> None:
+    """The other arm waits to compile, is stopped, and is not blamed."""
+    good = make_case("turns", roles=["cold", "warm"])
+    bad = make_case("turns", roles=["cold", "warm"], how={"says": "ValueError: no such layer"})
+    pair = measure_pair(open_sides(bench, good, bad), plan_pair(WARM_COMPILE, 1, "cpu", Pairing.LIVE))
+    assert [(failure.arm, failure.stage) for failure in pair.failures] == [("head", "build")]
+    assert count_left() == 0
 
 
 def test_arm_that_cannot_load_has_failed(bench: Bench, make_case: MakeCase, count_left: CountLeft) -> None:

@@ -74,14 +74,24 @@ class QuietServer:
     pid = 1
     closed: list[str] = []  # noqa: RUF012 - of all of them, by directory
     branched: list[str] = []  # noqa: RUF012
+    imported: list[str] = []  # noqa: RUF012 - of all of them: "begins" and "ends"
 
     def __init__(self, command: ProcessCommand) -> None:
         self.directory = str(command.directory)
-        self.is_gone = self.is_busy = False
+        self.is_gone = self.is_busy = self.is_importing = False
         self.used = 0
         self.problem, self.branches = None, dict[str, QuietServer]()
-        self.begin_import = self.hang_up = self.start = lambda *_: None
-        self.end_import = lambda *_: None
+        self.hang_up = self.start = lambda *_: None
+
+    def begin_import(self, _request: object) -> None:
+        """Begin."""
+        self.imported.append("begins")
+        self.is_importing = True
+
+    def end_import(self, _limit_s: float) -> None:
+        """End."""
+        self.imported.append("ends")
+        self.is_importing = False
 
     def branch(self) -> QuietServer:
         """Fork one that says as little."""
@@ -93,19 +103,39 @@ class QuietServer:
         self.closed.append(self.directory)
 
 
-def test_cases_of_one_factory_share_what_is_imported(
+def test_factories_of_one_module_share_what_is_imported(
     bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its module is imported once; another factory's is not seen by them, nor is a test's by another test."""
+    """It is imported once; another module is not seen by them, nor is a test's by another test."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
     QuietServer.branched.clear()
     plain = replace(bench, settings=LabSettings(out=bench.settings.out))
     pool = ServerPool()
     counts = []
-    for name, factory in (("a", "one:build"), ("b", "one:build"), ("c", "two:build"), ("d", ""), ("e", "")):
+    for name, factory in (("a", "one:build"), ("b", "one:make"), ("c", "two:build"), ("d", ""), ("e", "")):
         pool.open([make_job(plain, WorkerRole.COLD, replace(make_case(name=name), factory=factory))])
         counts.append(len(QuietServer.branched))
     assert counts == [1, 1, 2, 3, 4]
+
+
+def test_what_has_begun_to_import_is_waited_for_when_it_is_opened(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both of a case's servers begin beside the primer's worker; of an arm without torch's none does."""
+    monkeypatch.setattr(server_pool, "RootServer", QuietServer)
+    plain, case = replace(bench, settings=LabSettings(out=bench.settings.out)), make_case()
+    cold, warm = (make_job(plain, role, case) for role in (WorkerRole.COLD, WorkerRole.WARM))
+    prime, beside = (make_job(plain, role) for role in (WorkerRole.PRIME, WorkerRole.WARM))
+    pool = ServerPool()
+    pool.begin([cold, warm])
+    assert pool._roots == {}
+    pool.open([prime], [beside])
+    QuietServer.imported.clear()
+    pool.begin([cold, warm])
+    assert QuietServer.imported == ["begins", "begins"]
+    (opened,) = pool.open([cold], [warm])
+    assert opened.fork is not None
+    assert QuietServer.imported == ["begins", "begins", "ends", "ends"]
 
 
 def test_the_second_processes_are_forked_from_servers_of_another_hash_seed(
@@ -182,13 +212,13 @@ def list_imported(pool: ServerPool, arm: str) -> list[list[str]]:
 def test_an_arm_has_four_servers_however_many_factories_there_are(
     arms: tuple[Bench, Bench], make_case: MakeCase
 ) -> None:
-    """One with torch and one with the factory, for both processes of a trial; the factory before goes."""
+    """One with torch and one with the module, for both processes of a trial; the module before goes."""
     pool = ServerPool()
-    for factory in ("one:build", "two:build", "one:build", "three:build"):
-        jobs = open_pair(pool, arms, replace(make_case(), factory=factory))
+    for module in ("one", "two", "one", "three"):
+        jobs = open_pair(pool, arms, replace(make_case(), factory=f"{module}:build"))
         assert all(job.fork for job in jobs)
         for arm in arms:
-            assert list_imported(pool, arm.arm.name) == [[factory], [factory]]
+            assert list_imported(pool, arm.arm.name) == [[module], [module]]
 
 
 def test_what_was_used_least_recently_is_let_go_first(arms: tuple[Bench, Bench], make_case: MakeCase) -> None:
@@ -198,22 +228,22 @@ def test_what_was_used_least_recently_is_let_go_first(arms: tuple[Bench, Bench],
         case = replace(make_case(), factory=f"{name}:build")
         (opened,) = pool.open([make_job(arms[0], WorkerRole.COLD, case)])
         assert opened.fork is not None
-    assert list_imported(pool, "base") == [["a:build", "c:build", "d:build"]]
+    assert list_imported(pool, "base") == [["a", "c", "d"]]
 
 
 def test_who_has_a_worker_is_not_let_go(arms: tuple[Bench, Bench], make_case: MakeCase) -> None:
     """Nor its root: then there are more than four for that time."""
     pool = ServerPool()
     open_pair(pool, arms, replace(make_case(), factory="one:build"))
-    busy = [root.branches["one:build"] for root in pool._roots.values()]
+    busy = [root.branches["one"] for root in pool._roots.values()]
     for server in busy:
         server.is_busy = True
     open_pair(pool, arms, replace(make_case(), factory="two:build"))
-    assert list_imported(pool, "head") == [["one:build", "two:build"]] * 2
+    assert list_imported(pool, "head") == [["one", "two"]] * 2
     for server in busy:
         server.is_busy = False
     open_pair(pool, arms, replace(make_case(), factory="three:build"))
-    assert list_imported(pool, "head") == [["three:build"]] * 2
+    assert list_imported(pool, "head") == [["three"]] * 2
 
 
 def test_a_root_goes_with_its_last_branch(arms: tuple[Bench, Bench], make_case: MakeCase) -> None:

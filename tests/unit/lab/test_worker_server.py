@@ -19,7 +19,7 @@ from gate.errors import MachineError
 from gate.files.messages import ServerAnswer, send
 from gate.lab.host.fitness import read_host
 from gate.lab.workers.process import ForkedWorker, ProcessCommand, run_process
-from gate.lab.workers.server_pool import RootServer, ServerError, WorkerServer
+from gate.lab.workers.servers import RootServer, ServerError, WorkerServer
 from gate.records.codes import Code
 
 from .conftest import CountLeft

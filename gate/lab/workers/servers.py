@@ -1,0 +1,194 @@
+"""One server of workers, as the lab speaks to it; what both say is in :mod:`gate.files.messages`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from gate.errors import FileError, MachineError
+from gate.files import codec
+from gate.files.messages import ServerAnswer, ServerDoes, ServerOrder, receive, send
+from gate.lab.workers.process import (
+    TOKEN_VARIABLE,
+    ForkedWorker,
+    ProcessCommand,
+    defer_interrupts,
+    end_family,
+    start_marked,
+)
+from gate.programs import TimeLimit
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.protocol import WorkerRequest
+
+SERVER_ARGUMENTS = ("-P", "-m", "gate.worker.server")
+_FORK_S = 30.0  # a fork takes milliseconds, minutes only where the machine swaps
+_READ_S = 0.1  # what was sent in time is there
+_END_S = 5.0  # a server ends when it is hung up on; more only where it is importing something
+
+
+class ServerError(Exception):
+    """A server is gone, or silent: its workers must be started otherwise. ``told`` is a warning of it."""
+
+    def __init__(self, message: str, told: Fact) -> None:
+        super().__init__(message)
+        self.told = told
+
+
+_GONE = Fact(code=Code.SERVER_GONE)
+
+
+class WorkerServer:
+    """One server, or a branch of one. Orders are answered one by one."""
+
+    def __init__(self, pid: int, line: socket.socket) -> None:
+        self.pid = pid
+        self.is_gone = False
+        self.is_busy = False  # a worker of it lives
+        self.is_importing = False  # its answer is still to be heard
+        self.used = 0  # counts on with each use of any server
+        self._line = line
+
+    def begin_import(self, request: WorkerRequest) -> None:
+        """Tell it to import what a worker of ``request`` does; :meth:`end_import` hears the answer."""
+        self._tell(ServerOrder(does=ServerDoes.IMPORT, request=request))
+        self.is_importing = True
+
+    def end_import(self, limit_s: float) -> Fact | None:
+        """Wait until everything is imported; return why nothing may be forked, if so.
+
+        Raises:
+            ServerError: It ended, or did not answer within ``limit_s`` CPU seconds.
+        """
+        self.is_importing = False
+        return self._hear(limit_s).problem
+
+    def branch(self) -> WorkerServer:
+        """Fork another server from this one; raises as :meth:`end_import`."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._tell(ServerOrder(does=ServerDoes.BRANCH), (theirs.fileno(),))
+            try:
+                return WorkerServer(self._hear(_FORK_S).pid, ours)
+            except ServerError:
+                ours.close()
+                raise
+
+    def start(self, command: ProcessCommand, token: str) -> ForkedWorker:
+        """Fork the worker of ``command``, whose last argument is its request's path.
+
+        Raises:
+            MachineError: The server is gone.
+        """
+        order = ServerOrder(
+            does=ServerDoes.RUN,
+            path=command.argv[-1],
+            variables={**command.environment, TOKEN_VARIABLE: token},
+            channel=command.given[0] if command.given else -1,
+        )
+        reading, writing = os.pipe()
+        output = os.fdopen(reading, "rb", buffering=0)
+        try:
+            self._tell(order, (writing, *command.given))
+            pid = self._hear_pid()
+            self.is_busy = True
+            return ForkedWorker(pid, output, partial(self.reap, pid))
+        except ServerError as error:
+            output.close()
+            fix = "Continue with --resume; if it happens again, look for what kills processes here."
+            raise MachineError(f"the process that starts workers is gone: {error}", fix) from error
+        finally:
+            os.close(writing)
+
+    def reap(self, pid: int, limit_s: float) -> int:
+        """Wait for a worker's end and return its status; a server that is gone took it along.
+
+        One that is silent for too long is hung up on: its late answer would be taken for that of the next
+        order.
+        """
+        try:
+            self._tell(ServerOrder(does=ServerDoes.REAP, pid=pid))
+            return self._hear(limit_s).status
+        except ServerError:
+            self.hang_up()
+            return -signal.SIGKILL
+        finally:
+            self.is_busy = False
+
+    def hang_up(self) -> None:
+        """Let it end, by itself."""
+        self.is_gone = True
+        self._line.close()
+
+    def _hear_pid(self) -> int:
+        """Hear which process was forked; to signal 0 would be to signal ourselves."""
+        pid = self._hear(_FORK_S).pid
+        if pid <= 0:
+            raise ServerError("its answer is to something else", _GONE)
+        return pid
+
+    def _tell(self, order: ServerOrder, descriptors: Sequence[int] = ()) -> None:
+        try:
+            self._line.settimeout(_FORK_S)
+            send(self._line, order, descriptors)
+        except OSError as error:
+            self.is_gone = True
+            raise ServerError(f"it cannot be reached ({error.strerror or error})", _GONE) from error
+
+    def _hear(self, limit_s: float) -> ServerAnswer:
+        limit = TimeLimit(self.pid, limit_s)
+        try:
+            while (left_s := limit.compute_left_s()) and not select.select([self._line], [], [], left_s)[0]:
+                continue
+            self._line.settimeout(left_s or _READ_S)
+            received, _ = receive(self._line)
+            if received is None:
+                raise ConnectionError  # it hung up
+            return codec.decode(ServerAnswer, received, "answer")
+        except TimeoutError as error:
+            use = limit.read_use()
+            told = Fact(code=Code.SERVER_SILENT, numbers={"wall_s": use.wall_s, "cpu_s": use.cpu_s})
+            raise ServerError(f"no answer in {use.wall_s:,.0f} s", told) from error
+        except (OSError, FileError) as error:
+            self.is_gone = True
+            raise ServerError("it ended", _GONE) from error
+
+
+class RootServer(WorkerServer):
+    """A server that the lab itself has started, and ends."""
+
+    def __init__(self, command: ProcessCommand) -> None:
+        """Start it, with its line and its parent as further arguments; it has imported nothing yet.
+
+        Raises:
+            MachineError: The interpreter cannot be started, or the log cannot be written.
+        """
+        ours, theirs = socket.socketpair()
+        self._token = secrets.token_hex(16)
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        argv, given = (*command.argv, str(theirs.fileno()), str(os.getpid())), (theirs.fileno(),)
+        with theirs, command.log.open("ab") as log:
+            try:
+                self._process = start_marked(replace(command, argv=argv, given=given), self._token, log)
+            except MachineError:
+                ours.close()
+                raise
+        super().__init__(self._process.pid, ours)
+        self.problem: Fact | None = None  # why nothing may be forked from it
+        self.branches: dict[str, WorkerServer] = {}  # by what they have imported, in their order
+
+    def close(self) -> None:
+        """End it, its branches and whatever they left."""
+        with defer_interrupts():
+            self.hang_up()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
+            end_family(self._process, self._token)
