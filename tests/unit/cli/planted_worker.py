@@ -106,7 +106,7 @@ def measure_second(fault: str, amount: float) -> dict[str, list[float]]:
 
 
 def take_turns() -> int:
-    """Take turns with the other arm's worker; return the number of blocks of each side."""
+    """Take turns with the other arm's worker; return the number of blocks of each side, 0 of a second."""
     lines = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
 
     def ask(said: str) -> str:
@@ -114,8 +114,10 @@ def take_turns() -> int:
         lines.flush()
         return lines.readline().strip()
 
-    if REQUEST["role"] == "rounds":
-        ask("loaded")
+    ask("loaded")
+    if ROLE == "warm":
+        ask("turn 0.0")
+        return 0
     size = {"timed": 3, "led": 1}
     offer = json.dumps({"super_block_s": 0.004, "sizes": {"eager": size, "compiled": size}})
     super_blocks: int = json.loads(ask(f"ready {offer}").partition(" ")[2])["super_blocks"]
@@ -142,12 +144,12 @@ def measure_case() -> None:
     if fault == "hang":
         write_result(stage="eager")
         time.sleep(600)
+    blocks = take_turns() if REQUEST["channel"] >= 0 else 6
     if ROLE == "warm":
         if fault == "not_a_number":
             fail("drift", "not_finite", "NaN in output of the compiled call")
         write_result(samples=measure_second(fault, amount))
     else:
-        blocks = take_turns() if REQUEST["channel"] >= 0 else 6
         write_result(samples=measure_first(fault, amount, blocks), identity={"digest": "same", "kernels": {}})
 
 
