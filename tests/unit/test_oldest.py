@@ -70,6 +70,6 @@ def test_nothing_asks_a_package_index_for_this_project() -> None:
 def test_what_a_message_asks_for_is_what_the_extra_needs() -> None:
     """Where a part is missing the fix names its own package, which no name of ours brings."""
     extras = PROJECT["optional-dependencies"]
-    for extra, file in (("trend", "report/trend.py"), ("target", "measure/device/cpu.py")):
+    for extra, file in (("trend", "report/trend.py"), ("target", "devices.py")):
         (needed,) = (line.partition(";")[0] for line in extras[extra])
         assert f"pip install '{needed}'" in (ROOT / "gate" / file).read_text(encoding="utf-8")

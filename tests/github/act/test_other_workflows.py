@@ -40,7 +40,7 @@ def test_what_a_lost_shard_leaves_is_incomplete(make: MakeProject, runner: Runne
     assert set(run.artifacts) == {"compile-gate-shard-1", "compile-gate-shard-2", "compile-gate"}
     assert zipfile.ZipFile(run.artifacts["compile-gate-shard-2"]).namelist() == ["not-measured.txt"]
     assert any("lost" in note for note in run.annotations if note.startswith("::error"))
-    assert any(CASE in note for note in run.annotations if note.startswith("::warning"))
+    assert any(CASE in note for note in run.annotations if note.startswith("::error"))
 
 
 @pytest.mark.parametrize(

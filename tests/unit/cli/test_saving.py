@@ -130,7 +130,7 @@ def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
         yield Namespace(lab=lab, run=runs[0])
         seen.append(RUN.load(tmp_path / "run.json"))
 
-    options = Namespace(quiet=True, config=None, reference_models=False)
+    options = Namespace(quiet=True, config=None, reference_models=False, device=None)
     project = Project(config=config, registry=(), cases=())
     with open_measurer(options, project, open_lane, None) as (measurer, _):
         for run in runs:

@@ -105,7 +105,7 @@ def test_header_says_where_is_measured(project: pytest.Pytester) -> None:
     """The device comes from the configuration."""
     project.path.joinpath("gate.yml").write_text(f"{CONFIG}device: cuda:1\n")
     run = project.runpytest_inprocess(*PLUGIN, "--collect-only")
-    run.stdout.fnmatch_lines(["compile-gate: gate.yml, device cuda:1, 1 threads"])
+    run.stdout.fnmatch_lines(["compile-gate: gate.yml, device cuda:1, 1 thread"])
 
 
 def test_fixture_is_for_measuring_tests_only(project: pytest.Pytester) -> None:
