@@ -55,7 +55,7 @@ class Screening:
         acquitted = (
             before
             for before, after in zip(self.comparisons, comparisons, strict=False)
-            if before.decides and before.baseline and after.status in NOT_WORSE
+            if before.decides and before.baseline is not None and after.status in NOT_WORSE
             if before.status is Status.REGRESSED or before.has_remark(Code.SINCE_UPGRADE)
         )
         return replace(self, comparisons=tuple(comparisons), acquitted=(*self.acquitted, *acquitted))
