@@ -228,9 +228,9 @@ def list_target_steps(day: Day) -> list[Step]:
 
 
 def list_selftest_steps(day: Day) -> list[Step]:
-    """Five faults; on a CPU one, if two minutes are enough for it."""
+    """Five faults; on a CPU one, if a minute is enough for it."""
     own = (
-        ("--select", "plain/*", "--faults", "wrong_eps", "--minutes", "2")
+        ("--select", "plain/*", "--faults", "wrong_eps", "--minutes", "1")
         if day.small
         else (
             *("--reference-models", "--select", PULL_REQUEST[0], "--minutes", "7"),

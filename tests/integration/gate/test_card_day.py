@@ -63,7 +63,7 @@ def test_every_part_of_a_day_is_tried(tmp_path: Path) -> None:
     assert str(rows["graphs"]["found"]).startswith("2 live trials")
     assert "plain/inference-float32-day-default: other code" in str(rows["target"]["found"])
     assert rows["interleaved"]["found"] == "drift 0, which is right"
-    # A fault is tried if two minutes are enough for it, and then it is caught.
+    # A fault is tried if a minute is enough for it, and then it is caught.
     assert re.fullmatch(r"nothing was tried|wrong_eps caught(, nothing \w+)?", str(rows["selftest"]["found"]))
     table = (tmp_path / "table.md").read_text()
     assert re.findall(r"^\| (plain\S+) \|", table, re.MULTILINE) == ["plain/inference-float32-day-default"]
