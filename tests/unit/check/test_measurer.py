@@ -46,7 +46,7 @@ from gate.records.events import (
     TrialStarted,
 )
 from gate.records.facts import Fact, name_words
-from gate.records.run import Conditions, Extent, Pairing, Run, Trial
+from gate.records.run import Extent, Pairing, Run, Trial
 from gate.records.verdict import Outcome
 from tests.lanes import FakeLanes, drop_places, list_places, make_places, rehearse_unit
 
@@ -583,16 +583,13 @@ def test_sources_of_a_run_are_bounded() -> None:
     assert join_sources(known, {"b": "yy"}) == known
 
 
-def repeat_trials(cases: int, planned: int, repeated: int) -> Run:
-    trials = (
-        Trial(case_id="m0/x", index=index, conditions=Conditions(repeated=True)) for index in range(repeated)
-    )
+def plan_trials(cases: int, planned: int) -> Run:
     planned_cases = tuple(Case(id=f"m{number}/x", model="m") for number in range(cases))
-    return replace(make_run([]), trials=tuple(trials), cases=planned_cases, trials_planned=planned)
+    return replace(make_run([]), cases=planned_cases, trials_planned=planned)
 
 
 def test_repeats_are_a_share_of_the_plan() -> None:
     """Of 8 cases with 2 trials 4 may be repeated; a run of one trial may repeat it once."""
     assert REPEAT_SHARE == 0.25
-    assert [may_repeat(repeat_trials(8, 2, repeated)) for repeated in (0, 3, 4)] == [True, True, False]
-    assert [may_repeat(repeat_trials(1, 1, repeated)) for repeated in (0, 1)] == [True, False]
+    assert [may_repeat(plan_trials(8, 2), repeated) for repeated in (0, 3, 4)] == [True, True, False]
+    assert [may_repeat(plan_trials(1, 1), repeated) for repeated in (0, 1)] == [True, False]
