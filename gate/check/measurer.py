@@ -69,7 +69,7 @@ class _Left:
 
 
 class _Ahead:
-    """What is left of each open case, with sums over all: to add them up anew would cost each slot all cases."""
+    """What is left of each open case, with sums over all, so that a slot costs the same in any run."""
 
     def __init__(self) -> None:
         self.cases: dict[str, _Left] = {}

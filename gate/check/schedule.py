@@ -140,7 +140,7 @@ EXTENT_SHARES = {Extent.WHOLE: 1.0, Extent.COLD: COLD_SHARE}  # of a whole trial
 
 
 class Pace:
-    """How long the trials of each case took, beside what is expected of it, and how often one was repeated."""
+    """How long the trials of each case took, beside what is expected of it; how many were repeated."""
 
     def __init__(self, cases: Iterable[Case], trials: Iterable[Trial] = ()) -> None:
         self._expected_s = {case.id: case.expected_s for case in cases}
