@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check.schedule import Pace
+from gate.check.schedule import Pace, compute_trial_s
 from gate.check.work import (
     Engine,
     PairWork,
@@ -210,7 +210,7 @@ class _Call:
         trials, living = self._trials.get(case_id, ()), set(self._living)
         own = {trial.place for trial in trials if is_of(trial, self._work)}
         if self._is_only:
-            own = {*living}
+            own = {*living} if own else own
         elif len(own) > 1 or not own <= living:
             self._anew.add(case_id)
             self._count(case_id)
@@ -279,17 +279,17 @@ class _Call:
         measurer, at_work = self._measurer, self._measurer.at_work
         overdue_s = min(slot.since_s for slot in at_work.values()) + measurer.patience_s
         answer = measurer.engine.wait(max(0.0, overdue_s - measurer.engine.read_s()))
+        self._let_join()
         if answer is None:
             limit_s = measurer.engine.read_s() - measurer.patience_s
             why = f"no answer within {measurer.patience_s:.0f} s"
             for lane in [lane for lane, slot in at_work.items() if slot.since_s <= limit_s]:
                 measurer.engine.end(lane)
                 self._give_up(lane, why)
-        elif answer.lane not in at_work:
-            return
         elif answer.part is None:
-            self._give_up(answer.lane, answer.why)
-        else:
+            if answer.lane not in measurer.lost:
+                self._give_up(answer.lane, answer.why)
+        elif answer.lane in at_work:
             case_id = at_work.pop(answer.lane).case_id
             self._done += 1
             self._join(case_id, answer.part)
@@ -321,28 +321,54 @@ class _Call:
             wall_s=self._read_s(),
         )
 
+    def _let_join(self) -> None:
+        """Count in lanes that opened meanwhile."""
+        lanes = self._measurer.engine.list_lanes()
+        if new := [lane for lane in lanes if lane not in {*self._living, *self._measurer.lost}]:
+            self._living += new
+            self._is_only = False
+            self._run = replace(self._run, places={**self._run.places, **lanes})
+
     def _give_up(self, lane: str, why: str) -> None:
         """Lose a lane: what it was at begins anew elsewhere, unless it has taken too many with it."""
         measurer = self._measurer
-        case_id = measurer.at_work.pop(lane).case_id
+        place = measurer.engine.list_lanes().get(lane)
+        names = name_words(lane=place.title if place else lane, reason=why)
+        if place is None:
+            self._note(Fact(code=Code.LANE_LEFT_OUT, names=names))
+            return
+        slot, before = measurer.at_work.pop(lane, None), set(self._anew)
         measurer.lost.add(lane)
-        measurer.losses[case_id] += 1
         self._living.remove(lane)
-        names = name_words(lane=lane, reason=why)
-        measurer.observe(Noted(fact=Fact(code=Code.LANE_GONE, names=names, cases=(case_id,))))
         waiting = self._queues.drop(lane)
-        if measurer.losses[case_id] > MOST_ANEW:
-            fact = Fact(code=Code.LANE_LOST, numbers={"losses": measurer.losses[case_id]})
-            crash = CaseFailure(
-                case_id=case_id, trial=1, kind=FailureKind.CRASH, stage=Stage.START, fact=fact
-            )
-            self._join(case_id, Part(failures=(crash,)))
-            self._ahead.put(case_id)
-            measurer.save(self._run)
-        elif case_id in self._ahead.cases:
-            waiting.insert(0, case_id)
-        for waiting_id in waiting:
-            self._put(waiting_id)
+        lost_s = 0.0
+        if slot:
+            lost_s = measurer.engine.read_s() - slot.since_s
+            measurer.losses[slot.case_id] += 1
+            if measurer.losses[slot.case_id] > MOST_ANEW:
+                self._fail(slot.case_id)
+            elif slot.case_id in self._ahead.cases:
+                waiting.insert(0, slot.case_id)
+        for case_id in waiting:
+            self._put(case_id)
+        anew = self._anew - before
+        own = (trial for case_id in anew for trial in self._trials.get(case_id, ()))
+        lost_s += sum(compute_trial_s(trial) for trial in own if is_of(trial, self._work))
+        cases = [one for one in waiting if one in anew or (slot and one == slot.case_id)]
+        self._note(Fact(code=Code.LANE_GONE, numbers={"lost_s": lost_s}, cases=tuple(cases), names=names))
+
+    def _fail(self, case_id: str) -> None:
+        """Let a case fail that has taken too many lanes with it."""
+        fact = Fact(code=Code.LANE_LOST, numbers={"losses": self._measurer.losses[case_id]})
+        crash = CaseFailure(case_id=case_id, trial=1, kind=FailureKind.CRASH, stage=Stage.START, fact=fact)
+        self._join(case_id, Part(failures=(crash,)))
+        self._ahead.put(case_id)
+
+    def _note(self, fact: Fact) -> None:
+        """Tell of a lane, and keep it in the run."""
+        self._measurer.observe(Noted(fact=fact))
+        self._run = replace(self._run, lanes=(*self._run.lanes, fact))
+        self._measurer.save(self._run)
 
     def _measure_progress(self, case_id: str) -> Progress:
         """How far the call is, as a slot of a case begins or ends."""

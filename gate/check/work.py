@@ -167,16 +167,13 @@ class Queues:
         insort((self._begun if begun else self._fresh)[lane], waiting)
 
     def take(self, lane: str) -> str | None:
-        """Take the next case for a lane; without one of its own to begin, what the busiest other has last.
+        """Take the next case for a lane; without one of its own to begin, the next that others have.
 
         That comes before further trials of its own: a case is begun where there is time.
         """
-        begun, fresh = self._begun[lane], self._fresh[lane]
-        busiest = max(self._fresh.values(), key=len)
-        if not fresh and busiest and (not begun or busiest[-1] < begun[0]):
-            return busiest.pop().case_id
-        own = min([begun, fresh], key=lambda queue: (not queue, queue[:1]))
-        return own.pop(0).case_id if own else None
+        fresh = self._fresh[lane] or min(filter(None, self._fresh.values()), default=[])
+        queue = min(filter(None, [self._begun[lane], fresh]), default=[])
+        return queue.pop(0).case_id if queue else None
 
     def drop(self, lane: str) -> list[str]:
         """Drop what waits for a lane, and name it in its order."""

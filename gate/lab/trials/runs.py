@@ -198,6 +198,7 @@ def carry_over(fresh: Run, previous: Run) -> Run:
         retried=(*previous.retried, *previous.failures),
         sources=previous.sources,
         places={**previous.places, **fresh.places},
+        lanes=(*previous.lanes, *fresh.lanes),
         toolchain_s=previous.toolchain_s + fresh.toolchain_s,
         wall_s=previous.wall_s + fresh.wall_s,
     )
