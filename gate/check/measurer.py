@@ -287,8 +287,7 @@ class _Call:
                 measurer.engine.end(lane)
                 self._give_up(lane, why)
         elif answer.part is None:
-            if answer.lane not in measurer.lost:
-                self._give_up(answer.lane, answer.why)
+            self._give_up(answer.lane, answer.why)
         elif answer.lane in at_work:
             case_id = at_work.pop(answer.lane).case_id
             self._done += 1

@@ -58,7 +58,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a lane came back with: a part, or nothing more than why it is lost."""
+    """What a lane came back with: a part, or, once, nothing more than why it is lost or never opened."""
 
     lane: str
     part: Part | None = None
