@@ -69,8 +69,8 @@ def render_command_table() -> str:
     rows = []
     for title, commands in GROUPS.items():
         rows.append((f"**{title}**", "", ""))
-        rows += [(f"`{one.name}`", one.summary, f"`{one.example}`") for one in list_commands(commands)]
-    return render_table(("command", "does", "example"), rows)
+        rows += [(f"`{one.name}`", one.summary) for one in list_commands(commands)]
+    return render_table(("command", "does"), rows)
 
 
 def render_example() -> str:

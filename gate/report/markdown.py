@@ -47,6 +47,7 @@ class ReportFrame:
     heading: str = ""  # instead of the outcome; the headline follows below
     sign: str = ""  # instead of the outcome's own
     counts: tuple[tuple[Status, int], ...] = ()  # instead of those of what is shown
+    origin: str = ""  # instead of what the report says of its commits and time
     preface: str = ""  # a paragraph below the heading
     steps: Sequence[str] | None = None  # what to do next
 
@@ -109,13 +110,15 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
     sections = [
         f"## {sign} {heading[0]}",
         *heading[1:],
+        f"<sub>{frame.origin or escape_text(report.subject)}</sub>",
         frame.preface,
         escape_text(report.why),
         _render_list("Next", first),
         _render_list("Why", [escape_text(cause) for cause in report.causes]),
         f"**{render_counts(frame.counts or report.counts)}**" if layout.counts else "",
+        escape_text(report.unchanged) if layout.counts else "",
         *_render_changes(known, layout),
-        fold("Could not be decided", join_parts(_render_changes(undecided, layout))) if undecided else "",
+        fold("Inconclusive", join_parts(_render_changes(undecided, layout))) if undecided else "",
         _render_list("Other steps", later),
         _render_list("Notes", [escape_text(note) for note in report.notes]),
         _render_figures(report, layout),

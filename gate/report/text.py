@@ -9,7 +9,7 @@ from typing import TextIO
 
 from gate.records.verdict import Status, Verdict
 from gate.report.blocks import Block
-from gate.report.clean import ABSENT, WIDTH, count_columns, find_style, lay_out, write_text
+from gate.report.clean import ABSENT, WIDTH, count_columns, find_style, hold_units, lay_out, write_text
 from gate.report.content import OUTCOME_KINDS, Report, make_report, render_counts
 from gate.report.footer import COLUMNS, Cell, list_marks
 from gate.report.rows import STATUS_KINDS, Row
@@ -69,7 +69,8 @@ class _Lines:
             self.shown.append((" " * len(start) if number else self.paint(start, style)) + line)
 
     def _part(self, text: str, used: int) -> list[str]:
-        return textwrap.wrap(text, self.width - used, break_on_hyphens=False) or [""]
+        lines = textwrap.wrap(hold_units(text), self.width - used, break_on_hyphens=False) or [""]
+        return [line.replace("\u00a0", " ") for line in lines]
 
 
 def render_text(
@@ -87,6 +88,8 @@ def render_text(
         lines.say("why", cause)
     lines.add()
     lines.wrap(render_counts(report.counts), _DIM)
+    for text in filter(None, (report.unchanged, report.subject)):
+        lines.wrap(text, _DIM)
     if detail is not Detail.VERDICT:
         _add_blocks(lines, report, everything=everything)
         _add_figures(lines, report, everything=everything)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from gate.decide.explain.causes import find_first_cause
 from gate.metrics import SPECS
-from gate.records.cases import Metric
+from gate.records.cases import DEFAULT_BACKEND, Metric
 from gate.records.codes import Code
 from gate.records.facts import MISMATCH_CODES, Fact
 from gate.records.verdict import BROKEN, Comparison, Outcome, Reason, Status, Verdict
@@ -19,7 +19,7 @@ from gate.report.words.facts import (
     write_note,
 )
 from gate.report.words.templates import SENTENCES, fill, mention_move, name_base, name_direction, upper_first
-from gate.units import count_noun
+from gate.units import count_noun, render_ratio
 
 LIKELY = "Likely cause: "
 _WORSE = "worse"
@@ -74,7 +74,7 @@ def _write_time_up(verdict: Verdict, case_ids: Collection[str]) -> str:
 
 def _find_obstacle(one: Comparison) -> str:
     reason = describe_reason(one, is_of_many=True)
-    if reason != "could not tell":  # as pairs say
+    if reason != "inconclusive":  # as pairs say
         return reason
     if one.pairs == 1:  # it takes two, even for a count
         return "measured in one pair with the base only"
@@ -192,13 +192,27 @@ def _write_pass(fact: Fact, verdict: Verdict) -> str:
     numbers, also = fact.numbers, "[, {improved} better]"
     is_accepted = any(one.decides and one.status is Status.ACCEPTED for one in verdict.comparisons)
     nothing = f"nothing got worse{' but what was accepted' if is_accepted else ''}"
+    slower = _write_slower(verdict)
     gone = next((note for note in verdict.notes if note.code in _GONE), None)
     also += fill("; {cases:case} no longer checked", gone) if gone else ""
     if numbers["judged"] == numbers["comparisons"]:
-        return fill(f"{nothing}: {{comparisons:comparison}} in {{cases:case}} judged{also}", fact)
+        return fill(f"{nothing}: {{comparisons:comparison}} in {{cases:case}} judged{also}", fact) + slower
     some = "" if numbers["judged_cases"] == numbers["cases"] else "{judged_cases} of "
     part = f"{{judged:,.0f}} of {{comparisons:comparison}}, in {some}{{cases:case}}"
-    return fill(f"{nothing} in what was judged: {part}{also}", fact)
+    return fill(f"{nothing} in what was judged: {part}{also}", fact) + slower
+
+
+def _write_slower(verdict: Verdict) -> str:
+    """That compiled calls are surely slower than eager's: what was never better does not regress."""
+    plain = {case.id for case in verdict.cases if case.backend == DEFAULT_BACKEND}
+    rows = [one for one in verdict.comparisons if one.metric is Metric.WARM_SPEEDUP and one.case_id in plain]
+    values = [(one.candidate.high or one.candidate.centre, one) for one in rows if one.candidate]
+    slower = [(high, one) for high, one in values if high < 1]
+    if not slower:
+        return ""
+    high, worst = min(slower, key=lambda pair: pair[0])
+    where = f"{_name_case(worst.case_id, verdict)} at most {render_ratio(high)}"
+    return f"; compiled is slower than eager in {len(slower)} of {count_noun(len(rows), 'case')} ({where})"
 
 
 _TEMPLATES = SENTENCES["headline"]
