@@ -227,13 +227,14 @@ def _find_histories(options: Namespace, config: Config) -> tuple[Path, ...]:
 
 def _write_pages(tracks: tuple[Track, ...], out: Path, repository: str) -> int:
     """Write the pages of each machine; those of the first begin at index.html."""
-    from gate.report.trend_pages import Link, render_pages  # noqa: PLC0415 - jinja is slow to import
+    from gate.report.trend_pages import Link, render_badge, render_pages  # noqa: PLC0415 - jinja is slow to import
 
     names = [_FIRST_PAGE, *(f"machine-{number}" for number in range(2, len(tracks) + 1))]
     links = [
         Link(text=track.machine, address=f"{name}.html") for track, name in zip(tracks, names, strict=True)
     ]
     written = 0
+    write_atomic(out / "badge.json", render_badge(tracks[0]))
     for track, name in zip(tracks, names, strict=True):
         others = [link for link in links if link.text != track.machine]
         for page, text in render_pages(track, name, repository, others):

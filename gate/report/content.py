@@ -96,7 +96,7 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
         counts=count_statuses(verdict),
         blocks=blocks,
         figures=make_figures(verdict),
-        scope=(*list_scope(verdict), *list_totals(verdict)),
+        scope=list_scope(verdict),
         notes=notes,
         next_steps=steps,
         causes=causes,
@@ -194,11 +194,11 @@ def _describe_group(group: Sequence[Comparison], *, named: bool) -> str:
 _NEVER = "never"
 
 
-def describe_break_even(row: SuiteRow, noun: str = "") -> str:
-    """The calls of those that ever pay back, with a noun if asked for, and how many never do."""
+def describe_break_even(row: SuiteRow) -> str:
+    """The calls of those that ever pay back, and how many never do."""
     if row.break_even_calls is None:
         return _NEVER if row.never_paid else ABSENT
-    calls = f"{render_count(round(row.break_even_calls))}{noun}"
+    calls = render_count(round(row.break_even_calls))
     return f"{calls} ({row.never_paid} {_NEVER})" if row.never_paid else calls
 
 
@@ -208,24 +208,7 @@ def describe_calls(calls: float | None) -> str:
 
 
 MIN_CASES = 2  # a mean of one case is the case's own figures
-_PAYS = "pays back"
-_MEANS = ("speedup", "cold compile", "warm compile", "memory", _PAYS)
-
-
-def list_totals(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    """Return a labelled line for each task and mode of which several cases were measured."""
-    whole = (row for row in verdict.summary.rows if not row.family and row.cases >= MIN_CASES)
-    return tuple(("suite", _describe_total(row)) for row in whole)
-
-
-def _describe_total(row: SuiteRow) -> str:
-    *figures, _ = _list_means(row)
-    means = [f"{name} {text}" for name, text in zip(_MEANS, figures, strict=False) if text != ABSENT]
-    paid = describe_break_even(row, " calls")
-    if paid != ABSENT:
-        means.append(f"{_NEVER} {_PAYS}" if paid == _NEVER else f"{_PAYS} after {paid}")
-    cases = count_noun(row.cases, "case")
-    return f"{row.task.value}, {row.mode.value}: {', '.join(means)} (geometric means of {cases})"
+_MEANS = ("speedup", "cold compile", "warm compile", "memory", "pays back")
 
 
 def list_sections(verdict: Verdict) -> tuple[Section, ...]:

@@ -27,7 +27,7 @@ from gate.report.content import OUTCOME_KINDS, Report, make_report
 from gate.report.explain import CaseView, make_view
 from gate.report.footer import COLUMNS, MARKS, Cell
 from gate.report.rows import STATUS_KINDS, Row, make_row
-from gate.report.words.comparisons import exceeds_threshold, find_bar, render_bar
+from gate.report.words.comparisons import exceeds_threshold, find_bar, find_largest, render_bar
 from gate.report.words.templates import describe_move, name_metric, name_status
 from gate.units import count_noun, render_value
 from gate.version import __version__
@@ -116,6 +116,7 @@ class PageCase:
     headline: str  # the metric that changed most, or what became of the case
     values: str  # of that metric, before and after
     change: str
+    noticed: str  # from which size on it would have been; of what is unchanged
     severity: float | None  # of it, to sort by
     drawing: Drawing | None
     cells: tuple[Cell, ...]  # main figures, as the report's columns
@@ -168,8 +169,9 @@ def list_cases(verdict: Verdict, report: Report, whole: range = range(MOST_WHOLE
             address = "" if is_unchanged else f"{CASE_PAGES}/{anchors[name]}.html"
         shown = evidence.get(name) if address and number in whole else None
         leading = min(rows, key=order_comparison, default=None)
-        has_moved = leading is not None and leading.change and leading.status is not Status.UNCHANGED
-        row = make_row([leading]) if leading and has_moved and not block.failures else None
+        if block.status is Status.UNCHANGED:
+            leading = find_largest(one for one in rows if one.decides)
+        row = make_row([leading]) if leading and leading.change and not block.failures else None
         yield PageCase(
             anchor=anchors[name],
             address=address,
@@ -178,6 +180,7 @@ def list_cases(verdict: Verdict, report: Report, whole: range = range(MOST_WHOLE
             headline=_choose_headline(block, leading),
             values=f"{row.before} \N{RIGHTWARDS ARROW} {row.after}" if row else "",
             change=row.change if row else "",
+            noticed=row.noticed if row and block.status is Status.UNCHANGED else "",
             severity=leading.severity if leading else None,
             drawing=_draw_change(leading) if leading and address else None,
             cells=report.figures[name],
@@ -226,8 +229,6 @@ def _choose_headline(block: Block, leading: Comparison | None) -> str:
         return clean_line(block.failures[0], _MAX_HEADLINE)
     if leading is None or leading.change is None:
         return clean_line(block.rows[0].sentence, _MAX_HEADLINE) if block.rows else ""
-    if leading.status is Status.UNCHANGED:
-        return ""
     return name_metric(leading.metric)
 
 

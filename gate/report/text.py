@@ -83,9 +83,9 @@ def render_text(
     lines.say(report.outcome.value, report.headline, style=_STYLES[OUTCOME_KINDS[report.outcome]])
     if report.why:
         lines.say("why", report.why)
-    _add_steps(lines, report.next_steps[:1])
     for cause in report.causes:
         lines.say("why", cause)
+    _add_steps(lines, report.next_steps[:1])
     lines.add()
     lines.wrap(render_counts(report.counts), _DIM)
     for text in filter(None, (report.unchanged, report.subject)):

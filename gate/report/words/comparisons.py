@@ -34,7 +34,6 @@ _OPENINGS: Mapping[Status, str] = {
     Status.MISSING: "missing: ",
 }
 _BOTH = 2
-_APART = 0.03  # the change of pairs, and that of both values
 _INSTEAD = SENTENCES["instead"]
 _CLAUSES = SENTENCES["clauses"]
 _IN_REASON = {(Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED), (Reason.UNSETTLED, Code.NO_RATIO)}
@@ -109,28 +108,13 @@ def _write_remark(fact: Fact) -> str:
 def _describe_finding(one: Comparison, *, with_values: bool) -> str:
     other = next((fact for fact in one.remarks if fact.code in MISMATCH_CODES | WHY_UNMEASURED), None)
     texts = (_describe_clause(one, fact) for fact in (() if other else one.remarks))
-    parts = (_describe_need(one), *texts, _describe_averages(one))
+    parts = (_describe_need(one), *texts)
     clauses = [part for part in parts if part]
     remark = f" ({'; '.join(clauses)})" if clauses else ""
     if other:
         return upper_first(f"{_find_opening(one)}{describe_measuring(other)}{remark}.")
     values = "" if not with_values and one.baseline and one.candidate else _describe_values(one)
     return upper_first(f"{values}{_find_opening(one)}{describe_reason(one)}{remark}.")
-
-
-def _describe_averages(one: Comparison) -> str:
-    """That the change of pairs does not follow from the two values, where a reader would see that."""
-    values = one.baseline, one.candidate
-    if not one.pairs or one.change is None or SPECS[one.metric].family is not Family.NOISY or None in values:
-        return ""
-    before, after = (value.centre for value in values if value)
-    if not before or not after:  # no time is 0: the file was edited
-        return ""
-    shown = before / after if SPECS[one.metric].higher_is_better else after / before
-    said = 1 + one.change.centre
-    if abs(shown - said) <= _APART * said:
-        return ""
-    return "the change is of calls side by side, the values are averages of each side"
 
 
 def _find_opening(one: Comparison) -> str:

@@ -114,7 +114,7 @@ def test_without_a_baseline_rounding_is_no_drift(  # noqa: PLR0913, PLR0917 - a 
 def test_limit_is_waived_by_a_baseline_of_another_stack(
     situation: Make, judge: Judge, find: Find, host: Environment
 ) -> None:
-    """A model that is beyond the threshold under another torch too is like that: not comparable, with a note."""
+    """A model that is beyond it under another torch too is like that: not comparable, with a note."""
     other = replace(host, torch="2.11.0")
     verdict = judge(situation(before={DRIFT: (1.3,)}, after={DRIFT: (1.4,)}, host=other))
     assert find(verdict, DRIFT).status is Status.NOT_COMPARABLE

@@ -17,7 +17,10 @@ from gate.report.text import render_text
 from tests.make import make_change, make_row
 
 SAME = Fact(code=Code.CODE_SAME)
-MAYBE_SAME = "Possible cause: the generated code is the same: look at the machine, or at Python code outside the graphs"
+MAYBE_SAME = (
+    "Possible cause: the generated code is the same: look at the machine, or at Python code outside the"
+    " graphs"
+)
 SAME_TOLD = "The generated code is the same: look at the machine, or at Python code outside the graphs"
 MACHINE = {"canary": -0.284, "suite": -0.134}
 MACHINE_TOLD = (
