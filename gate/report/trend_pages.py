@@ -188,7 +188,7 @@ def _make_case_row(track: Track, case_id: str, page: str) -> CaseRow:
     days = [track.heads[run].created[:10] for run in series.runs]
     changes = []
     for count in _DAYS:
-        since = (date.fromisoformat(days[-1]) - timedelta(days=count)).isoformat()
+        since = (date.fromisoformat(days[-1] or "1970-01-01") - timedelta(days=count)).isoformat()
         earlier = series.centres[max(bisect_right(days, since) - 1, 0)]
         is_known = days[0] <= since and earlier > 0
         changes.append(describe_change(_LEADING, series.centres[-1] / earlier - 1) if is_known else "")

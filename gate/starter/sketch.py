@@ -112,7 +112,8 @@ def _make(found: Any, arguments: dict[str, Any]) -> tuple[Any, bool]:  # noqa: A
         return found, False  # a function of tensors
     if lacking:
         have = "has" if len(lacking) == 1 else "have"
-        forward = f"; forward takes {_name_parameters(found.forward)}" if inspect.isclass(found) else ""
+        takes = getattr(found, "forward", None)
+        forward = f"; forward takes {_name_parameters(takes)}" if takes else ""
         problem = f"it needs {', '.join(lacking)}, which {have} no default{forward}"
         raise CannotTellError("arguments", problem)
     try:

@@ -15,7 +15,7 @@ RUNNERS = (ROOT / "docs" / "github-runners.md").read_text(encoding="utf-8")
 def test_each_right_has_its_reason_in_the_workflow() -> None:
     """A comment behind the permission, as the guide says."""
     rights = re.compile(
-        r"^ +(?:actions|contents|issues|pull-requests|statuses): (?:read|write)(?P<because>.*)$", re.M
+        r"^ +(?:actions|contents|issues|pull-requests|statuses): (?:read|write)(?P<because>.*)$", re.MULTILINE
     )
     found = [(path.name, match) for path in EXAMPLES for match in rights.finditer(path.read_text("utf-8"))]
     assert found
