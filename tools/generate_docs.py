@@ -68,7 +68,7 @@ def render_command_table() -> str:
     """Return the table of commands."""
     rows = []
     for title, commands in GROUPS.items():
-        rows.append((f"**{title}**", "", ""))
+        rows.append((f"**{title}**", ""))
         rows += [(f"`{one.name}`", one.summary) for one in list_commands(commands)]
     return render_table(("command", "does"), rows)
 

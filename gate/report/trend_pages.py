@@ -60,8 +60,8 @@ def _plot(curve: Curve, track: Track) -> Plot:
     drawing.add("path", "curve", d=join_places(centres))
     for run, value in zip(curve.series.runs[-_POINTS:], curve.series.centres[-_POINTS:], strict=True):
         hint = f"{heads[run].commit[:_SHORT]} {heads[run].created[:10]}: {curve.write(value)}"
-        place = {"cx": places.place(run), "cy": scale.place(value), "r": 3.0}
-        drawing.add("circle", "dot", hint=hint, link=find_link(heads[run].run_url), **place)
+        link, x, y = find_link(heads[run].run_url), places.place(run), scale.place(value)
+        drawing.add("circle", "dot", hint=hint, link=link, cx=x, cy=y, r=3.0)
     for step in curve.steps:
         place = places.place(curve.series.runs[step.position])
         drawing.add_line(f"step {step.kind}", (place, 4), (place, _HEIGHT - _BOTTOM))

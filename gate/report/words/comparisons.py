@@ -233,8 +233,9 @@ def find_bar(one: Comparison) -> float | None:
 
 
 def find_largest(comparisons: Iterable[Comparison]) -> Comparison | None:
-    """Find the largest change, in thresholds; ``None`` where nothing changed."""
-    moved = [one for one in comparisons if one.change and one.change.centre and find_bar(one)]
+    """Find the largest change that is below its threshold, in thresholds; ``None`` where nothing changed."""
+    small = (one for one in comparisons if one.reason is Reason.BELOW_THRESHOLD)
+    moved = [one for one in small if one.change and one.change.centre and find_bar(one)]
     return max(
         moved,
         key=lambda one: abs(one.change.centre if one.change else 0) / (find_bar(one) or 1),
