@@ -15,7 +15,7 @@ from gate.cli.measuring_commands import AB_MINUTES
 from gate.errors import UsageError
 from gate.files.disk import IGNORE_ALL
 from gate.files.untrusted import suggest_nearest
-from gate.git import ask_git, find_checkout
+from gate.git import DIFF, ask_git, find_checkout
 from gate.programs import read_text
 from gate.project.config import (
     DEFAULT_FILE,
@@ -248,7 +248,7 @@ def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
     source = os.path.relpath(config.source, config.directory)
     if not ask_git(config.directory, "cat-file", "-e", f"{base}:./{source}").is_good:
         return verdict
-    command = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--name-only", "-z", base, "--")
+    command = (*DIFF, "--name-only", "-z", base, "--")
     rules = (Path(config.source), *config.registry, config.baselines)
     # git refuses what lies outside of the repository: that is no part of a change.
     listed = {rule: ask_git(config.directory, *command, str(rule.absolute())).output for rule in rules}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.errors import FileError, UsageError
-from gate.git import MissingContentError, read_git
+from gate.git import DIFF, MissingContentError, read_git
 from gate.project.arm_cases import Followed, Rules, follow_moves, mark_removed
 from gate.project.config import (
     DEFAULT_FILE,
@@ -278,13 +278,13 @@ def _list_changed(base: BaseTree, config: Config, path: Path) -> tuple[str, ...]
 def list_changed(base: BaseTree, names: tuple[str, ...]) -> tuple[str, ...]:
     """List what the change touches of ``names``: not what the base did since the change left it."""
     left = _read(base, "merge-base", base.sha, "HEAD").decode().split()[0]
-    listed = _diff(base, "--no-renames", "--name-only", "-z", left, "--", *names)
+    listed = _diff(base, "--name-only", "-z", left, "--", *names)
     return tuple(name for name in listed if name)
 
 
 def _diff(base: BaseTree, *arguments: str) -> list[str]:
-    """List the words of what ``git diff`` finds, without the programs that the repository names for it."""
-    return os.fsdecode(_read(base, "diff", "--no-ext-diff", "--no-textconv", *arguments)).split("\0")
+    """List the words of what ``git diff`` finds."""
+    return os.fsdecode(_read(base, *DIFF, *arguments)).split("\0")
 
 
 def _read(base: BaseTree, *arguments: str) -> bytes:

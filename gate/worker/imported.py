@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gate.errors import UsageError
 from gate.files.disk import read_written_ns
-from gate.git import ask_git, find_checkout, is_true, read_git
+from gate.git import DIFF, ask_git, find_checkout, is_true, read_git
 from gate.measure.checkout import has_module, is_project_file, lies_below, list_layouts
 from gate.measure.packages import list_installed, list_owners, list_packages, name_package
 from gate.records.protocol import BUILD_SCRIPTS, WorkerRequest
@@ -180,8 +180,7 @@ def _list_submodules(top: Path) -> dict[str, str]:
 
 def _is_clean(top: Path, submodule: str) -> bool:
     """Whether a submodule lies there as the checkout's index says; new files may be what a build has left."""
-    asked = ("diff", "--quiet", "--no-ext-diff", "--ignore-submodules=untracked", "--", submodule)
-    return is_true(top, *asked, limit_s=_GIT_LIMIT_S)
+    return is_true(top, *DIFF, "--quiet", "--", submodule, limit_s=_GIT_LIMIT_S)
 
 
 def _find_native_change(origin: Path, checkout: Path) -> Path | None:

@@ -127,6 +127,7 @@ def make_faults() -> dict[str, Fault]:
         "502 HTML": html(502),
         "503": Fault(status=503, headers={"Retry-After": "5"}),
         "reset": Fault(),
+        "lost": Fault(applied=True),  # it took effect, and the answer never came
         "truncated": Fault(truncate=True),
         "broken JSON": Fault(status=200, body=b'{"id": '),
         "wrong JSON": Fault(status=200, body=b'"text"'),
@@ -136,4 +137,6 @@ def make_faults() -> dict[str, Fault]:
     }
 
 
+# One such answer keeps nothing from being published.
+TRANSIENT = frozenset({"500", "502 HTML", "503", "reset", "lost", "truncated"})
 FOR_GOOD = ("401", "403 secondary", "502 HTML", "reset", "truncated", "empty")

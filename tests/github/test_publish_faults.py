@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fake.faults import Fault
 from fake.server import TOKEN
-from publishing import FOR_GOOD, Stage, make_faults
+from publishing import FOR_GOOD, TRANSIENT, Stage, make_faults
 from records import SHA, make_failing
 
 PLACES = {
@@ -57,6 +57,11 @@ def test_faults(stage: Stage, place: str, fault: str, times: int, capfd: pytest.
     told = f"{published} {capfd.readouterr()} {list(stage.state.comments.values())} {stage.issues}"
     assert TOKEN not in told
     assert "storage-secret" not in told
+    if fault in TRANSIENT and times == 1:
+        assert published.outputs["verdict"] == "REGRESSION"
+        assert len(stage.comments) + len(stage.issues) == 1
+        if "issue" not in place:
+            assert [status["state"] for status in stage.state.statuses[SHA]] == ["failure"]
     if place == "status" and times == 99:
         assert len(stage.comments) == 1  # one part's trouble is not the other's
     if "issue" in place:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from gate.errors import MachineError
 from gate.files.disk import read_written_ns
-from gate.git import GitAnswer, MissingContentError, ask_git, is_partial, read_git
+from gate.git import ALL_SUBMODULES, DIFF, GitAnswer, MissingContentError, ask_git, is_partial, read_git
 from gate.lab.arms.outputs import find_outputs
 from gate.lab.host.ownership import is_abandoned, is_scratch_name, remove_leftovers
 from gate.lab.workers.process import defer_interrupts
@@ -26,10 +26,15 @@ from gate.revisions import find_repository
 from gate.version import __version__
 
 _STATUS_LIMIT_S = 120.0  # a large tree on a cold disk
-# Whatever a user's settings of git make of it, and however many objects a clone has.
-_ALIKE = ("--full-index", "--no-prefix", "--no-renames", "--unified=3", "--diff-algorithm=myers")
-_CHANGED = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "--submodule=diff", *_ALIKE, "HEAD")
+# However many objects a clone has, and whatever a user has set.
+_ALIKE = (
+    *("--binary", "--full-index", "--no-prefix", "--unified=3", "--inter-hunk-context=0"),
+    *("--indent-heuristic", "--diff-algorithm=myers", "--submodule=short"),
+)
+_CHANGED = (*DIFF, *_ALIKE, "HEAD")
 _NEW_FILES = ("ls-files", "--others", "--exclude-standard", "-z")
+_DIGITS = 16  # of a hash
+_UNCHANGED = hashlib.sha256().hexdigest()[:_DIGITS]
 # Results are new files as well, and change as a run goes on.
 CODE = (b".py", b".c", b".cc", b".cpp", b".cu", b".cuh", b".h", b".hpp", b".hip", b".pyx", b".rs")
 READ_BY_CODE = (*CODE, b".json", b".yaml", b".yml", b".toml", b".ini", b".cfg")
@@ -45,7 +50,7 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
         MachineError: It did not tell in time: a change must not be taken for none.
     """
     commit = run_git(directory, "rev-parse", "HEAD")
-    tracked = ("status", "--porcelain", "--untracked-files=no")
+    tracked = ("status", "--porcelain", "--untracked-files=no", ALL_SUBMODULES)
     status = read_git(directory, *tracked, limit_s=_STATUS_LIMIT_S) if commit else b""
     return Provenance(
         commit=commit,
@@ -60,20 +65,27 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
 
 
 def hash_changes(directory: Path, suffixes: tuple[bytes, ...] = CODE) -> str:
-    """Hash what differs from the commit of ``directory``'s checkout, new files with ``suffixes`` included.
+    """Hash what differs from the commit of ``directory``'s checkout and, in each submodule, from its commit.
 
-    Empty outside of git, and where git does not tell: nobody knows then.
+    New files with ``suffixes`` are included. Empty outside of git, and where git does not answer.
     """
-    top = directory / run_git(directory, "rev-parse", "--show-cdup")  # new files are told from there on
+    top = directory / run_git(directory, "rev-parse", "--show-cdup")  # new files are listed from there
     changed = ask_git(top, *_CHANGED, limit_s=_STATUS_LIMIT_S)
     others = ask_git(top, *_NEW_FILES, limit_s=_STATUS_LIMIT_S)
     if not (changed.is_good and others.is_good):
         return ""
-    told = hashlib.sha256(changed.output)
+    digest = hashlib.sha256(changed.output)
     for name in others.output.split(b"\0"):
         if name.endswith(suffixes):
-            told.update(name + b"\0" + _read_new(top, os.fsdecode(name)))
-    return told.hexdigest()[:16]
+            digest.update(name + b"\0" + _read_new(top, os.fsdecode(name)))
+    for path, _ in _list_links(top):
+        if (top / path / ".git").exists():  # else it is empty, and git would answer for this checkout
+            within = hash_changes(top / path, suffixes)
+            if not within:
+                return ""
+            if within != _UNCHANGED:
+                digest.update(os.fsencode(path) + b"\0" + within.encode())
+    return digest.hexdigest()[:_DIGITS]
 
 
 def find_tree(directory: Path) -> WorkingTree | None:
@@ -121,7 +133,7 @@ def read_time() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-_DIFF = ("diff", "--name-status", "--no-renames", "--no-ext-diff", "--no-textconv", "-z")
+_DIFF = (*DIFF, "--name-status", "-z")
 
 # Each worker is told of them. A change of so many files is no small one: pairs are what it gets.
 MAX_CHANGED = 2000

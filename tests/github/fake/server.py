@@ -172,7 +172,7 @@ class FakeGitHub:
         if fault is None:
             handler.reply(status, body, headers | {"Content-Type": content_type})
         elif fault.truncate:
-            handler.reply(status, body, {"Content-Type": content_type}, cut=len(body) // 2)
+            handler.reply(status, body, headers | {"Content-Type": content_type}, cut=len(body) // 2)
         elif fault.trickle_s:
             handler.trickle(status, body, fault.trickle_s)
         elif not fault.status:

@@ -46,7 +46,7 @@ from gate.records.events import (
     TrialStarted,
 )
 from gate.records.facts import Fact, name_words
-from gate.records.run import Conditions, Extent, Pairing, Run, Trial
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Conditions, Extent, Pairing, Run, Trial
 from gate.records.verdict import Outcome
 from tests.lanes import FakeLanes, drop_places, list_places, make_places, rehearse_unit
 
@@ -370,6 +370,18 @@ def test_a_case_that_fails_gets_nothing_more() -> None:
     assert kinds.count(PairFinished) == 2
     assert kinds.count(CaseFailed) == 1
     assert kinds.count(TrialStarted) == 3
+
+
+def test_only_a_case_that_failed_in_head_gets_no_further_trial() -> None:
+    """One that the base alone cannot run is measured all the same: head's limits hold without a base."""
+    subjects = make_subjects(2)
+    failures = tuple(
+        replace(make_failure(subject, 1), arm=arm)
+        for subject, arm in zip(subjects, (CANDIDATE_ARM, BASE_ARM), strict=True)
+    )
+    fleet = make_fleet(make_engine(1, subjects))
+    run = measure(fleet, replace(plan(subjects), failures=failures))
+    assert [trial.case_id for trial in run.trials] == ["m1/x"]
 
 
 def test_a_trial_that_fails_ends_its_case() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gate.decide.verdict import decide_verdict
 from gate.records.cases import Acceptance, DType, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
@@ -17,6 +18,8 @@ from gate.report.text import Detail, render_text
 from gate.report.words.facts import describe_cause
 from gate.report.words.headline import write_opening
 from tests.told import tell_notes, tell_row, tell_steps
+
+from . import conftest
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -109,6 +112,16 @@ def test_without_a_baseline_rounding_is_no_drift(  # noqa: PLR0913, PLR0917 - a 
     """Where eager is better than its type allows, compiled is twenty times as far off and right."""
     one = situation(dtype=dtype, after={metric: (4.5,)}, worst={metric: worst})
     assert find(judge(one), metric).status is status
+
+
+def test_rounding_in_one_trial_excuses_no_other(situation: Make, find: Find) -> None:
+    """Drift of two trials beyond the limit, of which the second is 65 steps off, where 64 are rounding."""
+    one = situation(after={DRIFT: (4.5, 4.5)})
+    run = conftest.make_run(one)
+    steps = zip(run.trials, (64.0, 65.0), strict=True)
+    trials = tuple(replace(trial, worst={DRIFT: Worst(output="x", steps=count)}) for trial, count in steps)
+    verdict = decide_verdict(replace(run, trials=trials), (), conftest.make_policy())
+    assert find(verdict, DRIFT).status is Status.REGRESSED
 
 
 def test_limit_is_waived_by_a_baseline_of_another_stack(

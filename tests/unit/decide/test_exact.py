@@ -205,6 +205,7 @@ def test_five_percent_more_calls_are_a_regression(situation: Make, judge: Judge,
         (Status.IMPROVED, Status.IMPROVED, (Status.IMPROVED, Reason.BEYOND_BAR)),
         (Status.REGRESSED, Status.INCONCLUSIVE, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
         (Status.REGRESSED, Status.REGRESSED, (Status.REGRESSED, Reason.BEYOND_BAR)),
+        (Status.INCONCLUSIVE, Status.REGRESSED, (Status.INCONCLUSIVE, Reason.BEYOND_BAR)),
     ],
 )
 def test_memory_ratio_goes_as_far_as_its_peak(

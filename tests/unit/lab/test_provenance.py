@@ -12,7 +12,7 @@ import pytest
 import gate
 from gate.errors import MachineError
 from gate.lab.arms import checkouts
-from gate.lab.arms.checkouts import hash_changes, load_provenance, make_run_url
+from gate.lab.arms.checkouts import Changes, hash_changes, load_provenance, make_run_url, read_changes
 from tests.git import run_git
 
 ACTIONS = {
@@ -143,31 +143,58 @@ def test_every_edit_changes_the_hash(repository: Path) -> None:
         ("diff.noprefix", "true"),
         ("diff.context", "0"),
         ("diff.mnemonicPrefix", "true"),
+        ("diff.suppressBlankEmpty", "true"),
+        ("color.ui", "always"),
     ],
 )
 def test_settings_of_git_do_not_change_the_hash(repository: Path, key: str, value: str) -> None:
     """Two hosts with the same edit agree, however much of an id or a file git shows on each."""
-    (repository / "model.py").write_text("2\n", encoding="utf-8")
+    model = repository / "model.py"
+    model.write_text("1\n\n", encoding="utf-8")  # its second line is shown as it stays
+    run_git(repository, "commit", "-q", "-a", "-m", "Two")
+    model.write_text("2\n\n", encoding="utf-8")
     before = hash_changes(repository)
     run_git(repository, "config", key, value)
     assert hash_changes(repository) == before
 
 
-def test_an_edit_in_a_submodule_changes_the_hash(
-    repository: Path, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize(
+    ("user", "modules"),
+    [
+        ("", ""),
+        ("[diff]\nexternal = /bin/true", ""),
+        ("[color]\nui = always", ""),
+        ("[diff]\nignoreSubmodules = all", ""),
+        ("", "all"),
+    ],
+    ids=["none", "another program shows diffs", "colours", "the user ignores submodules", ".gitmodules does"],
+)
+def test_an_edit_in_a_submodule_is_a_change(
+    repository: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    user: str,
+    modules: str,
 ) -> None:
-    """Git calls a submodule dirty before and after a second edit in it; its content tells them apart."""
-    other = tmp_path_factory.mktemp("other")
+    """Each further edit and new file changes the hash, whatever settings leave out or show otherwise."""
+    other, settings = tmp_path_factory.mktemp("other"), tmp_path_factory.mktemp("home") / "gitconfig"
     run_git(other, "clone", "-q", str(repository), ".")
-    run_git(
-        repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "layers"
-    )
+    add = ("submodule", "--quiet", "add", str(other), "layers")
+    run_git(repository, "-c", "protocol.file.allow=always", *add)
+    if modules:
+        run_git(repository, "config", "--file", ".gitmodules", "submodule.layers.ignore", modules)
+    run_git(repository, "add", "--all")
     run_git(repository, "commit", "-q", "-m", "Add a submodule")
-    seen = [hash_changes(repository)]
-    for content in ("2\n", "3\n"):
-        (repository / "layers/model.py").write_text(content, encoding="utf-8")
-        seen.append(hash_changes(repository))
-    assert len(set(seen)) == 3
+    settings.write_text(user, encoding="utf-8")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    hashes = [hash_changes(repository)]
+    assert read_changes(repository, "HEAD", ()) == Changes()
+    for name, content in (("model.py", "2\n"), ("model.py", "3\n"), ("new.py", "1\n")):
+        (repository / "layers" / name).write_text(content, encoding="utf-8")
+        hashes.append(hash_changes(repository))
+    assert len(set(hashes)) == 4
+    assert load_provenance(repository).dirty
+    assert read_changes(repository, "HEAD", ()) == Changes(other=("layers",))
 
 
 def test_outside_of_git_nobody_knows_what_changed(tmp_path: Path) -> None:

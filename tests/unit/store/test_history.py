@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -223,6 +225,23 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (path / "link.jsonl").symlink_to("/proc/self/mem")
     with pytest.raises(FileError, match=r"link\.jsonl.*cannot be read"):
         list(read_history(path, HistoryReading()))
+
+
+class Narrow(io.FileIO):
+    """A file that takes three bytes at a time."""
+
+    def write(self, data: Any, /) -> int:
+        """Write the first three."""
+        return super().write(bytes(data)[:3])
+
+
+def test_a_line_that_is_written_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system may take less than what it is given."""
+    path, line = tmp_path / "history.jsonl", make_history_line(HEAD, {"a/x": {Metric.RECOMPILES: (1.0,)}})
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", lambda self, mode, buffering: Narrow(self, mode))  # noqa: ARG005
+        append_line(path, line)
+    assert list(read_history(path, HistoryReading())) == [line]
 
 
 def test_a_machine_reads_what_it_measured_on_other_days(tmp_path: Path) -> None:
