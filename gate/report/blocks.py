@@ -169,15 +169,8 @@ def _describe_part(part: Sequence[Comparison]) -> object:
     metrics = tuple(one.metric for one in part)
     # Why it is not settled may differ: each reason is written with the number of its cases.
     reason = None if first.status is Status.INCONCLUSIVE else first.reason
-    return (
-        metrics,
-        first.status,
-        reason,
-        first.decides,
-        first.quarantined,
-        bool(first.pairs),
-        render_bar(first),
-    )
+    bar = render_bar(first)
+    return metrics, first.status, reason, first.decides, first.quarantined, bool(first.pairs), bar
 
 
 def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:

@@ -41,8 +41,7 @@ def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
     expected = (
         "INCONCLUSIVE  Nothing is shown to be worse; 1 of 30 comparisons is inconclusive.\n"
         "why    It looks changed, but noise could explain it.\n"
-        "next   To settle what is inconclusive, compare side by side with the merge\n"
-        "       base:\n"
+        "next   To settle what is inconclusive, compare side by side with the merge base:\n"
         "         compile-gate ab --select bert/inference-float32-smoke-default\n"
         "\n"
         "1 inconclusive, 29 unchanged\n"

@@ -97,7 +97,7 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
         (
             "import no_such\nfrom neither.one import two\nimport json",
             "mine:build",
-            "not installed: no_such, neither$",
+            "not installed: no_such, neither",
         ),
         ("", "mine:build", "mine has no build"),
         ("def make(): pass\nclass _A: pass", "mine:build", "mine has no build; it has make: write mine:make"),
