@@ -18,7 +18,7 @@ from gate.report.footer import Cell, list_footer, make_figures, write_subject
 from gate.report.rows import STATUS_ORDER
 from gate.report.words.comparisons import find_largest, render_noticed
 from gate.report.words.facts import write_notes
-from gate.report.words.headline import LIKELY, write_doubt, write_headline, write_why
+from gate.report.words.headline import LIKELY, name_case, write_doubt, write_headline, write_why
 from gate.report.words.steps import NextStep, write_steps
 from gate.report.words.templates import describe_move, name_metric, name_status
 from gate.units import count_noun, render_count, render_percent, render_ratio, render_seconds
@@ -125,7 +125,8 @@ def _describe_unchanged(verdict: Verdict) -> str:
     largest = find_largest(quiet)
     if largest is None:
         return ""
-    text = f"largest unchanged: {name_metric(largest.metric)} {describe_move(largest)} in {largest.case_id}"
+    where = name_case(largest.case_id, verdict)
+    text = f"largest unchanged: {name_metric(largest.metric)} {describe_move(largest)} in {where}"
     seen = f"; from {noticed} on it would have been noticed" if (noticed := render_noticed(largest)) else ""
     return clean_line(f"{text}{seen}", MAX_SENTENCE)
 

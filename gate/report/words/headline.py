@@ -86,7 +86,7 @@ def write_doubt(verdict: Verdict) -> str:
     cause = find_first_cause(verdict, Status.INCONCLUSIVE)
     if cause is None or cause.fact.code is Code.UNEXPLAINED:
         return ""
-    return f"{doubt_cause(describe_cause(cause.fact)).rstrip('.')} ({_name_case(cause.case_id, verdict)})."
+    return f"{doubt_cause(describe_cause(cause.fact)).rstrip('.')} ({name_case(cause.case_id, verdict)})."
 
 
 def write_first_cause(verdict: Verdict) -> str:
@@ -109,10 +109,10 @@ def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
     first = next((one for one in _list_broken(verdict) if (one.reason is Reason.NOT_MEASURED) == lacks), None)
     text = fill(_TEMPLATES[fact.code], fact)
     link = ", the first is" if fact.numbers["lacking" if lacks else "broken"] > 1 else ":"
-    return f"{text}{link} {_name_case(first.case_id, verdict)}" if first else text
+    return f"{text}{link} {name_case(first.case_id, verdict)}" if first else text
 
 
-def _name_case(case_id: str, verdict: Verdict) -> str:
+def name_case(case_id: str, verdict: Verdict) -> str:
     """By its model, where no other case is of it: as `explain` takes it."""
     model = case_id.partition("/")[0]
     alike = sum(one.id.partition("/")[0] == model for one in verdict.cases)
@@ -128,14 +128,14 @@ def _list_broken(verdict: Verdict) -> list[Comparison]:
 
 def _write_regressed(fact: Fact, verdict: Verdict) -> str:
     """How many got slower, larger or worse, where, the slowest call and the gravest change."""
-    only = _name_case(fact.cases[0], verdict) if fact.cases else ""
+    only = name_case(fact.cases[0], verdict) if fact.cases else ""
     text = fill(_TEMPLATES[fact.code], fact, worse=_find_word(fact), case_list=only)
     by_case: dict[str, list[str]] = {}
     for one in _list_worst(verdict):
         by_case.setdefault(one.case_id, []).append(mention_move(one))
     is_one_case = fact.code is Code.REGRESSED_CASE
     worst = [
-        ", ".join(moves) + ("" if is_one_case else f" in {_name_case(case_id, verdict)}")
+        ", ".join(moves) + ("" if is_one_case else f" in {name_case(case_id, verdict)}")
         for case_id, moves in by_case.items()
     ]
     opening = ", worst" if fact.numbers.get("cases", 1) > 1 else ""
@@ -151,7 +151,7 @@ def _write_gain(verdict: Verdict, case_ids: Collection[str], only: str) -> str:
     )
     if most is None:
         return ""
-    name = _name_case(most.case_id, verdict)
+    name = name_case(most.case_id, verdict)
     return f"; but {mention_move(most)}" + ("" if name == only else f" in {name}")
 
 
@@ -211,7 +211,7 @@ def _write_slower(verdict: Verdict) -> str:
     if not slower:
         return ""
     high, worst = min(slower, key=lambda pair: pair[0])
-    where = f"{_name_case(worst.case_id, verdict)} at most {render_ratio(high)}"
+    where = f"{name_case(worst.case_id, verdict)} at most {render_ratio(high)}"
     return f"; compiled is slower than eager in {len(slower)} of {count_noun(len(rows), 'case')} ({where})"
 
 
