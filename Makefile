@@ -1,6 +1,7 @@
 # make gate   measure three reference models in two minutes, compare them with recorded baselines, print the report
 # make fault  plant a graph break into a copy of examples/custom-model and see it caught: exit 10 in a minute or two
 # make test   run the whole test suite
+# make test-torch TORCH=2.15.0   run the tests that touch torch with another release, in .venv-torch-2.15.0
 # Variables: PYTHON=python3.12 DEVICE=cuda SELECT=tag:pr OUT=out ARGS="--trials 3"
 PYTHON ?= python3
 VENV ?= .venv
@@ -14,7 +15,7 @@ workflows = $(wildcard .github/workflows/*.yml examples/workflows/*.yml)
 options = --fail-on regression --out "$(OUT)" \
 	$(if $(DEVICE),--device "$(DEVICE)") $(if $(SELECT),--select "$(SELECT)")
 
-.PHONY: gate fault test lint lint-types lint-rest install install-test clean
+.PHONY: gate fault test test-torch lint lint-types lint-rest install install-test clean
 .DEFAULT_GOAL := gate
 
 gate: install
@@ -26,6 +27,14 @@ fault: install
 
 test: install-test
 	@$(BIN)/python tools/run_tests.py $(ARGS)
+
+# What reads torch's own modules, compiles, or looks at what was compiled.
+torch_tests = tests/unit/measure tests/unit/models tests/unit/suite tests/integration/measure \
+	tests/integration/models
+
+test-torch:
+	@$(PYTHON) tools/bootstrap.py ".venv-torch-$(TORCH)" models,test "$(TORCH)"
+	@".venv-torch-$(TORCH)/bin/python" -m pytest -n auto --dist=loadfile -m "not alone" $(torch_tests) $(ARGS)
 
 # On two cores: mypy takes as long as all the rest.
 lint: install-test

@@ -162,7 +162,7 @@ def make_project(project: Path, *, small: bool) -> None:
         **({"threads": 1, "sampling": {"super_blocks": 3, "drift_seeds": 1}} if small else {}),
         "models": [
             *(make_model(fault, {**size, "fault": fault}, **backend) for fault in FAULTS),
-            make_model("plain", size),
+            make_model("plain", size, **backend),
             make_model("graphed", size, mode=["reduce-overhead"]),
             make_model("interleaved", {"rows": 2048}, **backend),
         ],
@@ -223,7 +223,7 @@ def list_graph_steps(day: Day) -> list[Step]:
 
 def list_target_steps(day: Day) -> list[Step]:
     """Compile for a card that need not be there; a torch for CUDA refuses."""
-    own = ("--select", "plain/*") if day.small else ("--reference-models", "--select", TARGETED)
+    own = ("--select", "graphed/*") if day.small else ("--reference-models", "--select", TARGETED)
     return [Step(arguments=("measure", "--target", "cuda:sm_90", "--trials", "1", *own), out="target")]
 
 

@@ -30,15 +30,18 @@ _FIXED = {
 _SETTINGS = (
     "core.fsmonitor=false",  # a program that `git status` starts
     f"core.hooksPath={os.devnull}",  # a hook of the user's must not run in a checkout they do not know of
+    "color.ui=never",
+    "column.ui=never",  # several names on one line
+    "log.showSignature=false",
     "diff.relative=false",  # a directory's own changes alone
     "diff.suppressBlankEmpty=false",
     "safe.bareRepository=explicit",  # a directory of the tree that is laid out as a repository is ignored
 )
 # A user's settings and .gitmodules can hide a changed submodule, of which new files may be a build's.
 ALL_SUBMODULES = "--ignore-submodules=untracked"
-# What a commit holds, whatever a user's settings would leave out, colour, sort, or have another program show.
+# What a commit holds, whatever a user's settings would leave out, sort, or have another program show.
 DIFF = (
-    *("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color"),
+    *("diff", "--no-ext-diff", "--no-textconv", "--no-renames"),
     *(f"-O{os.devnull}", ALL_SUBMODULES),
 )
 _NO_TRUST = ("dubious ownership", "unsafe repository", "safe.directory")

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from gate.lab.host.ownership import VARIABLE
+from gate.errors import MachineError
+from gate.lab.host.ownership import VARIABLE, find_scratch_place
 from tests import compile_once
 
 PARTS = ("all", "pure", "shared", "alone")
@@ -35,7 +36,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Listen to Ctrl-C, which the tests send, also as a shell's background job, which would not."""
+    """Listen to Ctrl-C, which the tests send, also as a shell's background job, which would not.
+
+    Where the gate could keep no scratch, say so once instead of failing test by test.
+    """
+    try:
+        find_scratch_place()
+    except MachineError as error:
+        pytest.exit(f"{error.what}. {error.fix}", returncode=pytest.ExitCode.USAGE_ERROR)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -2,11 +2,13 @@
 
     python3 tools/bootstrap.py .venv models
     python3 tools/bootstrap.py .venv models,test
+    python3 tools/bootstrap.py .venv-torch-2.15.0 models,test 2.15.0
 
 Where the interpreter already has torch, that torch is what the gate must measure: the new
 environment then sees the interpreter's own packages (appended, through a .pth file, because
 ``--system-site-packages`` shows the packages of the base installation and not those of a virtual
-environment), and pip is held to its torch version. Elsewhere the versions of constraints.txt are used.
+environment), and pip is held to its torch version. Elsewhere the versions of constraints.txt are used,
+with another torch where one is named.
 """
 
 from __future__ import annotations
@@ -37,12 +39,12 @@ def list_host_packages() -> list[str]:
     return [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
 
 
-def compute_stamp(extras: str, host_torch: str) -> str:
+def compute_stamp(extras: str, host_torch: str, torch: str) -> str:
     """Return a hash of all that decides what is installed."""
     digest = hashlib.sha256()
     for name in ("pyproject.toml", "constraints.txt", "tools/bootstrap.py"):
         digest.update((ROOT / name).read_bytes())
-    digest.update(repr((extras, host_torch, sys.executable, sys.version)).encode())
+    digest.update(repr((extras, host_torch, torch, sys.executable, sys.version)).encode())
     return digest.hexdigest()
 
 
@@ -57,12 +59,19 @@ def create_environment(directory: Path, host_torch: str) -> Path:
     return interpreter
 
 
-def install(interpreter: Path, extras: str, host_torch: str, directory: Path) -> None:
+def write_constraints(directory: Path, host_torch: str, torch: str) -> Path:
+    """Write the versions that pip is held to, or find them."""
+    pinned = ROOT / "constraints.txt"
+    if not (host_torch or torch):
+        return pinned
+    own = directory / "own-constraints.txt"
+    others = [line for line in pinned.read_text().splitlines() if torch and not line.startswith("torch==")]
+    own.write_text("\n".join([*others, f"torch=={torch or host_torch}"]) + "\n")
+    return own
+
+
+def install(interpreter: Path, extras: str, constraints: Path) -> None:
     """Install this checkout with its extras into the environment."""
-    constraints = ROOT / "constraints.txt"
-    if host_torch:
-        constraints = directory / "host-constraints.txt"
-        constraints.write_text(f"torch=={host_torch}\n")
     target = f"{ROOT}[{extras}]"
     command = [
         str(interpreter),
@@ -104,32 +113,33 @@ for found in pkgutil.iter_modules(gate.models.__path__, "gate.models."):
 """
 
 
-def main(directory_name: str, extras: str) -> int:
+def main(directory_name: str, extras: str, torch: str = "") -> int:
     """Make or reuse the environment; return the process exit code."""
     if sys.version_info < MINIMUM_PYTHON:
         print(f"compile-gate needs Python 3.11 or later; {sys.executable} is {sys.version.split()[0]}.")
         print("Name another one: make gate PYTHON=python3.12")
         return 2
     directory = (ROOT / directory_name).resolve()
-    host_torch = find_host_torch()
+    host_torch = "" if torch else find_host_torch()
     stamp_file = directory / "compile-gate.stamp"
-    stamp = compute_stamp(extras, host_torch)
+    stamp = compute_stamp(extras, host_torch, torch)
     if stamp_file.exists() and stamp in stamp_file.read_text().split():
         return 0
-    whose = f"torch {host_torch} of {sys.executable}" if host_torch else "torch from constraints.txt"
+    named = f"torch {torch}" if torch else "torch from constraints.txt"
+    whose = f"torch {host_torch} of {sys.executable}" if host_torch else named
     print(f"Installing into {directory} ({whose}); the first time takes a few minutes ...", flush=True)
     start = time.monotonic()
     interpreter = directory / "bin" / "python"
     if not stamp_file.exists() or not interpreter.exists():
         interpreter = create_environment(directory, host_torch)
     try:
-        install(interpreter, extras, host_torch, directory)
+        install(interpreter, extras, write_constraints(directory, host_torch, torch))
     except subprocess.CalledProcessError as error:
         print(f"pip could not install compile-gate (exit {error.returncode}); its message is above.")
         print(f"Fix what it names and run make again, or remove {directory} to start afresh.")
         return 4
     # A larger set of extras also serves the smaller ones, so both stamps are kept.
-    smaller = compute_stamp(extras.split(",", maxsplit=1)[0], host_torch)
+    smaller = compute_stamp(extras.split(",", maxsplit=1)[0], host_torch, torch)
     stamp_file.write_text(f"{stamp}\n{smaller}\n")
     print(f"Installed in {time.monotonic() - start:.0f} s.", flush=True)
     return 0

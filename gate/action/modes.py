@@ -208,8 +208,8 @@ def _report_verdict(step: ActionStep, config: Config, ended: Ended, outputs: Map
     if not path.exists():
         raise FileError(str(path), "", "was not written", "See the log above.")
     verdict = VERDICT.load(path)
-    submitted = out / SHOWN_FILE
-    SHOWN.save(make_shown(verdict), submitted)
+    shown, submitted = make_shown(verdict), out / SHOWN_FILE
+    SHOWN.save(shown, submitted)
     paths = {"result-path": submitted, "report-path": report, "page-path": out / "report.html"}
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
     told = describe_outputs(
@@ -217,7 +217,7 @@ def _report_verdict(step: ActionStep, config: Config, ended: Ended, outputs: Map
     )
     set_outputs(step.environ, {**told, **outputs, "head-sha": head_sha, **paths})
     is_upgrade = step.inputs["mode"] == ActionMode.UPGRADE
-    first = f"{render_upgrade(verdict)}\n\n" if is_upgrade else ""
+    first = f"{render_upgrade(verdict, shown)}\n\n" if is_upgrade else ""
     add_summary(step.environ, first + report.read_text(encoding="utf-8"))
     for annotation in list_annotations(verdict, config.directory.absolute(), ended.code):
         print(annotation)

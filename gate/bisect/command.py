@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 from gate.bisect.lab import BisectLab, Question, UnusablePointError, find_ends, open_bisect_lab
 from gate.bisect.levels import MAX_END_PAIRS
 from gate.bisect.search import (
+    FailureJudge,
     Forecast,
     StepJudge,
     find_change,
+    find_end_failure,
     find_row,
     make_judge,
     predict_step_s,
-    read_mark,
     search_first,
     settle_ends,
-    settle_metric,
+    settle_found,
     settle_step,
 )
 from gate.check.work import count_pairs
@@ -28,11 +29,12 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import BISECTION, RUN
 from gate.metrics import SPECS, Family
 from gate.records.cases import Metric
+from gate.records.run import BASE_ARM, Run
 from gate.records.studies import Bisection, BisectionStep, Mark
 from gate.records.verdict import Comparison, Status, Verdict
 from gate.report.clean import clean_line
 from gate.report.words.comparisons import complete_sentence
-from gate.report.words.facts import describe_cause, describe_failure
+from gate.report.words.facts import describe_cause, describe_failure, describe_whole
 from gate.report.words.templates import describe_change, name_metric
 from gate.store.policy import load_policy
 from gate.units import count_noun, join_some, render_duration
@@ -46,7 +48,7 @@ class Bisector:
     """Asks about one point after the other, and remembers in a file what came of it."""
 
     lab: BisectLab
-    judge: StepJudge
+    judge: StepJudge | FailureJudge
     state: Bisection
     forecast: Forecast
 
@@ -58,6 +60,7 @@ class Bisector:
             with self.lab.open_pairs(question.ends.good, point, out) as pairs:
                 run, mark = settle_step(pairs, self.judge)
                 RUN.save(run, out / RUN_FILE)
+                why = describe_whole(run.failures[0]) if run.failures else ""
         except UnusablePointError as error:  # its own gate.yml is broken, or lacks the case
             run, mark, why = None, Mark.SKIP, error.what
         if mark is None:
@@ -108,24 +111,32 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
         run = settle_ends(pairs, policy, question.metric)
         RUN.save(run, question.out / _ENDS / RUN_FILE)
     row = find_row(run, policy, question.metric)
+    judge = _make_judge(run, question, row)
     print(render_ends(ends.labels, decide_side_by_side(run, policy), row, question.metric))
-    if run.failures:
-        return ExitCode.INCOMPLETE
-    if row is None or row.status is not Status.REGRESSED or row.change is None:
-        return ExitCode.INCONCLUSIVE
-    judge = make_judge(run, policy, row)
+    if judge is None:
+        return ExitCode.INCOMPLETE if run.failures else ExitCode.INCONCLUSIVE
     between = len(ends.list_after_good()) - 1
     forecast = Forecast(between=between, step_s=predict_step_s(run, judge), noun=ends.noun)
     state = stored or Bisection(
         case_id=question.case_id,
-        metric=row.metric,
+        metric=judge.metric,
         good=ends.good,
         bad=ends.bad,
-        change=row.change.centre,
+        change=row.change.centre if row and row.change else 0.0,
     )
     BISECTION.save(state, question.out / BISECTION_FILE)
     print(render_bisection_plan(state, forecast, lab.compute_left_s()), flush=True)
     return _search(Bisector(lab=lab, judge=judge, state=state, forecast=forecast))
+
+
+def _make_judge(run: Run, question: Question, row: Comparison | None) -> StepJudge | FailureJudge | None:
+    """Make what judges the steps; ``None`` where the ends give nothing to search for."""
+    if run.failures:
+        failure = find_end_failure(run)
+        return FailureJudge(failure=failure) if failure and question.metric is None else None
+    if row is None or row.status is not Status.REGRESSED or row.change is None:
+        return None
+    return make_judge(run, question.policy, row)
 
 
 def _search(bisector: Bisector) -> ExitCode:
@@ -146,13 +157,16 @@ def _conclude(bisector: Bisector, first: str) -> ExitCode:
     question, state, judge = bisector.lab.question, bisector.state, bisector.judge
     place = question.out / _CONFIRMATION
     with bisector.lab.open_pairs(question.ends.find_before(first), first, place) as pairs:
-        run = settle_metric(pairs, judge.policy, judge.metric)
+        run, mark = settle_found(pairs, judge)
         RUN.save(run, place / RUN_FILE)
-    row, verdict = find_row(run, judge.policy, judge.metric), decide_side_by_side(run, judge.policy)
-    mark = read_mark(row)
+    verdict = decide_side_by_side(run, question.policy if judge.metric is None else judge.policy)
     code = ExitCode.PASS if mark is Mark.BAD else ExitCode.INCONCLUSIVE
     save_reports(verdict, place, code)
-    print(render_finding(question.ends.describe(first), state.metric, row, mark))
+    if judge.metric is None:
+        print(render_failure(question.ends.describe(first), run, mark))
+    else:
+        row = find_row(run, judge.policy, judge.metric)
+        print(render_finding(question.ends.describe(first), judge.metric, row, mark))
     if mark is Mark.BAD:
         for cause in [one.fact for one in verdict.causes if one.case_id == state.case_id][:_CAUSES_SHOWN]:
             print(f"  cause  {clean_line(describe_cause(cause))}")
@@ -199,13 +213,8 @@ def render_ends(
     ``metric`` is the one that was named, if any.
     """
     head = f"{labels[1]} against {labels[0]}"
-    failures = [
-        f"  {one.case_id} failed at {one.stage}: {clean_line(describe_failure(one))}"
-        for one in verdict.failures
-    ]
-    if failures:
-        fix = "Name ends at which the case can be measured."
-        return "\n".join([f"{head}: an end cannot be measured.", *failures, fix])
+    if verdict.failures:
+        return f"{head}: {_explain_failures(verdict, metric)}"
     if row is None and not verdict.tally.pairs:
         fix = "Run again with --resume and more --minutes, once the machine is quiet."
         return f"{head}: there was no time for a single pair. {fix}"
@@ -217,6 +226,17 @@ def render_ends(
     if row.status is Status.REGRESSED:
         return text
     return f"{text}\n{_explain_premise(row)}"
+
+
+def _explain_failures(verdict: Verdict, metric: Metric | None) -> str:
+    listed = "\n".join(
+        f"  {one.case_id} failed at {one.stage}: {clean_line(describe_failure(one))}"
+        for one in verdict.failures
+    )
+    if metric is None and all(failure.arm != BASE_ARM for failure in verdict.failures):
+        return f"the case fails there, and not at the good end.\n{listed}"
+    fix = "Name ends at which the case can be measured, or no METRIC to find what broke the bad one."
+    return f"an end cannot be measured.\n{listed}\n{fix}"
 
 
 def _explain_no_row(verdict: Verdict) -> str:
@@ -268,13 +288,16 @@ def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -
 def render_step(state: Bisection, name: str, forecast: Forecast, why: str = "") -> str:
     """Render the last step as a line; ``name`` is its commit with its subject, or its interpreter.
 
-    ``why`` is why it could not be measured, where that is known.
+    ``why`` is how the case failed, or why it could not be measured, where that is known.
     """
     step = state.steps[-1]
-    came = f"not measured ({clean_line(why)})" if why else "not measured"
-    if step.change is not None:
+    if state.metric and step.change is not None:
         change = f"{name_metric(state.metric)} {describe_change(state.metric, step.change)}"
         came = f"{change} in {count_noun(step.pairs, 'pair')}"
+    elif state.metric is None and step.mark is not Mark.SKIP:
+        came = f"fails alike: {clean_line(why)}" if step.mark is Mark.BAD else "does not fail"
+    else:
+        came = f"not measured ({clean_line(why)})" if why else "not measured"
     left = forecast.count_left(state)
     most = f"at most {count_noun(left, 'step')} left" if left else "to see it again"
     return f"{step.mark:<4} {clean_line(name)}: {came}; {most}, about {_render_left(state, forecast)}"
@@ -321,3 +344,14 @@ def render_finding(name: str, metric: Metric, row: Comparison | None, mark: Mark
         fix = "A step was wrong, or many small changes add up. Run again once the machine is quiet."
         return "\n".join([why, first, f"  {sentence}", fix])
     return f"{first}\n  {name_metric(metric)}: {sentence}"
+
+
+def render_failure(name: str, run: Run, mark: Mark) -> str:
+    """Render the answer where the case fails at the bad end: the first point, ``name``, that fails alike."""
+    first = f"first bad: {clean_line(name)}"
+    if mark is Mark.BAD:
+        return f"{first}\n  {clean_line(describe_whole(run.failures[0]))}; it does not fail before it"
+    why = "Could not tell: the steps lead to this one, and beside the one before it, it did not fail alike."
+    return (
+        f"{why}\n{first}\nRun again once the machine is quiet: what fails now and then has no first commit."
+    )

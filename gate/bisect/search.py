@@ -6,6 +6,7 @@ the rules of every other comparison but for one number: the threshold is half of
 """
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,10 +19,12 @@ from gate.decide.side_by_side import judge_pairs
 from gate.decide.suspects import Suspect
 from gate.metrics import INTERLEAVED, NOISY_DECIDING, SPECS, Family
 from gate.records.cases import Metric, Override, Policy
-from gate.records.run import Pairing, Run
+from gate.records.run import BASE_ARM, CaseFailure, Pairing, Run
 from gate.records.studies import Bisection, Mark
 from gate.records.verdict import BROKEN, JUDGED, MAYBE_WORSE, UNJUDGED, Comparison, Status
 
+# An exception's class, as a failure's message begins.
+_ERROR_CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?=:)")
 _REASON = "half of what the bad end is worse by"
 _GOOD = JUDGED - MAYBE_WORSE
 # Lists what may be the first bad point, after these good ones up to a bad one, which is among it; the best to
@@ -149,6 +152,34 @@ class StepJudge:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FailureJudge:
+    """What judges a step where the case fails at the bad end alone: whether it fails in the same way."""
+
+    failure: CaseFailure
+    metric: None = None
+
+    def read(self, run: Run) -> Mark | None:
+        """What a step is; ``None`` where it was not measured. A failure of another kind hides this one."""
+        if not run.failures:
+            return Mark.GOOD if count_pairs(run) else None
+        failure = run.failures[0]
+        is_same = failure.arm != BASE_ARM and _list_traits(failure) == _list_traits(self.failure)
+        return Mark.BAD if is_same else Mark.SKIP
+
+
+def find_end_failure(run: Run) -> CaseFailure | None:
+    """Find how the case fails at the bad end, where it does not at the good one."""
+    at_bad_end = all(failure.arm != BASE_ARM for failure in run.failures)
+    return run.failures[0] if run.failures and at_bad_end else None
+
+
+def _list_traits(failure: CaseFailure) -> tuple[str, ...]:
+    """What two failures have in common that have one cause: kind, stage and the exception's class."""
+    error = _ERROR_CLASS.match(failure.fact.name("message"))
+    return failure.kind, failure.stage, failure.fact.code, error[0] if error else ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class OpenPairs:
     """Two points that are ready to be measured: the run of their only case so far, and when it is to end."""
 
@@ -207,8 +238,29 @@ def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
     )
 
 
-def settle_step(pairs: OpenPairs, judge: StepJudge) -> tuple[Run, Mark | None]:
+def settle_failure(pairs: OpenPairs, judge: FailureJudge) -> tuple[Run, Mark | None]:
+    """Measure one pair of a step, which shows whether the case fails; ``None`` where the time is up."""
+    need = Suspect(case_id=pairs.run.cases[0].id, metrics=NOISY_DECIDING, more=1, unchanged_code=True)
+    run = pairs.run if count_pairs(pairs.run) else pairs.measurer.add_pairs(pairs.run, (need,), pairs.limit_s)
+    mark = judge.read(run)
+    if mark is None and not list_pair_slots(run, (need,)):  # one arm lacks the case, or defines it otherwise
+        mark = Mark.SKIP
+    return replace(run, finished=True), mark
+
+
+def settle_found(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run, Mark]:
+    """Compare what was found with the point before it, by the rule of every other comparison."""
+    if isinstance(judge, FailureJudge):
+        run, mark = settle_failure(pairs, judge)
+        return run, mark or Mark.SKIP
+    run = settle_metric(pairs, judge.policy, judge.metric)
+    return run, read_mark(find_row(run, judge.policy, judge.metric))
+
+
+def settle_step(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run, Mark | None]:
     """Measure one pair after the other until they show what a step is; ``None`` where the time is up."""
+    if isinstance(judge, FailureJudge):
+        return settle_failure(pairs, judge)
     run, case_id = pairs.run, pairs.run.cases[0].id
     metrics = make_suspect(case_id, judge.metric).metrics
     need = Suspect(case_id=case_id, metrics=metrics, more=1, unchanged_code=True)
@@ -238,17 +290,21 @@ def read_step(run: Run, judge: StepJudge) -> Mark | None:
     return Mark.BAD if row.status is Status.REGRESSED or is_shown else Mark.GOOD
 
 
-def find_change(run: Run, judge: StepJudge) -> float | None:
-    """By how much a step's metric is worse than the good end's, as it is judged; ``None`` without a pair."""
+def find_change(run: Run, judge: StepJudge | FailureJudge) -> float | None:
+    """By how much a step's metric is worse than the good end's, as it is judged; ``None`` without one."""
+    if isinstance(judge, FailureJudge):
+        return None
     row = find_row(run, judge.policy, judge.metric)
     return row.change.centre if row and row.change else None
 
 
-def predict_step_s(ends: Run, judge: StepJudge) -> float:
+def predict_step_s(ends: Run, judge: StepJudge | FailureJudge) -> float:
     """Seconds that a step will take, by what the pairs of the ends took.
 
     Those of a first pair like theirs, and of further ones, which compile only what is asked about.
     """
+    if isinstance(judge, FailureJudge):
+        return ends.wall_s - ends.toolchain_s
     pairs = 1 if judge.levels is None else expect_pairs(judge.levels)
     trials = [one for one in ends.trials if one.pairing is not Pairing.ALONE]
     case, least = ends.cases[0], min(one.index for one in trials)

@@ -163,7 +163,7 @@ def _write_comment(task: Task, finding: TrustedResult) -> str:
     return _write(task, finding, sticky, f"Comment on pull request {pull.number}")
 
 
-_TITLE = "compile-gate: upgrade of the stack"
+_UNKNOWN_UPGRADE = "upgrade of the stack"
 
 
 def _write_issue(task: Task, finding: TrustedResult) -> str:
@@ -178,9 +178,14 @@ def _write_issue(task: Task, finding: TrustedResult) -> str:
         task.notes.append("The issue was left alone: only a scheduled run that passes closes it.")
         return ""
     key = task.settings.key
-    title = _TITLE if key == DEFAULT_KEY else f"{_TITLE} ({key})"
-    sticky = StickyIssue(task.client, task.settings.author, "issues", title=title)
+    sticky = StickyIssue(task.client, task.settings.author, "issues")
     return _write(task, finding, sticky, f"Issue of {key}")
+
+
+def _make_title(task: Task, finding: TrustedResult) -> str:
+    key = task.settings.key
+    title = f"compile-gate: {finding.title or _UNKNOWN_UPGRADE}"
+    return title if key == DEFAULT_KEY else f"{title} ({key})"
 
 
 def _write(task: Task, finding: TrustedResult, sticky: StickyComment, name: str) -> str:
@@ -189,6 +194,7 @@ def _write(task: Task, finding: TrustedResult, sticky: StickyComment, name: str)
     draft = Draft(
         workflow=finding.run.path if settings.issue else settings.workflow,
         marker=marker,
+        title=_make_title(task, finding) if settings.issue else "",
         body=render_body(marker, finding),
         is_wanted=is_wanted(finding, settings.comment),
     )

@@ -50,6 +50,7 @@ class Post:
     body: str
     url: str
     marker: Marker
+    title: str = ""  # of an issue
     is_open: bool = True
     is_muted: bool = False  # closed as not planned
 
@@ -58,12 +59,13 @@ class Post:
 class Draft:
     """What is to be said. ``is_wanted`` is whether something is to be told where nothing has been yet.
 
-    ``workflow`` is the file whose runs are published there.
+    ``workflow`` is the file whose runs are published there. A comment has no ``title``.
     """
 
     workflow: str
     marker: Marker
     body: str
+    title: str = ""
     is_wanted: bool = True
 
 
@@ -81,11 +83,10 @@ class StickyComment:
     noun = "comment"
     key_name = "id"  # of the field that GitHub's paths call a post by
 
-    def __init__(self, client: GitHubClient, author: str, place: str, **more: object) -> None:
+    def __init__(self, client: GitHubClient, author: str, place: str) -> None:
         self._client = client
         self._author = author
         self._place = place  # the path at which posts are made and listed
-        self._more = more  # what a new post has besides its body
 
     def list_all(self) -> Iterable[Mapping[str, Any]]:
         """List what there is, of anybody."""
@@ -137,10 +138,10 @@ class StickyComment:
             return Action.CREATED, {}
         kept, newest = _find_oldest(own), max(own, key=lambda post: post.marker.order)
         # The text of the newest run, whoever wrote it.
-        body = newest.body if newest.marker.order > draft.marker.order else draft.body
-        has_news = not _is_same(kept.body, body)
+        fields = _list_fields(newest if newest.marker.order > draft.marker.order else draft)
+        has_news = not _is_same(kept.body, fields["body"])
         action = self.choose_action(kept, draft, has_news=has_news)
-        return action, {**({"body": body} if has_news else {}), **_STATES.get(action, {})}
+        return action, {**(fields if has_news else {}), **_STATES.get(action, {})}
 
     def create(self, draft: Draft) -> Sequence[Post]:
         """Post, and list all of ours that there are then."""
@@ -164,7 +165,7 @@ class StickyComment:
     def _post(self, draft: Draft) -> Mapping[str, Any] | None:
         """Post once; ``None`` where the answer does not say that it is there now."""
         try:
-            made = self._client.post(self._place, {**self._more, "body": draft.body})
+            made = self._client.post(self._place, _list_fields(draft))
         except UncertainWriteError:
             return None
         return made if isinstance(made, dict) and isinstance(made.get(self.key_name), int) else None
@@ -182,9 +183,14 @@ class StickyComment:
             body=body,
             url=str(value.get("html_url") or ""),
             marker=marker,
+            title=str(value.get("title") or ""),
             is_open=is_open,
             is_muted=not is_open and value.get("state_reason") == NOT_PLANNED,
         )
+
+
+def _list_fields(text: Draft | Post) -> dict[str, str]:
+    return {"body": text.body, **({"title": text.title} if text.title else {})}
 
 
 def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:

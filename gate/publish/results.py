@@ -5,7 +5,7 @@ the cases' changes, so that twice as fast and twice as slow cancel out.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from statistics import geometric_mean
@@ -14,15 +14,14 @@ from gate.decide.conclude.accept import note_quarantine
 from gate.decide.conclude.outcome import FailOn, measure_coverage
 from gate.decide.explain.notes import list_notes, note_target
 from gate.fingerprint import compute_environment_id
-from gate.metrics import Role, Unit, select_metrics
+from gate.metrics import SPECS, Family, Role, Unit, select_metrics
 from gate.publish.body import render_trusted_report
-from gate.publish.shown import find_stacks
 from gate.publish.submitted import CiRun
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult, make_trusted_verdict, note_unknown
 from gate.records.cases import Metric
 from gate.records.run import Environment, Run
-from gate.records.shown import Shown
-from gate.records.verdict import JUDGED, Outcome, PairBase, Status, Verdict
+from gate.records.shown import Shown, StackPart
+from gate.records.verdict import JUDGED, Comparison, Outcome, PairBase, Status, Verdict
 from gate.report.clean import clean_line
 from gate.report.content import MAX_STEP, count_statuses
 from gate.report.markdown import escape_code, escape_text
@@ -30,6 +29,10 @@ from gate.report.words.steps import write_ab
 from gate.report.words.templates import describe_change, name_metric
 from gate.units import count_noun, render_percent
 
+MAX_PARTS = 8  # of a stack that a line names
+MAX_TITLE_PARTS = 2
+_CPU_BUILD = "+cpu"
+_NOT_INSTALLED = frozenset({"python", "driver", "CUDA"})  # by pip
 MAX_MODELS = 8  # named in a sentence; a person reads no more, and the tables have the rest
 _MAX_NAME = 120  # characters of a model's name
 _VISIBLE = 0.005  # a mean below half a percent is not worth a line
@@ -41,21 +44,57 @@ _MEANS = select_metrics(
 )
 
 
-def render_upgrade(verdict: Verdict, stacks: Sequence[str] = ()) -> str:
-    """Render the lines; ``stacks`` are both releases, where the verdict does not say them."""
+def render_upgrade(verdict: Verdict, shown: Shown) -> str:
+    """Render what was upgraded, which cases work on the new stack, then what moved, and both stacks."""
     means = (_render_means(verdict, metric) for metric in _MEANS)
-    return "\n".join([_render_stacks(verdict, stacks), "", *(f"- {mean}" for mean in means if mean)]).rstrip()
+    upgrade = name_upgrade(shown, MAX_PARTS) or "Nothing is known of what was upgraded"
+    listed = (f"- {line}" for line in (*_warn_of_builds(shown.stack), *means) if line)
+    paragraphs = (f"{upgrade}. {_render_working(verdict)}", "\n".join(listed), "\n".join(_render_pins(shown)))
+    return "\n\n".join(filter(None, paragraphs))
 
 
-def _render_stacks(verdict: Verdict, stacks: Sequence[str]) -> str:
-    base, head = stacks or find_stacks(verdict)
-    compared = {one.case_id for one in verdict.comparisons if one.status in JUDGED and one.change}
-    models = {case.model for case in verdict.cases if case.id in compared}
-    size = f"{count_noun(len(compared), 'case')} of {count_noun(len(models), 'model')}, measured side by side"
-    if not base or not head:
-        return f"{size}."
-    same = f"torch {base} in both stacks"
-    return f"{same if base == head else f'From torch {base} to {head}'}: {size}."
+def name_upgrade(shown: Shown, most: int) -> str:
+    """Name at most so many of what was upgraded, and count the rest; empty where nothing is known."""
+    moved = [part for part in shown.stack if part.base != part.head]
+    named = [f"{part.name} {part.base or 'none'} -> {part.head or 'none'}" for part in moved[:most]]
+    if not named and shown.stack:
+        named = [f"torch {shown.stack[0].head} in both stacks"]
+    left = len(moved[most:]) + shown.more_upgraded
+    more = [f"{count_noun(left, 'other package')} changed"] if left else []
+    return ", ".join((*named, *more))
+
+
+def _render_working(verdict: Verdict) -> str:
+    """Say first how many cases compile and agree: a time is worth nothing where they do not."""
+    rows = [row for row in verdict.comparisons if row.decides]
+    broken = {row.case_id for row in rows if row.status is Status.FAILED or _is_off(row)}
+    judged = {row.case_id for row in rows if row.status in JUDGED}
+    open_cases = {case.id for case in verdict.cases} - broken - judged
+    unknown = f"; of {len(open_cases)} nothing is known" if open_cases else ""
+    works = f"Cases that compile and agree on the new stack: {len(judged - broken)} of {len(verdict.cases)}"
+    return f"{works}, measured side by side with the old one{unknown}."
+
+
+def _is_off(row: Comparison) -> bool:
+    return row.status is Status.REGRESSED and SPECS[row.metric].family is Family.LOG2
+
+
+def _warn_of_builds(stack: Sequence[StackPart]) -> Iterator[str]:
+    """A build for CPUs starts and compiles otherwise than one for GPUs of the same release."""
+    for part in stack:
+        if part.name == "torch" and part.base.endswith(_CPU_BUILD) != part.head.endswith(_CPU_BUILD):
+            yield "One side is a CPU build and the other is not: starts and compiles differ for that alone."
+
+
+def _render_pins(shown: Shown) -> Iterator[str]:
+    """Commands that make both environments again, folded."""
+    parts = [part for part in shown.stack if part.name not in _NOT_INSTALLED]
+    if any(part.base != part.head for part in parts):
+        yield "<details><summary>Both stacks</summary>\n"
+        for side in ("base", "head"):
+            pins = (f"{part.name}=={getattr(part, side)}" for part in parts if getattr(part, side))
+            yield f"- {'old' if side == 'base' else 'new'}: `pip install {' '.join(pins)}`"
+        yield "\n</details>"
 
 
 def _render_means(verdict: Verdict, metric: Metric) -> str:
@@ -166,7 +205,8 @@ def make_upgrade_finding(
         make_finding(verdict, base, run, fail_on=fail_on),
         verdict=replace(trusted, notes=notes),
         steps=list_upgrade_steps(trusted, can_refresh=base.can_refresh),
-        preface=render_upgrade(trusted, verdict.stacks),
+        title=name_upgrade(verdict, MAX_TITLE_PARTS),
+        preface=render_upgrade(trusted, verdict),
     )
 
 

@@ -6,27 +6,28 @@ from dataclasses import fields, replace
 from typing import Any
 
 from gate.devices import TARGET_KIND
-from gate.fingerprint import compute_environment_id
+from gate.fingerprint import PACKAGE, compute_environment_id, list_parts
 from gate.records.bounds import is_sha
 from gate.records.facts import Fact
 from gate.records.protocol import Stage
 from gate.records.run import BASE_ARM, CANDIDATE_ARM
 from gate.records.shown import (
     UNKNOWN_STAGE,
+    UPGRADABLE,
+    VERSION,
     WORDLESS,
-    Release,
     Shown,
     ShownBase,
     ShownCause,
     ShownFailure,
     ShownRow,
+    StackPart,
 )
 from gate.records.verdict import Verdict
 
 SHOWN_FILE = "shown.json"
 _STAGES = frozenset(Stage)
-# A release number and nothing else, at the beginning of what torch calls itself.
-_RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
+_OF_PACKAGES = ("library ", f"{PACKAGE} ")  # how differences of environments name distributions
 
 
 def make_shown(verdict: Verdict) -> Shown:
@@ -34,6 +35,7 @@ def make_shown(verdict: Verdict) -> Shown:
     own, base = verdict.environment, verdict.base
     commit = base.commit if base and is_sha(base.commit) else ""
     ids = (compute_environment_id(replace(own, workers=workers)) for workers in (own.workers, ""))
+    stack, more_upgraded = find_upgrade(verdict)
     rows = tuple(
         ShownRow(**_list_fields(row, remarks=tuple(map(_strip, row.remarks)))) for row in verdict.comparisons
     )
@@ -58,7 +60,8 @@ def make_shown(verdict: Verdict) -> Shown:
         baseline_environments=verdict.baseline_environments,
         is_target=own.device_kind == TARGET_KIND,
         base=ShownBase(commit=commit, other_stack=base.other_stack) if base else None,
-        stacks=find_stacks(verdict),
+        stack=stack,
+        more_upgraded=more_upgraded,
         tally=verdict.tally,
         trials=verdict.trials,
         wall_s=verdict.wall_s,
@@ -67,12 +70,20 @@ def make_shown(verdict: Verdict) -> Shown:
     )
 
 
-def find_stacks(verdict: Verdict) -> tuple[Release, Release]:
-    """Find the releases of torch of base and head, as bare numbers; ``""`` where one is unknown."""
-    sides = (verdict.base_environment, verdict.environment)
-    versions = (side.torch if side else "" for side in sides)
-    base, head = (match[0] if (match := _RELEASE.match(version)) else "" for version in versions)
-    return base, head
+def find_upgrade(verdict: Verdict) -> tuple[tuple[StackPart, ...], int]:
+    """Find torch of base and head, and what else differs; the number is of packages that cannot be shown."""
+    if verdict.base_environment is None:
+        return (), 0
+    shown, more = [], 0
+    for label, base, head in list_parts(verdict.base_environment, verdict.environment):
+        name = label.removeprefix(_OF_PACKAGES[0]).removeprefix(_OF_PACKAGES[1])
+        if base == head and name != "torch":
+            continue
+        if name in UPGRADABLE and all(re.fullmatch(VERSION, version) for version in (base, head)):
+            shown.append(StackPart(name=name, base=base, head=head))
+        else:
+            more += name == "torch" or label.startswith(_OF_PACKAGES)
+    return tuple(sorted(shown, key=lambda part: UPGRADABLE.index(part.name))), more
 
 
 def _list_fields(record: Any, **changed: object) -> Mapping[str, Any]:  # noqa: ANN401 -- any dataclass

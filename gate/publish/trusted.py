@@ -240,6 +240,7 @@ class TrustedResult:
     coverage: Coverage = field(default_factory=Coverage)
     refusal: Refusal = Refusal.NO_ARTIFACT  # why, where there is none
     preface: str = ""
+    title: str = ""  # of its issue: what was upgraded
     steps: tuple[str, ...] = ()  # in Markdown, what to do next where it is no pull request
     fail_on: FailOn = FailOn.REGRESSION
     base: Base = field(default_factory=lambda: Base(cases=()))

@@ -21,9 +21,20 @@ WORDLESS = {"location": PLACE, "role": "|".join(WorkerRole), "why": "|".join(FAI
 UNKNOWN_STAGE = "unknown"
 
 BaseSha = Annotated[str, Pattern(regex=f"({SHA})?", what="a whole commit id")]
-Release = Annotated[
-    str, Pattern(regex=r"([0-9]{1,4}(\.[0-9]{1,4}){1,3})?", what="a release of torch, as numbers")
-]
+# What an upgrade may name: any other name could be a sentence, and is counted.
+UPGRADABLE = (
+    *("torch", "python", "driver", "triton", "CUDA", "accelerate", "diffusers", "einops", "flash-attn"),
+    *("huggingface-hub", "numpy", "nvidia-cublas", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "onnx", "peft"),
+    *("safetensors", "setuptools", "sympy", "timm", "tokenizers", "torchao", "torchaudio", "torchvision"),
+    *("transformers", "xformers"),
+)
+PartName = Annotated[str, Pattern(regex="|".join(UPGRADABLE), what="a part of a stack that has a name here")]
+# A release with its suffix of a candidate or nightly, and with its kind of build.
+VERSION = (
+    r"([0-9]{1,5}(\.[0-9]{1,5}){1,3}((a|b|rc)[0-9]{1,2})?(\.post[0-9]{1,2})?(\.dev[0-9]{1,8})?"
+    r"(\+(cpu|xpu|cu[0-9]{2,4}|rocm[0-9]{1,2}(\.[0-9]{1,2}){0,2}))?)?"
+)
+Version = Annotated[str, Pattern(regex=VERSION, what="a version")]
 ArmName = Annotated[str, Pattern(regex=f"{BASE_ARM}|{CANDIDATE_ARM}", what="an arm")]
 StageName = Annotated[str, Pattern(regex="|".join((*Stage, UNKNOWN_STAGE)), what="a stage of a worker")]
 Nothing = Annotated[str, Pattern(regex="", what="no text")]
@@ -80,6 +91,15 @@ class ShownBase:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StackPart:
+    """What both stacks have of one thing that can be upgraded; ``""`` where one has none of it."""
+
+    name: PartName
+    base: Version
+    head: Version
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
     """A verdict without words. ``environments`` are the machine's ids, with forked workers and without."""
 
@@ -93,7 +113,8 @@ class Shown:
     baseline_environments: tuple[EnvironmentId, ...] = ()
     is_target: bool = False  # compiled for a GPU that is not there
     base: ShownBase | None = None
-    stacks: tuple[Release, ...] = ()  # the torch of base and head
+    stack: tuple[StackPart, ...] = ()  # torch of both, and what else differs
+    more_upgraded: Natural = 0  # packages whose name or version cannot be shown
     tally: Tally = field(default_factory=Tally)
     trials: Natural = 0
     wall_s: NotNegative = 0.0

@@ -271,14 +271,15 @@ class BisectionStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bisection:
-    """A search between two ends for the first point at which one metric of one case is worse.
+    """A search between two ends for the first point at which one metric of one case is worse, or it fails.
 
-    ``change`` is that of the bad end: each step is judged to be at its level, or at the good end's.
+    ``change`` is that of the bad end: each step is judged to be at its level, or at the good end's. Where the
+    case fails there, there is no ``metric``.
     """
 
     case_id: str
-    metric: Metric
+    metric: Metric | None = None
     good: str
     bad: str
-    change: float
+    change: float = 0.0
     steps: tuple[BisectionStep, ...] = ()

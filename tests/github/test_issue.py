@@ -27,11 +27,12 @@ def _runs(github: FakeGitHub) -> None:
 def make_draft(run_id: int = 100, key: str = "h200", **more: Any) -> Draft:
     marker = Marker(key=key, run_id=run_id, attempt=1, head_sha=SHA)
     body = f"{render_marker(marker)}\ntext of run {run_id}"
-    return Draft(**({"workflow": WORKFLOW} | more), marker=marker, body=body)
+    title = f"Upgrade of run {run_id}"
+    return Draft(**({"workflow": WORKFLOW} | more), marker=marker, title=title, body=body)
 
 
 def write(client: GitHubClient, draft: Draft) -> Written:
-    return StickyIssue(client, DEFAULT_AUTHOR, "issues", title="An upgrade").write(draft, lambda: False)
+    return StickyIssue(client, DEFAULT_AUTHOR, "issues").write(draft, lambda: False)
 
 
 def list_told(github: FakeGitHub) -> Told:
@@ -62,6 +63,7 @@ def test_a_life(github: FakeGitHub, client: GitHubClient) -> None:
     ]
     assert len({one.url for one in (created, updated, closed, passed, reopened)}) == 1
     assert list_told(github) == [("text of run 104", "open", "reopened")]
+    assert [issue["title"] for issue in list_issues(github.state).values()] == ["Upgrade of run 104"]
 
 
 def test_somebody_who_has_had_enough_is_heard(github: FakeGitHub, client: GitHubClient) -> None:

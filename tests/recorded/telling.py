@@ -67,6 +67,6 @@ def tell(verdict: Verdict, situation: Situation) -> dict[str, str]:
             pass_on(verdict), Base(cases=situation.run.cases, policy=situation.policy), RUN
         )
         told["issue"] = render_body(make_marker("default", RUN), finding)
-        told["upgrade"] = render_upgrade(verdict)
+        told["upgrade"] = render_upgrade(verdict, make_shown(verdict))
         told["everything"] = render_text(verdict, width=160, detail=Detail.EVERYTHING)
     return told

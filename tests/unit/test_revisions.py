@@ -196,6 +196,14 @@ def test_a_shallow_clone_cannot_tell_ancestors(repository: Path) -> None:
     assert "git fetch --unshallow" in caught.value.fix
 
 
+def test_a_users_columns_join_no_names(repository: Path) -> None:
+    """Two tags of one commit are two lines, however git is set up to print lists."""
+    run_git(repository, "config", "column.ui", "always")
+    for name in ("v1", "v2"):
+        run_git(repository, "tag", name)
+    assert find_tag(repository, "HEAD", "v2") == "v2"
+
+
 def test_a_commit_is_called_by_the_tag_that_was_asked_for(repository: Path) -> None:
     """Of several tags that one, else the first by name; a commit without any has none."""
     shared = run_git(repository, "rev-parse", "main")

@@ -33,6 +33,7 @@ _ALIKE = (
 )
 _CHANGED = (*DIFF, *_ALIKE, "HEAD")
 _NEW_FILES = ("ls-files", "--others", "--exclude-standard", "-z")
+_TOP = ("rev-parse", "--show-cdup")
 _DIGITS = 16  # of a hash
 _UNCHANGED = hashlib.sha256().hexdigest()[:_DIGITS]
 # Results are new files as well, and change as a run goes on.
@@ -54,7 +55,7 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
     status = read_git(directory, *tracked, limit_s=_STATUS_LIMIT_S) if commit else b""
     return Provenance(
         commit=commit,
-        dirty=bool(status),
+        dirty=bool(status) or bool(commit and _list_hidden(Path(directory, run_git(directory, *_TOP)))),
         created=read_time(),
         author=environ.get("GITHUB_ACTOR", "") or run_git(directory, "config", "user.name"),
         run_url=make_run_url(environ),
@@ -69,15 +70,15 @@ def hash_changes(directory: Path, suffixes: tuple[bytes, ...] = CODE) -> str:
 
     New files with ``suffixes`` are included. Empty outside of git, and where git does not answer.
     """
-    top = directory / run_git(directory, "rev-parse", "--show-cdup")  # new files are listed from there
+    top = directory / run_git(directory, *_TOP)  # new files are listed from there
     changed = ask_git(top, *_CHANGED, limit_s=_STATUS_LIMIT_S)
     others = ask_git(top, *_NEW_FILES, limit_s=_STATUS_LIMIT_S)
     if not (changed.is_good and others.is_good):
         return ""
     digest = hashlib.sha256(changed.output)
-    for name in others.output.split(b"\0"):
-        if name.endswith(suffixes):
-            digest.update(name + b"\0" + _read_new(top, os.fsdecode(name)))
+    added = [name for name in others.output.split(b"\0") if name.endswith(suffixes)]
+    for name in (*added, *_list_hidden(top)):
+        digest.update(name + b"\0" + _read_new(top, os.fsdecode(name)))
     for path, _ in _list_links(top):
         if (top / path / ".git").exists():  # else it is empty, and git would answer for this checkout
             within = hash_changes(top / path, suffixes)
@@ -86,6 +87,19 @@ def hash_changes(directory: Path, suffixes: tuple[bytes, ...] = CODE) -> str:
             if within != _UNCHANGED:
                 digest.update(os.fsencode(path) + b"\0" + within.encode())
     return digest.hexdigest()[:_DIGITS]
+
+
+def _list_hidden(top: Path) -> list[bytes]:
+    """List changed files that git was told to take for unchanged: it shows them nowhere."""
+    entries = ask_git(top, "ls-files", "-v", "--stage", "-z", limit_s=_STATUS_LIMIT_S).output.split(b"\0")
+    flagged = [entry for entry in entries if entry[:1].islower() or entry[:1] == b"S"]
+    known = {name: stage.split()[2] for stage, _, name in (entry.partition(b"\t") for entry in flagged)}
+    names = [name for name in known if (top / os.fsdecode(name)).is_file()]  # a sparse checkout has none
+    written = b"".join(name + b"\n" for name in names)
+    hashes = ask_git(top, "hash-object", "--stdin-paths", given=written).output.split() if names else []
+    if len(hashes) != len(names):  # one cannot be read, or has a line break in its name
+        return names
+    return [name for name, content in zip(names, hashes, strict=True) if known[name] != content]
 
 
 def find_tree(directory: Path) -> WorkingTree | None:
@@ -170,7 +184,9 @@ def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | No
     if not (changed.is_good and added.is_good):
         return None
     fields, new = _split(changed), _split(added)
-    states = [*zip(fields[1::2], fields[::2], strict=True), *((name, "A") for name in new)]
+    hidden = [name.decode(errors="replace") for name in _list_hidden(top)]
+    states = [*zip(fields[1::2], fields[::2], strict=True), *((name, "M") for name in hidden)]
+    states += [(name, "A") for name in new]
     if len(states) > MAX_CHANGED:
         return None
     own = [str(place.resolve()) for place in ours]

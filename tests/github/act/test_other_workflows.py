@@ -56,7 +56,10 @@ def test_what_a_lost_shard_leaves_is_incomplete(make: MakeProject, runner: Runne
 def test_an_upgrade_is_told_unless_nothing_is_new(
     make: MakeProject, runner: Runner, packages: str, pinned: str, results: tuple[str, ...], verdict: str
 ) -> None:
-    """Both stacks are compared and told of; an issue says where one could not be had."""
+    """Both stacks are compared and told of; an issue says where one could not be had.
+
+    What is not upgraded stays as it was, and a torch that is held below the newest release is a warning.
+    """
     path = f"{DIRECTORY}/upgrade.yml"
     project = make({path: runner.hub.load_workflow("upgrade.yml"), pinned: "torch==2.13.0\n"})
 
@@ -69,6 +72,10 @@ def test_an_upgrade_is_told_unless_nothing_is_new(
     is_failed = "failure" in results
     why = "There is no constraints.txt." if packages == "torch==9" else "pip cannot install the new stack"
     assert any(why in note for note in run.annotations) is is_failed
+    held = "pip installed torch 2.13.0, and 2.15.0 is the newest release."
+    assert any(held in note for note in run.annotations) is (not packages)
+    kept = "--constraint constraints.txt pytest pytest-benchmark transformers diffusers\n"
+    assert pinned != "constraints.txt" or kept in runner.read_log("pip")
     bodies = [issue["body"] for issue in list_issues(project.github.state).values()]
     assert ["The run ended with: failure." in body for body in bodies] == [True] * is_failed
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gate.bisect.search import (
+    FailureJudge,
     OpenPairs,
     StepJudge,
     find_change,
+    find_end_failure,
     find_row,
     make_judge,
     predict_step_s,
@@ -21,7 +24,9 @@ from gate.bisect.search import (
 )
 from gate.check.work import count_pairs
 from gate.records.cases import Metric
-from gate.records.run import BASE_ARM, Run
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import BASE_ARM, CaseFailure, FailureKind, Run
 from gate.records.studies import Mark
 from gate.records.verdict import Status
 from tests.unit.check.conftest import POLICY, Given, Subject, make_run
@@ -54,6 +59,51 @@ def make_ends_judge(subject: Subject = ENDS, metric: Metric | None = LATENCY) ->
     row = find_row(run, POLICY, metric)
     assert row is not None
     return make_judge(run, POLICY, row)
+
+
+CRASH = CaseFailure(
+    case_id="a/x",
+    trial=1,
+    kind=FailureKind.ERROR,
+    stage="compile",
+    fact=Fact(code=Code.RAISED, names={"message": ("CppCompileError: C++ compile error",)}),
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Mark.BAD),
+        ({"fact": replace(CRASH.fact, names={"message": ("CppCompileError: another line",)})}, Mark.BAD),
+        ({"fact": replace(CRASH.fact, names={"message": ("ImportError: no module",)})}, Mark.SKIP),
+        ({"stage": "import"}, Mark.SKIP),
+        ({"kind": FailureKind.CRASH}, Mark.SKIP),
+        ({"arm": BASE_ARM}, Mark.SKIP),
+    ],
+)
+def test_a_step_fails_alike_by_kind_stage_and_error(changes: dict[str, Any], expected: Mark) -> None:
+    """Another failure hides whether this one is there; the good end's own says nothing."""
+    run = begin(ENDS)
+    judge = FailureJudge(failure=CRASH)
+    assert judge.read(run) is None
+    assert judge.read(replace(run, failures=(replace(CRASH, **changes),))) is expected
+
+
+def test_a_step_whose_case_runs_is_good() -> None:
+    """One pair shows it, whatever its times are; without time for it nothing is known."""
+    judge, pairs = FailureJudge(failure=CRASH), Given(subjects=[ENDS])
+    run, mark = settle_step(open_pairs(pairs, begin(ENDS)), judge)
+    assert (mark, pairs.measured, find_change(run, judge)) == (Mark.GOOD, ["a/x"], None)
+    late = Given(subjects=[ENDS], time_for=0)
+    assert settle_step(open_pairs(late, begin(ENDS)), judge)[1] is None
+
+
+def test_a_failure_is_searched_for_where_the_good_end_has_none() -> None:
+    """Failures of both ends, or of the good one, leave nothing to search for."""
+    run, base = begin(ENDS), replace(CRASH, arm=BASE_ARM)
+    assert find_end_failure(run) is None
+    assert find_end_failure(replace(run, failures=(CRASH,))) == CRASH
+    assert find_end_failure(replace(run, failures=(CRASH, base))) is None
 
 
 def test_clear_ends_take_the_pairs_that_settle_them() -> None:

@@ -156,7 +156,7 @@ def test_candidates_are_named_with_their_subjects() -> None:
 )
 def test_what_was_not_seen_again_is_no_answer(mark: Mark, told: str) -> None:
     """Too few pairs are told from pairs that deny it."""
-    said = render_finding("ccccccc Fuse", STATE.metric, None, mark)
+    said = render_finding("ccccccc Fuse", Metric.COMPILED_LATENCY, None, mark)
     assert said.startswith("Inconclusive")
     assert told in said
     assert "first bad: ccccccc Fuse" in said

@@ -96,6 +96,37 @@ def test_a_bisection_goes_on_where_it_was_stopped(
     assert "is of another case, metric or ends" in capsys.readouterr().err
 
 
+def commit_faults(place: Place, *faults: str) -> str:
+    """A commit for each; the good end's name."""
+    for number, fault in enumerate(faults):
+        (place.top / "fault.json").write_text(json.dumps({"fault": fault, "amount": 0.0}), encoding="utf-8")
+        (place.top / "notes.txt").write_text(f"fault {number}\n", encoding="utf-8")
+        place.git("commit", "--quiet", "--all", "--message", f"Fault {number}")
+    return f"HEAD~{len(faults) - 1}"
+
+
+def test_the_commit_that_broke_a_case_is_found(history: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """The case crashes at the bad end alone: the first of three commits that crash."""
+    good = commit_faults(history, "nothing", "nothing", "crash", "crash", "crash")
+    assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 0
+    printed = capsys.readouterr().out
+    assert f"first bad: {history.git('rev-parse', 'HEAD~2')[:7]} Fault 2\n" in printed
+    state = BISECTION.load(history.top / "out/bisect/bisection.json")
+    assert (state.metric, {step.mark for step in state.steps}) == (None, {Mark.GOOD, Mark.BAD})
+    assert history.run("bisect", CASE_ID, "graph_breaks", "--good", good, "--quiet") == 12
+
+
+def test_a_commit_that_fails_otherwise_hides_what_is_searched_for(
+    history: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Between the good commit and the one that crashes, another returns no numbers: either may be first."""
+    good = commit_faults(history, "nothing", "not_a_number", "crash")
+    assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 11
+    assert "it is one of these 2" in capsys.readouterr().out
+    (step,) = BISECTION.load(history.top / "out/bisect/bisection.json").steps
+    assert step.mark is Mark.SKIP
+
+
 def commit_slowdown(place: Place) -> str:
     """Three commits, of which the second makes latencies that vary by 0.3 % slower; the good end's name."""
     for number in range(3):
@@ -280,11 +311,10 @@ def test_ends_without_time_for_a_pair_are_not_called_equal(
     assert "nothing got worse" not in told
 
 
-def test_an_end_that_crashes_is_incomplete(history: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is searched for: what fails at its end is another question."""
-    history.plant("crash")
-    history.git("commit", "--quiet", "--all", "--message", "Crash")
-    assert history.run("bisect", CASE_ID, "--good", "v0", "--quiet") == 12
+def test_a_good_end_that_crashes_is_incomplete(history: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is searched for: no commit after it can be the first that fails."""
+    good = commit_faults(history, "crash", "nothing")
+    assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 12
     assert "an end cannot be measured" in capsys.readouterr().out
 
 

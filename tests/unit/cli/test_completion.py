@@ -52,6 +52,16 @@ def test_a_list_goes_on_and_a_broken_project_offers_nothing(project: Path) -> No
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_code_for_a_shell_names_the_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is printed can be evaluated by the shell."""
+    """Each shell is told which command its words complete."""
     assert main(["completion", shell]) == 0
     assert "compile-gate" in capsys.readouterr().out
+
+
+def test_bash_completes_the_command_once_it_has_evaluated_the_code(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As `eval "$(compile-gate completion bash)"` does in a user's settings."""
+    assert main(["completion", "bash"]) == 0
+    script = f"{capsys.readouterr().out}\ncomplete -p compile-gate"
+    evaluated = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True)
+    assert evaluated.stdout.strip().endswith(" compile-gate")

@@ -197,6 +197,18 @@ def test_an_edit_in_a_submodule_is_a_change(
     assert read_changes(repository, "HEAD", ()) == Changes(other=("layers",))
 
 
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_an_edit_that_git_was_told_not_to_show_is_a_change(repository: Path, flag: str) -> None:
+    """Not the flag itself: a file that is as it was committed is none."""
+    run_git(repository, "update-index", flag, "model.py")
+    before = hash_changes(repository)
+    assert (load_provenance(repository).dirty, read_changes(repository, "HEAD", ())) == (False, Changes())
+    (repository / "model.py").write_text("2\n", encoding="utf-8")
+    assert hash_changes(repository) != before
+    assert load_provenance(repository).dirty
+    assert read_changes(repository, "HEAD", ()) == Changes(python=("model.py",))
+
+
 def test_outside_of_git_nobody_knows_what_changed(tmp_path: Path) -> None:
     """Nothing is made up."""
     assert hash_changes(tmp_path) == ""

@@ -105,7 +105,7 @@ class Watched(torch.nn.Linear):
 
 
 def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each compiled call keeps 64 KiB, and eager's as well; a model that keeps nothing has no such note.
+    """Each compiled call keeps 64 KiB, and eager's as well.
 
     It is rounded to 1 KiB: with the objects of a tensor, less than 1 KiB, it reads as 64 or 65 KiB.
     """

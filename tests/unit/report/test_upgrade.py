@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gate.decide.conclude.outcome import decide_outcome
 from gate.metrics import SPECS, Role
-from gate.publish.results import render_upgrade
-from gate.publish.shown import find_stacks
+from gate.publish.results import name_upgrade, render_upgrade
+from gate.publish.shown import find_upgrade, make_shown
 from gate.records.cases import Case, Metric
+from gate.records.run import Environment
 from gate.records.verdict import Comparison, Estimate, PairBase, Status, Verdict
 from tests import make
 from tests.golden_files import check_golden
@@ -98,15 +100,19 @@ SITUATIONS: Mapping[str, Callable[[], Verdict]] = {
 }
 
 
+def render(verdict: Verdict) -> str:
+    return render_upgrade(verdict, make_shown(verdict))
+
+
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_golden(name: str) -> None:
     """Each situation reads as its golden file."""
-    check_golden(f"upgrade/{name}.txt", render_upgrade(SITUATIONS[name]()) + "\n")
+    check_golden(f"upgrade/{name}.txt", render(SITUATIONS[name]()) + "\n")
 
 
 def test_means_are_geometric_and_by_model() -> None:
     """1.25 and 0.8 cancel out in bert; over all four, the fourth root of 1.25 * 0.8 * 1.21 * 0.81."""
-    text = render_upgrade(make_mixed())
+    text = render(make_mixed())
 
     # sqrt(1.21 * 0.81) = 1.1 * 0.9 = 0.99, and its square root is 0.99499
     told = "- Mean of compiled latency: -0.50 % (faster); `llama` +21.0 %, `bert` 0.0 %, `unet` -19.0 %."
@@ -117,23 +123,58 @@ def test_what_was_not_compared_is_in_no_mean() -> None:
     """A case that is new, or that failed, has no change to count."""
     new = replace(compare(LLAMA, Metric.COMPILED_LATENCY, 9.0), status=Status.NEW)
 
-    assert render_upgrade(make_verdict(compare(BERT, Metric.COMPILED_LATENCY, 0.1), new)) == (
-        "From torch 2.13.0 to 2.14.0: 1 case of 1 model, measured side by side.\n\n"
-        "- Mean of compiled latency: +10.0 % (slower); `bert` +10.0 %."
+    means = render(make_verdict(compare(BERT, Metric.COMPILED_LATENCY, 0.1), new)).splitlines()[2]
+    assert means == "- Mean of compiled latency: +10.0 % (slower); `bert` +10.0 %."
+
+
+def find(base: Environment, head: Environment) -> tuple[str, ...]:
+    """The versions that are shown, as text; the last is the number of packages that are counted."""
+    parts, more = find_upgrade(replace(make_quiet(), base_environment=base, environment=head))
+    return (*(f"{part.name} {part.base} {part.head}" for part in parts), str(more))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ("torch 2.14.0+cu130 2.14.0+cu130", "0")),
+        ({"torch": "2.15.0rc1+cpu"}, ("torch 2.14.0+cu130 2.15.0rc1+cpu", "0")),
+        ({"torch": "2.16.0.dev20261127"}, ("torch 2.14.0+cu130 2.16.0.dev20261127", "0")),
+        ({"python": "3.13"}, ("torch 2.14.0+cu130 2.14.0+cu130", "python 3.11 3.13", "0")),
+        (
+            {"libraries": {"transformers": "5.23.0"}, "packages": {"numpy": "2.4.1", "stranger": "1.0"}},
+            ("torch 2.14.0+cu130 2.14.0+cu130", "numpy 2.3.0 2.4.1", "transformers 4.57.6 5.23.0", "1"),
+        ),
+        ({"torch": "@all 2.15.0"}, ("1",)),
+        ({"torch": "nightly"}, ("1",)),
+        ({"settings": {"float32_matmul_precision": "high"}}, ("torch 2.14.0+cu130 2.14.0+cu130", "0")),
+    ],
+)
+def test_what_was_upgraded_is_named_in_full(changes: Mapping[str, Any], expected: tuple[str, ...]) -> None:
+    """Candidates, nightlies and builds by their own names; what could be a sentence is counted."""
+    base = replace(
+        ENVIRONMENT,
+        python="3.11",
+        libraries={"transformers": "4.57.6"},
+        packages={"numpy": "2.3.0", "stranger": "0.9"},
     )
+    assert find(base, replace(base, **changes)) == expected
 
 
-def test_a_stack_that_did_not_change_is_told() -> None:
-    """The same release on both sides is no upgrade of torch."""
-    verdict = replace(make_quiet(), base_environment=ENVIRONMENT)
+def test_a_reader_sees_what_works_what_differs_and_how_to_make_both() -> None:
+    """One case fails, of one nothing is known, and one side is a build for CPUs."""
+    failed = replace(compare(LLAMA, Metric.COMPILED_LATENCY, 0.0), status=Status.FAILED, change=None)
+    missing = replace(compare(UNET, Metric.COMPILED_LATENCY, 0.0), status=Status.MISSING, change=None)
+    drifts = compare(BERT_BF16, Metric.DRIFT, 9.0, Status.REGRESSED)
+    verdict = make_verdict(compare(BERT, Metric.COMPILED_LATENCY, 0.0), failed, missing, drifts)
+    base = replace(ENVIRONMENT, torch="2.13.0+cpu", python="3.11")
+    verdict = replace(verdict, base_environment=base, environment=replace(ENVIRONMENT, python="3.12"))
+    shown = make_shown(verdict)
 
-    assert render_upgrade(verdict).startswith("torch 2.14.0 in both stacks: 1 case")
-
-
-@pytest.mark.parametrize("torch", ["", "nightly", "@all 2.14.0", "main-2.14"])
-def test_only_a_release_number_is_told_of_a_stack(torch: str) -> None:
-    """Whatever stands where a version should be is left out."""
-    verdict = replace(make_quiet(), environment=replace(ENVIRONMENT, torch=torch))
-
-    assert find_stacks(verdict) == ("2.13.0", "")
-    assert render_upgrade(verdict).startswith("1 case of 1 model, measured")
+    assert name_upgrade(shown, 1) == "torch 2.13.0+cpu -> 2.14.0+cu130, 1 other package changed"
+    assert render_upgrade(verdict, shown) == (
+        "torch 2.13.0+cpu -> 2.14.0+cu130, python 3.11 -> 3.12. Cases that compile and agree on the new stack:"
+        " 1 of 4, measured side by side with the old one; of 1 nothing is known.\n\n"
+        "- One side is a CPU build and the other is not: starts and compiles differ for that alone.\n\n"
+        "<details><summary>Both stacks</summary>\n\n"
+        "- old: `pip install torch==2.13.0+cpu`\n- new: `pip install torch==2.14.0+cu130`\n\n</details>"
+    )
