@@ -172,8 +172,8 @@ def test_a_reader_sees_what_works_what_differs_and_how_to_make_both() -> None:
 
     assert name_upgrade(shown, 1) == "torch 2.13.0+cpu -> 2.14.0+cu130, 1 other package changed"
     assert render_upgrade(verdict, shown) == (
-        "torch 2.13.0+cpu -> 2.14.0+cu130, python 3.11 -> 3.12. Cases that compile and agree on the new stack:"
-        " 1 of 4, measured side by side with the old one; of 1 nothing is known.\n\n"
+        "torch 2.13.0+cpu -> 2.14.0+cu130, python 3.11 -> 3.12. Cases that compile and agree on the new"
+        " stack: 1 of 4, measured side by side with the old one; of 1 nothing is known.\n\n"
         "- One side is a CPU build and the other is not: starts and compiles differ for that alone.\n\n"
         "<details><summary>Both stacks</summary>\n\n"
         "- old: `pip install torch==2.13.0+cpu`\n- new: `pip install torch==2.14.0+cu130`\n\n</details>"
