@@ -351,7 +351,7 @@ def render_failure(name: str, run: Run, mark: Mark) -> str:
     first = f"first bad: {clean_line(name)}"
     if mark is Mark.BAD:
         return f"{first}\n  {clean_line(describe_whole(run.failures[0]))}; it does not fail before it"
-    why = "Could not tell: the steps lead to this one, and beside the one before it, it did not fail alike."
+    why = "Inconclusive: the steps lead to this one, and beside the one before it, it did not fail alike."
     return (
         f"{why}\n{first}\nRun again once the machine is quiet: what fails now and then has no first commit."
     )

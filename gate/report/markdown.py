@@ -136,7 +136,7 @@ def _join_sections(sections: list[str]) -> str:
 
 
 def _part_blocks(blocks: Iterable[Block]) -> tuple[list[Block], list[Block]]:
-    """Part what is known of cases from what could not be decided: a case may have both."""
+    """Part what is known of cases from what is inconclusive: a case may have both."""
     known: list[Block] = []
     undecided: list[Block] = []
     for block in blocks:

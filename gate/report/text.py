@@ -164,7 +164,7 @@ def _add_more(lines: _Lines, block: Block) -> None:
 
 
 def _drop_doubts(block: Block) -> Block:
-    """Leave the numbers of what could not be decided: why is said once, above, and in full with -v."""
+    """Leave the numbers of what is inconclusive: why is said once, above, and in full with -v."""
     alone = not block.members
     rows = tuple(
         replace(row, sentence="") if alone and row.status is Status.INCONCLUSIVE else row

@@ -26,7 +26,7 @@ _WORSE = "worse"
 # What a case or a metric can be said to be, not what it has.
 _PREDICATES = frozenset({"slower", "larger", "less exact"})
 _MAX_NAME = 160  # characters of a case
-_MOST_REASONS = 2  # for which comparisons could not be decided
+_MOST_REASONS = 2  # for which comparisons are inconclusive
 
 
 def write_headline(verdict: Verdict) -> str:
@@ -82,7 +82,7 @@ def _find_obstacle(one: Comparison) -> str:
 
 
 def write_doubt(verdict: Verdict) -> str:
-    """The likeliest cause of what looks worst and could not be decided; ``""`` without one."""
+    """The likeliest cause of what looks worst and is inconclusive; ``""`` without one."""
     cause = find_first_cause(verdict, Status.INCONCLUSIVE)
     if cause is None or cause.fact.code is Code.UNEXPLAINED:
         return ""
