@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check.schedule import Pace
+from gate.check.schedule import Pace, compute_trial_s
 from gate.check.work import (
     Engine,
     PairWork,
     Part,
+    Queues,
     TrialWork,
     Waiting,
     Work,
@@ -27,7 +28,6 @@ from gate.check.work import (
     count_pairs,
     is_of,
     join_sources,
-    take_next,
 )
 from gate.decide.suspects import Suspect
 from gate.errors import InterruptedRunError, MachineError
@@ -57,6 +57,38 @@ class _Slot:
 
     case_id: str
     since_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Left:
+    """What is left of one case."""
+
+    slots: int
+    seconds: float  # of them, and of those that it will probably take after them
+    is_known: bool  # by its trials: no guess
+
+
+class _Ahead:
+    """What is left of each open case, with sums over all, so that a slot costs the same in any run."""
+
+    def __init__(self) -> None:
+        self.cases: dict[str, _Left] = {}
+        self.slots = 0
+        self._known_s = self._guessed_s = 0.0
+
+    def put(self, case_id: str, left: _Left | None = None) -> None:
+        """Replace what is left of a case; by nothing where it is closed."""
+        for one, sign in ((self.cases.pop(case_id, None), -1), (left, 1)):
+            if one is not None:
+                self.slots += sign * one.slots
+                self._known_s += sign * one.seconds * one.is_known
+                self._guessed_s += sign * one.seconds * (not one.is_known)
+        if left is not None:
+            self.cases[case_id] = left
+
+    def compute_s(self, scale: float) -> float:
+        """Compute the seconds that are left; guesses are scaled."""
+        return max(self._known_s + scale * self._guessed_s, 0.0) if self.cases else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +158,6 @@ class _Call:
         self._pressing = list(pressing)
         self._origin_s = measurer.engine.read_s() - run.wall_s
         self._cases = {case.id: case for case in run.cases}
-        self._places = {case_id: place for place, case_id in enumerate(work.wanted)}
         self._bases = {case.id: (case,) for case in run.base.cases} if run.base else {}
         self._trials, self._failures = group_cases(run.trials), group_cases(run.failures)
         self._pace = Pace(run.cases, run.trials)
@@ -135,9 +166,14 @@ class _Call:
         lanes = measurer.engine.list_lanes()
         self._is_only = len(lanes) == 1  # then nothing is begun elsewhere, and no lane idles
         self._living = [lane for lane in lanes if lane not in measurer.lost]
-        self._waiting: list[Waiting] = []
-        self._open: dict[str, list[float]] = {}  # the seconds of the slots that are left of each case
-        self._foreseen_s: dict[str, float] = {}  # of those that each will probably take after them
+        # What takes longest is begun first where lanes share the work: the last lane ends sooner. On one lane
+        # the plan's order stands.
+        ordered = list(work.wanted)
+        if not (self._is_only or work.paired):
+            ordered.sort(key=lambda case_id: -self._cases[case_id].expected_s)
+        self._places = {case_id: place for place, case_id in enumerate(ordered)}
+        self._queues, self._ahead = Queues(), _Ahead()
+        self._paired = {trial.case_id for trial in run.trials if is_of(trial, work)}
         busy, now = {slot.case_id for slot in measurer.at_work.values()}, set(pressing)
         for case_id in work.wanted:
             if case_id in busy or (self._is_only and case_id not in now):
@@ -150,7 +186,7 @@ class _Call:
         try:
             while True:
                 self._hand_out()
-                while self._pressing and self._pressing[-1] not in self._open:
+                while self._pressing and self._pressing[-1] not in self._ahead.cases:
                     self._pressing.pop()
                 if not self._pressing:
                     return self._run
@@ -160,7 +196,7 @@ class _Call:
                 self._listen()
         except KeyboardInterrupt:
             self._measurer.save(replace(self._run, wall_s=self._read_s()))
-            left, fix = sum(map(len, self._open.values())), "Nothing came to its end: start it again."
+            left, fix = self._ahead.slots, "Nothing came to its end: start it again."
             if self._run.trials or self._run.failures:
                 fix = "What was measured is saved: continue with --resume."
             after = f"after {self._done} of {self._done + left} trials"
@@ -174,7 +210,7 @@ class _Call:
         trials, living = self._trials.get(case_id, ()), set(self._living)
         own = {trial.place for trial in trials if is_of(trial, self._work)}
         if self._is_only:
-            own = {*living}
+            own = {*living} if own else own
         elif len(own) > 1 or not own <= living:
             self._anew.add(case_id)
             self._count(case_id)
@@ -184,7 +220,8 @@ class _Call:
         if not own and living:
             others = {trial.place for trial in trials if not is_of(trial, self._work)}
             own = {min(others & living, default="") or choose_lane(case_id, self._living)}
-        self._waiting += [Waiting(rank=rank, case_id=case_id, lane=lane, begun=begun) for lane in own]
+        for lane in own:
+            self._queues.put(lane, Waiting(rank=rank, case_id=case_id), begun=begun)
 
     def _count(self, case_id: str) -> bool:
         """Foresee the slots that a case still needs, and tell whether it needs any."""
@@ -192,11 +229,10 @@ class _Call:
         # A guess is from what is expected of it: it is scaled by what the others took.
         pace = self._pace if part.trials else Pace(part.cases)
         seconds = [self._work.predict_s(part, slot, pace) for slot in self._work.list_slots(part)]
-        self._open.pop(case_id, None)
         further = [self._work.predict_s(part, slot, pace) for slot in self._work.foresee_slots(part)]
-        self._foreseen_s[case_id] = sum(further)
-        if seconds:
-            self._open[case_id] = seconds
+        is_known = bool(self._trials.get(case_id))
+        left = _Left(slots=len(seconds), seconds=sum(seconds) + sum(further), is_known=is_known)
+        self._ahead.put(case_id, left if seconds else None)
         return bool(seconds)
 
     def _cut(self, case_id: str) -> Run:
@@ -221,7 +257,7 @@ class _Call:
     def _hand_out(self) -> None:
         measurer, at_work, paired = self._measurer, self._measurer.at_work, self._work.paired
         for lane in self._living:
-            while lane not in at_work and (case_id := take_next(self._waiting, lane)) is not None:
+            while lane not in at_work and (case_id := self._queues.take(lane)) is not None:
                 part = self._cut(case_id)
                 slot = self._work.list_slots(part)[0]
                 unit = self._work.plan(part, slot, self._run, self._pace)
@@ -230,7 +266,7 @@ class _Call:
                     measurer.observe(
                         TrialSkipped(case_id=case_id, index=slot.index, expected_s=expected_s, paired=paired)
                     )
-                    self._open.pop(case_id, None)
+                    self._ahead.put(case_id)
                     continue
                 at_work[lane] = _Slot(case_id=case_id, since_s=measurer.engine.read_s())
                 measurer.engine.submit(lane, unit)
@@ -243,24 +279,23 @@ class _Call:
         measurer, at_work = self._measurer, self._measurer.at_work
         overdue_s = min(slot.since_s for slot in at_work.values()) + measurer.patience_s
         answer = measurer.engine.wait(max(0.0, overdue_s - measurer.engine.read_s()))
+        self._let_join()
         if answer is None:
             limit_s = measurer.engine.read_s() - measurer.patience_s
             why = f"no answer within {measurer.patience_s:.0f} s"
             for lane in [lane for lane, slot in at_work.items() if slot.since_s <= limit_s]:
                 measurer.engine.end(lane)
                 self._give_up(lane, why)
-        elif answer.lane not in at_work:
-            return
         elif answer.part is None:
             self._give_up(answer.lane, answer.why)
-        else:
+        elif answer.lane in at_work:
             case_id = at_work.pop(answer.lane).case_id
             self._done += 1
             self._join(case_id, answer.part)
-            if case_id in self._open:
+            if case_id in self._ahead.cases:
                 self._put(case_id)
-            self._report(case_id, answer.part)
             measurer.save(self._run)
+            self._report(case_id, answer.part)
 
     def _join(self, case_id: str, part: Part) -> None:
         """Add what came to the run; it replaces what a lost lane had left of the case."""
@@ -275,6 +310,8 @@ class _Call:
         self._failures.setdefault(case_id, []).extend(part.failures)
         for trial in part.trials:
             self._pace.add(trial)
+            if is_of(trial, self._work):
+                self._paired.add(trial.case_id)
         self._run = replace(
             run,
             trials=(*kept, *part.trials),
@@ -283,50 +320,69 @@ class _Call:
             wall_s=self._read_s(),
         )
 
+    def _let_join(self) -> None:
+        """Count in lanes that opened meanwhile."""
+        lanes = self._measurer.engine.list_lanes()
+        if new := [lane for lane in lanes if lane not in {*self._living, *self._measurer.lost}]:
+            self._living += new
+            self._is_only = False
+            self._run = replace(self._run, places={**self._run.places, **lanes})
+
     def _give_up(self, lane: str, why: str) -> None:
         """Lose a lane: what it was at begins anew elsewhere, unless it has taken too many with it."""
         measurer = self._measurer
-        case_id = measurer.at_work.pop(lane).case_id
+        place = measurer.engine.list_lanes().get(lane)
+        names = name_words(lane=place.title if place else lane, reason=why)
+        if place is None:
+            self._note(Fact(code=Code.LANE_LEFT_OUT, names=names))
+            return
+        slot, before = measurer.at_work.pop(lane, None), set(self._anew)
         measurer.lost.add(lane)
-        measurer.losses[case_id] += 1
         self._living.remove(lane)
-        names = name_words(lane=lane, reason=why)
-        measurer.observe(Noted(fact=Fact(code=Code.LANE_GONE, names=names, cases=(case_id,))))
-        waiting = [one.case_id for one in sorted(self._waiting) if one.lane == lane]
-        self._waiting = [one for one in self._waiting if one.lane != lane]
-        if measurer.losses[case_id] > MOST_ANEW:
-            fact = Fact(code=Code.LANE_LOST, numbers={"losses": measurer.losses[case_id]})
-            crash = CaseFailure(
-                case_id=case_id, trial=1, kind=FailureKind.CRASH, stage=Stage.START, fact=fact
-            )
-            self._join(case_id, Part(failures=(crash,)))
-            self._open.pop(case_id, None)
-            measurer.save(self._run)
-        elif case_id in self._open:
-            waiting.insert(0, case_id)
-        for waiting_id in waiting:
-            self._put(waiting_id)
+        waiting = self._queues.drop(lane)
+        lost_s = 0.0
+        if slot:
+            lost_s = measurer.engine.read_s() - slot.since_s
+            measurer.losses[slot.case_id] += 1
+            if measurer.losses[slot.case_id] > MOST_ANEW:
+                self._fail(slot.case_id)
+            elif slot.case_id in self._ahead.cases:
+                waiting.insert(0, slot.case_id)
+        for case_id in waiting:
+            self._put(case_id)
+        anew = self._anew - before
+        own = (trial for case_id in anew for trial in self._trials.get(case_id, ()))
+        lost_s += sum(compute_trial_s(trial) for trial in own if is_of(trial, self._work))
+        cases = [one for one in waiting if one in anew or (slot and one == slot.case_id)]
+        self._note(Fact(code=Code.LANE_GONE, numbers={"lost_s": lost_s}, cases=tuple(cases), names=names))
+
+    def _fail(self, case_id: str) -> None:
+        """Let a case fail that has taken too many lanes with it."""
+        fact = Fact(code=Code.LANE_LOST, numbers={"losses": self._measurer.losses[case_id]})
+        crash = CaseFailure(case_id=case_id, trial=1, kind=FailureKind.CRASH, stage=Stage.START, fact=fact)
+        self._join(case_id, Part(failures=(crash,)))
+        self._ahead.put(case_id)
+
+    def _note(self, fact: Fact) -> None:
+        """Tell of a lane, and keep it in the run."""
+        self._measurer.observe(Noted(fact=fact))
+        self._run = replace(self._run, lanes=(*self._run.lanes, fact))
+        self._measurer.save(self._run)
 
     def _measure_progress(self, case_id: str) -> Progress:
         """How far the call is, as a slot of a case begins or ends."""
-        left = sum(map(len, self._open.values()))
-        scales = {name: 1.0 if self._trials.get(name) else self._pace.scale for name in self._open}
-        seconds = sum(
-            scales[name] * (sum(own_s) + self._foreseen_s[name]) for name, own_s in self._open.items()
-        )
-        left_s = seconds / max(1, len(self._living))
-        progress = Progress(done=self._done, total=self._done + left, left_s=left_s)
+        left_s = self._ahead.compute_s(self._pace.scale) / max(1, len(self._living))
+        progress = Progress(done=self._done, total=self._done + self._ahead.slots, left_s=left_s)
         if not self._work.paired:
             return progress
         limit_s = max(self._work.limit_s - self._read_s(), 0.0)
-        paired = {trial.case_id for trial in self._run.trials if is_of(trial, self._work)}
-        waiting = {*self._open, case_id}  # a case is not done before its look is over
+        waiting = {*self._ahead.cases, case_id}  # a case is not done before its look is over
         return replace(
             progress,
             left_s=min(left_s, limit_s),
             is_limited=limit_s < left_s,
-            cases=len(paired | waiting),
-            cases_done=len(paired - waiting),
+            cases=len(self._paired | waiting),
+            cases_done=len(self._paired - waiting),
         )
 
     def _report(self, case_id: str, part: Part) -> None:

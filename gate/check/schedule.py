@@ -20,7 +20,7 @@ from gate.decide.constants import (
     MIN_SUPER_BLOCKS,
     PROCESS_SD,
 )
-from gate.decide.evidence.steal import excuse_steal, find_own_steal
+from gate.decide.evidence.steal import compute_own_steal, excuse_steal, find_own_steal, read_steal
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS, find_kind, is_target, name_target
@@ -140,21 +140,32 @@ EXTENT_SHARES = {Extent.WHOLE: 1.0, Extent.COLD: COLD_SHARE}  # of a whole trial
 
 
 class Pace:
-    """How long the trials of each case took, beside what is expected of it."""
+    """How long the trials of each case took, beside what is expected of it; how many were repeated."""
 
     def __init__(self, cases: Iterable[Case], trials: Iterable[Trial] = ()) -> None:
         self._expected_s = {case.id: case.expected_s for case in cases}
         self._took: dict[str, list[Trial]] = {}
         self._whole_s = self._whole_expected_s = 0.0
+        self.repeated = self._trials = 0
+        self._stolen: list[float] = []
         for trial in trials:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
         """Take another trial into account."""
+        self._trials += 1
+        self.repeated += trial.conditions.repeated
+        if share := read_steal(trial):
+            self._stolen.append(share)
         self._took.setdefault(trial.case_id, []).append(trial)
         if trial.case_id in self._expected_s and trial.extent is Extent.WHOLE:
             self._whole_s += compute_trial_s(trial)
             self._whole_expected_s += self._expected_s[trial.case_id]
+
+    @property
+    def own_steal(self) -> float:
+        """As of :func:`gate.decide.evidence.steal.find_own_steal`."""
+        return compute_own_steal(self._stolen, self._trials)
 
     def list_own(self, case: Case) -> Sequence[Trial]:
         """The trials of a case, in their order."""

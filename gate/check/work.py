@@ -1,7 +1,8 @@
 """What stands between a measurer and its lanes: one slot goes out, trial or pair, what came of it returns."""
 
 import math
-from collections import Counter
+from bisect import insort
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -10,7 +11,6 @@ from typing import NamedTuple, Protocol
 from gate.check.schedule import Pace, Slot, fit_slot, name_device, plan_trial, predict_pair_s
 from gate.decide.constants import MIN_PAIRS, SETTLING_PAIRS
 from gate.decide.evidence.pairs import list_alike
-from gate.decide.evidence.steal import find_own_steal
 from gate.decide.suspects import Suspect
 from gate.metrics import SPECS, Family
 from gate.records.bounds import Natural
@@ -24,9 +24,8 @@ MAX_SOURCES_CHARS = 4_000_000
 REPEAT_SHARE = 0.25
 
 
-def may_repeat(run: Run) -> bool:
-    """Whether the run can still afford to repeat a disturbed trial; a short one can once."""
-    repeated = sum(trial.conditions.repeated for trial in run.trials)
+def may_repeat(run: Run, repeated: int) -> bool:
+    """Whether a run that repeated so many can afford to repeat another; a short one can once."""
     return repeated < max(1.0, REPEAT_SHARE * len(run.cases) * run.trials_planned)
 
 
@@ -59,7 +58,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a lane came back with: a part, or nothing more than why it is lost."""
+    """What a lane came back with: a part, or, once, nothing more than why it is lost or never opened."""
 
     lane: str
     part: Part | None = None
@@ -150,29 +149,35 @@ def choose_lane(case_id: str, lanes: Collection[str]) -> str:
 
 
 class Waiting(NamedTuple):
-    """A case that waits for a lane: a begun one for that alone, another for the lane that idles first."""
+    """A case that waits for a lane."""
 
     rank: Rank
     case_id: str
-    lane: str
-    begun: bool
 
 
-def take_next(waiting: list[Waiting], lane: str) -> str | None:
-    """Take the next case for a lane; without one of its own to begin, what the busiest other has last.
+class Queues:
+    """What waits for each lane: begun cases for that alone, others for the lane that idles first."""
 
-    That comes before further trials of its own: a case is begun where there is time.
-    """
-    chosen = min((one for one in waiting if one.lane == lane), default=None)
-    lanes = Counter(one.lane for one in waiting if not one.begun)
-    if lanes and lane not in lanes:
-        busiest, _ = lanes.most_common(1)[0]
-        other = max(one for one in waiting if one.lane == busiest and not one.begun)
-        chosen = other if chosen is None or other < chosen else chosen
-    if chosen is None:
-        return None
-    waiting.remove(chosen)
-    return chosen.case_id
+    def __init__(self) -> None:
+        self._begun: defaultdict[str, list[Waiting]] = defaultdict(list)
+        self._fresh: defaultdict[str, list[Waiting]] = defaultdict(list)
+
+    def put(self, lane: str, waiting: Waiting, *, begun: bool) -> None:
+        """Let a case wait."""
+        insort((self._begun if begun else self._fresh)[lane], waiting)
+
+    def take(self, lane: str) -> str | None:
+        """Take the next case for a lane; without one of its own to begin, the next that others have.
+
+        That comes before further trials of its own: a case is begun where there is time.
+        """
+        fresh = self._fresh[lane] or min(filter(None, self._fresh.values()), default=[])
+        queue = min(filter(None, [self._begun[lane], fresh]), default=[])
+        return queue.pop(0).case_id if queue else None
+
+    def drop(self, lane: str) -> list[str]:
+        """Drop what waits for a lane, and name it in its order."""
+        return [one.case_id for one in sorted([*self._begun.pop(lane, ()), *self._fresh.pop(lane, ())])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,8 +218,8 @@ class TrialWork:
             metrics=_sort(slot.metrics),
             index=slot.index,
             limit_s=self.limit_s if is_limited else None,
-            repeats=may_repeat(whole),
-            own_steal=find_own_steal(whole.trials),
+            repeats=may_repeat(whole, pace.repeated),
+            own_steal=pace.own_steal,
         )
 
 

@@ -29,12 +29,14 @@ from gate.cli.lanes import (
 from gate.cli.measuring_commands import AB_MINUTES
 from gate.cli.output import (
     append_run,
+    code_verdict,
     list_reports,
     print_traces,
     read_other_days,
     record_creep,
     remove_files,
     report_verdict,
+    save_reports,
 )
 from gate.cli.setup import (
     RUN_FILE,
@@ -113,12 +115,14 @@ def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
         else:
             checked = check_against_base(bounded, run, terms)
         measurer.save(checked.run)
-    verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
-    verdict = note_stop(note_origin(verdict, config, options), options)
-    verdict = replace(verdict, notes=(*note_shard(checked.run), *notes, *verdict.notes))
-    verdict = note_rules(verdict, config, checked.run.base.provenance.commit if checked.run.base else "")
-    append_run(config, checked.run, HistoryKind.CHECK)
-    code = report_verdict(verdict, config, options, config.out, policy)
+        verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
+        verdict = note_stop(note_origin(verdict, config, options), options)
+        verdict = replace(verdict, notes=(*note_shard(checked.run), *notes, *verdict.notes))
+        verdict = note_rules(verdict, config, checked.run.base.provenance.commit if checked.run.base else "")
+        append_run(config, checked.run, HistoryKind.CHECK)
+        # Before lanes are closed: some are still at pairs that nobody needs any more.
+        save_reports(verdict, config.out, code_verdict(verdict, config, policy))
+    code = report_verdict(verdict, config, options, None, policy)
     print_traces(checked.run, config.out)
     return code
 

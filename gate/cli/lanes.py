@@ -141,10 +141,15 @@ def open_measurer(
     config = request.config
     begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
     open_begun = partial(opening, replace(request, begun=begun))
-    saver, cores = RunSaver(path=config.out / RUN_FILE), getattr(options, "cores", ())
+    cores = getattr(options, "cores", ())
     # Closed before the lanes are, which may take longer than whoever stops a job waits; and again after them,
     # if a second signal came meanwhile.
-    with show_progress(quiet=options.quiet) as observe, closing(saver), ExitStack() as opened:
+    with (
+        show_progress(quiet=options.quiet) as show,
+        closing(RunSaver(path=config.out / RUN_FILE, observe=show)) as saver,
+        ExitStack() as opened,
+    ):
+        observe = saver.report
         if asked := getattr(options, "lanes", None):  # `measure` has no such option
             _refuse_lanes(options, os.environ)
             own = partial(find_states, config.directory, request.arms)

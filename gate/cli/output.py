@@ -5,7 +5,7 @@ import time
 import webbrowser
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from gate.fingerprint import compute_environment_id, compute_machine_id
 from gate.metrics import Role, select_metrics
 from gate.project.config import Config
 from gate.records.cases import Metric, Policy, group_cases
+from gate.records.events import CaseFailed, Event, Observer, PairFinished, TrialFinished, ignore_event
 from gate.records.protocol import Stage
 from gate.records.run import Pairing, Run
 from gate.records.verdict import Estimate, Verdict
@@ -64,8 +65,10 @@ class RunSaver:
     """
 
     path: Path
+    observe: Observer = ignore_event
     read_s: Callable[[], float] = time.monotonic
     _unwritten: Run | None = None
+    _unreported: list[Event] = field(default_factory=list)
     _was_finished: bool | None = None  # what was written last
     _earliest_s: float = 0.0  # to write again
 
@@ -79,6 +82,13 @@ class RunSaver:
         if run.finished is not self._was_finished or self.read_s() >= self._earliest_s:
             self.close()
 
+    def report(self, event: Event) -> None:
+        """Pass on what is observed; that a slot has ended, once it is written: a kill loses none of these."""
+        if self._unwritten is not None and isinstance(event, TrialFinished | PairFinished | CaseFailed):
+            self._unreported.append(event)
+        else:
+            self.observe(event)
+
     def close(self) -> None:
         """Write what was not written yet; raises as :meth:`save`."""
         run, begun_s = self._unwritten, self.read_s()
@@ -88,6 +98,9 @@ class RunSaver:
             remove_files(*list_reports(self.path.parent), *list_cut_short(self.path))
         RUN.save(run, self.path)
         self._unwritten, self._was_finished = None, run.finished
+        for event in self._unreported:
+            self.observe(event)
+        self._unreported.clear()
         now_s = self.read_s()
         self._earliest_s = now_s + _PAUSE * (now_s - begun_s)
 

@@ -150,6 +150,7 @@ def _list_more_notes(run: Run, screening: Screening, comparisons: Sequence[Compa
         *notes.note_difference(screening.evidence, run.environment),
         *notes.note_machine(make_machine_shift(screening.machine), judged=is_judged_at_all),
         *note_disturbed(run),
+        *notes.note_lanes(run),
         *notes.note_warnings(run),
     )
 

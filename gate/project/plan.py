@@ -157,6 +157,7 @@ def _join_runs(named: Sequence[_Named], cases: tuple[Case, ...], trials: tuple[T
         finished=all(run.finished for run in runs),
         sources={code: text for run in runs for code, text in run.sources.items()},
         places={name: place for run in runs for name, place in run.places.items()},
+        lanes=tuple(fact for run in runs for fact in run.lanes),
     )
 
 

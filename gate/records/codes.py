@@ -202,8 +202,11 @@ class Code(StrEnum):
     NO_SUBMODULES = "no_submodules"  # in an arm; names: arm, paths
     OTHER_MAIN = "other_main"  # that head left elsewhere; names: other
     LENT = "lent"  # to an arm that has no gate.yml; names: arm, paths
-    LANE_LEFT_OUT = "lane_left_out"  # of the run, from its start; names: lane, reason
-    LANE_GONE = "lane_gone"  # with a case that begins anew elsewhere; names: lane, reason
+    LANES_WAIT = "lanes_wait"  # to be opened; names: lanes, waits, seconds
+    LANE_LEFT_OUT = "lane_left_out"  # of the run; names: lane, reason
+    LANE_GONE = "lane_gone", "lost_s"  # with cases that begin anew elsewhere; names: lane, reason
+    LANE_SLOW = "lane_slow", "slower"  # than the others at fixed test programs; a note alone; names: lane
+    LANES_NICE = "lanes_nice", "niceness own"  # to what else runs on their hosts; names: lanes
     BASE_UNCONFIGURED = "base_unconfigured"  # a directory without gate.yml: nothing is written into it
     BASE_MISCONFIGURED = "base_misconfigured"  # names: problem
 

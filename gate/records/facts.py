@@ -49,7 +49,9 @@ OF_TRIALS = frozenset(
 )
 CAUSE_CODES = _list_codes(Code.GRAPH_BREAK, Code.UNEXPLAINED) | OF_TRIALS
 WARNING_CODES = _list_codes(Code.VARIABLES_DROPPED, Code.OUTPUT_DIFFERS)
+LANE_CODES = _list_codes(Code.LANE_LEFT_OUT, Code.LANES_NICE)
 NOTE_CODES = _list_codes(Code.NO_BASELINE, Code.REPLAY_MIXES) | {
+    *LANE_CODES,
     *(Code.STOPPED, Code.MACHINE_CHANGED),
     *WARNING_CODES,
 }
@@ -175,4 +177,5 @@ CauseFact = Annotated[Fact, OneOf(codes=CAUSE_CODES)]
 NoteFact = Annotated[Fact, OneOf(codes=NOTE_CODES)]
 StepFact = Annotated[Fact, OneOf(codes=STEP_CODES)]
 FailureFact = Annotated[Fact, OneOf(codes=FAILURE_CODES)]
+LaneFact = Annotated[Fact, OneOf(codes=LANE_CODES)]
 UnknownFact = Annotated[Fact, OneOf(codes=UNKNOWN_CODES)]

@@ -8,7 +8,7 @@ from typing import Annotated
 from gate.records.bounds import Natural, NotNegative, Range, Time
 from gate.records.cases import Case, Metric
 from gate.records.codes import Code
-from gate.records.facts import Disturbance, Fact, FailureFact, UnknownFact, name_words
+from gate.records.facts import Disturbance, Fact, FailureFact, LaneFact, UnknownFact, name_words
 
 
 class Pairing(StrEnum):
@@ -249,6 +249,11 @@ class Place:
         """What trials call it: the same whenever somebody measures there."""
         return self.device or f"{self.host}:{self.cores}"
 
+    @property
+    def title(self) -> str:
+        """What a reader finds it by: the host too."""
+        return f"{self.device} on {self.host}" if self.device else self.name
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial(Measured):
@@ -343,6 +348,9 @@ class Run:
     # Normalised source of kernels by their hash in an identity: of those that differ between sides.
     sources: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)  # by their names
+    lanes: tuple[
+        LaneFact, ...
+    ] = ()  # what became of those that were left out or lost, and what is odd of others
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,14 +19,14 @@ from ray.exceptions import ActorDiedError  # noqa: E402 - only where there is Ra
 from gate import fleet  # noqa: E402
 from gate.check.work import Answer, Part, Unit  # noqa: E402
 from gate.errors import GateError, MachineError, UsageError  # noqa: E402
-from gate.fleet import LaneActor, RayEngine, Reply, Site  # noqa: E402
+from gate.fleet import LaneActor, Openings, RayEngine, Reply, Site  # noqa: E402
 from gate.lab.arms.arms import ArmOptions, CodeState, find_states  # noqa: E402
 from gate.lab.host import fitness  # noqa: E402
 from gate.lab.trials.runs import LaneTerms  # noqa: E402
 from gate.project.config import Config, load_config  # noqa: E402
 from gate.records.cases import Case  # noqa: E402
 from gate.records.codes import Code  # noqa: E402
-from gate.records.events import Event, Noted, ignore_event  # noqa: E402
+from gate.records.events import Event, LockAwaited, Noted, PrimeStarted, ignore_event  # noqa: E402
 from gate.records.run import BaseArm, Place, Provenance, Run  # noqa: E402
 from tests.git import run_git  # noqa: E402
 from tests.hosts import CUDA_HOST  # noqa: E402
@@ -67,10 +68,15 @@ class ActingLane:
 
 @dataclass
 class FakeRay:
-    """Runs what actors are asked for at once, unless the actor is dead or late."""
+    """Runs what actors are asked for at once, unless the actor is dead, late or silent; a clock, too.
+
+    A late one answers signs alone, for which there are others than for its work.
+    """
 
     dead: set[int] = field(default_factory=set)
     late: set[int] = field(default_factory=set)
+    silent: set[int] = field(default_factory=set)
+    now_s: float = 0.0
     killed: list[int] = field(default_factory=list)
 
     def get(self, ref: Any) -> Any:
@@ -78,10 +84,16 @@ class FakeRay:
             raise ActorDiedError
         return ref.call()
 
-    def wait(self, refs: Sequence[Any], num_returns: int, timeout: float | None) -> tuple[Any, Any]:
-        del timeout
-        ready = [ref for ref in refs if ref.actor not in self.late][:num_returns]
+    def wait(self, refs: Sequence[Any], num_returns: int, timeout: float) -> tuple[Any, Any]:
+        ready = [ref for ref in refs if self.answers(ref)][:num_returns]
+        self.now_s += 0.0 if len(ready) == num_returns else timeout
         return ready, [ref for ref in refs if ref not in ready]
+
+    def answers(self, ref: Any) -> bool:
+        return ref.actor not in self.silent and (ref.method == "sign" or ref.actor not in self.late)
+
+    def monotonic(self) -> float:
+        return self.now_s
 
     def kill(self, handle: Any) -> None:
         self.killed.append(handle.number)
@@ -96,7 +108,7 @@ class Handle:
 
     def __getattr__(self, name: str) -> Any:
         def remote(*arguments: object) -> Any:
-            return Ref(actor=self.number, call=lambda: getattr(self.actor, name)(*arguments))
+            return Ref(actor=self.number, method=name, call=lambda: getattr(self.actor, name)(*arguments))
 
         return type("Method", (), {"remote": staticmethod(remote)})
 
@@ -106,6 +118,7 @@ class Ref:
     """What will come of a call."""
 
     actor: int
+    method: str
     call: Callable[[], Any]
 
 
@@ -118,6 +131,7 @@ def config(tmp_path: Path) -> Config:
 def acting(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     found = FakeRay()
     monkeypatch.setattr(fleet, "ray", found)
+    monkeypatch.setattr(fleet, "time", found)
     return found
 
 
@@ -145,13 +159,15 @@ def open_lanes(
     own: Sequence[CodeState] = OWN,
 ) -> tuple[list[Handle], RayEngine, Run]:
     handles = make_handles(len(lanes))
-    sites = [Site(node="n", gpu=True, cpus=0)] * len(lanes)
+    sites = [Site(node="n", host="h", gpu=True, cpus=0)] * len(lanes)
 
     def opening(terms: LaneTerms) -> Any:
         return open_acting(lanes, closed, terms)
 
-    opened = fleet._open_actors(handles, sites, opening, config, events.append)
-    engine = fleet._choose_lanes(handles, opened, own, events.append)
+    openings = Openings(handles, sites, opening, config)
+    opened, refused = fleet._open_first(openings, events.append)
+    engine, facts = fleet._choose_lanes(openings, opened, own, refused)
+    events += [Noted(fact=fact) for fact in facts]
     return handles, engine, engine.run
 
 
@@ -173,9 +189,9 @@ def test_a_lane_that_differs_is_left_out(config: Config) -> None:
     events: list[Event] = []
     _, engine, run = open_lanes(lanes, config, events, [])
     assert tell_left_out(events) == [
-        ("5", "no room"),
-        ("GPU-1", "torch 2.13.0 -> 2.12.0"),
-        ("GPU-3", "it is at GPU-3, where another lane is"),
+        ("5 on h", "no room"),
+        ("GPU-1 on a", "torch 2.13.0 -> 2.12.0"),
+        ("GPU-3 on b", "it is at GPU-3, where another lane is"),
     ]
     assert list(engine.list_lanes()) == ["GPU-2", "GPU-3"]
     assert run.places == engine.list_lanes()
@@ -198,7 +214,7 @@ def test_lanes_are_held_to_this_hosts_commit(config: Config) -> None:
     events: list[Event] = []
     _, engine, run = open_lanes(lanes, config, events, [])
     stale, unknown = (f"not this host's code: commit {OURS[:10]} -> {one}" for one in ("aaaaaaaaaa", "none"))
-    assert tell_left_out(events) == [("GPU-1", stale), ("GPU-3", stale), ("GPU-4", unknown)]
+    assert tell_left_out(events) == [("GPU-1 on a", stale), ("GPU-3 on a", stale), ("GPU-4 on a", unknown)]
     assert list(engine.list_lanes()) == ["GPU-2"]
     assert run.provenance.commit == OWN[0].commit
     with pytest.raises(MachineError, match=f"no lane could be used: {stale}") as caught:
@@ -253,8 +269,8 @@ def test_lanes_are_held_to_the_commits_that_names_mean_here(config: Config) -> N
     _, engine, _ = open_lanes(lanes, config, events, [], [CodeState(STALE), CodeState(BASE)])
     assert list(engine.list_lanes()) == ["GPU-1"]
     assert tell_left_out(events) == [
-        ("GPU-2", "not this host's code: base commit bbbbbbbbbb -> cccccccccc"),
-        ("GPU-3", f"not this host's code: commit aaaaaaaaaa -> {OURS[:10]}"),
+        ("GPU-2 on a", "not this host's code: base commit bbbbbbbbbb -> cccccccccc"),
+        ("GPU-3 on a", f"not this host's code: commit aaaaaaaaaa -> {OURS[:10]}"),
     ]
 
 
@@ -297,7 +313,7 @@ def test_an_actor_that_is_gone_says_so(config: Config, acting: FakeRay) -> None:
     assert (acting.killed, engine.ended) == ([1], handles[:1])
     acting.dead = set()
     acting.late = set()
-    fleet._close(handles[1:], 1.0)
+    fleet._close(handles[1:], 20.0, ignore_event)
     assert acting.killed == [1, 2, 3]
 
 
@@ -308,15 +324,103 @@ def test_a_fleet_without_lanes_says_why(config: Config, acting: FakeRay) -> None
     with pytest.raises(UsageError, match="no lane could be opened: another run"):
         open_lanes([UsageError("another run", "Name this one.")], config, [], [])
     acting.late = {1}
-    with pytest.raises(MachineError, match="it did not open within"):
-        open_lanes([ActingLane(make_run(make_place("GPU-1")))], config, [], [])
-    acting.late = set()
+    with pytest.raises(MachineError, match="it did not open within 360 s"):
+        open_lanes([ActingLane(make_run(make_place("GPU-1")))], replace(config, lock_timeout_s=60.0), [], [])
+    acting.silent, acting.now_s = {1}, 0.0
+    with pytest.raises(MachineError, match="the Ray cluster had no room for it within 60 s"):
+        open_lanes([ActingLane(make_run(make_place("GPU-1")))], replace(config, lock_timeout_s=60.0), [], [])
+    assert acting.killed == [1, 1]
+    acting.late = acting.silent = set()
     acting.dead = {1}
     with pytest.raises(MachineError, match="its process or its host is gone"):
         open_lanes([ActingLane(make_run(make_place("GPU-1")))], config, [], [])
     with pytest.raises(MachineError, match="no node of Ray has such a device"):
         open_lanes([], config, [], [])
-    assert acting.killed == []
+
+
+def test_a_lane_that_is_silent_is_not_one_whose_model_hangs(config: Config, acting: FakeRay) -> None:
+    """Two are at work for an hour. One then answers no sign for a minute; the third dies as it idles."""
+    lanes = [ActingLane(make_run(make_place(f"GPU-{number}"))) for number in (1, 2, 3)]
+    handles, engine, run = open_lanes(lanes, config, [], [])
+    acting.late, begun_s = {1, 2}, acting.now_s
+    for lane in ("GPU-1", "GPU-2"):
+        engine.submit(lane, Unit(run=run, metrics=(), index=1))
+    assert engine.wait(3600.0) is None
+    assert acting.now_s == begun_s + 3600.0
+    acting.silent = {2}
+    assert engine.wait(3600.0) == Answer(lane="GPU-2", why="no sign of life for 60 s")
+    assert 3645.0 <= acting.now_s - begun_s <= 3675.0
+    acting.dead = {3}
+    assert engine.wait(3600.0) == Answer(lane="GPU-3", why="its process or its host is gone (ActorDiedError)")
+    assert engine.wait(3600.0) is None
+    assert engine.ended == handles[1:]
+    events, begun_s = list[Event](), acting.now_s
+    fleet._close(handles, 300.0, events.append)
+    assert acting.now_s == begun_s + 300.0
+    fleet._close(handles[1:2], 300.0, events.append)
+    assert acting.now_s == begun_s + 360.0
+    late = [event.fact.name("text")[:7] for event in events if isinstance(event, Noted)]
+    assert late == ["2 lanes", "1 lane "]
+
+
+def test_a_lane_that_is_not_free_holds_up_no_other(config: Config, acting: FakeRay) -> None:
+    """Each joins as it opens, unless it is of other code, or another lane is there, or it gets no room."""
+    lanes = [
+        ActingLane(make_run(make_place("GPU-1"))),
+        ActingLane(make_run(make_place("GPU-2", host="b"))),
+        ActingLane(make_run(make_place("GPU-3"), commit=STALE)),
+        ActingLane(make_run(make_place("GPU-1"))),
+        ActingLane(make_run(make_place("GPU-5"))),
+    ]
+    acting.late, acting.silent, events = {2, 3, 4}, {5}, list[Event]()
+    config = replace(config, lock_timeout_s=600.0)
+    _, engine, run = open_lanes(lanes, config, events, [])
+    assert acting.now_s <= 12.0
+    assert list(engine.list_lanes()) == ["GPU-1"]
+    (waits,) = [event.fact for event in events if isinstance(event, Noted)]
+    assert (waits.code, waits.names["lanes"], waits.name("seconds")) == (Code.LANES_WAIT, ("5 on h",), "600")
+    acting.late = {1}
+    engine.submit("GPU-1", Unit(run=run, metrics=(), index=1))
+    stale = f"not this host's code: commit {OURS[:10]} -> aaaaaaaaaa"
+    assert engine.wait(60.0) == Answer(lane="3 on h", why=stale)
+    assert list(engine.list_lanes()) == ["GPU-1", "GPU-2"]
+    assert engine.wait(60.0) == Answer(lane="4 on h", why="it is at GPU-1, where another lane is")
+    answer = engine.wait(3600.0)
+    assert answer is not None
+    assert (answer.lane, answer.why[:36]) == ("5 on h", "the Ray cluster had no room for it w")
+    assert acting.killed == [5]
+
+
+@pytest.mark.usefixtures("acting")
+def test_lanes_that_give_way_are_noted(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where this command would not; in the run as well."""
+    lanes = [ActingLane(make_run(make_place("GPU-1"))), ActingLane(make_run(make_place("GPU-2")))]
+    nice = iter((15, 0, 0))
+    monkeypatch.setattr(os, "getpriority", lambda *_: next(nice))
+    events: list[Event] = []
+    _, _, run = open_lanes(lanes, config, events, [])
+    (fact,) = run.lanes
+    assert (fact.code, fact.names, fact.numbers) == (
+        Code.LANES_NICE,
+        {"lanes": ("GPU-1 on a",)},
+        {"niceness": 15, "own": 0},
+    )
+    assert Noted(fact=fact) in events
+
+
+def test_a_lane_says_for_what_it_waits_as_it_opens(config: Config) -> None:
+    """Until it goes on."""
+    actor, said = LaneActor(), list[str]()
+
+    @contextmanager
+    def opening(terms: LaneTerms) -> Iterator[Any]:
+        for event in (LockAwaited(device="cpu", holder="process 7 of ada", limit_s=60.0), PrimeStarted()):
+            terms.observe(event)
+            said.append(fleet._read(Reply, actor.sign()).waits)
+        yield ActingLane(make_run(make_place("GPU-1")))
+
+    actor.open(opening, str(Path.cwd()), LaneTerms(out=config.out / "1"))
+    assert said == ["cpu, which process 7 of ada uses", ""]
 
 
 def test_a_lane_undoes_what_it_opened(config: Config, tmp_path: Path) -> None:
@@ -341,13 +445,13 @@ def test_a_lane_undoes_what_it_opened(config: Config, tmp_path: Path) -> None:
 def test_one_lane_a_gpu_or_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a cluster: dead nodes, and those without processors to give, have none."""
     nodes = [
-        {"NodeID": "head", "Alive": True, "Resources": {"memory": 1.0}},
-        {"NodeID": "two", "Alive": True, "Resources": {"GPU": 2.0, "CPU": 8.0}},
-        {"NodeID": "gone", "Alive": False, "Resources": {"GPU": 8.0, "CPU": 8.0}},
+        {"NodeID": "head", "NodeManagerHostname": "a", "Alive": True, "Resources": {"memory": 1.0}},
+        {"NodeID": "two", "NodeManagerHostname": "b", "Alive": True, "Resources": {"GPU": 2.0, "CPU": 8.0}},
+        {"NodeID": "gone", "NodeManagerHostname": "c", "Alive": False, "Resources": {"GPU": 8.0, "CPU": 8.0}},
     ]
     monkeypatch.setattr(ray, "nodes", lambda: nodes)
-    assert fleet._list_sites(gpu=True) == [Site(node="two", gpu=True, cpus=0)] * 2
-    assert fleet._list_sites(gpu=False) == [Site(node="two", gpu=False, cpus=8.0)]
+    assert fleet._list_sites(gpu=True) == [Site(node="two", host="b", gpu=True, cpus=0)] * 2
+    assert fleet._list_sites(gpu=False) == [Site(node="two", host="b", gpu=False, cpus=8.0)]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,17 @@ from gate.records.run import Run, Trial
 
 def find_own_steal(trials: Collection[Trial]) -> float:
     """Find the share of time that the hypervisor takes of most trials; 0.0 where it disturbs fewer."""
-    conditions = [trial.conditions for trial in trials]
-    shares = [one.stolen for one in conditions if Disturbance.STOLEN in one.disturbances]
-    if len(trials) == 1 or 2 * len(shares) <= len(trials):  # one trial has no neighbours
+    return compute_own_steal([share for trial in trials if (share := read_steal(trial))], len(trials))
+
+
+def read_steal(trial: Trial) -> float:
+    """Read the share of a trial's time that the hypervisor took; 0.0 where that did not disturb it."""
+    return trial.conditions.stolen if Disturbance.STOLEN in trial.conditions.disturbances else 0.0
+
+
+def compute_own_steal(shares: Collection[float], trials: int) -> float:
+    """The same as :func:`find_own_steal`, of what was taken of the disturbed ones among so many trials."""
+    if trials == 1 or 2 * len(shares) <= trials:  # one trial has no neighbours
         return 0.0
     usual = median(shares)
     return usual if usual <= OWN_STEAL else 0.0

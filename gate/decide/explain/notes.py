@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from statistics import median
 
 from gate.decide.conclude import accept
 from gate.decide.conclude.outcome import find_unjudged_code, is_lack_accepted, list_unaccepted
@@ -14,7 +15,7 @@ from gate.decide.judge.machine import name_shifts
 from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks, describe_difference
 from gate.metrics import SPECS, Family
-from gate.records.cases import Case, Metric, Policy
+from gate.records.cases import Case, Metric, Policy, collect_columns, group_by
 from gate.records.codes import Code
 from gate.records.facts import Fact, list_distinct, name_words
 from gate.records.run import BASE_ARM, Baseline, Environment, Run
@@ -25,6 +26,7 @@ OLD_BASELINE_DAYS = 30
 # So many comparisons are named.
 _MAX_NAMED = 3
 _MAX_WARNINGS = 5  # more are in run.json
+_SLOW_LANE = 0.2  # more than the others' fixed test programs take; cards of one model differ by 8 %
 _OTHER_BASELINES = (Code.OTHER_MACHINES, Code.OTHER_SPEED, Code.OTHER_STACK)
 _UNJUDGED = {
     Reason.NO_BASELINE: Code.NO_BASELINE,
@@ -262,6 +264,28 @@ def note_tally(tally: Tally) -> tuple[Fact, ...]:
         *note_count(Code.TRIALS_DISTURBED, tally.disturbed_trials, tally.trials),
         *note_count(Code.PAIRS_DISTURBED, tally.disturbed_pairs, tally.pairs),
     )
+
+
+def note_lanes(run: Run) -> tuple[Fact, ...]:
+    """What became of lanes that were left out or lost, and which are slow: all waits for their cases."""
+    by_place = group_by((trial for trial in run.trials if trial.place), lambda trial: trial.place)
+    speeds = {
+        name: {
+            program: median(values)
+            for program, values in collect_columns(one.conditions.canaries_s for one in trials).items()
+        }
+        for name, trials in by_place.items()
+        if name in run.places
+    }
+    slow = []
+    for name, own in speeds.items():
+        others = collect_columns(other for place, other in speeds.items() if place != name)
+        usual = {program: median(values) for program, values in others.items()}
+        ratios = [seconds / usual[program] for program, seconds in own.items() if usual.get(program)]
+        if ratios and median(ratios) > 1 + _SLOW_LANE:
+            names = name_words(lane=run.places[name].title)
+            slow.append(Fact(code=Code.LANE_SLOW, numbers={"slower": median(ratios) - 1}, names=names))
+    return (*run.lanes, *slow)
 
 
 def note_warnings(run: Run) -> tuple[Fact, ...]:

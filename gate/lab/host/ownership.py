@@ -263,15 +263,18 @@ _SAFE_PATH = re.compile(r"[\w/.+@%=~-]+")
 
 
 @contextmanager
-def open_scratch() -> Iterator[Path]:
+def open_scratch(place: Path | None = None) -> Iterator[Path]:
     """Make a scratch directory that is this process's own, and remove it at the end.
 
     What processes that were killed have left in the same place is removed first.
 
+    Args:
+        place: Where to make it; where others' scratch is, by default.
+
     Raises:
         MachineError: No directory can be made whose path a compiler can take.
     """
-    place = find_scratch_place()
+    place = place or find_scratch_place()
     remove_leftovers(place)
     with defer_interrupts():
         path, owner = _make_owned(place)

@@ -198,6 +198,7 @@ def carry_over(fresh: Run, previous: Run) -> Run:
         retried=(*previous.retried, *previous.failures),
         sources=previous.sources,
         places={**previous.places, **fresh.places},
+        lanes=(*previous.lanes, *fresh.lanes),
         toolchain_s=previous.toolchain_s + fresh.toolchain_s,
         wall_s=previous.wall_s + fresh.wall_s,
     )
@@ -241,14 +242,15 @@ def sort_lanes(
     """
     differences = {n: _list_code_differences(run, tree_changes[n], own) for n, run in runs.items()}
     sound = [number for number in runs if not differences[number]]
-
-    def count_alike(number: int) -> int:
-        return sum(not list_differences(runs[other], runs[number]) for other in sound)
-
-    chosen, taken = max(sound or runs, key=count_alike), set[str]()
+    alike: dict[int, list[int]] = {}  # by the first of them
+    for number in sound:
+        first = next((one for one in alike if not list_differences(runs[number], runs[one])), number)
+        alike.setdefault(first, []).append(number)
+    chosen, taken = max(alike, key=lambda first: len(alike[first]), default=next(iter(runs))), set[str]()
     for number in sound:
         (place,) = runs[number].places
-        differences[number] = list_differences(runs[number], runs[chosen])
+        if number not in alike[chosen]:
+            differences[number] = list_differences(runs[number], runs[chosen])
         if place in taken:
             differences[number].append(f"it is at {place}, where another lane is")
         elif not differences[number]:

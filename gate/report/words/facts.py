@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from gate.records.codes import Code
-from gate.records.facts import AFTER, BEFORE, OF_TRIALS, PLACES, USES, WARNING_CODES, Fact
+from gate.records.facts import AFTER, BEFORE, LANE_CODES, OF_TRIALS, PLACES, USES, WARNING_CODES, Fact
 from gate.records.protocol import WorkerFailure
 from gate.records.run import CaseFailure, FailureKind, Recompile
 from gate.records.verdict import PairBase, Verdict
@@ -128,7 +128,7 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
     return fill(template, fact, base=name_base(base), disturbances=describe_disturbances(fact), **parts)
 
 
-_EVENTS = frozenset({Code.NO_BASE, Code.NOTHING_DIFFERS})  # are reported as the run goes, too
+_EVENTS = frozenset({Code.NO_BASE, Code.NOTHING_DIFFERS, *LANE_CODES})  # are reported as the run goes, too
 _UNJUDGED = SENTENCES["unjudged"]
 
 

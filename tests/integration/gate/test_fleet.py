@@ -23,6 +23,7 @@ from gate.files.codec import RUN, VERDICT
 from gate.lab.host.ownership import hold_device
 from gate.metrics import SPECS, Family
 from gate.records.cases import group_cases
+from gate.records.codes import Code
 from gate.records.events import ignore_event
 from gate.records.run import Pairing
 from gate.records.verdict import Status, Verdict
@@ -147,9 +148,9 @@ def list_processes(project: Path) -> list[str]:
 
 
 def test_a_node_is_killed_and_nothing_is_missed(project: Path, tmp_path: Path) -> None:
-    """After the first trial came, while the other node is at work. What it left goes with the next run.
+    """After the first trial came, while the other node is at work. Its lane ends with it.
 
-    That one ends as soon as it has begun: the device is in use.
+    What it left goes with the next run, which ends as soon as it has begun: the device is in use.
     """
     said = []
     with start_nodes(tmp_path) as (cluster, nodes):
@@ -160,8 +161,11 @@ def test_a_node_is_killed_and_nothing_is_missed(project: Path, tmp_path: Path) -
                 if " trial 1: " in line and len(nodes) > 1:
                     cluster.remove_node(nodes.pop(), allow_graceful=False)
         assert running.returncode == 10, "".join(said)
-    assert any("is lost" in line and "begins anew elsewhere" in line for line in said), "".join(said)
+        assert list_processes(project) == []
+    assert any("was lost" in line and "began anew elsewhere" in line for line in said), "".join(said)
     run = RUN.load(project / "fleet-out" / "run.json")
+    assert [fact.code for fact in run.lanes] == [Code.LANE_GONE]
+    assert run.lanes[0] in VERDICT.load(project / "fleet-out" / "verdict.json").notes
     assert len(run.places) == 2
     assert {place.cores for place in run.places.values()} == {
         str(core) for core in sorted(os.sched_getaffinity(0))[:2]

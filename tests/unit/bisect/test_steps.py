@@ -19,6 +19,7 @@ from gate.bisect.search import (
     predict_step_s,
     read_step,
     settle_ends,
+    settle_found,
     settle_metric,
     settle_step,
 )
@@ -96,6 +97,32 @@ def test_a_step_whose_case_runs_is_good() -> None:
     assert (mark, pairs.measured, find_change(run, judge)) == (Mark.GOOD, ["a/x"], None)
     late = Given(subjects=[ENDS], time_for=0)
     assert settle_step(open_pairs(late, begin(ENDS)), judge)[1] is None
+
+
+def test_a_case_that_one_side_lacks_is_skipped() -> None:
+    """No pair of it can be measured, so that nothing is known."""
+    run = begin(ENDS)
+    assert run.base is not None
+    other = tuple(replace(case, definition="other") for case in run.cases)
+    pairs = open_pairs(Given(subjects=[ENDS], time_for=0), replace(run, base=replace(run.base, cases=other)))
+    assert settle_step(pairs, FailureJudge(failure=CRASH))[1] is Mark.SKIP
+
+
+def test_what_broke_a_case_is_seen_again_by_one_pair() -> None:
+    """A pair that was measured before is not repeated; a step takes what the ends took after the warm-up."""
+    judge, pairs = FailureJudge(failure=CRASH), Given(subjects=[ENDS])
+    run, mark = settle_found(open_pairs(pairs, begin(ENDS)), judge)
+    assert (mark, pairs.measured) == (Mark.GOOD, ["a/x"])
+    assert settle_found(open_pairs(pairs, run), judge)[1] is Mark.GOOD
+    assert pairs.measured == ["a/x"]
+    late = Given(subjects=[ENDS], time_for=0)
+    assert settle_found(open_pairs(late, begin(ENDS)), judge)[1] is Mark.SKIP
+    assert predict_step_s(replace(run, wall_s=50.0, toolchain_s=20.0), judge) == 30.0
+
+
+def test_what_got_worse_is_seen_again_by_pairs() -> None:
+    """As every other comparison."""
+    assert settle_found(open_pairs(Given(subjects=[ENDS]), begin(ENDS)), make_ends_judge())[1] is Mark.BAD
 
 
 def test_a_failure_is_searched_for_where_the_good_end_has_none() -> None:

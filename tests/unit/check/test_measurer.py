@@ -22,6 +22,7 @@ from gate.check.schedule import EXTENT_SHARES, Slot, plan_trial, want_whole
 from gate.check.work import (
     MAX_SOURCES_CHARS,
     REPEAT_SHARE,
+    Answer,
     Part,
     Unit,
     choose_lane,
@@ -46,7 +47,7 @@ from gate.records.events import (
     TrialStarted,
 )
 from gate.records.facts import Fact, name_words
-from gate.records.run import BASE_ARM, CANDIDATE_ARM, Conditions, Extent, Pairing, Run, Trial
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Extent, Pairing, Run, Trial
 from gate.records.verdict import Outcome
 from tests.lanes import FakeLanes, drop_places, list_places, make_places, rehearse_unit
 
@@ -219,8 +220,83 @@ def test_what_a_lost_lane_had_begins_anew() -> None:
     assert keys == [(one.case.id, index) for one in subjects for index in (1, 2, 3)]
     assert run.failures == ()
     (gone,) = [event.fact for event in events if isinstance(event, Noted)]
-    assert (gone.code, gone.name("lane"), gone.name("reason")) == (Code.LANE_GONE, lane, "the host is gone")
+    assert (gone.code, gone.name("lane"), gone.name("reason")) == (
+        Code.LANE_GONE,
+        f"{lane} on host",
+        "the host is gone",
+    )
+    assert run.lanes == (gone,)
     assert saved[-1] == run
+
+
+def test_what_a_lost_lane_cost() -> None:
+    """All 55 s that it was at work, and what its cases had there before: 10 s of two, 30 of one."""
+    subjects = make_subjects(3)
+    lane = choose_lane("m0/x", make_places(1))
+    engine = make_engine(2, subjects, {"m1/x": 30.0}, dies_s={lane: 55.0})
+    first = replace(
+        plan(subjects, trials=3),
+        trials=tuple(
+            replace(take_time(make_trial(one, 1), 30.0 if one.name == "m1" else 10.0), place=lane)
+            for one in subjects
+        ),
+    )
+    events: list[Event] = []
+    run = measure(make_fleet(engine, observe=events.append), first)
+    (gone,) = run.lanes
+    assert sorted(gone.cases) == sorted({one.case.id for one in subjects})
+    assert gone.numbers == {"lost_s": 10.0 + 30.0 + 10.0 + 55.0}
+
+
+def test_a_lane_is_lost_as_it_idles_and_another_never_opened() -> None:
+    """Nothing begins anew; the run keeps both."""
+    subjects = make_subjects(2)
+
+    answers = [Answer(lane="GPU-3", why="the host is gone"), Answer(lane="4 on b", why="no room")]
+
+    class Telling(FakeLanes):
+        def wait(self, limit_s: float) -> Answer | None:
+            return answers.pop() if answers else super().wait(limit_s)
+
+    rehearsal = rehearse(subjects)
+    engine = Telling(places=make_places(3), measure=lambda lane, unit: rehearse_unit(rehearsal, lane, unit))
+    run = measure(make_fleet(engine), plan(subjects, trials=2))
+    assert [(one.code, one.name("lane"), one.numbers, one.cases) for one in run.lanes] == [
+        (Code.LANE_LEFT_OUT, "4 on b", {}, ()),
+        (Code.LANE_GONE, "GPU-3 on host", {"lost_s": 0.0}, ()),
+    ]
+    assert len(run.trials) == 4
+
+
+def test_a_lane_that_opens_later_joins() -> None:
+    """It takes what the others have not begun, and is a place of the run."""
+    subjects = make_subjects(6)
+
+    class Growing(FakeLanes):
+        def wait(self, limit_s: float) -> Answer | None:
+            if len(self.places) < 2:
+                self.places = make_places(2)
+                return None
+            return super().wait(limit_s)
+
+    rehearsal = rehearse(subjects)
+    engine = Growing(places=make_places(1), measure=lambda lane, unit: rehearse_unit(rehearsal, lane, unit))
+    run = measure(make_fleet(engine, patience_s=1000.0), plan(subjects, trials=2))
+    assert engine.now_s == 6 * TRIAL_S
+    assert sorted(trial.place for trial in run.trials) == ["GPU-1"] * 6 + ["GPU-2"] * 6
+    assert run.places == make_places(2)
+    assert all(len(list_places(run, one.case.id)) == 1 for one in subjects)
+
+
+def test_many_lanes_begin_with_what_takes_longest() -> None:
+    """So the last lane ends sooner; on one lane the plan's order stands."""
+    cases = tuple(Case(id=f"m{place}/x", model="m", expected_s=1.0 + place) for place in range(9))
+    for lanes, own in ((1, min), (2, max)):
+        engine = FakeLanes(places=make_places(lanes), measure=take_seconds)
+        measure(make_fleet(engine), replace(plan([]), cases=cases))
+        home = {case.id: choose_lane(case.id, engine.places) for case in cases}
+        first = {lane: own(case_id for case_id in home if home[case_id] == lane) for lane in engine.places}
+        assert {lane: case_id for lane, case_id, _ in reversed(engine.asked)} == first
 
 
 def test_what_comes_late_of_a_lost_lane_is_dropped() -> None:
@@ -595,16 +671,13 @@ def test_sources_of_a_run_are_bounded() -> None:
     assert join_sources(known, {"b": "yy"}) == known
 
 
-def repeat_trials(cases: int, planned: int, repeated: int) -> Run:
-    trials = (
-        Trial(case_id="m0/x", index=index, conditions=Conditions(repeated=True)) for index in range(repeated)
-    )
+def plan_trials(cases: int, planned: int) -> Run:
     planned_cases = tuple(Case(id=f"m{number}/x", model="m") for number in range(cases))
-    return replace(make_run([]), trials=tuple(trials), cases=planned_cases, trials_planned=planned)
+    return replace(make_run([]), cases=planned_cases, trials_planned=planned)
 
 
 def test_repeats_are_a_share_of_the_plan() -> None:
     """Of 8 cases with 2 trials 4 may be repeated; a run of one trial may repeat it once."""
     assert REPEAT_SHARE == 0.25
-    assert [may_repeat(repeat_trials(8, 2, repeated)) for repeated in (0, 3, 4)] == [True, True, False]
-    assert [may_repeat(repeat_trials(1, 1, repeated)) for repeated in (0, 1)] == [True, False]
+    assert [may_repeat(plan_trials(8, 2), repeated) for repeated in (0, 3, 4)] == [True, True, False]
+    assert [may_repeat(plan_trials(1, 1), repeated) for repeated in (0, 1)] == [True, False]

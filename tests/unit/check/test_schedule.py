@@ -9,8 +9,9 @@ import pytest
 from gate.check.schedule import EXTENT_SHARES, Pace, Slot, compute_pair_s, compute_trial_s, want_whole
 from gate.check.work import make_trial_schedule
 from gate.records.cases import Case, Metric
+from gate.records.facts import Disturbance
 from gate.records.protocol import Stage
-from gate.records.run import BASE_ARM, CANDIDATE_ARM, Extent, Pairing, Trial
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Conditions, Extent, Pairing, Trial
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
@@ -104,3 +105,23 @@ def test_what_both_arms_do_at_once_counts_once(pairing: Pairing, metric: Metric,
         for arm, own in zip((BASE_ARM, CANDIDATE_ARM), shared, strict=True)
     ]
     assert compute_pair_s(A, trials) == seconds
+
+
+def test_a_pace_knows_what_most_trials_lost_to_the_hypervisor() -> None:
+    """Two of three lost 4 and 6 %, one nothing that counts; of four it is not most. One was repeated."""
+    stolen = (0.04, 0.06, 0.01, 0.01)
+    trials = [
+        Trial(
+            case_id="a",
+            index=index,
+            conditions=Conditions(
+                stolen=share,
+                disturbances=(Disturbance.STOLEN,) if share > 0.02 else (),
+                repeated=index == 1,
+            ),
+        )
+        for index, share in enumerate(stolen, start=1)
+    ]
+    assert Pace((), trials[:3]).own_steal == pytest.approx(0.05)
+    assert Pace((), trials).own_steal == 0.0
+    assert Pace((), trials).repeated == 1

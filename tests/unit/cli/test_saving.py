@@ -20,6 +20,8 @@ from gate.files.codec import RUN
 from gate.lab.trials.runs import LaneTerms
 from gate.project.config import make_default_config
 from gate.records.cases import Case, Metric
+from gate.records.events import Event, Noted, Progress, TrialFinished
+from gate.records.facts import make_text
 from gate.records.run import Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 
@@ -70,6 +72,30 @@ def test_a_run_that_takes_long_to_write_is_written_when_it_ends(tmp_path: Path) 
     saver.save(runs[4])
     saver.close()
     assert RUN.load(path) == runs[4]
+
+
+def test_a_slot_is_reported_once_it_is_on_disk(tmp_path: Path) -> None:
+    """What a kill takes had not been reported; what only begins is reported at once."""
+    path, clock, events = tmp_path / "run.json", Clock(), list[Event]()
+    saver, runs = RunSaver(path=path, read_s=clock, observe=events.append), grow(3)
+    note = Noted(fact=make_text("a note"))
+
+    def end_trial(run: Run) -> None:
+        saver.save(run)
+        saver.report(TrialFinished(trial=run.trials[-1], progress=Progress(done=1, total=3, left_s=0.0)))
+
+    def list_reported() -> list[Trial]:
+        return [event.trial for event in events if isinstance(event, TrialFinished)]
+
+    end_trial(runs[1])
+    assert list_reported() == list(RUN.load(path).trials) == list(runs[1].trials)
+    end_trial(runs[2])
+    saver.report(note)
+    assert events[-1] == note
+    assert list_reported() == list(RUN.load(path).trials) == list(runs[1].trials)
+    clock.now_s += 60
+    end_trial(runs[3])
+    assert list_reported() == list(RUN.load(path).trials) == list(runs[3].trials)
 
 
 def test_what_a_kill_leaves_says_whether_the_run_was_finished(tmp_path: Path) -> None:

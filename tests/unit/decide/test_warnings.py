@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gate.decide.explain.notes import note_warnings
-from gate.records.run import Run, Trial
+import pytest
+
+from gate.decide.explain.notes import note_lanes, note_warnings
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import Conditions, Place, Run, Trial
 from tests.make import make_failure, make_run
 from tests.told import tell_note, warn
 
@@ -52,3 +56,25 @@ def test_what_failed_before_a_run_was_continued_is_told_first_and_once() -> None
         "a: failed (crash at compile) before the run was continued, and was tried again.",
         "a: flops not measured: slow.",
     )
+
+
+def test_a_lane_that_is_slow_is_told_by_host() -> None:
+    """One of four takes 30 % longer for one fixed test program and 50 % for another; one takes 10 %."""
+    seconds = {"GPU-1": (1.0, 2.0), "GPU-2": (1.0, 2.0), "GPU-3": (1.3, 3.0), "GPU-4": (1.1, 2.2)}
+    trials = (
+        Trial(
+            case_id="a",
+            index=1,
+            place=name,
+            conditions=Conditions(canaries_s={"loop": loop, "copy": copy, name: 1.0}),
+        )
+        for name, (loop, copy) in seconds.items()
+    )
+    places = {name: Place(host=f"host-{name[-1]}", device=name, cores="") for name in seconds}
+    gone = Fact(code=Code.LANE_GONE, numbers={"lost_s": 7.0}, names=name_words(lane="GPU-5", reason="dead"))
+    run = replace(make_run(*trials), places=places, lanes=(gone,))
+    first, (slow,) = note_lanes(run)[0], note_lanes(run)[1:]
+    assert first == gone
+    assert (slow.code, slow.name("lane")) == (Code.LANE_SLOW, "GPU-3 on host-3")
+    assert slow.numbers["slower"] == pytest.approx(0.4)
+    assert note_lanes(replace(run, places={})) == (gone,)

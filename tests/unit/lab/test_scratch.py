@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,6 +52,20 @@ def start_holder(place: Path) -> StartHolder:
         return process, Path(process.stdout.readline().strip())
 
     return start
+
+
+def test_scratch_of_its_own_place_is_cleared_by_the_next_there(place: Path, tmp_path: Path) -> None:
+    """Ray's sockets need a short path: what a killed run left of them goes with the next one."""
+    short = tmp_path / "short"
+    short.mkdir()
+    with open_scratch(short) as path:
+        assert path.parent == short
+        left = short / path.name[:-1].ljust(len(path.name), "x")
+        shutil.copytree(path, left)
+    assert list(short.iterdir()) == [left]
+    with open_scratch(short) as path:
+        assert list(short.iterdir()) == [path]
+    assert list(place.iterdir()) == []
 
 
 def test_directory_is_gone_at_the_end(place: Path) -> None:
