@@ -7,6 +7,7 @@ have no others.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -164,9 +165,15 @@ def render_interval(metric: Metric, low: float, high: float) -> str:
     return f"{_render_percent_number(low, signed=True)} to {render_percent(high)}"
 
 
-def render_threshold(metric: Metric, threshold: Threshold) -> str:
-    """Return what a change must exceed: ``5 % and 500 ms``, or ``any change`` where nothing is tolerated."""
+def render_threshold(metric: Metric, threshold: Threshold, before: float | None = None) -> str:
+    """Return what a change must exceed: ``5 % and 500 ms``, or ``any change`` where nothing is tolerated.
+
+    Of a value ``before`` the larger part is in force: ``5 %``, or ``500 ms``.
+    """
     spec = SPECS[metric]
+    if before is not None and spec.is_ratio and threshold.relative and threshold.absolute:
+        is_absolute = threshold.absolute > threshold.relative * before
+        threshold = replace(threshold, **{"relative" if is_absolute else "absolute": 0.0})
     parts = []
     if threshold.relative:
         parts.append(f"{threshold.relative * 100:.{DIGITS}g} %")

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -60,6 +61,17 @@ def list_navigation(entry: object) -> set[str]:
     return set()
 
 
+_PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
+_ITEM = re.compile(r"^(?:\d+\. |[-*] )\S.*", re.MULTILINE)
+
+
+def find_glued_items(site: Path) -> Iterator[str]:
+    """Find what was meant as a list's next item and became a line of the paragraph before: page and line."""
+    for page in sorted(site.rglob("*.html")):
+        for paragraph in _PARAGRAPH.findall(page.read_text(encoding="utf-8")):
+            yield from (f"{page.relative_to(site)}: {line}" for line in _ITEM.findall(paragraph))
+
+
 def main(out: str, repository: str = "") -> int:
     """Build into ``out``; return the process exit code."""
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
@@ -82,6 +94,9 @@ def main(out: str, repository: str = "") -> int:
         built = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=work, check=False)
         if built.returncode:
             return built.returncode
+        if glued := list(find_glued_items(work / "site")):
+            print("\n".join(["list items within a paragraph: a blank line before each is missing", *glued]))
+            return 1
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(work / "site", out)
         (Path(out) / "schemas").mkdir()

@@ -68,9 +68,9 @@ def render_command_table() -> str:
     """Return the table of commands."""
     rows = []
     for title, commands in GROUPS.items():
-        rows.append((f"**{title}**", "", ""))
-        rows += [(f"`{one.name}`", one.summary, f"`{one.example}`") for one in list_commands(commands)]
-    return render_table(("command", "does", "example"), rows)
+        rows.append((f"**{title}**", ""))
+        rows += [(f"`{one.name}`", one.summary) for one in list_commands(commands)]
+    return render_table(("command", "does"), rows)
 
 
 def render_example() -> str:

@@ -245,7 +245,7 @@ def _explain_no_row(verdict: Verdict) -> str:
         return "nothing got worse that decides. Name the METRIC, or other ends."
     names = join_some([name_metric(one.metric) for one in opened], _METRICS_NAMED)
     return (
-        f"could not tell for {count_noun(len(opened), 'metric')}: {names}. Once the machine is quiet, run"
+        f"inconclusive for {count_noun(len(opened), 'metric')}: {names}. Once the machine is quiet, run"
         f" {_name_more(opened[0])}, or name the METRIC."
     )
 
@@ -307,7 +307,7 @@ def render_time_up(state: Bisection, forecast: Forecast) -> str:
     """Say that the time of ``--minutes`` is up, and what is left."""
     done, left = count_noun(len(state.steps), "step"), count_noun(forecast.count_left(state), "step")
     return (
-        f"Could not tell yet: the time of --minutes is up after {done}, at most {left} left, about"
+        f"Inconclusive so far: the time of --minutes is up after {done}, at most {left} left, about"
         f" {_render_left(state, forecast)}.\n{_GOES_ON}"
     )
 
@@ -320,7 +320,7 @@ def render_candidates(candidates: Sequence[str]) -> str:
     """Say what is left where some points could not be judged."""
     return "\n".join(
         [
-            f"Could not tell: it is one of these {len(candidates)}, since those between could not be judged:",
+            f"Inconclusive: it is one of these {len(candidates)}, since those between could not be judged:",
             *(f"  {clean_line(one)}" for one in candidates),
             "They cannot be measured, lie between both ends, or vary too much. Compare two of them",
             "with `ab`, or run again once the machine is quiet.",
@@ -336,11 +336,11 @@ def render_finding(name: str, metric: Metric, row: Comparison | None, mark: Mark
     first = f"first bad: {clean_line(name)}"
     sentence = complete_sentence(row) if row else "It could not be compared with the one before it."
     if mark is Mark.SKIP:
-        why = "Could not tell yet: the steps lead to this one, and it has not been seen again."
+        why = "Inconclusive so far: the steps lead to this one, and it has not been seen again."
         quiet = f"Once the machine is quiet, run {_name_more(row)}." if row else ""
         return "\n".join([why, first, f"  {sentence}", quiet or _GOES_ON])
     if mark is Mark.GOOD:
-        why = "Could not tell: the steps lead to this one, and it is not worse than what is before it."
+        why = "Inconclusive: the steps lead to this one, and it is not worse than what is before it."
         fix = "A step was wrong, or many small changes add up. Run again once the machine is quiet."
         return "\n".join([why, first, f"  {sentence}", fix])
     return f"{first}\n  {name_metric(metric)}: {sentence}"
@@ -351,7 +351,7 @@ def render_failure(name: str, run: Run, mark: Mark) -> str:
     first = f"first bad: {clean_line(name)}"
     if mark is Mark.BAD:
         return f"{first}\n  {clean_line(describe_whole(run.failures[0]))}; it does not fail before it"
-    why = "Could not tell: the steps lead to this one, and beside the one before it, it did not fail alike."
+    why = "Inconclusive: the steps lead to this one, and beside the one before it, it did not fail alike."
     return (
         f"{why}\n{first}\nRun again once the machine is quiet: what fails now and then has no first commit."
     )

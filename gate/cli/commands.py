@@ -103,7 +103,7 @@ _SHOW = Command(
     success="there are some, and they were listed",
     codes=(ExitCode.NOTHING_COMPARED,),
     run="gate.cli.recording:run_show",
-    arguments=(*CONFIG, BASELINES, SELECTION),
+    arguments=(*CONFIG, BASELINES, SELECTION, listed_as()),
 )
 _ACCEPT = Command(
     name="baseline accept",
@@ -137,7 +137,7 @@ _ANCHOR = Command(
 _MODELS = Command(
     name="models",
     summary="list the cases, or try them before they are measured",
-    example="compile-gate models --try --select tag:pr",
+    example="compile-gate models --try --select tag:smoke",
     success="gate.yml and its registries can be read; with --try, every case can be built, called and traced",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.show:run_models",
@@ -311,7 +311,7 @@ _PROPOSE = Command(
             help="what the baselines are for",
         ),
         argument("--pr-number", type=_parse_id, metavar="N", help="the pull request that asked for it"),
-        argument("--reason", default="", metavar="R", help="why metrics moved the wrong way"),
+        argument("--reason", default="", metavar="R", help="why a metric may get worse"),
     ),
 )
 

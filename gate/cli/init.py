@@ -218,6 +218,10 @@ def check_probed_name(text: str) -> str:
     Raises:
         UsageError: It is no such name.
     """
+    if ".ipynb" in text:
+        name, _, model = text.partition(".ipynb")
+        fix = f"Export it: jupyter nbconvert --to script {name}.ipynb; then init {name}{model or ':Name'}."
+        raise UsageError(f"{text!r} is a notebook, which no other process can import", fix)
     if file := _FILE.fullmatch(text):
         fix = f"Write {file['path'].replace('/', '.')}{file['name'] or ':Name'}."
         raise UsageError(f"{text!r} is a file, not a Python module", fix)

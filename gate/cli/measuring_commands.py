@@ -3,12 +3,11 @@
 Imports nothing heavy.
 """
 
-from operator import methodcaller
-
 from gate.cli.options import (
     ACCEPTED,
     ANYWAY,
     BASELINES,
+    BENCHMARK,
     CONFIG,
     DEVICE,
     FAIL,
@@ -19,6 +18,7 @@ from gate.cli.options import (
     LAB_OR_TARGET,
     LANES,
     LOCK,
+    OPEN,
     PROJECT,
     QUIET,
     REPORT_FORMAT,
@@ -32,12 +32,14 @@ from gate.cli.options import (
     argument,
     either,
     lasting,
+    listed_as,
     parse_count,
     parse_date,
     parse_shard,
     to_directory,
 )
 from gate.errors import ExitCode
+from gate.report import FORMATS
 
 # What a command that judges can end with.
 VERDICT_CODES = (
@@ -60,8 +62,8 @@ SHARD = argument(
 
 CHECK = Command(
     name="check",
-    summary="compare your code with where it left the main branch",
-    example="compile-gate check --select tag:pr",
+    summary="compare with the commit at which your branch left main",
+    example="compile-gate check --select tag:smoke",
     success="PASS: every planned case was measured, and nothing that the base or a baseline has regressed",
     codes=VERDICT_CODES,
     run="gate.cli.check:run_check",
@@ -80,7 +82,7 @@ CHECK = Command(
             action="store_true",
             help="measure every suspect fully, even if the result is already known",
         ),
-        *(ACCEPTED, GATE, HISTORY, FAIL, REPORT_FORMAT, VOLUME),
+        *(ACCEPTED, GATE, HISTORY, FAIL, REPORT_FORMAT, OPEN, VOLUME),
     ),
 )
 AB = Command(
@@ -117,7 +119,7 @@ AB = Command(
             *JUDGING,
             lasting(AB_MINUTES, "start no pair after M minutes of measuring"),
         ),
-        *(HISTORY, FAIL, VOLUME, methodcaller("set_defaults", format="text")),  # it may print two reports
+        *(HISTORY, FAIL, REPORT_FORMAT, OPEN, VOLUME),
     ),
 )
 BISECT = Command(
@@ -147,7 +149,7 @@ BISECT = Command(
             " last bad; write it after CASE",
         ),
         *(DEVICE, to_directory("results go to bisect/ in there (default: out)"), LOCK, RESUME),
-        lasting(BISECT_MINUTES, "of the whole search; continue with --resume"),
+        lasting(BISECT_MINUTES, "stop the search after M minutes; --resume continues it"),
         QUIET,
     ),
 )
@@ -169,7 +171,7 @@ REFRESH = Command(
     run="gate.cli.recording:run_refresh",
     arguments=(
         *(*PROJECT, *LAB_OR_TARGET, LANES, TRIALS, RESUME, BASELINES, HISTORY),
-        argument("--reason", default="", metavar="R", help="why a metric got worse; required if one did"),
+        argument("--reason", default="", metavar="R", help="why a metric may get worse; required if one did"),
         *(ANYWAY, QUIET),
     ),
 )
@@ -269,7 +271,7 @@ COMPARE = Command(
         to_directory(
             "write verdict.json, report.md, report.html and junit.xml there (default: nothing is written)"
         ),
-        *(ACCEPTED, GATE, FAIL, REPORT_FORMAT, VOLUME),
+        *(ACCEPTED, GATE, FAIL, REPORT_FORMAT, OPEN, VOLUME),
     ),
 )
 _VERDICT = argument(
@@ -280,12 +282,21 @@ _VERDICT = argument(
 )
 REPORT = Command(
     name="report",
-    summary="render a verdict again",
+    summary="print the last report again: text, Markdown, HTML, JSON, JUnit",
     example="compile-gate report --format markdown",
     success="the verdict was rendered, whatever it says",
     codes=(ExitCode.MACHINE,),
     run="gate.cli.stored:run_report",
-    arguments=(*(_VERDICT, REPORT_FORMAT, VOLUME),),
+    arguments=(
+        _VERDICT,
+        argument(
+            "--format",
+            choices=(*FORMATS, BENCHMARK),
+            default="text",
+            help=f"how to print the verdict; {BENCHMARK}: the values, for PyTorch's benchmark database",
+        ),
+        VOLUME,
+    ),
 )
 TREND = Command(
     name="trend",
@@ -326,12 +337,13 @@ EXPLAIN = Command(
             help="a case id, or the beginning of one (default: the worst case)",
         ),
         _VERDICT,
+        listed_as(),
     ),
 )
 MERGE = Command(
     name="merge",
     summary="join the runs of shards",
-    example="compile-gate merge shard-*/run.json --select tag:pr --out out",
+    example="compile-gate merge shard-*/run.json --select tag:smoke --out out",
     success="the runs fit together and were joined, whatever failed in them",
     codes=(ExitCode.MACHINE,),
     run="gate.cli.stored:run_merge",
@@ -342,7 +354,7 @@ MERGE = Command(
             "--select",
             action=JoinTerms,
             metavar="CASES",
-            help="the selection that was divided: a case of it in no shard is MISSING",
+            help="the whole selection, so that a lost shard is noticed",
         ),
     ),
 )

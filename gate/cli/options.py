@@ -207,8 +207,8 @@ TARGET = argument(
     "--target",
     type=parse_target,
     metavar="T",
-    help="compile for a GPU that need not be here, and run nothing: cuda:sm_80, cuda:sm_90, ...;"
-    f" compares the generated code, not speed (see {find_page('targets')})",
+    help="compile for a GPU that this machine lacks: cuda:sm_80, cuda:sm_90, ...; compares generated code,"
+    f" runs nothing (see {find_page('targets')})",
 )
 LOCK = argument(
     "--lock-timeout",
@@ -221,8 +221,8 @@ LANES = argument(
     "--lanes",
     type=parse_lanes,
     metavar="N",
-    help="measure on N GPUs of this host at a time, or on N shares of its cores; ray or ray:ADDRESS: on all"
-    f" of a Ray cluster (see {find_page('fleet')})",
+    help="N GPUs of this host, or N shares of its cores, at a time; ray or ray:ADDRESS: all of a Ray cluster"
+    f" (see {find_page('fleet')})",
 )
 CORES = argument(
     "--cores",
@@ -247,7 +247,7 @@ COUNTS_ONLY = argument(
 TRACE = argument(
     "--trace",
     action="store_true",
-    help="record torch's structured trace too, for tlparse: one more compile a trial, not measured",
+    help="also record a tlparse trace (one extra compile a trial, not timed)",
 )
 RESUME = argument("--resume", action="store_true", help="continue the run that is in the out directory")
 JUDGING = (FAIL_FAST, COUNTS_ONLY, TRACE, RESUME)  # how the commands go about it that judge
@@ -257,7 +257,9 @@ HISTORY = argument(
     metavar="PATH",
     help="append a line about this run for `trend`: to a file that ends in .jsonl, or to a directory",
 )
+OPEN = argument("--open", action="store_true", help="open the page of the report in a browser")
 REPORT_FORMAT = argument("--format", choices=tuple(FORMATS), default="text", help="how to print the verdict")
+BENCHMARK = "pytorch-benchmark"  # of `report` alone: it says nothing of what failed
 FAIL = argument(
     "--fail-on",
     choices=FAIL_ON,

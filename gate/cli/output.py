@@ -2,6 +2,7 @@
 
 import sys
 import time
+import webbrowser
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -160,7 +161,16 @@ def report_verdict(
     accepted = code is not code_verdict(verdict, config)
     if notice := render_exit_notice(verdict.outcome, code, is_lack_accepted=accepted):
         print(notice, file=sys.stdout if options.format == "text" else sys.stderr)
+    if out and options.format == "text":
+        show_page(out / FORMATS["html"].file, options)
     return code
+
+
+def show_page(page: Path, options: Namespace) -> None:
+    """Say where the page of a report is, and open it in a browser where that is asked for."""
+    print(f"page  {page}")
+    if options.open and not webbrowser.open(page.absolute().as_uri()):
+        print(f"warning: there is no browser to open {page} in", file=sys.stderr)
 
 
 def print_report(verdict: Verdict, options: Namespace, code: ExitCode | None = None) -> None:

@@ -37,10 +37,7 @@ EXIT_CODES: Mapping[ExitCode, tuple[str, str]] = {
     ),
     ExitCode.MACHINE: ("-", "the machine: no device, no compiler, held lock, full disk"),
     ExitCode.REGRESSION: ("REGRESSION", "at least one regression"),
-    ExitCode.INCONCLUSIVE: (
-        "INCONCLUSIVE",
-        "could not tell: something looks worse, or is too noisy",
-    ),
+    ExitCode.INCONCLUSIVE: ("INCONCLUSIVE", "something looks worse, or is too noisy to tell"),
     ExitCode.INCOMPLETE: ("INCOMPLETE", "a planned case crashed, hung or is missing, or the run was stopped"),
     ExitCode.INTERRUPTED: ("-", f"{_STOPPED}; what was measured is kept"),
 }

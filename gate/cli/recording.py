@@ -32,7 +32,7 @@ from gate.records.cases import Acceptance
 from gate.records.run import BaseArm, Run
 from gate.records.studies import Effort
 from gate.report.studies import render_calibration
-from gate.report.tables import render_baselines
+from gate.report.tables import JSON, render_baselines
 from gate.report.words.facts import write_note
 from gate.report.words.steps import describe_hidden, describe_setback
 from gate.revisions import find_tag, resolve_ancestor
@@ -156,8 +156,8 @@ def run_show(options: Namespace) -> ExitCode:
     place = f"in {config.baselines}"
     if not is_present(config.baselines):
         place += ", which does not exist"
-    print(render_baselines(baselines, read_time(), place))
-    if anchor is not None:
+    print(render_baselines(baselines, read_time(), place, options.format))
+    if anchor is not None and options.format != JSON:
         print(f"\nanchor: {describe_anchor(anchor, read_time())}")
     return ExitCode.PASS if baselines else ExitCode.NOTHING_COMPARED
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.check.procedure import CheckTerms, judge_recorded
+from gate.cli.options import BENCHMARK
 from gate.cli.output import VERDICT_FILE, RunSaver, print_report, report_verdict
 from gate.cli.setup import RUN_FILE, find_gate, load_configured, note_origin, open_rules
 from gate.decide.evidence.trials import make_baselines
@@ -22,8 +23,10 @@ from gate.records.cases import Case
 from gate.records.codes import Code
 from gate.records.run import Baseline, Run
 from gate.records.verdict import Outcome
+from gate.report.benchmark import render_benchmark
 from gate.report.clean import clean_line, write_text
-from gate.report.explain import find_case, render_explanation
+from gate.report.explain import find_case, keep_case, render_explanation
+from gate.report.tables import JSON
 from gate.report.trend import Track, make_tracks
 from gate.revisions import find_repository
 from gate.store.baselines import check_whole, load_baselines
@@ -80,7 +83,11 @@ def _compare(options: Namespace, config: Config) -> ExitCode:
 @pause_collector()
 def run_report(options: Namespace) -> ExitCode:
     """Render a stored verdict again; exit 0 says that rendering worked, not what the verdict is."""
-    print_report(VERDICT.load(_find_verdict(options.verdict)), options)
+    verdict = VERDICT.load(_find_verdict(options.verdict))
+    if options.format == BENCHMARK:
+        print(render_benchmark(verdict), end="")
+    else:
+        print_report(verdict, options)
     return ExitCode.PASS
 
 
@@ -91,7 +98,11 @@ def run_explain(options: Namespace) -> ExitCode:
         asked, named = "", asked or None  # the verdict is meant, of which no case is named
     path = _find_verdict(named)
     verdict = VERDICT.load(path)
-    write_text(sys.stdout, render_explanation(verdict, find_case(verdict, asked), str(path.parent)))
+    case = find_case(verdict, asked)
+    if options.format == JSON:
+        print(VERDICT.encode(keep_case(verdict, case)), end="")
+    else:
+        write_text(sys.stdout, render_explanation(verdict, case, str(path.parent)))
     return ExitCode.PASS
 
 
@@ -216,13 +227,14 @@ def _find_histories(options: Namespace, config: Config) -> tuple[Path, ...]:
 
 def _write_pages(tracks: tuple[Track, ...], out: Path, repository: str) -> int:
     """Write the pages of each machine; those of the first begin at index.html."""
-    from gate.report.trend_pages import Link, render_pages  # noqa: PLC0415 - jinja is slow to import
+    from gate.report.trend_pages import Link, render_badge, render_pages  # noqa: PLC0415 - jinja is slow to import
 
     names = [_FIRST_PAGE, *(f"machine-{number}" for number in range(2, len(tracks) + 1))]
     links = [
         Link(text=track.machine, address=f"{name}.html") for track, name in zip(tracks, names, strict=True)
     ]
     written = 0
+    write_atomic(out / "badge.json", render_badge(tracks[0]))
     for track, name in zip(tracks, names, strict=True):
         others = [link for link in links if link.text != track.machine]
         for page, text in render_pages(track, name, repository, others):

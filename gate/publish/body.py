@@ -218,13 +218,13 @@ def render_trusted_report(finding: TrustedResult) -> str:
         heading=_write_heading(finding),
         sign=_find_sign(finding),
         counts=finding.counts,
+        origin=_write_origin(finding),
         preface=finding.preface,
         steps=list_comment_steps(finding),
     )
     is_quiet = finding.outcome is Outcome.PASS and not finding.has_other_trouble and not finding.preface
     is_brief = is_quiet and all(status is Status.UNCHANGED for status, _ in finding.counts)
-    report = render_markdown(verdict, _BRIEF if is_brief else _LAYOUT, frame)
-    return f"{report}\n{_render_origin(finding)}\n"
+    return render_markdown(verdict, _BRIEF if is_brief else _LAYOUT, frame)
 
 
 def _write_heading(finding: TrustedResult) -> str:
@@ -271,13 +271,19 @@ def _render_refusal(finding: TrustedResult) -> str:
 
 
 def _render_origin(finding: TrustedResult) -> str:
-    """Which commits, which run, and where all of it is: links of GitHub's own names for them."""
+    return f"<sub>{_write_origin(finding)}</sub>"
+
+
+def _write_origin(finding: TrustedResult) -> str:
+    """Which commits, when, which run, and where all of it is: links of GitHub's own names for them."""
     run = finding.run
+    branch = f"{escape_code(run.head_branch)}, commit" if run.head_branch else "Commit"
+    when = f", {run.started[:16].replace('T', ' ')} UTC" if run.started else ""
     against = f" against {link_commit(run, finding.known.base_sha)}" if finding.known.base_sha else ""
     again = f", attempt {run.attempt}" if run.attempt > 1 else ""
     data = f", [report and data]({run.url}#artifacts)" if _has_artifact(finding) else ""
     commit = link_commit(run, run.head_sha)
-    return f"<sub>Commit {commit}{against}, {link_run(run)}{again}{data}. Written by compile-gate.</sub>"
+    return f"{branch} {commit}{against}{when}, {link_run(run)}{again}{data}. Written by compile-gate."
 
 
 def _has_artifact(finding: TrustedResult) -> bool:

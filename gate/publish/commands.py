@@ -299,7 +299,9 @@ def _describe_undecided(accepted: Accepted) -> str:
     if not accepted.undecided:
         return ""
     metrics = join_some(tuple(dict.fromkeys(name_metric(one.metric) for one in accepted.undecided)))
-    return f"Not decided yet, so not covered: {metrics}. If the next run finds them worse, comment again."
+    return (
+        f"Inconclusive so far, and not covered: {metrics}. If the next run finds them worse, comment again."
+    )
 
 
 def _describe_next(accepted: Accepted) -> str:

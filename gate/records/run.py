@@ -106,6 +106,8 @@ class Provenance:
     author: str = ""
     reason: str = ""
     run_url: str = ""
+    repository: str = ""  # "owner/name" on GitHub
+    branch: str = ""
     gate_version: str = ""
 
 

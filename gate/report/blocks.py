@@ -11,10 +11,11 @@ from gate.records.run import CaseFailure
 from gate.records.verdict import MOVED, QUIET, Cause, Comparison, Status, Verdict
 from gate.report.clean import MAX_SENTENCE, clean_line, clean_lines
 from gate.report.rows import RANK, Row, make_common_row, make_row, part_comparisons
+from gate.report.words.comparisons import render_bar
 from gate.report.words.facts import describe_cause, describe_failed_trial, describe_whole, doubt_cause
 from gate.report.words.steps import write_again
 from gate.report.words.templates import describe_move, is_shown_as_values
-from gate.units import count_noun, render_change, render_threshold
+from gate.units import count_noun, render_change
 
 MIN_ALIKE = 4  # cases: fewer are read faster one by one
 # A cause that weighs less goes along with a change and explains none of it: that a call is bound by memory.
@@ -165,11 +166,11 @@ def _align(found: _Found, first: _Found) -> _Found:
 
 def _describe_part(part: Sequence[Comparison]) -> object:
     first = part[0]
-    limit = render_threshold(first.metric, first.threshold) if first.threshold else ""
     metrics = tuple(one.metric for one in part)
     # Why it is not settled may differ: each reason is written with the number of its cases.
     reason = None if first.status is Status.INCONCLUSIVE else first.reason
-    return metrics, first.status, reason, first.decides, first.quarantined, bool(first.pairs), limit
+    bar = render_bar(first)
+    return metrics, first.status, reason, first.decides, first.quarantined, bool(first.pairs), bar
 
 
 def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:

@@ -30,13 +30,19 @@ class Drawing:
     kind: str = "chart"
     _parts: list[ET.Element] = field(default_factory=list, init=False, repr=False)
 
-    def add(self, name: str, kind: str, *, text: str = "", hint: str = "", **places: float | str) -> None:
-        """Add a mark by its element's name; ``hint`` is shown over it."""
+    def add(
+        self, name: str, kind: str, *, text: str = "", hint: str = "", link: str = "", **places: float | str
+    ) -> None:
+        """Add a mark by its element's name; ``hint`` is shown over it, and it leads to ``link``."""
         shown = {key: one if isinstance(one, str) else _write(one) for key, one in places.items()}
         element = ET.Element(name, {"class": kind, **shown})
         element.text = text or None
         if hint:
             ET.SubElement(element, "title").text = hint
+        if link:
+            anchor = ET.Element("a", {"href": link})
+            anchor.append(element)
+            element = anchor
         self._parts.append(element)
 
     def add_line(self, kind: str, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -132,7 +138,7 @@ _AXIS = 22.0  # height of an axis and its marks
 _SPREAD = 4.0  # points of a lane are moved up and down by so much, so that equal ones are seen
 _POINT = 3.2
 _INTERVAL = (96.0, 16.0)
-_MOST_LIMITS = 4.0  # a change beyond so many limits is drawn at the edge
+_MOST_LIMITS = 4.0  # thresholds: a change beyond is an arrow at the edge
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,9 +212,9 @@ def _draw_axis(drawing: Drawing, scale: Scale, bottom: float, write: Write, unit
 
 
 def draw_interval(label: str, places: tuple[float, float, float], kind: str) -> Drawing:
-    """Draw a small interval for a table's cell, in limits: its low end, centre and high end.
+    """Draw a small interval for a table's cell, in thresholds: its low end, centre and high end.
 
-    Lines stand at no change and at the limit; what is beyond ``_MOST_LIMITS`` stands at the edge.
+    Lines stand at no change and at the threshold; what is beyond ``_MOST_LIMITS`` is an arrow.
     """
     width, height = _INTERVAL
     drawing = Drawing(label=label, width=width, height=height, kind="small")
@@ -218,5 +224,10 @@ def draw_interval(label: str, places: tuple[float, float, float], kind: str) -> 
     left, centre, right = map(scale.place, places)
     middle = height / 2
     drawing.add_line(f"whisker {kind}", (left, middle), (max(right, left + 0.5), middle))
-    drawing.add("circle", f"point {kind}", cx=centre, cy=middle, r=_POINT)
+    if abs(places[1]) <= _MOST_LIMITS:
+        drawing.add("circle", f"point {kind}", cx=centre, cy=middle, r=_POINT)
+        return drawing
+    back = centre - math.copysign(2 * _POINT, places[1])  # an arrow: it is further on
+    tip = [(back, middle - _POINT), (centre, middle), (back, middle + _POINT)]
+    drawing.add("path", f"point {kind}", d=join_places(tip, closed=True))
     return drawing

@@ -54,6 +54,14 @@ def clean_line(text: str, limit: int = 0) -> str:
     return line if not limit or len(line) <= limit else line[: limit - 3].rstrip() + "..."
 
 
+_UNIT = re.compile(rf"(?<=\d) (?=(?:%|[{MICRO}m]?s|[KMG]iB)(?!\w))")
+
+
+def hold_units(text: str) -> str:
+    """Let no line end between a number and its unit."""
+    return _UNIT.sub("\u00a0", text)
+
+
 def clean_lines(text: str, last: int = 0) -> tuple[str, ...]:
     """Return the ``last`` non-empty lines of ``text`` (0: all), printable, tabs expanded."""
     lines = _remove_unprintable(text.replace("\r\n", "\n")).expandtabs(4).split("\n")

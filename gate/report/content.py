@@ -14,12 +14,13 @@ from gate.records.shown import Shown
 from gate.records.verdict import JUDGED, RED, Comparison, MachineShift, Outcome, Status, SuiteRow, Verdict
 from gate.report.blocks import LEAST_SHOWN, SHOWN, Block, count_causes, make_blocks
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
-from gate.report.footer import Cell, list_footer, make_figures
+from gate.report.footer import Cell, list_footer, make_figures, write_subject
 from gate.report.rows import STATUS_ORDER
+from gate.report.words.comparisons import find_largest, render_noticed
 from gate.report.words.facts import write_notes
-from gate.report.words.headline import LIKELY, write_doubt, write_headline, write_why
+from gate.report.words.headline import LIKELY, name_case, write_doubt, write_headline, write_why
 from gate.report.words.steps import NextStep, write_steps
-from gate.report.words.templates import name_metric, name_status
+from gate.report.words.templates import describe_move, name_metric, name_status
 from gate.units import count_noun, render_count, render_percent, render_ratio, render_seconds
 
 OUTCOME_KINDS: Mapping[Outcome, str] = {
@@ -55,6 +56,8 @@ class Report:
 
     outcome: Outcome
     headline: str  # what came out
+    subject: str  # of what and when
+    unchanged: str  # how large a change may be there; "" where nothing is unchanged
     why: str  # "" where there is nothing to explain
     counts: tuple[tuple[Status, int], ...]  # deciding comparisons, strongest first
     blocks: tuple[Block, ...]
@@ -87,11 +90,13 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
     return Report(
         outcome=verdict.outcome,
         headline=clean_line(write_headline(verdict), MAX_SENTENCE),
+        subject=write_subject(verdict),
+        unchanged=_describe_unchanged(verdict),
         why=why,
         counts=count_statuses(verdict),
         blocks=blocks,
         figures=make_figures(verdict),
-        scope=(*list_scope(verdict), *list_totals(verdict)),
+        scope=list_scope(verdict),
         notes=notes,
         next_steps=steps,
         causes=causes,
@@ -112,6 +117,18 @@ def render_counts(counts: Sequence[tuple[Status, int]]) -> str:
     for status, count in counts:
         named[name_status(status)] = named.get(name_status(status), 0) + count
     return ", ".join(f"{count:,} {name}" for name, count in named.items()) or "nothing compared"
+
+
+def _describe_unchanged(verdict: Verdict) -> str:
+    """The largest change of what counts as unchanged, in thresholds, and what would have been noticed."""
+    quiet = [one for one in verdict.comparisons if one.decides and one.status is Status.UNCHANGED]
+    largest = find_largest(quiet)
+    if largest is None:
+        return ""
+    where = name_case(largest.case_id, verdict)
+    text = f"largest unchanged: {name_metric(largest.metric)} {describe_move(largest)} in {where}"
+    seen = f"; from {noticed} on it would have been noticed" if (noticed := render_noticed(largest)) else ""
+    return clean_line(f"{text}{seen}", MAX_SENTENCE)
 
 
 def _part_why(verdict: Verdict, causes: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -178,11 +195,11 @@ def _describe_group(group: Sequence[Comparison], *, named: bool) -> str:
 _NEVER = "never"
 
 
-def describe_break_even(row: SuiteRow, noun: str = "") -> str:
-    """The calls of those that ever pay back, with a noun if asked for, and how many never do."""
+def describe_break_even(row: SuiteRow) -> str:
+    """The calls of those that ever pay back, and how many never do."""
     if row.break_even_calls is None:
         return _NEVER if row.never_paid else ABSENT
-    calls = f"{render_count(round(row.break_even_calls))}{noun}"
+    calls = render_count(round(row.break_even_calls))
     return f"{calls} ({row.never_paid} {_NEVER})" if row.never_paid else calls
 
 
@@ -192,24 +209,7 @@ def describe_calls(calls: float | None) -> str:
 
 
 MIN_CASES = 2  # a mean of one case is the case's own figures
-_PAYS = "pays back"
-_MEANS = ("speedup", "cold compile", "warm compile", "memory", _PAYS)
-
-
-def list_totals(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    """Return a labelled line for each task and mode of which several cases were measured."""
-    whole = (row for row in verdict.summary.rows if not row.family and row.cases >= MIN_CASES)
-    return tuple(("suite", _describe_total(row)) for row in whole)
-
-
-def _describe_total(row: SuiteRow) -> str:
-    *figures, _ = _list_means(row)
-    means = [f"{name} {text}" for name, text in zip(_MEANS, figures, strict=False) if text != ABSENT]
-    paid = describe_break_even(row, " calls")
-    if paid != ABSENT:
-        means.append(f"{_NEVER} {_PAYS}" if paid == _NEVER else f"{_PAYS} after {paid}")
-    cases = count_noun(row.cases, "case")
-    return f"{row.task.value}, {row.mode.value}: {', '.join(means)} (geometric means of {cases})"
+_MEANS = ("speedup", "cold compile", "warm compile", "memory", "pays back")
 
 
 def list_sections(verdict: Verdict) -> tuple[Section, ...]:
@@ -230,8 +230,8 @@ def _make_suite(verdict: Verdict) -> Section:
         rows=tuple(rows) if measured >= MIN_CASES else (),
         words=3,
         meaning=(
-            "Plain calls compiled by Inductor, each case with equal weight. Decides nothing. Pays back: calls"
-            " after which a cold compile is saved, for cases where it ever is."
+            "Plain calls compiled by Inductor, each case with equal weight. For information. Pays back: after"
+            " how many calls the compile time is earned back, for cases where it ever is."
         ),
     )
 

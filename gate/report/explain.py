@@ -173,7 +173,7 @@ def find_case(verdict: Verdict, name: str) -> Case:
 
 def render_explanation(verdict: Verdict, case: Case, folder: str = "") -> str:
     """Render all that a verdict knows of one case; ``folder`` is where it lies, and its traces below it."""
-    own = _keep_case(verdict, case)
+    own = keep_case(verdict, case)
     shown = next(iter(own.evidence), None)
     blocks = make_blocks(own, everything=True)
     causes = (f"{one.weight:.2f}  {clean_line(describe_cause(one.fact), MAX_CAUSE)}" for one in own.causes)
@@ -188,7 +188,8 @@ def render_explanation(verdict: Verdict, case: Case, folder: str = "") -> str:
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
-def _keep_case(verdict: Verdict, case: Case) -> Verdict:
+def keep_case(verdict: Verdict, case: Case) -> Verdict:
+    """Keep what a verdict knows of one case."""
     return replace(
         verdict,
         cases=(case,),
@@ -201,10 +202,12 @@ def _keep_case(verdict: Verdict, case: Case) -> Verdict:
 
 def _render_numbers(block: Block) -> list[str]:
     cells = (
-        (row.label, row.metric, row.before, row.after, row.change, row.interval, row.limit)
+        (row.label, row.metric, row.before, row.after, row.change, row.interval, row.threshold, row.noticed)
         for row in block.rows
     )
-    head, *lines = _lay_out([("", "metric", "before", "head", "change", "95 % interval", "limit"), *cells])
+    head, *lines = _lay_out(
+        [("", "metric", "before", "head", "change", "95 % interval", "threshold", "noticed from"), *cells]
+    )
     numbers = ["Numbers", head]
     for row, line in zip(block.rows, lines, strict=True):
         numbers.append(line)

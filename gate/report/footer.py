@@ -23,11 +23,20 @@ def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     """Return labelled lines; what is unknown is left out."""
     return label_lines(
         verdict.environment,
-        ("head", describe_commit(verdict.provenance)),
         ("base", _describe_base(verdict)),
         ("baselines", _describe_baselines(verdict)),
         ("run", _describe_run(verdict)),
     )
+
+
+def write_subject(verdict: Verdict) -> str:
+    """Say of what and when: ``acme/models, branch topic: 1a2b3c4d5e against main, 2026-11-22 11:00 UTC``."""
+    one, base = verdict.provenance, verdict.base
+    where = _join((one.repository, f"branch {one.branch}" if one.branch else ""))
+    against = (base.label or base.commit[:SHOWN_COMMIT_CHARS]) if base else "stored baselines"
+    when = f", {one.created[:16].replace('T', ' ')} UTC" if one.created else ""
+    commits = clean_line(f"{describe_commit(one)} against {against}{when}")
+    return f"{where}: {commits}" if where else commits
 
 
 def label_lines(environment: Environment, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:
@@ -164,7 +173,7 @@ COLUMNS: Mapping[Metric, str] = {
 # Marks beside the figures, so that they read the same without colour.
 MARKS: Mapping[Status, tuple[str, str]] = {
     Status.REGRESSED: ("!", "regressed"),
-    Status.INCONCLUSIVE: ("?", "could not tell"),
+    Status.INCONCLUSIVE: ("?", "inconclusive"),
     Status.ACCEPTED: ("a", "accepted"),
     Status.IMPROVED: ("+", "improved"),
     Status.NEW: ("*", "not judged"),

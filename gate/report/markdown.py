@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from gate.records.verdict import RED, Status, Verdict
 from gate.report.blocks import Block, Member
-from gate.report.content import MAX_STEP, OUTCOME_KINDS, Report, Section, make_report, render_counts
+from gate.report.content import MAX_STEP, OUTCOME_KINDS, Report, make_report, render_counts
 from gate.report.footer import COLUMNS, Cell, list_marks
 from gate.report.rows import Row
 from gate.report.words.templates import name_status
@@ -23,7 +23,6 @@ MAX_OPEN = 3  # cases whose causes are readable without a click
 _CUT = "..."
 _SIDES = ("before", "head")
 _MAX_ITEMS = 20
-_MAX_ROWS = 60  # of a table of the suite
 MAX_CHARS = 300  # of one escaped string before it is escaped
 
 
@@ -37,7 +36,7 @@ class Layout:
     case_lines: int = 60
     counts: bool = True
     footer: bool = True  # how it was measured
-    is_local: bool = True  # for who has the machine: commands that measure a case again, tables of the suite
+    is_local: bool = True  # for who has the machine: commands that measure a case again
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +46,7 @@ class ReportFrame:
     heading: str = ""  # instead of the outcome; the headline follows below
     sign: str = ""  # instead of the outcome's own
     counts: tuple[tuple[Status, int], ...] = ()  # instead of those of what is shown
+    origin: str = ""  # instead of what the report says of its commits and time
     preface: str = ""  # a paragraph below the heading
     steps: Sequence[str] | None = None  # what to do next
 
@@ -109,17 +109,18 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
     sections = [
         f"## {sign} {heading[0]}",
         *heading[1:],
+        f"<sub>{frame.origin or escape_text(report.subject)}</sub>",
         frame.preface,
         escape_text(report.why),
-        _render_list("Next", first),
         _render_list("Why", [escape_text(cause) for cause in report.causes]),
+        _render_list("Next", first),
         f"**{render_counts(frame.counts or report.counts)}**" if layout.counts else "",
+        escape_text(report.unchanged) if layout.counts else "",
         *_render_changes(known, layout),
-        fold("Could not be decided", join_parts(_render_changes(undecided, layout))) if undecided else "",
+        fold("Inconclusive", join_parts(_render_changes(undecided, layout))) if undecided else "",
         _render_list("Other steps", later),
         _render_list("Notes", [escape_text(note) for note in report.notes]),
         _render_figures(report, layout),
-        *(map(_render_section, report.summary) if layout.is_local else ()),
         _render_origin(report) if layout.footer else "",
     ]
     return _join_sections([section for section in sections if section])
@@ -135,7 +136,7 @@ def _join_sections(sections: list[str]) -> str:
 
 
 def _part_blocks(blocks: Iterable[Block]) -> tuple[list[Block], list[Block]]:
-    """Part what is known of cases from what could not be decided: a case may have both."""
+    """Part what is known of cases from what is inconclusive: a case may have both."""
     known: list[Block] = []
     undecided: list[Block] = []
     for block in blocks:
@@ -248,13 +249,6 @@ def _render_figures(report: Report, layout: Layout) -> str:
 
 def _render_cell(cell: Cell) -> str:
     return escape_text(cell.text) + (f" <sup>{escape_text(cell.mark)}</sup>" if cell.mark else "")
-
-
-def _render_section(section: Section) -> str:
-    rows = [map(escape_text, row) for row in section.rows[:_MAX_ROWS]]
-    more = _render_more(len(section.rows) - len(rows), "row")
-    parts = (render_table(section.header, section.numbers, rows, more), escape_text(section.meaning))
-    return fold(section.title, join_parts(parts))
 
 
 def _render_origin(report: Report) -> str:

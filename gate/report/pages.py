@@ -22,14 +22,14 @@ from gate.records.run import Environment
 from gate.records.verdict import CaseEvidence, Comparison, Status, Verdict
 from gate.report.blocks import SHOWN, Block, order_comparison
 from gate.report.charts import BEFORE, HEAD, Drawing, Lane, Plot, draw_interval, draw_strip, find_axis_unit
-from gate.report.clean import clean_line
+from gate.report.clean import clean_line, hold_units
 from gate.report.content import OUTCOME_KINDS, Report, make_report
 from gate.report.explain import CaseView, make_view
 from gate.report.footer import COLUMNS, MARKS, Cell
 from gate.report.rows import STATUS_KINDS, Row, make_row
-from gate.report.words.comparisons import exceeds_limit
+from gate.report.words.comparisons import exceeds_threshold, find_bar, find_largest, render_bar
 from gate.report.words.templates import describe_move, name_metric, name_status
-from gate.units import MICRO, count_noun, render_threshold, render_value
+from gate.units import count_noun, render_value
 from gate.version import __version__
 
 _DIRECTORY = Path(__file__).with_name("templates")
@@ -72,12 +72,9 @@ def _make_environment() -> jinja2.Environment:
     return environment
 
 
-_UNIT = re.compile(rf"(?<=\d) (?=(?:%|[{MICRO}m]?s|[KMG]iB)(?!\w))")
-
-
 def _hold_together(text: str) -> str:
     """Let no line end between a number and its unit, or before an arrow."""
-    return _UNIT.sub("\u00a0", text).replace(" -> ", "\u00a0\N{RIGHTWARDS ARROW} ")
+    return hold_units(text).replace(" -> ", "\u00a0\N{RIGHTWARDS ARROW} ")
 
 
 @cache
@@ -93,7 +90,7 @@ def _hash(text: str) -> str:
 
 _KIND_NAMES = {
     "bad": "worse or failed",
-    "unsure": "could not tell",
+    "unsure": "inconclusive",
     "other": "accepted or not judged",
     "good": "improved",
     "same": "unchanged",
@@ -104,7 +101,7 @@ _MAX_POINTS = 60  # of one side, the latest: more hide each other
 _MOST_OPEN = 5  # cases that are read without a click: they are the gravest
 MOST_WHOLE = 25  # cases whose sections, some 30 KB each, are in the page itself; of more, others are pages
 _MOST_ROWS = 1000  # of its table, and cases that have a page
-VERDICT_PAGE, CASE_PAGES = "report.html", "cases"  # the file, and the directory beside it
+CASE_PAGES = "cases"  # the directory beside the page of the verdict
 _LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
 
 
@@ -119,6 +116,7 @@ class PageCase:
     headline: str  # the metric that changed most, or what became of the case
     values: str  # of that metric, before and after
     change: str
+    noticed: str  # from which size on it would have been; of what is unchanged
     severity: float | None  # of it, to sort by
     drawing: Drawing | None
     cells: tuple[Cell, ...]  # main figures, as the report's columns
@@ -154,7 +152,7 @@ def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
     report = make_report(verdict, everything=True, most=_MOST_ROWS)
     for case in list_cases(verdict, report, range(MOST_WHOLE, _MOST_ROWS)):
         if case.address.startswith(CASE_PAGES):
-            text = render_page("case_page.html", title=case.block.title, case=case, home=VERDICT_PAGE)
+            text = render_page("case_page.html", title=case.block.title, case=case)
             yield case.address, text
 
 
@@ -171,8 +169,9 @@ def list_cases(verdict: Verdict, report: Report, whole: range = range(MOST_WHOLE
             address = "" if is_unchanged else f"{CASE_PAGES}/{anchors[name]}.html"
         shown = evidence.get(name) if address and number in whole else None
         leading = min(rows, key=order_comparison, default=None)
-        has_moved = leading is not None and leading.change and leading.status is not Status.UNCHANGED
-        row = make_row([leading]) if leading and has_moved and not block.failures else None
+        if block.status is Status.UNCHANGED:
+            leading = find_largest(one for one in rows if one.decides)
+        row = make_row([leading]) if leading and leading.change and not block.failures else None
         yield PageCase(
             anchor=anchors[name],
             address=address,
@@ -181,6 +180,7 @@ def list_cases(verdict: Verdict, report: Report, whole: range = range(MOST_WHOLE
             headline=_choose_headline(block, leading),
             values=f"{row.before} \N{RIGHTWARDS ARROW} {row.after}" if row else "",
             change=row.change if row else "",
+            noticed=row.noticed if row and block.status is Status.UNCHANGED else "",
             severity=leading.severity if leading else None,
             drawing=_draw_change(leading) if leading and address else None,
             cells=report.figures[name],
@@ -229,8 +229,6 @@ def _choose_headline(block: Block, leading: Comparison | None) -> str:
         return clean_line(block.failures[0], _MAX_HEADLINE)
     if leading is None or leading.change is None:
         return clean_line(block.rows[0].sentence, _MAX_HEADLINE) if block.rows else ""
-    if leading.status is Status.UNCHANGED:
-        return ""
     return name_metric(leading.metric)
 
 
@@ -285,36 +283,34 @@ def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
 def _describe_plot(one: Comparison, before: int, after: int) -> str:
     """Describe it for a screen reader; the numbers stand in the table."""
     sides = [f"{count_noun(after, 'value')} of head"] + ([f"{before} of the side before"] if before else [])
-    bar = one.threshold
-    counts = f", a change counts beyond {render_threshold(one.metric, bar)}" if bar else ""
+    bar = render_bar(one)
+    counts = f", a change counts beyond {bar}" if bar else ""
     return f"{name_metric(one.metric)}: {' and '.join(sides)}{counts}"
 
 
 def _describe_note(one: Comparison) -> str:
     """The change, and of one that looks large and counts for nothing, why."""
-    move, bar = describe_move(one), one.threshold
-    is_small = one.status is Status.UNCHANGED and one.change and one.change.centre and not exceeds_limit(one)
-    return f"{move}, below the limit of {render_threshold(one.metric, bar)}" if is_small and bar else move
+    move, bar = describe_move(one), render_bar(one)
+    is_small = one.status is Status.UNCHANGED and one.change and one.change.centre
+    return (
+        f"{move}, below the threshold of {bar}" if is_small and bar and not exceeds_threshold(one) else move
+    )
 
 
 def _find_limit(one: Comparison) -> float | None:
     """Find the value beyond which a change counts; ``None`` where it is compared with nothing."""
-    bar, before = one.threshold, one.baseline
-    if bar is None or before is None or not (bar.relative or bar.absolute):
+    bar, before, spec = find_bar(one), one.baseline, SPECS[one.metric]
+    if not bar or before is None:
         return None
-    spec = SPECS[one.metric]
-    allowed = (
-        bar.absolute if spec.family is Family.LOG2 else max(bar.relative * abs(before.centre), bar.absolute)
-    )
+    allowed = bar * before.centre if spec.is_ratio else bar
     return before.centre - allowed if spec.higher_is_better else before.centre + allowed
 
 
 def _draw_change(one: Comparison) -> Drawing | None:
-    """Draw a change with its interval, in limits; ``None`` where it has no limit or nothing changed."""
-    bar, change = one.threshold, one.change
-    limit = (bar.relative or bar.absolute) if bar else 0.0
-    if change is None or not limit:
+    """Draw a change with its interval, in thresholds; ``None`` where it has none or nothing changed."""
+    bar, change = find_bar(one), one.change
+    if change is None or not bar:
         return None
     label = f"{name_metric(one.metric)} {describe_move(one)}"
-    places = (change.low / limit, change.centre / limit, change.high / limit)
+    places = (change.low / bar, change.centre / bar, change.high / bar)
     return draw_interval(label, places, STATUS_KINDS[one.status])

@@ -11,11 +11,13 @@ from gate.report.words.comparisons import (
     complete_sentence,
     describe_comparison,
     describe_undecided,
-    looks_large,
-    render_limit,
+    exceeds_threshold,
+    find_bar,
+    render_bar,
+    render_noticed,
 )
 from gate.report.words.templates import describe_range, is_shown_as_values, name_direction, name_metric
-from gate.units import is_another_answer, render_change, render_interval, render_value
+from gate.units import is_another_answer, render_change, render_interval, render_percent, render_value
 
 STATUS_ORDER = (
     Status.FAILED,
@@ -59,7 +61,8 @@ class Row:
     after: str = ""
     change: str = ""  # with a word: "+30.6 % (slower)"
     interval: str = ""  # of the change; only where all is shown of a case
-    limit: str = ""  # beyond which the change counts; there, too
+    threshold: str = ""  # beyond which the change counts; there, too
+    noticed: str = ""  # the smallest change that would have been seen; there, too
     sentence: str = ""  # "" where the numbers say it all
     decides: bool = True
 
@@ -88,7 +91,8 @@ def make_row(part: Sequence[Comparison]) -> Row:
         after=_render_estimate(first.metric, first.candidate) if has_values else "",
         change=_describe_changes([first]),
         interval=_render_interval(first),
-        limit=render_limit(first) if first.change else "",
+        threshold=_render_threshold(first),
+        noticed=render_noticed(first),
         sentence="" if _says_it_all(first) else complete_sentence(first, with_values=first.change is None),
         decides=first.decides,
     )
@@ -100,7 +104,7 @@ def _says_it_all(one: Comparison) -> bool:
         return not one.may_decide
     if one.status is not Status.UNCHANGED or one.reason not in _PLAIN:
         return False
-    return one.reason is Reason.BEYOND_BAR or not looks_large(one)
+    return one.reason is Reason.BEYOND_BAR or not exceeds_threshold(one)
 
 
 def make_common_row(parts: Sequence[Sequence[Comparison]]) -> Row:
@@ -150,7 +154,7 @@ def _describe_changes(alike: Sequence[Comparison]) -> str:
 def _find_word(comparison: Comparison, low: float, high: float) -> str:
     """What more there is to say of a change than its direction; ``""`` where that says it all."""
     if comparison.status is Status.INCONCLUSIVE:
-        return "could not tell"
+        return "inconclusive"
     more = "accepted" if comparison.status is Status.ACCEPTED else ""
     more = "quarantined" if comparison.quarantined else more
     is_log2 = SPECS[comparison.metric].family is Family.LOG2  # "2.8x the error" says the direction
@@ -171,6 +175,13 @@ def _render_interval(one: Comparison) -> str:
         return " to ".join(dict.fromkeys(render_value(one.metric, end) for end in ends))
     is_exact = render_change(one.metric, change.low) == render_change(one.metric, change.high)
     return "" if is_exact else render_interval(one.metric, change.low, change.high)
+
+
+def _render_threshold(one: Comparison) -> str:
+    """The part in force, as a percentage too: ``20 µs (11.6 %)``."""
+    text, bar = render_bar(one) if one.change else "", find_bar(one)
+    is_share = SPECS[one.metric].is_ratio and text and bar and not text.endswith("%")
+    return f"{text} ({render_percent(bar, signed=False)})" if is_share and bar else text
 
 
 def _share(texts: Iterable[str]) -> str:

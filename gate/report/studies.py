@@ -252,7 +252,7 @@ def describe_result(report: SelftestReport) -> tuple[str, str]:
         untried = sum(not one.startswith(harmless) for one in report.untried)
         return "INCOMPLETE", f"{faults} of {faults + untried} faults tried"
     if opened := sum(score.is_open for score in report.scores):
-        return "INCONCLUSIVE", f"{count_noun(opened, 'fault')} that must be caught stayed open"
+        return "INCONCLUSIVE", f"inconclusive for {count_noun(opened, 'fault')} that must be caught"
     counted = ((faults, "fault"), (len(report.scores) - faults, "harmless change"))
     tried = " and ".join(count_noun(number, noun) for number, noun in counted)
     return PASSED, f"{tried} in {count_noun(len(report.attempts), 'attempt')}"

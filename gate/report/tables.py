@@ -65,11 +65,15 @@ def render_plan(cases: tuple[Case, ...], trials: int, shards: int, table_format:
     return f"{table}\n\n{'; '.join(lines)}"
 
 
-def render_baselines(baselines: Sequence[Baseline], now: str, place: str = "here") -> str:
+def render_baselines(
+    baselines: Sequence[Baseline], now: str, place: str = "here", table_format: str = "text"
+) -> str:
     """Return the stored baselines by environment: age at ``now`` (ISO 8601), origin and trials.
 
-    ``place`` says where there are none.
+    ``place`` says where there are none. As JSON they have their values.
     """
+    if table_format == JSON:
+        return _render_json([encode(baseline) for baseline in baselines])
     if not baselines:
         return f"no baselines are stored {place}; record some with: compile-gate baseline refresh"
     parts = []

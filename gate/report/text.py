@@ -9,7 +9,7 @@ from typing import TextIO
 
 from gate.records.verdict import Status, Verdict
 from gate.report.blocks import Block
-from gate.report.clean import ABSENT, WIDTH, count_columns, find_style, lay_out, write_text
+from gate.report.clean import ABSENT, WIDTH, count_columns, find_style, hold_units, lay_out, write_text
 from gate.report.content import OUTCOME_KINDS, Report, make_report, render_counts
 from gate.report.footer import COLUMNS, Cell, list_marks
 from gate.report.rows import STATUS_KINDS, Row
@@ -69,7 +69,8 @@ class _Lines:
             self.shown.append((" " * len(start) if number else self.paint(start, style)) + line)
 
     def _part(self, text: str, used: int) -> list[str]:
-        return textwrap.wrap(text, self.width - used, break_on_hyphens=False) or [""]
+        lines = textwrap.wrap(hold_units(text), self.width - used, break_on_hyphens=False) or [""]
+        return [line.replace("\u00a0", " ") for line in lines]
 
 
 def render_text(
@@ -82,11 +83,13 @@ def render_text(
     lines.say(report.outcome.value, report.headline, style=_STYLES[OUTCOME_KINDS[report.outcome]])
     if report.why:
         lines.say("why", report.why)
-    _add_steps(lines, report.next_steps[:1])
     for cause in report.causes:
         lines.say("why", cause)
+    _add_steps(lines, report.next_steps[:1])
     lines.add()
     lines.wrap(render_counts(report.counts), _DIM)
+    for text in filter(None, (report.unchanged, report.subject)):
+        lines.wrap(text, _DIM)
     if detail is not Detail.VERDICT:
         _add_blocks(lines, report, everything=everything)
         _add_figures(lines, report, everything=everything)
@@ -161,7 +164,7 @@ def _add_more(lines: _Lines, block: Block) -> None:
 
 
 def _drop_doubts(block: Block) -> Block:
-    """Leave the numbers of what could not be decided: why is said once, above, and in full with -v."""
+    """Leave the numbers of what is inconclusive: why is said once, above, and in full with -v."""
     alone = not block.members
     rows = tuple(
         replace(row, sentence="") if alone and row.status is Status.INCONCLUSIVE else row

@@ -1,8 +1,11 @@
 """The pages of a history: the suite, and one for each case with its chart; each file loads nothing."""
 
+import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import partial
 from statistics import fmean
 
@@ -17,7 +20,9 @@ from gate.units import count_noun, render_percent, render_value
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 720.0, 190.0, 76.0, 10.0, 22.0
 _MOST = 360  # points of a line: two pixels each; more are drawn as their mean, in a band of all of them
-_DATES = 4
+_DATES, _POINTS = 4, 60  # of a curve: dates below it, and the newest runs, which are links
+# Of the overview of cases: what it shows, since when, and points of a small line.
+_LEADING, _DAYS, _SPARK = Metric.COMPILED_LATENCY, (7, 30), 96
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +58,10 @@ def _plot(curve: Curve, track: Track) -> Plot:
     drawing.add("path", "band", d=join_places(band, closed=True))
     centres = [(places.place(run), scale.place(centre)) for run, centre, _, _ in points]
     drawing.add("path", "curve", d=join_places(centres))
+    for run, value in zip(curve.series.runs[-_POINTS:], curve.series.centres[-_POINTS:], strict=True):
+        hint = f"{heads[run].commit[:_SHORT]} {heads[run].created[:10]}: {curve.write(value)}"
+        link, x, y = find_link(heads[run].run_url), places.place(run), scale.place(value)
+        drawing.add("circle", "dot", hint=hint, link=link, cx=x, cy=y, r=3.0)
     for step in curve.steps:
         place = places.place(curve.series.runs[step.position])
         drawing.add_line(f"step {step.kind}", (place, 4), (place, _HEIGHT - _BOTTOM))
@@ -97,6 +106,16 @@ class Link:
 
     text: str
     address: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseRow:
+    """A case as a row: its compiled latency now, how it changed in days, and all of it as a small line."""
+
+    link: Link
+    now: str = ""
+    changes: tuple[str, ...] = ("",) * len(_DAYS)
+    line: Drawing | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,7 +170,8 @@ def render_pages(
             recent=track.heads[track.old].created[:10] if track.old else "",
             first=track.heads[0].created[:10],
             last=_link_run(track.heads[-1]),
-            cases=[Link(text=case_id, address=name) for case_id, name in names.items()],
+            days=_DAYS,
+            cases=[_make_case_row(track, case_id, name) for case_id, name in names.items()],
             plots=[_plot(curve, track) for curve in _list_suite(track)],
             steps=sorted(all_steps, key=lambda row: row.created, reverse=True),
             upgrades=[(track.heads[run].created[:10], text) for run, text in track.upgrades.items()],
@@ -159,6 +179,34 @@ def render_pages(
             **_count_runs(track.values.values()),
         ),
     )
+
+
+def _make_case_row(track: Track, case_id: str, page: str) -> CaseRow:
+    series = track.values.get((case_id, _LEADING))
+    if series is None:
+        return CaseRow(link=Link(text=case_id, address=page))
+    days = [track.heads[run].created[:10] for run in series.runs]
+    changes = []
+    for count in _DAYS:
+        since = (date.fromisoformat(days[-1] or "1970-01-01") - timedelta(days=count)).isoformat()
+        earlier = series.centres[max(bisect_right(days, since) - 1, 0)]
+        is_known = days[0] <= since and earlier > 0
+        changes.append(describe_change(_LEADING, series.centres[-1] / earlier - 1) if is_known else "")
+    shown = series.centres[-_SPARK:]
+    line = Drawing(label="", width=_SPARK, height=16, kind="small chart")
+    scale = make_scale(shown, 15, 1, least_span=0.02 * max(shown))
+    line.add("path", "curve", d=join_places([(x, scale.place(value)) for x, value in enumerate(shown)]))
+    now = render_value(_LEADING, series.centres[-1])
+    return CaseRow(link=Link(text=case_id, address=page), now=now, changes=tuple(changes), line=line)
+
+
+def render_badge(track: Track) -> str:
+    """Render a badge, as the endpoint of shields.io takes it: how many cases got slower in a week."""
+    rows = [_make_case_row(track, case_id, "") for case_id in _name_pages(track, "")]
+    worse = sum("slower" in row.changes[0] for row in rows)
+    message = f"{worse} of {count_noun(len(rows), 'case')} slower in {_DAYS[0]} days"
+    color = "orange" if worse else "brightgreen"
+    return json.dumps({"schemaVersion": 1, "label": "torch.compile", "message": message, "color": color})
 
 
 def _count_runs(series: Iterable[TrendSeries]) -> dict[str, int]:

@@ -7,6 +7,7 @@ of what its forward takes.
 """
 
 import importlib
+import importlib.util
 import inspect
 import itertools
 import json
@@ -14,6 +15,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from gate.files.untrusted import find_nearest
@@ -58,13 +60,23 @@ def _find(target: str) -> Any:  # noqa: ANN401 - whatever the user named
     try:
         found: Any = importlib.import_module(module)
     except BaseException as error:
-        raise CannotTellError("import", f"{module} cannot be imported: {_describe(error)}") from error
+        problem = f"{module} cannot be imported: {_describe(error)}{_list_lacking(module)}"
+        raise CannotTellError("import", problem) from error
     for part in filter(None, name.split(".")):
         found = getattr(found, part, _MISSING)
     if found is _MISSING or not name:
         problem = f"{module} has no {name}" if name else "this is a module"
         raise CannotTellError("name", f"{problem}{_list_made(sys.modules[module], name)}")
     return found
+
+
+def _list_lacking(module: str) -> str:
+    """List all packages that a module's own file imports and that are not there: one try names all."""
+    path = Path(sys.path[0], *module.split(".")).with_suffix(".py")
+    code = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    names = re.findall(r"^(?:import|from) +([A-Za-z_]\w*)", code, re.MULTILINE)
+    lacking = [name for name in dict.fromkeys(names) if importlib.util.find_spec(name) is None]
+    return f"; not installed: {', '.join(lacking)}" if lacking else ""
 
 
 def _list_made(module: Any, wanted: str) -> str:  # noqa: ANN401
@@ -100,7 +112,10 @@ def _make(found: Any, arguments: dict[str, Any]) -> tuple[Any, bool]:  # noqa: A
         return found, False  # a function of tensors
     if lacking:
         have = "has" if len(lacking) == 1 else "have"
-        raise CannotTellError("arguments", f"it needs {', '.join(lacking)}, which {have} no default")
+        takes = getattr(found, "forward", None)
+        forward = f"; forward takes {_name_parameters(takes)}" if takes else ""
+        problem = f"it needs {', '.join(lacking)}, which {have} no default{forward}"
+        raise CannotTellError("arguments", problem)
     try:
         _seed()
         made = found(**arguments)
@@ -131,11 +146,26 @@ def _find_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list[d
             first_error = first_error or f"{_describe_tensors(inputs)}: {_describe(error)}"
         else:
             taking = [one.name for one in required] + [""] * len(inputs)
-            return [{**one, "name": name} for one, name in zip(inputs, taking, strict=False)]
+            lists = {one.name: f", but annotated as {one.annotation}" for one in required if _is_list(one)}
+            return [
+                {
+                    **one,
+                    "name": name,
+                    "source": f"{one['source']}{lists.get(name, '')}" if "source" in one else "",
+                }
+                for one, name in zip(inputs, taking, strict=False)
+            ]
         if time.monotonic() > until_s:
             break
     what = "failed with" if given else "failed with guessed inputs, the likeliest of them"
     raise CannotTellError("inputs", f"forward({_name_parameters(forward)}) {what} {first_error}")
+
+
+def _is_list(parameter: inspect.Parameter) -> bool:
+    return (
+        re.match(r"(typing\.)?(list|sequence|tuple|iterable)\[", str(parameter.annotation).lower())
+        is not None
+    )
 
 
 def _name_parameters(function: Any) -> str:  # noqa: ANN401

@@ -216,7 +216,7 @@ def test_the_answer_names_what_may_follow(case: int, named: bool) -> None:
     """A time that is open in a case whose break is accepted; that of another case is no news."""
     row = make_comparison(CASES[case], LATENCY, Status.INCONCLUSIVE, Reason.UNSETTLED)
     answer = render_accepted(weigh(make_verdict(BREAKS, row)))
-    assert ("Not decided yet, so not covered: compiled latency." in answer) is named
+    assert ("Inconclusive so far, and not covered: compiled latency." in answer) is named
 
 
 GONE = replace(CRASHED, status=Status.MISSING, reason=Reason.REMOVED)

@@ -277,7 +277,7 @@ def test_a_plain_pass_is_one_line() -> None:
     assert (
         lines[1] == "## \N{WHITE HEAVY CHECK MARK} PASS: Nothing got worse: 6 comparisons in 3 cases judged."
     )
-    assert lines[2].startswith("<sub>Commit ")
+    assert lines[2].startswith("<sub>`topic`, commit ")
     assert len(lines) == 3
 
 
@@ -312,10 +312,10 @@ def test_without_a_verdict_what_github_says_of_the_change_is_told() -> None:
     """A change of the workflow may be why there is no verdict: the comment names what it touches, once."""
     finding = TrustedResult(run=RUN, refusal=Refusal.SKIPPED, known=Known(remarks=REMARKS))
     body = render(finding)
-    note = "This change touches the rules that judge changes: gate.yml (1 file). Review that first."
+    note = "This change edits the gate's configuration: gate.yml (1 file). Review that first."
     told = f"**Notes**\n\n- {note}"
     assert body.count(told) == 1
-    assert body.index("**Next**") < body.index(told) < body.index("<sub>Commit ")
+    assert body.index("**Next**") < body.index(told) < body.index("<sub>`topic`, commit ")
     assert "**Notes**" not in render(replace(finding, known=Known()))
 
 

@@ -192,7 +192,7 @@ def test_touched_rules(stage: Stage, files: list[str], named: str) -> None:
     stage.state.files[7] = files
     stage.know_rules("gate.yml", "baselines", WORKFLOWS)
     stage.publish(make_failing())
-    assert ("touches the rules that judge changes" in stage.body) is bool(named)
+    assert ("edits the gate's configuration" in stage.body) is bool(named)
     assert named in stage.body
 
 

@@ -80,7 +80,7 @@ def test_a_skipped_run_is_told(stage: Stage) -> None:
     assert "there is no verdict" in stage.body
     assert "All jobs of the run were skipped" in stage.body
     assert "A condition (`if:`) of the gate's workflow skipped it." in stage.body
-    assert "touches the rules that judge changes: .github (1 file)" in stage.body
+    assert "edits the gate's configuration: .github (1 file)" in stage.body
 
 
 @pytest.mark.parametrize(

@@ -171,9 +171,10 @@ def test_an_upgrade_that_got_worse(stage: Stage, clock: FakeClock) -> None:
 
     issue = stage.issue
     assert (issue["title"], issue["state"]) == ("compile-gate: torch 2.13.0 -> 2.14.0+cu130 (h200)", "open")
-    first, second, _, third = issue["body"].splitlines()[:4]
+    first, second, _, origin, _, third = issue["body"].splitlines()[:6]
     assert first == f"<!-- compile-gate key=h200 run=100 attempt=1 head={SHA} -->"
     assert second.startswith("## \N{CROSS MARK} REGRESSION: 2 metrics worse in bert: ")
+    assert origin.startswith("<sub>`main`, commit ")
     assert third.startswith("torch 2.13.0 -> 2.14.0+cu130. Cases that compile and agree on the new ")
     assert published.outputs == {
         "verdict": "REGRESSION",

@@ -75,11 +75,11 @@ def list_causes(verdict: Verdict, model: str) -> list[Cause]:
             Code.PRECISION_CHANGED,
             "The precision of the generated code changed; it now uses bfloat16.",
         ),
-        ("layers", Code.WORKLOAD_CHANGED, "The model itself changed: parameters 65792 -> 131584"),
+        ("layers", Code.WORKLOAD_CHANGED, "The model computes something else: parameters 65792 -> 131584"),
         (
             "inputs",
             Code.WORKLOAD_CHANGED,
-            "The model itself changed: inputs float32[256, 256] -> ",
+            "The model computes something else: inputs float32[256, 256] -> ",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from gate.records.verdict import Comparison, Status, Verdict
 from gate.report.content import make_report
 from gate.report.rows import make_row
 from gate.report.text import Detail, render_text
-from gate.report.words.comparisons import complete_sentence, exceeds_limit
+from gate.report.words.comparisons import complete_sentence, exceeds_threshold
 from tests.recorded.runs import judge
 from tests.recorded.situations import list_situations
 
@@ -43,12 +43,12 @@ def test_no_sentence_calls_noise_what_its_interval_calls_none(verdicts: dict[str
                 assert "noise could explain it" not in sentence, one
 
 
-def test_what_is_below_its_limit_has_a_change_below_it(verdicts: dict[str, Verdict]) -> None:
+def test_what_is_below_its_threshold_has_a_change_below_it(verdicts: dict[str, Verdict]) -> None:
     """Unless pairs say that it is not worse by more, or it is better and not for sure."""
     told = [one for verdict in verdicts.values() for one in verdict.comparisons]
-    small = [one for one in told if "a change below the limit" in complete_sentence(one).lower()]
+    small = [one for one in told if "a change below the threshold" in complete_sentence(one).lower()]
     assert small
-    assert [one for one in small if exceeds_limit(one)] == []
+    assert [one for one in small if exceeds_threshold(one)] == []
 
 
 def test_times_of_a_machine_of_another_speed_say_by_how_much(verdicts: dict[str, Verdict]) -> None:
@@ -60,7 +60,7 @@ def test_times_of_a_machine_of_another_speed_say_by_how_much(verdicts: dict[str,
     )
     slower = find(verdicts["machine_slower_and_case"], "chain", LATENCY)
     assert complete_sentence(slower, with_values=False) == (
-        "Beyond the limit of 5 % and 20 µs, and too large to be noise"
+        "Beyond the threshold of 5 %, and too large to be noise"
         " (the change leaves out that this machine is now 10 % slower)."
     )
     assert "this machine is 39 % slower than the one that recorded" in render_text(
@@ -69,10 +69,10 @@ def test_times_of_a_machine_of_another_speed_say_by_how_much(verdicts: dict[str,
 
 
 def test_what_is_beyond_noise_says_that_many_were_compared(verdicts: dict[str, Verdict]) -> None:
-    """+9.4 to +179 % beside a limit of 15 %: sure for one comparison, and one of 24 needs more."""
+    """+9.4 to +179 % beside a threshold of 15 %: sure for one comparison, and one of 24 needs more."""
     warm = find(verdicts["compile_slower"], "chain", Metric.WARM_COMPILE_TIME)
     assert complete_sentence(warm, with_values=False) == (
-        "Could not tell: it looks changed, beyond noise for one comparison, but not for as many as were made."
+        "Inconclusive: it looks changed: clear for one comparison, but not among as many as this check makes."
     )
 
 
@@ -80,21 +80,21 @@ def test_a_ratio_that_is_surely_better_waits_for_what_it_is_of(verdicts: dict[st
     """-66 to -64 % in pairs that do not settle compiled latency."""
     ratio = find(verdicts["upgrade_better"], "stencil", Metric.WARM_SPEEDUP)
     assert complete_sentence(ratio, with_values=False).startswith(
-        "Could not tell in 3 pairs side by side with the base, since compiled latency is not settled"
+        "Inconclusive in 3 pairs side by side with the base, since compiled latency is too"
     )
 
 
 def test_a_time_of_nothing_has_no_ratio(verdicts: dict[str, Verdict]) -> None:
     """And says that instead of calling its trials noisy."""
     zero = find(verdicts["zero"], "chain", LATENCY)
-    assert complete_sentence(zero).endswith("could not tell: a value is zero or less, so there is no ratio.")
+    assert complete_sentence(zero).endswith("inconclusive: a value is zero or less, so there is no ratio.")
 
 
 def test_causes_of_what_could_not_be_told_are_conditional(verdicts: dict[str, Verdict]) -> None:
     """In every place where the case is open; where it regressed they are plain."""
     for verdict in verdicts.values():
         for block in make_report(verdict).blocks:
-            doubted = [cause.startswith("If it is real: ") for cause in block.causes]
+            doubted = [cause.startswith("Possible cause: ") for cause in block.causes]
             assert doubted == [block.status is Status.INCONCLUSIVE] * len(doubted)
 
 

@@ -297,7 +297,7 @@ def test_sums_in_the_prose_are_right() -> None:
 def test_glossary_names_what_exists() -> None:
     """Every dotted name in the glossary leads to something in the package."""
     names = re.findall(r"`((?:\w+\.)+\w+)`", GLOSSARY)
-    assert len(names) > len(Metric)
+    assert names
     for name in names:
         assert can_resolve(name.removeprefix("gate.")), name
 

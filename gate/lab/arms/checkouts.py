@@ -22,6 +22,7 @@ from gate.lab.host.ownership import is_abandoned, is_scratch_name, remove_leftov
 from gate.lab.workers.process import defer_interrupts
 from gate.records.protocol import BUILD_SCRIPTS, WorkingTree
 from gate.records.run import Provenance
+from gate.revisions import find_repository
 from gate.version import __version__
 
 _STATUS_LIMIT_S = 120.0  # a large tree on a cold disk
@@ -58,6 +59,8 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
         created=read_time(),
         author=environ.get("GITHUB_ACTOR", "") or run_git(directory, "config", "user.name"),
         run_url=make_run_url(environ),
+        repository=environ.get("GITHUB_REPOSITORY", "") or find_repository(directory),
+        branch=environ.get("GITHUB_HEAD_REF", "") or run_git(directory, "branch", "--show-current"),
         gate_version=__version__,
     )
 

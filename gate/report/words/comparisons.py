@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records.cases import Metric
@@ -27,15 +26,14 @@ _REASONS = SENTENCES["reasons"]
 _SPECIAL = SENTENCES["special_reasons"]
 _OTHER_STACK = "the baselines were recorded with other software or on another kind of GPU"
 _OTHER_CODEGEN = f"{_OTHER_STACK}, another instruction set or another number of threads"
-_TOO_MANY = "beyond noise for one comparison, but not for as many as were made"
+_TOO_MANY = "clear for one comparison, but not among as many as this check makes"
 _OPENINGS: Mapping[Status, str] = {
-    Status.INCONCLUSIVE: "could not tell: ",
+    Status.INCONCLUSIVE: "inconclusive: ",
     Status.NEW: "not judged: ",
     Status.NOT_COMPARABLE: "not judged: ",
     Status.MISSING: "missing: ",
 }
 _BOTH = 2
-_APART = 0.03  # the change of pairs, and that of both values
 _INSTEAD = SENTENCES["instead"]
 _CLAUSES = SENTENCES["clauses"]
 _IN_REASON = {(Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED), (Reason.UNSETTLED, Code.NO_RATIO)}
@@ -65,12 +63,19 @@ def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> st
         return sentence
     if abs(change.centre) >= change.detectable:  # it was noticed
         return sentence
-    if SPECS[comparison.metric].is_ratio and change.detectable > 1:  # twice as slow, and unseen
-        measured = comparison.candidate.n if comparison.candidate else 0
-        of = count_noun(comparison.pairs, "pair") if comparison.pairs else count_noun(measured, "trial")
-        return f"{sentence} No change could have been noticed from {of}.".strip()
-    smallest = render_change(comparison.metric, change.detectable).lstrip("+")
-    return f"{sentence} A change of {smallest} or more would have been noticed.".strip()
+    if smallest := render_noticed(comparison):
+        return f"{sentence} A change of {smallest} or more would have been noticed.".strip()
+    measured = comparison.candidate.n if comparison.candidate else 0
+    of = count_noun(comparison.pairs, "pair") if comparison.pairs else count_noun(measured, "trial")
+    return f"{sentence} No change could have been noticed from {of}.".strip()
+
+
+def render_noticed(one: Comparison) -> str:
+    """Render the smallest change that would have been noticed; "" of counts, and where there is none."""
+    spec, change = SPECS[one.metric], one.change
+    if change is None or spec.family is Family.EXACT or (spec.is_ratio and change.detectable > 1):
+        return ""  # twice as slow, and unseen
+    return render_change(one.metric, change.detectable).lstrip("+")
 
 
 def describe_undecided(alike: Iterable[Comparison]) -> str:
@@ -103,28 +108,13 @@ def _write_remark(fact: Fact) -> str:
 def _describe_finding(one: Comparison, *, with_values: bool) -> str:
     other = next((fact for fact in one.remarks if fact.code in MISMATCH_CODES | WHY_UNMEASURED), None)
     texts = (_describe_clause(one, fact) for fact in (() if other else one.remarks))
-    parts = (_describe_need(one), *texts, _describe_averages(one))
+    parts = (_describe_need(one), *texts)
     clauses = [part for part in parts if part]
     remark = f" ({'; '.join(clauses)})" if clauses else ""
     if other:
         return upper_first(f"{_find_opening(one)}{describe_measuring(other)}{remark}.")
     values = "" if not with_values and one.baseline and one.candidate else _describe_values(one)
     return upper_first(f"{values}{_find_opening(one)}{describe_reason(one)}{remark}.")
-
-
-def _describe_averages(one: Comparison) -> str:
-    """That the change of pairs does not follow from the two values, where a reader would see that."""
-    values = one.baseline, one.candidate
-    if not one.pairs or one.change is None or SPECS[one.metric].family is not Family.NOISY or None in values:
-        return ""
-    before, after = (value.centre for value in values if value)
-    if not before or not after:  # no time is 0: the file was edited
-        return ""
-    shown = before / after if SPECS[one.metric].higher_is_better else after / before
-    said = 1 + one.change.centre
-    if abs(shown - said) <= _APART * said:
-        return ""
-    return "the change is of calls side by side, the values are averages of each side"
 
 
 def _find_opening(one: Comparison) -> str:
@@ -138,7 +128,7 @@ def _find_opening(one: Comparison) -> str:
 def describe_reason(one: Comparison, *, is_of_many: bool = False) -> str:
     """Describe why it has its status, as a part of a sentence.
 
-    One sentence for many comparisons leaves out the limit and the pairs that each has of its own.
+    One sentence for many comparisons leaves out the threshold and the pairs that each has of its own.
     """
     reason, before, after = one.found or one.reason, one.baseline, one.candidate
     if reason is Reason.BEYOND_BAR and SPECS[one.metric].family is Family.EXACT and before and after:
@@ -148,9 +138,10 @@ def describe_reason(one: Comparison, *, is_of_many: bool = False) -> str:
     if reason is Reason.LEADER_STANDS:
         return _describe_leader(one)
     facts = {fact.code: fact for fact in one.remarks}
-    speed, upgrade, bar = facts.get(Code.MACHINE_SPEED), facts.get(Code.SINCE_UPGRADE), render_limit(one)
+    speed, upgrade = facts.get(Code.MACHINE_SPEED), facts.get(Code.SINCE_UPGRADE)
+    bar = render_bar(one)
     return _choose_sentence(one, reason, facts).format(
-        limit=f" the limit of {bar}" if bar and not is_of_many else " the limit",
+        limit=f" the threshold of {bar}" if bar and not is_of_many else " the threshold",
         beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base"
         if one.pairs and not is_of_many
         else "",
@@ -180,28 +171,25 @@ def _choose_open(one: Comparison) -> str:
     # A ratio that is better, of what is not settled.
     open_leader = name_metric(leader) if leader and change and change.low < change.high < 0 else ""
     if one.more_pairs is not None:
-        return f"could not tell{{beside}}{f', since {open_leader} is not settled' if open_leader else ''}"
+        return f"inconclusive{{beside}}{f', since {open_leader} is too' if open_leader else ''}"
     if open_leader:
-        return f"it looks better, but {open_leader} could not be told"
+        return f"it looks better, but {open_leader} is inconclusive"
     if SPECS[one.metric].repeats:
         return "the value differs between trials of the same code"
     if change and change.low > 0:
-        return f"it looks changed, {_TOO_MANY}"
-    is_worse = change is None or one.threshold is None or (change.centre > 0 and exceeds_limit(one))
+        return f"it looks changed: {_TOO_MANY}"
+    is_worse = change is None or one.threshold is None or (change.centre > 0 and exceeds_threshold(one))
     return "it looks changed, but noise could explain it" if is_worse else _REASONS[Reason.UNSETTLED]
 
 
 def _choose_small(one: Comparison) -> str:
     """Why nothing that matters is there: it was not, or noise is larger, or the change is small."""
-    change, bar = one.change, one.threshold
+    change = one.change
     if change is None or change.low == change.high == 0.0:
         return "the same in every trial"
-    is_large, is_noisy_pair = exceeds_limit(one), one.pairs and SPECS[one.metric].family is Family.NOISY
+    is_large, is_noisy_pair = exceeds_threshold(one), one.pairs and SPECS[one.metric].family is Family.NOISY
     if is_large and change.centre < 0 and (is_noisy_pair or change.high < 0):
         return "not worse, and not surely better by more than{limit}{beside}"
-    if bar and not is_large and looks_large(one):
-        absolute = render_threshold(one.metric, replace(bar, relative=0.0))
-        return f"a difference below {absolute}"
     if is_noisy_pair:
         return "not worse by more than{limit}{beside}"
     if is_large or change.low <= 0.0 <= change.high:
@@ -233,23 +221,32 @@ _CHOICES: Mapping[Reason, Callable[[Comparison], str]] = {
 }
 
 
-def exceeds_limit(one: Comparison) -> bool:
-    """Whether the change itself, whatever its interval, is larger than its limit."""
-    bar, change = one.threshold, one.change
-    if bar is None or change is None:
-        return False
+def find_bar(one: Comparison) -> float | None:
+    """What a change must exceed, in its own unit: the larger part; ``None`` without a threshold."""
+    bar = one.threshold
+    if bar is None:
+        return None
     before = one.baseline.centre if one.baseline else 0.0
-    is_ratio = SPECS[one.metric].is_ratio
-    absolute = bar.absolute / before if is_ratio and before > 0 else bar.absolute
-    return abs(change.centre) > (max(bar.relative, absolute) if is_ratio else absolute)
+    if not SPECS[one.metric].is_ratio:
+        return max(bar.relative * before, bar.absolute)
+    return max(bar.relative, bar.absolute / before if before > 0 else bar.absolute)
 
 
-def looks_large(one: Comparison) -> bool:
-    """Whether its percentage alone is beyond the limit, of which the absolute part may not be."""
-    bar, change = one.threshold, one.change
-    if bar is None or change is None:
-        return False
-    return exceeds_limit(one) or (SPECS[one.metric].is_ratio and 0.0 < bar.relative < abs(change.centre))
+def find_largest(comparisons: Iterable[Comparison]) -> Comparison | None:
+    """Find the largest change that is below its threshold, in thresholds; ``None`` where nothing changed."""
+    small = (one for one in comparisons if one.reason is Reason.BELOW_THRESHOLD)
+    moved = [one for one in small if one.change and one.change.centre and find_bar(one)]
+    return max(
+        moved,
+        key=lambda one: abs(one.change.centre if one.change else 0) / (find_bar(one) or 1),
+        default=None,
+    )
+
+
+def exceeds_threshold(one: Comparison) -> bool:
+    """Whether the change itself, whatever its interval, is larger than its threshold."""
+    bar = find_bar(one)
+    return bar is not None and one.change is not None and abs(one.change.centre) > bar
 
 
 def _describe_leader(one: Comparison) -> str:
@@ -263,9 +260,9 @@ def _describe_leader(one: Comparison) -> str:
         return f"no {' or '.join(map(name_metric, stands_for))} got longer"
     if leader is None:
         return "the caches explain it"
-    if one.change and one.change.centre < 0 and exceeds_limit(one):
-        return f"{name_metric(leader)} itself did not improve by its limit"
-    return f"{name_metric(leader)} itself is within its limit"
+    if one.change and one.change.centre < 0 and exceeds_threshold(one):
+        return f"{name_metric(leader)} itself did not improve by its threshold"
+    return f"{name_metric(leader)} itself is within its threshold"
 
 
 def _describe_counts(metric: Metric, estimate: Estimate, noun: str) -> str:
@@ -299,14 +296,14 @@ def _describe_need(one: Comparison) -> str:
     if one.more_pairs is None:
         return ""
     if not one.more_pairs:
-        return "too close to its limit for more pairs to help"
+        return "too close to its threshold for more pairs to help"
     return f"needs {count_noun(one.more_pairs, 'more pair')}"
 
 
-def render_limit(one: Comparison) -> str:
+def render_bar(one: Comparison) -> str:
     """Render what a change must exceed to count; ``""`` where that is not known, or any change counts."""
-    bar = one.threshold
-    return render_threshold(one.metric, bar) if bar and (bar.relative or bar.absolute) else ""
+    bar, before = one.threshold, one.baseline.centre if one.baseline else None
+    return render_threshold(one.metric, bar, before) if bar and (bar.relative or bar.absolute) else ""
 
 
 def _describe_values(one: Comparison) -> str:

@@ -168,8 +168,8 @@ def describe_cause(fact: Fact) -> str:
 
 
 def doubt_cause(text: str) -> str:
-    """A cause of what was not settled."""
-    return f"If it is real: {lower_first(text)}"
+    """A cause of what is inconclusive."""
+    return f"Possible cause: {lower_first(text)}"
 
 
 def lower_first(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from gate.decide.explain.causes import find_first_cause
 from gate.metrics import SPECS
-from gate.records.cases import Metric
+from gate.records.cases import DEFAULT_BACKEND, Metric
 from gate.records.codes import Code
 from gate.records.facts import MISMATCH_CODES, Fact
 from gate.records.verdict import BROKEN, Comparison, Outcome, Reason, Status, Verdict
@@ -19,14 +19,14 @@ from gate.report.words.facts import (
     write_note,
 )
 from gate.report.words.templates import SENTENCES, fill, mention_move, name_base, name_direction, upper_first
-from gate.units import count_noun
+from gate.units import count_noun, render_ratio
 
 LIKELY = "Likely cause: "
 _WORSE = "worse"
 # What a case or a metric can be said to be, not what it has.
 _PREDICATES = frozenset({"slower", "larger", "less exact"})
 _MAX_NAME = 160  # characters of a case
-_MOST_REASONS = 2  # for which comparisons could not be decided
+_MOST_REASONS = 2  # for which comparisons are inconclusive
 
 
 def write_headline(verdict: Verdict) -> str:
@@ -74,7 +74,7 @@ def _write_time_up(verdict: Verdict, case_ids: Collection[str]) -> str:
 
 def _find_obstacle(one: Comparison) -> str:
     reason = describe_reason(one, is_of_many=True)
-    if reason != "could not tell":  # as pairs say
+    if reason != "inconclusive":  # as pairs say
         return reason
     if one.pairs == 1:  # it takes two, even for a count
         return "measured in one pair with the base only"
@@ -82,11 +82,11 @@ def _find_obstacle(one: Comparison) -> str:
 
 
 def write_doubt(verdict: Verdict) -> str:
-    """The likeliest cause of what looks worst and could not be decided; ``""`` without one."""
+    """The likeliest cause of what looks worst and is inconclusive; ``""`` without one."""
     cause = find_first_cause(verdict, Status.INCONCLUSIVE)
     if cause is None or cause.fact.code is Code.UNEXPLAINED:
         return ""
-    return f"{doubt_cause(describe_cause(cause.fact)).rstrip('.')} ({_name_case(cause.case_id, verdict)})."
+    return f"{doubt_cause(describe_cause(cause.fact)).rstrip('.')} ({name_case(cause.case_id, verdict)})."
 
 
 def write_first_cause(verdict: Verdict) -> str:
@@ -109,10 +109,10 @@ def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
     first = next((one for one in _list_broken(verdict) if (one.reason is Reason.NOT_MEASURED) == lacks), None)
     text = fill(_TEMPLATES[fact.code], fact)
     link = ", the first is" if fact.numbers["lacking" if lacks else "broken"] > 1 else ":"
-    return f"{text}{link} {_name_case(first.case_id, verdict)}" if first else text
+    return f"{text}{link} {name_case(first.case_id, verdict)}" if first else text
 
 
-def _name_case(case_id: str, verdict: Verdict) -> str:
+def name_case(case_id: str, verdict: Verdict) -> str:
     """By its model, where no other case is of it: as `explain` takes it."""
     model = case_id.partition("/")[0]
     alike = sum(one.id.partition("/")[0] == model for one in verdict.cases)
@@ -128,14 +128,14 @@ def _list_broken(verdict: Verdict) -> list[Comparison]:
 
 def _write_regressed(fact: Fact, verdict: Verdict) -> str:
     """How many got slower, larger or worse, where, the slowest call and the gravest change."""
-    only = _name_case(fact.cases[0], verdict) if fact.cases else ""
+    only = name_case(fact.cases[0], verdict) if fact.cases else ""
     text = fill(_TEMPLATES[fact.code], fact, worse=_find_word(fact), case_list=only)
     by_case: dict[str, list[str]] = {}
     for one in _list_worst(verdict):
         by_case.setdefault(one.case_id, []).append(mention_move(one))
     is_one_case = fact.code is Code.REGRESSED_CASE
     worst = [
-        ", ".join(moves) + ("" if is_one_case else f" in {_name_case(case_id, verdict)}")
+        ", ".join(moves) + ("" if is_one_case else f" in {name_case(case_id, verdict)}")
         for case_id, moves in by_case.items()
     ]
     opening = ", worst" if fact.numbers.get("cases", 1) > 1 else ""
@@ -151,7 +151,7 @@ def _write_gain(verdict: Verdict, case_ids: Collection[str], only: str) -> str:
     )
     if most is None:
         return ""
-    name = _name_case(most.case_id, verdict)
+    name = name_case(most.case_id, verdict)
     return f"; but {mention_move(most)}" + ("" if name == only else f" in {name}")
 
 
@@ -192,13 +192,27 @@ def _write_pass(fact: Fact, verdict: Verdict) -> str:
     numbers, also = fact.numbers, "[, {improved} better]"
     is_accepted = any(one.decides and one.status is Status.ACCEPTED for one in verdict.comparisons)
     nothing = f"nothing got worse{' but what was accepted' if is_accepted else ''}"
+    slower = _write_slower(verdict)
     gone = next((note for note in verdict.notes if note.code in _GONE), None)
     also += fill("; {cases:case} no longer checked", gone) if gone else ""
     if numbers["judged"] == numbers["comparisons"]:
-        return fill(f"{nothing}: {{comparisons:comparison}} in {{cases:case}} judged{also}", fact)
+        return fill(f"{nothing}: {{comparisons:comparison}} in {{cases:case}} judged{also}", fact) + slower
     some = "" if numbers["judged_cases"] == numbers["cases"] else "{judged_cases} of "
     part = f"{{judged:,.0f}} of {{comparisons:comparison}}, in {some}{{cases:case}}"
-    return fill(f"{nothing} in what was judged: {part}{also}", fact)
+    return fill(f"{nothing} in what was judged: {part}{also}", fact) + slower
+
+
+def _write_slower(verdict: Verdict) -> str:
+    """That compiled calls are surely slower than eager's: what was never better does not regress."""
+    plain = {case.id for case in verdict.cases if case.backend == DEFAULT_BACKEND}
+    rows = [one for one in verdict.comparisons if one.metric is Metric.WARM_SPEEDUP and one.case_id in plain]
+    values = [(one.candidate.high or one.candidate.centre, one) for one in rows if one.candidate]
+    slower = [(high, one) for high, one in values if high < 1]
+    if not slower:
+        return ""
+    high, worst = min(slower, key=lambda pair: pair[0])
+    where = f"{name_case(worst.case_id, verdict)} at most {render_ratio(high)}"
+    return f"; compiled is slower than eager in {len(slower)} of {count_noun(len(rows), 'case')} ({where})"
 
 
 _TEMPLATES = SENTENCES["headline"]

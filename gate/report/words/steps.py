@@ -157,7 +157,9 @@ def _describe_undecided(fact: Fact, verdict: Verdict) -> str:
     open_rows = (one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE)
     count = sum(one.case_id in fact.cases for one in open_rows)
     is_or_are = "is" if count == 1 else "are"
-    return f"{count_noun(count, 'more metric')} of it {is_or_are} undecided and may follow" if count else ""
+    return (
+        f"{count_noun(count, 'more metric')} of it {is_or_are} inconclusive and may follow" if count else ""
+    )
 
 
 def _describe_beside(verdict: Verdict) -> str:

@@ -7,7 +7,7 @@ name of the number of them all. A part in brackets is left out where one of its 
 ``[ at {location}]``, ``[{in_pairs:?}, as the base]``; what is said instead stands behind a bar:
 ``[{crowd}|other work]``.
 
-A reader of CI output knows *slower*, *larger*, *limit* and *could not tell*, and no word of this
+A reader of CI output knows *slower*, *larger*, *threshold* and *inconclusive*, and no word of this
 project's own. A change has its sign and such a word: ``+30.6 % (slower)``.
 """
 
@@ -75,7 +75,7 @@ def name_direction(metric: Metric, change: float) -> str:
 def describe_change(metric: Metric, change: float, word: str = "") -> str:
     """Describe a change with its sign and a word: ``+30.6 % (slower)``, ``+2 (more)``.
 
-    ``word`` stands for the direction where that is not known: ``+6.0 % (could not tell)``.
+    ``word`` stands for the direction where that is not known: ``+6.0 % (inconclusive)``.
     """
     if is_another_answer(metric, change):
         return f"{render_change(metric, change)}{f' ({word})' if word else ''}"

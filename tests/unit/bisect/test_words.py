@@ -80,12 +80,12 @@ def test_a_premise_that_does_not_hold_says_what_to_do(
 
 
 def test_what_the_pairs_leave_open_is_not_called_unchanged() -> None:
-    """A metric that could not be told may be worse: it is named, and what to do; not an advisory one."""
+    """A metric that is inconclusive may be worse: it is named, and what to do; not an advisory one."""
     opened = make_row(Status.INCONCLUSIVE, Reason.UNSETTLED, 0.14)
     advisory = replace(make_verdict(), comparisons=(replace(opened, decides=False),))
     assert "nothing got worse that decides" in render_ends(LABELS, advisory, None, None)
     assert render_ends(LABELS, replace(make_verdict(), comparisons=(opened,)), None, None) == (
-        "main (9f1c2d3) against v1.0 (1a2b3c4): could not tell for 1 metric: compiled latency. "
+        "main (9f1c2d3) against v1.0 (1a2b3c4): inconclusive for 1 metric: compiled latency. "
         "Once the machine is quiet, run again with --resume and more --minutes, or name the METRIC."
     )
 
@@ -137,7 +137,7 @@ def test_time_that_is_up_is_no_answer() -> None:
     """What is left, and how to go on."""
     told = render_time_up(replace(STATE, steps=(STEP, STEP)), FORECAST)
     assert told.startswith(
-        "Could not tell yet: the time of --minutes is up after 2 steps, at most 3 steps left"
+        "Inconclusive so far: the time of --minutes is up after 2 steps, at most 3 steps left"
     )
     assert "--resume" in told
 
@@ -157,6 +157,6 @@ def test_candidates_are_named_with_their_subjects() -> None:
 def test_what_was_not_seen_again_is_no_answer(mark: Mark, told: str) -> None:
     """Too few pairs are told from pairs that deny it."""
     said = render_finding("ccccccc Fuse", Metric.COMPILED_LATENCY, None, mark)
-    assert said.startswith("Could not tell")
+    assert said.startswith("Inconclusive")
     assert told in said
     assert "first bad: ccccccc Fuse" in said

@@ -87,7 +87,7 @@ def test_a_directory_without_gate_yml_is_measured_by_yours(
     (other / "actor.py").touch()
     place.plant("graph_break")
     assert place.run("ab", str(other)) == ExitCode.REGRESSION
-    assert "the base has no gate.yml, and is measured by yours" in capsys.readouterr().err
+    assert "the base has no gate.yml: yours is used for both sides" in capsys.readouterr().err
     assert [path.name for path in other.iterdir()] == ["actor.py"]
 
 

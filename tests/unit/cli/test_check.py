@@ -61,7 +61,7 @@ def test_commit_is_not_held_against_itself(project: Path, text: str, decides_alo
 @pytest.mark.parametrize(
     ("commit", "told"),
     [
-        ("", ["This change touches the rules that judge changes: gate.yml (1 file), baselines (2 files)."]),
+        ("", ["This change edits the gate's configuration: gate.yml (1 file), baselines (2 files)."]),
         ("0123456789", []),
     ],
 )
@@ -217,7 +217,7 @@ def test_the_change_that_brings_gate_yml_is_compared(
     place.plant("graph_break")
     assert place.run("check") == ExitCode.REGRESSION
     told = capsys.readouterr().err
-    assert "has no gate.yml and is measured by yours: gate.yml, actor.py" in told
+    assert "has no gate.yml: yours is used for both sides (gate.yml, actor.py)" in told
     assert re.search(r"^note: base: merge-base with main \(\w+\); head: working tree ", told, re.MULTILINE)
     assert place.run("ab", "main", "feature", "--quiet") == ExitCode.PASS
     assert load_base(place) == ("main", 3)

@@ -134,8 +134,8 @@ def test_a_fault_that_stays_open_is_no_pass(
     score = find_score(report, FaultKind.SLOWDOWN, 0.05)
     assert (code, score.complaint, score.caught) == (ExitCode.INCOMPLETE, None, 0)
     told = capsys.readouterr().out
-    assert told.startswith("INCONCLUSIVE  1 fault that must be caught stayed open\n")
-    last = "exit 12: 1 fault that must be caught stayed open; raise --minutes or --repeats.\n"
+    assert told.startswith("INCONCLUSIVE  inconclusive for 1 fault that must be caught\n")
+    last = "exit 12: inconclusive for 1 fault that must be caught; raise --minutes or --repeats.\n"
     assert told.endswith(last)
 
 

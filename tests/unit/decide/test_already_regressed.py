@@ -34,7 +34,7 @@ def describe_open(*rows: Comparison) -> list[str]:
 
 def test_what_is_open_of_a_case_that_regressed_says_so() -> None:
     """Three pairs more would settle it, and nobody ran them: the case is red without them."""
-    beside = "Could not tell in 3 pairs side by side with the base (needs 3 more pairs"
+    beside = "Inconclusive in 3 pairs side by side with the base (needs 3 more pairs"
 
     assert describe_open(CONVICTED, OPEN, OPEN_ALONE) == [
         f"{beside}; the case has already regressed).",

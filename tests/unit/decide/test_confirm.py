@@ -395,7 +395,7 @@ def test_a_base_that_failed_is_to_be_read_and_not_measured_again(confirm: Confir
     assert f"main (1a2b3c4) failed in 1 case: {CASE}." in tell_notes(verdict)
     first, second = tell_steps(verdict)[:2]
     assert first == "Read the log of the base's cases: what failed there was not measured in pairs."
-    assert second.startswith("Or measure undecided cases again, with more trials:")
+    assert second.startswith("Or measure inconclusive cases again, with more trials:")
 
 
 def test_a_limit_needs_no_pair(confirm: Confirm, find: Find) -> None:

@@ -36,7 +36,12 @@ DRIFT, FLOAT32 = Metric.DRIFT, Metric.DRIFT_FLOAT32
         ((0.80, 0.80, 0.80), (0.10,), Status.IMPROVED, Reason.BEYOND_BAR),
         ((-0.5, 0.0, 0.5), (0.65,), Status.INCONCLUSIVE, Reason.UNSETTLED),  # SD 0.5: 3 errors are 1.7
         ((-0.5, 0.0, 0.5), (0.10,), Status.INCONCLUSIVE, Reason.UNSETTLED),
-        ((0.80, 0.80, 0.80), (1.10,), Status.REGRESSED, Reason.LIMIT_EXCEEDED),  # +0.3 over the limit of 1
+        (
+            (0.80, 0.80, 0.80),
+            (1.10,),
+            Status.REGRESSED,
+            Reason.LIMIT_EXCEEDED,
+        ),  # +0.3 over the threshold of 1
         ((0.95, 0.95, 0.95), (1.02,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # crossed by a hair
         ((1.40, 1.40, 1.40), (1.50,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # was beyond it before
         ((1.40, 1.40, 1.40), (2.10,), Status.REGRESSED, Reason.BEYOND_BAR),
@@ -122,7 +127,7 @@ def test_rounding_in_one_trial_excuses_no_other(situation: Make, find: Find) -> 
 def test_limit_is_waived_by_a_baseline_of_another_stack(
     situation: Make, judge: Judge, find: Find, host: Environment
 ) -> None:
-    """A model that is beyond the limit under another torch too is like that: not comparable, with a note."""
+    """A model that is beyond it under another torch too is like that: not comparable, with a note."""
     other = replace(host, torch="2.11.0")
     verdict = judge(situation(before={DRIFT: (1.3,)}, after={DRIFT: (1.4,)}, host=other))
     assert find(verdict, DRIFT).status is Status.NOT_COMPARABLE
@@ -230,7 +235,7 @@ def test_waived_limit_has_a_note(situation: Make, judge: Judge) -> None:
 def test_limit_without_a_baseline_can_be_accepted(
     situation: Make, judge: Judge, find: Find, allowance: float, status: Status
 ) -> None:
-    """The allowance is held against what is beyond the limit: 1.4 less 1.0."""
+    """The allowance is held against what is beyond the threshold: 1.4 less 1.0."""
     known = Acceptance(
         case="mlp/*",
         metric=DRIFT,

@@ -159,7 +159,7 @@ def test_memory_ratio_does_not_fail_for_a_leaner_eager(situation: Make, judge: J
     before = {MEMORY: [MIB * 400] * 3, RATIO: [0.8] * 3}
     found = find(judge(situation(before=before, after={MEMORY: [MIB * 400], RATIO: [1.0]})), RATIO)
     assert (found.status, found.reason) == (Status.UNCHANGED, Reason.LEADER_STANDS)
-    told = "peak memory itself is within its limit (eager changed by -20.0 %)."
+    told = "peak memory itself is within its threshold (eager changed by -20.0 %)."
     assert tell_row(found) == f"0.800x -> 1.00x (larger): {told}"
 
 
@@ -174,7 +174,7 @@ def test_memory_ratio_does_not_improve_for_a_fatter_eager(
     assert (found.status == Status.IMPROVED) == (peak == 380)
     if peak != 380:
         assert tell_row(found).endswith(
-            "peak memory itself did not improve by its limit (eager changed by +50.0 %)."
+            "peak memory itself did not improve by its threshold (eager changed by +50.0 %)."
         )
 
 

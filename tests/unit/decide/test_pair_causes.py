@@ -97,8 +97,8 @@ def test_same_code_beside_a_base_points_at_no_machine(
     verdict = decide_side_by_side(replace(run, trials=same), policy)
 
     eager = (
-        "Eager changed as well, by +12.0 % (slower), and compiled by +20.0 % (slower): the cause is in the"
-        " model or its libraries."
+        "Eager changed too, by +12.0 % (slower), and compiled by +20.0 % (slower): look at the model or its"
+        " libraries, not at torch.compile."
     )
     code = (
         "The generated code is the same, and so is the machine: look at Python code outside the graphs, or"

@@ -112,7 +112,7 @@ def test_slower_compiled_is_confirmed_with_its_speedup(ab: Judge, find: Find) ->
     assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
     assert state(find(verdict, SPEEDUP)) == (Status.REGRESSED, Reason.BEYOND_BAR)
     assert find(verdict, LATENCY).change.centre == pytest.approx(0.08, abs=0.005)  # type: ignore[union-attr] # judged
-    beside = "Beyond the limit of 3 % and 20 \N{MICRO SIGN}s in 6 pairs side by side with the base"
+    beside = "Beyond the threshold of 3 % in 6 pairs side by side with the base"
     assert beside.lower() in tell_row(find(verdict, LATENCY)).lower()
     assert "(eager changed by 0.0 %)" in tell_row(find(verdict, LATENCY))
     told = f"2 metrics slower in mlp: compiled latency 10.0 ms -> 10.8 ms (+8.3 %), against {MAIN}."
@@ -163,7 +163,7 @@ def test_what_pairs_do_not_settle_says_what_they_could_see(ab: Judge, find: Find
     found = find(verdict, LATENCY)
     assert state(found) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
     assert found.more_pairs
-    needed = f"could not tell in 6 pairs side by side with the base (needs {found.more_pairs} more"
+    needed = f"inconclusive in 6 pairs side by side with the base (needs {found.more_pairs} more"
     assert needed in tell_row(found)
     assert "would have been noticed" in complete_sentence(found)
     assert any("compile-gate ab 1a2b3c4 --select mlp/x" in step for step in tell_steps(verdict))
@@ -410,7 +410,7 @@ def test_a_quarantine_is_told_side_by_side(
 
 
 def test_drift_beyond_its_limit_in_both_arms_is_told(ab: Judge) -> None:
-    """Only the change counts where the base is beyond the limit as well, and a note says so."""
+    """Only the change counts where the base is beyond the threshold as well, and a note says so."""
     verdict = ab(base={DRIFT: 3.0}, head={DRIFT: 3.0})
     told = "and so is the base's: only the change counts."
     assert any(note.startswith(f"{CASE}: drift ") and note.endswith(told) for note in tell_notes(verdict))

@@ -67,7 +67,7 @@ def test_a_verdict_names_both_interpreters(pair_run: Pair, paired_case: Make, po
     assert decide_side_by_side(run, policy).base == expected
 
 
-# 13 % longer in three pairs that vary by a fifth: below the limit of 15 %, and -38 to +107 % wide.
+# 13 % longer in three pairs that vary by a fifth: below the threshold of 15 %, and -38 to +107 % wide.
 WIDE: dict[str, Any] = {"pairs": 3, "spread": (0.2, -0.2, 0.0), "head": {WARM: 3.39}}
 
 
@@ -156,7 +156,7 @@ def test_a_time_that_is_worse_since_a_driver_is_inconclusive(
     factor: float,
     expected: tuple[Status, Reason],
 ) -> None:
-    """Beyond the limit of 5 %; what is within it, or better, stays as another host's."""
+    """Beyond the threshold of 5 %; what is within it, or better, stays as another host's."""
     verdict = judge_upgraded(judge, situation, CUDA_HOST, NEWER_DRIVER, compiled_latency=factor)
     assert state(find(verdict, LATENCY)) == expected
 
@@ -288,7 +288,7 @@ def test_a_package_that_differs_is_told_and_is_a_cause(find: Find) -> None:
 
 
 def test_a_limit_of_drift_holds_whatever_was_imported(find: Find) -> None:
-    """From 0.9 to 1.3 is beyond the limit of float32, 1.0, with a baseline or without."""
+    """From 0.9 to 1.3 is beyond the threshold of float32, 1.0, with a baseline or without."""
     packages = {"einops": "0.8.0"}, {"einops": "0.8.1"}
     verdict, _ = judge_packages(*packages, stored={Metric.DRIFT: (0.9,) * 9}, drift=(1.3,))
     assert state(find(verdict, Metric.DRIFT)) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)

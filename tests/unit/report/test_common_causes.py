@@ -18,7 +18,8 @@ from tests.make import make_change, make_row
 
 SAME = Fact(code=Code.CODE_SAME)
 MAYBE_SAME = (
-    "If it is real: the generated code is the same: look at the machine, or at Python code outside the graphs"
+    "Possible cause: the generated code is the same: look at the machine, or at Python code outside the"
+    " graphs"
 )
 SAME_TOLD = "The generated code is the same: look at the machine, or at Python code outside the graphs"
 MACHINE = {"canary": -0.284, "suite": -0.134}
@@ -43,7 +44,7 @@ def empty(verdicts: Mapping[str, Verdict]) -> Verdict:
 
 
 def hold(verdict: Verdict, statuses: str, fact: Fact, *, explained: str = "") -> Verdict:
-    """A case for each letter (r got worse, i could not be told), all or some of them with the cause."""
+    """A case for each letter (r got worse, i is inconclusive), all or some of them with the cause."""
     named = {"r": Status.REGRESSED, "i": Status.INCONCLUSIVE}
     rows = tuple(compare(f"c{place}", named[letter]) for place, letter in enumerate(statuses))
     causes = tuple(explain(row.case_id, fact) for row in rows if not explained or row.case_id in explained)
@@ -178,8 +179,8 @@ def test_why_it_could_not_be_told_is_counted(empty: Verdict) -> None:
     (block,) = make_report(replace(empty, comparisons=tuple(rows))).blocks
 
     told = (
-        "Could not tell: it looks changed, but noise could explain it (3 cases);"
-        " eager got slower as well, in the same processes (2 cases)."
+        "Inconclusive: it looks changed, but noise could explain it (3 cases);"
+        " eager got slower too, in the same processes, so the machine may be the cause (2 cases)."
     )
     assert [row.sentence for row in block.rows] == [told, told]
     assert {row.metric for row in block.rows} == {"compiled latency", "cold compile time"}
@@ -210,8 +211,8 @@ def test_one_step_fixes_all_that_got_worse(empty: Verdict) -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (1, " (1 more metric of it is undecided and may follow)"),
-        (2, " (2 more metrics of it are undecided and may follow)"),
+        (1, " (1 more metric of it is inconclusive and may follow)"),
+        (2, " (2 more metrics of it are inconclusive and may follow)"),
     ],
 )
 def test_an_acceptance_says_what_it_does_not_cover(empty: Verdict, more: int, told: str) -> None:

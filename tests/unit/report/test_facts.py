@@ -158,7 +158,7 @@ def test_every_event_and_warning_has_words(code: Code) -> None:
 )
 def test_why_workers_are_not_forked(fact: Fact, words: str) -> None:
     """What that means stands before why."""
-    before = "workers are not forked, each imports everything itself: "
+    before = "slower start, since each worker imports torch by itself: "
     assert describe_measuring(fact) == before + words
 
 
@@ -301,7 +301,7 @@ def test_what_could_not_be_decided_is_settled_by_what_there_is(
     """The merge base, the commit before it, or first what is missing."""
     verdict = replace(verdicts["inconclusive"], notes=note, options={})
     step = write_step(Fact(code=Code.SETTLE, cases=("bert/x",)), verdict)
-    assert (step.text, step.command) == (f"To settle what could not be decided, {told}", command)
+    assert (step.text, step.command) == (f"To settle what is inconclusive, {told}", command)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_what_had_no_time_for_a_pair_is_one_of_those_that_are_counted(empty: Ver
         compare("bert/x", Metric.GRAPH_BREAKS, Status.UNCHANGED),
     ]
     found = make_headline(Outcome.INCONCLUSIVE, rows, ())
-    told = "Nothing is shown to be worse; 1 of 2 comparisons could not be decided."
+    told = "Nothing is shown to be worse; 1 of 2 comparisons is inconclusive."
     assert write_headline(replace(empty, headline=found)) == told
 
 
@@ -153,7 +153,7 @@ def test_the_sentence_does_not_repeat_the_columns(empty: Verdict) -> None:
     """Values that have columns of their own are left out of the sentence below them."""
     row = make_report(hold(empty, compare("a", Metric.COMPILED_LATENCY, Status.REGRESSED))).blocks[0].rows[0]
 
-    assert row.sentence == "Beyond the limit, and too large to be noise."
+    assert row.sentence == "Beyond the threshold, and too large to be noise."
     assert (
         row.before,
         row.after,
@@ -239,7 +239,7 @@ def test_what_pairs_found_is_seen_again_in_pairs(empty: Verdict) -> None:
     ("status", "quarantined", "told"),
     [
         (Status.REGRESSED, False, "+20.0 % (slower)"),
-        (Status.INCONCLUSIVE, False, "+20.0 % (could not tell)"),
+        (Status.INCONCLUSIVE, False, "+20.0 % (inconclusive)"),
         (Status.ACCEPTED, False, "+20.0 % (slower, accepted)"),
         (Status.REGRESSED, True, "+20.0 % (slower, quarantined)"),
     ],
@@ -395,7 +395,7 @@ def test_a_step_has_its_command_apart(empty: Verdict) -> None:
     """The command of a step can be laid out, and copied, by itself."""
     fact = Fact(code=Code.SETTLE_BY_TRIALS, cases=("a",))
     (step,) = make_report(replace(empty, next_steps=(fact,))).next_steps
-    assert step.text == "Or measure undecided cases again, with more trials:"
+    assert step.text == "Or measure inconclusive cases again, with more trials:"
     assert step.command == "compile-gate check --select a --trials 2"
 
 

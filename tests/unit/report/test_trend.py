@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
@@ -11,7 +12,7 @@ import pytest
 
 from gate.records.cases import Metric
 from gate.report.trend import TrendSeries, find_steps, list_upgrades, make_tracks, mark_steps
-from gate.report.trend_pages import Link, render_pages
+from gate.report.trend_pages import Link, render_badge, render_pages
 from gate.store.history import Figures, HistoryHead, HistoryKind, HistoryLine
 
 LATENCY = Metric.COMPILED_LATENCY
@@ -365,3 +366,24 @@ def test_windows_of_one_value_have_no_step() -> None:
     values = make_year(0.10, 300, nights=400)
     (step,) = find_steps(LATENCY, [0.010] * 200 + values[200:], 200)
     assert abs(step.position - 300) <= 7
+
+
+def test_the_overview_says_what_changed_in_a_week_and_in_a_month() -> None:
+    """40 nights, of which the last five are 20 % slower; ten nights know no month."""
+    values = [0.010] * 35 + [0.012] * 5
+    pages = dict(render_pages(make_tracks(make_lines(values))[0], "index", "", []))
+    row = re.search(r"a/x</a></th>(.*?)</tr>", pages["index.html"])
+    assert row is not None
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", row[1])[:3] == [
+        "12.0 ms",
+        "+20.0 % (slower)",
+        "+20.0 % (slower)",
+    ]
+    short = dict(render_pages(make_tracks(make_lines(values[-10:]))[0], "index", "", []))
+    assert "<td>+20.0 % (slower)</td><td></td>" in short["index.html"]
+
+
+def test_a_badge_counts_cases_that_got_slower_in_a_week() -> None:
+    """One of one."""
+    badge = json.loads(render_badge(make_tracks(make_lines([0.010] * 35 + [0.012] * 5))[0]))
+    assert (badge["message"], badge["color"]) == ("1 of 1 case slower in 7 days", "orange")

@@ -94,6 +94,11 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
     ("source", "target", "told"),
     [
         ("import no_such", "mine:build", "mine cannot be imported: ModuleNotFoundError"),
+        (
+            "import no_such\nfrom neither.one import two\nimport json",
+            "mine:build",
+            "not installed: no_such, neither",
+        ),
         ("", "mine:build", "mine has no build"),
         ("def make(): pass\nclass _A: pass", "mine:build", "mine has no build; it has make: write mine:make"),
         (
@@ -104,6 +109,11 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
         ("def make(): pass", "mine", "this is a module; it has make: write mine:make"),
         ("build = 3", "mine:build", "it is int, not a module"),
         ("class Net:\n def __init__(self, width): pass", "mine:Net", "it needs width, which has no default"),
+        (
+            "class Net:\n def __init__(self, width): pass\n def forward(self, ids, mask): pass",
+            "mine:Net",
+            r"it needs width, which has no default; forward takes self, ids, mask",
+        ),
         ("def build(): raise OSError('no disk')", "mine:build", "calling it failed: OSError: no disk"),
         ("def build(): return 3", "mine:build", "calling it gave int"),
         ("import os; os._exit(3)", "mine:build", None),
