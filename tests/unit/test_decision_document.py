@@ -70,7 +70,7 @@ _UNDECIDING = {
         "_DOUBLED _NOTABLE_SHARE _NO_HARM _NOTHING_LOST _OF_RECOMPILES _NOTABLE_PHASE"
     ),
     "decide/explain/inquiry.py": "_BESIDE_THE_POINT LEAST_WEIGHT MAX_NAMED _MAX_TEXT",
-    "decide/explain/notes.py": "OLD_BASELINE_DAYS _MAX_NAMED _MAX_WARNINGS",
+    "decide/explain/notes.py": "OLD_BASELINE_DAYS _MAX_NAMED _MAX_WARNINGS _SLOW_LANE",
     "decide/judge/interval.py": "LARGEST_FACTOR _KNOWN_DF",
     "decide/judge/machine.py": "NOTABLE_SHIFT",
     "decide/judge/pairs.py": "_CHANCES MAX_FURTHER_PAIRS",
