@@ -37,6 +37,7 @@ CHECKPOINT_S = 45.0  # what is lost at most when this is killed
 ENDING_S = 20.0  # that a command gets to save what it has
 LEAST_S = 20.0  # with less left no part is begun
 LOG_LINES = 40  # of each command that are kept
+ENDED = frozenset({"done", "failed"})
 SUCCESS, USAGE = 0, 2
 PR_SET_PDEATHSIG = 1  # prctl(2)
 JUDGED = (0, 3, 10, 11)  # a verdict was given, whichever
@@ -426,7 +427,9 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--minutes", type=float, default=9.0, help="of this call")
-    parser.add_argument("--only", nargs="+", choices=[part.name for part in PARTS], help="again, if done")
+    parser.add_argument(
+        "--only", nargs="+", choices=[part.name for part in PARTS], help="these alone; again, if done"
+    )
     parser.add_argument("--small", action="store_true", help="small cases, for a CPU")
     options = parser.parse_args()
     end_s = time.monotonic() + 60 * options.minutes
@@ -440,16 +443,17 @@ def main() -> int:
         day.keep()
         shutil.rmtree(day.work, ignore_errors=True)
     print((day.folder / TABLE).read_text())
-    return 0 if all(row.status in {"done", "failed"} for row in day.rows.values()) else 1
+    return 0 if all(row.status in ENDED for row in day.rows.values()) else 1
 
 
 def choose_parts(day: Day, only: Sequence[str] | None) -> list[Part]:
     """What is left, in order; what has had its time comes after all that has not."""
     if only:
         for name in only:
-            day.rows[name] = Row()
+            if day.rows[name].status in ENDED:
+                day.rows[name] = Row()
         return [part for part in PARTS if part.name in only]
-    left = [part for part in PARTS if day.rows[part.name].status not in {"done", "failed"}]
+    left = [part for part in PARTS if day.rows[part.name].status not in ENDED]
     return sorted(left, key=lambda part: not day.left_s(part))
 
 

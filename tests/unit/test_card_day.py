@@ -56,7 +56,9 @@ def test_what_had_its_time_comes_after_what_had_none(day: Day) -> None:
     assert names[:2] == ["first contact", "unchanged"]
     assert names[-1] == "baselines"
     assert "doctor" not in names
-    assert [part.name for part in card_day.choose_parts(day, ["doctor"])] == ["doctor"]
+    named = ["doctor", "unchanged"]  # the first again, the second where it was
+    assert [part.name for part in card_day.choose_parts(day, named)] == named
+    assert (day.rows["doctor"].status, day.rows["unchanged"].seconds) == ("open", 100.0)
 
 
 @pytest.mark.parametrize(("used_s", "left_s"), [(0.0, 420.0), (400.0, 20.0), (401.0, 0.0), (500.0, 0.0)])

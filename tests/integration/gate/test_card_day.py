@@ -16,14 +16,20 @@ import pytest
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "card_day.py"
 FILES = {"day.json", "table.md", "log.txt", "work.zip", "baselines.zip"}
+EARLIER = ("first contact", "baselines", "unchanged", "target")
+LATER = ("faults", "graphs", "interleaved", "selftest")
 # What cannot be seen on a processor, or takes more pairs than there is time for.
 FAULTS = {"break": "graph_breaks", "keep": "memory_growth", "wrong": "drift"}
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     """Start the script, as the leader of a process group."""
-    command = (sys.executable, str(SCRIPT), str(folder), "--small", *arguments)
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, start_new_session=True)
+    command = (sys.executable, str(SCRIPT), str(folder), "--small", "--minutes", "30", *arguments)
+    folder.mkdir(exist_ok=True)
+    locks = folder.with_name(f"{folder.name}-locks")
+    locks.mkdir(exist_ok=True)
+    variables = {**os.environ, "COMPILE_GATE_LOCKS": str(locks)}
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, start_new_session=True, env=variables)
 
 
 def read_rows(folder: Path) -> dict[str, dict[str, object]]:
@@ -44,18 +50,24 @@ def wait_until(is_so: Callable[[], bool], limit_s: float = 300) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_part_of_a_day_is_tried(tmp_path: Path) -> None:
-    """A day that is killed goes on where it was: each part ends as a row, and five files are all there is."""
-    killed = start(tmp_path, "--minutes", "30")
-    wait_until(lambda: read_rows(tmp_path).get("doctor", {}).get("status") == "done")
+    """A day that is killed goes on where it was: each part ends as a row, and five files are all there is.
+
+    Half of the parts are tried in a folder of their own at the same time.
+    """
+    first, second = tmp_path / "first", tmp_path / "second"
+    later = start(second, "--only", *LATER)
+    killed = start(first, "--only", "doctor", *EARLIER)
+    wait_until(lambda: read_rows(first).get("doctor", {}).get("status") == "done")
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
-    assert read_rows(tmp_path)["faults"]["status"] == "open"
+    assert read_rows(first)["unchanged"]["status"] == "open"
 
-    out, _ = start(tmp_path, "--minutes", "30").communicate()
-    rows = read_rows(tmp_path)
+    out, _ = start(first, "--only", *EARLIER).communicate()
+    out += later.communicate()[0]
+    rows = {name: read_rows(second if name in LATER else first)[name] for name in read_rows(first)}
     assert {name: row["status"] for name, row in rows.items()} == dict.fromkeys(rows, "done"), out
     assert out.count("doctor: ") == 0  # it was done before
-    assert {path.name for path in tmp_path.iterdir()} == FILES
+    assert {path.name for path in first.iterdir()} == FILES
     for fault, metric in FAULTS.items():
         assert f"{fault}: {metric} REGRESSED" in str(rows["faults"]["found"])
     # Beside other tests a trial may be too noisy to tell.
@@ -65,7 +77,7 @@ def test_every_part_of_a_day_is_tried(tmp_path: Path) -> None:
     assert rows["interleaved"]["found"] == "drift 0, which is right"
     # A fault is tried if a minute is enough for it, and then it is caught.
     assert re.fullmatch(r"nothing was tried|wrong_eps caught(, nothing \w+)?", str(rows["selftest"]["found"]))
-    table = (tmp_path / "table.md").read_text()
+    table = (first / "table.md").read_text()
     assert re.findall(r"^\| (plain\S+) \|", table, re.MULTILINE) == ["plain/inference-float32-day-default"]
 
 
