@@ -1,1 +1,1 @@
-"""``bisect``: find the first commit, or interpreter, at which a metric of a case is worse, in pairs."""
+"""``bisect``: find the first commit, or interpreter, at which a case is worse or fails, in pairs."""

@@ -1,4 +1,4 @@
-"""``bisect``: find the first commit, or interpreter, at which a metric of a case is worse, and say so."""
+"""``bisect``: find the first commit, or interpreter, at which a case is worse or fails, and say so."""
 
 import time
 from argparse import Namespace
