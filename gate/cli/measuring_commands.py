@@ -124,7 +124,7 @@ AB = Command(
 )
 BISECT = Command(
     name="bisect",
-    summary="find the commit, or interpreter, at which a case got worse or broke",
+    summary="find the commit, or interpreter, that slowed or broke a case",
     example="compile-gate bisect --good v1.0 --bad main bert/inference-float32-smoke-default",
     success="the first bad one was found, and seen again side by side with the one before it",
     codes=(ExitCode.MACHINE, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
