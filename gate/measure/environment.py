@@ -33,8 +33,9 @@ from gate.devices import CPU, DeviceKind
 from gate.errors import MachineError
 from gate.measure.device.cpu import TargetDevice, read_cpu_model
 from gate.measure.device.device import Device
-from gate.measure.graph import find_cache, find_private
+from gate.measure.graph import find_cache
 from gate.measure.packages import WORKLOAD_LIBRARIES, list_packages
+from gate.measure.private import CHECK_ISAS, SUPPORTED_ISAS, TRITON_DRIVER, VALID_ISAS
 from gate.programs import ask_program, count_cores
 from gate.records.protocol import WorkerRequest
 from gate.records.run import Environment
@@ -42,7 +43,6 @@ from gate.records.run import Environment
 # The directories that a compile fills besides the precompiled headers.
 _CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
 _TRIVIAL_SIZE = 1024
-_ISAS = "torch._inductor.cpu_vec_isa"
 _MARK = "all.isas"  # in Inductor's cache directory
 
 
@@ -77,20 +77,20 @@ def load_toolchain(device: Device) -> None:
         if (find_cache() / _MARK).is_file():
             importlib.import_module("torch._inductor.config").cpp.vec_isa_ok = True
         list_isas()
-    elif device.kind.is_gpu and (driver := find_private("triton.runtime", "driver")):
+    elif device.kind.is_gpu and (driver := TRITON_DRIVER.find()):
         # Building the utilities is a side effect of making the driver object, where it has them.
         getattr(getattr(driver, "active", None), "utils", None)
 
 
 def list_isas() -> tuple[str, ...]:
     """List the vector instruction sets that Inductor can use here, best first; empty where unknown."""
-    list_valid = find_private(_ISAS, "valid_vec_isa_list")
+    list_valid = VALID_ISAS.find()
     return tuple(str(isa) for isa in list_valid()) if list_valid else ()
 
 
 def probe_isas() -> None:
     """Probe the processor's instruction sets, and leave the mark for workers if all of them passed."""
-    supported, check = find_private(_ISAS, "supported_vec_isa_list"), find_private(_ISAS, "x86_isa_checker")
+    supported, check = SUPPORTED_ISAS.find(), CHECK_ISAS.find()
     flags = check() if check else ()
     own = [isa for isa in supported or () if all(flag in flags for flag in str(isa).split())]
     with ThreadPoolExecutor(count_cores()) as threads:  # Inductor does so one after the other

@@ -1,7 +1,4 @@
-"""What the compiler says it did. The only place that reads the private records of torch's compiler.
-
-Every name is looked up when it is needed. What a torch does not have is None, never 0: a metric that
-is unknown must not look like a good one. Names checked in torch 2.11, 2.13 and 2.15.
+"""What the compiler says it did, by torch's private records.
 
 Of a recompile torch writes ``3/1: n == 1 # y = n * x # a.py:8 in f (HINT: ...)`` on the first line. A size's
 guard has two such places and ends in torch's own; what compares tensors has none, and is of the function
@@ -19,6 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from gate.git import find_checkout
+from gate.measure.private import (
+    BREAKS,
+    CACHE_DIRECTORY,
+    CLEAR_COMPILES,
+    COMPILES,
+    COUNTERS,
+    GRAPH_TREES,
+    LIMIT_COMPILES,
+    SHORTEN_FILE,
+)
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import GRAPH_CACHES, Fact, name_words
@@ -61,7 +68,7 @@ def _parse_reason(reason: str, record: Any, files: Mapping[str, str], directory:
 
 def _name_files(records: Iterable[Any]) -> dict[str, str]:
     """Files by what torch calls them: it takes off what their paths share with its own directory's."""
-    shorten = find_private("torch.utils._traceback", "shorten_filename")
+    shorten = SHORTEN_FILE.find()
     compiled = (getattr(record, "co_filename", None) for record in records)
     return {shorten(file): file for file in (*linecache.cache, *compiled) if file} if shorten else {}
 
@@ -136,20 +143,18 @@ def start_observation() -> None:
     """Forget what was compiled so far in this process."""
     if (counters := _find_counters()) is not None:
         counters.clear()
-    for name, arguments in (
-        ("clear_compilation_metrics", ()),
-        ("set_compilation_metrics_limit", (_MAX_COMPILES,)),
-    ):
-        if function := find_private("torch._dynamo.utils", name):
-            function(*arguments)
-    if (breaks := find_private("torch._dynamo.utils", "graph_break_reasons")) is not None:
+    if clear := CLEAR_COMPILES.find():
+        clear()
+    if limit := LIMIT_COMPILES.find():
+        limit(_MAX_COMPILES)
+    if (breaks := BREAKS.find()) is not None:
         breaks.clear()
 
 
 def observe_graphs(directory: str) -> GraphReport:
     """Read what was compiled; locations below ``directory`` are named relative to it."""
     records, counters = _list_compiles(), _find_counters()
-    breaks = find_private("torch._dynamo.utils", "graph_break_reasons")
+    breaks = BREAKS.find()
     recompiles = tuple(list_recompiles(records or (), directory))
     phases_us = {phase: _sum_field(records, name) for phase, name in _PHASES.items()}
     configs = [config for one in records or () if (config := getattr(one, "dynamo_config", None))]
@@ -177,14 +182,6 @@ def observe_graphs(directory: str) -> GraphReport:
     )
 
 
-def find_private(module: str, name: str) -> Any:  # noqa: ANN401 - torch's and triton's
-    """Find an object by its name; None where this release has no such module, or none of that name."""
-    try:
-        return getattr(importlib.import_module(module), name, None)
-    except ImportError:
-        return None
-
-
 def count_compiles() -> int:
     """Count the frames that Dynamo has looked at, and the graphs compiled, captured or tuned in a call."""
     counters = _find_counters()
@@ -197,7 +194,7 @@ def awaits_capture(device: int) -> bool:
 
     A model may put that off from call to call (``cudagraph_mark_warmup_incomplete``); nothing counts it.
     """
-    find_manager = find_private("torch._inductor.cudagraph_trees", "get_manager")
+    find_manager = GRAPH_TREES.find()
     manager = find_manager(device, create_if_none_exists=False) if find_manager else None
     return bool(getattr(manager, "in_warmup", False))
 
@@ -206,7 +203,7 @@ def find_cache() -> Path:
     """Find Inductor's cache directory: in a trial it is the trial's own."""
     if directory := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         return Path(directory)
-    find_default = find_private("torch._inductor.runtime.cache_dir_utils", "cache_dir")
+    find_default = CACHE_DIRECTORY.find()
     return Path(find_default()) if find_default else Path(os.devnull)
 
 
@@ -228,11 +225,11 @@ def format_location(file: str, line: int | None, directory: str) -> str:
 
 
 def _find_counters() -> Any:  # noqa: ANN401 - a private object of torch
-    return find_private("torch._dynamo.utils", "counters")
+    return COUNTERS.find()
 
 
 def _list_compiles() -> list[Any] | None:
-    get_metrics = find_private("torch._dynamo.utils", "get_compilation_metrics")
+    get_metrics = COMPILES.find()
     return list(get_metrics()) if get_metrics else None
 
 

@@ -13,6 +13,7 @@ from torch._dynamo.utils import CompilationMetrics
 from torch.utils._traceback import shorten_filename
 
 from gate.measure import graph
+from gate.measure.private import PrivateName
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
@@ -101,7 +102,7 @@ def test_nothing_compiled_is_all_zero() -> None:
 
 def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """A torch without the records gives no counts, and says which are missing."""
-    monkeypatch.setattr(graph, "find_private", lambda *_: None)
+    monkeypatch.setattr(PrivateName, "find", lambda _: None)
     report = graph.observe_graphs("")
     assert {} == dict(report.counts)
     assert report.unknown[0] == Fact(code=Code.UNKNOWN_HERE, metrics=(Metric.GRAPH_BREAKS,))

@@ -65,7 +65,7 @@ def test_where_one_fails_each_process_probes(cache: Path, monkeypatch: pytest.Mo
 
 def test_a_torch_that_does_not_tell(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without torch's own lists nothing is marked and nothing breaks."""
-    monkeypatch.setattr("gate.measure.graph.importlib", SimpleNamespace(import_module=lambda _: object()))
+    monkeypatch.setattr("gate.measure.private.importlib", SimpleNamespace(import_module=lambda _: object()))
     probe_isas()
     load_toolchain(CpuDevice())
     assert not cache.exists()
