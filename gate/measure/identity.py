@@ -1,4 +1,4 @@
-"""What a compile came to: identity of the generated code, Python calls, and the compilers that ran at once.
+"""What a compile came to: identity of the generated code, and the compilers that ran at once.
 
 Inductor leaves a Python file a graph in its cache directory; the C++ and Triton kernels stand in it as
 strings. Comments name source lines and includes name places on the machine: neither is code.
@@ -7,16 +7,13 @@ A compile that is timed takes one core, since a pool is ready sooner or later. W
 for one, and what tuning tries would take minutes on one.
 """
 
-import cProfile
-import gc
 import hashlib
 import importlib
 import json
 import os
 import re
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +21,7 @@ from typing import Any
 
 import torch
 
-from gate.files.codec import pause_collector
+from gate.measure.calls import GRAPH_CACHES
 from gate.programs import count_cores
 from gate.records.run import CodeIdentity
 
@@ -162,37 +159,9 @@ def _compute_hash(texts: Iterable[str]) -> str:
     return digest.hexdigest()[:_HASH_CHARS]
 
 
-# Where Inductor and AOT autograd keep compiled graphs, below the cache directory. Settings cannot turn
-# these caches off: the environment variables that the lab sets, so that they are on, win over settings.
-_GRAPH_CACHES = ("fxgraph", "aotautograd")
-
-
-def count_compile_calls(step: Callable[[], Any], cache: Path) -> int:
-    """Forget all compiled graphs, call ``step`` once and count the Python calls of that.
-
-    What is compiled from generated code stays in ``cache`` and is used again, so that no time goes to
-    the C++ compiler or to tuning, which are not Python calls. Nothing can be timed as warm afterwards.
-    """
-    torch.compiler.reset()
-    for name in _GRAPH_CACHES:
-        shutil.rmtree(cache / name, ignore_errors=True)  # absent when nothing was compiled
-    profiler = cProfile.Profile(subcalls=False, builtins=False)
-    gc.collect()
-    # Finalizers are Python calls too, and come when they like.
-    # The backward graph is compiled with the forward one: later, it may be on a thread that is not counted.
-    config = importlib.import_module("torch._functorch.config")
-    with pause_collector(), config.patch(force_non_lazy_backward_lowering=True):
-        profiler.enable()
-        try:
-            step()
-        finally:
-            profiler.disable()
-    return sum(entry.callcount for entry in profiler.getstats())
-
-
 def list_graph_keys(cache: Path) -> frozenset[Path]:
     """List the keys that compiled graphs have in the cache directory: the directories of their files."""
-    files = (path for name in _GRAPH_CACHES for path in (cache / name).rglob("*") if path.is_file())
+    files = (path for name in GRAPH_CACHES for path in (cache / name).rglob("*") if path.is_file())
     return frozenset(path.parent for path in files)
 
 

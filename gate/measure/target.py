@@ -16,9 +16,10 @@ import torch
 from gate.errors import MachineError, UsageError
 from gate.kinds import KIND_SPECS as KINDS
 from gate.measure import graph
+from gate.measure.calls import count_compile_calls
 from gate.measure.context import WorkerContext, build_subject, record_first, record_graphs, use_gradients
 from gate.measure.device.cpu import TargetDevice
-from gate.measure.identity import count_compile_calls, count_launches
+from gate.measure.identity import count_launches
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.workload.build import TORCH_DTYPES, Subject, assemble_subject, has_cudagraphs, make_step
 from gate.measure.workload.holding import Held, hold, rebind
@@ -117,7 +118,7 @@ def measure_target(context: WorkerContext, workload: Workload | None) -> None:
     """
     with compile_target(context, workload) as step:
         context.logbook.enter(Stage.CALLS)
-        calls = count_compile_calls(step, graph.find_cache())
+        calls = count_compile_calls(step, graph.find_cache()).total
         context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
 
 

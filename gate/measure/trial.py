@@ -12,9 +12,10 @@ import torch
 
 from gate.kinds import has_metric
 from gate.measure import graph
+from gate.measure.calls import count_compile_calls
 from gate.measure.context import Prepared, WorkerContext, open_case, record_code, record_first, record_graphs
 from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
-from gate.measure.identity import count_compile_calls, list_graph_keys
+from gate.measure.identity import list_graph_keys
 from gate.measure.numerics.state import copy_state
 from gate.measure.rounds import (
     MAX_SETTLING_CALLS,
@@ -292,12 +293,15 @@ def _compile_warm(context: WorkerContext, prepared: Prepared) -> None:
 def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
     context.logbook.enter(Stage.CALLS)
     graph.start_observation()
-    calls = count_compile_calls(prepared.compiled_step, graph.find_cache())
+    # In a trial on its own nobody asks which: what it convicts is measured in pairs.
+    by_function = context.turns is not None
+    calls = count_compile_calls(prepared.compiled_step, graph.find_cache(), by_function=by_function)
     found = graph.observe_graphs(context.directory).cache
     if found.hits and not found.misses:  # a graph that repeats within a model is found once it was compiled
         context.logbook.note_unmeasured(Metric.COMPILE_CALLS, "graphs came from a cache")
         return
-    context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
+    context.logbook.add_samples({Metric.COMPILE_CALLS: (calls.total,)})
+    context.logbook.record(functions=calls.functions)
 
 
 def _measure_memory(context: WorkerContext, prepared: Prepared, eager_resident: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from gate.measure import graph, trial, usage
+from gate.measure.calls import CompileCalls
 from gate.measure.context import WorkerContext
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Call
@@ -180,7 +181,7 @@ def test_a_graph_that_repeats_within_a_model_is_counted(
     """A graph is found once the same call has compiled it; only if all were found was something left over."""
     context = make_context(CpuDevice())
     logbook = context.logbook
-    monkeypatch.setattr(trial, "count_compile_calls", lambda *_: 7)
+    monkeypatch.setattr(trial, "count_compile_calls", lambda *_, **__: CompileCalls(total=7))
     observed = SimpleNamespace(cache=found, caches={}, unknown=())
     monkeypatch.setattr(graph, "observe_graphs", lambda _: observed)
     prepared: Any = SimpleNamespace(compiled_step=lambda: None)

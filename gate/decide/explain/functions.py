@@ -1,0 +1,76 @@
+"""In which function of the compiler a compile makes more Python calls than before, and how it gets there."""
+
+from collections.abc import Mapping
+
+from gate.decide.constants import MORE_WORK
+from gate.decide.explain.inquiry import MAX_NAMED, Inquiry
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import Called
+from gate.records.verdict import Cause
+
+_FOLLOWED = 0.6  # of what was added, in one callee: that is where it comes from
+_NAMED = 0.2  # of it, in a callee that is worth its name
+_CALLERS = 3  # the nearest are shown
+
+Functions = Mapping[str, Called]
+_ABSENT = Called(calls=0, within=0)
+
+
+def follow_growth(before: Functions, after: Functions) -> tuple[str, ...]:
+    """Follow what was added from the outermost function inwards, as long as most of it is in one callee.
+
+    The last one is where it comes from: the first that is called more often, or one that does more itself,
+    or in several callees.
+    """
+    path = [max(after, key=lambda name: after[name].within)]
+    grown = count_growth(before, after, path[0])
+    while callees := {one: n for one, n in list_growth(before, after, path[-1]).items() if one not in path}:
+        name = max(callees, key=lambda one: callees[one])
+        if callees[name] < _FOLLOWED * grown or name not in after:
+            break
+        path.append(name)
+        grown = callees[name]
+        if _is_called_more(before.get(name, _ABSENT), after[name], grown):
+            break
+    return tuple(path)
+
+
+def _is_called_more(before: Called, after: Called, grown: int) -> bool:
+    """Whether more calls of a function explain what was added within it, as each call does what it did."""
+    if not before.calls:
+        return True
+    return (after.calls - before.calls) * before.within / before.calls >= _FOLLOWED * grown
+
+
+def count_growth(before: Functions, after: Functions, name: str) -> int:
+    """How many calls were added within a function."""
+    return after.get(name, _ABSENT).within - before.get(name, _ABSENT).within
+
+
+def list_growth(before: Functions, after: Functions, name: str) -> dict[str, int]:
+    """How many calls were added within each callee of a function, when it calls that."""
+    old, new = before.get(name, _ABSENT).callees, after.get(name, _ABSENT).callees
+    return {one: calls - old.get(one, 0) for one, calls in new.items()}
+
+
+def find_functions(inquiry: Inquiry) -> list[Cause]:
+    """The function within which a compile makes more Python calls, its callers and what it calls more."""
+    baseline = inquiry.evidence.find_baseline(Metric.COMPILE_CALLS)
+    before = baseline.functions if baseline else {}
+    after = next((trial.functions for trial in reversed(inquiry.evidence.trials) if trial.functions), {})
+    if not (before and after):
+        return []
+    path = follow_growth(before, after)
+    added, grown = (count_growth(before, after, name) for name in (path[0], path[-1]))
+    if added <= MORE_WORK * before.get(path[0], _ABSENT).within:
+        return []
+    callees = sorted(list_growth(before, after, path[-1]).items(), key=lambda item: -item[1])
+    named = [one for one, calls in callees if calls >= _NAMED * grown][: MAX_NAMED - 1]
+    share = min(1.0, max(0.0, grown / added))
+    sides = {"before": before.get(path[-1], _ABSENT).within, "after": after[path[-1]].within}
+    callers = path[-1 - _CALLERS : -1][::-1]
+    names = {**name_words(function=path[-1]), "callers": callers, "callees": tuple(named)}
+    numbers = {"share": share, **sides}
+    return [inquiry.weigh(Fact(code=Code.FUNCTIONS_CALLED, numbers=numbers, names=names), share)]

@@ -1,0 +1,109 @@
+"""The Python calls of one compile: how many, and in which functions.
+
+The profiler's clock is a counter of calls and returns. So what it takes for the time within a function is the
+number of calls within it, those of what it calls included: exact, and the same on any machine.
+"""
+
+import cProfile
+import gc
+import importlib
+import itertools
+import shutil
+import sysconfig
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import torch
+
+from gate.files.codec import pause_collector
+from gate.records.run import Called
+
+# Where Inductor and AOT autograd keep compiled graphs, below the cache directory. Settings cannot turn
+# these caches off: the environment variables that the lab sets, so that they are on, win over settings.
+GRAPH_CACHES = ("fxgraph", "aotautograd")
+_AT_ONCE = "force_non_lazy_backward_lowering"
+_LEAST_SHARE = 0.003  # of all calls, those within a function that is kept, or within one call of another
+_LIBRARY = Path(sysconfig.get_path("stdlib"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CompileCalls:
+    """The calls of one compile; of functions those that take a notable part."""
+
+    total: int
+    functions: Mapping[str, Called] = field(default_factory=dict)
+
+
+def count_compile_calls(step: Callable[[], Any], cache: Path, *, by_function: bool = False) -> CompileCalls:
+    """Forget all compiled graphs, call ``step`` once and count the Python calls of that.
+
+    What is compiled from generated code stays in ``cache`` and is used again, so that no time goes to
+    the C++ compiler or to tuning, which are not Python calls. Nothing can be timed as warm afterwards.
+    ``by_function`` takes half as long again.
+    """
+    torch.compiler.reset()
+    for name in GRAPH_CACHES:
+        shutil.rmtree(cache / name, ignore_errors=True)  # absent when nothing was compiled
+    if by_function:
+        profiler = cProfile.Profile(itertools.count().__next__, builtins=False)
+    else:
+        profiler = cProfile.Profile(subcalls=False, builtins=False)
+    gc.collect()
+    # Finalizers are Python calls too, and come when they like.
+    # The backward graph is compiled with the forward one: later, it may be on a thread that is not counted.
+    config = importlib.import_module("torch._functorch.config")
+    settings = {_AT_ONCE: True} if hasattr(config, _AT_ONCE) else {}
+    with pause_collector(), config.patch(settings):
+        profiler.enable()
+        try:
+            step()
+        finally:
+            profiler.disable()
+    entries = profiler.getstats()
+    functions = list_functions(entries) if by_function else {}
+    return CompileCalls(total=sum(entry.callcount for entry in entries), functions=functions)
+
+
+def list_functions(entries: Iterable[Any]) -> dict[str, Called]:
+    """List the functions of a profile by their names, with the calls of and within each; most first."""
+    calls: defaultdict[str, int] = defaultdict(int)
+    within: defaultdict[str, int] = defaultdict(int)
+    callees: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for entry in entries:
+        name = name_function(entry.code)
+        calls[name] += entry.callcount
+        within[name] += _count_within(entry)
+        for part in entry.calls or ():
+            callees[name][name_function(part.code)] += _count_within(part)
+    least = _LEAST_SHARE * max(within.values(), default=0)
+    return {
+        name: Called(
+            calls=calls[name],
+            within=inside,
+            callees={one: part for one, part in callees[name].items() if part >= least},
+        )
+        for name, inside in sorted(within.items(), key=lambda item: -item[1])
+        if inside >= least
+    }
+
+
+def _count_within(entry: Any) -> int:  # noqa: ANN401 - the profiler's
+    """Calls within one, itself included: from a call with n others to its return there are 2 n + 1 ticks."""
+    outermost = entry.callcount - entry.reccallcount  # a recursive call is within another one
+    return int(entry.totaltime + outermost) // 2
+
+
+def name_function(code: CodeType | str) -> str:
+    """Name a function by its module's file and its own name: ``torch._inductor.scheduler.Scheduler.fuse``."""
+    if isinstance(code, str):
+        return code
+    path = Path(code.co_filename)
+    if "site-packages" in path.parts:
+        path = Path(*path.parts[path.parts.index("site-packages") + 1 :])
+    else:
+        path = path.relative_to(_LIBRARY) if path.is_relative_to(_LIBRARY) else Path(path.name)
+    return f"{'.'.join(path.with_suffix('').parts)}.{code.co_qualname}"

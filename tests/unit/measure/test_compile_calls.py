@@ -1,0 +1,67 @@
+"""Python calls of a compile by function: exact, with those within each, and what each calls."""
+
+from __future__ import annotations
+
+import cProfile
+import itertools
+import json
+from collections.abc import Callable
+from types import CodeType
+
+import pytest
+import torch
+
+from gate.measure.calls import list_functions, name_function
+from gate.records.run import Called
+
+
+def inner() -> None:
+    """Call nothing."""
+
+
+def middle() -> None:
+    """Call the inner one three times."""
+    for _ in range(3):
+        inner()
+
+
+def outer() -> None:
+    """Call the middle one twice, and the inner one once."""
+    middle()
+    middle()
+    inner()
+
+
+def profile(step: Callable[[], None]) -> dict[str, Called]:
+    profiler = cProfile.Profile(itertools.count().__next__, builtins=False)
+    profiler.runcall(step)
+    return {name.rpartition(".")[2]: called for name, called in list_functions(profiler.getstats()).items()}
+
+
+def test_calls_within_a_function_are_those_of_all_that_it_calls() -> None:
+    """Two of the middle with three each, and one more: 10 with its own, of which 8 within the middle."""
+    found = profile(outer)
+    assert (found["outer"].calls, found["outer"].within) == (1, 10)
+    assert (found["middle"].calls, found["middle"].within) == (2, 8)
+    assert (found["inner"].calls, found["inner"].within) == (7, 7)
+    parts = {name.rpartition(".")[2]: calls for name, calls in found["outer"].callees.items()}
+    assert parts == {"middle": 8, "inner": 1}
+
+
+def test_functions_are_counted_alike_each_time() -> None:
+    """The counter is no clock."""
+    assert profile(outer) == profile(outer)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (torch.nn.Linear.forward.__code__, "torch.nn.modules.linear.Linear.forward"),
+        (json.loads.__code__, "json.__init__.loads"),
+        (inner.__code__, "test_compile_calls.inner"),
+        ("<built-in method sorted>", "<built-in method sorted>"),
+    ],
+)
+def test_a_function_is_named_without_what_differs_between_machines(code: CodeType | str, name: str) -> None:
+    """By its module below the libraries, else by its file alone."""
+    assert name_function(code) == name
