@@ -44,6 +44,7 @@ class Unit:
     limit_s: float | None = None  # a trial ends by then, in seconds of the run
     repeats: bool = False  # whether a disturbed trial is measured once more
     own_steal: float = 0.0  # what the hypervisor takes of most trials, a share of the time
+    options: Mapping[str, str] = field(default_factory=dict)  # that head's worker sets first: JSON by name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

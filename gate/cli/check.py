@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from gate.check.defaults import probe_defaults
 from gate.check.procedure import (
     Checked,
     CheckTerms,
@@ -298,6 +299,10 @@ def compare_arms(options: Namespace, request: Project, policy: Policy, arms: Arm
             run = replace(alone.add_trials(checked.run, left, 1), finished=checked.run.finished)
             checked = Checked(run=run, verdict=decide_side_by_side(run, policy))
         measurer.save(checked.run)
+        probed = probe_defaults(measurer, checked.run, checked.verdict, 60 * options.minutes)
+        if probed != checked.run:
+            checked = Checked(run=probed, verdict=decide_side_by_side(probed, policy))
+            measurer.save(probed)
     if short := list_unfinished(checked.run, policy):
         notes = (Fact(code=Code.TIME_UP, cases=short), *checked.verdict.notes)
         return replace(checked, verdict=replace(checked.verdict, notes=notes))

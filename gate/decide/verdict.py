@@ -23,6 +23,7 @@ from gate.decide.evidence.trials import (
 from gate.decide.evidence.values import Evidence, gather_evidence
 from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_causes
+from gate.decide.explain.defaults import add_defaults, note_defaults
 from gate.decide.explain.inquiry import MAYBE_MOVED
 from gate.decide.judge.compare import follow_times, pose_questions
 from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift
@@ -104,7 +105,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         cases=run.cases,
         comparisons=comparisons,
         failures=run.failures,
-        causes=_rank_all(screening, comparisons, run.environment),
+        causes=add_defaults(_rank_all(screening, comparisons, run.environment), run),
         next_steps=(
             *blame_disturbance(run, comparisons),
             *advice.list_next_steps(run, comparisons, policy, in_pairs=in_pairs),
@@ -112,6 +113,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         ),
         evidence=_show_all(run, screening, comparisons),
         notes=(
+            *note_defaults(run),
             *notes.note_target(run.environment.device_kind == TARGET_KIND),
             *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
             *(notes.note_unchanged_code(run) if in_pairs else ()),

@@ -78,6 +78,8 @@ class Code(StrEnum):
     KERNELS_JOINED = "kernels_joined", "before after"  # names: was, now
     OPERATIONS_CHANGED = "operations_changed", "before after"  # that the compiler was given
     DEFINITION_CHANGED = "definition_changed"  # of the case; names: before and after, by what changed
+    OPTIONS_CHANGED = "options_changed"  # that code sets; names: before and after, by option
+    DEFAULT_CHANGED = "default_changed", "change left pairs"  # once set back; names: likewise
     STACK_CHANGED = "stack_changed", "differences"  # names: differences
     EAGER_ALONE = "eager_alone", "eager compiled"  # got faster, and compiled did not
     MORE = "more", "more"  # of what came before
@@ -87,6 +89,7 @@ class Code(StrEnum):
     CODE_TUNED = "code_tuned"  # the same, and tuned to other configurations
     WORKLOAD_CHANGED = "workload_changed"  # names: before and after, by what changed
     EAGER_TOO = "eager_too", "eager compiled"  # moved as compiled did, half as much or more
+    FUNCTIONS_CALLED = "functions_called", "share before after"  # names: function, callers, callees
     CHANGED_PHASES = "changed_phases"
     CACHE_MISSED = "cache_missed"  # by the second process; names: cache
     MACHINE_CHANGED = "machine_changed"  # a note too
@@ -107,6 +110,7 @@ class Code(StrEnum):
     BASE_DEFINES_CASES_OTHERWISE = "base_defines_cases_otherwise", "cases"
     BASE_LACKS_METRICS = "base_lacks_metrics", "cases"
     TIME_UP = "time_up"  # of --minutes, before these cases were settled
+    DEFAULTS_DIFFER = "defaults_differ", "defaults"  # between two stacks; names: before and after, by option
     STORED_ONLY = "stored_only", "cases"  # not measured side by side with the base
     LACK_ACCEPTED = "lack_accepted"  # names: author, expires, reason
     LACK_EXPIRED = "lack_expired"  # names: author, expires
@@ -202,6 +206,7 @@ class Code(StrEnum):
     NO_SUBMODULES = "no_submodules"  # in an arm; names: arm, paths
     OTHER_MAIN = "other_main"  # that head left elsewhere; names: other
     LENT = "lent"  # to an arm that has no gate.yml; names: arm, paths
+    PROBING = "probing", "defaults"  # of torch.compile, to find which one did it; names: case
     LANES_WAIT = "lanes_wait"  # to be opened; names: lanes, waits, seconds
     LANE_LEFT_OUT = "lane_left_out"  # of the run; names: lane, reason
     LANE_GONE = "lane_gone", "lost_s"  # with cases that begin anew elsewhere; names: lane, reason

@@ -142,6 +142,7 @@ class WorkerRequest:
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
     sampling: Sampling = field(default_factory=Sampling)
     factories: tuple[str, ...] = ()  # import only
+    options: Mapping[str, str] = field(default_factory=dict)  # torch.compile's, to be set first: JSON by name
     channel: int = -1  # descriptor of the socket to the lab; -1 outside a pair
 
 
@@ -167,6 +168,7 @@ class WorkerResult(Measured):
     unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)  # by factory; import only
 
 
+OPTIONS_FILE = "options.json"  # what the primer leaves in Inductor's cache directory: torch.compile's options
 BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
 LOADED = "loaded"  # all is compiled, or loaded
 KEEP = "keep"  # of ``go``: the next block is this arm's as well

@@ -180,6 +180,7 @@ class Compiled:
     kernels_s: Mapping[str, float] = field(default_factory=dict)  # of a GPU, in a call, longest first
     parts_s: Mapping[str, float] = field(default_factory=dict)  # what only its kind has, as each shape's call
     drift_definition: Natural = 1  # as DRIFT_DEFINITION was
+    options: Mapping[str, str] = field(default_factory=dict)  # torch.compile's, set by code: JSON by name
 
 
 # Normal under heavy matrix products: the same in every trial of a case.
@@ -215,6 +216,15 @@ class Worst:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Called:
+    """A function in a compile: how often it is called, and how many Python calls are made within it."""
+
+    calls: Natural
+    within: Natural
+    callees: Mapping[str, Natural] = field(default_factory=dict)  # of these, within its calls of each
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Measured(Compiled):
     """What one process measured, or both of a trial. ``samples`` holds raw values in SI units.
 
@@ -234,6 +244,7 @@ class Measured(Compiled):
     # The project's files that it imported and that differ from the base's; None where not compared.
     changed_imports: tuple[str, ...] | None = None
     packages: Mapping[str, str] = field(default_factory=dict)  # of ``Environment.packages``, what it imported
+    functions: Mapping[str, Called] = field(default_factory=dict)  # of a compile, by name; in a pair
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -307,6 +318,19 @@ class BaseArm:
     # Changed files that a case may read without importing them; None where unknown.
     other_changes: tuple[str, ...] | None = None
     pythons: tuple[str, ...] = ()  # its interpreter and head's, where either was named
+    # Options of torch.compile whose default differs: its own and head's, as JSON; "" where there is none.
+    defaults: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probe:
+    """A pair in which options of torch.compile were set back on head to what the base's release has."""
+
+    case_id: str
+    metric: Metric
+    change: float  # without that, as a fraction, + is worse
+    options: tuple[str, ...] = ()  # keys of ``BaseArm.defaults``
+    left: float = 0.0  # of the change, in this pair
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -348,6 +372,7 @@ class Run:
     # Normalised source of kernels by their hash in an identity: of those that differ between sides.
     sources: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)  # by their names
+    probes: tuple[Probe, ...] = ()  # for the default that made something worse
     lanes: tuple[
         LaneFact, ...
     ] = ()  # what became of those that were left out or lost, and what is odd of others
@@ -365,3 +390,4 @@ class Baseline(Compiled):
     canaries_s: Mapping[str, tuple[NotNegative, ...]] = field(default_factory=dict)  # as ``trials``
     disturbed: int = 0  # of these trials: recorded all the same, for want of others
     packages: Mapping[str, str] = field(default_factory=dict)  # as of ``Measured``; its environment has none
+    functions: Mapping[str, Called] = field(default_factory=dict)  # of a base in pairs; none are stored

@@ -19,6 +19,7 @@ from gate.measure.context import WorkerContext, try_case
 from gate.measure.device.cpu import open_device
 from gate.measure.device.device import Device
 from gate.measure.environment import load_toolchain
+from gate.measure.options import set_options
 from gate.measure.rounds import Rounds
 from gate.measure.target import measure_target
 from gate.measure.trial import compile_untimed, measure_again, measure_cold, measure_plain, measure_warm
@@ -166,6 +167,7 @@ def open_session_device(request: WorkerRequest) -> Device:
     device = open_device(request.device)
     if request.role is not WorkerRole.TRY:
         load_toolchain(device)
+        set_options(request.options)
     TIMER.synchronize = device.synchronize
     seed_everything(SEED)
     return device

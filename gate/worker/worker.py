@@ -146,11 +146,13 @@ def _prime(request: WorkerRequest, logbook: Logbook) -> None:
 
         from gate.measure.device.cpu import open_device  # noqa: PLC0415 - torch
         from gate.measure.environment import capture_environment, prime_toolchain  # noqa: PLC0415 - torch
+        from gate.measure.options import keep_options  # noqa: PLC0415 - torch
 
         torch.set_num_threads(request.threads)
         logbook.enter(Stage.COMPILE)
         device = open_device(request.device)
         prime_toolchain(device)
+        keep_options()
         logbook.leave()
         logbook.record(environment=capture_environment(device, request))
         logbook.enter(Stage.DONE)

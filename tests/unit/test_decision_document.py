@@ -69,12 +69,15 @@ _UNDECIDING = {
     "decide/explain/compiled.py": (
         "_DOUBLED _NOTABLE_SHARE _NO_HARM _NOTHING_LOST _OF_RECOMPILES _NOTABLE_PHASE"
     ),
+    "decide/explain/defaults.py": "UNDONE_SHARE _MOST_LISTED",
+    "decide/explain/functions.py": "_FOLLOWED _NAMED _CALLERS",
     "decide/explain/inquiry.py": "_BESIDE_THE_POINT LEAST_WEIGHT MAX_NAMED _MAX_TEXT",
     "decide/explain/notes.py": "OLD_BASELINE_DAYS _MAX_NAMED _MAX_WARNINGS _SLOW_LANE",
     "decide/judge/interval.py": "LARGEST_FACTOR _KNOWN_DF",
     "decide/judge/machine.py": "NOTABLE_SHIFT",
     "decide/judge/pairs.py": "_CHANCES MAX_FURTHER_PAIRS",
     "decide/stats.py": "_TINY _CONVERGED _MAX_TERMS _HALVINGS",
+    "check/defaults.py": "DEFAULTS_SHARE _FURTHER",
     "check/measurer.py": "MOST_ANEW",
     "check/procedure.py": "_LEAST_S",
     "check/schedule.py": "EXTENT_SHARES _FURTHER",

@@ -260,6 +260,8 @@ def make_baseline(
         parts_s=collect_medians(trial.parts_s for trial in trials),
         drift_definition=max(trial.drift_definition for trial in trials),
         packages=fullest.packages,
+        functions=next((trial.functions for trial in reversed(trials) if trial.functions), {}),
+        options=fullest.options,
     )
 
 

@@ -169,6 +169,13 @@ def compare_items(before: Mapping[str, str], after: Mapping[str, str]) -> dict[s
     return {key: (old, after[key]) for key, old in before.items() if key in after and after[key] != old}
 
 
+def compare_all(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """What differs; what one side lacks is ``default`` there."""
+    names = dict.fromkeys((*before, *after))
+    sides = {name: (before.get(name, "default"), after.get(name, "default")) for name in names}
+    return {name: values for name, values in sides.items() if values[0] != values[1]}
+
+
 def _write(value: object) -> str:
     return "none" if value is None or value == "" else str(value)
 

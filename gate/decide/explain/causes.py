@@ -11,7 +11,13 @@ from dataclasses import replace
 
 from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.trials import describe_packages
-from gate.decide.evidence.values import Evidence, collect_medians, compare_definitions, compare_items
+from gate.decide.evidence.values import (
+    Evidence,
+    collect_medians,
+    compare_all,
+    compare_definitions,
+    compare_items,
+)
 from gate.decide.explain.compiled import (
     find_breaks,
     find_cache_loss,
@@ -22,6 +28,7 @@ from gate.decide.explain.compiled import (
     find_phases,
     find_recompiles,
 )
+from gate.decide.explain.functions import find_functions
 from gate.decide.explain.inquiry import (
     CAUSES,
     LEAST_WEIGHT,
@@ -121,6 +128,15 @@ def find_definition(inquiry: Inquiry) -> list[Cause]:
     return [inquiry.weigh(_name_changes(Code.DEFINITION_CHANGED, changes))]
 
 
+def find_options(inquiry: Inquiry) -> list[Cause]:
+    """Options of torch.compile that code sets to something else than before, or no longer."""
+    baseline, fullest = inquiry.evidence.code_baseline, inquiry.evidence.fullest
+    if baseline is None or fullest is None:
+        return []
+    changes = compare_all(baseline.options, fullest.options)
+    return [inquiry.weigh(_name_changes(Code.OPTIONS_CHANGED, changes))] if changes else []
+
+
 def _name_changes(code: Code, changes: Mapping[str, tuple[str, str]]) -> Fact:
     """The first changes; a checksum follows from the others, and stands last."""
     ordered = sorted(changes.items(), key=lambda item: item[0] == _RESULT)
@@ -207,11 +223,13 @@ FINDERS: Mapping[Callable[[Inquiry], list[Cause]], CauseKind | None] = {
     find_code: None,
     find_guards: None,
     find_definition: None,
+    find_options: None,
     find_workload: None,
     find_imports: None,
     find_stack: None,
     find_eager: None,
     find_kernels: CauseKind.KERNELS,
+    find_functions: CauseKind.COMPILE_PHASE,
     find_phases: CauseKind.COMPILE_PHASE,
     find_cache_loss: CauseKind.CACHE,
     find_kept: CauseKind.KEPT,

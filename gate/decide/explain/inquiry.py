@@ -25,6 +25,8 @@ CAUSES: Mapping[Code, tuple[float, CauseKind]] = {
     Code.LAYOUT_DIFFERS: (0.985, CauseKind.LAYOUT),
     Code.LEFT_BY_ONE: (0.985, CauseKind.LAYOUT),
     Code.DEFINITION_CHANGED: (0.98, CauseKind.WORKLOAD),  # another program: nothing else can be compared
+    Code.OPTIONS_CHANGED: (0.978, CauseKind.STACK),
+    Code.DEFAULT_CHANGED: (0.977, CauseKind.STACK),  # measured: with it set back the change is gone
     Code.LEFT_TO_EAGER: (0.975, CauseKind.GRAPH_BREAK),
     Code.GRAPH_BREAK: (0.97, CauseKind.GRAPH_BREAK),
     Code.MEMORY_KEPT: (0.968, CauseKind.KEPT),
@@ -46,6 +48,7 @@ CAUSES: Mapping[Code, tuple[float, CauseKind]] = {
     Code.KERNELS_ADDED: (0.66, CauseKind.FUSION),
     Code.EAGER_TOO: (0.64, CauseKind.EAGER),
     Code.KERNELS_JOINED: (0.62, CauseKind.FUSION),
+    Code.FUNCTIONS_CALLED: (0.615, CauseKind.COMPILE_PHASE),  # times the share of what was added
     Code.CHANGED_PHASES: (0.61, CauseKind.COMPILE_PHASE),  # times the phase's share
     Code.CODE_CHANGED: (0.60, CauseKind.CHANGED_CODE),
     Code.IMPORTS_CHANGED: (0.55, CauseKind.WORKLOAD),

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from gate.devices import DEFAULT_DEVICE
 from gate.errors import MachineError
+from gate.files import codec
 from gate.lab.host.gpu import GpuState, show_alone
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import JobOutcome, WorkerJob, make_worker_environment, run_worker
 from gate.records.cases import Case
 from gate.records.events import Observer, WorkerPlanned, ignore_event
 from gate.records.protocol import (
+    OPTIONS_FILE,
     WORKER_ARGUMENTS,
     Checkouts,
     Sampling,
@@ -53,6 +55,7 @@ class LabSettings:
     cores: tuple[int, ...] = ()  # of a lane that shares a CPU with others; () for all near the device
     counts_only: bool = False  # nothing that depends on the host is kept
     traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
+    options: Mapping[str, str] = field(default_factory=dict)  # that workers set first: JSON by name
     tries_base: bool = False  # first whether it can import what it was lent
 
 
@@ -118,6 +121,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         result=str(result),
         benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",
         sampling=settings.sampling,
+        options=settings.options,
     )
     return WorkerJob(
         request=request,
@@ -176,6 +180,13 @@ def check_disk(bench: Bench) -> None:
                 f"{place}: {free // 2**20} MiB free, a trial may need {MIN_FREE_BYTES // 2**20} MiB",
                 "Free some space, or set TMPDIR (or --out) to a larger disk; then continue with --resume.",
             )
+
+
+def load_options(bench: Bench) -> Mapping[str, str]:
+    """Load the options of torch.compile that the primer found in force; none where it left no such file."""
+    path = bench.primer_cache / "inductor" / OPTIONS_FILE
+    plain = codec.parse_json(path.read_bytes(), path.name) if path.is_file() else {}
+    return {name: str(value) for name, value in plain.items()} if isinstance(plain, dict) else {}
 
 
 def remove_cache(bench: Bench) -> None:

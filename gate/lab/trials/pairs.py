@@ -67,7 +67,8 @@ def measure_lab_pair(lab: Lab, unit: Unit) -> Part:
     pairing = Pairing.TURNS if alone or crowded else Pairing.LIVE
     kept = find_shared_caches(lab, case, unchanged_code=unit.unchanged_code)
     plan = plan_pair(unit.metrics, unit.index, lab.bench.settings.device, pairing, kept)
-    return measure_pair(make_sides(lab.base, lab.bench, base_case, case), plan)
+    head = replace(lab.bench, settings=replace(lab.bench.settings, options=unit.options))
+    return measure_pair(make_sides(lab.base, head, base_case, case), plan)
 
 
 def find_shared_caches(lab: Lab, case: Case, *, unchanged_code: bool) -> Path | None:

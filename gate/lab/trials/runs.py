@@ -25,6 +25,7 @@ from gate.check.work import Answer, Part, Unit
 from gate.errors import UsageError
 from gate.lab.arms.arms import CodeState
 from gate.lab.arms.checkouts import hash_changes, load_provenance
+from gate.lab.trials.bench import load_options
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import measure_lab_pair
 from gate.lab.trials.trials import measure_trial
@@ -149,7 +150,15 @@ def describe_base(lab: Lab, label: str, provenance: Provenance, cases: Sequence[
         provenance=provenance,
         cases=tuple(cases),
         changes=hash_changes(Path(lab.base.arm.directory)),
+        defaults=compare_options(*map(load_options, (lab.base, lab.bench))),
     )
+
+
+def compare_options(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Compare torch.compile's options of two stacks: those that differ, by name; "" where one has none."""
+    names = sorted({*base, *head})
+    sides = {name: (base.get(name, ""), head.get(name, "")) for name in names}
+    return {name: values for name, values in sides.items() if values[0] != values[1]}
 
 
 def measure_plan(measurer: Measurer, run: Run) -> Run:

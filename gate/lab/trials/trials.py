@@ -203,6 +203,7 @@ def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: 
         phases_s={**warm.phases_s, **cold.phases_s},
         kernels_s=cold.kernels_s,
         parts_s=cold.parts_s,
+        options=cold.options,
         stages_s=stages_s,
         overhead_s=max(0.0, wall_s - explained_s),
         conditions=Conditions(
@@ -213,6 +214,7 @@ def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: 
         warnings=_merge_warnings(cold, warm),
         changed_imports=_merge_imports(cold, warm),
         packages={**warm.packages, **cold.packages},
+        functions=warm.functions,
     )
 
 

@@ -242,6 +242,7 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     Code.QUARANTINE: _describe_quarantine,
     Code.CACHE_MISSED: _describe_cache,
     **dict.fromkeys((Code.WORKLOAD_CHANGED, Code.DEFINITION_CHANGED), _describe_changes),
+    **dict.fromkeys((Code.OPTIONS_CHANGED, Code.DEFAULT_CHANGED, Code.DEFAULTS_DIFFER), _describe_changes),
     Code.CHANGED_PHASES: _describe_phases,
     Code.KERNELS_MOVED: _describe_device_time,
 }

@@ -1,0 +1,154 @@
+"""Which changed default of torch.compile made something worse: some are set back on head, a pair each.
+
+What is set back together is halved until one option is left, as in a bisection: 60 of them take some ten
+pairs, and it needs no guess at which are likely.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from gate.check.measurer import Measurer
+from gate.check.schedule import Pace, Slot, name_device, predict_pair_s
+from gate.check.work import Engine, Part, Unit
+from gate.decide.constants import MORE_WORK
+from gate.decide.evidence.pairs import Pair, collect_paired, list_pairs
+from gate.decide.evidence.values import compute_values
+from gate.decide.explain.defaults import is_gone
+from gate.metrics import COMPILE_TIMES, SPECS, Family
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.events import Noted
+from gate.records.facts import Fact, name_words
+from gate.records.run import BASE_ARM, Probe, Run
+from gate.records.verdict import Comparison, Status, Verdict
+
+DEFAULTS_SHARE = 0.2  # of the time that the run may take, on top of it
+_FURTHER = 2  # the index by which a pair is planned that is not the first of its case
+_ON, _OFF = "true", "false"  # as JSON
+
+
+def find_worst(verdict: Verdict) -> Comparison | None:
+    """Find the regression that is furthest beyond its threshold."""
+    rows = (row for row in verdict.comparisons if row.decides and row.status is Status.REGRESSED)
+    return max(rows, key=lambda row: row.severity, default=None)
+
+
+def list_settable(defaults: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """List what each option is set back to: numbers, words and switches; of a new one, off where it is on."""
+    switched = {name: _OFF for name, (base, head) in defaults.items() if not base and head == _ON}
+    plain = {name: base for name, (base, head) in defaults.items() if base and head and base[0] not in "[{"}
+    return {**plain, **switched}
+
+
+def choose_metric(worst: Comparison, pairs: Sequence[Pair]) -> Metric:
+    """Choose what shows the change best: calls for a speedup, Python calls for a compile with more work."""
+    if worst.metric is Metric.WARM_SPEEDUP:
+        return Metric.COMPILED_LATENCY
+    calls = compute_change(Metric.COMPILE_CALLS, pairs)
+    is_work = worst.metric in COMPILE_TIMES and calls is not None and calls > MORE_WORK
+    return Metric.COMPILE_CALLS if is_work else worst.metric
+
+
+def compute_change(metric: Metric, pairs: Sequence[Pair]) -> float | None:
+    """Compute the median change over pairs, + is worse: a fraction of the base's value; of 0, head's."""
+    if paired := collect_paired(pairs).get(metric):
+        return math.expm1(median(paired.changes))
+    sides = [(compute_values(pair.base).get(metric), compute_values(pair.head).get(metric)) for pair in pairs]
+    changes = [(head - base) / (base or 1) for base, head in sides if base is not None and head is not None]
+    return median(changes) if changes else None
+
+
+def probe_defaults(measurer: Measurer, run: Run, verdict: Verdict, run_s: float) -> Run:
+    """Find which options, set back, undo the worst regression of a run of two stacks; the run gets the pairs.
+
+    They take at most DEFAULTS_SHARE of ``run_s``, the seconds that the run itself may take. There are none
+    where several lanes share the work.
+    """
+    worst, options = find_worst(verdict), list_settable(run.base.defaults) if run.base else {}
+    pairs = list_pairs(run).get(worst.case_id, ()) if worst else ()
+    if not (worst and pairs and options) or len(measurer.engine.list_lanes()) != 1:
+        return run
+    metric = choose_metric(worst, pairs)
+    change = compute_change(metric, pairs)
+    if not change or change < 0:
+        return run
+    names = name_words(case=worst.case_id)
+    measurer.observe(Noted(fact=Fact(code=Code.PROBING, numbers={"defaults": len(options)}, names=names)))
+    prober = _Prober(
+        measurer.engine, run, Probe(case_id=worst.case_id, metric=metric, change=change), options
+    )
+    prober.search(DEFAULTS_SHARE * run_s)
+    return prober.run
+
+
+class _Prober:
+    """Sets options back, and keeps each pair in the run."""
+
+    def __init__(self, engine: Engine, run: Run, blank: Probe, options: Mapping[str, str]) -> None:
+        self.run = run
+        self._engine, self._blank, self._options = engine, blank, options
+        self._end_s = 0.0
+        self._case = next(case for case in run.cases if case.id == blank.case_id)
+
+    def search(self, limit_s: float) -> None:
+        """Halve what is set back as long as a half undoes the change; a time that one option undoes twice."""
+        self._end_s = self._engine.read_s() + limit_s
+        names = tuple(self._options)
+        if self._undoes(names) is False:
+            return
+        while len(names) > 1:
+            halves = names[: len(names) // 2], names[len(names) // 2 :]
+            # What neither undoes takes options of both: all of these are the cause, as far as is known.
+            names = self._choose(halves)
+        if names and SPECS[self._blank.metric].family is Family.NOISY:
+            self._undoes(names)
+
+    def _choose(self, halves: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+        """Choose the half that undoes the change, else one with which head fails: it may hide another."""
+        failing: tuple[str, ...] = ()
+        for half in halves:
+            undoes = self._undoes(half)
+            if undoes:
+                return half
+            failing = half if undoes is None else failing
+        return failing
+
+    def _undoes(self, names: tuple[str, ...]) -> bool | None:
+        """Whether the change is gone with these set back; ``None`` if head fails, False once time is up."""
+        slot = Slot(case=self._case, index=_FURTHER, metrics=(self._blank.metric,))
+        pair_s = predict_pair_s(Pace(self.run.cases, self.run.trials), slot, name_device(self.run))
+        if self._engine.read_s() + pair_s > self._end_s:
+            return False
+        pair = self._measure(names)
+        left = compute_change(self._blank.metric, [pair]) if pair else None
+        if left is None:
+            return None
+        probe = replace(self._blank, options=names, left=left)
+        self.run = replace(self.run, probes=(*self.run.probes, probe))
+        return is_gone(probe)
+
+    def _measure(self, names: Sequence[str]) -> Pair | None:
+        engine, case = self._engine, self._case
+        part = replace(
+            self.run,
+            cases=(case,),
+            base=self.run.base
+            and replace(self.run.base, cases=tuple(one for one in self.run.base.cases if one.id == case.id)),
+            trials=tuple(trial for trial in self.run.trials if trial.case_id == case.id),
+            failures=(),
+            sources={},
+        )
+        unit = Unit(
+            run=part,
+            metrics=(self._blank.metric,),
+            index=_FURTHER + len(self.run.probes),
+            paired=True,
+            options={name: self._options[name] for name in names},
+        )
+        engine.submit(next(iter(engine.list_lanes())), unit)
+        answer = engine.wait(math.inf)
+        found = answer.part if answer and answer.part else Part()
+        arms = {trial.arm: trial for trial in found.trials}
+        return Pair(base=arms.pop(BASE_ARM), head=arms.popitem()[1]) if len(arms) > 1 else None

@@ -1,0 +1,177 @@
+"""Options of torch.compile set back on head: which default is the cause, in how many pairs, in what time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from gate.check.defaults import list_settable, probe_defaults
+from gate.check.measurer import Measurer
+from gate.check.work import Part, Unit
+from gate.decide.explain.defaults import find_default, note_defaults
+from gate.decide.side_by_side import decide_side_by_side
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.run import Run, Trial
+from tests.lanes import FakeLanes, make_places
+from tests.make import make_failure, make_pair, make_run
+
+from .conftest import POLICY
+
+NAME, PAIR_S, RUN_S = "a/x", 10.0, 2000.0
+OPTIONS = tuple(f"inductor.option{number}" for number in range(8))
+GROWN: dict[Metric, tuple[float, ...]] = {
+    Metric.COMPILED_LATENCY: (0.013,),
+    Metric.EAGER_LATENCY: (0.02,),
+    Metric.GRAPH_BREAKS: (0.0,),
+}
+STEADY: dict[Metric, tuple[float, ...]] = {**GROWN, Metric.COMPILED_LATENCY: (0.01,)}
+
+
+def make_measured(head: dict[Metric, tuple[float, ...]] = GROWN) -> Run:
+    """Six pairs in which head's calls take 30 % longer, of two stacks with eight defaults that differ."""
+    arms: list[Trial] = []
+    for index in range(1, 7):
+        fields = {"stages_s": {"rounds": PAIR_S / 2}}
+        arms += make_pair(NAME, index, {"samples": STEADY}, {"samples": head}, **fields)
+    run = make_run(*arms, base=make_run(*arms).cases)
+    assert run.base is not None
+    defaults = dict.fromkeys(OPTIONS, ("false", "true"))
+    return replace(run, base=replace(run.base, defaults=defaults))
+
+
+def open_lane(causes: Collection[str], broken: Collection[str] = ()) -> FakeLanes:
+    """Head is slower unless all the ``causes`` are set back, and fails with a ``broken`` option."""
+
+    def measure(lane: str, unit: Unit) -> tuple[Part, float]:
+        if not set(broken).isdisjoint(unit.options):
+            return Part(failures=(make_failure(NAME),)), PAIR_S
+        head = STEADY if set(causes) <= set(unit.options) else GROWN
+        pair = make_pair(NAME, unit.index, {"samples": STEADY}, {"samples": head}, place=lane)
+        return Part(trials=pair), PAIR_S
+
+    return FakeLanes(places=make_places(1), measure=measure)
+
+
+def make_measurer(lanes: FakeLanes) -> Measurer:
+    """A measurer of which nothing is saved or shown."""
+    return Measurer(engine=lanes, save=lambda _: None, observe=lambda _: None)
+
+
+@pytest.mark.parametrize("cause", OPTIONS)
+def test_the_one_default_that_is_the_cause_is_found(cause: str) -> None:
+    """All eight, then four, two and one of them, or what is left where these are not; the last once more."""
+    run = make_measured()
+    probed = probe_defaults(make_measurer(open_lane([cause])), run, decide_side_by_side(run, POLICY), RUN_S)
+    sizes = [len(probe.options) for probe in probed.probes]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == 8
+    assert sizes[-2:] == [1, 1]
+    assert 5 <= len(sizes) <= 8
+    fact = find_default(probed)
+    assert fact is not None
+    assert (fact.names, fact.numbers["pairs"]) == ({cause: ("false", "true")}, 2)
+    assert fact.numbers["change"] == pytest.approx(0.3)
+    assert fact.numbers["left"] == pytest.approx(0.0)
+
+
+def test_the_cause_stands_first_in_the_verdict() -> None:
+    """What a measurement has shown comes before what might explain it."""
+    run = make_measured()
+    probed = probe_defaults(
+        make_measurer(open_lane(OPTIONS[2:3])), run, decide_side_by_side(run, POLICY), RUN_S
+    )
+    verdict = decide_side_by_side(probed, POLICY)
+    assert verdict.causes[0].fact.code is Code.DEFAULT_CHANGED
+    assert [fact.numbers["stays"] for fact in verdict.notes if fact.code is Code.DEFAULTS_DIFFER] == [0.0]
+
+
+def test_two_defaults_that_act_together_are_both_named() -> None:
+    """Neither half undoes it, so all that is known is the set of both."""
+    run = make_measured()
+    probed = probe_defaults(
+        make_measurer(open_lane(OPTIONS[:2])), run, decide_side_by_side(run, POLICY), RUN_S
+    )
+    fact = find_default(probed)
+    assert fact is not None
+    assert set(fact.names) == set(OPTIONS[:2])
+
+
+def test_where_no_default_is_the_cause_one_pair_says_so() -> None:
+    """With all of them set back it stays, so no pair looks further."""
+    run = make_measured()
+    probed = probe_defaults(
+        make_measurer(open_lane(["another"])), run, decide_side_by_side(run, POLICY), RUN_S
+    )
+    assert [probe.options for probe in probed.probes] == [OPTIONS]
+    assert find_default(probed) is None
+    (note,) = note_defaults(probed)
+    assert (note.numbers["defaults"], note.numbers["stays"]) == (8, 1.0)
+
+
+def test_an_option_with_which_head_fails_hides_no_other() -> None:
+    """All eight and the last four fail, the first four do not: the first is found."""
+    run = make_measured()
+    lanes = open_lane(OPTIONS[:1], OPTIONS[7:])
+    fact = find_default(probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S))
+    assert fact is not None
+    assert set(fact.names) == {OPTIONS[0]}
+
+
+def test_where_head_fails_with_each_option_nothing_is_named() -> None:
+    """A pair that fails shows nothing."""
+    run = make_measured()
+    lanes = open_lane(OPTIONS[:1], OPTIONS)
+    assert probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S).probes == ()
+
+
+def test_the_pairs_take_at_most_a_fifth_of_the_time_of_a_run() -> None:
+    """Of 200 s 40 s: four pairs of 10 s, and of 45 s none."""
+    run = make_measured()
+    verdict = decide_side_by_side(run, POLICY)
+    for run_s, pairs in ((200.0, 4), (45.0, 0)):
+        assert len(probe_defaults(make_measurer(open_lane(OPTIONS[:1])), run, verdict, run_s).probes) == pairs
+
+
+def test_nothing_is_looked_for_where_nothing_regressed_or_lanes_share_the_work() -> None:
+    """A run without a regression, one of one stack, and a fleet stay as they are."""
+    same, run = make_measured(head=STEADY), make_measured()
+    assert run.base is not None
+    alike = replace(run, base=replace(run.base, defaults={}))
+    for one in (same, alike):
+        assert (
+            probe_defaults(make_measurer(open_lane(OPTIONS)), one, decide_side_by_side(one, POLICY), RUN_S)
+            == one
+        )
+    fleet = replace(open_lane(OPTIONS), places=make_places(2))
+    assert probe_defaults(make_measurer(fleet), run, decide_side_by_side(run, POLICY), RUN_S) == run
+
+
+def test_counts_are_compared_by_their_values() -> None:
+    """Two graph breaks more are undone where they are gone, which is seen once."""
+    run = make_measured(head={**STEADY, Metric.GRAPH_BREAKS: (2.0,)})
+
+    def measure(lane: str, unit: Unit) -> tuple[Part, float]:
+        breaks = 0.0 if OPTIONS[5] in unit.options else 2.0
+        head = {**STEADY, Metric.GRAPH_BREAKS: (breaks,)}
+        pair = make_pair(NAME, unit.index, {"samples": STEADY}, {"samples": head}, place=lane)
+        return Part(trials=pair), 1.0
+
+    lanes = FakeLanes(places=make_places(1), measure=measure)
+    fact = find_default(probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S))
+    assert fact is not None
+    assert (set(fact.names), fact.metrics, fact.numbers["pairs"]) == ({OPTIONS[5]}, (Metric.GRAPH_BREAKS,), 1)
+
+
+def test_what_can_be_set_back_is_a_plain_value_that_both_have() -> None:
+    """A list, and what only one release has, cannot; but a new switch can be turned off."""
+    defaults = {
+        "inductor.depth": ("2", "3"),
+        "inductor.names": ('["a"]', '["b"]'),
+        "dynamo.new_switch": ("", "true"),
+        "dynamo.new_number": ("", "5"),
+        "dynamo.gone": ("true", ""),
+    }
+    assert list_settable(defaults) == {"inductor.depth": "2", "dynamo.new_switch": "false"}
