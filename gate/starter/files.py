@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 import jinja2
@@ -50,6 +51,7 @@ class TensorSketch:
     dtype: str = "float32"
     high: int | None = None
     is_image: bool = False  # drawn from 0 to 1
+    lists: int = 0  # around it, each of two
     source: str = ""  # what it was guessed from; "" where the user named it
     name: str = ""  # of the parameter that takes it; "" where it is optional or has none
 
@@ -64,6 +66,20 @@ class Sketch:
     inputs: tuple[TensorSketch, ...]
     arguments: Mapping[str, object]
     has_cuda: bool = False
+    drift: float = 0.0  # of its first compile; 0 where that was not measured
+
+
+def make_sketch(request: Mapping[str, Any], answer: Mapping[str, Any]) -> Sketch:
+    """Make the sketch of a request to :mod:`gate.starter.sketch`, and its answer."""
+    return Sketch(
+        target=request["target"],
+        is_factory=answer["kind"] == "factory",
+        called=answer["called"],
+        inputs=tuple(TensorSketch(**{**one, "shape": tuple(one["shape"])}) for one in answer["inputs"]),
+        arguments=request["arguments"],
+        has_cuda=answer["has_cuda"],
+        drift=answer.get("drift", 0.0),
+    )
 
 
 def name_model(target: str) -> str:
@@ -175,8 +191,13 @@ def _render(template: str, **values: object) -> str:
 def _render_tensor(tensor: TensorSketch) -> str:
     dtype = "" if tensor.dtype == "float32" else f", dtype=torch.{tensor.dtype}"
     if tensor.high is None:
-        return f"torch.{'rand' if tensor.is_image else 'randn'}({', '.join(map(str, tensor.shape))}{dtype})"
-    return f"torch.randint(0, {tensor.high}, {tensor.shape}{dtype})"
+        name = "rand" if tensor.is_image else "randn"
+        text = f"torch.{name}({', '.join(map(str, tensor.shape))}{dtype})"
+    else:
+        text = f"torch.randint(0, {tensor.high}, {tensor.shape}{dtype})"
+    for _ in range(tensor.lists):
+        text = f"[{text} for _ in range(2)]"
+    return text
 
 
 def load_workflows(
