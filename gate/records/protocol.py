@@ -142,6 +142,7 @@ class WorkerRequest:
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
     sampling: Sampling = field(default_factory=Sampling)
     factories: tuple[str, ...] = ()  # import only
+    builds: tuple[Case, ...] = ()  # import only: without memory if there are factories, else in earnest
     channel: int = -1  # descriptor of the socket to the lab; -1 outside a pair
 
 
@@ -164,7 +165,8 @@ class WorkerResult(Measured):
     sources: Mapping[str, str] = field(default_factory=dict)  # of kernels, by their hash in the identity
     environment: Environment | None = None
     failure: WorkerFailure | None = None
-    unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)  # by factory; import only
+    # By factory, or by the id of a case that could not be built; import only.
+    unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)
 
 
 BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
