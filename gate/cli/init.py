@@ -44,7 +44,7 @@ from gate.starter.files import (
 from gate.starter.notebook import export_notebook
 
 _PACKAGE = Path(__file__).resolve().parents[2]  # of a clone: where action.yml lies
-PROBE_LIMIT_S = 300.0  # importing torch from a cold network disk, and building a large model
+PROBE_LIMIT_S = 420.0  # importing torch from a cold network disk, building a large model, a first compile
 _TARGET = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")  # without a name, the names that exist are listed
 _FILE = re.compile(r"(\./)?(?P<path>[\w./]+)\.py(?P<name>:[\w.]+)?")
 _SHAPE = re.compile(r"(?P<shape>\d{1,9}(x\d{1,9})*)(:(?P<dtype>[a-z]+\d*))?(<(?P<high>\d{1,9}))?")
@@ -74,7 +74,8 @@ def run_init(options: Namespace) -> ExitCode:
     names = LONG_WORKFLOWS if options.long_workflows else short
     top = find_checkout(here) or here.resolve()
     below = here.resolve().relative_to(top).as_posix()
-    note = _find_obstacle(action, below if options.long_workflows else ".")
+    has_all = all((top / WORKFLOWS / name).is_file() for name in names)
+    note = "" if has_all else _find_obstacle(action, below if options.long_workflows else ".")
     runner = options.runner or f"self-hosted, linux{', gpu' if find_kind(device).is_gpu else ''}"
     workflows = (
         {}

@@ -193,8 +193,8 @@ def _fit_cells(rows: Sequence[Row], width: int) -> list[Row]:
         else row
         for row in fitted
     ]
-    bare = _lay_out_rows([replace(row, change="." if row.change else "") for row in fitted])
-    left = width - max(map(count_columns, bare)) + 1
+    bare = _lay_out_rows([replace(row, change="." if row.change else "") for row in fitted])[1:]
+    left = width + 1 - max(map(count_columns, bare), default=0)
     return [replace(row, change="") if count_columns(row.change) > left else row for row in fitted]
 
 

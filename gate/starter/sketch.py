@@ -23,6 +23,7 @@ from typing import Any
 
 from gate.devices import CPU, CUDA
 from gate.files.untrusted import find_nearest
+from gate.programs import TimeLimit
 from gate.records.cases import Case, Metric
 from gate.records.protocol import Sampling, WorkerRole
 from gate.starter.files import Sketch, make_sketch, name_factory, render_factory
@@ -375,6 +376,13 @@ def measure_first(sketch: Sketch, device: str) -> float:
     return sum(logbook.result.samples.get(Metric.DRIFT, ()))
 
 
+def _end_late() -> None:
+    limit = TimeLimit(os.getpid(), _DRIFT_LIMIT_S)
+    while left_s := limit.compute_left_s():
+        time.sleep(left_s)
+    os._exit(0)
+
+
 def main() -> None:
     """Answer one request: with what was found, then with the drift too, unless that takes too long."""
     request = json.loads(sys.argv[1])
@@ -385,9 +393,7 @@ def main() -> None:
     sys.stdout.write("\n" + json.dumps(answer) + "\n")
     sys.stdout.flush()
     if request["drift_on"] is not None and "problem" not in answer:
-        timer = threading.Timer(_DRIFT_LIMIT_S, lambda: os._exit(0))
-        timer.daemon = True
-        timer.start()
+        threading.Thread(target=_end_late, daemon=True).start()
         usual = (CUDA if answer["has_cuda"] else CPU).name
         drift = measure_first(make_sketch(request, answer), request["drift_on"] or usual)
         sys.stdout.write("\n" + json.dumps({**answer, "drift": drift}) + "\n")

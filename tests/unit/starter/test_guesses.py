@@ -59,6 +59,12 @@ class Short(nn.Module):
         self.positions, self.words = nn.Embedding(32, 4), nn.Embedding(100, 4)
     def forward(self, ids): return self.words(ids) + self.positions(torch.arange(ids.shape[1]))
 
+class Dict(Base):
+    def forward(self, batch): return self.l(batch["x"])
+
+class Named(Base):
+    def forward(self, *, x): return self.l(x)
+
 class Images(nn.Module):
     def __init__(self):
         super().__init__()
@@ -67,12 +73,6 @@ class Images(nn.Module):
 
 class Levels(Base):
     def forward(self, levels: "Sequence[Tensor]"): return self.l(torch.cat(list(levels)))
-
-class Dict(Base):
-    def forward(self, batch): return self.l(batch["x"])
-
-class Named(Base):
-    def forward(self, *, x): return self.l(x)
 """
 
 

@@ -252,10 +252,10 @@ def test_a_notebook_gives_what_it_defines(project: Path, capsys: pytest.CaptureF
     assert "factory: nb.my_net:build" in (project / "gate.yml").read_text(encoding="utf-8")
     path.write_text("{}", encoding="utf-8")
     assert main(["init", "nb/my-net.ipynb:build"]) == 2
-    assert "nb/my-net.ipynb: is no notebook" in capsys.readouterr().err
+    assert "nb/my-net.ipynb: is no notebook of Python" in capsys.readouterr().err
     path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": "def"}]}), encoding="utf-8")
     assert main(["init", "nb/my-net.ipynb:build"]) == 2
-    assert "code cell 1 is no Python: invalid syntax" in capsys.readouterr().err
+    assert "is no notebook of Python: invalid syntax" in capsys.readouterr().err
 
 
 def test_what_is_written_can_be_read(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,6 +276,9 @@ def test_without_a_pin_no_workflow_is_written(
     assert main(["init", "acme:build", "--comments"]) == 2
     assert "Add --action OWNER/compile-gate@COMMIT" in capsys.readouterr().err
     assert not (project / ".github").exists()
+    assert main(["init", "acme:build", "--action", f"acme/compile-gate@{COMMIT}"]) == 0
+    assert main(["init", "acme:build"]) == 0  # what was written then needs no pin now
+    assert "No workflow was written" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
