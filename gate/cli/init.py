@@ -192,9 +192,8 @@ def _find_obstacle(action: str, below: str) -> str:
 def _print_inputs(sketch: Sketch, factory: str) -> None:
     for one in sketch.inputs:
         if one.source:
-            what = f"{'list of ' * one.lists}{'x'.join(map(str, one.shape))}:{one.dtype}"
-            name = f"{one.name} " if one.name else ""
-            print(f"input  {name}{what}, guessed from {one.source}; change it in {factory} or with --input")
+            what = f"{one.name} {one}".strip()
+            print(f"input  {what}, guessed from {one.source}; change it in {factory} or with --input")
 
 
 def _print_entry(sketch: Sketch, config: Path) -> None:

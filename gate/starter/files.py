@@ -55,6 +55,15 @@ class TensorSketch:
     source: str = ""  # what it was guessed from; "" where the user named it
     name: str = ""  # of the parameter that takes it; "" where it is optional or has none
 
+    def __str__(self) -> str:
+        """Describe it as ``--input`` does: ``8x64:int64``."""
+        return f"{'list of ' * self.lists}{'x'.join(map(str, self.shape))}:{self.dtype}"
+
+
+def read_tensor(found: Mapping[str, Any]) -> TensorSketch:
+    """Read a tensor of an answer."""
+    return TensorSketch(**{**found, "shape": tuple(found["shape"])})
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sketch:
@@ -75,7 +84,7 @@ def make_sketch(request: Mapping[str, Any], answer: Mapping[str, Any]) -> Sketch
         target=request["target"],
         is_factory=answer["kind"] == "factory",
         called=answer["called"],
-        inputs=tuple(TensorSketch(**{**one, "shape": tuple(one["shape"])}) for one in answer["inputs"]),
+        inputs=tuple(map(read_tensor, answer["inputs"])),
         arguments=request["arguments"],
         has_cuda=answer["has_cuda"],
         drift=answer.get("drift", 0.0),
@@ -172,7 +181,7 @@ def render_factory(sketch: Sketch) -> str:
         parameters=f"*, {typed}" if typed else "",
         arguments=list(sketch.arguments),
         call=f"({', '.join(f'{key}={key}' for key in sketch.arguments)})" if sketch.called else "",
-        inputs=[(_render_tensor(one), one.name) for one in sketch.inputs],
+        inputs=[(render_tensor(one), one.name) for one in sketch.inputs],
         config=CONFIG_FILE,
     )
 
@@ -188,7 +197,8 @@ def _render(template: str, **values: object) -> str:
     return environment.get_template(template).render(values)
 
 
-def _render_tensor(tensor: TensorSketch) -> str:
+def render_tensor(tensor: TensorSketch) -> str:
+    """Render what draws it."""
     dtype = "" if tensor.dtype == "float32" else f", dtype=torch.{tensor.dtype}"
     if tensor.high is None:
         name = "rand" if tensor.is_image else "randn"

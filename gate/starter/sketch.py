@@ -26,7 +26,7 @@ from gate.files.untrusted import find_nearest
 from gate.programs import TimeLimit
 from gate.records.cases import Case, Metric
 from gate.records.protocol import Sampling, WorkerRole
-from gate.starter.files import Sketch, make_sketch, name_factory, render_factory
+from gate.starter.files import Sketch, make_sketch, name_factory, read_tensor, render_factory, render_tensor
 from gate.workload import Workload
 
 _SEED = 0
@@ -157,10 +157,7 @@ def _find_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list[d
             first_error = first_error or f"{_describe_tensors(inputs)}: {_describe(error)}"
         else:
             taking = [one.name for one in required] + [""] * len(inputs)
-            return [
-                {**one, "name": name, "source": one.get("source", "")}
-                for one, name in zip(inputs, taking, strict=False)
-            ]
+            return [{**one, "name": name} for one, name in zip(inputs, taking, strict=False)]
         if time.monotonic() > until_s:
             break
     what = "failed with" if given else "failed with guessed inputs, the likeliest of them"
@@ -180,7 +177,7 @@ def _nest(guess: list[Guess], lists: Sequence[int]) -> Iterator[list[Guess]]:
         yield guess
         return
     pairs = list(zip(guess, lists, strict=False))
-    if all("source" in one for one in guess):
+    if all(one.get("source") for one in guess):
         yield [{**one, "lists": around, "shape": one["shape"][min(around, 1) :]} for one, around in pairs]
     yield [{**one, "lists": around} for one, around in pairs]
 
@@ -190,36 +187,22 @@ def _name_parameters(function: Any) -> str:  # noqa: ANN401
     return ", ".join([*names[:_MOST_NAMES], *(["..."] if names[_MOST_NAMES:] else [])])
 
 
-def _describe_tensors(inputs: list[dict[str, Any]]) -> str:
-    return ", ".join(
-        f"{'list of ' * one.get('lists', 0)}{'x'.join(map(str, one['shape']))}:{one['dtype']}"
-        + (f" from {source}" if (source := one.get("source")) else "")
-        for one in inputs
-    )
+def _describe_tensors(inputs: list[Guess]) -> str:
+    sources = (f" from {source}" if (source := one.get("source")) else "" for one in inputs)
+    return ", ".join(f"{read_tensor(one)}{source}" for one, source in zip(inputs, sources, strict=True))
 
 
-def _call(made: Any, inputs: list[dict[str, Any]]) -> None:  # noqa: ANN401
+def _call(made: Any, inputs: list[Guess]) -> None:  # noqa: ANN401
     import torch  # noqa: PLC0415 - nothing before needs it
 
     _seed()
+    texts = [render_tensor(read_tensor(one)) for one in inputs]
     with torch.no_grad():
-        output = made(*(_draw(one, one.get("lists", 0)) for one in inputs))
+        output = made(*(eval(text, {"torch": torch}) for text in texts))  # noqa: S307 - our own text
     from gate.measure.workload.tensors import iterate_tensors  # noqa: PLC0415 - as torch
 
     if not any(True for _ in iterate_tensors(output)):
         raise TypeError(f"forward returned {type(output).__name__}, and no tensor")
-
-
-def _draw(one: Guess, lists: int) -> Any:  # noqa: ANN401
-    """Draw random numbers, within lists of two."""
-    import torch  # noqa: PLC0415 - nothing before needs it
-
-    if lists:
-        return [_draw(one, lists - 1) for _ in range(2)]
-    dtype = getattr(torch, one["dtype"])
-    if one.get("high") is not None:
-        return torch.randint(0, one["high"], one["shape"], dtype=dtype)
-    return (torch.rand if one.get("is_image") else torch.randn)(one["shape"], dtype=dtype)
 
 
 def _list_required(function: Any) -> list[inspect.Parameter]:  # noqa: ANN401
