@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gate.decide.constants import DRIFT_WRONG
-from gate.devices import CPU, CUDA, DEVICE_FORMS, DEVICE_PATTERN, find_kind
+from gate.devices import DEVICE_FORMS, DEVICE_PATTERN, find_kind
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.schema import read_schema
 from gate.files.yaml_in import parse_yaml
@@ -67,7 +67,7 @@ def run_init(options: Namespace) -> ExitCode:
     here = Path.cwd()
     action = _check_options(options)
     sketch = _look_at_model(options, here)
-    usual = (CUDA if sketch.has_cuda else CPU).name if sketch else load_config(here / CONFIG_FILE).device
+    usual = sketch.device if sketch else load_config(here / CONFIG_FILE).device
     device, schema = options.device or usual, read_schema("config")
     files = make_project_files(sketch, device, schema) if sketch else {SCHEMA_FILE: schema}
     short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlparse
 
 import jinja2
 
+from gate.devices import CPU
 from gate.errors import FileError, GateError, UsageError
 from gate.files.disk import is_present, write_atomic
 from gate.files.yaml_out import write_scalar
@@ -74,7 +75,7 @@ class Sketch:
     called: bool  # it is a class or function that makes the module
     inputs: tuple[TensorSketch, ...]
     arguments: Mapping[str, object]
-    has_cuda: bool = False
+    device: str = CPU.name  # the usual one: CUDA where torch sees a GPU
     drift: float = 0.0  # of its first compile; 0 where that was not measured
 
 
@@ -86,7 +87,7 @@ def make_sketch(request: Mapping[str, Any], answer: Mapping[str, Any]) -> Sketch
         called=answer["called"],
         inputs=tuple(map(read_tensor, answer["inputs"])),
         arguments=request["arguments"],
-        has_cuda=answer["has_cuda"],
+        device=answer["device"],
         drift=answer.get("drift", 0.0),
     )
 

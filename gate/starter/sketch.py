@@ -58,10 +58,10 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     arguments = request["arguments"]
     made, called = _make(found, arguments)
     if isinstance(made, Workload):
-        return {"kind": "factory", "called": True, "inputs": [], "has_cuda": _has_cuda()}
+        return {"kind": "factory", "called": True, "inputs": [], "device": _find_device()}
     forward = made.forward if _is_module(made) else made
     inputs = _find_inputs(made, forward, request["inputs"])
-    return {"kind": "module", "called": called, "inputs": inputs, "has_cuda": _has_cuda()}
+    return {"kind": "module", "called": called, "inputs": inputs, "device": _find_device()}
 
 
 def _find(target: str) -> Any:  # noqa: ANN401 - whatever the user named
@@ -220,9 +220,9 @@ def _is_module(value: Any) -> bool:  # noqa: ANN401
     return torch is not None and isinstance(value, torch.nn.Module)
 
 
-def _has_cuda() -> bool:
+def _find_device() -> str:
     torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.cuda.is_available())
+    return (CUDA if torch is not None and torch.cuda.is_available() else CPU).name
 
 
 def _seed() -> None:
@@ -377,8 +377,7 @@ def main() -> None:
     sys.stdout.flush()
     if request["drift_on"] is not None and "problem" not in answer:
         threading.Thread(target=_end_late, daemon=True).start()
-        usual = (CUDA if answer["has_cuda"] else CPU).name
-        drift = measure_first(make_sketch(request, answer), request["drift_on"] or usual)
+        drift = measure_first(make_sketch(request, answer), request["drift_on"] or answer["device"])
         sys.stdout.write("\n" + json.dumps({**answer, "drift": drift}) + "\n")
 
 
