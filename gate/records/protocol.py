@@ -137,6 +137,7 @@ class WorkerRequest:
     tree: WorkingTree | None = None  # where it is measured, and git knows it
     parent: int = 0  # process without which the worker must not live on; 0: none
     skips_calls: bool = False  # warm only: calls of a compile are not counted
+    warms_up: bool = True  # prime only: false where nothing is left to compile
     is_forked: bool = False  # from a server; a first compile then takes a few percent more CPU time
     result: str  # path of the WorkerResult to write
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only

@@ -157,7 +157,8 @@ def _prime(request: WorkerRequest, logbook: Logbook) -> None:
         torch.set_num_threads(request.threads)
         logbook.enter(Stage.COMPILE)
         device = open_device(request.device)
-        prime_toolchain(device)
+        if request.warms_up:
+            prime_toolchain(device)
         logbook.leave()
         logbook.record(environment=capture_environment(device, request))
         logbook.enter(Stage.DONE)

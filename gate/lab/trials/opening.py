@@ -38,16 +38,18 @@ from gate.records.run import BASE_ARM, Arm, CaseFailure, Conditions, Environment
 from gate.report.words.facts import advise_unprimed, describe_failure, describe_unprimed
 
 
-def prime_bench(bench: Bench, first: Case | None = None) -> Environment:
+def prime_bench(bench: Bench, first: Case | None = None, *, warms_up: bool = True) -> Environment:
     """Run the primer on ``bench``: later workers find precompiled headers and the ISA probe's results.
 
-    What the ``first`` case needs is imported meanwhile, on a core of its own if there is one.
+    What the ``first`` case needs is imported meanwhile, on a core of its own if there is one. Without
+    ``warms_up`` it only looks at the environment.
 
     Raises:
         MachineError: The machine cannot compile on this device.
     """
     ahead = [make_job(bench, role, first) for role in (WorkerRole.COLD, WorkerRole.WARM) if first]
     job = make_job(bench, WorkerRole.PRIME)
+    job = replace(job, request=replace(job.request, warms_up=warms_up))
     (opened,) = bench.pool.open((job,), _list_later(bench))
     bench.pool.begin(ahead)
     result = run_worker(opened)
@@ -260,15 +262,19 @@ def open_lab(
             observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
         if not is_target(settings.device) and not settings.counts_only:
             note_crowd(look_early(settings.threads), observe)
+        has_planned = bool(cases)
         foreseen, cases = _leave_out(foresee_unavailable(cases, bench), cases, observe)
         unimportable, cases = _leave_out(find_unimportable(bench, cases), cases, observe)
         if base and settings.tries_base:
             refuse_base(replace(bench, arm=base, folder=BASE_ARM), cases)
-        observe(PrimeStarted())
+        warms_up = bool(cases) or not has_planned
+        if warms_up:
+            observe(PrimeStarted())
         begun = time.monotonic()
-        environment = prime_bench(bench, cases[0] if cases else None)
+        environment = prime_bench(bench, cases[0] if cases else None, warms_up=warms_up)
         toolchain_s = time.monotonic() - begun
-        observe(PrimeFinished(toolchain_s=toolchain_s))
+        if warms_up:
+            observe(PrimeFinished(toolchain_s=toolchain_s))
         unavailable, _ = _leave_out(find_unavailable(cases, environment, bench), cases, observe)
         place = find_place(environment.device_uuid)
         head = replace(bench, place=place.name)
