@@ -38,12 +38,14 @@
         search.focus();
       }
     });
-    const showAll = () => {
-      most = Infinity;
+    const show = (count) => {
+      most = count;
       filter();
     };
-    more.addEventListener("click", showAll);
-    addEventListener("beforeprint", showAll);
+    let asked = most;
+    more.addEventListener("click", () => show((asked = Infinity)));
+    addEventListener("beforeprint", () => show(Infinity));
+    addEventListener("afterprint", () => show(asked));
     filters.push(filter);
     tools.hidden = false;
     filter();
