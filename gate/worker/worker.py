@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -130,8 +131,10 @@ def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
         check_source(factory, request)
         load_factory(factory)
 
-    attempts = {factory: partial(load, factory) for factory in request.factories}
-    build = build_bare if request.factories else build_workload
+    attempts: dict[str, Callable[[], object]] = {
+        factory: partial(load, factory) for factory in request.factories
+    }
+    build: Callable[[Case], object] = build_bare if request.factories else build_workload
     attempts |= {case.id: partial(build, case) for case in request.builds}
     failures: dict[str, WorkerFailure] = {}
     for name, attempt in attempts.items():
