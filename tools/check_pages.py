@@ -44,6 +44,7 @@ LONGEST_S = (
     2.0  # of the page's main thread until it is laid out: what else the machine does is no fault of it
 )
 LARGE_BYTES = 1_000_000  # axe-core takes minutes for what is larger, and sees the same elements again
+MOST_ROWS = 25  # of a table, until somebody asks for all
 MOST_BYTES = 200_000  # of the README's picture
 VIEWS: Mapping[str, tuple[int, str]] = {
     "desktop": (1280, "light"),
@@ -185,15 +186,22 @@ def use(page: Page, found: list[str]) -> None:
     rows = page.locator("tr[data-case]")
     if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
         found.append("is wider than the window")
-    if not rows.count():
+    if not page.locator("#filter").count():
         return
     page.keyboard.press("/")
     page.keyboard.type("no case is called so")
     if page.locator("tr[data-case]:not([hidden])").count():
         found.append("the filter leaves cases that it should not")
     page.locator("#filter").fill("")
+    more = page.locator("[data-more]:not([hidden])")
+    if rows.count() > MOST_ROWS and not more.count():
+        found.append("shows all of many cases")
+    if more.count() and page.locator("tr[data-case]:not([hidden])").count() != MOST_ROWS:
+        found.append(f"shows other than {MOST_ROWS} cases before somebody asks")
+    if not page.locator("table[data-sortable]").count():
+        return
     page.locator("table[data-sortable] thead button").first.press("Enter")
-    page.locator('tr[data-case] a[href^="#"]').last.press("Enter")
+    page.locator('tr[data-case]:not([hidden]) a[href^="#"]').last.press("Enter")
     try:  # the event that unfolds it comes after the key
         page.locator("details:target[open]").wait_for(timeout=_UNFOLDS_MS)
     except PlaywrightTimeoutError:

@@ -28,6 +28,7 @@ class ActionMode(StrEnum):
     UPGRADE = "upgrade"
     ANCHOR = "anchor"
     REFRESH = "refresh"
+    PLAN = "plan"
     PUBLISH = "publish"
     PUBLISH_UPGRADE = "publish-upgrade"
     AUTHORIZE = "authorize-command"

@@ -304,6 +304,7 @@ _MODES: Mapping[str, tuple[Callable[[ActionStep], int], tuple[str, ...]]] = {
     ActionMode.UPGRADE: (start_pairs, ("ab",)),  # one code on two interpreters
     ActionMode.ANCHOR: (start_pairs, ("ab", "--anchor")),
     ActionMode.REFRESH: (start_refresh, ("measure",)),
+    ActionMode.PLAN: (start_command, ("plan",)),
     ActionMode.PUBLISH: (start_publish, ("github", "publish")),
     ActionMode.PUBLISH_UPGRADE: (start_publish, ("github", "publish", "--issue")),
     ActionMode.AUTHORIZE: (start_command, ("github", "authorize")),

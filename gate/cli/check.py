@@ -38,6 +38,7 @@ from gate.cli.output import (
     remove_files,
     report_verdict,
     save_reports,
+    show_page,
 )
 from gate.cli.setup import (
     RUN_FILE,
@@ -124,6 +125,7 @@ def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
         # Before lanes are closed: some are still at pairs that nobody needs any more.
         save_reports(verdict, config.out, code_verdict(verdict, config, policy))
     code = report_verdict(verdict, config, options, None, policy)
+    show_page(config.out, options)
     print_traces(checked.run, config.out)
     return code
 

@@ -54,7 +54,8 @@ _INIT = Command(
         argument(
             "target",
             metavar="MODULE:NAME",
-            help="your torch.nn.Module class, a function that makes one, a function of tensors, or a factory",
+            help="your torch.nn.Module class, a function that makes one, a function of tensors, or a factory;"
+            " of a notebook: NOTEBOOK.ipynb:NAME",
         ),
         argument(
             "--argument",
@@ -77,7 +78,7 @@ _INIT = Command(
         argument(
             "--action",
             metavar="OWNER/REPO@COMMIT",
-            help="the action that the workflows use; without it none is written",
+            help="the action that the workflows use (default: where this installation is from)",
         ),
         argument(
             "--runner",

@@ -10,16 +10,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gate.decide.constants import DRIFT_WRONG
-from gate.devices import CPU, CUDA, DEVICE_FORMS, DEVICE_PATTERN, find_kind
+from gate.devices import DEVICE_FORMS, DEVICE_PATTERN, find_kind
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.schema import read_schema
 from gate.files.yaml_in import parse_yaml
 from gate.git import find_checkout
 from gate.installation import find_page
-from gate.programs import ProgramAnswer, ask_program
+from gate.programs import ask_program
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records.cases import Metric
 from gate.report.words.templates import describe_error_factor
 from gate.starter.files import (
     CHECK_WORKFLOWS,
@@ -35,16 +34,17 @@ from gate.starter.files import (
     is_listed,
     load_workflows,
     make_project_files,
+    make_sketch,
     name_factory,
     parse_action,
     refuse_namesake,
     render_model,
     write_missing,
 )
+from gate.starter.notebook import export_notebook
 
 _PACKAGE = Path(__file__).resolve().parents[2]  # of a clone: where action.yml lies
-PROBE_LIMIT_S = 300.0  # importing torch from a cold network disk, and building a large model
-DRIFT_LIMIT_S = 120.0  # one compile; whoever waits for init wants its files
+PROBE_LIMIT_S = 420.0  # importing torch from a cold network disk, building a large model, a first compile
 _TARGET = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")  # without a name, the names that exist are listed
 _FILE = re.compile(r"(\./)?(?P<path>[\w./]+)\.py(?P<name>:[\w.]+)?")
 _SHAPE = re.compile(r"(?P<shape>\d{1,9}(x\d{1,9})*)(:(?P<dtype>[a-z]+\d*))?(<(?P<high>\d{1,9}))?")
@@ -67,14 +67,15 @@ def run_init(options: Namespace) -> ExitCode:
     here = Path.cwd()
     action = _check_options(options)
     sketch = _look_at_model(options, here)
-    usual = (CUDA if sketch.has_cuda else CPU).name if sketch else load_config(here / CONFIG_FILE).device
+    usual = sketch.device if sketch else load_config(here / CONFIG_FILE).device
     device, schema = options.device or usual, read_schema("config")
     files = make_project_files(sketch, device, schema) if sketch else {SCHEMA_FILE: schema}
     short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
     names = LONG_WORKFLOWS if options.long_workflows else short
     top = find_checkout(here) or here.resolve()
     below = here.resolve().relative_to(top).as_posix()
-    note = _find_obstacle(action, below if options.long_workflows else ".")
+    has_all = all((top / WORKFLOWS / name).is_file() for name in names)
+    note = "" if has_all else _find_obstacle(action, below if options.long_workflows else ".")
     runner = options.runner or f"self-hosted, linux{', gpu' if find_kind(device).is_gpu else ''}"
     workflows = (
         {}
@@ -101,7 +102,7 @@ def run_init(options: Namespace) -> ExitCode:
         if CONFIG_FILE in kept:
             _print_entry(sketch, here / CONFIG_FILE)
         else:
-            _print_drift(ask_first_drift(here, sketch, device))
+            _print_drift(sketch.drift)
     _print_next_step(note, is_new=bool(written))
     return ExitCode.PASS
 
@@ -124,13 +125,25 @@ def _check_options(options: Namespace) -> str:
 
 def _look_at_model(options: Namespace, here: Path) -> Sketch | None:
     """Look at what the user named; ``None`` where gate.yml has all that would be found out."""
-    target = check_probed_name(options.target)
+    target = check_probed_name(_export_notebook(options.target, here))
     if not options.arguments and not options.inputs and is_begun(here, target):
         return None
     inputs = [parse_input(text) for text in options.inputs]
-    sketch = probe_module(here, target, _parse_arguments(options.arguments), inputs)
+    drift_on = find_drift_device(options, here)
+    sketch = probe_module(here, target, _parse_arguments(options.arguments), inputs, drift_on)
     refuse_namesake(here, sketch)
     return sketch
+
+
+def _export_notebook(target: str, here: Path) -> str:
+    """Write what a notebook defines into a module, unless that is there; name its model there."""
+    name, is_notebook, model = target.partition(".ipynb")
+    if not is_notebook:
+        return target
+    module = re.sub(r"[^\w/]", "_", name.removeprefix("./"))
+    if write_missing(here, {f"{module}.py": export_notebook(here / f"{name}.ipynb")})[0]:
+        print(f"wrote  {module}.py: what {name}.ipynb defines, without what its cells run")
+    return f"{module.replace('/', '.')}{model}"
 
 
 def _is_other(path: Path, text: str) -> bool:
@@ -179,9 +192,8 @@ def _find_obstacle(action: str, below: str) -> str:
 def _print_inputs(sketch: Sketch, factory: str) -> None:
     for one in sketch.inputs:
         if one.source:
-            what = f"{'x'.join(map(str, one.shape))}:{one.dtype}"
-            name = f"{one.name} " if one.name else ""
-            print(f"input  {name}{what}, guessed from {one.source}; change it in {factory} or with --input")
+            what = f"{one.name} {one}".strip()
+            print(f"input  {what}, guessed from {one.source}; change it in {factory} or with --input")
 
 
 def _print_entry(sketch: Sketch, config: Path) -> None:
@@ -218,10 +230,6 @@ def check_probed_name(text: str) -> str:
     Raises:
         UsageError: It is no such name.
     """
-    if ".ipynb" in text:
-        name, _, model = text.partition(".ipynb")
-        fix = f"Export it: jupyter nbconvert --to script {name}.ipynb; then init {name}{model or ':Name'}."
-        raise UsageError(f"{text!r} is a notebook, which no other process can import", fix)
     if file := _FILE.fullmatch(text):
         fix = f"Write {file['path'].replace('/', '.')}{file['name'] or ':Name'}."
         raise UsageError(f"{text!r} is a file, not a Python module", fix)
@@ -246,42 +254,36 @@ def parse_input(text: str) -> TensorSketch:
     return TensorSketch(shape=tuple(map(int, found["shape"].split("x"))), dtype=dtype, high=high)
 
 
-def ask_first_drift(directory: Path, sketch: Sketch, device: str) -> float:
-    """Measure the drift of what was written, in a process of its own; 0 where that is not known in time."""
-    factory = sketch.target if sketch.is_factory else f"{name_factory(sketch.target)}:build"
-    answer = _probe(directory, DRIFT_LIMIT_S, factory=factory, arguments=sketch.arguments, device=device)
-    return float(str((answer.status == 0 and answer.read_record().get(Metric.DRIFT)) or 0.0))
-
-
-def _probe(directory: Path, limit_s: float, **request: object) -> ProgramAnswer:
-    # -P: a directory `gate` of the user's must not stand in for this one
-    command = [sys.executable, "-P", "-m", "gate.starter.sketch"]
-    asked = json.dumps({"directory": str(directory), **request})
-    return ask_program([*command, asked], limit_s=limit_s, directory=directory)
+def find_drift_device(options: Namespace, here: Path) -> str | None:
+    """Find where to measure a new model's first drift: "" is the usual device, None nowhere."""
+    return None if (here / CONFIG_FILE).exists() else options.device or ""
 
 
 def probe_module(
-    directory: Path, target: str, arguments: Mapping[str, object], inputs: Sequence[TensorSketch] = ()
+    directory: Path,
+    target: str,
+    arguments: Mapping[str, object],
+    inputs: Sequence[TensorSketch] = (),
+    drift_on: str | None = None,
 ) -> Sketch:
     """Import, build and call ``target``, as package.module:name, in a process of its own.
+
+    On the device ``drift_on`` it is compiled there too; see :func:`find_drift_device`.
 
     Raises:
         UsageError: It cannot be; the fix says what is missing.
         MachineError: The process died or took too long.
     """
     tensors = [asdict(one) for one in inputs]
-    answer = _probe(directory, PROBE_LIMIT_S, target=target, arguments=arguments, inputs=tensors)
-    found = answer.read_record() if answer.status == 0 else {}
-    if not found:
+    request = {"target": target, "arguments": arguments, "inputs": tensors, "drift_on": drift_on}
+    # -P: a directory `gate` of the user's must not stand in for this one
+    command = [sys.executable, "-P", "-m", "gate.starter.sketch"]
+    asked = json.dumps({"directory": str(directory), **request})
+    answer = ask_program([*command, asked], limit_s=PROBE_LIMIT_S, directory=directory)
+    found = answer.read_record()
+    if "kind" not in found:  # what follows it is the drift: without that there are files too
         what = f"{target}: the process that tried it {answer.describe_end()}"
         raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")
     if problem := found.get("problem"):
         raise UsageError(f"{target}: {problem}", _FIXES[str(found["kind"])])
-    return Sketch(
-        target=target,
-        is_factory=found["kind"] == "factory",
-        called=bool(found["called"]),
-        inputs=tuple(TensorSketch(**{**one, "shape": tuple(one["shape"])}) for one in found["inputs"]),
-        arguments=arguments,
-        has_cuda=bool(found["has_cuda"]),
-    )
+    return make_sketch(request, found)

@@ -161,14 +161,16 @@ def report_verdict(
     accepted = code is not code_verdict(verdict, config)
     if notice := render_exit_notice(verdict.outcome, code, is_lack_accepted=accepted):
         print(notice, file=sys.stdout if options.format == "text" else sys.stderr)
-    if out and options.format == "text":
-        show_page(out / FORMATS["html"].file, options)
+    if out:
+        show_page(out, options)
     return code
 
 
-def show_page(page: Path, options: Namespace) -> None:
-    """Say where the page of a report is, and open it in a browser where that is asked for."""
-    print(f"page  {page}")
+def show_page(out: Path, options: Namespace) -> None:
+    """End a text with where the page of the report is, and open it in a browser where that is asked for."""
+    page = out / FORMATS["html"].file
+    if options.format == "text":
+        print(f"page  {page}")
     if options.open and not webbrowser.open(page.absolute().as_uri()):
         print(f"warning: there is no browser to open {page} in", file=sys.stderr)
 

@@ -141,7 +141,9 @@ def place_arguments(given: Sequence[str]) -> list[str]:
         return [*given[1:], "--help"]
     leading = list(itertools.takewhile(lambda text: any(text in names for names in _VOLUME), given))
     rest = list(given[len(leading) :])
-    if not rest or rest[0].startswith("-"):
+    if not rest:
+        return []
+    if rest[0].startswith("-"):
         return list(given)
     end = rest.index("--") if "--" in rest else len(rest)
     return [*rest[:end], *leading, *rest[end:]]

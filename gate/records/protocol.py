@@ -137,12 +137,14 @@ class WorkerRequest:
     tree: WorkingTree | None = None  # where it is measured, and git knows it
     parent: int = 0  # process without which the worker must not live on; 0: none
     skips_calls: bool = False  # warm only: calls of a compile are not counted
+    warms_up: bool = True  # prime only: false where nothing is left to compile
     is_forked: bool = False  # from a server; a first compile then takes a few percent more CPU time
     result: str  # path of the WorkerResult to write
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
     sampling: Sampling = field(default_factory=Sampling)
     factories: tuple[str, ...] = ()  # import only
     options: Mapping[str, str] = field(default_factory=dict)  # torch.compile's, to be set first: JSON by name
+    builds: tuple[Case, ...] = ()  # import only: without memory if there are factories, else in earnest
     channel: int = -1  # descriptor of the socket to the lab; -1 outside a pair
 
 
@@ -165,7 +167,8 @@ class WorkerResult(Measured):
     sources: Mapping[str, str] = field(default_factory=dict)  # of kernels, by their hash in the identity
     environment: Environment | None = None
     failure: WorkerFailure | None = None
-    unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)  # by factory; import only
+    # By factory, or by the id of a case that could not be built; import only.
+    unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)
 
 
 OPTIONS_FILE = "options.json"  # what the primer leaves in Inductor's cache directory: torch.compile's options

@@ -54,11 +54,11 @@ def clean_line(text: str, limit: int = 0) -> str:
     return line if not limit or len(line) <= limit else line[: limit - 3].rstrip() + "..."
 
 
-_UNIT = re.compile(rf"(?<=\d) (?=(?:%|[{MICRO}m]?s|[KMG]iB)(?!\w))")
+_UNIT = re.compile(rf"(?<=\d) (?=(?:%|[{MICRO}m]?s|[KMG]iB|UTC|\d\d:\d\d UTC)(?!\w))")
 
 
 def hold_units(text: str) -> str:
-    """Let no line end between a number and its unit."""
+    """Let no line end between a number and its unit, or within a time."""
     return _UNIT.sub("\u00a0", text)
 
 

@@ -98,7 +98,7 @@ _KIND_NAMES = {
 _MAX_HEADLINE = 160  # characters beside a case's name
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_POINTS = 60  # of one side, the latest: more hide each other
-_MOST_OPEN = 5  # cases that are read without a click: they are the gravest
+_MOST_OPEN = 5  # cases that are read without a click: they are the gravest; the first of many
 MOST_WHOLE = 25  # cases whose sections, some 30 KB each, are in the page itself; of more, others are pages
 _MOST_ROWS = 1000  # of its table, and cases that have a page
 CASE_PAGES = "cases"  # the directory beside the page of the verdict
@@ -138,7 +138,7 @@ def render_verdict_page(verdict: Verdict) -> str:
         differing=list_differences(verdict.base_environment, verdict.environment),
         has_base=verdict.base_environment is not None and any(one.change for one in verdict.comparisons),
         run_url=find_link(verdict.provenance.run_url),
-        most_open=_MOST_OPEN,
+        most_open=_MOST_OPEN if len(cases) <= MOST_WHOLE else 1,
         most_whole=MOST_WHOLE,
         unlisted=max(0, len(verdict.cases) - len(cases)),
     )

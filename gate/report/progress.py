@@ -105,7 +105,7 @@ def _render_count(progress: events.Progress) -> str:
 def _render_left(progress: events.Progress) -> str:
     if progress.done >= progress.total:
         return ""
-    if progress.left_s <= 0:
+    if progress.left_s < 1:
         return "; longer than expected"
     left = render_duration(progress.left_s)
     if progress.cases:  # it may be more: who is open after these pairs gets others
@@ -148,6 +148,8 @@ class Status:
         match event:
             case events.PrimeStarted():
                 self._begin("warming up the compiler")
+            case events.LockAwaited():
+                self._begin("waiting for the device")
             case events.TrialStarted():
                 what = "pair" if event.paired else "trial"
                 self._begin(f"{clean_line(event.case_id)} {what} {event.index}")

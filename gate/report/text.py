@@ -14,6 +14,7 @@ from gate.report.content import OUTCOME_KINDS, Report, make_report, render_count
 from gate.report.footer import COLUMNS, Cell, list_marks
 from gate.report.rows import STATUS_KINDS, Row
 from gate.report.words.steps import NextStep
+from gate.report.words.templates import name_status
 from gate.units import join_some
 
 MIN_WIDTH = 60  # status, metric and change need it; on a narrower terminal lines wrap
@@ -26,12 +27,10 @@ _INDENT = "  "  # of a row; what is said of it stands twice as deep
 # How a terminal is told to colour, by what a reader does about it.
 _STYLES = {"bad": "1;31", "unsure": "1;33", "other": "34", "good": "1;32", "same": "2"}
 _BOLD, _DIM, _RED = "1", "2", "31"
-# Columns of a row by the width there is: what has none stands below the row.
-_LAYOUTS = (
-    ("label", "metric", "before", "after", "change"),
-    ("label", "metric", "change"),
-    ("label", "metric"),
-)
+# How wide a value may be, by the width there is: what is wider stands below its row, and the columns stay.
+_VALUE_WIDTHS = ((100, 18), (80, 10), (0, 0))
+_VALUES = ("before", "after")
+_CELLS = ("label", "metric", *_VALUES, "change")
 _TITLES: Mapping[str, str] = {"label": "", "after": "head"}  # where they are not the column's own name
 _FIGURES = tuple(COLUMNS.values())
 
@@ -128,18 +127,20 @@ def _add_blocks(lines: _Lines, report: Report, *, everything: bool) -> None:
     limit = len(report.blocks) if everything else MAX_BLOCKS
     blocks = report.blocks if everything else tuple(map(_drop_doubts, report.blocks[:limit]))
     rows = [row for block in blocks for row in block.rows]
-    columns, texts = _choose_layout(rows, lines.width)
-    if "change" in columns and rows:
+    fitted = _fit_cells(rows, lines.width)
+    head, *texts = _lay_out_rows(fitted)
+    if any(row.change for row in fitted):
         lines.add()
-        lines.add(texts[0], _DIM)
-    drawn = iter(texts[1:])
+        lines.add(head, _DIM)
+    drawn = iter(zip(fitted, texts, strict=True))
     for block in blocks:
         lines.add()
         lines.add(block.title, _BOLD)
         for row in block.rows:
             style = _STYLES[STATUS_KINDS[row.status]] if row.decides else _DIM
-            lines.shown.append(next(drawn).replace(row.label, lines.paint(row.label, style), 1))
-            if details := _list_details(row, columns):
+            cells, text = next(drawn)
+            lines.shown.append(text.replace(row.label, lines.paint(row.label, style), 1))
+            if details := _list_details(row, cells):
                 lines.wrap(details, "" if row.decides else _DIM, indent=2 * _INDENT)
         _add_more(lines, block)
     if len(report.blocks) > limit:
@@ -181,25 +182,41 @@ def _name_members(block: Block) -> str:
     return f"{metric}{named}{': -v lists them' if len(block.members) > _MAX_NAMED else ''}."
 
 
-def _choose_layout(rows: Sequence[Row], width: int) -> tuple[Sequence[str], list[str]]:
-    """The columns that fit, and the head and the rows in them."""
-    for columns in _LAYOUTS:
-        used = [name for name in columns if any(getattr(row, name) for row in rows)]
-        cells = [
-            [_TITLES.get(name, name) for name in used],
-            *([getattr(row, name) for name in used] for row in rows),
-        ]
-        right = {number for number, name in enumerate(used) if name in {"before", "after"}}
-        texts = [f"{_INDENT}{line}" for line in lay_out(cells, right)]
-        if max(map(count_columns, texts)) <= width:
-            break
-    return used, texts
+def _fit_cells(rows: Sequence[Row], width: int) -> list[Row]:
+    """Empty the cells that are too wide for their column."""
+    widest = next(value for least, value in _VALUE_WIDTHS if width >= least)
+    said = f" ({name_status(Status.INCONCLUSIVE)})"  # by the label, too
+    fitted = [replace(row, change=row.change.removesuffix(said)) for row in rows]
+    fitted = [
+        replace(row, before="", after="")
+        if any(count_columns(getattr(row, name)) > widest for name in _VALUES)
+        else row
+        for row in fitted
+    ]
+    bare = _lay_out_rows([replace(row, change="." if row.change else "") for row in fitted])[1:]
+    left = width + 1 - max(map(count_columns, bare), default=0)
+    return [replace(row, change="") if count_columns(row.change) > left else row for row in fitted]
 
 
-def _list_details(row: Row, columns: Sequence[str]) -> str:
-    """The sentence, and whatever has no column."""
-    values = f"{row.before} -> {row.after}" if row.before and "before" not in columns else ""
-    change = row.change if "change" not in columns else ""
+def _lay_out_rows(rows: Sequence[Row]) -> list[str]:
+    """The head and the rows, in the columns that have anything."""
+    has_values = any(row.before or row.after for row in rows)
+    used = [
+        name for name in _CELLS if (name in _VALUES and has_values) or any(getattr(row, name) for row in rows)
+    ]
+    cells = [
+        [_TITLES.get(name, name) for name in used],
+        *([getattr(row, name) for name in used] for row in rows),
+    ]
+    right = {number for number, name in enumerate(used) if name in _VALUES}
+    return [f"{_INDENT}{line}" for line in lay_out(cells, right)]
+
+
+def _list_details(row: Row, cells: Row) -> str:
+    """The sentence, and whatever has no cell."""
+    has_cells = cells.before or cells.after
+    values = "" if has_cells else " -> ".join(filter(None, (row.before, row.after)))
+    change = "" if cells.change else row.change
     numbers = ", ".join(filter(None, (values, change)))
     return " ".join(filter(None, (f"{numbers}." if numbers else "", row.sentence)))
 

@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 import jinja2
 
+from gate.devices import CPU
 from gate.errors import FileError, GateError, UsageError
 from gate.files.disk import is_present, write_atomic
 from gate.files.yaml_out import write_scalar
@@ -50,8 +52,18 @@ class TensorSketch:
     dtype: str = "float32"
     high: int | None = None
     is_image: bool = False  # drawn from 0 to 1
+    lists: int = 0  # around it, each of two
     source: str = ""  # what it was guessed from; "" where the user named it
     name: str = ""  # of the parameter that takes it; "" where it is optional or has none
+
+    def __str__(self) -> str:
+        """Describe it as ``--input`` does: ``8x64:int64``."""
+        return f"{'list of ' * self.lists}{'x'.join(map(str, self.shape))}:{self.dtype}"
+
+
+def read_tensor(found: Mapping[str, Any]) -> TensorSketch:
+    """Read a tensor of an answer."""
+    return TensorSketch(**{**found, "shape": tuple(found["shape"])})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +75,21 @@ class Sketch:
     called: bool  # it is a class or function that makes the module
     inputs: tuple[TensorSketch, ...]
     arguments: Mapping[str, object]
-    has_cuda: bool = False
+    device: str = CPU.name  # the usual one: CUDA where torch sees a GPU
+    drift: float = 0.0  # of its first compile; 0 where that was not measured
+
+
+def make_sketch(request: Mapping[str, Any], answer: Mapping[str, Any]) -> Sketch:
+    """Make the sketch of a request to :mod:`gate.starter.sketch`, and its answer."""
+    return Sketch(
+        target=request["target"],
+        is_factory=answer["kind"] == "factory",
+        called=answer["called"],
+        inputs=tuple(map(read_tensor, answer["inputs"])),
+        arguments=request["arguments"],
+        device=answer["device"],
+        drift=answer.get("drift", 0.0),
+    )
 
 
 def name_model(target: str) -> str:
@@ -156,7 +182,7 @@ def render_factory(sketch: Sketch) -> str:
         parameters=f"*, {typed}" if typed else "",
         arguments=list(sketch.arguments),
         call=f"({', '.join(f'{key}={key}' for key in sketch.arguments)})" if sketch.called else "",
-        inputs=[(_render_tensor(one), one.name) for one in sketch.inputs],
+        inputs=[(render_tensor(one), one.name) for one in sketch.inputs],
         config=CONFIG_FILE,
     )
 
@@ -172,11 +198,17 @@ def _render(template: str, **values: object) -> str:
     return environment.get_template(template).render(values)
 
 
-def _render_tensor(tensor: TensorSketch) -> str:
+def render_tensor(tensor: TensorSketch) -> str:
+    """Render what draws it."""
     dtype = "" if tensor.dtype == "float32" else f", dtype=torch.{tensor.dtype}"
     if tensor.high is None:
-        return f"torch.{'rand' if tensor.is_image else 'randn'}({', '.join(map(str, tensor.shape))}{dtype})"
-    return f"torch.randint(0, {tensor.high}, {tensor.shape}{dtype})"
+        name = "rand" if tensor.is_image else "randn"
+        text = f"torch.{name}({', '.join(map(str, tensor.shape))}{dtype})"
+    else:
+        text = f"torch.randint(0, {tensor.high}, {tensor.shape}{dtype})"
+    for _ in range(tensor.lists):
+        text = f"[{text} for _ in range(2)]"
+    return text
 
 
 def load_workflows(

@@ -1,9 +1,9 @@
 """``python -m gate.starter.sketch REQUEST``: look at what a user named, in a process that has torch.
 
 The request is JSON of :mod:`gate.cli.init`. The last line of standard output is JSON: what was found, the
-problem in the user's words, or the first drift. torch is not imported here: without it there is no module to
-find. Inputs that the user did not name are guessed from the sizes of the module's layers and from the names
-of what its forward takes.
+problem in the user's words. The same line with the drift of a first compile follows it, in the same process:
+importing torch takes seconds. Without torch there is no module to find, so it is not imported here. Inputs
+that the user did not name are guessed from the sizes of the module's layers, and from names and annotations.
 """
 
 import importlib
@@ -11,23 +11,32 @@ import importlib.util
 import inspect
 import itertools
 import json
+import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from gate.devices import CPU, CUDA
 from gate.files.untrusted import find_nearest
+from gate.programs import TimeLimit
 from gate.records.cases import Case, Metric
 from gate.records.protocol import Sampling, WorkerRole
+from gate.starter.files import Sketch, make_sketch, name_factory, read_tensor, render_factory, render_tensor
 from gate.workload import Workload
 
 _SEED = 0
 _PROBLEM_CHARS = 300
 _GUESSING_S = 30.0  # no further guess is tried after that
+_DRIFT_LIMIT_S = 120.0  # one compile; whoever waits for init wants its files
 _MOST_NAMES = 8  # of what a Python module has, or a function takes
 _MISSING = object()
+
+Guess = dict[str, Any]  # of a TensorSketch: shape, dtype, high, and what it is guessed from
 
 
 class CannotTellError(Exception):
@@ -49,10 +58,10 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     arguments = request["arguments"]
     made, called = _make(found, arguments)
     if isinstance(made, Workload):
-        return {"kind": "factory", "called": True, "inputs": [], "has_cuda": _has_cuda()}
+        return {"kind": "factory", "called": True, "inputs": [], "device": _find_device()}
     forward = made.forward if _is_module(made) else made
     inputs = _find_inputs(made, forward, request["inputs"])
-    return {"kind": "module", "called": called, "inputs": inputs, "has_cuda": _has_cuda()}
+    return {"kind": "module", "called": called, "inputs": inputs, "device": _find_device()}
 
 
 def _find(target: str) -> Any:  # noqa: ANN401 - whatever the user named
@@ -135,37 +144,42 @@ def _find_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list[d
     if _is_module(made):
         made.eval()
     required = _list_required(forward)
+    lists = [_count_lists(one) for one in required]
     if named := [one.name for one in required if one.kind is inspect.Parameter.KEYWORD_ONLY]:
         raise CannotTellError("factory", f"forward takes {', '.join(named)} by keyword only")
     first_error, until_s = "", time.monotonic() + _GUESSING_S
     names = [one.name for one in required] or ["input"]
-    for inputs in [given] if given else guess_inputs(made, names):
+    guesses = [given] if given else guess_inputs(made, names)
+    for inputs in (nested for guess in guesses for nested in _nest(guess, lists)):
         try:
             _call(made, inputs)
         except BaseException as error:  # noqa: BLE001 - whatever it is, these are no inputs of it
             first_error = first_error or f"{_describe_tensors(inputs)}: {_describe(error)}"
         else:
             taking = [one.name for one in required] + [""] * len(inputs)
-            lists = {one.name: f", but annotated as {one.annotation}" for one in required if _is_list(one)}
-            return [
-                {
-                    **one,
-                    "name": name,
-                    "source": f"{one['source']}{lists.get(name, '')}" if "source" in one else "",
-                }
-                for one, name in zip(inputs, taking, strict=False)
-            ]
+            return [{**one, "name": name} for one, name in zip(inputs, taking, strict=False)]
         if time.monotonic() > until_s:
             break
     what = "failed with" if given else "failed with guessed inputs, the likeliest of them"
     raise CannotTellError("inputs", f"forward({_name_parameters(forward)}) {what} {first_error}")
 
 
-def _is_list(parameter: inspect.Parameter) -> bool:
-    return (
-        re.match(r"(typing\.)?(list|sequence|tuple|iterable)\[", str(parameter.annotation).lower())
-        is not None
-    )
+def _count_lists(parameter: inspect.Parameter) -> int:
+    """Count the lists around the tensors that a parameter is annotated with."""
+    text = str(parameter.annotation).lower()
+    around = re.match(r"(([\w.]*\.)?(list|sequence|tuple|iterable)\[)*(?=.*tensor)", text)
+    return around[0].count("[") if around else 0
+
+
+def _nest(guess: list[Guess], lists: Sequence[int]) -> Iterator[list[Guess]]:
+    """Put tensors into the lists that are asked for: first without their batch, which the list is."""
+    if not any(lists):
+        yield guess
+        return
+    pairs = list(zip(guess, lists, strict=False))
+    if all(one.get("source") for one in guess):
+        yield [{**one, "lists": around, "shape": one["shape"][min(around, 1) :]} for one, around in pairs]
+    yield [{**one, "lists": around} for one, around in pairs]
 
 
 def _name_parameters(function: Any) -> str:  # noqa: ANN401
@@ -173,28 +187,18 @@ def _name_parameters(function: Any) -> str:  # noqa: ANN401
     return ", ".join([*names[:_MOST_NAMES], *(["..."] if names[_MOST_NAMES:] else [])])
 
 
-def _describe_tensors(inputs: list[dict[str, Any]]) -> str:
-    return ", ".join(
-        f"{'x'.join(map(str, one['shape']))}:{one['dtype']}"
-        + (f" from {source}" if (source := one.get("source")) else "")
-        for one in inputs
-    )
+def _describe_tensors(inputs: list[Guess]) -> str:
+    sources = (f" from {source}" if (source := one.get("source")) else "" for one in inputs)
+    return ", ".join(f"{read_tensor(one)}{source}" for one, source in zip(inputs, sources, strict=True))
 
 
-def _call(made: Any, inputs: list[dict[str, Any]]) -> None:  # noqa: ANN401
+def _call(made: Any, inputs: list[Guess]) -> None:  # noqa: ANN401
     import torch  # noqa: PLC0415 - nothing before needs it
 
     _seed()
-    tensors = [
-        torch.randint(0, one["high"], one["shape"], dtype=getattr(torch, one["dtype"]))
-        if one.get("high") is not None
-        else (torch.rand if one.get("is_image") else torch.randn)(
-            one["shape"], dtype=getattr(torch, one["dtype"])
-        )
-        for one in inputs
-    ]
+    texts = [render_tensor(read_tensor(one)) for one in inputs]
     with torch.no_grad():
-        output = made(*tensors)
+        output = made(*(eval(text, {"torch": torch}) for text in texts))  # noqa: S307 - our own text
     from gate.measure.workload.tensors import iterate_tensors  # noqa: PLC0415 - as torch
 
     if not any(True for _ in iterate_tensors(output)):
@@ -216,9 +220,9 @@ def _is_module(value: Any) -> bool:  # noqa: ANN401
     return torch is not None and isinstance(value, torch.nn.Module)
 
 
-def _has_cuda() -> bool:
+def _find_device() -> str:
     torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.cuda.is_available())
+    return (CUDA if torch is not None and torch.cuda.is_available() else CPU).name
 
 
 def _seed() -> None:
@@ -230,8 +234,6 @@ def _describe(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"[:_PROBLEM_CHARS].rstrip(": ")
 
-
-Guess = dict[str, Any]  # of a TensorSketch: shape, dtype, high, and what it is guessed from
 
 BATCH, LENGTH, SIDE = 8, 64, 64  # what guessed inputs have of each: a call takes milliseconds
 SHORT = 16  # a length for a short table of positions
@@ -333,31 +335,50 @@ def _find_dtype(made: Any) -> str:  # noqa: ANN401 - any model
     )
 
 
-def measure_first(request: dict[str, Any]) -> dict[str, Any]:
-    """Measure the drift of a factory's model in float32, under one seed: before anything is gated."""
+def measure_first(sketch: Sketch, device: str) -> float:
+    """Measure the drift of the factory that will be written, in float32 under one seed."""
     from gate.measure.context import WorkerContext, open_case  # noqa: PLC0415 - torch
     from gate.measure.device.cpu import open_device  # noqa: PLC0415
     from gate.measure.logbook import Logbook  # noqa: PLC0415
     from gate.measure.seed_drift import CompiledSubject, measure_drift  # noqa: PLC0415
 
-    sys.path.insert(0, request["directory"])
-    case = Case(id="init/first", model="init", factory=request["factory"], arguments=request["arguments"])
-    device, sampling = open_device(request["device"]), Sampling(drift_seeds=1)
+    factory = sketch.target
+    if not sketch.is_factory:
+        module = ModuleType(name_factory(sketch.target))
+        exec(render_factory(sketch), vars(module))  # noqa: S102 - our own text
+        sys.modules[module.__name__] = module
+        factory = f"{module.__name__}:build"
+    case = Case(id="init/first", model="init", factory=factory, arguments=dict(sketch.arguments))
+    sampling = Sampling(drift_seeds=1)
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(case=case, device=device, sampling=sampling, logbook=logbook, directory="")
+    context = WorkerContext(
+        case=case, device=open_device(device), sampling=sampling, logbook=logbook, directory=""
+    )
     with open_case(context, None) as prepared:
         measure_drift(context, CompiledSubject(subject=prepared.subject, compiled=prepared.compiled))
-    return {Metric.DRIFT: sum(logbook.result.samples.get(Metric.DRIFT, ()))}
+    return sum(logbook.result.samples.get(Metric.DRIFT, ()))
+
+
+def _end_late() -> None:
+    limit = TimeLimit(os.getpid(), _DRIFT_LIMIT_S)
+    while left_s := limit.compute_left_s():
+        time.sleep(left_s)
+    os._exit(0)
 
 
 def main() -> None:
-    """Answer one request."""
+    """Answer one request: with what was found, then with the drift too, unless that takes too long."""
     request = json.loads(sys.argv[1])
     try:
-        answer = measure_first(request) if "factory" in request else look(request)
+        answer = look(request)
     except CannotTellError as error:
         answer = {"kind": error.kind, "problem": str(error)}
     sys.stdout.write("\n" + json.dumps(answer) + "\n")
+    sys.stdout.flush()
+    if request["drift_on"] is not None and "problem" not in answer:
+        threading.Thread(target=_end_late, daemon=True).start()
+        drift = measure_first(make_sketch(request, answer), request["drift_on"] or answer["device"])
+        sys.stdout.write("\n" + json.dumps({**answer, "drift": drift}) + "\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from gate.devices import is_target
@@ -121,18 +123,26 @@ def _check_end(request: WorkerRequest, logbook: Logbook, ended: Fact) -> None:
 
 
 def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
-    """Import each factory; the result says which ones cannot be, and how that showed."""
+    """Import each factory and build with it; the result says what cannot be, and how that showed."""
     logbook.enter(Stage.IMPORT)
-    from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
+    from gate.measure.workload.build import build_bare, build_workload, load_factory  # noqa: PLC0415 - torch
 
+    def load(factory: str) -> None:
+        check_source(factory, request)
+        load_factory(factory)
+
+    attempts: dict[str, Callable[[], object]] = {
+        factory: partial(load, factory) for factory in request.factories
+    }
+    build: Callable[[Case], object] = build_bare if request.factories else build_workload
+    attempts |= {case.id: partial(build, case) for case in request.builds}
     failures: dict[str, WorkerFailure] = {}
-    for factory in request.factories:
+    for name, attempt in attempts.items():
         try:
-            check_source(factory, request)
-            load_factory(factory)
+            attempt()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
             traceback.print_exc()
-            failures[factory] = make_worker_failure(error)
+            failures[name] = make_worker_failure(error)
     logbook.record(unimportable=failures)
     logbook.enter(Stage.DONE)
 
@@ -151,8 +161,9 @@ def _prime(request: WorkerRequest, logbook: Logbook) -> None:
         torch.set_num_threads(request.threads)
         logbook.enter(Stage.COMPILE)
         device = open_device(request.device)
-        prime_toolchain(device)
-        keep_options()
+        if request.warms_up:
+            prime_toolchain(device)
+            keep_options()
         logbook.leave()
         logbook.record(environment=capture_environment(device, request))
         logbook.enter(Stage.DONE)

@@ -407,6 +407,17 @@ def test_a_refresh_tells_where_the_run_is(stage: ActionStage) -> None:
     assert (outputs["result-path"], outputs["head-sha"]) == (str(Path("out/run.json").absolute()), SHA)
 
 
+def test_a_plan_needs_no_base_and_no_torch(stage: ActionStage) -> None:
+    """The command that reads gate.yml alone, in the checkout as it is; what it refuses is an annotation."""
+    stage.set_event({})
+    stage.command = 0
+    assert stage.run(mode="plan") == 0
+    stage.command = "gate.yml:1: cannot be read."
+    assert stage.run(mode="plan") == 2
+    assert stage.seen == [["plan"]] * 2
+    assert "::error title=compile-gate::gate.yml:1: cannot be read." in stage.read_printed()
+
+
 @pytest.mark.parametrize("mode", ["check", "measure", "judge", "upgrade", "anchor", "refresh"])
 def test_code_under_test_has_no_way_to_the_runner(stage: ActionStage, mode: str) -> None:
     """No token, no inputs, none of the files through which outputs, variables and paths are set."""

@@ -255,6 +255,17 @@ def test_only_measuring_jobs_clone_a_head(path: Path) -> None:
             assert job["steps"][0]["with"]["ref"] == "${{ github.event.repository.default_branch }}"
 
 
+@pytest.mark.parametrize("path", [path for path in WORKFLOWS if "plan" in load(path)["jobs"]], ids=name_file)
+def test_what_cannot_be_planned_is_red_without_a_gpu(path: Path) -> None:
+    """On a hosted runner, from gate.yml alone; a required check that measures does not wait for it."""
+    jobs = dict(list_jobs(path))
+    assert jobs["plan"]["runs-on"] == "ubuntu-24.04"
+    assert jobs["plan"]["steps"][-1]["with"]["mode"] == "plan"
+    assert [name for name, job in jobs.items() if job.get("needs") == "plan"] == (
+        ["measure"] if path.stem == "shards" else []
+    )
+
+
 @every_workflow
 def test_a_queue_for_the_gpu_drops_nobody(path: Path) -> None:
     """Whatever measures shares one group whose pending jobs wait instead of cancelling each other."""

@@ -29,7 +29,7 @@ from gate.lab.workers.worker import (
 )
 from gate.programs import list_cores
 from gate.project.cases import Card, list_absent, list_unavailable
-from gate.records.cases import Case
+from gate.records.cases import Case, Kind
 from gate.records.codes import Code
 from gate.records.events import CaseFailed, Noted, Observer, PrimeFinished, PrimeStarted, ignore_event
 from gate.records.facts import CORES, LATE_SERVER_CODES, Disturbance, Fact, name_words
@@ -38,16 +38,18 @@ from gate.records.run import BASE_ARM, Arm, CaseFailure, Conditions, Environment
 from gate.report.words.facts import advise_unprimed, describe_failure, describe_unprimed
 
 
-def prime_bench(bench: Bench, first: Case | None = None) -> Environment:
+def prime_bench(bench: Bench, first: Case | None = None, *, warms_up: bool = True) -> Environment:
     """Run the primer on ``bench``: later workers find precompiled headers and the ISA probe's results.
 
-    What the ``first`` case needs is imported meanwhile, on a core of its own if there is one.
+    What the ``first`` case needs is imported meanwhile, on a core of its own if there is one. Without
+    ``warms_up`` it only looks at the environment.
 
     Raises:
         MachineError: The machine cannot compile on this device.
     """
     ahead = [make_job(bench, role, first) for role in (WorkerRole.COLD, WorkerRole.WARM) if first]
     job = make_job(bench, WorkerRole.PRIME)
+    job = replace(job, request=replace(job.request, warms_up=warms_up))
     (opened,) = bench.pool.open((job,), _list_later(bench))
     bench.pool.begin(ahead)
     result = run_worker(opened)
@@ -73,13 +75,14 @@ def _list_later(bench: Bench) -> Sequence[WorkerJob]:
 IMPORT_LIMIT_S = 60.0
 # The gate's own models come with it, and importing what they are built from takes many seconds.
 _OWN_PACKAGE = "gate."
+_MOST_BUILT = 3  # in earnest, each in a process of its own: the trials build the others
 
 
 def find_unimportable(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure, ...]:
-    """Import the factories of ``cases`` in one process; a failure for each case whose factory cannot be.
+    """Import and build ``cases`` in one process; a failure for each that cannot be imported or built.
 
-    One that fails there is tried once more alone: another one's import may have stood in its way, as it does
-    in no trial. A process that dies or hangs over it blames nobody: a trial finds out whose fault it is.
+    One that fails there is tried once more alone: another one may have stood in its way, as it does in no
+    trial. A process that dies or hangs over it blames nobody: a trial finds out whose fault it is.
 
     Raises:
         MachineError: The interpreter cannot be started, or a disk is full.
@@ -89,16 +92,22 @@ def find_unimportable(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure,
     if not factories:
         return ()
     job = make_job(bench, WorkerRole.IMPORT)
+    is_bare = is_target(bench.settings.device)
+    usual = [case for case in cases if case.kind is Kind.CALL and case.factory in factories and not is_bare]
+    builds = {_name_build(case): case for case in usual}
 
-    def import_together(*factories: str) -> Mapping[str, WorkerFailure]:
-        """Import them in one process, and tell which cannot be."""
-        request = replace(job.request, factories=factories)
+    def ask(factories: tuple[str, ...], *built: Case) -> Mapping[str, WorkerFailure]:
+        """Import and build in one process, and tell what cannot be."""
+        request = replace(job.request, factories=factories, builds=built)
         result = run_job(bench, replace(job, request=request), _list_later(bench), IMPORT_LIMIT_S)
         return {} if isinstance(result, CaseFailure) else result.unimportable
 
-    found = import_together(*factories)
+    found = ask(factories, *builds.values())
+    absent = {factory: found[factory] for factory in factories if factory in found}
     if len(factories) > 1:
-        found = {one: failure for factory in found for one, failure in import_together(factory).items()}
+        absent = {name: failure for factory in absent for name, failure in ask((factory,)).items()}
+    doubtful = [case for case in builds.values() if case.id in found and case.factory not in found]
+    unbuilt = {name: why for case in doubtful[:_MOST_BUILT] for name, why in ask((), case).items()}
     blank = CaseFailure(
         case_id="",
         trial=1,
@@ -108,27 +117,30 @@ def find_unimportable(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure,
         fact=Fact(code=Code.RAISED),
         log=name_log(job.log),
     )
-    return tuple(
-        add_told(
-            replace(blank, case_id=case.id),
-            found[case.factory],
-            job.request.checkout or job.request.directory,
-        )
-        for case in cases
-        if case.factory in found
-    )
+    failures = []
+    for case in cases:
+        built = builds.get(_name_build(case), case)
+        stage = Stage.IMPORT if case.factory in absent else Stage.BUILD
+        if failure := absent.get(case.factory) or unbuilt.get(built.id):
+            checkout = job.request.checkout or job.request.directory
+            failures.append(add_told(replace(blank, case_id=case.id, stage=stage), failure, checkout))
+    return tuple(failures)
+
+
+def _name_build(case: Case) -> str:
+    return f"{case.factory} {case.task} {case.arguments!r}"
 
 
 def refuse_base(base: Bench, cases: Sequence[Case]) -> None:
     """Refuse a base that can build none of the ``cases``, before minutes are spent on head.
 
     Raises:
-        NothingComparedError: It cannot import what builds them.
+        NothingComparedError: It cannot build them.
     """
     base = replace(base, settings=replace(base.settings, checkouts=None))
     failed = find_unimportable(base, cases)
     if cases and len(failed) == len(cases):
-        what = f"the base cannot import what builds your cases: {describe_failure(failed[0])}"
+        what = f"the base cannot build your cases: {describe_failure(failed[0])}"
         fix = "Put what it lacks into the file of the factory, or merge gate.yml first. Log: "
         raise NothingComparedError(what, f"{fix}{failed[0].log}")
 
@@ -250,15 +262,19 @@ def open_lab(
             observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
         if not is_target(settings.device) and not settings.counts_only:
             note_crowd(look_early(settings.threads), observe)
+        has_planned = bool(cases)
         foreseen, cases = _leave_out(foresee_unavailable(cases, bench), cases, observe)
         unimportable, cases = _leave_out(find_unimportable(bench, cases), cases, observe)
         if base and settings.tries_base:
             refuse_base(replace(bench, arm=base, folder=BASE_ARM), cases)
-        observe(PrimeStarted())
+        warms_up = bool(cases) or not has_planned
+        if warms_up:
+            observe(PrimeStarted())
         begun = time.monotonic()
-        environment = prime_bench(bench, cases[0] if cases else None)
+        environment = prime_bench(bench, cases[0] if cases else None, warms_up=warms_up)
         toolchain_s = time.monotonic() - begun
-        observe(PrimeFinished(toolchain_s=toolchain_s))
+        if warms_up:
+            observe(PrimeFinished(toolchain_s=toolchain_s))
         unavailable, _ = _leave_out(find_unavailable(cases, environment, bench), cases, observe)
         place = find_place(environment.device_uuid)
         head = replace(bench, place=place.name)

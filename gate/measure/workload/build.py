@@ -174,6 +174,12 @@ def build_workload(case: Case, seed: int = SEED) -> Workload:
     return workload
 
 
+def build_bare(case: Case) -> None:
+    """Build a workload without memory, in an instant. What needs values fails; else raises as a real one."""
+    with torch.device("meta"):
+        build_workload(case)
+
+
 def make_subject(
     workload: Workload,
     case: Case,

@@ -3,19 +3,26 @@
 (() => {
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
+  const filters = [];
   for (const tools of all("[data-tools]")) {
     const search = tools.querySelector("input");
     const kinds = all("button[data-kind]", tools);
     const told = tools.querySelector("output");
+    const more = document.querySelector("[data-more]");
+    let most = 25; // rows of a table that nothing was searched in, until somebody asks for all
     const filter = () => {
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
       const wanted = kinds.filter((one) => one.getAttribute("aria-pressed") === "true").map((one) => one.dataset.kind);
+      const isWhole = words.length + wanted.length > 0;
       let shown = 0;
       for (const item of all("[data-case]")) {
         const name = item.dataset.case.toLowerCase();
         item.hidden = !words.every((word) => name.includes(word)) || (wanted.length > 0 && !wanted.includes(item.dataset.kind));
         shown += item.tagName === "TR" && !item.hidden ? 1 : 0;
+        if (item.tagName === "TR") item.hidden ||= !isWhole && shown > most;
       }
+      more.hidden = isWhole || shown <= most;
+      more.textContent = `Show all ${shown}`;
       told.textContent = `${shown} of ${all("tr[data-case]").length} cases`;
     };
     search.addEventListener("input", filter);
@@ -31,6 +38,15 @@
         search.focus();
       }
     });
+    const show = (count) => {
+      most = count;
+      filter();
+    };
+    let asked = most;
+    more.addEventListener("click", () => show((asked = Infinity)));
+    addEventListener("beforeprint", () => show(Infinity));
+    addEventListener("afterprint", () => show(asked));
+    filters.push(filter);
     tools.hidden = false;
     filter();
   }
@@ -48,6 +64,7 @@
     const rows = [...body.rows].map((row) => [read(row, column), row]);
     rows.sort(([one], [other]) => (one === null) - (other === null) || (one === null ? 0 : sign * compare(one, other)));
     body.append(...rows.map(([, row]) => row));
+    for (const filter of filters) filter();
   };
   for (const table of all("table[data-sortable]")) {
     const heads = [...table.tHead.rows[0].cells];

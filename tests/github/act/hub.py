@@ -15,6 +15,8 @@ from tests.git import run_git
 
 TOOL = "acme/compile-gate"  # this repository
 LABELS = "self-hosted, linux, gpu"
+# Jobs on hosted runners that plan: they install nothing here, and no test under act is about them.
+_PLANS = re.compile(r"^  plan:\n(?:(?:    .*)?\n)+|^    needs: plan\n", re.MULTILINE)
 _QUEUE = re.compile(r"^\s*queue: max.*\n", re.MULTILINE)
 EXAMPLES = ROOT / "examples" / "workflows"
 _OURS = ("action.yml", "gate", ".github", "tools")
@@ -22,7 +24,7 @@ _OURS = ("action.yml", "gate", ".github", "tools")
 
 def adapt(text: str, commit: str, shards: int = 2) -> str:
     """Change a workflow's text where act 0.2.89 does not know what GitHub knows."""
-    text = _QUEUE.sub("", text)
+    text = _QUEUE.sub("", _PLANS.sub("", text))
     values = {"job.workflow_repository": TOOL, "job.workflow_sha": commit, "strategy.job-total": str(shards)}
     for name, value in values.items():
         text = text.replace(f"${{{{ {name} }}}}", value)

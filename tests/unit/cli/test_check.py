@@ -128,12 +128,15 @@ def load_base(place: Place) -> tuple[str, int]:
     return (verdict.base.label.partition(" (")[0] if verdict.base else ""), verdict.tally.pairs
 
 
-def test_a_branch_is_compared_with_where_it_left_main(place: Place) -> None:
-    """Nobody names it, and nothing needs to be stored."""
+def test_a_branch_is_compared_with_where_it_left_main(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody names it, and nothing needs to be stored; the last line says where the page is."""
     begin_repository(place, "gate.yml")
     shutil.rmtree("baselines")
     commit_fault(place)
     assert place.run("check", "--quiet") == ExitCode.REGRESSION
+    assert capsys.readouterr().out.splitlines()[-1].startswith("page  ")
     assert load_base(place)[0] == "merge-base with main"
     assert place.run("check", "--quiet", "--no-base") == ExitCode.NOTHING_COMPARED
     assert load_base(place) == ("", 0)

@@ -85,7 +85,7 @@ def test_every_command_exists(command: object) -> None:
         *(["chek"], ["check", "--tirals", "3"], ["compare", "one.json"], ["schema", "nothing"]),
         *(["check", "--sel", "bert"], ["baseline", "shwo"], ["github", "publsh"]),
         *(["merge", "a.json"], ["merge", "a.json", "--out", "run.json"]),
-        *(["-v"], ["help", "chek"], ["schema", "run", "--config", "gate.yml"]),
+        *(["help", "chek"], ["schema", "run", "--config", "gate.yml"]),
         *(["ab", "--minutes", value] for value in ("0", "-5", "nan", "inf", "ten", "")),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_directory_that_is_gone_is_named(
         ("help baseline show", "baseline show --help"),
         ("-q plan", "plan -q"),
         ("--verbose merge -- a.json", "merge --verbose -- a.json"),
-        ("-q", "-q"),
+        ("-q", ""),  # as without anything: the help
         ("-q --help", "-q --help"),
         ("plan -q", "plan -q"),
     ],

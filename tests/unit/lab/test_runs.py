@@ -470,6 +470,14 @@ def test_factory_that_cannot_be_imported_is_told_before_the_priming(
     assert (run.failures, ()) == (workshop.saved[0].failures, workshop.saved[0].trials)
 
 
+def test_where_no_case_is_left_nothing_is_warmed_up(workshop: Workshop, make_case: MakeCase) -> None:
+    """A mistake in the only factory is shown in seconds, with the environment, and without any compile."""
+    with workshop.open(replace(make_case(name="broken"), factory="models:error")) as lab:
+        assert [failure.case_id for failure in lab.failed] == ["broken/inference-float32-smoke-default"]
+        assert lab.environment.threads
+    assert not {PrimeStarted, PrimeFinished} & {type(event) for event in workshop.events}
+
+
 def test_a_package_that_is_not_here_is_told_before_the_priming(
     workshop: Workshop, make_case: MakeCase
 ) -> None:

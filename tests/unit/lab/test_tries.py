@@ -12,7 +12,7 @@ from gate.lab.trials import bench as bench_module
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import find_unimportable, refuse_base, try_in_worker
 from gate.lab.workers.worker import WorkerJob
-from gate.records.cases import Case
+from gate.records.cases import Case, Kind
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.records.run import FailureKind
 from tests.told import make_raised
@@ -58,6 +58,35 @@ def test_a_factory_that_fails_beside_another_is_tried_alone(
     failures = find_unimportable(bench, cases)
     assert asked == [("first:build", "second:build", "gone:build"), ("second:build",), ("gone:build",)]
     assert [failure.case_id for failure in failures] == [cases[2].id]
+
+
+def test_what_cannot_be_built_without_memory_is_built_in_earnest(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before minutes of warming up, alone, and each factory once for the same arguments."""
+    asked: list[tuple[str, ...]] = []
+
+    def run(job: WorkerJob) -> WorkerResult:
+        builds, factories = job.request.builds, job.request.factories
+        asked.append((*factories, *(case.model for case in builds)))
+        told = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("no such width"))
+        unbuilt = {"wrong", "values"} if factories else {"wrong"}
+        failed = [case.id for case in builds if case.model in unbuilt]
+        return WorkerResult(
+            role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable=dict.fromkeys(failed, told)
+        )
+
+    monkeypatch.setattr(bench_module, "run_worker", run)
+    cases = [
+        replace(make_case(), id=f"{name}/{task}", model=name, factory="mine:build", arguments={"name": name})
+        for name in ("good", "values", "wrong")
+        for task in ("inference", "training")
+    ]
+    other = replace(cases[4], id="wrong/export", kind=Kind.EXPORT)
+    failures = find_unimportable(bench, [*cases, other])
+    assert asked == [("mine:build", "good", "values", "wrong"), ("values",), ("wrong",)]
+    assert [failure.case_id for failure in failures] == ["wrong/inference", "wrong/training", "wrong/export"]
+    assert {failure.stage for failure in failures} == {Stage.BUILD}
 
 
 def test_a_base_that_can_build_no_case_is_refused(

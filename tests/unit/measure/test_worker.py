@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,12 @@ def test_factories_are_imported_and_their_errors_told(
 ) -> None:
     """Each failing factory with its own error and the user's line; a module that exits ends nothing else."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    (tmp_path / "sound_bench.py").write_text("def build():\n    pass\n")
+    (tmp_path / "sound_bench.py").write_text(
+        "import torch\nfrom gate import Workload\n"
+        "def build(width=1 << 50, exact=False):\n"  # more than any memory: it is built without
+        "    inputs = (torch.zeros(width),)\n"
+        "    return Workload(forward=float if exact and inputs[0].sum().item() else abs, inputs=inputs)\n"
+    )
     (tmp_path / "broken_bench.py").write_text("1 / 0\n")
     (tmp_path / "exiting_bench.py").write_text("raise SystemExit(0)\n")
     factories = ("sound_bench:build", "broken_bench:build", "exiting_bench:build", "sound_bench:b")
@@ -84,6 +90,14 @@ def test_factories_are_imported_and_their_errors_told(
         directory=str(tmp_path),
         result=str(result),
         factories=factories,
+        builds=tuple(
+            Case(id=name, model="sound", factory="sound_bench:build", arguments=arguments)
+            for name, arguments in {
+                "sound/bare": {},
+                "sound/wrong": {"depth": 3},
+                "sound/values": {"width": 3, "exact": True},
+            }.items()
+        ),
     )
     path = tmp_path / "request.json"
     path.write_text(json.dumps(codec.encode(request)))
@@ -95,8 +109,14 @@ def test_factories_are_imported_and_their_errors_told(
         "broken_bench:build": "ZeroDivisionError: division by zero",
         "exiting_bench:build": "SystemExit: 0",
         "sound_bench:b": "the factory 'sound_bench:b' does not exist: sound_bench has no function 'b'",
+        "sound/wrong": "TypeError: build() got an unexpected keyword argument 'depth'",
+        "sound/values": "RuntimeError: Tensor.item() cannot be called on meta tensors",
     }
     assert 'broken_bench.py", line 1' in told.unimportable["broken_bench:build"].traceback
+    path.write_text(json.dumps(codec.encode(replace(request, factories=(), builds=request.builds[1:]))))
+    run_request(str(path), time.perf_counter())  # in earnest: what needs values has them
+    told = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
+    assert set(told.unimportable) == {"sound/wrong"}
 
 
 def test_what_another_plugin_raises_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from gate.starter.sketch import CannotTellError, look
 @pytest.fixture(autouse=True)
 def _no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile nothing where the files are what is looked at."""
-    monkeypatch.setattr("gate.cli.init.ask_first_drift", lambda *_: 0.0)
+    monkeypatch.setattr("gate.cli.init.find_drift_device", lambda *_: None)
 
 
 MODELS = """
@@ -64,6 +64,15 @@ class Dict(Base):
 
 class Named(Base):
     def forward(self, *, x): return self.l(x)
+
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c = nn.Conv2d(3, 4, 3)
+    def forward(self, images: list[list[torch.Tensor]]): return [self.c(one) for row in images for one in row]
+
+class Levels(Base):
+    def forward(self, levels: "Sequence[Tensor]"): return self.l(torch.cat(list(levels)))
 """
 
 
@@ -87,6 +96,8 @@ def ask(place: Path, name: str) -> dict[str, Any]:
         ("Two", ["8x8 float32 from l (Linear 8)", "8x6 float32 from r (Linear 6)"]),
         ("Graph", ["8x8 float32 from l (Linear 8)", "2x64 int64<8 from its name, edge_index"]),
         ("Half", ["8x8 bfloat16 from l (Linear 8)"]),
+        ("Images", ["list of list of 3x64x64 float32 from c (Conv2d 3)"]),
+        ("Levels", ["list of 8x8 float32 from l (Linear 8)"]),
         ("Short", ["8x16 int64<100 from words (Embedding 100)"]),
     ],
 )
@@ -94,7 +105,7 @@ def test_inputs_are_guessed_and_say_from_what(place: Path, name: str, expected: 
     """Sizes are those of the layers, types those of the parameters; and the factory that is written works."""
     found = ask(place, name)
     told = [
-        f"{'x'.join(map(str, one['shape']))} {one['dtype']}"
+        f"{'list of ' * one.get('lists', 0)}{'x'.join(map(str, one['shape']))} {one['dtype']}"
         + (f"<{one['high']}" if "high" in one else "")
         + f" from {one['source']}"
         for one in found["inputs"]
@@ -154,7 +165,9 @@ def test_init_says_what_was_guessed_and_what_a_kept_factory_lacks(
     monkeypatch.chdir(tmp_path)
     guessed = TensorSketch(shape=(8, 64), source="stem (Linear 64)")
 
-    def sketch(_: Path, target: str, _arguments: object, given: Sequence[TensorSketch]) -> Sketch:
+    def sketch(
+        _: Path, target: str, _arguments: object, given: Sequence[TensorSketch], *_more: object
+    ) -> Sketch:
         inputs = tuple(replace(one, name="clicked") for one in given or (guessed,))
         return Sketch(target=target, is_factory=False, called=True, inputs=inputs, arguments={})
 

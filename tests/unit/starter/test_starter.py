@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from gate.cli import main
-from gate.cli.init import ask_first_drift, parse_input, probe_module
+from gate.cli.init import parse_input, probe_module
 from gate.errors import MachineError, UsageError
 from gate.starter import files
 from gate.starter.files import (
@@ -42,7 +42,7 @@ FACTORY = "import gate\n\ndef build(*, width=3):\n    return gate.Workload(forwa
 @pytest.fixture(autouse=True)
 def _no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile nothing where the files are what is looked at."""
-    monkeypatch.setattr("gate.cli.init.ask_first_drift", lambda *_: 0.0)
+    monkeypatch.setattr("gate.cli.init.find_drift_device", lambda *_: None)
 
 
 @pytest.fixture
@@ -196,7 +196,11 @@ def test_a_model_that_is_wrong_from_the_start_is_told(
     told: str,
 ) -> None:
     """No change is to blame for it, so no check would be red."""
-    monkeypatch.setattr("gate.cli.init.ask_first_drift", lambda *_: drift)
+
+    def sketch(_: Path, target: str, *_given: object) -> Sketch:
+        return Sketch(target=target, is_factory=True, called=True, inputs=(), arguments={}, drift=drift)
+
+    monkeypatch.setattr("gate.cli.init.probe_module", sketch)
     assert main(["init", "acme:build"]) == 0
     printed = capsys.readouterr().out
     assert told in printed if told else "note " not in printed
@@ -214,9 +218,44 @@ def test_the_first_drift_is_of_the_factory_that_was_written(
         "    return gate.Workload(forward=forward, inputs=(torch.rand(512),))\n"
     )
     (tmp_path / "mine.py").write_text(source, encoding="utf-8")
-    sketch = Sketch(target="mine:build", is_factory=True, called=True, inputs=(), arguments={})
-    assert low < ask_first_drift(tmp_path, sketch, "cpu") < high
-    assert ask_first_drift(tmp_path, replace(sketch, target="mine:none"), "cpu") == 0.0
+    assert low < probe_module(tmp_path, "mine:build", {}, drift_on="cpu").drift < high
+
+
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "source": ["# Training"]},
+        {"cell_type": "code", "source": ["%matplotlib inline\n", "import gate\n", "WIDTH = 3\n", "!ls"]},
+        {
+            "cell_type": "code",
+            "source": "@staticmethod\ndef build(width=WIDTH):  # small\n"
+            "    return gate.Workload(forward=len, inputs=((),))\n\nbuild(); rate = float('x')",
+        },
+        {"cell_type": "code", "source": "%%time\ntrain("},
+    ]
+}
+
+
+def test_a_notebook_gives_what_it_defines(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No other process can import it, and its training is not run again; its module is written once."""
+    path = project / "nb" / "my-net.ipynb"
+    path.parent.mkdir()
+    path.write_text(json.dumps(NOTEBOOK), encoding="utf-8")
+    assert main(["init", "nb/my-net.ipynb:build"]) == 0
+    assert "wrote  nb/my_net.py: what nb/my-net.ipynb defines, without what its cells run\n" in (
+        capsys.readouterr().out
+    )
+    written = (project / "nb" / "my_net.py").read_text(encoding="utf-8")
+    assert written.endswith(
+        "\n\nimport gate\n\nWIDTH = 3\n\n@staticmethod\ndef build(width=WIDTH):  # small\n"
+        "    return gate.Workload(forward=len, inputs=((),))\n"
+    )
+    assert "factory: nb.my_net:build" in (project / "gate.yml").read_text(encoding="utf-8")
+    path.write_text("{}", encoding="utf-8")
+    assert main(["init", "nb/my-net.ipynb:build"]) == 2
+    assert "nb/my-net.ipynb: is no notebook of Python" in capsys.readouterr().err
+    path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": "def"}]}), encoding="utf-8")
+    assert main(["init", "nb/my-net.ipynb:build"]) == 2
+    assert "is no notebook of Python: invalid syntax" in capsys.readouterr().err
 
 
 def test_what_is_written_can_be_read(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,6 +276,9 @@ def test_without_a_pin_no_workflow_is_written(
     assert main(["init", "acme:build", "--comments"]) == 2
     assert "Add --action OWNER/compile-gate@COMMIT" in capsys.readouterr().err
     assert not (project / ".github").exists()
+    assert main(["init", "acme:build", "--action", f"acme/compile-gate@{COMMIT}"]) == 0
+    assert main(["init", "acme:build"]) == 0  # what was written then needs no pin now
+    assert "No workflow was written" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -394,11 +436,12 @@ def test_inputs_are_guessed_from_the_first_layers_and_tried(tmp_path: Path) -> N
         "        super().__init__()\n"
         "        self.words, self.out = torch.nn.Embedding(50, 6), torch.nn.Linear(6, 2)\n"
         "    def forward(self, ids):\n"
-        "        return self.out(self.words(ids))\n",
+        "        return self.out(self.words(ids)) * (1.01 if torch.compiler.is_compiling() else 1.0)\n",
         encoding="utf-8",
     )
-    sketch = probe_module(tmp_path, "mine:Net", {})
+    sketch = probe_module(tmp_path, "mine:Net", {}, drift_on="")
     assert sketch.called
+    assert 10 < sketch.drift < 25  # of the factory that will be written: a hundredth is 2^16 rounding steps
     source = "words (Embedding 50)"
     guessed = TensorSketch(shape=(8, 64), dtype="int64", high=50, source=source, name="ids")
     assert sketch.inputs == (guessed,)
