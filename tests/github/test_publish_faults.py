@@ -33,10 +33,22 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("fault", "times"), [*((fault, 1) for fault in make_faults()), *((fault, 99) for fault in FOR_GOOD)]
-)
-@pytest.mark.parametrize("place", PLACES)
+# One of each kind that the client tells apart: to be sent again, perhaps done, a right that lacks, nothing
+# there, refused, and what is no answer to the question.
+KINDS = (*(("503", 1), ("lost", 1), ("403 rights", 1), ("404", 1), ("422", 1)), *(("list", 1), ("object", 1)))
+GOOD_KINDS = tuple((fault, 99) for fault in ("403 secondary", "502 HTML", "empty"))
+# Where each single fault is played: what is read, what is written, and the archive.
+ALL_FAULTS_AT = ("pull", "comment", "storage")
+
+
+def list_faults() -> dict[tuple[str, str, int], None]:
+    """List place, fault and how often: each place with each kind, and each fault where it may differ."""
+    every = [*((fault, 1) for fault in make_faults()), *((fault, 99) for fault in FOR_GOOD)]
+    played = [(place, *one) for place in PLACES for one in (*KINDS, *GOOD_KINDS)]
+    return dict.fromkeys([*played, *((place, *one) for place in ALL_FAULTS_AT for one in every)])
+
+
+@pytest.mark.parametrize(("place", "fault", "times"), list_faults())
 def test_faults(stage: Stage, place: str, fault: str, times: int, capfd: pytest.CaptureFixture[str]) -> None:
     """Whatever fails wherever: no crash, nothing doubled, no changed verdict, no token to be seen."""
     if place == "change":

@@ -83,6 +83,7 @@ class Workshop:
     directory: Path
     pool: ServerPool
     threads: int = 1
+    super_blocks: int = 3
 
     @property
     def primer(self) -> Path:
@@ -114,7 +115,7 @@ class Workshop:
             directory=str(self.directory),
             result=str(self.directory / f"{role}.json"),
             benchmark_json=str(self.directory / "benchmark.json") if role == WorkerRole.COLD else "",
-            sampling=Sampling(super_blocks=3, warmup_s=0.05),
+            sampling=Sampling(super_blocks=self.super_blocks, warmup_s=0.05),
         )
 
     def run(
