@@ -17,15 +17,14 @@ from action.samples import make_bare_python
 from fake.clock import FakeClock
 from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
-from publishing import Stage
+from publishing import Publisher
 from refreshes import GATE_YML, Topic
 from rule_repository import CONFIG, MODELS, Repo, make_baseline
 from token_job import TokenJob
 from urllib3.util import retry
 
 from gate.github import client as client_module
-from gate.github.client import GitHubClient, Patience
-
+from gate.github.client import GitHubClient
 
 # What a client's trust depends on, all of which the tests of certificates set.
 TRUSTED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -101,13 +100,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
 @pytest.fixture
 def client(github: FakeGitHub) -> GitHubClient:
     """A client of the fake GitHub."""
-    return github.connect(Patience(exchange_s=60.0))
+    return github.client
 
 
 @pytest.fixture
-def stage(github: FakeGitHub, client: GitHubClient) -> Stage:
+def publisher(github: FakeGitHub, client: GitHubClient) -> Publisher:
     """A pull request with one finished run, whose verdict is published."""
-    return Stage(github, client)
+    return Publisher(github, client)
 
 
 @pytest.fixture

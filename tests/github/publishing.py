@@ -25,7 +25,7 @@ INCONCLUSIVE = make_verdict(
 )
 
 
-class Stage:
+class Publisher:
     """Pull request 7 with one finished run, whose verdict is published."""
 
     def __init__(self, github: FakeGitHub, client: GitHubClient) -> None:

@@ -177,13 +177,13 @@ def fetch(client: GitHubClient, run: CiRun = RUN) -> Shown:
     return fetch_verdict(client, run, find_artifact(client, RUN.id, "compile-gate"))
 
 
-def test_fetch(github: FakeGitHub, client: GitHubClient) -> None:
+def test_fetch(github: FakeGitHub) -> None:
     """Of several artifacts of one name the newest is read, in three requests."""
     github.state.add_run(RUN.id, SHA)
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
     github.state.add_artifact(RUN.id, "other", b"x")
-    assert fetch(client) == make_shown(make_failing())
+    assert fetch(github.client) == make_shown(make_failing())
     assert len(github.requests) == 3
 
 
@@ -196,26 +196,24 @@ def test_fetch(github: FakeGitHub, client: GitHubClient) -> None:
         ({"size_in_bytes": MAX_VERDICT_ARCHIVE_BYTES + 1}, Refusal.TOO_LARGE),
     ],
 )
-def test_refused_unread(
-    github: FakeGitHub, client: GitHubClient, fields: dict[str, object], refusal: Refusal
-) -> None:
+def test_refused_unread(github: FakeGitHub, fields: dict[str, object], refusal: Refusal) -> None:
     """What is not there, expired, of an earlier attempt or too large is not even downloaded."""
     github.state.add_run(RUN.id, SHA)
     artifact = github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
     artifact |= fields
     github.state.artifacts[artifact["id"]] = artifact
     with pytest.raises(RefusedError) as caught:
-        fetch(client)
+        fetch(github.client)
     assert caught.value.refusal is refusal
     assert len(github.requests) == 1
 
 
-def test_earlier_artifact_of_success(github: FakeGitHub, client: GitHubClient) -> None:
+def test_earlier_artifact_of_success(github: FakeGitHub) -> None:
     """When only other jobs were run again and all succeeded, the gate's earlier artifact holds."""
     github.state.add_run(RUN.id, SHA)
     artifact = github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
     artifact["created_at"] = "2026-10-31T00:00:00Z"
-    assert fetch(client, GREEN) == make_shown(make_passing())
+    assert fetch(github.client, GREEN) == make_shown(make_passing())
 
 
 def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> None:

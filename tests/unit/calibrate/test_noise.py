@@ -15,7 +15,7 @@ from gate.calibrate.noise import gather_series, is_too_noisy, list_blocks, list_
 from gate.decide.constants import SESSION_SD
 from gate.decide.judge.interval import Bar
 from gate.decide.stats import compute_t_quantile
-from gate.records.cases import Case, Metric, Policy, Threshold
+from gate.records.cases import Case, Metric, Threshold
 from gate.records.run import Pairing, Run, Trial
 from gate.records.studies import Effort, Flaw, MetricNoise
 from gate.report.studies import describe_instability
@@ -30,22 +30,20 @@ BLOCKS = (0.010, 0.011, 0.010, 0.012)
 EMPTY = make_run(cases=(Case(id="a", model="a", factory="m:f", definition="d"),))
 
 
-def measure(run: Run, policy: Policy, effort: Effort, metric: Metric) -> MetricNoise:
+def measure(run: Run, metric: Metric, effort: Effort = EFFORT) -> MetricNoise:
     """The noise of the only case's metric."""
-    (found,) = (one for one in gather_series(run, policy) if one.metric is metric)
+    (found,) = (one for one in gather_series(run, POLICY) if one.metric is metric)
     return measure_noise(found, effort)
 
 
-def list_flaws(run: Run, policy: Policy, effort: Effort) -> list[tuple[Metric, Flaw]]:
-    found = list_instabilities(gather_series(run, policy), run.failures, effort)
+def list_flaws(run: Run) -> list[tuple[Metric, Flaw]]:
+    found = list_instabilities(gather_series(run, POLICY), run.failures, EFFORT)
     return [(one.metric, one.flaw) for one in found]
 
 
 def test_between_is_the_deviation_of_logarithms() -> None:
     """Trials of 10, 11 and 12 s: the sample deviation of their logarithms about ln of their mean."""
-    noise = measure(
-        run_cases({Metric.COLD_COMPILE_TIME: (10.0, 11.0, 12.0)}), POLICY, EFFORT, Metric.COLD_COMPILE_TIME
-    )
+    noise = measure(run_cases({Metric.COLD_COMPILE_TIME: (10.0, 11.0, 12.0)}), Metric.COLD_COMPILE_TIME)
     logs = [math.log(value) for value in (10.0, 11.0, 12.0)]
     assert pytest.approx(statistics.stdev(logs)) == noise.between
     assert pytest.approx(math.exp(statistics.mean(logs))) == noise.centre
@@ -60,7 +58,7 @@ def test_within_pools_the_blocks_of_each_trial() -> None:
         replace(trial, samples={Metric.COMPILED_LATENCY: own})
         for trial, own in zip(run.trials, blocks, strict=True)
     )
-    noise = measure(replace(run, trials=trials), POLICY, EFFORT, Metric.COMPILED_LATENCY)
+    noise = measure(replace(run, trials=trials), Metric.COMPILED_LATENCY)
     assert pytest.approx(statistics.stdev(math.log(block) for block in BLOCKS)) == noise.within
 
 
@@ -79,7 +77,7 @@ def test_trials_of_pairs_are_left_out() -> None:
     run = run_cases({Metric.COLD_COMPILE_TIME: (10.0, 11.0, 99.0)})
     beside = replace(run.trials[2], pairing=Pairing.LIVE)
     run = replace(run, trials=(*run.trials[:2], beside))
-    assert measure(run, POLICY, EFFORT, Metric.COLD_COMPILE_TIME).trials == 2
+    assert measure(run, Metric.COLD_COMPILE_TIME).trials == 2
 
 
 @pytest.mark.parametrize("edges", [0.7, 1.0, 1.5])
@@ -94,7 +92,7 @@ def test_too_noisy_is_what_leaves_no_change_at_all_open(edges: float) -> None:
 def test_detectable_by_hand() -> None:
     """One case, two trials 2 % apart: the formula of the decision with the prior that few cases have."""
     run = run_cases({Metric.COLD_COMPILE_TIME: (100.0, 102.0)})
-    noise = measure(run, POLICY, EFFORT, Metric.COLD_COMPILE_TIME)
+    noise = measure(run, Metric.COLD_COMPILE_TIME)
     own, df = math.log(1.02) ** 2 / 2, 4.0 + 4.0  # prior of 4, and 5 + 1 trials less 2
     variance = (own * 4.0 + 0.03**2 * 4.0) / df
     error = math.sqrt(variance * (1 + 1 / 5) + SESSION_SD**2)
@@ -104,15 +102,13 @@ def test_detectable_by_hand() -> None:
 
 def test_one_trial_knows_no_noise() -> None:
     """What would be noticed is not known: zero would say that everything is."""
-    noise = measure(run_cases({Metric.COLD_COMPILE_TIME: (100.0,)}), POLICY, EFFORT, Metric.COLD_COMPILE_TIME)
+    noise = measure(run_cases({Metric.COLD_COMPILE_TIME: (100.0,)}), Metric.COLD_COMPILE_TIME)
     assert noise.detectable is None
 
 
 @given(factor=st.floats(1.0, 20.0), values=st.lists(st.floats(9.0, 11.0), min_size=3, max_size=9))
 def test_more_noise_hides_more(factor: float, values: list[float]) -> None:
     """Values spread further about their mean never lower what could go unseen, nor does the unit matter."""
-    effort = Effort(baseline_trials=5, trials=1, max_trials=3, requests=1)
-    policy = Policy(thresholds={})
     centre = math.exp(statistics.mean(map(math.log, values)))
     wider = [centre * (value / centre) ** factor for value in values]
 
@@ -121,7 +117,7 @@ def test_more_noise_hides_more(factor: float, values: list[float]) -> None:
             Trial(case_id="a", index=index, samples={Metric.COLD_COMPILE_TIME: (value,)})
             for index, value in enumerate(series)
         )
-        noise = measure(replace(EMPTY, trials=trials), policy, effort, Metric.COLD_COMPILE_TIME)
+        noise = measure(replace(EMPTY, trials=trials), Metric.COLD_COMPILE_TIME)
         assert noise.detectable is not None
         return noise.detectable
 
@@ -132,13 +128,13 @@ def test_more_noise_hides_more(factor: float, values: list[float]) -> None:
 
 def test_a_steady_case_has_no_flaw() -> None:
     """Six cases that vary by 1 % are all stable."""
-    assert list_flaws(draw_run(cases=6, trials=10, noise=0.01), POLICY, EFFORT) == []
+    assert list_flaws(draw_run(cases=6, trials=10, noise=0.01)) == []
 
 
 def test_noise_beyond_judging_is_named() -> None:
     """Trials that vary by a third leave changes of 30 % unseen."""
     values = [8.0, 12.0, 9.0, 16.0, 7.0]
-    assert list_flaws(run_cases({Metric.COLD_COMPILE_TIME: values}), POLICY, EFFORT) == [
+    assert list_flaws(run_cases({Metric.COLD_COMPILE_TIME: values})) == [
         (Metric.COLD_COMPILE_TIME, Flaw.TOO_NOISY)
     ]
 
@@ -155,7 +151,7 @@ def test_a_failure_is_named() -> None:
     """A case that crashed in one trial is unstable, whatever it measured in others."""
     failure = make_failure("m0/x", trial=2)
     run = replace(run_cases({Metric.RECOMPILES: (0.0,)}), failures=(failure,))
-    assert list_flaws(run, POLICY, EFFORT) == [(Metric.COMPILED_LATENCY, Flaw.FAILED)]
+    assert list_flaws(run) == [(Metric.COMPILED_LATENCY, Flaw.FAILED)]
 
 
 @pytest.mark.parametrize(
@@ -171,12 +167,12 @@ def test_what_is_noticed_without_a_noise(
 ) -> None:
     """What hardly varies is held to its own rule; what has no ratio knows nothing."""
     effort = Effort(baseline_trials=5, trials=1, max_trials=3, requests=1)
-    noise = measure(run_cases({metric: values}), POLICY, effort, metric)
+    noise = measure(run_cases({metric: values}), metric, effort)
     assert noise.detectable == pytest.approx(expected)
 
 
 def test_drift_is_noticed_by_its_own_rule() -> None:
     """Two equal trials have the least error that is assumed, so more than the threshold takes is noticed."""
-    noise = measure(run_cases({Metric.DRIFT: (0.5, 0.5)}), POLICY, EFFORT, Metric.DRIFT)
+    noise = measure(run_cases({Metric.DRIFT: (0.5, 0.5)}), Metric.DRIFT)
     assert noise.detectable is not None
     assert noise.detectable > POLICY.thresholds[Metric.DRIFT].absolute

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from gate.calibrate.noise import PairSeries, gather_pair_series, list_pair_instabilities, measure_pair_noise
-from gate.records.cases import Metric, Policy
-from gate.records.run import Run
+from gate.records.cases import Metric
 from gate.records.studies import Flaw
 from gate.report.studies import describe_instability
 from tests.make import POLICY
 
 from .drawn import make_paired_run
 
-Make = Callable[..., Run]
 
-
-def gather(make_pairs: Make, policy: Policy, changes: Sequence[float]) -> PairSeries:
+def gather(changes: Sequence[float]) -> PairSeries:
     """Pairs whose cold compile times differ by these logarithms."""
-    (series,) = gather_pair_series(make_pairs(Metric.COLD_COMPILE_TIME, 10.0, changes), policy)
+    (series,) = gather_pair_series(make_paired_run(Metric.COLD_COMPILE_TIME, 10.0, changes), POLICY)
     return series
 
 
@@ -33,7 +30,7 @@ def list_flaws(series: PairSeries) -> list[Flaw]:
 def test_noise_is_the_deviation_of_log_ratios() -> None:
     """Four pairs that differ by -1, 0, 1 and 2 %: their sample deviation, and their mean as the bias."""
     changes = (-0.01, 0.0, 0.01, 0.02)
-    noise = measure_pair_noise(gather(make_paired_run, POLICY, changes))
+    noise = measure_pair_noise(gather(changes))
     assert noise.pairs == 4
     assert pytest.approx(statistics.stdev(changes)) == noise.noise
     assert pytest.approx(math.expm1(0.005)) == noise.bias
@@ -41,12 +38,12 @@ def test_noise_is_the_deviation_of_log_ratios() -> None:
 
 def test_centred_pairs_have_no_flaw() -> None:
     """Pairs that differ by 1 % either way."""
-    assert list_flaws(gather(make_paired_run, POLICY, (-0.01, 0.01) * 4)) == []
+    assert list_flaws(gather((-0.01, 0.01) * 4)) == []
 
 
 def test_bias_is_named() -> None:
     """Eight pairs in which head takes 65 % longer, though it is the same program."""
-    series = gather(make_paired_run, POLICY, [0.50 + 0.001 * (index % 3) for index in range(8)])
+    series = gather([0.50 + 0.001 * (index % 3) for index in range(8)])
     (found,) = list_pair_instabilities(series)
     assert (found.metric, found.flaw) == (Metric.COLD_COMPILE_TIME, Flaw.BIASED_PAIRS)
     assert describe_instability(found) == "In 8 pairs with itself, head differs by +65.0 %."
@@ -58,15 +55,15 @@ def test_bias_must_be_certain_to_either_side() -> None:
     Six pairs, 9 df with the prior: one-sided p of 0.001 is at t = 4.30, and of 0.0005 at 4.78.
     """
     spread = (-0.045, -0.027, -0.009, 0.009, 0.027, 0.045)
-    error = gather(make_paired_run, POLICY, spread).reading.error
+    error = gather(spread).reading.error
     for t, is_biased in ((4.5, False), (5.0, True), (-4.5, False), (-5.0, True)):
-        series = gather(make_paired_run, POLICY, [one + t * error for one in spread])
+        series = gather([one + t * error for one in spread])
         assert (Flaw.BIASED_PAIRS in list_flaws(series)) == is_biased
 
 
 def test_last_look_counts_what_winsorizing_takes() -> None:
     """Of the last look's sixteen pairs one on each side is winsorized: 12 degrees of freedom, not 15."""
-    series = gather(make_paired_run, POLICY, (-0.01, 0.0, 0.01, 0.0, 0.005, -0.005))
+    series = gather((-0.01, 0.0, 0.01, 0.0, 0.005, -0.005))
     last = series.reading.extend(16)
     assert last.noise.df == series.reading.noise.df - 5 + 12
     assert last.error == pytest.approx(series.reading.error * math.sqrt(6 / 16))
@@ -74,7 +71,7 @@ def test_last_look_counts_what_winsorizing_takes() -> None:
 
 def test_pairs_too_noisy_to_settle_anything_are_named() -> None:
     """Pairs that differ by half either way."""
-    assert list_flaws(gather(make_paired_run, POLICY, (-0.5, 0.5) * 4)) == [Flaw.TOO_NOISY]
+    assert list_flaws(gather((-0.5, 0.5) * 4)) == [Flaw.TOO_NOISY]
 
 
 def test_the_biased_pairs_of_a_control_decide_nothing() -> None:

@@ -92,10 +92,15 @@ class Place:
     """A project whose workers are actors; commands run in this process."""
 
     top: Path
+    capsys: pytest.CaptureFixture[str]
 
     def run(self, *arguments: str) -> int:
         """Run a command and return its exit code."""
         return main(arguments)
+
+    def read(self) -> pytest.CaptureResult[str]:
+        """Read what commands have printed since it was last read."""
+        return self.capsys.readouterr()
 
     def plant(self, fault: str, amount: float = 0.0) -> None:
         """Let the project's working tree have a fault."""
@@ -135,9 +140,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(
+    recorded: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Place:
     """A copy of it to work in."""
     top = tmp_path / "place" / "project"
     shutil.copytree(recorded, top)
     stage(top, monkeypatch)
-    return Place(top=top)
+    return Place(top=top, capsys=capsys)

@@ -28,16 +28,14 @@ def write_reports(directory: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [("measure", "--quiet"), ("merge", "old.json", "--out", "out")], ids=["measure", "merge"]
 )
-def test_a_run_that_is_not_judged_leaves_no_verdict(
-    place: Place, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_is_not_judged_leaves_no_verdict(place: Place, arguments: tuple[str, ...]) -> None:
     """Yesterday's PASS is gone: beside a new run it would be read as that one's."""
     write_reports(place.top / "out")
     assert place.run(*arguments) == 0
     assert {path.name for path in (place.top / "out").iterdir()}.isdisjoint(REPORTS)
-    capsys.readouterr()
+    place.read()
     assert place.run("report", "out") == 2
-    told = capsys.readouterr().err
+    told = place.read().err
     assert "there is no verdict in out: its run is still going on, was stopped, or only measured" in told
     assert "with --resume, and it goes on from there; or judge what there is: compile-gate compare" in told
 
@@ -74,11 +72,11 @@ def test_a_mistyped_name_costs_no_verdict(place: Place, arguments: tuple[str, ..
     assert {path.name for path in (place.top / "out").iterdir()} >= set(REPORTS)
 
 
-def test_a_report_that_cannot_be_removed_is_told(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_cannot_be_removed_is_told(place: Place) -> None:
     """A directory of its name: the command ends before anything is measured."""
     (place.top / "out/junit.xml").mkdir(parents=True)
     assert place.run("measure", "--quiet") == 2
-    told = capsys.readouterr().err
+    told = place.read().err
     assert "out/junit.xml cannot be replaced" in told
     assert "Remove it, or name another directory with --out." in told
 
@@ -90,12 +88,12 @@ def test_what_is_not_there_is_not_said_to_be_in_the_way(tmp_path: Path) -> None:
         remove_files(tmp_path / "verdict.json")
 
 
-def test_a_directory_may_have_a_dot_in_its_name(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_may_have_a_dot_in_its_name(place: Place) -> None:
     """Named after a release, say; a file that is not there is still told."""
     out = "results-2.13"
     assert place.run("compare", "old.json", "slow.json", "--out", out, "--quiet") == 10
-    capsys.readouterr()
+    place.read()
     assert place.run("report", out) == 0
-    assert CASE_ID in capsys.readouterr().out
+    assert CASE_ID in place.read().out
     assert place.run("report", "none-2.13") == 2
     assert not Path("none-2.13").exists()

@@ -28,7 +28,6 @@ MARK = "LAB_TEST_MARK"
 ACTOR = Path(__file__).with_name("acting_worker.py")
 
 CountLeft = Callable[[], int]
-MakeCase = Callable[..., Case]
 
 
 @pytest.fixture
@@ -83,21 +82,16 @@ def make_lab(bench: Bench, observe: Observer = ignore_event, **changes: Any) -> 
     return Lab(bench=bench, base=base, place=PLACE, observe=observe, **(fields | changes))
 
 
-@pytest.fixture
-def make_case() -> MakeCase:
+def make_case(act: str = "ok", name: str = "actor", **arguments: object) -> Case:
     """Make a case that plays an act."""
-
-    def make(act: str = "ok", name: str = "actor", **arguments: object) -> Case:
-        return Case(
-            id=f"{name}/inference-float32-smoke-default",
-            model=name,
-            factory="actor:build",
-            arguments={"act": act, **arguments},
-            definition="0" * 16,
-            expected_s=1.0,
-        )
-
-    return make
+    return Case(
+        id=f"{name}/inference-float32-smoke-default",
+        model=name,
+        factory="actor:build",
+        arguments={"act": act, **arguments},
+        definition="0" * 16,
+        expected_s=1.0,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from gate.action.step import Ended
 Command = Callable[[list[str], dict[str, str]], int | str]
 
 
-class ActionStage:
+class ActionStep:
     """A step of a pull request's job in a clone; something else runs in the place of ``gate``."""
 
     def __init__(
