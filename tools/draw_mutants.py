@@ -172,15 +172,20 @@ def _list_expressions(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
                 yield "dropped operand", ast.BoolOp(op, left) if len(left) > 1 else left[0]
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             yield "dropped not", operand
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            yield "negated", ast.IfExp(ast.UnaryOp(ast.Not(), test), body, orelse)
+        case ast.BinOp() | ast.Call() | ast.Constant():
+            yield from _list_values(node)
+
+
+def _list_values(node: ast.BinOp | ast.Call | ast.Constant) -> Iterator[tuple[str, ast.expr]]:
+    match node:
         case ast.BinOp(left=left, op=op, right=right) if not any(map(_is_text, (left, right))):
             if other_op := _OPERATORS.get(type(op)):
                 yield "operator", ast.BinOp(left, other_op(), right)
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            yield "negated", ast.IfExp(ast.UnaryOp(ast.Not(), test), body, orelse)
         case ast.Call(func=ast.Name(id=name), args=[_, *_]) if name in _CALLS:
-            function = ast.Name(_CALLS[name], ast.Load())
             kept = [one for one in node.keywords if name != "sorted"]
-            yield "function", ast.Call(function, node.args, kept)
+            yield "function", ast.Call(ast.Name(_CALLS[name], ast.Load()), node.args, kept)
         case ast.Constant(value=bool(value)):
             yield "truth", ast.Constant(not value)
         case ast.Constant(value=int(value)):

@@ -30,31 +30,20 @@ from queue import SimpleQueue
 
 import coverage
 from draw_mutants import Mutant, draw_mutants, filter_lines
+from rooms import QUICK, list_tests
 
 from gate.programs import count_cores
 
 ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 NEEDED = 0.95
-QUICK = "not slow and not alone and not untraced"
 TESTS_S = 20.0  # of the tests that one change meets, as long as they took in the first run
 LIMIT_S = 120.0  # a change that makes an endless loop was noticed
-# Where a room's tests are, if not in tests/unit/ROOM.
-TESTS = {
-    "records": ("tests/unit/records", "tests/unit/files", "tests/unit/store"),
-    "files": ("tests/unit/files", "tests/unit/store"),
-    "decide": ("tests/unit/decide", "tests/unit/check"),
-    "github": ("tests/github",),
-    "publish": ("tests/github",),
-    "action": ("tests/github",),
-    "worker": ("tests/unit/lab", "tests/unit/measure/test_worker.py"),
-    "lab": ("tests/unit/lab",),
-}
 DEAD, ALIVE, UNTESTED, SAME = "dead", "alive", "untested", "equivalent"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tests:
+class RoomTests:
     """What the tests of a room run: the lines of each file with their tests, and the seconds of each test."""
 
     lines: Mapping[str, Mapping[int, Collection[str]]]
@@ -112,7 +101,7 @@ def copy_repository(target: Path) -> None:
 
 
 def run_pytest(top: Path, limit_s: float | None, *arguments: str) -> int:
-    """Run pytest in a copy of the repository; return its status, which is that of failed tests after a limit."""
+    """Run pytest in a copy of the repository; return its status, after a limit that of failed tests."""
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
     environment = os.environ | {"PYTHONPATH": str(top), "PYTHONDONTWRITEBYTECODE": ""}
     try:
@@ -129,15 +118,21 @@ def run_pytest(top: Path, limit_s: float | None, *arguments: str) -> int:
         return 1
 
 
-def learn_tests(top: Path, tests: Sequence[str]) -> Tests:
+def learn_tests(top: Path, tests: Sequence[str]) -> RoomTests:
     """Run the tests of a room once, to see which lines each of them runs and how long it takes."""
     settings, data, report = (top / name for name in ("mutants.ini", "mutants.coverage", "mutants.xml"))
     settings.write_text(f"[run]\nsource = gate\ndata_file = {data}\n", encoding="utf-8")
     run_pytest(
         top,
         None,
-        *("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", f"--junit-xml={report}"),
-        *("-n", str(count_cores()), "--dist=worksteal", "-m", QUICK, *tests),
+        *(
+            "--cov",
+            f"--cov-config={settings}",
+            "--cov-context=test",
+            "--cov-report=",
+            f"--junit-xml={report}",
+        ),
+        *("-n", str(count_cores()), "--dist=worksteal", "-m", f"{QUICK} and not untraced", *tests),
     )
     measured = coverage.CoverageData(str(data))
     measured.read()
@@ -153,7 +148,7 @@ def learn_tests(top: Path, tests: Sequence[str]) -> Tests:
         for case in ET.parse(report).getroot().iter("testcase")  # noqa: S314 - pytest wrote it just now
         if not list(case)  # neither failed nor skipped
     }
-    return Tests(lines=lines, seconds=passed)
+    return RoomTests(lines=lines, seconds=passed)
 
 
 def play(mutant: Mutant, tests: Sequence[str], top: Path) -> str:
@@ -218,7 +213,9 @@ def play_all(mutants: Sequence[Mutant], tests: Sequence[str], scratch: Path) -> 
         end = play(mutant, chosen, top)
         copies.put(top)
         if end != DEAD:
-            print(f"{end}: {mutant.file}:{mutant.line} {mutant.kind}: {mutant.old} -> {mutant.new}", flush=True)
+            print(
+                f"{end}: {mutant.file}:{mutant.line} {mutant.kind}: {mutant.old} -> {mutant.new}", flush=True
+            )
         return end
 
     with ThreadPoolExecutor(count_cores()) as pool:
@@ -239,8 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         mutants = filter_lines(mutants, list_changed_lines(options.since))[: options.count]
     else:
         mutants = draw_mutants(ROOT, options.room, options.count, options.seed)
-    package = options.room.partition("/")[0]
-    tests = options.tests or TESTS.get(package, (f"tests/unit/{package}",))
+    tests = options.tests or list_tests(options.room)
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         ends = Counter(play_all(mutants, tests, Path(scratch)))
     print("| room | drawn | dead | alive | untested | equivalent |\n| --- | --- | --- | --- | --- | --- |")
