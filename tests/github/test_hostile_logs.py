@@ -79,9 +79,12 @@ def test_verdicts(job: TokenJob, github: FakeGitHub, name: str) -> None:
     run = github.state.runs[RUN.id]
     delivery = {"workflow_run": make_workflow_run(run)["workflow_run"]}
 
-    job.run("publish", "--run-id", "100", event_name="workflow_run", event=delivery)
+    first = job.run("publish", "--run-id", "100", event_name="workflow_run", event=delivery)
     run["event"] = "schedule"
-    job.run("publish", "--issue", "--run-id", "100", event_name="schedule")
+    second = job.run("publish", "--issue", "--run-id", "100", event_name="schedule")
+
+    assert [one.outputs["verdict"] for one in (first, second)] == ["INCOMPLETE"] * 2
+    assert len(github.state.list_comments(7)) == len(list_issues(github.state)) == 1
 
 
 @pytest.mark.parametrize("name", VERDICTS)
@@ -209,21 +212,26 @@ def test_names_that_github_tells(job: TokenJob, github: FakeGitHub, command: str
     """A branch, an event, a login and an error of GitHub's may be called anything."""
     github.state.pulls[7]["head"]["ref"] = command
     event = make_comment("/refresh-baselines", "ada")
-    job.run("authorize", event_name="issue_comment", event=event)
-    job.run("authorize", event_name=command, event=event)
-    job.run("authorize", event_name="issue_comment", event=make_comment("/refresh-baselines", command))
-    job.run(
-        "authorize", event_name="workflow_dispatch", event={"ref": command, "inputs": {"select": command}}
-    )
+    runs = [
+        job.run("authorize", event_name="issue_comment", event=event),
+        job.run("authorize", event_name=command, event=event),
+        job.run("authorize", event_name="issue_comment", event=make_comment("/refresh-baselines", command)),
+        job.run(
+            "authorize", event_name="workflow_dispatch", event={"ref": command, "inputs": {"select": command}}
+        ),
+    ]
     github.fail(
         "GET",
         "/permission$",
         Fault(status=403, message=command, headers={"X-Accepted-GitHub-Permissions": "a"}),
     )
-    job.run("authorize", event_name="issue_comment", event=event)
+    runs.append(job.run("authorize", event_name="issue_comment", event=event))
     github.fail("GET", "/actions/runs/100$", Fault(status=422, message=command))
-    job.run("publish", "--run-id", "100")
+    runs.append(job.run("publish", "--run-id", "100"))
     github.violations.clear()  # names as GitHub would not give them
+    assert [run.code for run in runs] == [0, 2, 2, 2, 4, 0]
+    words = ("by the event", "by a person", "a refresh is for a branch", "answers 403", "answers 422")
+    assert [word for word, run in zip(words, runs[1:], strict=True) if word not in run.log] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)

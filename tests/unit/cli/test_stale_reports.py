@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from gate.cli.output import remove_files
+from gate.errors import UsageError
 from gate.files.codec import RUN
 from tests.unit.cli.conftest import CASE_ID, Place, make_run
 from tests.unit.cli.sides import begin_repository
@@ -84,8 +85,12 @@ def test_a_report_that_cannot_be_removed_is_told(place: Place) -> None:
 def test_what_is_not_there_is_not_said_to_be_in_the_way(tmp_path: Path) -> None:
     """A read-only file system removes not even nothing: the error comes when the file is written."""
     refused = OSError(errno.EROFS, os.strerror(errno.EROFS))
-    with patch.object(Path, "unlink", side_effect=refused):
+    with patch.object(Path, "unlink", side_effect=refused) as unlink:
         remove_files(tmp_path / "verdict.json")
+        assert unlink.called
+        (tmp_path / "verdict.json").touch()
+        with pytest.raises(UsageError, match=os.strerror(errno.EROFS)):
+            remove_files(tmp_path / "verdict.json")
 
 
 def test_a_directory_may_have_a_dot_in_its_name(place: Place) -> None:
