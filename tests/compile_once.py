@@ -5,8 +5,6 @@ probes of the processor and the same kernels: ten seconds of a core, some twenty
 Products depend on what the files in the arguments hold, and on the other arguments; not on where they lie.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Lanes of a made-up fleet: they measure nothing, and time passes only where somebody waits."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Records that tests make: what a test does not name is that of a plain, finished run on a CPU."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Fixtures of the GitHub tests: the fake GitHub, a clock that never waits, a client of both."""
 
-from __future__ import annotations
-
 import functools
 import os
 import ssl

@@ -1,7 +1,5 @@
 """A run that is published on the fake GitHub, and how GitHub fails meanwhile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

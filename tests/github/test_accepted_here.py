@@ -1,7 +1,5 @@
 """What publishing tells of acceptances: who accepted what, and that a check is green without baselines."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

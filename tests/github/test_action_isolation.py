@@ -4,8 +4,6 @@ The interpreters are real. Where torch would be imported, a module stands that t
 is the place of measured code, a process that the gate has started.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

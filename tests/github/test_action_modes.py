@@ -1,7 +1,5 @@
 """What the action tells its runner: outputs, summary, annotations; the command itself is a stand-in."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

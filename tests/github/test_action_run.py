@@ -1,7 +1,5 @@
 """The shipped action.yml, executed: real bash, real command files, a real interpreter without torch."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Whoever writes a command is answered, with nothing of what they wrote; and an answer decides nothing."""
 
-from __future__ import annotations
-
 from contextlib import redirect_stdout
 from io import StringIO
 

@@ -1,7 +1,5 @@
 """Artifacts that anybody could have written: refused, or stripped of everything but what is known."""
 
-from __future__ import annotations
-
 import time
 import tracemalloc
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Who may give a command in a comment, of which pull request, at which commit; and what its words are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The comment's text: one golden file a situation, its size levels, and its marker."""
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import replace

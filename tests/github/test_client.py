@@ -1,7 +1,5 @@
 """The client against the fake GitHub: pages, waiting, faults, redirects, limits, and the token."""
 
-from __future__ import annotations
-
 import select
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """The comment's life: found by marker and author, newest run wins, races and lost answers end in one."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

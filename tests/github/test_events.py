@@ -1,7 +1,5 @@
 """From events and the API to a run and its pull request, whoever opened it and from wherever."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

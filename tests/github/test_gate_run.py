@@ -1,7 +1,5 @@
 """Which run of the gate a comment is about, and starting it again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@ Artifacts, comments, branches and GitHub's own words go through every command th
 job runs it; what it printed is read by the rules of the runner.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

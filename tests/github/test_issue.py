@@ -1,7 +1,5 @@
 """What an issue's life has that a comment's has not: it is closed and opened, and one of several stays."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

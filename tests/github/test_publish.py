@@ -1,7 +1,5 @@
 """Publishing end to end against the fake GitHub: the comment, what it names, and several gates of a run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from html import unescape as html_unescape
 from pathlib import Path

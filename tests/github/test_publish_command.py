@@ -1,7 +1,5 @@
 """``compile-gate github publish`` as a process: what a job sees of it, its time and its memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

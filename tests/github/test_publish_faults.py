@@ -1,7 +1,5 @@
 """Publishing while GitHub fails: at each place where it is asked, once and for good."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which results are told: those of the gate, of this change, of the newest attempt, that can be read."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

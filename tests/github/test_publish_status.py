@@ -1,7 +1,5 @@
 """The commit's one status: of which run it tells, and where none may be set."""
 
-from __future__ import annotations
-
 import pytest
 from publishing import INCONCLUSIVE, Publisher
 from records import CASES, SHA, UNSTORED, make_failing, make_passing, make_rows, make_unchanged, make_verdict

@@ -1,7 +1,5 @@
 """Publishing an upgrade end to end against the fake GitHub: what the issue says, and what it never does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What docs/security.md says of itself in figures: who may refresh, and how much was tried."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The commands are the real ones; only what a shard would measure is made up.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from itertools import chain

@@ -1,7 +1,5 @@
 """The workflow that judges for a target, step by step on the real command: a network has a stand-in."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from itertools import chain

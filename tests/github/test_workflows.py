@@ -1,7 +1,5 @@
 """The shipped workflows, the examples and action.yml: what every one of them must keep to."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

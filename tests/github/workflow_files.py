@@ -1,7 +1,5 @@
 """The shipped workflows and the examples, as the tests read them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path

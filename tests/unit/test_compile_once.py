@@ -1,7 +1,5 @@
 """The tests' C++ compiler compiles what it has not seen, and copies what it has."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

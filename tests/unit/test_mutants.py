@@ -1,7 +1,5 @@
 """What `make mutants` draws, which tests meet it, and what it calls noticed."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The runner of the tests: three parts, a floor of coverage for the whole, and the worst status."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The action in this process, as a step of a pull request's job in a clone; its command is played."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

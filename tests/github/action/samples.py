@@ -1,7 +1,5 @@
 """A job to run the action in: a git repository, a stand-in for measuring, an event."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -4,8 +4,6 @@ Whole workflows run under act, in ``tests/github/act``. ``test_action_inputs.py`
 variable for each input and passes each output on.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections import defaultdict
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Worker processes on a primed toolchain, as the lab runs them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Our figures against independent tools on the same case: torch.utils.benchmark and a plain script."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import time
@@ -54,7 +52,9 @@ BLOCKS = 24  # of each side, ours and theirs alike
 # What anybody would write: build, call eagerly, then time the first compiled call less a later one. What
 # belongs to no model comes first, as in a worker: imports, torch's hash of its sources, the probe of
 # instruction sets, the collection of what they left.
-PLAIN_SCRIPT = f"BLOCKS = {BLOCKS}" + """
+PLAIN_SCRIPT = (
+    f"BLOCKS = {BLOCKS}"
+    + """
 import gc, resource, statistics, time
 import torch
 from torch._inductor.cpu_vec_isa import pick_vec_isa
@@ -102,6 +102,7 @@ with torch.no_grad():
     blocks = [(time_block(model), time_block(compiled)) for _ in range(BLOCKS)]
     print(*map(min, zip(*blocks)))
 """
+)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Which of two known levels pairs are at: weights, how many pairs, and what one alone can say."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

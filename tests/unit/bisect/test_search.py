@@ -1,7 +1,5 @@
 """The search for the first bad point: marks, thresholds and ends, with an judge made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

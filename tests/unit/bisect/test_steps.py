@@ -1,7 +1,5 @@
 """How a bisection measures its ends and its steps: how many pairs, for what, and what they tell."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Recorded trials of one unchanged program, by hand or drawn with a known noise."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping, Sequence

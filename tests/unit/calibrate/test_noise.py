@@ -1,7 +1,5 @@
 """Noise between and within trials, what would be noticed, and which cases are unstable."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The noise of pairs of one program with itself, and what is wrong with them."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

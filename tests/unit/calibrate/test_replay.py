@@ -1,7 +1,5 @@
 """Pull requests simulated from recorded trials, judged by the real decision."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

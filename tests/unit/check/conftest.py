@@ -1,7 +1,5 @@
 """A measurer that gives trials by hand, and runs and baselines to go with them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

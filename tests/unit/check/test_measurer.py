@@ -1,7 +1,5 @@
 """One lane or many: who measures what, what stays where, what is left, and what a lost lane costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The procedure of a check, branch by branch, over trials by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The loop of pairs: who gets how many, and when it ends."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A project whose workers are actors, and runs of it by hand: commands are real, nothing compiles."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.capture import CaptureResult
 
 from gate.bisect import lab as bisect_lab
 from gate.cli import lanes, main
@@ -98,7 +97,7 @@ class Place:
         """Run a command and return its exit code."""
         return main(arguments)
 
-    def read(self) -> pytest.CaptureResult[str]:
+    def read(self) -> CaptureResult[str]:
         """Read what commands have printed since it was last read."""
         return self.capsys.readouterr()
 

@@ -1,7 +1,5 @@
 """``ab``: what is on disk while it measures."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``baseline anchor`` and ``ab --anchor``, in a real repository with actors for workers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What `compile-gate baseline` records, accepts and says."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """``bisect``: real git over commits of which one has a fault, with actors for workers."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What ``check`` compares with, and when pairs may decide."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """``compare`` and ``merge`` of runs that are not whole: never green, and told."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """exit_codes.md beside this file, row by row: what is true of a 0, and what is never one."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

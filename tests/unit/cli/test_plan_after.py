@@ -1,7 +1,5 @@
 """``plan --after``: what a target has shown counts for the checkout that it was shown of."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """``check --rules base``: a change is judged by what the base commit says, as the action judges it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a command leaves is its own: nothing of an earlier run is read as its verdict."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,7 +1,5 @@
 """A history is written by the commands that measure, and rendered by `trend`."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

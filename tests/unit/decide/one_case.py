@@ -1,7 +1,5 @@
 """One case against its stored values, by hand: what both measured, and what became of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Absolute limits of gate.yml: judged of the values alone, with and without anything stored."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

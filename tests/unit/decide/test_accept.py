@@ -1,7 +1,5 @@
 """How much an acceptance allows, and what is said where it does not cover what was measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

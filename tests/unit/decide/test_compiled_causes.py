@@ -1,7 +1,5 @@
 """Causes in what the compiler did: guards, precision, caches, and what fewer breaks or recompiles harm."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

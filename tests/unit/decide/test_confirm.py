@@ -1,7 +1,5 @@
 """What pairs make of a screening."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

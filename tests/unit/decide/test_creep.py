@@ -1,7 +1,5 @@
 """Many small changes: none is seen against its own base, and all of them together against an anchor."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

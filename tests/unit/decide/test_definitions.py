@@ -1,7 +1,5 @@
 """A case that gate.yml defines otherwise is told as the cause, before anything else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from gate.decide.evidence.values import compare_definitions, find_base_cases

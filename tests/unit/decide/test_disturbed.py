@@ -1,7 +1,5 @@
 """Trials on a host that was not fit: set aside where there are others, believed less where not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ Noise as on a shared two-core machine: trials differ by a log-normal 1 to 5 % dr
 case and metric, and whole sessions by up to 10 %, which canaries and eager see as well.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Forked and unforked trials are never compared: those of one case say themselves which they are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Graph breaks and recompiles of two sides that torch does not record alike, by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

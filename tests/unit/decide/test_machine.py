@@ -1,7 +1,5 @@
 """What canaries and eager say of the machine: one shift where it is more than chance, one wandering."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

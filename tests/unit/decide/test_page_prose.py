@@ -1,7 +1,5 @@
 """Statuses and reasons in the prose of docs/decision.md: each is that of a case like it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What docs/decision.md says of counts, of what does not fit, and of outcomes: each row is tried."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What may have caused a change that was seen side by side with a base on the same machine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side

@@ -1,7 +1,5 @@
 """Pairs of trials: who belongs together, the change of a pair, and the rule that judges several."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Where trials ran: each place has a shift of its own, and another card's times decide nothing."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

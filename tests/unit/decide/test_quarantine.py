@@ -1,7 +1,5 @@
 """Cases in quarantine: measured, judged, shown, and without a vote until a date."""
 
-from __future__ import annotations
-
 import pytest
 
 from gate.records.cases import Metric, Quarantine

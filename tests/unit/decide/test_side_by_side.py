@@ -1,7 +1,5 @@
 """Whole verdicts by pairs, without anything stored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

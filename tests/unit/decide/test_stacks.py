@@ -1,7 +1,5 @@
 """What is known of a comparison of two stacks, and of stored values that another software measured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

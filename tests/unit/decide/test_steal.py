@@ -1,7 +1,5 @@
 """What the hypervisor takes of most trials is the machine's own noise; what stands out is a disturbance."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

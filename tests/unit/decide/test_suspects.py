@@ -1,7 +1,5 @@
 """Which cases the screen sends to pairs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Noisy metrics against stored values: the rule by hand-made readings, then whole cases."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

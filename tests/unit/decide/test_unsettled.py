@@ -1,7 +1,5 @@
 """Which cases need more pairs, and in which order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

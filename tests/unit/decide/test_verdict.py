@@ -1,7 +1,5 @@
 """Reconciliation with the plan, scopes, outcomes, acceptances, notes and next steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

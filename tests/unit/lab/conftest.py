@@ -1,7 +1,5 @@
 """Fixtures of the lab's tests: a bench whose workers are actors, and an eye on what they leave behind."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import uuid

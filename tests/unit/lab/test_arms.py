@@ -1,7 +1,5 @@
 """Arms: refs, directories and interpreters, with real git and a real second interpreter."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

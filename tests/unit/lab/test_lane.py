@@ -1,7 +1,5 @@
 """A lane measures single slots; what goes in and out is JSON."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time

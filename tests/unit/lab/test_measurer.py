@@ -1,7 +1,5 @@
 """The lab as what measures for a check: the same verdicts as a rehearsal of what it measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

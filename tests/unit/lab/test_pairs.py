@@ -1,7 +1,5 @@
 """Pairs: two workers take turns, and what comes of it when one of them does not."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Priming: the environment is learned, and what the machine lacks is told with its fix."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One lab for many comparisons: what stays, what goes, and that each interpreter is primed once."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace

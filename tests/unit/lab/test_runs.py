@@ -1,7 +1,5 @@
 """Runs: in order, saved after each trial, stopped and continued, within the budget."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal

@@ -1,7 +1,5 @@
 """Scratch directories: owned, removed, and never anybody else's."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """torch's own trace: a process beside the trial, which changes nothing of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

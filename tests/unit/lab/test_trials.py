@@ -1,7 +1,5 @@
 """Trials: two processes, one private cache, one record."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

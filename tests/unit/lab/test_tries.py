@@ -1,7 +1,5 @@
 """Cases that are tried and not measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

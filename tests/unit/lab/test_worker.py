@@ -1,7 +1,5 @@
 """Workers: every way to end is told from every other."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Checkouts of other commits, in real repositories."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Drift is of three calls in order, of what they leave in Python, and of gradients that the step has not."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a cold process makes of its calls, without compiling anything."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

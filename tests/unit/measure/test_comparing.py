@@ -1,7 +1,5 @@
 """What is compared besides outputs: what a call writes, the loss, and all of it without float64."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """A case that is made ready: what its eager calls tell."""
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Random forwards and Python state: the same draws on all sides, or aloud that drift cannot be judged."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable

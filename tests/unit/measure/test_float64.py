@@ -1,7 +1,5 @@
 """The float64 reference of what has no float64, or cannot be copied."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Kinds of cases: what a call of each is, with a backend that compiles nothing, so that it is quick."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

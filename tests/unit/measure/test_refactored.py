@@ -1,7 +1,5 @@
 """Code that is written otherwise and computes the same is as exact as before, and laid out as before."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The float32 comparison of drift, with TF32 off."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """What a call makes of its device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

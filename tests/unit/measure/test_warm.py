@@ -1,7 +1,5 @@
 """The warm process: both sides' memory by one definition."""
 
-from __future__ import annotations
-
 import inspect
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What people get wrong in gate.yml is told at once, with its place and a fix, and never a traceback."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

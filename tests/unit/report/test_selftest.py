@@ -1,7 +1,5 @@
 """The report of selftest, and its file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

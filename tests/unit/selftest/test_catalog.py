@@ -1,7 +1,5 @@
 """The catalogue of faults: what is asked of the gate for each."""
 
-from __future__ import annotations
-
 import pytest
 
 from gate.errors import UsageError

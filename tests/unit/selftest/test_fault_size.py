@@ -1,7 +1,5 @@
 """How much is planted, and the case that carries it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

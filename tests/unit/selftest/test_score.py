@@ -1,7 +1,5 @@
 """What counts as caught, and when the gate has failed its own test."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What is guessed of a module's inputs, and what is told where no guess works."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a project begins with: the look at a module, the files, and the pin of the action."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

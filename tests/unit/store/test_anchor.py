@@ -1,7 +1,5 @@
 """The release anchor's file: what is written reads back, and what is wrong is told with its line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The file of what was accepted of a commit: strict, bounded, for one commit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
