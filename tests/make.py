@@ -326,3 +326,8 @@ def find_row(verdict: Verdict, metric: Metric, case_id: str = "") -> Comparison:
 def decide_row(metric: Metric, **situation: Any) -> Comparison:
     """Decide on one situation, and find its comparison of a metric."""
     return find_row(decide(Situation(**situation)), metric)
+
+
+def state(row: Comparison) -> tuple[Status, Reason]:
+    """What was decided on a metric, and why."""
+    return row.status, row.reason

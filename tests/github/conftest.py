@@ -21,6 +21,7 @@ from rule_repository import CONFIG, MODELS, Repo, make_baseline
 from token_job import TokenJob
 from urllib3.util import retry
 
+from gate import cli
 from gate.github import client as client_module
 from gate.github.client import GitHubClient
 
@@ -39,6 +40,14 @@ def trust() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", lambda: load(*map(os.environ.get, TRUSTED)))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parser() -> Iterator[None]:
+    """Make the parser of all commands once: it takes 15 ms, and hundreds of tests run commands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "make_parser", functools.cache(cli.make_parser))
         yield
 
 

@@ -54,7 +54,7 @@ BLOCKS = 24  # of each side, ours and theirs alike
 # instruction sets, the collection of what they left.
 PLAIN_SCRIPT = (
     f"BLOCKS = {BLOCKS}"
-    + """
+    """
 import gc, resource, statistics, time
 import torch
 from torch._inductor.cpu_vec_isa import pick_vec_isa

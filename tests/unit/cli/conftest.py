@@ -1,12 +1,13 @@
 """A project whose workers are actors, and runs of it by hand: commands are real, nothing compiles."""
 
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from _pytest.capture import CaptureResult
 
+from gate import cli
 from gate.bisect import lab as bisect_lab
 from gate.cli import lanes, main
 from gate.files.codec import RUN
@@ -84,6 +86,14 @@ def run_gate(project: Path, tmp_path: Path) -> RunGate:
         return subprocess.run(command, check=False, **settings)
 
     return run
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parser() -> Iterator[None]:
+    """Make the parser of all commands once: it takes 15 ms, and hundreds of tests run commands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "make_parser", functools.cache(cli.make_parser))
+        yield
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from gate.decide.side_by_side import confirm_screening
 from gate.decide.verdict import Screening, conclude_verdict, screen_run
 from gate.records.cases import Metric, Policy
 from gate.records.run import Baseline, CaseFailure, FailureKind
-from gate.records.verdict import Comparison, Reason, Status, Verdict
+from gate.records.verdict import Verdict
 from tests.make import POLICY, PairedCase, Values, make_baseline, make_failure, pair_up
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
@@ -27,10 +27,6 @@ UNBROKEN = replace(STORED_CASE, trials={**STORED_CASE.trials, BREAKS: (0.0,) * 9
 
 def fail(arm: str) -> CaseFailure:
     return make_failure(CASE, "ImportError: x", kind=FailureKind.ERROR, stage="build", arm=arm)
-
-
-def state(comparison: Comparison) -> tuple[Status, Reason]:
-    return comparison.status, comparison.reason
 
 
 def measure(**factors: float) -> dict[Metric, Sequence[float]]:

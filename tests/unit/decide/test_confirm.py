@@ -12,7 +12,7 @@ from gate.records.cases import Acceptance, Metric, Policy
 from gate.records.codes import Code
 from gate.records.run import Pairing
 from gate.records.verdict import Comparison, Outcome, Reason, Status, Tally, Verdict
-from tests.make import POLICY, PairedCase, find_row, pair_up
+from tests.make import POLICY, PairedCase, find_row, pair_up, state
 from tests.told import tell_notes, tell_row, tell_steps
 
 from .one_case import (
@@ -28,7 +28,6 @@ from .one_case import (
     fail,
     measure,
     screen,
-    state,
 )
 
 

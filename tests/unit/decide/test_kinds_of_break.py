@@ -12,9 +12,9 @@ from gate.records.run import Frame, GraphBreak, Recompile, Run
 from gate.records.verdict import Reason, Status, Verdict
 from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause
-from tests.make import POLICY, PairedCase, Situation, decide, find_row, pair_up
+from tests.make import POLICY, PairedCase, Situation, decide, find_row, pair_up, state
 
-from .one_case import BREAKS, state
+from .one_case import BREAKS
 
 GRAPHS, RECOMPILES = Metric.UNIQUE_GRAPHS, Metric.RECOMPILES
 PRINT = 'print("", end="")'

@@ -17,10 +17,10 @@ from gate.records.verdict import Outcome, PairBase, Reason, Status, Verdict
 from gate.report.blocks import render_command
 from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause
-from tests.make import POLICY, PairedCase, find_row, pair_up
+from tests.make import POLICY, PairedCase, find_row, pair_up, state
 from tests.told import tell_headline, tell_notes, tell_row, tell_steps
 
-from .one_case import BREAKS, CASE, COLD, EAGER, LATENCY, SPEEDUP, WARM, fail, state
+from .one_case import BREAKS, CASE, COLD, EAGER, LATENCY, SPEEDUP, WARM, fail
 
 CALLS, MEMORY, DRIFT = Metric.COMPILE_CALLS, Metric.PEAK_MEMORY, Metric.DRIFT
 MAIN = "main (1a2b3c4)"

@@ -21,10 +21,20 @@ from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause
 from gate.report.words.headline import write_why
 from tests.hosts import CPU_HOST, CUDA_HOST
-from tests.make import POLICY, PairedCase, Situation, decide, find_row, make_measured, make_stored, pair_up
+from tests.make import (
+    POLICY,
+    PairedCase,
+    Situation,
+    decide,
+    find_row,
+    make_measured,
+    make_stored,
+    pair_up,
+    state,
+)
 from tests.told import tell_row
 
-from .one_case import BREAKS, EAGER, LATENCY, NINE, STORED, STORED_CASE, WARM, confirm, state
+from .one_case import BREAKS, EAGER, LATENCY, NINE, STORED, STORED_CASE, WARM, confirm
 
 OLD, NEW = "/venvs/old/bin/python", "/venvs/new/bin/python"
 NEWER_TORCH = replace(CPU_HOST, torch="2.14.1+cpu")

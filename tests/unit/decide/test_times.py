@@ -18,7 +18,7 @@ from gate.records.cases import Kind, Metric, Task, Threshold
 from gate.records.run import CodeIdentity, Shard
 from gate.records.verdict import Comparison, Reason, Status, Verdict
 from tests.hosts import CPU_HOST
-from tests.make import POLICY, Situation, decide, decide_row, find_row, make_measured, make_stored
+from tests.make import POLICY, Situation, decide, decide_row, find_row, make_measured, make_stored, state
 from tests.told import tell_notes, tell_row
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
@@ -32,10 +32,6 @@ SHARED, SUSPECT = (Status.INCONCLUSIVE, Reason.SHARED_SHIFT), (Status.INCONCLUSI
 NOISY, FEW = (Status.INCONCLUSIVE, Reason.UNSETTLED), (Status.INCONCLUSIVE, Reason.FEW_TRIALS)
 WAITED, WORK = (Status.INCONCLUSIVE, Reason.UNCORROBORATED), (Status.UNCHANGED, Reason.SAME_WORK)
 STANDS = (Status.UNCHANGED, Reason.LEADER_STANDS)
-
-
-def state(found: Any) -> State:
-    return found.status, found.reason
 
 
 # --- the rule, by readings whose edges are ln 1.05, and of compiles ln 1.1 and ln 1.15 ---

@@ -18,7 +18,7 @@ from gate.records.cases import AbsoluteLimit, Acceptance, Metric, Override, Poli
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import CaseFailure, FailureKind
-from gate.records.verdict import Comparison, MachineShift, Outcome, Reason, Status, Verdict
+from gate.records.verdict import MachineShift, Outcome, Reason, Status, Verdict
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import (
     POLICY,
@@ -33,6 +33,7 @@ from tests.make import (
     make_run,
     make_stored,
     make_trials,
+    state,
 )
 from tests.told import tell_headline, tell_note, tell_notes, tell_row, tell_steps
 
@@ -46,10 +47,6 @@ MORE = {BREAKS: (1.0,)}
 
 def fail(case_id: str = CASE, trial: int = 0) -> CaseFailure:
     return make_failure(case_id, "over 300 s", trial=trial, kind=FailureKind.HANG)
-
-
-def state(comparison: Comparison) -> tuple[Status, Reason]:
-    return comparison.status, comparison.reason
 
 
 # --- the plan is the index ---

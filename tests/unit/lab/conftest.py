@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+import tempfile
 import uuid
 import venv
 from collections.abc import Callable, Iterator
@@ -47,6 +48,15 @@ def count_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountLeft]:
     yield lambda: len(list_left())
     for process in list_left():
         process.kill()
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test's own temporary directory."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    return directory
 
 
 @pytest.fixture

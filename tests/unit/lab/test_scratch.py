@@ -30,15 +30,6 @@ StartHolder = Callable[[], tuple["subprocess.Popen[str]", Path]]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The test's own temporary directory."""
-    directory = tmp_path / "temporary"
-    directory.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    return directory
-
-
-@pytest.fixture
 def start_holder(place: Path) -> StartHolder:
     """Start a process that owns a scratch directory for ten minutes."""
 

@@ -13,13 +13,6 @@ from gate.errors import UsageError
 from gate.starter.files import Sketch, TensorSketch, render_factory
 from gate.starter.sketch import CannotTellError, look
 
-
-@pytest.fixture(autouse=True)
-def _no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile nothing where the files are what is looked at."""
-    monkeypatch.setattr("gate.cli.init.ask_first_drift", lambda *_: 0.0)
-
-
 MODELS = """
 import dataclasses, torch
 from torch import nn

@@ -37,12 +37,6 @@ ROOM = 50  # characters, on a disk that is almost full
 FACTORY = "import gate\n\ndef build(*, width=3):\n    return gate.Workload(forward=len, inputs=((),))\n"
 
 
-@pytest.fixture(autouse=True)
-def _no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile nothing where the files are what is looked at."""
-    monkeypatch.setattr("gate.cli.init.ask_first_drift", lambda *_: 0.0)
-
-
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh repository with a package in it, as the current directory."""
