@@ -33,7 +33,7 @@ test: install-test
 	@$(BIN)/python tools/run_tests.py $(if $(ROOM),--room="$(ROOM)") $(ARGS)
 
 mutants: install-test
-	@$(BIN)/python tools/play_mutants.py "$(or $(ROOM),decide)" --count "$(COUNT)" --seed "$(SEED)" $(ARGS)
+	@$(BIN)/python tools/play_mutants.py $(ROOM) --count "$(COUNT)" --seed "$(SEED)" $(ARGS)
 
 # What reads torch's own modules, compiles, or looks at what was compiled.
 torch_tests = tests/unit/measure tests/unit/models tests/unit/suite tests/integration/measure \

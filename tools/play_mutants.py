@@ -1,7 +1,7 @@
-"""Change a room of the product in small ways, one at a time, and list the changes that no test notices.
+"""Change rooms of the product in small ways, one at a time, and list the changes that no test notices.
 
     python tools/play_mutants.py decide --count 40 --seed 1
-    python tools/play_mutants.py decide --since HEAD~1     # of the lines that changed since then
+    python tools/play_mutants.py --since HEAD~1     # the rooms and lines that changed since then
 
 A room is a package or module of ``gate/``. Its tests run once, to see which of them run which lines; then
 those that ran a changed line meet the change, the quickest first, in a copy of the repository. A change that
@@ -222,27 +222,45 @@ def play_all(mutants: Sequence[Mutant], tests: Sequence[str], scratch: Path) -> 
         return list(pool.map(play_one, mutants))
 
 
+def draw_room(room: str, options: argparse.Namespace) -> list[Mutant]:
+    """Draw the changes of a room, where ``--since`` is given from the lines that changed."""
+    if not options.since:
+        return draw_mutants(ROOT, room, options.count, options.seed)
+    mutants = draw_mutants(ROOT, room, sys.maxsize, options.seed)
+    return filter_lines(mutants, list_changed_lines(options.since))[: options.count]
+
+
+def list_changed_rooms(since: str) -> list[str]:
+    """List the rooms that have changed lines."""
+    return sorted({file.split("/")[1].removesuffix(".py") for file in list_changed_lines(since)})
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw, play, and print what became of the changes."""
+    """Draw, play, and print what became of the changes of each room."""
     parser = argparse.ArgumentParser(description="List changes of a room that no test notices.")
-    parser.add_argument("room", help="package or module of gate/, such as decide or worker/server")
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--since", help="only lines that changed since this commit")
-    parser.add_argument("--tests", nargs="+", help="instead of those of the room")
+    parser.add_argument("rooms", nargs="*", help="packages or modules of gate/, such as decide worker/server")
+    parser.add_argument("--count", type=int, default=40, help="of each room (40)")
+    parser.add_argument("--seed", type=int, default=1, help="of what is drawn (1)")
+    parser.add_argument(
+        "--since", help="only lines that changed since this commit; its rooms if none is named"
+    )
     options = parser.parse_args(arguments)
-    if options.since:
-        mutants = draw_mutants(ROOT, options.room, sys.maxsize, options.seed)
-        mutants = filter_lines(mutants, list_changed_lines(options.since))[: options.count]
-    else:
-        mutants = draw_mutants(ROOT, options.room, options.count, options.seed)
-    tests = options.tests or list_tests(options.room)
-    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
-        ends = Counter(play_all(mutants, tests, Path(scratch)))
-    print("| room | drawn | dead | alive | untested | equivalent |\n| --- | --- | --- | --- | --- | --- |")
-    counts = " | ".join(str(ends[end]) for end in (DEAD, ALIVE, UNTESTED, SAME))
-    print(f"| {options.room} | {len(mutants)} | {counts} |")
-    return 0 if ends[DEAD] >= NEEDED * (len(mutants) - ends[SAME]) else 1
+    if not options.rooms and not options.since:
+        parser.error("name a room, or --since")
+    total: Counter[str] = Counter()
+    rows = [
+        "| room | drawn | dead | alive | untested | equivalent |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for room in options.rooms or list_changed_rooms(options.since):
+        if mutants := draw_room(room, options):
+            with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+                ends = Counter(play_all(mutants, list_tests(room), Path(scratch)))
+            counts = " | ".join(str(ends[end]) for end in (DEAD, ALIVE, UNTESTED, SAME))
+            rows.append(f"| {room} | {len(mutants)} | {counts} |")
+            total += ends
+    print("\n".join(rows))
+    return 0 if total[DEAD] >= NEEDED * (total.total() - total[SAME]) else 1
 
 
 if __name__ == "__main__":

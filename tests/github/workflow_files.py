@@ -19,6 +19,7 @@ PERMISSIONS = {
     ("trend", "render"): {"contents": "read"},
     ("trend", "publish"): {"contents": "write"},  # the branch gh-pages
     ("ci", "test"): {"contents": "read"},
+    ("mutants", "play"): {"contents": "read"},
     ("docs", "build"): {"contents": "read"},
     ("docs", "deploy"): {"id-token": "write", "pages": "write"},
     ("package", "build"): {"contents": "read"},
