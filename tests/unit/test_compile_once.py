@@ -55,6 +55,17 @@ def test_the_same_source_is_compiled_once_wherever_it_lies(compiler: Compiler) -
     assert compiler.compile("fourth", "sine\n", "-O2") == ("sine\n-O2\n", 3)
 
 
+def test_a_directory_is_known_by_where_it_is(compiler: Compiler) -> None:
+    """What another environment links to is the same header."""
+    (compiler.top / "real").mkdir()
+    (compiler.top / "link").symlink_to(compiler.top / "real")
+    calls = [
+        compiler.compile(name, "sine\n", f"-I{compiler.top}/{place}")[1]
+        for name, place in {"first": "real", "second": "link", "third": "elsewhere"}.items()
+    ]
+    assert calls == [1, 1, 2]
+
+
 def test_what_cannot_be_compiled_is_tried_again(compiler: Compiler) -> None:
     """With the compiler's own status each time."""
     assert compiler.compile("first", "wrong") == ("status 3", 1)
