@@ -69,15 +69,17 @@ class RoomTests:
 
 def find_names(mutant: Mutant, root: Path) -> set[str]:
     """Find the names that a change outside of all functions gives another value."""
-    tree = ast.parse((root / mutant.file).read_text(encoding="utf-8"))
-    targets = [
-        target
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.FunctionDef | ast.ClassDef)
-        if node.lineno <= mutant.line <= (node.end_lineno or 0)
-        for target in (node.targets if isinstance(node, ast.Assign) else (getattr(node, "target", node),))
-    ]
-    return {getattr(one, "id", getattr(one, "name", "")) for one in targets} - {""}
+    names = set()
+    for node in ast.walk(ast.parse((root / mutant.file).read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.stmt) or not node.lineno <= mutant.line <= (node.end_lineno or 0):
+            continue
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if isinstance(node, ast.FunctionDef) and node.body[0].lineno <= mutant.line:
+                return set()  # no test runs this line
+            names.add(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
 
 
 def find_uses(names: Collection[str], root: Path) -> Iterator[tuple[str, int]]:
