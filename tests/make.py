@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from gate.decide.verdict import decide_verdict
+from gate.decide.verdict import Screening, decide_verdict
 from gate.files.codec import check_verdict
 from gate.metrics import SPECS
 from gate.records.cases import Case, DType, Kind, Metric, Policy, Task
@@ -317,7 +317,7 @@ def pair_up(*paired_cases: PairedCase) -> Run:
     return replace(run, base=base)
 
 
-def find_row(verdict: Verdict, metric: Metric, case_id: str = "") -> Comparison:
+def find_row(verdict: Verdict | Screening, metric: Metric, case_id: str = "") -> Comparison:
     """Find the only comparison of a metric (of a case)."""
     (row,) = (one for one in verdict.comparisons if one.metric is metric and case_id in {"", one.case_id})
     return row

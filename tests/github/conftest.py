@@ -21,7 +21,7 @@ from rule_repository import CONFIG, MODELS, Repo, make_baseline
 from token_job import TokenJob
 from urllib3.util import retry
 
-from gate import cli
+from gate.cli.parser import make_parser
 from gate.github import client as client_module
 from gate.github.client import GitHubClient
 
@@ -47,7 +47,7 @@ def trust() -> Iterator[None]:
 def parser() -> Iterator[None]:
     """Make the parser of all commands once: it takes 15 ms, and hundreds of tests run commands."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "make_parser", functools.cache(cli.make_parser))
+        patch.setattr("gate.cli.make_parser", functools.cache(make_parser))
         yield
 
 

@@ -22,7 +22,7 @@ from gate.records.cases import Metric, Threshold
 from gate.records.studies import Mark
 from gate.records.verdict import Change, Comparison, Estimate, Status
 from tests import make
-from tests.unit.check.conftest import POLICY
+from tests.make import POLICY
 
 
 def make_row(

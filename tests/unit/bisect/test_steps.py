@@ -28,7 +28,8 @@ from gate.records.facts import Fact
 from gate.records.run import BASE_ARM, CaseFailure, FailureKind, Run
 from gate.records.studies import Mark
 from gate.records.verdict import Status
-from tests.unit.check.conftest import POLICY, Given, Subject, make_run
+from tests.make import POLICY
+from tests.unit.check.conftest import Given, Subject, make_run
 
 LATENCY, COLD, BREAKS = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.GRAPH_BREAKS
 ENDS = Subject(slower=0.10)

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from _pytest.capture import CaptureResult
 
-from gate import cli
 from gate.bisect import lab as bisect_lab
 from gate.cli import lanes, main
+from gate.cli.parser import make_parser
 from gate.files.codec import RUN
 from gate.lab.host.ownership import VARIABLE
 from gate.lab.trials import opening, trials
@@ -92,7 +92,7 @@ def run_gate(project: Path, tmp_path: Path) -> RunGate:
 def parser() -> Iterator[None]:
     """Make the parser of all commands once: it takes 15 ms, and hundreds of tests run commands."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "make_parser", functools.cache(cli.make_parser))
+        patch.setattr("gate.cli.make_parser", functools.cache(make_parser))
         yield
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gate.decide.side_by_side import confirm_screening
 from gate.decide.verdict import Screening, conclude_verdict, screen_run
-from gate.records.cases import Metric, Policy
+from gate.records.cases import Metric
 from gate.records.run import Baseline, CaseFailure, FailureKind
 from gate.records.verdict import Verdict
 from tests.make import POLICY, PairedCase, Values, make_baseline, make_failure, pair_up
@@ -39,14 +39,9 @@ def screen(alone: Values, *, baselines: tuple[Baseline, ...] = (STORED_CASE,), *
     return screen_run(pair_up(PairedCase(alone=alone, **changes)), baselines, POLICY)
 
 
-def confirm(
-    alone: Values,
-    *,
-    baselines: tuple[Baseline, ...] = (STORED_CASE,),
-    rules: Policy = POLICY,
-    **changes: Any,
-) -> Verdict:
-    """The verdict on one case that was screened and has its pairs."""
-    run = pair_up(PairedCase(alone=alone, **changes))
+def confirm(alone: Values, **given: Any) -> Verdict:
+    """The verdict on one case that was screened and has its pairs, under other ``baselines`` or ``rules``."""
+    baselines, rules = given.pop("baselines", (STORED_CASE,)), given.pop("rules", POLICY)
+    run = pair_up(PairedCase(alone=alone, **given))
     screening = confirm_screening(screen_run(run, baselines, rules), run, rules)
     return conclude_verdict(run, screening, rules)

@@ -1,6 +1,7 @@
 """A case that gate.yml defines otherwise is told as the cause, before anything else."""
 
 from dataclasses import replace
+from typing import Any
 
 from gate.decide.evidence.values import compare_definitions, find_base_cases
 from gate.decide.side_by_side import decide_side_by_side
@@ -46,6 +47,7 @@ def test_cases_of_the_base_are_found_by_their_id() -> None:
 def test_argument_that_the_base_has_otherwise_is_the_cause() -> None:
     """Measured alone, compared with nothing, and told what was changed; not that the base failed."""
     run = pair_up(PairedCase(pairs=0, alone={LATENCY: (0.01,)}, base_definition="d0"))
+    assert run.base is not None
     (head,), (base,) = run.cases, run.base.cases
     run = replace(
         run,
@@ -83,7 +85,7 @@ def test_software_that_the_device_does_not_use_explains_nothing() -> None:
     """Triton on a CPU explains nothing; torch is what changed."""
     run = pair_up(PairedCase(head={LATENCY: 0.02}))
 
-    def list_codes(**changes: str) -> list[Code]:
+    def list_codes(**changes: Any) -> list[Code]:
         verdict = decide_side_by_side(replace(run, environment=replace(run.environment, **changes)), POLICY)
         return [one.fact.code for one in verdict.causes]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -249,7 +250,7 @@ def test_recompiles_of_a_head_that_cuts_more_frames_are_not_compared() -> None:
 
 def test_across_stacks_recompiles_are_matched_by_kind() -> None:
     """One more of the same words is not worse, and one that is gone is better."""
-    across = {"settings": ("off", "off"), "release": "2.11.0"}
+    across: dict[str, Any] = {"settings": ("off", "off"), "release": "2.11.0"}
     assert state(find_row(ab((IN_G,), (IN_G, IN_F), **across), RECOMPILES)) == SAME
     assert state(find_row(ab((IN_G, GUARD), (IN_G,), **across), RECOMPILES)) == BETTER
 

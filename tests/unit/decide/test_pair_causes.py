@@ -1,6 +1,7 @@
 """What may have caused a change that was seen side by side with a base on the same machine."""
 
 from dataclasses import replace
+from typing import Any
 
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side
 from gate.decide.verdict import conclude_verdict, screen_run
@@ -20,7 +21,7 @@ FIVE = (0.990, 1.000, 1.010, 1.005, 0.995)
 SLOWER = 1.08
 
 
-def confirm_on_slower_machine(factor: float, cold: float = 1.0, **changes: object) -> Verdict:
+def confirm_on_slower_machine(factor: float, cold: float = 1.0, **changes: Any) -> Verdict:
     """The verdict on one case that was screened on a slower machine, and has its pairs."""
     typical = {EAGER: 0.020, LATENCY: 0.010, COLD: 10.0}
     stored = make_baseline(

@@ -29,7 +29,7 @@ ALONE = {LATENCY: (0.010,), EAGER: (0.020,)}
 Judge = Callable[..., Verdict]
 
 
-def ab(rules: Policy = POLICY, **changes: object) -> Verdict:
+def ab(rules: Policy = POLICY, **changes: Any) -> Verdict:
     """The verdict on one case that ran in pairs."""
     return decide_side_by_side(pair_up(PairedCase(**changes)), rules)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ def test_last_look_ends_it() -> None:
     ],
     ids=["unknown to the base", "defined otherwise", "base failed", "head failed"],
 )
-def test_no_more_pairs_where_none_can_help(changes: dict[str, object]) -> None:
+def test_no_more_pairs_where_none_can_help(changes: dict[str, Any]) -> None:
     """What cannot be compared is not measured again."""
     assert list_unsettled(pair_up(PairedCase(pairs=0, **changes)), POLICY) == ()
 
@@ -264,7 +265,7 @@ def test_what_heads_own_trial_and_one_pair_count_alike_stands(
     ids=["waits", "nothing is red", "looks slower", "one pair", "thorough"],
 )
 def test_a_case_that_looks_no_slower_waits_once_another_is_convicted(
-    otherwise: dict[str, float], thorough: bool, expected: list[str]
+    otherwise: dict[str, Any], thorough: bool, expected: list[str]
 ) -> None:
     """Its pairs vary by 10 %, and six of the other's say that it is 30 % slower: the outcome is certain."""
     run, policy = two_cases(**otherwise)

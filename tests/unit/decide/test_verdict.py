@@ -70,7 +70,7 @@ def test_regression_in_a_partly_failed_case_is_listed() -> None:
     assert "; 1 case worse: graph breaks" in tell_headline(verdict)
 
 
-def judge_removed(*situations: Any, **policy: object) -> Verdict:
+def judge_removed(*situations: Any, **policy: Any) -> Verdict:
     """Judge a run whose every case the change no longer has."""
     run = make_measured(*situations)
     run = replace(run, cases=tuple(replace(case, is_removed=True) for case in run.cases))
