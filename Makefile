@@ -1,21 +1,25 @@
 # make gate   measure three reference models in two minutes, compare them with recorded baselines, print the report
 # make fault  plant a graph break into a copy of examples/custom-model and see it caught: exit 10 in a minute or two
-# make test   run the whole test suite
+# make test   run the whole test suite; ROOM=decide: what a change of gate/decide needs, in under a minute
+# make mutants ROOM=decide   change gate/decide in forty small ways, and list the changes that no test notices
 # make test-torch TORCH=2.15.0   run the tests that touch torch with another release, in .venv-torch-2.15.0
-# Variables: PYTHON=python3.12 DEVICE=cuda SELECT=tag:pr OUT=out ARGS="--trials 3"
+# Variables: ROOM=check COUNT=100 SEED=2 PYTHON=python3.12 DEVICE=cuda SELECT=tag:pr OUT=out ARGS="--trials 3"
 PYTHON ?= python3
 VENV ?= .venv
 DEVICE ?=
 SELECT ?= tag:quick
 OUT ?= out
 ARGS ?=
+ROOM ?=
+COUNT ?= 40
+SEED ?= 1
 BIN = $(VENV)/bin
 workflows = $(wildcard .github/workflows/*.yml examples/workflows/*.yml)
 
 options = --fail-on regression --out "$(OUT)" \
 	$(if $(DEVICE),--device "$(DEVICE)") $(if $(SELECT),--select "$(SELECT)")
 
-.PHONY: gate fault test test-torch lint lint-types lint-rest install install-test clean
+.PHONY: gate fault test test-torch mutants lint lint-types lint-rest install install-test clean
 .DEFAULT_GOAL := gate
 
 gate: install
@@ -26,7 +30,10 @@ fault: install
 	@$(BIN)/python tools/plant_fault.py
 
 test: install-test
-	@$(BIN)/python tools/run_tests.py $(ARGS)
+	@$(BIN)/python tools/run_tests.py $(if $(ROOM),--room="$(ROOM)") $(ARGS)
+
+mutants: install-test
+	@$(BIN)/python tools/play_mutants.py $(ROOM) --count "$(COUNT)" --seed "$(SEED)" $(ARGS)
 
 # What reads torch's own modules, compiles, or looks at what was compiled.
 torch_tests = tests/unit/measure tests/unit/models tests/unit/suite tests/integration/measure \

@@ -3,9 +3,8 @@
 Each run of the gate primes its own toolchain, and most tests of one start with the same header, the same
 probes of the processor and the same kernels: ten seconds of a core, some twenty times in a run of the tests.
 Products depend on what the files in the arguments hold, and on the other arguments; not on where they lie.
+Directories are known by where they really are: an environment may link to another one's packages.
 """
-
-from __future__ import annotations
 
 import hashlib
 import os
@@ -37,8 +36,11 @@ def compute_key(arguments: tuple[str, ...], output: Path) -> str:
         path = Path(argument)
         if path == output:
             told = output.suffix.encode()
+        elif path.is_file():
+            told = path.read_bytes()
         else:
-            told = path.read_bytes() if path.is_file() else argument.encode()
+            option, _, directory = argument.partition("/")
+            told = f"{option}{os.path.realpath(f'/{directory}') if directory else ''}".encode()
         digest.update(b"%d %b" % (len(told), told))
     return digest.hexdigest()
 

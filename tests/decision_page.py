@@ -1,7 +1,5 @@
 """docs/decision.md, as tests read it: its tables, and what its cells say."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

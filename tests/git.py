@@ -1,7 +1,5 @@
 """Git, for tests that need a real repository."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -3,8 +3,6 @@
 To rewrite what a wanted change changes: ``GATE_WRITE_GOLDEN=1 pytest -n0`` with the test, then read the diff.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Made-up hosts, for tests that need one: ``replace`` what a test is about."""
 
-from __future__ import annotations
-
 from gate.records.run import Environment, Place
 
 CPU_HOST = Environment(

@@ -1,11 +1,9 @@
 """Lanes of a made-up fleet: they measure nothing, and time passes only where somebody waits."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.check.rehearsal import Rehearsal
@@ -48,7 +46,7 @@ class FakeLanes:
     ended_s: dict[str, float] = field(default_factory=dict)  # when each lane ended its last unit
     ended: list[str] = field(default_factory=list)
     _coming: list[tuple[float, int, Answer]] = field(default_factory=list)
-    _order: itertools.count[int] = field(default_factory=itertools.count)
+    _order: Iterator[int] = field(default_factory=itertools.count)
 
     def list_lanes(self) -> Mapping[str, Place]:
         """All of them."""

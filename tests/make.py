@@ -1,28 +1,44 @@
 """Records that tests make: what a test does not name is that of a plain, finished run on a CPU."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from gate.records.cases import Case, Metric
+from gate.decide.verdict import Screening, decide_verdict
+from gate.files.codec import check_verdict
+from gate.metrics import SPECS
+from gate.records.cases import Case, DType, Kind, Metric, Policy, Task
+from gate.records.facts import Fact
 from gate.records.run import (
     BASE_ARM,
+    CANDIDATE_ARM,
     BaseArm,
     Baseline,
+    CacheUse,
     CaseFailure,
+    CodeIdentity,
+    Conditions,
+    Environment,
     FailureKind,
+    GraphBreak,
     Pairing,
     Provenance,
+    Recompile,
     Run,
     Trial,
+    Worst,
 )
 from gate.records.verdict import Change, Comparison, MachineShift, Reason, Status, Verdict
 from tests.hosts import CPU_HOST
 from tests.told import make_raised
 
 SAME: Mapping[str, Any] = MappingProxyType({})
+TODAY = "2026-03-01"
+CREATED = "2026-02-20T10:00:00Z"
+POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today=TODAY)
+UNKNOWN = CodeIdentity(digest="")
 
 
 def make_trials(case_id: str, samples: Sequence[Mapping[Metric, float]], **fields: Any) -> tuple[Trial, ...]:
@@ -91,3 +107,227 @@ def make_verdict(*comparisons: Comparison, **fields: Any) -> Verdict:
     )
     host = {"machine": MachineShift(), "environment": CPU_HOST, "provenance": Provenance()}
     return Verdict(comparisons=comparisons, **{**empty, **host, **fields})
+
+
+Values = Mapping[Metric, Sequence[float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """One case: what is stored, what came back, and the circumstances of both."""
+
+    case_id: str = "mlp/inference-float32-smoke-default"
+    dtype: DType = DType.FLOAT32
+    task: Task = Task.INFERENCE
+    kind: Kind = Kind.CALL
+    before: Values | None = None  # None: no baseline
+    after: Values = field(default_factory=dict)
+    canaries_before: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    canaries_after: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    code_before: CodeIdentity = UNKNOWN
+    code_after: CodeIdentity = UNKNOWN
+    breaks_before: tuple[GraphBreak, ...] = ()
+    breaks_after: tuple[GraphBreak, ...] = ()
+    workload_before: Mapping[str, str] = field(default_factory=dict)
+    workload_after: Mapping[str, str] = field(default_factory=dict)
+    recompiles_before: tuple[Recompile, ...] = ()
+    recompile_reasons: tuple[Recompile, ...] = ()
+    caches_before: Mapping[str, CacheUse] = field(default_factory=dict)
+    caches_after: Mapping[str, CacheUse] = field(default_factory=dict)
+    phases_s: Mapping[str, float] = field(default_factory=dict)
+    phases_before_s: Mapping[str, float] = field(default_factory=dict)
+    kernels_s: Mapping[str, float] = field(default_factory=dict)
+    kernels_before_s: Mapping[str, float] = field(default_factory=dict)
+    changed_imports: tuple[str, ...] | None = None
+    warnings: tuple[Fact, ...] = ()
+    worst: Mapping[Metric, Worst] = field(default_factory=dict)
+    drift_before: int = 1  # the definition of drift
+    drift_after: int = 1
+    definition_before: str = "d1"
+    definition_after: str = "d1"
+    host: Environment = CPU_HOST  # of the baseline
+    created: str = CREATED
+    failures: tuple[CaseFailure, ...] = ()
+
+    @property
+    def case(self) -> Case:
+        """The case of the run."""
+        return Case(
+            id=self.case_id,
+            model=self.case_id.split("/")[0],
+            factory="models:build",
+            dtype=self.dtype,
+            task=self.task,
+            kind=self.kind,
+            definition=self.definition_after,
+        )
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """As many trials as the longest list of values has."""
+        count = max((len(values) for values in self.after.values()), default=0)
+        return tuple(map(self._make_trial, range(count)))
+
+    def _make_trial(self, index: int) -> Trial:
+        return Trial(
+            case_id=self.case_id,
+            index=index,
+            samples=pick_values(self.after, index),
+            identity=self.code_after,
+            workload=self.workload_after,
+            graph_breaks=self.breaks_after,
+            recompile_reasons=self.recompile_reasons,
+            caches=self.caches_after,
+            phases_s=self.phases_s,
+            kernels_s=self.kernels_s,
+            changed_imports=self.changed_imports,
+            warnings=self.warnings,
+            worst=self.worst,
+            drift_definition=self.drift_after,
+            conditions=Conditions(canaries_s={name: row[index] for name, row in self.canaries_after.items()}),
+        )
+
+    @property
+    def baseline(self) -> Baseline:
+        """The stored values, with the speedup that follows from both latencies."""
+        values = {metric: tuple(stored) for metric, stored in (self.before or {}).items()}
+        if {Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY} <= values.keys():
+            pairs = zip(values[Metric.EAGER_LATENCY], values[Metric.COMPILED_LATENCY], strict=True)
+            values.setdefault(Metric.WARM_SPEEDUP, tuple(eager / compiled for eager, compiled in pairs))
+        return Baseline(
+            case_id=self.case_id,
+            definition=self.definition_before,
+            environment=self.host,
+            provenance=Provenance(commit="abc", created=self.created),
+            trials=values,
+            identity=self.code_before,
+            workload=self.workload_before,
+            graph_breaks=self.breaks_before,
+            recompile_reasons=self.recompiles_before,
+            caches=self.caches_before,
+            canaries_s={name: tuple(stored) for name, stored in self.canaries_before.items()},
+            phases_s=self.phases_before_s,
+            kernels_s=self.kernels_before_s,
+            drift_definition=self.drift_before,
+        )
+
+
+def pick_values(rows: Values, index: int) -> dict[Metric, tuple[float]]:
+    """Pick the samples of one trial out of rows that may be shorter."""
+    return {metric: (row[index],) for metric, row in rows.items() if index < len(row)}
+
+
+def make_measured(*situations: Situation, environment: Environment = CPU_HOST) -> Run:
+    """Make the run of these situations."""
+    return make_run(
+        *(trial for one in situations for trial in one.trials),
+        cases=tuple(one.case for one in situations),
+        failures=tuple(failure for one in situations for failure in one.failures),
+        environment=environment,
+        provenance=Provenance(commit="def"),
+    )
+
+
+def make_stored(*situations: Situation) -> tuple[Baseline, ...]:
+    """Make the baselines of those that have one."""
+    return tuple(one.baseline for one in situations if one.before is not None)
+
+
+def decide(*situations: Situation, environment: Environment = CPU_HOST, **rules: Any) -> Verdict:
+    """Decide on these situations; ``rules`` are changes of the policy."""
+    run = make_measured(*situations, environment=environment)
+    verdict = decide_verdict(run, make_stored(*situations), replace(POLICY, **rules))
+    check_verdict(verdict, "decided")  # what could not be read again would be told once, and lost
+    return verdict
+
+
+LATENCIES = {Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY}
+NOISY = {Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME}
+TYPICAL = {
+    Metric.EAGER_LATENCY: 0.020,
+    Metric.COMPILED_LATENCY: 0.010,
+    Metric.COLD_COMPILE_TIME: 10.0,
+    Metric.WARM_COMPILE_TIME: 3.0,
+    Metric.COMPILE_CALLS: 4e6,
+    Metric.GRAPH_BREAKS: 0.0,
+    Metric.PEAK_MEMORY: 1e8,
+}
+# Of the pairs' changes: they sum to nothing and spread by about 1 %.
+SPREAD = (0.0, 0.01, -0.01, 0.005, -0.005, 0.012, -0.012, 0.0, 0.008, -0.008, 0.0, 0.0, 0.01, -0.01, 0.0, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedCase:
+    """One case in pairs: how many, what base has instead of the typical values, and head of the base's."""
+
+    pairs: int = 6
+    case_id: str = "mlp/x"
+    base: Mapping[Metric, float] = field(default_factory=dict)
+    head: Mapping[Metric, float] = field(default_factory=dict)
+    full: int | None = None  # so many of the pairs measure everything; None: all
+    pairing: Pairing = Pairing.LIVE
+    spread: Sequence[float] = SPREAD
+    definition: str = "d1"
+    base_definition: str = "d1"
+    failures: tuple[CaseFailure, ...] = ()
+    alone: Mapping[Metric, Sequence[float]] = field(default_factory=dict)
+    identity: CodeIdentity = UNKNOWN  # of the trials alone
+
+    @property
+    def case(self) -> Case:
+        """The case of head."""
+        return Case(id=self.case_id, model="mlp", factory="m:f", definition=self.definition)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Its trials alone, and those of its pairs."""
+        count = max((len(values) for values in self.alone.values()), default=0)
+        alone = [
+            Trial(case_id=self.case_id, index=i, samples=pick_values(self.alone, i), identity=self.identity)
+            for i in range(count)
+        ]
+        return alone + [
+            self._make_trial(index, arm)
+            for index in range(1, self.pairs + 1)
+            for arm in (BASE_ARM, CANDIDATE_ARM)
+        ]
+
+    def _make_trial(self, index: int, arm: str) -> Trial:
+        is_head = arm == CANDIDATE_ARM
+        noise = math.exp(self.spread[index - 1]) if is_head else 1.0
+        samples = {
+            metric: (value * (noise if metric in NOISY else 1.0),)
+            for metric, value in {**TYPICAL, **self.base, **(self.head if is_head else {})}.items()
+            if self.full is None or index <= self.full or metric in LATENCIES
+        }
+        return Trial(case_id=self.case_id, index=index, arm=arm, pairing=self.pairing, samples=samples)
+
+
+def pair_up(*paired_cases: PairedCase) -> Run:
+    """Make the run of these cases beside a base, which lacks those without a definition there."""
+    run = make_run(
+        *(trial for one in paired_cases for trial in one.trials),
+        cases=tuple(one.case for one in paired_cases),
+        failures=tuple(failure for one in paired_cases for failure in one.failures),
+        provenance=Provenance(commit="def"),
+    )
+    based = [replace(one.case, definition=one.base_definition) for one in paired_cases if one.base_definition]
+    provenance = Provenance(commit="1a2b3c4")
+    base = BaseArm(label="main (1a2b3c4)", environment=CPU_HOST, provenance=provenance, cases=tuple(based))
+    return replace(run, base=base)
+
+
+def find_row(verdict: Verdict | Screening, metric: Metric, case_id: str = "") -> Comparison:
+    """Find the only comparison of a metric (of a case)."""
+    (row,) = (one for one in verdict.comparisons if one.metric is metric and case_id in {"", one.case_id})
+    return row
+
+
+def decide_row(metric: Metric, **situation: Any) -> Comparison:
+    """Decide on one situation, and find its comparison of a metric."""
+    return find_row(decide(Situation(**situation)), metric)
+
+
+def state(row: Comparison) -> tuple[Status, Reason]:
+    """What was decided on a metric, and why."""
+    return row.status, row.reason

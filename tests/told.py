@@ -1,7 +1,5 @@
 """What a verdict's records say, in the words that a report has for them."""
 
-from __future__ import annotations
-
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words

@@ -1,7 +1,5 @@
 """Whose rights a test has, for those that are about what may not be read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,6 +1,7 @@
 """Run the whole test suite; arguments go to pytest.
 
     python tools/run_tests.py -k elementwise
+    python tools/run_tests.py --room=decide
 
 In three parts: the unit tests of the pure packages, which must cover every branch of them; all others that
 do not mind each other; and one by one those marked ``alone``, which judge times or have a GPU to themselves.
@@ -18,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+
+from rooms import QUICK, list_tests
 
 from gate.programs import count_cores
 
@@ -40,8 +43,18 @@ def list_parts(workers: int, arguments: Sequence[str]) -> dict[str, tuple[str, .
     }
 
 
+def expand_room(arguments: Sequence[str]) -> list[str]:
+    """Replace ``--room=NAME`` by what a change of that room needs."""
+    expanded: list[str] = []
+    for argument in arguments:
+        option, _, room = argument.partition("=")
+        expanded += [*list_tests(room), "-m", QUICK] if option == "--room" else [argument]
+    return expanded
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run all parts; return the first status that is not 0, or 5 when none held a test."""
+    arguments = expand_room(arguments)
     parts = list_parts(min(MAX_WORKERS, count_cores()), arguments)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = (sys.executable, "-m", "pytest", *SLOWEST)

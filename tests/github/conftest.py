@@ -1,7 +1,8 @@
 """Fixtures of the GitHub tests: the fake GitHub, a clock that never waits, a client of both."""
 
-from __future__ import annotations
-
+import functools
+import os
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +15,40 @@ from action.samples import make_bare_python
 from fake.clock import FakeClock
 from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
-from publishing import Stage
+from publishing import Publisher
 from refreshes import GATE_YML, Topic
 from rule_repository import CONFIG, MODELS, Repo, make_baseline
 from token_job import TokenJob
 from urllib3.util import retry
 
+from gate.cli.parser import make_parser
 from gate.github import client as client_module
-from gate.github.client import GitHubClient, Patience
+from gate.github.client import GitHubClient
+
+# What a client's trust depends on, all of which the tests of certificates set.
+TRUSTED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def trust() -> Iterator[None]:
+    """Load what the system trusts once: it takes 40 ms, and each client of the fake does it twice."""
+    make = ssl.create_default_context
+
+    @functools.cache
+    def load(*_: str | None) -> ssl.SSLContext:
+        return make()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", lambda: load(*map(os.environ.get, TRUSTED)))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parser() -> Iterator[None]:
+    """Make the parser of all commands once: it takes 15 ms, and hundreds of tests run commands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gate.cli.make_parser", functools.cache(make_parser))
+        yield
 
 
 @pytest.fixture(params=["api.github.com"])
@@ -80,13 +107,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
 @pytest.fixture
 def client(github: FakeGitHub) -> GitHubClient:
     """A client of the fake GitHub."""
-    return github.connect(Patience(exchange_s=60.0))
+    return github.client
 
 
 @pytest.fixture
-def stage(github: FakeGitHub, client: GitHubClient) -> Stage:
+def publisher(github: FakeGitHub, client: GitHubClient) -> Publisher:
     """A pull request with one finished run, whose verdict is published."""
-    return Stage(github, client)
+    return Publisher(github, client)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Payloads of events: GitHub's published examples, ones derived from them, and comments with commands."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

@@ -8,8 +8,6 @@ examples, which the fake GitHub makes its objects from. And payloads/examples.js
 with payloads/schema.json.gz, their JSON Schemas.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

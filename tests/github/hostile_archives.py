@@ -1,7 +1,5 @@
 """Archives that somebody made to hurt: name -> bytes. Each is made in memory when it is asked for."""
 
-from __future__ import annotations
-
 import io
 import json
 import stat

@@ -1,7 +1,5 @@
 """A run that is published on the fake GitHub, and how GitHub fails meanwhile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +23,7 @@ INCONCLUSIVE = make_verdict(
 )
 
 
-class Stage:
+class Publisher:
     """Pull request 7 with one finished run, whose verdict is published."""
 
     def __init__(self, github: FakeGitHub, client: GitHubClient) -> None:

@@ -1,7 +1,5 @@
 """Verdicts, bases, runs and archives by hand, for the tests of publishing."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from dataclasses import replace

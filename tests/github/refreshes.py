@@ -1,7 +1,5 @@
 """Hand-made runs of a refresh, the context of its jobs, and the branch that it is for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path

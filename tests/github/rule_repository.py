@@ -1,7 +1,5 @@
 """A repository whose rules are read from its commits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -6,8 +6,6 @@ names that are registered, whatever their case. Its texts are compared by cultur
 characters that are not shown; here that is taken to be everything but printable ASCII and white space.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``/accept-regression``: what its words mean, and what becomes an acceptance."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """From a comment to acceptances that are stored, a check that runs again, and an answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Where acceptances of commits are kept: on a branch of its own, whoever else writes to it."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from pathlib import Path

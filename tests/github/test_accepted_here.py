@@ -1,7 +1,5 @@
 """What publishing tells of acceptances: who accepted what, and that a check is green without baselines."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ import pytest
 import records
 from fake.faults import NO_RIGHT, Fault
 from fake.git_routes import BareRepository
-from publishing import Stage
+from publishing import Publisher
 from records import CASES, RUN, SHA, make_base, make_comparison, make_failing, make_unchanged, make_verdict
 
 from gate.cli.github import load_base
@@ -36,26 +34,28 @@ def change_lack(**changes: Any) -> tuple[Acceptance, ...]:
 
 
 @pytest.fixture
-def stage(stage: Stage, bare: BareRepository) -> Stage:
+def publisher(publisher: Publisher, bare: BareRepository) -> Publisher:
     """A pull request whose check ran again after an acceptance, and is green."""
     assert bare
-    stage.run["conclusion"] = "success"
-    stage.base = replace(stage.base, gate="gate.yml")
-    return stage
+    publisher.run["conclusion"] = "success"
+    publisher.base = replace(publisher.base, gate="gate.yml")
+    return publisher
 
 
-def tell(stage: Stage, verdict: Verdict, accepted: tuple[Acceptance, ...] | str) -> tuple[Publication, str]:
+def tell(
+    publisher: Publisher, verdict: Verdict, accepted: tuple[Acceptance, ...] | str
+) -> tuple[Publication, str]:
     """Store what is accepted, publish a verdict, and return what was published and the comment."""
     if accepted:
         text = accepted if isinstance(accepted, str) else render_commit_file(SHA, accepted)
-        stage.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)
-    return stage.publish(verdict), stage.body
+        publisher.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)
+    return publisher.publish(verdict), publisher.body
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_who_accepted_is_told_and_why_is_not(stage: Stage) -> None:
+def test_who_accepted_is_told_and_why_is_not(publisher: Publisher) -> None:
     """The login is GitHub's; the reason is in the comment that gave it."""
-    published, body = tell(stage, ACCEPTED, (ENTRY,))
+    published, body = tell(publisher, ACCEPTED, (ENTRY,))
 
     assert "ada accepted 1 change for this commit alone, until 2026-11-15." in body
     assert "evil" not in body
@@ -77,9 +77,11 @@ def test_who_accepted_is_told_and_why_is_not(stage: Stage) -> None:
     ],
     ids=["smaller", "another metric", "another case", "expired", "another gate", "another key", "elsewhere"],
 )
-def test_what_an_acceptance_does_not_cover_is_not_laid_to_anybody(stage: Stage, entry: Acceptance) -> None:
+def test_what_an_acceptance_does_not_cover_is_not_laid_to_anybody(
+    publisher: Publisher, entry: Acceptance
+) -> None:
     """An artifact that calls something accepted puts no name to it."""
-    _, body = tell(stage, ACCEPTED, (entry,))
+    _, body = tell(publisher, ACCEPTED, (entry,))
 
     assert "accepted 1 change" not in body
     is_elsewhere = (entry.gate, entry.environment) != (ENTRY.gate, ENTRY.environment)
@@ -87,9 +89,9 @@ def test_what_an_acceptance_does_not_cover_is_not_laid_to_anybody(stage: Stage, 
     assert (told in body.replace("`", "").replace("\\", "")) is is_elsewhere
 
 
-def test_a_check_that_is_green_without_baselines_is_told_so(stage: Stage) -> None:
+def test_a_check_that_is_green_without_baselines_is_told_so(publisher: Publisher) -> None:
     """The status is the check's, the outcome stays NOTHING_COMPARED, and who accepts that is named."""
-    published, body = tell(stage, NEW, LACK)
+    published, body = tell(publisher, NEW, LACK)
 
     assert published.outputs["status-state"] == "success"
     assert published.outputs["verdict"] == "NOTHING_COMPARED"
@@ -116,40 +118,40 @@ def test_a_check_that_is_green_without_baselines_is_told_so(stage: Stage) -> Non
     ],
 )
 def test_without_an_acceptance_that_counts_nothing_compared_fails(
-    stage: Stage, accepted: tuple[Acceptance, ...] | str, conclusion: str
+    publisher: Publisher, accepted: tuple[Acceptance, ...] | str, conclusion: str
 ) -> None:
     """Whatever a fork's own workflow makes of its exit code."""
-    stage.run["conclusion"] = conclusion
+    publisher.run["conclusion"] = conclusion
 
-    published, body = tell(stage, NEW, accepted)
+    published, body = tell(publisher, NEW, accepted)
 
     assert published.outputs["status-state"] == "failure"
     assert 'comments `/accept-regression reason="..."`' in body
 
 
-def test_a_file_that_cannot_be_read_is_told(stage: Stage) -> None:
+def test_a_file_that_cannot_be_read_is_told(publisher: Publisher) -> None:
     """Silence would look like nobody's."""
-    _, body = tell(stage, ACCEPTED, "version: 1\n")
+    _, body = tell(publisher, ACCEPTED, "version: 1\n")
 
     assert "The acceptances of this commit cannot be read, and do not count." in body
 
 
-def test_trouble_in_asking_changes_nothing_else(stage: Stage) -> None:
+def test_trouble_in_asking_changes_nothing_else(publisher: Publisher) -> None:
     """The verdict is told; that who accepted is not known is told as trouble."""
-    stage.github.fail("GET", r"/contents/", Fault(status=403, message=NO_RIGHT, times=9))
+    publisher.github.fail("GET", r"/contents/", Fault(status=403, message=NO_RIGHT, times=9))
 
-    published, body = tell(stage, ACCEPTED, (ENTRY,))
+    published, body = tell(publisher, ACCEPTED, (ENTRY,))
 
     assert "PASS" in body
     assert "Trouble: Who accepted what could not be looked up: " in published.summary
 
 
-def test_where_nothing_was_accepted_nobody_is_asked(stage: Stage) -> None:
+def test_where_nothing_was_accepted_nobody_is_asked(publisher: Publisher) -> None:
     """One request is saved for each of the most verdicts."""
-    stage.run["conclusion"] = "failure"
-    tell(stage, make_failing(), ())
+    publisher.run["conclusion"] = "failure"
+    tell(publisher, make_failing(), ())
 
-    assert not any("/contents/" in seen.path for seen in stage.github.requests)
+    assert not any("/contents/" in seen.path for seen in publisher.github.requests)
 
 
 @pytest.mark.parametrize(

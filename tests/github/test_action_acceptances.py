@@ -1,7 +1,5 @@
 """Which acceptances a check finds in its clone: real git, as actions/checkout fetches it, and no token."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which commit a change is held against: real merges, clones and payloads, stale ones above all."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path

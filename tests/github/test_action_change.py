@@ -1,7 +1,5 @@
 """The change's own rules are read as data: broken ones are refused, what they move or remove is told."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

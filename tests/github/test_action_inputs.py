@@ -1,7 +1,5 @@
 """The action's inputs: one table, three places; every value checked, every message names its input."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ The interpreters are real. Where torch would be imported, a module stands that t
 is the place of measured code, a process that the gate has started.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -16,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from action.samples import CONFIG, commit, leave_shard, make_bare_python, make_job
-from action.step import ROOT, Job, run_action
+from action.step import ROOT, Workspace, run_action
 from runner_log import list_commands
 
 from gate.action.step import Ended, list_complaints, run_child
@@ -49,7 +47,7 @@ raise ImportError("no torch, but a spy")
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def workspace(tmp_path: Path) -> Workspace:
     """A job of a pull request in a workspace that brings whatever a process could import by mistake."""
     job = make_job(tmp_path / "a job")
     (job.workspace / "gate.yml").write_text(CONFIG)
@@ -72,11 +70,13 @@ def list_ran(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("search_path", ["", ".", "src::", "{workspace}:{workspace}/src"])
-def test_nothing_of_the_workspace_runs(job: Job, bare_python: Path, tmp_path: Path, search_path: str) -> None:
+def test_nothing_of_the_workspace_runs(
+    workspace: Workspace, bare_python: Path, tmp_path: Path, search_path: str
+) -> None:
     """Whatever a job's PYTHONPATH says of the workspace: that is for what is measured, not for the gate."""
-    job.environ["PYTHONPATH"] = search_path.format(workspace=job.workspace)
+    workspace.environ["PYTHONPATH"] = search_path.format(workspace=workspace.workspace)
 
-    run = run_action(job, {"mode": "judge", "python": str(bare_python)})
+    run = run_action(workspace, {"mode": "judge", "python": str(bare_python)})
 
     assert (run.outputs["verdict"], run.outputs["cases"]) == ("NOTHING_COMPARED", "1"), run.log
     assert list_ran(tmp_path) == []
@@ -84,15 +84,15 @@ def test_nothing_of_the_workspace_runs(job: Job, bare_python: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("only", [(), ("jinja2",)], ids=["complete", "lacking packages"])
 def test_an_environment_that_points_into_the_workspace_is_no_way_in(
-    job: Job, tmp_path: Path, only: tuple[str, ...]
+    workspace: Workspace, tmp_path: Path, only: tuple[str, ...]
 ) -> None:
     """As an editable installation does; not even where pip and venv must be asked for packages."""
     python = make_bare_python(tmp_path / "python", only=only)
     (own,) = python.parent.parent.glob("lib/python*/site-packages")
-    (own / "editable.pth").write_text(f"{job.workspace}\n{job.workspace}/src\n")
-    job.environ["PYTHONPATH"] = "."
+    (own / "editable.pth").write_text(f"{workspace.workspace}\n{workspace.workspace}/src\n")
+    workspace.environ["PYTHONPATH"] = "."
 
-    run = run_action(job, {"mode": "judge", "python": str(python)})
+    run = run_action(workspace, {"mode": "judge", "python": str(python)})
 
     assert list_ran(tmp_path) == []
     assert run.outputs["exit-code"] == ("4" if only else "3")
@@ -102,23 +102,23 @@ def test_an_environment_that_points_into_the_workspace_is_no_way_in(
 
 
 def test_an_environment_in_the_workspace_is_the_interpreters(
-    job: Job, bare_python: Path, tmp_path: Path
+    workspace: Workspace, bare_python: Path, tmp_path: Path
 ) -> None:
     """A `.venv` that the workflow has made there is used with all that it has."""
-    environment = job.workspace / ".venv"
+    environment = workspace.workspace / ".venv"
     shutil.copytree(bare_python.parent.parent, environment, symlinks=True)
     (own,) = environment.glob("lib/python*/site-packages")
     for entry in (bare_python.parents[2] / "packages").iterdir():
         (own / entry.name).symlink_to(entry.resolve())
 
-    run = run_action(job, {"mode": "judge", "python": ".venv/bin/python"})
+    run = run_action(workspace, {"mode": "judge", "python": ".venv/bin/python"})
 
     assert run.outputs["verdict"] == "NOTHING_COMPARED", run.log
     assert list_ran(tmp_path) == []
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows environments so")
-def test_what_is_measured_finds_nothing_of_its_job_above_it(job: Job, tmp_path: Path) -> None:
+def test_what_is_measured_finds_nothing_of_its_job_above_it(workspace: Workspace, tmp_path: Path) -> None:
     """No process that it descends from was started with inputs, command files, the event or a token.
 
     Up to the test, which stands for the runner.
@@ -127,9 +127,9 @@ def test_what_is_measured_finds_nothing_of_its_job_above_it(job: Job, tmp_path: 
     (own,) = python.parent.parent.glob("lib/python*/site-packages")
     (own / "torch.py").write_text(SPY.format(told=str(told), test=os.getpid()))
     # Locks that no other test holds.
-    job.environ |= {"GITHUB_TOKEN": "ghs_stray", "COMPILE_GATE_LOCKS": str(job.temporary)}
+    workspace.environ |= {"GITHUB_TOKEN": "ghs_stray", "COMPILE_GATE_LOCKS": str(workspace.temporary)}
 
-    run = run_action(job, {"python": str(python), "device": "cpu", "confirm": "false"})
+    run = run_action(workspace, {"python": str(python), "device": "cpu", "confirm": "false"})
 
     assert run.outputs["exit-code"] == "4", run.log
     above = json.loads(told.read_text())
@@ -141,61 +141,65 @@ def test_what_is_measured_finds_nothing_of_its_job_above_it(job: Job, tmp_path: 
     assert "GITHUB_REPOSITORY" in above[0]  # what says where it runs stays
 
 
-def test_a_token_is_refused_before_anything_is_started(job: Job, tmp_path: Path) -> None:
+def test_a_token_is_refused_before_anything_is_started(workspace: Workspace, tmp_path: Path) -> None:
     """The interpreter lacks packages, and pip is not asked while a token is about."""
     python = make_bare_python(tmp_path / "python", only=("jinja2",))
 
-    run = run_action(job, {"python": str(python), "token": "ghs_secret"})
+    run = run_action(workspace, {"python": str(python), "token": "ghs_secret"})
 
     assert run.outputs["exit-code"] == "2"
     assert "input token: the mode check takes no token" in run.log
     assert "pip" not in run.log
-    assert list(job.temporary.glob("compile-gate-*")) == []
+    assert list(workspace.temporary.glob("compile-gate-*")) == []
     assert "ghs_secret" not in run.log
 
 
-def test_a_checkout_of_the_containers_host_is_read(job: Job, bare_python: Path, tmp_path: Path) -> None:
+def test_a_checkout_of_the_containers_host_is_read(
+    workspace: Workspace, bare_python: Path, tmp_path: Path
+) -> None:
     """In a container the workspace belongs to another user; git refuses it to everybody who does not ask."""
     real = shutil.which("git")
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin" / "git"
     script.write_text(f'#!/bin/sh\nGIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec "{real}" "$@"\n')
     script.chmod(0o755)
-    job.environ["PATH"] = f"{script.parent}{os.pathsep}{job.environ['PATH']}"
-    refused = subprocess.run([script, "-C", job.workspace, "status"], check=False, capture_output=True)
+    workspace.environ["PATH"] = f"{script.parent}{os.pathsep}{workspace.environ['PATH']}"
+    refused = subprocess.run([script, "-C", workspace.workspace, "status"], check=False, capture_output=True)
     assert b"dubious ownership" in refused.stderr
 
-    run = run_action(job, {"mode": "judge", "python": str(bare_python)})
+    run = run_action(workspace, {"mode": "judge", "python": str(bare_python)})
 
     assert run.outputs["verdict"] == "NOTHING_COMPARED", run.log
     assert run.outputs["baseline-sha"]
 
 
 def test_a_clone_below_the_workspace_is_judged_by_its_own_rules(
-    job: Job, bare_python: Path, tmp_path: Path
+    workspace: Workspace, bare_python: Path, tmp_path: Path
 ) -> None:
     """With `path:` of actions/checkout the repository's top is not the workspace."""
-    moved = job.workspace.rename(tmp_path / "clone")
-    job.workspace.mkdir()
-    moved.rename(job.workspace / "repo")
-    shutil.copytree(job.workspace / "repo" / "shards", job.workspace / "shards")
-    base = json.loads(Path(job.environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]["base"]["sha"]
+    moved = workspace.workspace.rename(tmp_path / "clone")
+    workspace.workspace.mkdir()
+    moved.rename(workspace.workspace / "repo")
+    shutil.copytree(workspace.workspace / "repo" / "shards", workspace.workspace / "shards")
+    base = json.loads(Path(workspace.environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]["base"]["sha"]
     given = {"mode": "judge", "python": str(bare_python)}
 
-    above = run_action(job, given)
-    inside = run_action(job, given | {"working-directory": "repo"})
+    above = run_action(workspace, given)
+    inside = run_action(workspace, given | {"working-directory": "repo"})
 
     assert above.outputs["exit-code"] == "2"
     assert "is not in a git repository. Run in a checkout; after actions/checkout" in above.log
     assert (inside.outputs["exit-code"], inside.outputs["baseline-sha"]) == ("3", base)
 
 
-def test_a_wrong_selection_is_told_in_the_annotation(job: Job, bare_python: Path) -> None:
+def test_a_wrong_selection_is_told_in_the_annotation(workspace: Workspace, bare_python: Path) -> None:
     """Through the real command: what is wrong and what was meant, where the reader looks first."""
     given = {"mode": "judge", "select": "tag:smok", "python": str(bare_python)}
-    Path(job.environ["GITHUB_EVENT_PATH"]).write_text("{}")  # a push: of a change the base's gate.yml says it
+    Path(workspace.environ["GITHUB_EVENT_PATH"]).write_text(
+        "{}"
+    )  # a push: of a change the base's gate.yml says it
 
-    run = run_action(job, given)
+    run = run_action(workspace, given)
 
     assert run.outputs["exit-code"] == "2"
     (error,) = (found for found in list_commands(run.log) if found.name == "error")

@@ -1,7 +1,5 @@
 """What the action tells its runner: outputs, summary, annotations; the command itself is a stand-in."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from action.played_step import ActionStep, Command
 from action.samples import commit
-from action.stage import ActionStage, Command
 from records import make_comparison
 from refreshes import CASE, make_run
 from runner_log import list_commands
@@ -34,9 +32,9 @@ SHA = "a" * 40
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ActionStage:
+def action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ActionStep:
     """Return a step that is about to run, whose command finds nothing."""
-    made = ActionStage(tmp_path, monkeypatch, capsys)
+    made = ActionStep(tmp_path, monkeypatch, capsys)
     made.command = make_passing()
     return made
 
@@ -75,14 +73,14 @@ def make_broken_run(location: str) -> Run:
     return make_run(SHA, trials=(trial,), trials_planned=1)
 
 
-def test_a_regression_is_told_in_every_way(stage: ActionStage) -> None:
+def test_a_regression_is_told_in_every_way(action: ActionStep) -> None:
     """Outputs, summary, the headline and the line of the new graph break; the exit code is the gate's."""
-    stage.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
+    action.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
 
-    code = stage.run()
+    code = action.run()
 
-    outputs = stage.outputs
-    base, head = stage.base, stage.head
+    outputs = action.outputs
+    base, head = action.base, action.head
     assert code == 10
     assert outputs == {
         "baseline-sha": base,
@@ -99,14 +97,14 @@ def test_a_regression_is_told_in_every_way(stage: ActionStage) -> None:
         "report-path": str(Path("out/report.md").absolute()),
         "page-path": str(Path("out/report.html").absolute()),
     }
-    printed = stage.read_printed()
+    printed = action.read_printed()
     assert "\n::error title=compile-gate::REGRESSION: " in printed
     place = f"title=compile-gate%3A {CASE} graph_breaks,file=model.py,line=1::"
     assert f"\n::error {place}" in printed
-    assert "REGRESSION" in stage.summary
+    assert "REGRESSION" in action.summary
 
 
-def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(stage: ActionStage) -> None:
+def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(action: ActionStep) -> None:
     """The run holds both; the annotation is on the one that the report calls new."""
     run, base = make_broken_run("model.py:1"), make_broken_run("model.py:1")
     (trial,) = run.trials
@@ -114,20 +112,20 @@ def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(stage: ActionSta
     samples = {**trial.samples, Metric.GRAPH_BREAKS: (2.0,)}
     trial = replace(trial, samples=samples, graph_breaks=(*trial.graph_breaks, new))
     Path("more.py").write_text("a = 1\nb = 2\n", encoding="utf-8")
-    stage.command = make_check(replace(run, trials=(trial,)), base, 10)
+    action.command = make_check(replace(run, trials=(trial,)), base, 10)
 
-    assert stage.run() == 10
-    assert f"title=compile-gate%3A {CASE} graph_breaks,file=more.py,line=2::" in stage.read_printed()
+    assert action.run() == 10
+    assert f"title=compile-gate%3A {CASE} graph_breaks,file=more.py,line=2::" in action.read_printed()
 
 
 @pytest.mark.parametrize("location", ["../../etc/passwd:1", "/etc/passwd:1", "nowhere.py:1", "model.py", ""])
-def test_a_line_that_is_not_in_the_clone_is_not_shown(stage: ActionStage, location: str) -> None:
+def test_a_line_that_is_not_in_the_clone_is_not_shown(action: ActionStep, location: str) -> None:
     """A place is what measured code said; only a file of the clone becomes one."""
-    stage.command = make_check(make_broken_run(location), make_run("b" * 40), 10)
+    action.command = make_check(make_broken_run(location), make_run("b" * 40), 10)
 
-    stage.run()
+    action.run()
 
-    assert "file=" not in stage.read_printed()
+    assert "file=" not in action.read_printed()
 
 
 def test_a_case_that_failed_is_shown_on_its_line(tmp_path: Path) -> None:
@@ -140,13 +138,13 @@ def test_a_case_that_failed_is_shown_on_its_line(tmp_path: Path) -> None:
     assert lines[1].startswith("::error title=compile-gate%3A a/x,file=model.py,line=1::")
 
 
-def test_what_measured_code_prints_is_no_command_to_the_runner(stage: ActionStage) -> None:
+def test_what_measured_code_prints_is_no_command_to_the_runner(action: ActionStep) -> None:
     """Between the two tokens, which differ each time, the runner obeys nothing."""
     tokens = []
 
     for _ in range(2):
-        stage.run()
-        lines = stage.read_printed().splitlines()
+        action.run()
+        lines = action.read_printed().splitlines()
         (first,) = (line for line in lines if line.startswith("::stop-commands::"))
         token = first.removeprefix("::stop-commands::")
         assert not any(line.startswith("::") for line in lines[: lines.index(first)])
@@ -157,71 +155,71 @@ def test_what_measured_code_prints_is_no_command_to_the_runner(stage: ActionStag
     assert all(len(token) == 32 for token in tokens)
 
 
-def test_a_passing_check_under_a_lenient_rule_is_not_an_error(stage: ActionStage) -> None:
+def test_a_passing_check_under_a_lenient_rule_is_not_an_error(action: ActionStep) -> None:
     """Where nothing fails a regression is a warning: a green job shows no error."""
-    stage.command = make_check(make_broken_run(""), make_run("b" * 40), 0)
+    action.command = make_check(make_broken_run(""), make_run("b" * 40), 0)
 
-    assert stage.run() == 0
-    printed = stage.read_printed()
+    assert action.run() == 0
+    printed = action.read_printed()
     assert "::warning title=compile-gate::REGRESSION" in printed
     assert "::error" not in printed
 
 
 @pytest.mark.parametrize(("code", "ended"), [(3, 0), (10, 10), (11, 11)])
 def test_the_change_that_adds_the_configuration_need_not_compare_anything(
-    stage: ActionStage, code: int, ended: int
+    action: ActionStep, code: int, ended: int
 ) -> None:
     """Its base has none, so a first check is green with a notice; what it does find fails all the same."""
-    stage.command = make_passing(code)
-    assert stage.run() == code  # where the base has one
+    action.command = make_passing(code)
+    assert action.run() == code  # where the base has one
 
     base = run_git(Path.cwd(), "commit-tree", "-m", "empty", run_git(Path.cwd(), "mktree"))
     run_git(Path.cwd(), "reset", "--quiet", "--soft", base)
-    stage.set_pull(base, commit(Path.cwd(), "add gate.yml"))
+    action.set_pull(base, commit(Path.cwd(), "add gate.yml"))
 
-    assert stage.run() == ended
-    assert stage.outputs["exit-code"] == str(ended)
-    printed = stage.read_printed()
+    assert action.run() == ended
+    assert action.outputs["exit-code"] == str(ended)
+    printed = action.read_printed()
     assert "::notice title=compile-gate::The base commit has no configuration yet" in printed
 
 
 @pytest.mark.parametrize("code", [1, 2, 4, 130, 137])
-def test_a_verdict_beside_a_failure_is_none(stage: ActionStage, code: int) -> None:
+def test_a_verdict_beside_a_failure_is_none(action: ActionStep, code: int) -> None:
     """What is measured could have written it, and have ended the command: it is not published."""
-    stage.command = make_passing(code)
+    action.command = make_passing(code)
 
-    assert stage.run() == code
-    assert stage.outputs == {"exit-code": str(code), "out-path": str(Path("out").absolute())}
+    assert action.run() == code
+    assert action.outputs == {"exit-code": str(code), "out-path": str(Path("out").absolute())}
 
 
 @pytest.mark.parametrize("name", ["out", "out/verdict.json"])
-def test_what_lies_where_results_go_is_told(stage: ActionStage, name: str) -> None:
+def test_what_lies_where_results_go_is_told(action: ActionStep, name: str) -> None:
     """A change may bring a file, or a directory, in place of either."""
-    stage.command = 0
+    action.command = 0
     if name == "out":
         Path(name).write_text("")
     else:
         Path(name).mkdir(parents=True)
 
-    assert stage.run() == 2
-    assert "::error title=compile-gate::" in (printed := stage.read_printed())
+    assert action.run() == 2
+    assert "::error title=compile-gate::" in (printed := action.read_printed())
     assert "out/verdict.json cannot be replaced: " in printed
 
 
 @pytest.mark.parametrize("mode", ["check", "measure", "refresh"])
-def test_an_error_of_the_command_is_the_annotation(stage: ActionStage, mode: str) -> None:
+def test_an_error_of_the_command_is_the_annotation(action: ActionStep, mode: str) -> None:
     """Whoever looks at the run's page reads what is wrong and the fix, and need not look for a log."""
-    stage.command = "no tag matches 'tag:pr'. Did you mean 'tag:gpu'?"
+    action.command = "no tag matches 'tag:pr'. Did you mean 'tag:gpu'?"
 
-    assert stage.run(mode=mode, **({"shard": "1/2"} if mode == "measure" else {})) == 2
-    printed = stage.read_printed()
+    assert action.run(mode=mode, **({"shard": "1/2"} if mode == "measure" else {})) == 2
+    printed = action.read_printed()
     assert "::error title=compile-gate::no tag matches 'tag:pr'. Did you mean 'tag:gpu'?\n" in printed
     assert "see the log" not in printed
-    assert stage.outputs["exit-code"] == "2"
+    assert action.outputs["exit-code"] == "2"
 
 
 def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
-    stage: ActionStage, monkeypatch: pytest.MonkeyPatch
+    action: ActionStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The traceback, which may quote the change, is no command to the runner; the output is there."""
 
@@ -230,75 +228,75 @@ def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
 
     monkeypatch.setitem(modes._MODES, ActionMode.CHECK, (fail, ()))
 
-    assert stage.run() == 1
-    printed = stage.read_printed()
+    assert action.run() == 1
+    printed = action.read_printed()
     found = list_commands(printed)
     assert [one.name for one in found] == ["stop-commands", "error"]
     assert "Traceback" in printed
     assert "TypeError: unexpected. This is a bug in compile-gate" in found[-1].data
-    assert stage.outputs == {"exit-code": "1"}
+    assert action.outputs == {"exit-code": "1"}
 
 
 @pytest.mark.parametrize("name", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"])
-def test_a_file_of_the_runner_that_cannot_be_written_changes_no_code(stage: ActionStage, name: str) -> None:
+def test_a_file_of_the_runner_that_cannot_be_written_changes_no_code(action: ActionStep, name: str) -> None:
     """A regression on a full disk is one all the same; what was not written is said, without a traceback."""
-    stage.environ[name] = "/dev/full"
-    stage.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
+    action.environ[name] = "/dev/full"
+    action.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
 
-    assert stage.run() == 10
-    printed = stage.read_printed()
+    assert action.run() == 10
+    printed = action.read_printed()
     assert "::error title=compile-gate::/dev/full: cannot be written" in printed
     assert "Traceback" not in printed
 
 
-def test_a_line_is_told_from_the_top_of_the_repository(stage: ActionStage) -> None:
+def test_a_line_is_told_from_the_top_of_the_repository(action: ActionStep) -> None:
     """GitHub shows an annotation there, wherever the configuration and the working directory are."""
     top = Path.cwd()
     Path("perf").mkdir()
     for name in ("gate.yml", "model.py"):
         (top / name).rename(top / "perf" / name)
     base = commit(top, "base")
-    stage.set_pull(base, commit(top, "head"))
-    stage.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
+    action.set_pull(base, commit(top, "head"))
+    action.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
 
-    stage.run(config="perf/gate.yml")
-    from_above = stage.read_printed()
-    stage.command = make_check(make_broken_run(f"{top}/perf/model.py:1"), make_run("b" * 40), 10)
-    stage.run(working_directory="perf")
+    action.run(config="perf/gate.yml")
+    from_above = action.read_printed()
+    action.command = make_check(make_broken_run(f"{top}/perf/model.py:1"), make_run("b" * 40), 10)
+    action.run(working_directory="perf")
 
     assert ",file=perf/model.py,line=1::" in from_above
-    assert ",file=perf/model.py,line=1::" in stage.read_printed()
+    assert ",file=perf/model.py,line=1::" in action.read_printed()
 
 
-def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(stage: ActionStage) -> None:
+def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(action: ActionStep) -> None:
     """Not even where an earlier run's verdict lies in the workspace that a self-hosted runner keeps."""
     make_passing()([], {})
-    stage.command = 0
+    action.command = 0
 
-    assert stage.run() == 2
-    assert stage.outputs == {"exit-code": "2", "out-path": str(Path("out").absolute())}
+    assert action.run() == 2
+    assert action.outputs == {"exit-code": "2", "out-path": str(Path("out").absolute())}
 
 
-def test_a_change_to_the_rules_is_said_and_does_not_hold(stage: ActionStage) -> None:
+def test_a_change_to_the_rules_is_said_and_does_not_hold(action: ActionStep) -> None:
     """The command is given the base's rules; page and summary name the file; nothing is left behind."""
     Path("gate.yml").write_text("version: 1\nerror_budget: 0.5\n")
     commit(Path.cwd(), "head")
 
-    stage.run()
+    action.run()
 
-    (argv,) = stage.seen
-    assert argv[:2] == ["check", f"--rules={stage.base}"]
+    (argv,) = action.seen
+    assert argv[:2] == ["check", f"--rules={action.base}"]
     tree = Path(argv[2].removeprefix("--base-tree="))
     assert tree.name == "base"
     assert not tree.exists()
     text = "This change touches what it is judged by (gate.yml); it was judged by commit "
-    assert f"::warning title=compile-gate::{text}" in stage.read_printed()
-    assert f"> {text}" in stage.summary
+    assert f"::warning title=compile-gate::{text}" in action.read_printed()
+    assert f"> {text}" in action.summary
 
 
 @pytest.mark.parametrize(("keys", "expected"), [("", "regression"), ("fail_on: new\nselect: bert\n", "new")])
 def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
-    stage: ActionStage, keys: str, expected: str
+    action: ActionStep, keys: str, expected: str
 ) -> None:
     """The change's own gate.yml says otherwise; the action's default holds where the base's says nothing."""
     found: list[Config] = []
@@ -307,15 +305,15 @@ def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
         found.append(load_config(Path(argv[2].removeprefix("--base-tree="), "gate.yml")))
         return 2
 
-    stage.command = check
+    action.command = check
     Path("gate.yml").write_text(f"version: 1\n{keys}")
     base = commit(Path.cwd(), "another base")
     Path("gate.yml").write_text("version: 1\nfail_on: never\nselect: unet\n")
-    stage.set_pull(base, commit(Path.cwd(), "head"))
+    action.set_pull(base, commit(Path.cwd(), "head"))
 
-    assert stage.run() == 2
+    assert action.run() == 2
 
-    said = [one for one in stage.seen[0] if one.startswith(("--fail-on", "--select"))]
+    said = [one for one in action.seen[0] if one.startswith(("--fail-on", "--select"))]
     assert said == ([] if keys else ["--fail-on=regression"])
     assert (found[0].fail_on or "regression") == expected
     assert found[0].select == ("bert" if keys else "")
@@ -323,14 +321,14 @@ def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
 
 @pytest.mark.parametrize("mode", ["check", "measure", "judge"])
 @pytest.mark.parametrize("name", ["fail-on", "select"])
-def test_a_workflow_does_not_say_how_a_change_is_judged(stage: ActionStage, mode: str, name: str) -> None:
+def test_a_workflow_does_not_say_how_a_change_is_judged(action: ActionStep, mode: str, name: str) -> None:
     """The publisher would have to say the same; on a push or a schedule a workflow may."""
     shard = Path("shards/run.json")
     shard.parent.mkdir()
     shard.write_text("{}")
 
-    assert stage.run(mode=mode, shard="1/2", **{name.replace("-", "_"): "never"}) == 2
-    assert "of a pull request or a merge group the base's gate.yml says that" in stage.read_printed()
+    assert action.run(mode=mode, shard="1/2", **{name.replace("-", "_"): "never"}) == 2
+    assert "of a pull request or a merge group the base's gate.yml says that" in action.read_printed()
 
 
 def list_base_arguments(argv: list[str]) -> list[str]:
@@ -347,79 +345,79 @@ def list_base_arguments(argv: list[str]) -> list[str]:
     ],
 )
 def test_suspects_are_confirmed_against_the_base_commit(
-    stage: ActionStage, inputs: dict[str, str], is_pull: bool, expected: bool
+    action: ActionStep, inputs: dict[str, str], is_pull: bool, expected: bool
 ) -> None:
     """By default, for a pull request: the command is given the base's commit to run side by side with."""
     if not is_pull:
-        stage.set_event({})
+        action.set_event({})
 
-    assert stage.run(**inputs) == 0
-    assert list_base_arguments(stage.seen[0]) == [f"--base={stage.base}" if expected else "--no-base"]
-    assert "side by side" not in stage.read_printed()
+    assert action.run(**inputs) == 0
+    assert list_base_arguments(action.seen[0]) == [f"--base={action.base}" if expected else "--no-base"]
+    assert "side by side" not in action.read_printed()
 
 
-def test_a_base_out_of_reach_is_a_note_and_no_failure(stage: ActionStage) -> None:
+def test_a_base_out_of_reach_is_a_note_and_no_failure(action: ActionStep) -> None:
     """In a shallow clone the check goes on without confirming, and page and summary say how to fix it."""
     base, head = commit(Path.cwd(), "base"), commit(Path.cwd(), "head")
     shallow = Path.cwd().parent / "shallow"
     clone = ["git", "clone", "--quiet", "--depth=1", f"file://{Path.cwd()}", str(shallow)]
     subprocess.run(clone, check=True)
-    stage.set_pull(base, head)
+    action.set_pull(base, head)
 
-    code = stage.run(working_directory=str(shallow), baseline_ref="head")
+    code = action.run(working_directory=str(shallow), baseline_ref="head")
 
     reason = f"the base commit {base} is not in this clone."
     said = f"What looks worse is not measured again side by side: {reason}"
     assert code == 0
-    assert list_base_arguments(stage.seen[0]) == ["--no-base"]
+    assert list_base_arguments(action.seen[0]) == ["--no-base"]
     assert (
         f"::warning title=compile-gate::{said} Give actions/checkout `fetch-depth: 0`."
-        in stage.read_printed()
+        in action.read_printed()
     )
-    assert said in stage.summary
+    assert said in action.summary
 
 
-def test_an_upgrade_begins_its_summary_with_the_paragraph(stage: ActionStage) -> None:
+def test_an_upgrade_begins_its_summary_with_the_paragraph(action: ActionStep) -> None:
     """The command is ``ab`` on both interpreters; summary and outputs tell what came of it."""
-    assert stage.run(mode="upgrade", base_python="old/python", head_python="new/python") == 0
-    assert stage.seen[0] == [
+    assert action.run(mode="upgrade", base_python="old/python", head_python="new/python") == 0
+    assert action.seen[0] == [
         *("ab", "--fail-on=regression"),
         *("--base-python=old/python", "--head-python=new/python"),
     ]
-    summary = stage.summary
+    summary = action.summary
     assert summary.startswith("torch 2.13.0 in both stacks. Cases that compile and agree on the new ")
     assert "\n\n## " in summary
-    assert stage.outputs["result-path"].endswith("shown.json")
+    assert action.outputs["result-path"].endswith("shown.json")
 
 
-def test_a_refresh_tells_where_the_run_is(stage: ActionStage) -> None:
+def test_a_refresh_tells_where_the_run_is(action: ActionStep) -> None:
     """It measures as often as a baseline wants; the run is what the next job is given."""
 
     def measure(*_: object) -> int:
         RUN.save(make_run(SHA), Path("out/run.json"))
         return 0
 
-    stage.command = measure
+    action.command = measure
 
-    assert stage.run(mode="refresh", select="bert") == 0
-    assert stage.seen == [["measure", "--trials=5", "--select=bert"]]
-    outputs = stage.outputs
+    assert action.run(mode="refresh", select="bert") == 0
+    assert action.seen == [["measure", "--trials=5", "--select=bert"]]
+    outputs = action.outputs
     assert (outputs["result-path"], outputs["head-sha"]) == (str(Path("out/run.json").absolute()), SHA)
 
 
-def test_a_plan_needs_no_base_and_no_torch(stage: ActionStage) -> None:
+def test_a_plan_needs_no_base_and_no_torch(action: ActionStep) -> None:
     """The command that reads gate.yml alone, in the checkout as it is; what it refuses is an annotation."""
-    stage.set_event({})
-    stage.command = 0
-    assert stage.run(mode="plan") == 0
-    stage.command = "gate.yml:1: cannot be read."
-    assert stage.run(mode="plan") == 2
-    assert stage.seen == [["plan"]] * 2
-    assert "::error title=compile-gate::gate.yml:1: cannot be read." in stage.read_printed()
+    action.set_event({})
+    action.command = 0
+    assert action.run(mode="plan") == 0
+    action.command = "gate.yml:1: cannot be read."
+    assert action.run(mode="plan") == 2
+    assert action.seen == [["plan"]] * 2
+    assert "::error title=compile-gate::gate.yml:1: cannot be read." in action.read_printed()
 
 
 @pytest.mark.parametrize("mode", ["check", "measure", "judge", "upgrade", "anchor", "refresh"])
-def test_code_under_test_has_no_way_to_the_runner(stage: ActionStage, mode: str) -> None:
+def test_code_under_test_has_no_way_to_the_runner(action: ActionStep, mode: str) -> None:
     """No token, no inputs, none of the files through which outputs, variables and paths are set."""
     hidden = {
         **dict.fromkeys(("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"), "x"),
@@ -428,16 +426,16 @@ def test_code_under_test_has_no_way_to_the_runner(stage: ActionStage, mode: str)
     needed = {"INPUT_BASE_PYTHON": "a", "INPUT_HEAD_PYTHON": "b", "INPUT_SHARD": "1/2"}
     inputs = parse_inputs({"INPUT_MODE": mode, **needed})
 
-    kept = make_child_environment({**stage.environ, **hidden, "GITHUB_SHA": SHA}, inputs)
+    kept = make_child_environment({**action.environ, **hidden, "GITHUB_SHA": SHA}, inputs)
 
     assert sorted(kept) == ["GITHUB_SHA", "PATH"]
 
 
-def test_what_writes_gets_the_token_and_nothing_measured(stage: ActionStage) -> None:
+def test_what_writes_gets_the_token_and_nothing_measured(action: ActionStep) -> None:
     """The input becomes the variable that the command reads, and is in none of its arguments."""
     inputs = parse_inputs({"INPUT_MODE": "publish", "INPUT_TOKEN": "ghs_x"})
 
-    kept = make_child_environment({**stage.environ, "INPUT_TOKEN": "ghs_x"}, inputs)
+    kept = make_child_environment({**action.environ, "INPUT_TOKEN": "ghs_x"}, inputs)
 
     assert kept["GITHUB_TOKEN"] == "ghs_x"
     assert "INPUT_TOKEN" not in kept
@@ -447,34 +445,34 @@ def test_what_writes_gets_the_token_and_nothing_measured(stage: ActionStage) -> 
     ("run_id", "event", "expected"), [("5", {}, "5"), ("", {"workflow_run": {"id": 9}}, "9")]
 )
 def test_a_run_to_publish_is_the_inputs_or_the_events(
-    stage: ActionStage, run_id: str, event: dict[str, Any], expected: str
+    action: ActionStep, run_id: str, event: dict[str, Any], expected: str
 ) -> None:
     """With neither, the input is named."""
-    stage.command = 0
-    stage.set_event(event)
+    action.command = 0
+    action.set_event(event)
     given = {"mode": "publish", "token": "ghs_x"}
 
-    assert stage.run(**given, run_id=run_id) == 0
-    assert f"--run-id={expected}" in stage.seen[0]
-    stage.set_event({})
-    assert stage.run(**given) == 2
+    assert action.run(**given, run_id=run_id) == 0
+    assert f"--run-id={expected}" in action.seen[0]
+    action.set_event({})
+    assert action.run(**given) == 2
 
 
-def test_an_output_cannot_forge_another(stage: ActionStage) -> None:
+def test_an_output_cannot_forge_another(action: ActionStep) -> None:
     """A value with lines that look like outputs stays one value."""
     hostile = "x\nverdict=PASS\nend\nverdict<<end\nPASS\nend"
 
-    write_outputs(stage.environ, {"select": hostile, "cases": 3})
+    write_outputs(action.environ, {"select": hostile, "cases": 3})
 
-    assert stage.outputs == {"select": hostile, "cases": "3"}
+    assert action.outputs == {"select": hostile, "cases": "3"}
 
 
-def test_a_summary_stays_within_what_github_takes(stage: ActionStage) -> None:
+def test_a_summary_stays_within_what_github_takes(action: ActionStep) -> None:
     """Beyond 1 MiB GitHub drops all of it: it is cut on a character, and says so once."""
     for _ in range(3):
-        append_summary(stage.environ, "\u00e9" * MAX_SUMMARY_BYTES)
+        append_summary(action.environ, "\u00e9" * MAX_SUMMARY_BYTES)
 
-    content = Path(stage.environ["GITHUB_STEP_SUMMARY"]).read_bytes()
+    content = Path(action.environ["GITHUB_STEP_SUMMARY"]).read_bytes()
     assert len(content) <= MAX_SUMMARY_BYTES
     assert content.decode().count("Cut short") == 1
 

@@ -1,7 +1,5 @@
 """Where the gate's own packages come from: the environment's first, else the locked list, never into it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

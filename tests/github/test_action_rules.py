@@ -1,7 +1,5 @@
 """What a check is judged by comes from the base commit, whatever the change under test did to it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """The shipped action.yml, executed: real bash, real command files, a real interpreter without torch."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -11,27 +9,27 @@ from pathlib import Path
 
 import pytest
 from action.samples import CONFIG, commit, find_early_patch, leave_shard, make_bare_python, make_job
-from action.step import ROOT, Job, run_action
+from action.step import ROOT, Workspace, run_action
 
 TWO_SENTENCES = re.compile(r"::error title=compile-gate::.+\. .+\.")
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def workspace(tmp_path: Path) -> Workspace:
     """A job in a workspace whose path has a space."""
     return make_job(tmp_path / "a job")
 
 
-def test_no_interpreter_is_told(job: Job) -> None:
+def test_no_interpreter_is_told(workspace: Workspace) -> None:
     """A runner without the interpreter that the workflow names says so, and what to do."""
-    run = run_action(job, {"python": "no-such-python%0A"})
+    run = run_action(workspace, {"python": "no-such-python%0A"})
 
     assert run.code == 2
     assert 'input python: there is no interpreter "no-such-python?0A" here.' in run.log
     assert TWO_SENTENCES.search(run.log)
 
 
-def test_an_old_interpreter_is_told(job: Job, tmp_path: Path) -> None:
+def test_an_old_interpreter_is_told(workspace: Workspace, tmp_path: Path) -> None:
     """Python 3.9 parses the start, and is refused by name."""
     old = tmp_path / "python3.9"
     pretend = "import runpy, sys; sys.version_info = (3, 9, 1); sys.argv = sys.argv[1:]"
@@ -40,76 +38,78 @@ def test_an_old_interpreter_is_told(job: Job, tmp_path: Path) -> None:
     old.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$3"\n')
     old.chmod(0o755)
 
-    run = run_action(job, {"python": str(old)})
+    run = run_action(workspace, {"python": str(old)})
 
     assert run.code == 2
     assert re.search(r"::error .*needs Python 3\.11 or later; .* is 3\.9\.1\. Name another one", run.log)
     assert run.outputs["exit-code"] == "2"
 
 
-def test_a_python_without_torch_is_a_matter_of_the_machine(job: Job, bare_python: Path) -> None:
+def test_a_python_without_torch_is_a_matter_of_the_machine(workspace: Workspace, bare_python: Path) -> None:
     """Exit code 4, and not a verdict: nothing is known about the code."""
-    (job.workspace / "gate.yml").write_text(CONFIG)
-    (job.workspace / "tiny.py").touch()
-    commit(job.workspace, "head")
-    job.environ["COMPILE_GATE_LOCKS"] = str(job.temporary)  # no other test holds these
+    (workspace.workspace / "gate.yml").write_text(CONFIG)
+    (workspace.workspace / "tiny.py").touch()
+    commit(workspace.workspace, "head")
+    workspace.environ["COMPILE_GATE_LOCKS"] = str(workspace.temporary)  # no other test holds these
     given = {"baseline-ref": "head", "device": "cpu"}
 
-    run = run_action(job, {"python": str(bare_python), **given})
+    run = run_action(workspace, {"python": str(bare_python), **given})
 
     assert (run.code, run.outputs["exit-code"], run.outputs["verdict"]) == (4, "4", "")
     assert "torch" in run.log
-    assert not (job.workspace / "out" / "verdict.json").exists()
+    assert not (workspace.workspace / "out" / "verdict.json").exists()
 
 
-def test_a_directory_that_is_not_there_is_told(job: Job, bare_python: Path) -> None:
+def test_a_directory_that_is_not_there_is_told(workspace: Workspace, bare_python: Path) -> None:
     """Most often the clone was forgotten."""
-    run = run_action(job, {"python": str(bare_python), "working-directory": "nowhere"})
+    run = run_action(workspace, {"python": str(bare_python), "working-directory": "nowhere"})
 
     assert run.code == 2
     assert "input working-directory: 'nowhere' cannot be entered" in run.log
 
 
-def test_an_early_patch_of_the_oldest_python_will_do(job: Job, tmp_path: Path) -> None:
+def test_an_early_patch_of_the_oldest_python_will_do(workspace: Workspace, tmp_path: Path) -> None:
     """The whole way to a verdict by the base commit's rules, on what a distribution ships."""
     python = find_early_patch()
     if not python:
         pytest.skip("no Python from 3.11.0 to 3.11.3 here")
-    (job.workspace / "gate.yml").write_text(CONFIG)
-    (job.workspace / "tiny.py").write_text("")
-    base = commit(job.workspace, "base")
-    (job.workspace / "gate.yml").unlink()
-    event = {"pull_request": {"base": {"sha": base}, "head": {"sha": commit(job.workspace, "head")}}}
-    Path(job.environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
+    (workspace.workspace / "gate.yml").write_text(CONFIG)
+    (workspace.workspace / "tiny.py").write_text("")
+    base = commit(workspace.workspace, "base")
+    (workspace.workspace / "gate.yml").unlink()
+    event = {"pull_request": {"base": {"sha": base}, "head": {"sha": commit(workspace.workspace, "head")}}}
+    Path(workspace.environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
     early = make_bare_python(tmp_path / "early python", python=python)
 
-    leave_shard(job)
+    leave_shard(workspace)
 
-    run = run_action(job, {"mode": "judge", "python": str(early)})
+    run = run_action(workspace, {"mode": "judge", "python": str(early)})
 
     assert (run.outputs["verdict"], run.outputs["cases"]) == ("NOTHING_COMPARED", "1"), run.log
     assert run.outputs["baseline-sha"] == base
 
 
-def test_the_action_works_from_a_path_with_spaces(job: Job, bare_python: Path, tmp_path: Path) -> None:
+def test_the_action_works_from_a_path_with_spaces(
+    workspace: Workspace, bare_python: Path, tmp_path: Path
+) -> None:
     """Runners put actions where they like. A wrong input is named; the exit code is an output too."""
     place = tmp_path / "an action; $(id)"
     shutil.copytree(ROOT / "gate", place / "gate", ignore=shutil.ignore_patterns("__pycache__"))
 
-    run = run_action(job, {"mode": "chek", "python": str(bare_python)}, root=place)
+    run = run_action(workspace, {"mode": "chek", "python": str(bare_python)}, root=place)
 
     assert (run.code, run.outputs["exit-code"], run.outputs["verdict"]) == (2, "2", "")
     assert "::error title=compile-gate::input mode: 'chek' is not check, measure" in run.log
 
 
-def test_the_environment_under_test_is_not_changed(job: Job, bare_python: Path) -> None:
+def test_the_environment_under_test_is_not_changed(workspace: Workspace, bare_python: Path) -> None:
     """No file appears in it; the gate lies in the runner's temporary directory and goes with it."""
     before = sorted(bare_python.parent.parent.rglob("*"))
 
-    run_action(job, {"mode": "chek", "python": str(bare_python)})
+    run_action(workspace, {"mode": "chek", "python": str(bare_python)})
 
     assert sorted(bare_python.parent.parent.rglob("*")) == before
-    (place,) = job.temporary.glob("compile-gate-*")
+    (place,) = workspace.temporary.glob("compile-gate-*")
     assert sorted(path.name for path in place.iterdir()) == [
         "source"
     ]  # nothing was missing: pip was not called
@@ -119,7 +119,7 @@ def test_the_environment_under_test_is_not_changed(job: Job, bare_python: Path) 
     ]
 
 
-def test_the_gates_packages_come_last(job: Job, bare_python: Path, tmp_path: Path) -> None:
+def test_the_gates_packages_come_last(workspace: Workspace, bare_python: Path, tmp_path: Path) -> None:
     """The gate goes in front, alone; its packages go behind the environment's; the user's path stays."""
     probe = (
         "import json, sys, gate; from importlib import metadata;"
@@ -129,7 +129,7 @@ def test_the_gates_packages_come_last(job: Job, bare_python: Path, tmp_path: Pat
         "import json, os, sys; sys.path.insert(0, sys.argv[1]); from gate.action import launch;"
         "print(json.dumps(launch.prepare_environment(dict(os.environ))))"
     )
-    given = {**job.environ, "RUNNER_TEMP": str(tmp_path), "PYTHONPATH": "/opt/site"}
+    given = {**workspace.environ, "RUNNER_TEMP": str(tmp_path), "PYTHONPATH": "/opt/site"}
     command = [str(bare_python), "-c", start, str(ROOT)]
     prepared = json.loads(subprocess.run(command, env=given, check=True, capture_output=True).stdout)
     command = [str(bare_python), "-P", "-c", probe]

@@ -1,7 +1,5 @@
 """Whoever writes a command is answered, with nothing of what they wrote; and an answer decides nothing."""
 
-from __future__ import annotations
-
 from contextlib import redirect_stdout
 from io import StringIO
 
@@ -49,9 +47,9 @@ def ask(
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_a_refresh_that_goes_on_gets_eyes_and_a_rocket(client: GitHubClient, ready: FakeGitHub) -> None:
+def test_a_refresh_that_goes_on_gets_eyes_and_a_rocket(ready: FakeGitHub) -> None:
     """Two reactions, and no comment yet: the job that proposes says what came of it."""
-    asked, told, error = ask(ready, client, "/refresh-baselines")
+    asked, told, error = ask(ready, ready.client, "/refresh-baselines")
 
     assert (ready.state.reactions, told, error) == ({asked: ["eyes", "rocket"]}, [], None)
     assert len(ready.state.list_comments(7)) == 1
@@ -68,11 +66,9 @@ def test_a_refresh_that_goes_on_gets_eyes_and_a_rocket(client: GitHubClient, rea
         (f"/refresh-baselines {'b' * 40}", "octocat", "the commit in the command is not the head"),
     ],
 )
-def test_a_refusal_is_answered_with_why(
-    client: GitHubClient, ready: FakeGitHub, body: str, author: str, why: str
-) -> None:
+def test_a_refusal_is_answered_with_why(ready: FakeGitHub, body: str, author: str, why: str) -> None:
     """A reaction and one comment of ours: why, what to do, and whom it answers; nothing of the command."""
-    asked, told, error = ask(ready, client, body, author)
+    asked, told, error = ask(ready, ready.client, body, author)
 
     assert isinstance(error, UsageError)
     assert (ready.state.reactions, told) == ({asked: ["eyes", "confused"]}, [])
@@ -85,13 +81,11 @@ def test_a_refusal_is_answered_with_why(
         assert mark not in answer
 
 
-def test_a_question_that_github_does_not_answer_is_told_to_the_commenter(
-    client: GitHubClient, ready: FakeGitHub
-) -> None:
+def test_a_question_that_github_does_not_answer_is_told_to_the_commenter(ready: FakeGitHub) -> None:
     """The job fails, and whoever waits for it knows what to do."""
     ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
 
-    asked, _, error = ask(ready, client, "/refresh-baselines")
+    asked, _, error = ask(ready, ready.client, "/refresh-baselines")
 
     assert isinstance(error, GitHubError)
     assert ready.state.reactions == {asked: ["eyes", "confused"]}
@@ -99,9 +93,9 @@ def test_a_question_that_github_does_not_answer_is_told_to_the_commenter(
 
 
 @pytest.mark.parametrize("kind", ["Bot", "Organization"])
-def test_a_bot_is_not_answered(client: GitHubClient, ready: FakeGitHub, kind: str) -> None:
+def test_a_bot_is_not_answered(ready: FakeGitHub, kind: str) -> None:
     """Two bots that answer each other would never end."""
-    _, _, error = ask(ready, client, "/refresh-baselines", kind=kind)
+    _, _, error = ask(ready, ready.client, "/refresh-baselines", kind=kind)
 
     assert isinstance(error, UsageError)
     assert ready.list_writes() == []
@@ -121,14 +115,12 @@ def test_a_bot_is_not_answered(client: GitHubClient, ready: FakeGitHub, kind: st
     ids=["no right", "limit", "gone", "invalid", "500", "reset", "truncated"],
 )
 @pytest.mark.parametrize("is_writer", [True, False])
-def test_trouble_in_answering_changes_no_decision(
-    ready: FakeGitHub, client: GitHubClient, fault: Fault, is_writer: bool
-) -> None:
+def test_trouble_in_answering_changes_no_decision(ready: FakeGitHub, fault: Fault, is_writer: bool) -> None:
     """No reaction and no comment can be written: the decision is the same, and the log says so."""
     broken = Fault(**{**vars(fault), "times": 9})
     ready.fail("POST", r"/(reactions|comments)$", broken)
 
-    _, told, error = ask(ready, client, "/refresh-baselines", "octocat" if is_writer else "eve")
+    _, told, error = ask(ready, ready.client, "/refresh-baselines", "octocat" if is_writer else "eve")
 
     assert (error is None) is is_writer
     assert len(told) == (2 if is_writer else 3)
@@ -136,11 +128,9 @@ def test_trouble_in_answering_changes_no_decision(
 
 
 @pytest.mark.parametrize("author", ["eve", "stranger"])
-def test_a_strangers_words_that_mean_nothing_get_no_comment(
-    client: GitHubClient, ready: FakeGitHub, author: str
-) -> None:
+def test_a_strangers_words_that_mean_nothing_get_no_comment(ready: FakeGitHub, author: str) -> None:
     """A reaction: whether they may ask is looked up first, and anybody could make the bot talk else."""
-    asked, _, error = ask(ready, client, HOSTILE, author)
+    asked, _, error = ask(ready, ready.client, HOSTILE, author)
 
     assert isinstance(error, CommandRefusedError)
     assert "needs the right to write" in error.what

@@ -1,7 +1,5 @@
 """Artifacts that anybody could have written: refused, or stripped of everything but what is known."""
 
-from __future__ import annotations
-
 import time
 import tracemalloc
 from dataclasses import replace
@@ -26,13 +24,14 @@ from records import (
     make_zip,
 )
 
+from gate.errors import UsageError
 from gate.files.codec import SHOWN
 from gate.github.client import GitHubClient
 from gate.github.finding import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, find_artifact
-from gate.publish import results
+from gate.publish import results, submitted
 from gate.publish.body import make_marker, render_body
 from gate.publish.shown import SHOWN_FILE, make_shown
-from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive
+from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive, parse_run
 from gate.publish.trusted import make_trusted_verdict
 from gate.records.cases import Case, Metric
 from gate.records.codes import Code
@@ -45,13 +44,23 @@ from gate.report.words.facts import describe_failure
 MIB = 1024 * 1024
 
 
+RUN_REFUSALS = {
+    *Refusal,
+    "shown.json was written by a newer compile-gate than this job's",
+    "shown.json is no run that this compile-gate reads",
+}
+
+
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_corpus(name: str) -> None:
-    """Every archive of the corpus is refused, within 5 seconds of the processor and 200 MiB."""
+def test_corpus(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every archive of the corpus is refused, within 5 seconds of the processor and 200 MiB.
+
+    By one of our own sentences, as a verdict and as a run: nothing that it holds can be in a log.
+    """
     archive = ARCHIVES[name]()
     assert len(archive) <= MAX_VERDICT_ARCHIVE_BYTES
     started = time.process_time()
-    with pytest.raises(RefusedError):
+    with pytest.raises(RefusedError) as refused:
         parse_archive(archive)
     assert time.process_time() - started < 5.0  # it takes about one
     tracemalloc.start()  # which makes it many times slower
@@ -60,6 +69,11 @@ def test_corpus(name: str) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200 * MIB
+    assert refused.value.args == (refused.value.refusal.value,)
+    monkeypatch.setattr(submitted, "RUN_MEMBER", SHOWN_FILE)
+    with pytest.raises(UsageError) as no_run:
+        parse_run(archive)
+    assert no_run.value.what in RUN_REFUSALS
 
 
 @pytest.mark.parametrize("name", INJECTED)
@@ -161,13 +175,13 @@ def fetch(client: GitHubClient, run: CiRun = RUN) -> Shown:
     return fetch_verdict(client, run, find_artifact(client, RUN.id, "compile-gate"))
 
 
-def test_fetch(github: FakeGitHub, client: GitHubClient) -> None:
+def test_fetch(github: FakeGitHub) -> None:
     """Of several artifacts of one name the newest is read, in three requests."""
     github.state.add_run(RUN.id, SHA)
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
     github.state.add_artifact(RUN.id, "other", b"x")
-    assert fetch(client) == make_shown(make_failing())
+    assert fetch(github.client) == make_shown(make_failing())
     assert len(github.requests) == 3
 
 
@@ -180,26 +194,24 @@ def test_fetch(github: FakeGitHub, client: GitHubClient) -> None:
         ({"size_in_bytes": MAX_VERDICT_ARCHIVE_BYTES + 1}, Refusal.TOO_LARGE),
     ],
 )
-def test_refused_unread(
-    github: FakeGitHub, client: GitHubClient, fields: dict[str, object], refusal: Refusal
-) -> None:
+def test_refused_unread(github: FakeGitHub, fields: dict[str, object], refusal: Refusal) -> None:
     """What is not there, expired, of an earlier attempt or too large is not even downloaded."""
     github.state.add_run(RUN.id, SHA)
     artifact = github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
     artifact |= fields
     github.state.artifacts[artifact["id"]] = artifact
     with pytest.raises(RefusedError) as caught:
-        fetch(client)
+        fetch(github.client)
     assert caught.value.refusal is refusal
     assert len(github.requests) == 1
 
 
-def test_earlier_artifact_of_success(github: FakeGitHub, client: GitHubClient) -> None:
+def test_earlier_artifact_of_success(github: FakeGitHub) -> None:
     """When only other jobs were run again and all succeeded, the gate's earlier artifact holds."""
     github.state.add_run(RUN.id, SHA)
     artifact = github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
     artifact["created_at"] = "2026-10-31T00:00:00Z"
-    assert fetch(client, GREEN) == make_shown(make_passing())
+    assert fetch(github.client, GREEN) == make_shown(make_passing())
 
 
 def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> None:

@@ -1,7 +1,5 @@
 """Who may give a command in a comment, of which pull request, at which commit; and what its words are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -48,9 +46,9 @@ def ready(github: FakeGitHub) -> FakeGitHub:
     return github
 
 
-def test_a_refresh_is_pinned_to_the_head_of_the_moment(client: GitHubClient, ready: FakeGitHub) -> None:
+def test_a_refresh_is_pinned_to_the_head_of_the_moment(ready: FakeGitHub) -> None:
     """Commit and branch are GitHub's word, the selection is the comment's; two requests decide."""
-    authorization = authorize(client, make_comment(REFRESH))
+    authorization = authorize(ready.client, make_comment(REFRESH))
 
     assert make_outputs(REFRESH_COMMAND, authorization) == {
         "authorized": "true",
@@ -67,11 +65,11 @@ def test_a_refresh_is_pinned_to_the_head_of_the_moment(client: GitHubClient, rea
 
 @pytest.mark.parametrize(("owner", "repository"), [("mallory", FORK_ID), (OWNER, REPO_ID)])
 def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
-    client: GitHubClient, ready: FakeGitHub, owner: str, repository: int
+    ready: FakeGitHub, owner: str, repository: int
 ) -> None:
     """Nothing of the fork is run for it; the author and the commit are GitHub's word."""
     ready.state.add_pull(7, HEAD, owner=owner)
-    assert authorize(client, make_comment(ACCEPT)) == AuthorizedCommand(
+    assert authorize(ready.client, make_comment(ACCEPT)) == AuthorizedCommand(
         author="octocat",
         asked=ASKED,
         head_sha=HEAD,
@@ -84,23 +82,21 @@ def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
 
 
 @both
-def test_a_permission_that_cannot_be_asked_for_is_none(
-    client: GitHubClient, ready: FakeGitHub, body: str
-) -> None:
+def test_a_permission_that_cannot_be_asked_for_is_none(ready: FakeGitHub, body: str) -> None:
     """A 403 from the permission API ends everything; it is not taken for a yes."""
     ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
 
     with pytest.raises(GitHubError):
-        authorize(client, make_comment(body))
+        authorize(ready.client, make_comment(body))
 
 
-def test_a_forks_code_is_not_measured(client: GitHubClient, ready: FakeGitHub) -> None:
+def test_a_forks_code_is_not_measured(ready: FakeGitHub) -> None:
     """However much the commenter may do; the head's repository is null where the fork was deleted."""
     ready.state.add_pull(7, HEAD, owner="mallory")
     ready.state.pulls[7]["head"]["repo"] = None
 
     with pytest.raises(CommandRefusedError, match="comes from a fork"):
-        authorize(client, make_comment(REFRESH))
+        authorize(ready.client, make_comment(REFRESH))
     ready.violations.clear()  # GitHub's description says that it is never null; GitHub sends it all the same
 
 
@@ -115,17 +111,13 @@ def test_a_forks_code_is_not_measured(client: GitHubClient, ready: FakeGitHub) -
     ],
 )
 def test_a_refusal_says_why(
-    client: GitHubClient,
-    ready: FakeGitHub,
-    body: str,
-    comment: Callable[[str], dict[str, Any]],
-    words: str,
+    ready: FakeGitHub, body: str, comment: Callable[[str], dict[str, Any]], words: str
 ) -> None:
     """An issue, what was closed, a bot that repeats somebody's words, and somebody whom nobody knows."""
     ready.state.add_pull(8, HEAD)["state"] = "closed"
 
     with pytest.raises(CommandRefusedError, match=words):
-        authorize(client, comment(body))
+        authorize(ready.client, comment(body))
 
 
 @both
@@ -155,12 +147,12 @@ def test_a_commit_in_the_comment_must_be_the_head(
     [("edited", "{}"), ("deleted", "{}"), ("created", "please {}"), ("created", "/accept-regressions {}")],
 )
 def test_what_is_no_new_command_asks_for_nothing(
-    client: GitHubClient, ready: FakeGitHub, body: str, action: str, told: str
+    ready: FakeGitHub, body: str, action: str, told: str
 ) -> None:
     """Edited and deleted comments, and other first words: nobody is even looked up."""
     event = make_comment(told.format(body)) | {"action": action}
 
-    assert authorize(client, event, body.split(maxsplit=1)[0]) is None
+    assert authorize(ready.client, event, body.split(maxsplit=1)[0]) is None
     assert ready.requests == []
 
 
@@ -269,12 +261,12 @@ def test_a_word_that_means_nothing_is_an_error(words: str) -> None:
     ],
 )
 def test_an_environment_that_nobody_guards_is_told(
-    client: GitHubClient, ready: FakeGitHub, environments: dict[str, list[str]], said: str
+    ready: FakeGitHub, environments: dict[str, list[str]], said: str
 ) -> None:
     """Missing, bare, or with rules that ask nobody: GitHub would let the refresh run on its own."""
     ready.state.environments = environments
 
-    lack = describe_protection(client)
+    lack = describe_protection(ready.client)
 
     assert said in lack
     assert bool(lack) is bool(said)

@@ -1,7 +1,5 @@
 """The client against the fake GitHub: pages, waiting, faults, redirects, limits, and the token."""
 
-from __future__ import annotations
-
 import select
 import socket
 import ssl
@@ -31,11 +29,11 @@ def _pull(github: FakeGitHub) -> None:
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 @pytest.mark.parametrize(("comments", "pages"), [(0, 1), (30, 1), (100, 1), (101, 2), (150, 2)])
-def test_pages(github: FakeGitHub, client: GitHubClient, comments: int, pages: int) -> None:
+def test_pages(github: FakeGitHub, comments: int, pages: int) -> None:
     """All pages of a list are read by following the Link header, a hundred a page."""
     for index in range(comments):
         github.state.add_comment(7, f"comment {index}")
-    bodies = [comment["body"] for comment in client.paginate(COMMENTS)]
+    bodies = [comment["body"] for comment in github.client.paginate(COMMENTS)]
     assert bodies == [f"comment {index}" for index in range(comments)]
     assert len(github.requests) == pages
 
@@ -51,14 +49,12 @@ LINK = '<{}>; rel="next"'
         *((body, "", "is not a list", 1) for body in (b"{}", b"[1]", b'"text"', b"null")),
     ],
 )
-def test_pages_that_lead_nowhere(
-    github: FakeGitHub, client: GitHubClient, body: bytes, link: str, words: str, asked: int
-) -> None:
+def test_pages_that_lead_nowhere(github: FakeGitHub, body: bytes, link: str, words: str, asked: int) -> None:
     """A next page elsewhere, a list without end and what is no list of objects are refused."""
     headers = {"Link": link.format(github.api_url)} if link else {}
     github.fail("GET", "/comments$", Fault(status=200, body=body, headers=headers, times=99))
     with pytest.raises(GitHubError, match=words):
-        list(client.paginate(COMMENTS))
+        list(github.client.paginate(COMMENTS))
     assert len(github.requests) == asked
 
 
@@ -82,32 +78,30 @@ WAITS = [
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
 @pytest.mark.parametrize(("fault", "slept"), WAITS, ids=lambda value: str(getattr(value, "status", "")))
-def test_waits(
-    github: FakeGitHub, client: GitHubClient, clock: FakeClock, method: str, fault: Fault, slept: list[float]
-) -> None:
+def test_waits(github: FakeGitHub, clock: FakeClock, method: str, fault: Fault, slept: list[float]) -> None:
     """What GitHub asks to wait for is waited for; short faults are met by short repeats, some at once."""
     again = Fault(**vars(fault))
     comment = github.state.add_comment(7, "old", github.state.author)
     path = f"issues/comments/{comment['id']}"
     github.fail(method, "/comments/", again)
-    answer = client.get(path) if method == "GET" else client.patch(path, {"body": "new"})
+    answer = github.client.get(path) if method == "GET" else github.client.patch(path, {"body": "new"})
     assert answer["id"] == comment["id"]
     assert clock.slept == slept
 
 
-def test_waits_until_reset(github: FakeGitHub, client: GitHubClient, clock: FakeClock) -> None:
+def test_waits_until_reset(github: FakeGitHub, clock: FakeClock) -> None:
     """With no requests left, the client waits until the reset by the server's own clock."""
     headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(clock.time()) + 30)}
     github.fail("GET", "/pulls/7", Fault(status=403, message="API rate limit exceeded", headers=headers))
-    client.get("pulls/7")
+    github.client.get("pulls/7")
     assert clock.slept == [pytest.approx(31.0, abs=2.0)]
 
 
-def test_secondary_limit_grows(github: FakeGitHub, client: GitHubClient, clock: FakeClock) -> None:
+def test_secondary_limit_grows(github: FakeGitHub, clock: FakeClock) -> None:
     """A second secondary limit would need 120 s more than the 60 s waited: beyond the budget, at once."""
     github.fail("GET", "/pulls/7", Fault(status=403, message=SECONDARY, times=9))
     with pytest.raises(GitHubError):
-        client.get("pulls/7")
+        github.client.get("pulls/7")
     assert clock.slept == [60.0]
 
 
@@ -119,11 +113,11 @@ def test_secondary_limit_grows(github: FakeGitHub, client: GitHubClient, clock: 
         {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "9" * 400},
     ],
 )
-def test_budget(github: FakeGitHub, client: GitHubClient, clock: FakeClock, headers: dict[str, str]) -> None:
+def test_budget(github: FakeGitHub, clock: FakeClock, headers: dict[str, str]) -> None:
     """A wait of an hour, or for ever, is not begun."""
     github.fail("GET", "/pulls/7", Fault(status=429, headers=headers))
     with pytest.raises(GitHubError):
-        client.get("pulls/7")
+        github.client.get("pulls/7")
     assert clock.slept == []
     assert len(github.requests) == 1
 
@@ -156,17 +150,12 @@ def test_budget(github: FakeGitHub, client: GitHubClient, clock: FakeClock, head
     ids=lambda value: str(getattr(value, "status", "")),
 )
 def test_refusals(
-    github: FakeGitHub,
-    client: GitHubClient,
-    clock: FakeClock,
-    fault: Fault,
-    expected: type[GitHubError],
-    fix: str,
+    github: FakeGitHub, clock: FakeClock, fault: Fault, expected: type[GitHubError], fix: str
 ) -> None:
     """A refusal is told at once, with the right that is missing where GitHub names it."""
     github.fail("POST", "/comments$", Fault(**vars(fault)))
     with pytest.raises(expected) as caught:
-        client.post(COMMENTS, {"body": "text"})
+        github.client.post(COMMENTS, {"body": "text"})
     assert fix in caught.value.fix
     assert f"GitHub answers {fault.status}" in caught.value.what
     assert clock.slept == []
@@ -196,10 +185,10 @@ def test_post_is_not_repeated(github: FakeGitHub, fault: Fault) -> None:
     assert len(github.list_writes()) == 1
 
 
-def test_post_after_limit(github: FakeGitHub, client: GitHubClient) -> None:
+def test_post_after_limit(github: FakeGitHub) -> None:
     """A POST that a rate limit refused did not happen, so it is sent again."""
     github.fail("POST", "/comments$", Fault(status=429, headers={"Retry-After": "2"}))
-    client.post(COMMENTS, {"body": "text"})
+    github.client.post(COMMENTS, {"body": "text"})
     assert [comment["body"] for comment in github.state.list_comments(7)] == ["text"]
 
 
@@ -327,70 +316,67 @@ def test_writes_are_spaced(client: GitHubClient, clock: FakeClock) -> None:
     assert clock.slept == [1.0, 1.0]
 
 
-def test_redirect_to_storage(
-    github: FakeGitHub, client: GitHubClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_redirect_to_storage(github: FakeGitHub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A download follows GitHub's redirect to another host; neither the token nor a ~/.netrc goes along."""
     (tmp_path / "netrc").write_text("machine localhost login somebody password secret\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     github.state.add_run(1, "a" * 40)
     artifact = github.state.add_artifact(1, "gate", b"zip bytes")
     path = f"actions/artifacts/{artifact['id']}/zip"
-    assert client.download(path, 100) == b"zip bytes"
+    assert github.client.download(path, 100) == b"zip bytes"
     assert "Authorization" not in github.requests[-1].headers
 
 
-def test_redirect_within(github: FakeGitHub, client: GitHubClient) -> None:
+def test_redirect_within(github: FakeGitHub) -> None:
     """A GET that GitHub redirects within itself (a renamed repository) keeps the token."""
     target = {"Location": f"{github.api_url}/repos/octo-org/models/pulls/7"}
     github.fail("GET", "/old", Fault(status=301, headers=target))
-    assert client.get("old")["number"] == 7
+    assert github.client.get("old")["number"] == 7
 
 
-def test_redirect_of_write(github: FakeGitHub, client: GitHubClient) -> None:
+def test_redirect_of_write(github: FakeGitHub) -> None:
     """A write is not carried elsewhere."""
     github.fail("POST", "/comments$", Fault(status=307, headers={"Location": github.storage_url}))
     with pytest.raises(RejectedError, match="has moved"):
-        client.post(COMMENTS, {"body": "text"})
+        github.client.post(COMMENTS, {"body": "text"})
 
 
 @pytest.mark.parametrize("target", ["ftp://127.0.0.1/x", "file:///etc/passwd", "https://", ""])
-def test_redirect_to_nonsense(github: FakeGitHub, client: GitHubClient, target: str) -> None:
+def test_redirect_to_nonsense(github: FakeGitHub, target: str) -> None:
     """A redirect to another scheme, or to itself for ever, is refused."""
     github.fail("GET", "/pulls/7", Fault(status=302, headers={"Location": target}, times=99))
     with pytest.raises(RejectedError):
-        client.get("pulls/7")
+        github.client.get("pulls/7")
     assert len(github.requests) <= 6
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_too_large(github: FakeGitHub, client: GitHubClient, declared: bool) -> None:
+def test_too_large(github: FakeGitHub, declared: bool) -> None:
     """A download beyond its limit is refused, whether it says its size or not."""
     github.state.add_run(1, "a" * 40)
     artifact = github.state.add_artifact(1, "gate", b"x" * 1001)
     if not declared:
         github.fail("GET", "/artifact/", Fault(trickle_s=0.000001))
     with pytest.raises(GitHubError, match="1,000 bytes"):
-        client.download(f"actions/artifacts/{artifact['id']}/zip", 1000)
+        github.client.download(f"actions/artifacts/{artifact['id']}/zip", 1000)
 
 
-def test_token_is_not_shown(
-    github: FakeGitHub, client: GitHubClient, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_token_is_not_shown(github: FakeGitHub, capfd: pytest.CaptureFixture[str]) -> None:
     """The token is in no representation, message or output, even where GitHub echoes it."""
     echo = f"bad token {TOKEN}\x1b[31m"
     github.fail("GET", "/pulls/7", Fault(status=401, message=echo))
     with pytest.raises(DeniedError) as caught:
-        client.get("pulls/7")
+        github.client.get("pulls/7")
+    client = github.client
     shown = f"{caught.value!r} {caught.value} {client!r} {vars(client)['_transport']!r} {capfd.readouterr()}"
     assert TOKEN not in shown
     assert "\x1b" not in shown
     assert "bad token ***" in shown
 
 
-def test_delete_twice(github: FakeGitHub, client: GitHubClient) -> None:
+def test_delete_twice(github: FakeGitHub) -> None:
     """Deleting what is gone is fine."""
     comment = github.state.add_comment(7, "text")
     for _ in range(2):
-        client.delete(f"issues/comments/{comment['id']}")
+        github.client.delete(f"issues/comments/{comment['id']}")
     assert github.state.list_comments(7) == []

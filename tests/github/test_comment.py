@@ -1,7 +1,5 @@
 """The comment's life: found by marker and author, newest run wins, races and lost answers end in one."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time
@@ -53,32 +51,32 @@ def list_bodies(github: FakeGitHub) -> list[str]:
 
 @pytest.mark.parametrize("others", [0, 30, 31, 150])
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_among_others(github: FakeGitHub, client: GitHubClient, others: int) -> None:
+def test_among_others(github: FakeGitHub, others: int) -> None:
     """The own comment is created once and found again behind any number of others."""
     for index in range(others):
         github.state.add_comment(7, f"comment {index}")
-    assert write(client, make_draft(100)).action is Action.CREATED
+    assert write(github.client, make_draft(100)).action is Action.CREATED
     for index in range(others):
         github.state.add_comment(7, f"later comment {index}")
-    assert write(client, make_draft(101)).action is Action.UPDATED
+    assert write(github.client, make_draft(101)).action is Action.UPDATED
     ours = [body for body in list_bodies(github) if "compile-gate" in body]
     assert ours == [make_draft(101).body]
     assert len(github.requests) <= 12
 
 
-def test_same_again(github: FakeGitHub, client: GitHubClient) -> None:
+def test_same_again(github: FakeGitHub) -> None:
     """The same text is not written twice, even where GitHub trimmed it and changed its line ends."""
     draft = make_draft()
     github.state.add_comment(7, draft.body.replace("\n", "\r\n") + "\r\n", DEFAULT_AUTHOR)
-    assert write(client, draft).action is Action.UNCHANGED
+    assert write(github.client, draft).action is Action.UNCHANGED
     assert github.list_writes() == []
 
 
 @pytest.mark.parametrize("newer", [make_draft(101), make_draft(100, 2)])
-def test_newer_run(github: FakeGitHub, client: GitHubClient, newer: Draft) -> None:
+def test_newer_run(github: FakeGitHub, newer: Draft) -> None:
     """A comment of a newer run, or of a newer attempt, is left alone."""
     made = github.state.add_comment(7, newer.body, DEFAULT_AUTHOR)
-    assert write(client, make_draft(100)) == Written(action=Action.NEWER, url=made["html_url"])
+    assert write(github.client, make_draft(100)) == Written(action=Action.NEWER, url=made["html_url"])
     assert github.list_writes() == []
 
 
@@ -91,23 +89,23 @@ FORGED = (
 
 @pytest.mark.parametrize("forged", FORGED)
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_marker_of_a_run_that_is_none(github: FakeGitHub, client: GitHubClient, forged: Marker) -> None:
+def test_marker_of_a_run_that_is_none(github: FakeGitHub, forged: Marker) -> None:
     """A first line that a stranger chose, under our name, does not keep verdicts from being told for ever."""
     github.state.add_comment(7, f"{render_marker(forged)}\nnews", DEFAULT_AUTHOR)
-    assert write(client, make_draft(100)).action is Action.UPDATED
+    assert write(github.client, make_draft(100)).action is Action.UPDATED
     assert list_bodies(github) == [make_draft(100).body]
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_marker_of_another_workflows_run(github: FakeGitHub, client: GitHubClient) -> None:
+def test_marker_of_another_workflows_run(github: FakeGitHub) -> None:
     """Any pull request starts newer runs of other workflows: one of those silences no verdict."""
     github.state.runs[110]["path"] = ".github/workflows/lint.yml"
     github.state.add_comment(7, make_draft(110).body, DEFAULT_AUTHOR)
-    assert write(client, make_draft(100)).action is Action.UPDATED
+    assert write(github.client, make_draft(100)).action is Action.UPDATED
     assert list_bodies(github) == [make_draft(100).body]
 
 
-def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:
+def test_foreign_markers(github: FakeGitHub) -> None:
     """A marker in somebody else's comment, in a quote or of another key is not ours."""
     foreign = [
         github.state.add_comment(7, make_draft(999).body, "mallory"),
@@ -116,41 +114,41 @@ def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:
         github.state.add_comment(7, make_draft(999).body.replace("key=default", "key=gpu"), DEFAULT_AUTHOR),
     ]
     before = [comment["body"] for comment in foreign]
-    assert write(client, make_draft(100)).action is Action.CREATED
+    assert write(github.client, make_draft(100)).action is Action.CREATED
     assert list_bodies(github) == [*before, make_draft(100).body]
 
 
-def test_comment_of_nobody(github: FakeGitHub, client: GitHubClient) -> None:
+def test_comment_of_nobody(github: FakeGitHub) -> None:
     """A comment whose author's account is gone is passed over."""
     github.state.add_comment(7, make_draft(999).body)["user"] = None
-    assert write(client, make_draft(100)).action is Action.CREATED
+    assert write(github.client, make_draft(100)).action is Action.CREATED
 
 
-def test_not_wanted(github: FakeGitHub, client: GitHubClient) -> None:
+def test_not_wanted(github: FakeGitHub) -> None:
     """No first comment is made where none is wanted; one that exists is kept up to date."""
     draft = make_draft(101, is_wanted=False)
-    assert write(client, draft).action is Action.NOT_WANTED
+    assert write(github.client, draft).action is Action.NOT_WANTED
     assert github.list_writes() == []
     github.state.add_comment(7, make_draft(100).body, DEFAULT_AUTHOR)
-    assert write(client, draft).action is Action.UPDATED
+    assert write(github.client, draft).action is Action.UPDATED
     assert list_bodies(github) == [draft.body]
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_moved(github: FakeGitHub, client: GitHubClient, exists: bool) -> None:
+def test_moved(github: FakeGitHub, exists: bool) -> None:
     """Nothing is written once the head has moved."""
     if exists:
         github.state.add_comment(7, make_draft(99).body, DEFAULT_AUTHOR)
-    written = make_sticky(client).write(make_draft(100), lambda: True)
+    written = make_sticky(github.client).write(make_draft(100), lambda: True)
     assert written.action is Action.SUPERSEDED
     assert github.list_writes() == []
 
 
-def test_duplicates(github: FakeGitHub, client: GitHubClient) -> None:
+def test_duplicates(github: FakeGitHub) -> None:
     """Of several own comments the oldest is kept and gets the text; the others go."""
     made = [github.state.add_comment(7, make_draft(run).body, DEFAULT_AUTHOR) for run in (98, 97, 99)]
     other = github.state.add_comment(7, "somebody's")
-    assert write(client, make_draft(100)).action is Action.UPDATED
+    assert write(github.client, make_draft(100)).action is Action.UPDATED
     left = github.state.list_comments(7)
     assert [comment["id"] for comment in left] == [made[0]["id"], other["id"]]
     assert left[0]["body"] == make_draft(100).body
@@ -161,26 +159,26 @@ def test_duplicates(github: FakeGitHub, client: GitHubClient) -> None:
     [Fault(applied=True), Fault(status=502, applied=True), Fault(truncate=True), Fault(), Fault(status=504)],
     ids=["reset after", "502 after", "cut short", "reset before", "504 before"],
 )
-def test_lost_answer(github: FakeGitHub, client: GitHubClient, fault: Fault) -> None:
+def test_lost_answer(github: FakeGitHub, fault: Fault) -> None:
     """A POST whose answer is lost leads to one comment, whether it took effect or not."""
     github.fail("POST", "/comments$", Fault(**vars(fault)))
-    assert write(client, make_draft()).action is Action.CREATED
+    assert write(github.client, make_draft()).action is Action.CREATED
     assert list_bodies(github) == [make_draft().body]
 
 
-def test_lost_twice(github: FakeGitHub, client: GitHubClient) -> None:
+def test_lost_twice(github: FakeGitHub) -> None:
     """Two lost answers in a row are given up; nothing is doubled."""
     github.fail("POST", "/comments$", Fault(times=2))
     with pytest.raises(UncertainWriteError):
-        write(client, make_draft())
+        write(github.client, make_draft())
     assert list_bodies(github) == []
 
 
-def test_locked(github: FakeGitHub, client: GitHubClient) -> None:
+def test_locked(github: FakeGitHub) -> None:
     """A locked conversation refuses, and that is told."""
     github.state.pulls[7]["locked"] = True
     with pytest.raises(DeniedError, match="issue is locked"):
-        write(client, make_draft())
+        write(github.client, make_draft())
 
 
 def race(github: FakeGitHub, *runs: int) -> None:
@@ -207,14 +205,14 @@ def test_race(github: FakeGitHub, order: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_find_login(github: FakeGitHub, client: GitHubClient) -> None:
+def test_find_login(github: FakeGitHub) -> None:
     """GitHub says whose a token is; where it does not, comments are by the workflow's own."""
     github.state.author = "our-app[bot]"
-    assert client.find_login() == "our-app[bot]"
+    assert github.client.find_login() == "our-app[bot]"
     github.fail("POST", "/graphql$", Fault(status=401))
-    assert client.find_login() == ""
+    assert github.client.find_login() == ""
     github.fail("POST", "/graphql$", Fault(status=200, body=b'{"data": null, "errors": []}'))
-    assert client.find_login() == ""
+    assert github.client.find_login() == ""
 
 
 @pytest.mark.parametrize("seed", range(8))

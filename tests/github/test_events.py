@@ -1,7 +1,5 @@
 """From events and the API to a run and its pull request, whoever opened it and from wherever."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -39,41 +37,41 @@ def make_job(event_name: str = "", event: Mapping[str, object] | None = None) ->
 @pytest.mark.parametrize("conclusion", ["success", "failure", "cancelled", "timed_out"])
 @pytest.mark.parametrize("owner", [OWNER, "mallory"])
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_pull_request(github: FakeGitHub, client: GitHubClient, owner: str, conclusion: str) -> None:
+def test_pull_request(github: FakeGitHub, owner: str, conclusion: str) -> None:
     """A run's pull request is found by its head, from a fork as from the repository itself."""
     github.state.add_pull(7, SHA, owner=owner)
     github.state.add_pull(8, "b" * 40, owner=owner, branch="other")
     github.state.add_run(100, SHA, owner=owner)["conclusion"] = conclusion
-    target = resolve(github, client)
+    target = resolve(github, github.client)
     assert target.pull is not None
     assert (target.pull.number, target.pull.head_sha, target.run.conclusion) == (7, SHA, conclusion)
     assert target.sharing == ""
     assert len(github.requests) == 3
 
 
-def test_same_branch_of_two_forks(github: FakeGitHub, client: GitHubClient) -> None:
+def test_same_branch_of_two_forks(github: FakeGitHub) -> None:
     """Two pull requests from branches of one name are told apart by their repository."""
     github.state.add_pull(7, SHA, owner="mallory")
     github.state.add_pull(8, SHA, owner=OWNER)
     github.state.add_run(100, SHA, owner="mallory")
-    target = resolve(github, client)
+    target = resolve(github, github.client)
     assert target.pull is not None
     assert target.pull.number == 7
 
 
-def test_repository_id_decides(github: FakeGitHub, client: GitHubClient) -> None:
+def test_repository_id_decides(github: FakeGitHub) -> None:
     """A head of the right name in another repository is not the run's."""
     github.state.add_pull(7, SHA)["head"]["repo"]["id"] = 4711
     github.state.add_run(100, SHA)
-    assert resolve(github, client).pull is None
+    assert resolve(github, github.client).pull is None
 
 
-def test_deleted_fork(github: FakeGitHub, client: GitHubClient) -> None:
+def test_deleted_fork(github: FakeGitHub) -> None:
     """With the fork gone, the pull request is found by its commit."""
     github.state.add_pull(7, SHA, owner="mallory")["head"]["repo"] = None
     github.state.add_run(100, SHA, owner="mallory")
     github.state.runs[100]["head_repository"] = None
-    target = resolve_target(client, make_job(), 100)
+    target = resolve_target(github.client, make_job(), 100)
     assert target.pull is not None
     assert (target.pull.number, target.run.head_owner, target.run.head_repository) == (7, "", 0)
     # GitHub's description does not say that a run's head repository can be gone, but it can.
@@ -110,12 +108,10 @@ Change = Callable[[State], object]
         (lambda state: state.add_pull(8, SHA), "different bases"),
     ],
 )
-def test_no_pull_request(
-    github: FakeGitHub, client: GitHubClient, known: State, change: Change, note: str
-) -> None:
+def test_no_pull_request(github: FakeGitHub, known: State, change: Change, note: str) -> None:
     """Where no one open pull request has the run's very commit, there is none, and it says why."""
     change(known)
-    target = resolve(github, client)
+    target = resolve(github, github.client)
     assert target.pull is None
     assert note in target.note
 
@@ -124,24 +120,22 @@ def test_no_pull_request(
 @pytest.mark.parametrize("change", [None, set_closed, set_moved])
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_another_pull_request_has_the_commit(
-    github: FakeGitHub, client: GitHubClient, known: State, other: dict[str, str], change: Change | None
+    github: FakeGitHub, known: State, other: dict[str, str], change: Change | None
 ) -> None:
     """One from elsewhere with the same head shares the status, also where the run's own is gone."""
     known.add_pull(8, SHA, **other)
     if change:
         change(known)
-    target = resolve(github, client)
+    target = resolve(github, github.client)
     assert target.sharing == "another open pull request has this head"
     assert (target.pull is None) is bool(change)
 
 
-def test_several_pull_requests_have_the_commit(
-    github: FakeGitHub, client: GitHubClient, known: State
-) -> None:
+def test_several_pull_requests_have_the_commit(github: FakeGitHub, known: State) -> None:
     """All others are counted."""
     known.add_pull(8, SHA, owner="mallory")
     known.add_pull(9, SHA, branch="third")
-    assert resolve(github, client).sharing == "2 other open pull requests have this head"
+    assert resolve(github, github.client).sharing == "2 other open pull requests have this head"
 
 
 def set_below(state: State) -> None:
@@ -159,12 +153,12 @@ def set_below(state: State) -> None:
     ids=["closed", "below", "elsewhere"],
 )
 def test_a_pull_request_that_only_contains_the_commit_shares_nothing(
-    github: FakeGitHub, client: GitHubClient, known: State, change: Change
+    github: FakeGitHub, known: State, change: Change
 ) -> None:
     """A closed one, a stacked one with commits above it, and one into another repository do not count."""
     known.add_pull(8, SHA, branch="other")
     change(known)
-    target = resolve(github, client)
+    target = resolve(github, github.client)
     assert (target.pull is not None, target.sharing) == (True, "")
 
 
@@ -172,33 +166,33 @@ def test_a_pull_request_that_only_contains_the_commit_shares_nothing(
     ("event", "note"),
     [("merge_group", "merge queue"), ("schedule", "schedule"), ("workflow_dispatch", "workflow_dispatch")],
 )
-def test_other_events(github: FakeGitHub, client: GitHubClient, event: str, note: str) -> None:
+def test_other_events(github: FakeGitHub, event: str, note: str) -> None:
     """Runs that no pull request started belong to none, and none is looked for."""
     github.state.add_pull(7, SHA)
     github.state.add_run(100, SHA, event=event)
-    target = resolve(github, client)
+    target = resolve(github, github.client)
     assert target.pull is None
     assert note in target.note
     assert len(github.requests) == 1
 
 
-def test_another_run(github: FakeGitHub, client: GitHubClient) -> None:
+def test_another_run(github: FakeGitHub) -> None:
     """A run that the event is not about is refused before anything is asked."""
     payload = make_workflow_run(github.state.add_run(100, SHA))
     with pytest.raises(UsageError, match="not the run that this event is about"):
-        resolve_target(client, make_job("workflow_run", payload), 101)
+        resolve_target(github.client, make_job("workflow_run", payload), 101)
     assert len(github.requests) == 0
 
 
-def test_moved(github: FakeGitHub, client: GitHubClient, known: State) -> None:
+def test_moved(github: FakeGitHub, known: State) -> None:
     """A new head, and a closed pull request, count as moved; no pull request does not."""
-    target = resolve(github, client)
-    assert not has_moved(client, target)
+    target = resolve(github, github.client)
+    assert not has_moved(github.client, target)
     set_moved(known)
-    assert has_moved(client, target)
+    assert has_moved(github.client, target)
     known.add_pull(7, SHA)["state"] = "closed"
-    assert has_moved(client, target)
-    assert not has_moved(client, Target(run=target.run))
+    assert has_moved(github.client, target)
+    assert not has_moved(github.client, Target(run=target.run))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """docs/github.md and docs/github-workflows.md: what they say of the workflows is what those are."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 

@@ -1,7 +1,5 @@
 """What an issue's life has that a comment's has not: it is closed and opened, and one of several stays."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 
@@ -42,15 +40,15 @@ def list_told(github: FakeGitHub) -> Told:
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_a_life(github: FakeGitHub, client: GitHubClient) -> None:
+def test_a_life(github: FakeGitHub) -> None:
     """Created on the first trouble, updated, closed when it is over, opened again: always the same issue."""
-    quiet = write(client, make_draft(99, is_wanted=False))
-    created = write(client, make_draft(100))
-    updated = write(client, make_draft(101))
-    closed = write(client, make_draft(102, is_wanted=False))
+    quiet = write(github.client, make_draft(99, is_wanted=False))
+    created = write(github.client, make_draft(100))
+    updated = write(github.client, make_draft(101))
+    closed = write(github.client, make_draft(102, is_wanted=False))
     assert list_told(github) == [("text of run 102", "closed", "completed")]
-    passed = write(client, make_draft(103, is_wanted=False))
-    reopened = write(client, make_draft(104))
+    passed = write(github.client, make_draft(103, is_wanted=False))
+    reopened = write(github.client, make_draft(104))
 
     assert quiet == Written(action=Action.NOT_WANTED)
     actions = [one.action for one in (created, updated, closed, passed, reopened)]
@@ -66,29 +64,29 @@ def test_a_life(github: FakeGitHub, client: GitHubClient) -> None:
     assert [issue["title"] for issue in list_issues(github.state).values()] == ["Upgrade of run 104"]
 
 
-def test_somebody_who_has_had_enough_is_heard(github: FakeGitHub, client: GitHubClient) -> None:
+def test_somebody_who_has_had_enough_is_heard(github: FakeGitHub) -> None:
     """Closed as not planned it stays closed, up to date; opened by a person it is open again."""
-    write(client, make_draft(100))
+    write(github.client, make_draft(100))
     (issue,) = list_issues(github.state).values()
     issue |= {"state": "closed", "state_reason": "not_planned"}
 
-    assert write(client, make_draft(101)).action is Action.MUTED
+    assert write(github.client, make_draft(101)).action is Action.MUTED
     assert list_told(github) == [("text of run 101", "closed", "not_planned")]
     issue |= {"state": "open", "state_reason": "reopened"}
-    assert write(client, make_draft(102)).action is Action.UPDATED
+    assert write(github.client, make_draft(102)).action is Action.UPDATED
     assert list_told(github) == [("text of run 102", "open", "reopened")]
 
 
-def test_one_issue_a_key(github: FakeGitHub, client: GitHubClient) -> None:
+def test_one_issue_a_key(github: FakeGitHub) -> None:
     """Two environments have two issues, and neither touches the other's."""
-    write(client, make_draft(100, key="h200"))
-    write(client, make_draft(100, key="cpu"))
-    write(client, make_draft(101, key="cpu"))
+    write(github.client, make_draft(100, key="h200"))
+    write(github.client, make_draft(100, key="cpu"))
+    write(github.client, make_draft(101, key="cpu"))
 
     assert [told for told, _, _ in list_told(github)] == ["text of run 100", "text of run 101"]
 
 
-def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:
+def test_foreign_markers(github: FakeGitHub) -> None:
     """A marker in somebody else's issue, in a pull request or in a quote is not ours."""
     marked = make_draft(900).body
     add_issue(github.state, {"body": marked}, "octocat")
@@ -96,27 +94,27 @@ def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:
     add_issue(github.state, {"body": marked, "pull_request": example}, DEFAULT_AUTHOR)
     add_issue(github.state, {"body": f"> {marked}"}, DEFAULT_AUTHOR)
 
-    assert write(client, make_draft(100)).action is Action.CREATED
+    assert write(github.client, make_draft(100)).action is Action.CREATED
     assert len(list_issues(github.state)) == 4
 
 
 @pytest.mark.parametrize("others", [99, 100, 250])
-def test_among_others(github: FakeGitHub, client: GitHubClient, others: int) -> None:
+def test_among_others(github: FakeGitHub, others: int) -> None:
     """The own issue is found on any page of the author's issues."""
-    write(client, make_draft(100))
+    write(github.client, make_draft(100))
     for index in range(others):
         add_issue(github.state, {"body": f"issue {index}"}, DEFAULT_AUTHOR)
 
-    assert write(client, make_draft(101)).action is Action.UPDATED
+    assert write(github.client, make_draft(101)).action is Action.UPDATED
     assert len(github.requests) <= 8
 
 
-def test_the_list_is_bounded(github: FakeGitHub, client: GitHubClient) -> None:
+def test_the_list_is_bounded(github: FakeGitHub) -> None:
     """Of an author with thousands of issues the thousand touched last are looked at: ten requests."""
     for index in range(1200):
         add_issue(github.state, {"body": f"issue {index}"}, DEFAULT_AUTHOR)
 
-    assert write(client, make_draft(100, is_wanted=False)).action is Action.NOT_WANTED
+    assert write(github.client, make_draft(100, is_wanted=False)).action is Action.NOT_WANTED
     assert len(github.requests) == 10
 
 

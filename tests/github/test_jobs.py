@@ -1,7 +1,5 @@
 """Whose verdict a run left: by the job that was uploading when the artifact was made."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What jobs with a token print: whatever is in it, the runner finds no command that is not ours."""
 
-from __future__ import annotations
-
 import re
 import sys
 import traceback

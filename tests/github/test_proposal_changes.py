@@ -1,7 +1,5 @@
 """What a proposal says of what it changes: moves, noise, and all that moves no median."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Proposing baselines: through the Git data API of a fake GitHub with a real repository behind it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

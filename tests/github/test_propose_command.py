@@ -1,7 +1,5 @@
 """The job that proposes baselines, and the one that authorises it: what they tell, answer and set."""
 
-from __future__ import annotations
-
 import pytest
 from deliveries import make_comment
 from fake.git_routes import BareRepository

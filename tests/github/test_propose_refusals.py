@@ -1,7 +1,5 @@
 """A proposal hides nothing and brings nothing back: what it is made from, and what stops it."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Publishing end to end against the fake GitHub: the comment, what it names, and several gates of a run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from html import unescape as html_unescape
 from pathlib import Path
@@ -11,7 +9,7 @@ import pytest
 from fake.clock import FakeClock
 from fake.faults import NO_RIGHT, Fault
 from fake.git_routes import BareRepository
-from publishing import INCONCLUSIVE, REPOSITORY, Stage
+from publishing import INCONCLUSIVE, REPOSITORY, Publisher
 from records import CASES, RUN, SHA, make_comparison, make_failing, make_passing, make_rows, make_verdict
 
 from gate.decide.conclude.outcome import FailOn
@@ -26,11 +24,11 @@ from gate.report.markdown import escape_text
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_regression(stage: Stage, clock: FakeClock) -> None:
+def test_regression(publisher: Publisher, clock: FakeClock) -> None:
     """A regression gets a comment, a failed status, outputs, a summary and annotations."""
-    published = stage.publish(make_failing())
-    comment = stage.comments[0]
-    status = stage.status
+    published = publisher.publish(make_failing())
+    comment = publisher.comments[0]
+    status = publisher.status
     assert not any(line.startswith("::warning") for line in published.lines)
     assert comment["body"].startswith(f"<!-- compile-gate key=default run=100 attempt=1 head={SHA} -->\n## ")
     assert (status["state"], status["context"]) == ("failure", "compile-gate/report")
@@ -50,16 +48,16 @@ def test_regression(stage: Stage, clock: FakeClock) -> None:
     assert "## " in published.summary
     assert "Comment on pull request 7: created." in published.summary
     assert published.lines == ()  # the job that measured has told them
-    assert len(stage.github.requests) <= 14
+    assert len(publisher.github.requests) <= 14
     assert clock.slept == [1.0]
 
 
-def test_a_pass_is_a_sign_of_life(stage: Stage) -> None:
+def test_a_pass_is_a_sign_of_life(publisher: Publisher) -> None:
     """A PASS sets a status and writes a comment of one line, so that silence always means trouble."""
-    stage.run["conclusion"] = "success"
-    stage.publish(make_passing())
-    assert "PASS: Nothing got worse: 6 comparisons in 3 cases judged." in stage.body
-    assert stage.status["state"] == "success"
+    publisher.run["conclusion"] = "success"
+    publisher.publish(make_passing())
+    assert "PASS: Nothing got worse: 6 comparisons in 3 cases judged." in publisher.body
+    assert publisher.status["state"] == "success"
 
 
 BASE_SHA = "b" * 40
@@ -78,16 +76,16 @@ BASE_SHA = "b" * 40
 )
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_the_base_is_named_where_github_has_it(
-    stage: Stage, history: list[str] | None, sha: str, named: bool
+    publisher: Publisher, history: list[str] | None, sha: str, named: bool
 ) -> None:
     """The artifact names a commit; it is linked only if it is one of the pull request's base branch."""
     if history is not None:
-        stage.state.history["main"] = history
+        publisher.state.history["main"] = history
     verdict = make_failing(base=PairBase(commit=sha), tally=Tally(pairs=3, paired_cases=1))
-    published = stage.publish(verdict)
-    assert (f"against [{sha[:12]}](https://github.com/{REPOSITORY}/commit/{sha})" in stage.body) is named
-    assert (sha in stage.body) is named
-    assert "REGRESSION" in stage.body
+    published = publisher.publish(verdict)
+    assert (f"against [{sha[:12]}](https://github.com/{REPOSITORY}/commit/{sha})" in publisher.body) is named
+    assert (sha in publisher.body) is named
+    assert "REGRESSION" in publisher.body
     assert not any(line.startswith("::warning") for line in published.lines)
 
 
@@ -100,24 +98,24 @@ def test_the_base_is_named_where_github_has_it(
     ],
 )
 def test_a_place_is_named_where_the_change_has_that_file(
-    stage: Stage, tmp_path: Path, place: str, told: str
+    publisher: Publisher, tmp_path: Path, place: str, told: str
 ) -> None:
     """The artifact may call any line its own; one of a module of the commit that was measured is named."""
     repository = BareRepository.create(tmp_path / "bare.git")
     files = {"zoo/model.py": "print()", "zoo/@octocat.py": ""}
     head = repository.commit(files, branch="topic")
-    stage.state.git = repository
-    stage.state.add_pull(7, head)
-    stage.state.add_run(RUN.id, head)
+    publisher.state.git = repository
+    publisher.state.add_pull(7, head)
+    publisher.state.add_run(RUN.id, head)
     fact = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="evil", location=place))
     verdict = replace(
         make_failing(),
         causes=(Cause(case_id=CASES[0].id, weight=0.9, fact=fact),),
     )
     measured = replace(verdict, provenance=replace(verdict.provenance, commit=head))
-    published = stage.publish(measured)
-    assert html_unescape(stage.body).count(told) == 1
-    assert "evil" not in stage.body
+    published = publisher.publish(measured)
+    assert html_unescape(publisher.body).count(told) == 1
+    assert "evil" not in publisher.body
     assert not any(line.startswith("::warning") for line in published.lines)
 
 
@@ -143,36 +141,38 @@ PARTLY_NEW = make_verdict(*make_rows(), NEW_ROW)  # a PASS, which is red where e
         (CommentWhen.NEVER, make_failing(), "success", False),
     ],
 )
-def test_when(stage: Stage, when: CommentWhen, verdict: Verdict, conclusion: str, wanted: bool) -> None:
+def test_when(
+    publisher: Publisher, when: CommentWhen, verdict: Verdict, conclusion: str, wanted: bool
+) -> None:
     """The setting says when a first comment is written; a red check leaves no reader without a word."""
-    stage.run["conclusion"] = conclusion
+    publisher.run["conclusion"] = conclusion
     fail_on = FailOn.NEW if verdict is PARTLY_NEW else FailOn.REGRESSION
-    published = stage.publish(verdict, comment=when, fail_on=fail_on)
-    assert (len(stage.comments) == 1) is wanted
+    published = publisher.publish(verdict, comment=when, fail_on=fail_on)
+    assert (len(publisher.comments) == 1) is wanted
     is_quiet = not wanted and when is not CommentWhen.NEVER
     assert ("not written, as the settings ask" in published.summary) is is_quiet
 
 
-def test_superseded(stage: Stage) -> None:
+def test_superseded(publisher: Publisher) -> None:
     """When the head moves while publishing, the comment is left alone and the summary says so."""
-    old = stage.add_comment(99, "b" * 40)["body"]
+    old = publisher.add_comment(99, "b" * 40)["body"]
 
     def move() -> None:
-        stage.state.pulls[7]["head"]["sha"] = "e" * 40
+        publisher.state.pulls[7]["head"]["sha"] = "e" * 40
 
-    stage.github.call_before("GET", "/comments$", move)
-    published = stage.publish(make_failing())
-    assert [comment["body"] for comment in stage.comments] == [old]
+    publisher.github.call_before("GET", "/comments$", move)
+    published = publisher.publish(make_failing())
+    assert [comment["body"] for comment in publisher.comments] == [old]
     assert "left alone: the pull request has moved on" in published.summary
     assert not any(line.startswith("::warning") for line in published.lines)
 
 
-def test_closed(stage: Stage) -> None:
+def test_closed(publisher: Publisher) -> None:
     """A closed pull request gets no comment; the commit still gets its status."""
-    stage.state.pulls[7]["state"] = "closed"
-    published = stage.publish(make_failing())
-    assert stage.comments == []
-    assert stage.status["state"] == "failure"
+    publisher.state.pulls[7]["state"] = "closed"
+    published = publisher.publish(make_failing())
+    assert publisher.comments == []
+    assert publisher.status["state"] == "failure"
     assert "closed or merged" in published.summary
 
 
@@ -187,82 +187,82 @@ TOUCHED = [
 
 @pytest.mark.parametrize(("files", "named"), TOUCHED)
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_touched_rules(stage: Stage, files: list[str], named: str) -> None:
+def test_touched_rules(publisher: Publisher, files: list[str], named: str) -> None:
     """A change of what it is judged by is flagged in the comment, by our names for it only."""
-    stage.state.files[7] = files
-    stage.know_rules("gate.yml", "baselines", WORKFLOWS)
-    stage.publish(make_failing())
-    assert ("edits the gate's configuration" in stage.body) is bool(named)
-    assert named in stage.body
+    publisher.state.files[7] = files
+    publisher.know_rules("gate.yml", "baselines", WORKFLOWS)
+    publisher.publish(make_failing())
+    assert ("edits the gate's configuration" in publisher.body) is bool(named)
+    assert named in publisher.body
 
 
-def test_many_files(stage: Stage) -> None:
+def test_many_files(publisher: Publisher) -> None:
     """Of a change of thousands of files the first 300 are looked at, and that is said."""
-    stage.state.files[7] = [f"@evil/{index}" for index in range(999)]
-    stage.know_rules("gate.yml")
-    stage.publish(make_failing())
-    assert "Only the first 300 files were examined." in stage.body
-    assert "evil" not in stage.body
-    assert len(stage.github.requests) <= 20
+    publisher.state.files[7] = [f"@evil/{index}" for index in range(999)]
+    publisher.know_rules("gate.yml")
+    publisher.publish(make_failing())
+    assert "Only the first 300 files were examined." in publisher.body
+    assert "evil" not in publisher.body
+    assert len(publisher.github.requests) <= 20
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 @pytest.mark.parametrize(("comments", "requests"), [(0, 14), (30, 14), (31, 14), (150, 16)])
-def test_request_count(stage: Stage, comments: int, requests: int) -> None:
+def test_request_count(publisher: Publisher, comments: int, requests: int) -> None:
     """Publishing takes few requests, and none for each comment."""
     for index in range(comments):
-        stage.state.add_comment(7, f"comment {index}")
-    stage.publish(make_failing())
-    assert len(stage.github.requests) == requests
+        publisher.state.add_comment(7, f"comment {index}")
+    publisher.publish(make_failing())
+    assert len(publisher.github.requests) == requests
 
 
 # --- several gates of one run ---
 
 
-def publish_gate(stage: Stage, name: str, key: str = "") -> Publication:
+def publish_gate(publisher: Publisher, name: str, key: str = "") -> Publication:
     key = key or name
-    return stage.publish(artifact_name=f"gate-{name}", key=key, status=f"gate/{key}")
+    return publisher.publish(artifact_name=f"gate-{name}", key=key, status=f"gate/{key}")
 
 
-def read_heading(stage: Stage, key: str) -> str:
-    bodies = [str(one["body"]) for one in stage.comments]
+def read_heading(publisher: Publisher, key: str) -> str:
+    bodies = [str(one["body"]) for one in publisher.comments]
     (body,) = (one for one in bodies if f" key={key} " in one)
     return body.splitlines()[1]
 
 
-def read_states(stage: Stage) -> dict[str, str]:
-    return {one["context"]: one["state"] for one in reversed(stage.state.statuses[SHA])}
+def read_states(publisher: Publisher) -> dict[str, str]:
+    return {one["context"]: one["state"] for one in reversed(publisher.state.statuses[SHA])}
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_each_gate_of_a_run_is_told_by_its_own_job(stage: Stage) -> None:
+def test_each_gate_of_a_run_is_told_by_its_own_job(publisher: Publisher) -> None:
     """Gate a passed and b regressed, in two jobs: a is green, b red, and each comment says whose it is."""
     for name, verdict, conclusion in (("a", make_passing(), "success"), ("b", make_failing(), "failure")):
-        artifact = stage.leave(verdict, f"gate-{name}")
+        artifact = publisher.leave(verdict, f"gate-{name}")
         times = {"began": "2026-11-01T11:59:00Z", "ended": "2026-11-01T13:00:00Z"}
-        stage.state.add_job(RUN.id, name, conclusion, uploaded=artifact["created_at"], **times)
+        publisher.state.add_job(RUN.id, name, conclusion, uploaded=artifact["created_at"], **times)
 
     for name in "ab":
-        assert not any("::warning" in line for line in publish_gate(stage, name).lines)
+        assert not any("::warning" in line for line in publish_gate(publisher, name).lines)
 
-    assert read_states(stage) == {"gate/a": "success", "gate/b": "failure"}
-    assert read_heading(stage, "a").startswith("## ✅ `a`: PASS")
-    assert read_heading(stage, "b").startswith("## ❌ `b`: REGRESSION")
+    assert read_states(publisher) == {"gate/a": "success", "gate/b": "failure"}
+    assert read_heading(publisher, "a").startswith("## ✅ `a`: PASS")
+    assert read_heading(publisher, "b").startswith("## ❌ `b`: REGRESSION")
 
 
 @pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out"])
-def test_a_job_that_died_after_its_upload_does_not_pass(stage: Stage, conclusion: str) -> None:
+def test_a_job_that_died_after_its_upload_does_not_pass(publisher: Publisher, conclusion: str) -> None:
     """Its verdict says PASS, and it ended otherwise: red, whatever the other job of the run did."""
     for name, ended in (("a", conclusion), ("b", "success")):
-        artifact = stage.leave(make_passing(), f"gate-{name}")
+        artifact = publisher.leave(make_passing(), f"gate-{name}")
         times = dict.fromkeys(("began", "ended"), artifact["created_at"])
-        stage.state.add_job(RUN.id, name, ended, **times)
+        publisher.state.add_job(RUN.id, name, ended, **times)
 
     for name in "ab":
-        publish_gate(stage, name)
+        publish_gate(publisher, name)
 
-    assert read_states(stage) == {"gate/a": "failure", "gate/b": "success"}
-    assert f"The run ended with {escape_text(conclusion)}" in read_heading(stage, "a")
+    assert read_states(publisher) == {"gate/a": "failure", "gate/b": "success"}
+    assert f"The run ended with {escape_text(conclusion)}" in read_heading(publisher, "a")
 
 
 # --- one artifact of several jobs ---
@@ -270,41 +270,41 @@ def test_a_job_that_died_after_its_upload_does_not_pass(stage: Stage, conclusion
 SPAN = {"began": "2026-11-01T11:59:00Z", "ended": "2026-11-01T13:00:00Z"}
 
 
-def run_machine(stage: Stage, name: str, conclusion: str, verdict: Verdict) -> dict[str, Any]:
+def run_machine(publisher: Publisher, name: str, conclusion: str, verdict: Verdict) -> dict[str, Any]:
     """Let a job upload its verdict in place of the one that is there."""
-    stage.state.artifacts.clear()
-    artifact = stage.leave(verdict)
-    return stage.state.add_job(RUN.id, name, conclusion, uploaded=artifact["created_at"], **SPAN)
+    publisher.state.artifacts.clear()
+    artifact = publisher.leave(verdict)
+    return publisher.state.add_job(RUN.id, name, conclusion, uploaded=artifact["created_at"], **SPAN)
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 @pytest.mark.parametrize(
     "names", [("check (gpu-a)", "check (gpu-b)"), ("gate (a) / check", "gate (b) / check"), ("on a", "on b")]
 )
-def test_a_matrix_does_not_pass_by_its_last_job(stage: Stage, names: tuple[str, str]) -> None:
+def test_a_matrix_does_not_pass_by_its_last_job(publisher: Publisher, names: tuple[str, str]) -> None:
     """Both machines upload under one name, so the first one's REGRESSION is gone: its job is named."""
-    run_machine(stage, names[0], "failure", make_failing())
-    other = run_machine(stage, names[1], "success", make_passing())
+    run_machine(publisher, names[0], "failure", make_failing())
+    other = run_machine(publisher, names[1], "success", make_passing())
     other["steps"].append(other["steps"][0] | {"name": "Post Run actions/checkout@v7"})
 
-    stage.publish()
+    publisher.publish()
 
-    assert stage.status_told[0] == "failure"
-    assert "but the run ended with failure" in stage.status_told[1]
-    assert "The run ended with failure, although its verdict is PASS" in stage.body
-    assert f"/{RUN.id}): {names[0]} failed and left no verdict. Fix it and push." in stage.body
+    assert publisher.status_told[0] == "failure"
+    assert "but the run ended with failure" in publisher.status_told[1]
+    assert "The run ended with failure, although its verdict is PASS" in publisher.body
+    assert f"/{RUN.id}): {names[0]} failed and left no verdict. Fix it and push." in publisher.body
 
 
-def test_a_failing_verdict_names_the_job_whose_own_is_gone(stage: Stage) -> None:
+def test_a_failing_verdict_names_the_job_whose_own_is_gone(publisher: Publisher) -> None:
     """What the last job says is told, and that it is not all."""
-    run_machine(stage, "check (gpu-a)", "failure", make_failing())
-    run_machine(stage, "check (gpu-b)", "failure", make_failing())
+    run_machine(publisher, "check (gpu-a)", "failure", make_failing())
+    run_machine(publisher, "check (gpu-b)", "failure", make_failing())
 
-    stage.publish()
+    publisher.publish()
 
-    assert "REGRESSION" in stage.body.splitlines()[1]
-    assert "check (gpu-a) failed and left no verdict" in stage.body
-    assert "gpu-b" not in stage.body
+    assert "REGRESSION" in publisher.body.splitlines()[1]
+    assert "check (gpu-a) failed and left no verdict" in publisher.body
+    assert "gpu-b" not in publisher.body
 
 
 PASSED = (1, "check (gpu-b)", "success", make_passing())
@@ -330,58 +330,58 @@ FAILED = (1, "check (gpu-a)", "failure", make_failing())
     ],
 )
 def test_a_run_passes_with_all_of_its_machines(
-    stage: Stage, jobs: list[tuple[int, str, str, Verdict | None]], conclusion: str, is_lost: bool
+    publisher: Publisher, jobs: list[tuple[int, str, str, Verdict | None]], conclusion: str, is_lost: bool
 ) -> None:
     """Of each job its last attempt counts; one that left no verdict, for want of a step too, is named."""
     for attempt, name, ended, verdict in jobs:
-        stage.run["run_attempt"] = attempt
+        publisher.run["run_attempt"] = attempt
         if verdict is None:
-            stage.state.add_job(RUN.id, name, ended)["steps"] = []
+            publisher.state.add_job(RUN.id, name, ended)["steps"] = []
         else:
-            run_machine(stage, name, ended, verdict)
-    stage.run["conclusion"] = conclusion
+            run_machine(publisher, name, ended, verdict)
+    publisher.run["conclusion"] = conclusion
 
-    stage.publish()
+    publisher.publish()
 
-    assert stage.status_told[0] == ("failure" if is_lost else "success")
-    assert ("check (gpu-a) failed and left no verdict" in stage.body) is is_lost
-    assert ("gpu" in stage.body) is is_lost
+    assert publisher.status_told[0] == ("failure" if is_lost else "success")
+    assert ("check (gpu-a) failed and left no verdict" in publisher.body) is is_lost
+    assert ("gpu" in publisher.body) is is_lost
 
 
 @pytest.mark.parametrize("name", ["lint", "lint (3.12)"])
-def test_a_job_that_does_something_else_does_not_fail_the_gate(stage: Stage, name: str) -> None:
+def test_a_job_that_does_something_else_does_not_fail_the_gate(publisher: Publisher, name: str) -> None:
     """It failed, uploads a log when it does, and no artifact came of that."""
-    lint = stage.state.add_job(RUN.id, name, "failure", **SPAN)
+    lint = publisher.state.add_job(RUN.id, name, "failure", **SPAN)
     lint["steps"].append(lint["steps"][0] | {"name": "Lint"})
-    run_machine(stage, "check (gpu-a)", "success", make_passing())
+    run_machine(publisher, "check (gpu-a)", "success", make_passing())
 
-    stage.publish()
+    publisher.publish()
 
-    assert stage.status_told[0] == "success"
-    assert "lint" not in stage.body
+    assert publisher.status_told[0] == "success"
+    assert "lint" not in publisher.body
 
 
-def test_details_of_its_own_are_no_verdict(stage: Stage) -> None:
+def test_details_of_its_own_are_no_verdict(publisher: Publisher) -> None:
     """The step that uploads the verdict counts: the details of gpu-a are there, by their own name."""
-    job = run_machine(stage, "check (gpu-a)", "failure", make_failing())
-    details = stage.leave(b"", "details-a")
-    other = run_machine(stage, "check (gpu-b)", "success", make_passing())
-    stage.state.artifacts[details["id"]] = details
+    job = run_machine(publisher, "check (gpu-a)", "failure", make_failing())
+    details = publisher.leave(b"", "details-a")
+    other = run_machine(publisher, "check (gpu-b)", "success", make_passing())
+    publisher.state.artifacts[details["id"]] = details
     for one, moment in ((job, details["created_at"]), (other, "2026-11-01T12:59:00Z")):
         step = one["steps"][0]
         one["steps"].append(step | {"name": "Upload all", "started_at": moment, "completed_at": moment})
 
-    stage.publish()
+    publisher.publish()
 
-    assert stage.status_told[0] == "failure"
+    assert publisher.status_told[0] == "failure"
 
 
-def test_where_jobs_are_not_told_the_run_decides(stage: Stage) -> None:
+def test_where_jobs_are_not_told_the_run_decides(publisher: Publisher) -> None:
     """Trouble that is told, and no pass of a run that failed."""
-    stage.leave(make_passing(), "gate-a")
-    stage.github.fail("GET", r"/jobs$", Fault(status=403, message=NO_RIGHT, times=9))
+    publisher.leave(make_passing(), "gate-a")
+    publisher.github.fail("GET", r"/jobs$", Fault(status=403, message=NO_RIGHT, times=9))
 
-    published = publish_gate(stage, "a")
+    published = publish_gate(publisher, "a")
 
-    assert read_states(stage) == {"gate/a": "failure"}
+    assert read_states(publisher) == {"gate/a": "failure"}
     assert "Which job left the verdict could not be looked up" in "".join(published.lines)

@@ -1,12 +1,11 @@
 """``compile-gate github publish`` as a process: what a job sees of it, its time and its memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,13 +128,24 @@ def test_large_verdict(github: FakeGitHub, job: Path) -> None:
     assert 0 < done.rss_bytes < MAX_RSS_BYTES
 
 
-def test_options(github: FakeGitHub, job: Path) -> None:
+@pytest.fixture
+def publish(github: FakeGitHub, job: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Run the command in this process, and return its exit code."""
+
+    def run(*options: str, **environ: str) -> int:
+        for name, value in (make_environ(github, job) | environ).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(job)
+        return main(["github", "publish", "--run-id", "100", *options])
+
+    return run
+
+
+def test_options(github: FakeGitHub, publish: Callable[..., int]) -> None:
     """The options of the action's inputs do what they say."""
     github.state.add_artifact(RUN.id, "gpu", make_archive(make_passing()))
     github.state.runs[RUN.id]["conclusion"] = "success"
-    options = ("--artifact-name=gpu", "--comment=always", "--comment-key=gpu")
-    done = run_publish(github, job, *options)
-    assert done.code == 0
+    assert publish("--artifact-name=gpu", "--comment=always", "--comment-key=gpu") == 0
     assert github.state.list_comments(7)[0]["body"].startswith("<!-- compile-gate key=gpu run=100 ")
     assert github.state.statuses[SHA][0]["context"] == "compile-gate/report (gpu)"
 
@@ -144,14 +154,14 @@ def test_options(github: FakeGitHub, job: Path) -> None:
     ("keys", "state"), [("", "failure"), ("fail_on: never\nstatus: gate/speed\n", "success")]
 )
 def test_what_fails_and_the_status_are_those_of_gate_yml(
-    github: FakeGitHub, job: Path, keys: str, state: str
+    github: FakeGitHub, job: Path, publish: Callable[..., int], keys: str, state: str
 ) -> None:
     """The check reads the same file of the base: none is red where the other is green."""
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
     (job / "gate.yml").write_text(GATE_YML + keys)
     github.state.runs[RUN.id]["conclusion"] = state
 
-    assert run_publish(github, job).code == 0
+    assert publish() == 0
 
     status = github.state.statuses[SHA][0]
     name = "gate/speed" if keys else "compile-gate/report"
@@ -173,24 +183,15 @@ def test_what_fails_and_the_status_are_those_of_gate_yml(
 )
 def test_usage(
     github: FakeGitHub,
-    job: Path,
+    publish: Callable[..., int],
     options: tuple[str, ...],
     environ: dict[str, str],
     expected: str,
-    monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """What the caller can fix is exit code 2 and two lines; nothing is written."""
-    for name, value in (make_environ(github, job) | environ).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(job)
-    code: str | int | None
-    try:
-        code = main(["github", "publish", "--run-id", "100", *options])
-    except SystemExit as stopped:  # as argparse ends a process
-        code = stopped.code
+    assert publish(*options, **environ) == 2
     told = capfd.readouterr()
-    assert code == 2
     assert expected in told.err
     assert "Traceback" not in told.err
     assert github.list_writes() == []

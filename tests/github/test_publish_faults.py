@@ -1,13 +1,11 @@
 """Publishing while GitHub fails: at each place where it is asked, once and for good."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 from fake.faults import Fault
 from fake.server import TOKEN
-from publishing import FOR_GOOD, TRANSIENT, Stage, make_faults
+from publishing import FOR_GOOD, TRANSIENT, Publisher, make_faults
 from records import SHA, make_failing
 
 PLACES = {
@@ -33,41 +31,55 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("fault", "times"), [*((fault, 1) for fault in make_faults()), *((fault, 99) for fault in FOR_GOOD)]
-)
-@pytest.mark.parametrize("place", PLACES)
-def test_faults(stage: Stage, place: str, fault: str, times: int, capfd: pytest.CaptureFixture[str]) -> None:
+# One of each kind that the client tells apart: to be sent again, perhaps done, a right that lacks, nothing
+# there, refused, and what is no answer to the question.
+KINDS = (*(("503", 1), ("lost", 1), ("403 rights", 1), ("404", 1), ("422", 1)), *(("list", 1), ("object", 1)))
+GOOD_KINDS = tuple((fault, 99) for fault in ("403 secondary", "502 HTML", "empty"))
+# Where each single fault is played: what is read, what is written, and the archive.
+ALL_FAULTS_AT = ("pull", "comment", "storage")
+
+
+def list_faults() -> dict[tuple[str, str, int], None]:
+    """List place, fault and how often: each place with each kind, and each fault where it may differ."""
+    every = [*((fault, 1) for fault in make_faults()), *((fault, 99) for fault in FOR_GOOD)]
+    played = [(place, *one) for place in PLACES for one in (*KINDS, *GOOD_KINDS)]
+    return dict.fromkeys([*played, *((place, *one) for place in ALL_FAULTS_AT for one in every)])
+
+
+@pytest.mark.parametrize(("place", "fault", "times"), list_faults())
+def test_faults(
+    publisher: Publisher, place: str, fault: str, times: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Whatever fails wherever: no crash, nothing doubled, no changed verdict, no token to be seen."""
     if place == "change":
-        stage.add_comment(99, "b" * 40)
+        publisher.add_comment(99, "b" * 40)
     if "issue" in place:
-        stage.be_upgrade()
+        publisher.be_upgrade()
     if place == "change of the issue":
-        stage.add_issue()
-    stage.know_rules("gate.yml")
+        publisher.add_issue()
+    publisher.know_rules("gate.yml")
     broken = make_faults()[fault]
     broken.times = times
-    stage.github.fail(*PLACES[place], broken)
-    published = stage.publish(make_failing())
+    publisher.github.fail(*PLACES[place], broken)
+    published = publisher.publish(make_failing())
     assert published.outputs.get("verdict", "") in {"", "REGRESSION", "INCOMPLETE"}
-    assert len(stage.comments) + len(stage.issues) <= 1
-    assert len(stage.state.statuses.get(SHA, [])) <= 2
-    assert len(stage.github.requests) <= 40
-    told = f"{published} {capfd.readouterr()} {list(stage.state.comments.values())} {stage.issues}"
+    assert len(publisher.comments) + len(publisher.issues) <= 1
+    assert len(publisher.state.statuses.get(SHA, [])) <= 2
+    assert len(publisher.github.requests) <= 40
+    told = f"{published} {capfd.readouterr()} {list(publisher.state.comments.values())} {publisher.issues}"
     assert TOKEN not in told
     assert "storage-secret" not in told
     if fault in TRANSIENT and times == 1:
         assert published.outputs["verdict"] == "REGRESSION"
-        assert len(stage.comments) + len(stage.issues) == 1
+        assert len(publisher.comments) + len(publisher.issues) == 1
         if "issue" not in place:
-            assert [status["state"] for status in stage.state.statuses[SHA]] == ["failure"]
+            assert [status["state"] for status in publisher.state.statuses[SHA]] == ["failure"]
     if place == "status" and times == 99:
-        assert len(stage.comments) == 1  # one part's trouble is not the other's
+        assert len(publisher.comments) == 1  # one part's trouble is not the other's
     if "issue" in place:
         assert published.outputs["verdict"] == "REGRESSION"
     if place in {"comments", "comment", "change"}:
-        assert stage.status["state"] == "failure"
+        assert publisher.status["state"] == "failure"
     complains = "Trouble" in published.summary or "could not be fetched" in published.summary
     assert complains == any(line.startswith("::warning") for line in published.lines)
 
@@ -75,18 +87,18 @@ def test_faults(stage: Stage, place: str, fault: str, times: int, capfd: pytest.
 @pytest.mark.parametrize("place", ["artifacts", "download", "storage"])
 @pytest.mark.parametrize("fault", [Fault(status=503), Fault(status=404), Fault(status=410), Fault()])
 def test_a_verdict_that_cannot_be_fetched_leaves_no_earlier_one_standing(
-    stage: Stage, place: str, fault: Fault
+    publisher: Publisher, place: str, fault: Fault
 ) -> None:
     """An earlier attempt said PASS: that is taken back where this one's result cannot be had."""
-    stage.leave_pass()
-    stage.github.fail(*PLACES[place], replace(fault, times=99))
-    published = stage.publish(make_failing())
-    status = stage.status
+    publisher.leave_pass()
+    publisher.github.fail(*PLACES[place], replace(fault, times=99))
+    published = publisher.publish(make_failing())
+    status = publisher.status
     assert published.outputs["verdict"] == "INCOMPLETE"
     assert (status["state"], status["description"]) == (
         "error",
         "no result: the result of the run could not be fetched from GitHub",
     )
-    assert "The result of the run could not be fetched from GitHub." in stage.body
+    assert "The result of the run could not be fetched from GitHub." in publisher.body
     assert "Trouble: The verdict could not be fetched: " in published.summary
     assert published.lines[-1].startswith("::warning title=compile-gate::The verdict could not be fetched: ")

@@ -1,14 +1,12 @@
 """Which results are told: those of the gate, of this change, of the newest attempt, that can be read."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 from deliveries import make_workflow_run
 from fake.faults import Fault
 from hostile_archives import make_edited, put
-from publishing import REPOSITORY, Stage
+from publishing import REPOSITORY, Publisher
 from records import make_failing, make_passing
 
 from gate.errors import UsageError
@@ -20,67 +18,67 @@ from gate.publish.submitted import WORKFLOWS
 @pytest.mark.parametrize(
     "path", [".github/workflows/other.yml", "octo-org/models/.github/workflows/x.yml@main"]
 )
-def test_run_of_another_workflow(stage: Stage, path: str) -> None:
+def test_run_of_another_workflow(publisher: Publisher, path: str) -> None:
     """A change that brings a workflow of the gate's name gets nothing told in the repository's name."""
-    stage.run["path"] = path
-    stage.leave(make_passing())
+    publisher.run["path"] = path
+    publisher.leave(make_passing())
     with pytest.raises(UsageError, match="is of another workflow file than"):
-        stage.publish(comment=CommentWhen.ALWAYS)
-    assert stage.github.list_writes() == []
+        publisher.publish(comment=CommentWhen.ALWAYS)
+    assert publisher.github.list_writes() == []
 
 
 @pytest.mark.parametrize("path", ["{}", "octo-org/models/{}@refs/heads/main", "{}@main"])
-def test_run_of_the_named_workflow(stage: Stage, path: str) -> None:
+def test_run_of_the_named_workflow(publisher: Publisher, path: str) -> None:
     """The gate may lie in another file, and GitHub may tell it with its repository and ref."""
-    stage.run["path"] = path.format(".github/workflows/perf.yml")
-    stage.publish(make_failing(), workflow=".github/workflows/perf.yml")
-    assert len(stage.comments) == 1
+    publisher.run["path"] = path.format(".github/workflows/perf.yml")
+    publisher.publish(make_failing(), workflow=".github/workflows/perf.yml")
+    assert len(publisher.comments) == 1
 
 
-def test_answer_about_another_run(stage: Stage) -> None:
+def test_answer_about_another_run(publisher: Publisher) -> None:
     """What GitHub answers about some other run is not taken for this one's."""
-    other = json.dumps(stage.run | {"id": 4711}).encode()
-    stage.github.fail("GET", r"/actions/runs/100$", Fault(status=200, body=other))
-    published = stage.publish(make_failing())
+    other = json.dumps(publisher.run | {"id": 4711}).encode()
+    publisher.github.fail("GET", r"/actions/runs/100$", Fault(status=200, body=other))
+    published = publisher.publish(make_failing())
     assert "about another run than 100" in published.summary
-    assert stage.github.list_writes() == []
+    assert publisher.github.list_writes() == []
 
 
 @pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure"])
-def test_no_result(stage: Stage, conclusion: str) -> None:
+def test_no_result(publisher: Publisher, conclusion: str) -> None:
     """A run that left nothing is INCOMPLETE, an error and a comment."""
-    stage.run["conclusion"] = conclusion
-    published = stage.publish()
+    publisher.run["conclusion"] = conclusion
+    published = publisher.publish()
     assert published.outputs["verdict"] == "INCOMPLETE"
-    assert stage.status["state"] == "error"
-    assert "there is no verdict" in stage.body
+    assert publisher.status["state"] == "error"
+    assert "there is no verdict" in publisher.body
 
 
-def test_silence(stage: Stage) -> None:
+def test_silence(publisher: Publisher) -> None:
     """A run that waits for an approval has nothing to publish."""
-    stage.run["conclusion"] = "action_required"
-    published = stage.publish()
-    assert stage.github.list_writes() == []
+    publisher.run["conclusion"] = "action_required"
+    published = publisher.publish()
+    assert publisher.github.list_writes() == []
     assert "nothing to publish" in published.summary
 
 
-def test_a_skipped_run_is_told(stage: Stage) -> None:
+def test_a_skipped_run_is_told(publisher: Publisher) -> None:
     """GitHub counts a skipped check as passed, so status and comment say that nothing was measured."""
-    stage.leave_pass()
-    stage.run["conclusion"] = "skipped"
-    stage.state.files[7] = [".github/workflows/gate.yml"]
-    stage.know_rules("gate.yml", WORKFLOWS)
-    published = stage.publish(make_passing())  # which is of an attempt that was not skipped
-    status = stage.status
+    publisher.leave_pass()
+    publisher.run["conclusion"] = "skipped"
+    publisher.state.files[7] = [".github/workflows/gate.yml"]
+    publisher.know_rules("gate.yml", WORKFLOWS)
+    published = publisher.publish(make_passing())  # which is of an attempt that was not skipped
+    status = publisher.status
     assert published.outputs["verdict"] == "INCOMPLETE"
     assert (status["state"], status["description"]) == (
         "error",
         "no result: all jobs of the run were skipped: GitHub counts that as passed, but nothing was measured",
     )
-    assert "there is no verdict" in stage.body
-    assert "All jobs of the run were skipped" in stage.body
-    assert "A condition (`if:`) of the gate's workflow skipped it." in stage.body
-    assert "edits the gate's configuration: .github (1 file)" in stage.body
+    assert "there is no verdict" in publisher.body
+    assert "All jobs of the run were skipped" in publisher.body
+    assert "A condition (`if:`) of the gate's workflow skipped it." in publisher.body
+    assert "edits the gate's configuration: .github (1 file)" in publisher.body
 
 
 @pytest.mark.parametrize(
@@ -92,43 +90,45 @@ def test_a_skipped_run_is_told(stage: Stage) -> None:
         ("renamed", "2026-11-01T11:30:00Z", True),
     ],
 )
-def test_a_run_for_another_base_is_not_told(stage: Stage, name: str, created: str, is_told: bool) -> None:
+def test_a_run_for_another_base_is_not_told(
+    publisher: Publisher, name: str, created: str, is_told: bool
+) -> None:
     """Started again, it measures against the base that it began with, which is another change."""
-    stage.leave_pass()
-    stage.run |= {"conclusion": "success", "run_started_at": "2026-11-01T11:45:00Z"}
-    stage.state.add_event(7, name, created)
-    published = stage.publish(make_passing())
-    status = stage.status
+    publisher.leave_pass()
+    publisher.run |= {"conclusion": "success", "run_started_at": "2026-11-01T11:45:00Z"}
+    publisher.state.add_event(7, name, created)
+    published = publisher.publish(make_passing())
+    status = publisher.status
     assert published.outputs["verdict"] == ("PASS" if is_told else "INCOMPLETE")
     assert status["state"] == ("success" if is_told else "error")
-    assert ("The pull request got another base branch after the run began" in stage.body) is not is_told
+    assert ("The pull request got another base branch after the run began" in publisher.body) is not is_told
 
 
-def test_a_run_that_a_push_cancelled_is_silent(stage: Stage) -> None:
+def test_a_run_that_a_push_cancelled_is_silent(publisher: Publisher) -> None:
     """Its commit is not what is to be merged; the run of the new one tells its own verdict."""
-    stage.run["conclusion"] = "cancelled"
-    stage.state.pulls[7]["head"]["sha"] = "e" * 40
-    published = stage.publish()
-    assert stage.github.list_writes() == []
+    publisher.run["conclusion"] = "cancelled"
+    publisher.state.pulls[7]["head"]["sha"] = "e" * 40
+    published = publisher.publish()
+    assert publisher.github.list_writes() == []
     assert published.summary == "There is nothing to publish: the run ended with cancelled.\n"
 
 
-def test_newer_attempt(stage: Stage) -> None:
+def test_newer_attempt(publisher: Publisher) -> None:
     """While a newer attempt of the run is under way, the older one's verdict is not told."""
-    payload = make_workflow_run(stage.run)
-    stage.run |= {"run_attempt": 2, "conclusion": None, "status": "in_progress"}
-    stage.job = JobContext(repository=REPOSITORY, event_name="workflow_run", event=payload)
-    published = stage.publish()
-    assert stage.github.list_writes() == []
+    payload = make_workflow_run(publisher.run)
+    publisher.run |= {"run_attempt": 2, "conclusion": None, "status": "in_progress"}
+    publisher.job = JobContext(repository=REPOSITORY, event_name="workflow_run", event=payload)
+    published = publisher.publish()
+    assert publisher.github.list_writes() == []
     assert "a newer attempt of the run has begun" in published.summary
 
 
-def test_verdict_of_a_newer_version(stage: Stage) -> None:
+def test_verdict_of_a_newer_version(publisher: Publisher) -> None:
     """The publisher is older than the gate: the comment says which of the two to change, and what counts."""
-    stage.leave(make_edited(put("schema", "compile-gate/shown/4")))
-    stage.publish()
-    body = stage.body
+    publisher.leave(make_edited(put("schema", "compile-gate/shown/4")))
+    publisher.publish()
+    body = publisher.body
     assert "a newer compile-gate than the workflow that publishes it uses" in body
     assert "- The check itself counts. To see verdicts here again, merge the new version" in body
     assert "See the run's log" not in body
-    assert stage.status["state"] == "error"
+    assert publisher.status["state"] == "error"

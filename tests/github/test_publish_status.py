@@ -1,9 +1,7 @@
 """The commit's one status: of which run it tells, and where none may be set."""
 
-from __future__ import annotations
-
 import pytest
-from publishing import INCONCLUSIVE, Stage
+from publishing import INCONCLUSIVE, Publisher
 from records import CASES, SHA, UNSTORED, make_failing, make_passing, make_rows, make_unchanged, make_verdict
 
 from gate.decide.conclude.outcome import FailOn
@@ -23,20 +21,20 @@ from gate.report.markdown import escape_text
         (make_passing(), "cancelled", FailOn.REGRESSION, "failure"),
     ],
 )
-def test_state(stage: Stage, verdict: Verdict, conclusion: str, fail_on: FailOn, state: str) -> None:
+def test_state(publisher: Publisher, verdict: Verdict, conclusion: str, fail_on: FailOn, state: str) -> None:
     """The status follows the verdict, and never says success over a run that failed."""
-    stage.run["conclusion"] = conclusion
-    published = stage.publish(verdict, fail_on=fail_on)
-    assert stage.status["state"] == state
+    publisher.run["conclusion"] = conclusion
+    published = publisher.publish(verdict, fail_on=fail_on)
+    assert publisher.status["state"] == state
     assert published.outputs["status-state"] == state
 
 
-def test_status_of_a_newer_run(stage: Stage) -> None:
+def test_status_of_a_newer_run(publisher: Publisher) -> None:
     """A pull request that was closed and opened again has two runs: the newer one's status holds."""
-    stage.set_status("success", 101)
-    stage.state.add_run(101, SHA)
-    published = stage.publish(make_failing())
-    assert [status["state"] for status in stage.state.statuses[SHA]] == ["success"]
+    publisher.set_status("success", 101)
+    publisher.state.add_run(101, SHA)
+    published = publisher.publish(make_failing())
+    assert [status["state"] for status in publisher.state.statuses[SHA]] == ["success"]
     assert published.outputs["status-state"] == ""
     assert "Commit status: left alone: it shows a newer run." in published.summary
     assert not any(line.startswith("::warning") for line in published.lines)
@@ -52,29 +50,29 @@ def test_status_of_a_newer_run(stage: Stage) -> None:
         {"target_url": "https://github.com/octo-org/models/actions/runs/101", "context": "another"},
     ],
 )
-def test_status_of_no_newer_run(stage: Stage, fields: dict[str, str | None]) -> None:
+def test_status_of_no_newer_run(publisher: Publisher, fields: dict[str, str | None]) -> None:
     """The status of an older run, of none or of another context is no reason to be silent."""
-    stage.state.add_status(SHA, {"state": "success", "context": "compile-gate/report"} | fields)
-    stage.publish(make_failing())
-    assert stage.status["state"] == "failure"
+    publisher.state.add_status(SHA, {"state": "success", "context": "compile-gate/report"} | fields)
+    publisher.publish(make_failing())
+    assert publisher.status["state"] == "failure"
 
 
 @pytest.mark.parametrize(("started", "state"), [("12:00:00", "success"), ("10:30:00", "failure")])
-def test_a_run_that_was_started_again_is_newer(stage: Stage, started: str, state: str) -> None:
+def test_a_run_that_was_started_again_is_newer(publisher: Publisher, started: str, state: str) -> None:
     """Of two runs of one commit the one that began last holds, whichever has the higher number."""
-    stage.set_status("success", 101)
-    stage.state.add_run(101, SHA)["run_started_at"] = f"2026-11-01T{started}Z"
-    stage.run |= {"run_attempt": 2, "run_started_at": "2026-11-01T11:30:00Z"}
-    stage.add_comment(101, SHA)
-    stage.publish(make_failing())
-    assert stage.status["state"] == state
-    assert ("REGRESSION" in stage.body) is (state == "failure")
+    publisher.set_status("success", 101)
+    publisher.state.add_run(101, SHA)["run_started_at"] = f"2026-11-01T{started}Z"
+    publisher.run |= {"run_attempt": 2, "run_started_at": "2026-11-01T11:30:00Z"}
+    publisher.add_comment(101, SHA)
+    publisher.publish(make_failing())
+    assert publisher.status["state"] == state
+    assert ("REGRESSION" in publisher.body) is (state == "failure")
 
 
-def test_no_status(stage: Stage) -> None:
+def test_no_status(publisher: Publisher) -> None:
     """An empty context sets no status."""
-    published = stage.publish(make_failing(), status="")
-    assert stage.state.statuses == {}
+    published = publisher.publish(make_failing(), status="")
+    assert publisher.state.statuses == {}
     assert published.outputs["status-state"] == ""
 
 
@@ -86,12 +84,12 @@ PARTLY_STORED = make_verdict(*make_unchanged(CASES[1]), NOTHING_STORED.compariso
     ("verdict", "fail_on"), [(NOTHING_STORED, FailOn.REGRESSION), (PARTLY_STORED, FailOn.NEW)]
 )
 def test_a_green_merge_group_without_baselines_gets_no_red_status(
-    stage: Stage, verdict: Verdict, fail_on: FailOn
+    publisher: Publisher, verdict: Verdict, fail_on: FailOn
 ) -> None:
     """The check counted that its pull requests were accepted so, which is not known here."""
-    stage.run |= {"event": "merge_group", "conclusion": "success"}
-    published = stage.publish(verdict, fail_on=fail_on)
-    assert stage.state.statuses.get(SHA, []) == []
+    publisher.run |= {"event": "merge_group", "conclusion": "success"}
+    published = publisher.publish(verdict, fail_on=fail_on)
+    assert publisher.state.statuses.get(SHA, []) == []
     assert published.outputs["status-state"] == ""
     assert "No commit status: the check of this merge group is green" in published.summary
 
@@ -100,49 +98,51 @@ def test_a_green_merge_group_without_baselines_gets_no_red_status(
     ("verdict", "conclusion"),
     [(NOTHING_STORED, "failure"), (make_failing(), "success"), (make_failing(), "failure")],
 )
-def test_a_merge_group_that_fails_gets_a_red_status(stage: Stage, verdict: Verdict, conclusion: str) -> None:
+def test_a_merge_group_that_fails_gets_a_red_status(
+    publisher: Publisher, verdict: Verdict, conclusion: str
+) -> None:
     """Its check is red, or what it found is no lack of baselines: an accepted change is no regression."""
-    stage.run |= {"event": "merge_group", "conclusion": conclusion}
-    published = stage.publish(verdict)
-    assert (stage.status["state"], stage.comments) == ("failure", [])
+    publisher.run |= {"event": "merge_group", "conclusion": conclusion}
+    published = publisher.publish(verdict)
+    assert (publisher.status["state"], publisher.comments) == ("failure", [])
     assert "merge queue" in published.summary
 
 
 @pytest.mark.parametrize("event", ["workflow_dispatch", "push", "schedule"])
-def test_other_runs_set_no_status(stage: Stage, event: str) -> None:
+def test_other_runs_set_no_status(publisher: Publisher, event: str) -> None:
     """A run by hand at a pull request's head does not turn the status that failed there into a green one."""
-    stage.set_status("failure", 99)
-    stage.run |= {"event": event, "conclusion": "success"}
-    published = stage.publish(make_passing())
-    assert [status["state"] for status in stage.state.statuses[SHA]] == ["failure"]
+    publisher.set_status("failure", 99)
+    publisher.run |= {"event": event, "conclusion": "success"}
+    published = publisher.publish(make_passing())
+    assert [status["state"] for status in publisher.state.statuses[SHA]] == ["failure"]
     assert published.outputs["status-state"] == ""
     assert f"No commit status: the run was started by {escape_text(event)}." in published.summary
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_one_status_cannot_tell_of_two_pull_requests(stage: Stage) -> None:
+def test_one_status_cannot_tell_of_two_pull_requests(publisher: Publisher) -> None:
     """Two pull requests with one head have a verdict each, so the commit's one status is an error."""
-    stage.state.add_pull(8, SHA)
-    stage.run["conclusion"] = "success"
-    published = stage.publish(make_passing())
-    assert stage.status_told == (
+    publisher.state.add_pull(8, SHA)
+    publisher.run["conclusion"] = "success"
+    published = publisher.publish(make_passing())
+    assert publisher.status_told == (
         "error",
         "no result is published: 2 open pull requests have this head, to different bases",
     )
     assert published.outputs["status-state"] == "error"
-    assert [stage.state.list_comments(number) for number in (7, 8)] == [[], []]
+    assert [publisher.state.list_comments(number) for number in (7, 8)] == [[], []]
 
 
-def test_a_pass_of_one_pull_request_takes_back_no_failure_of_another(stage: Stage) -> None:
+def test_a_pass_of_one_pull_request_takes_back_no_failure_of_another(publisher: Publisher) -> None:
     """Somebody opens another one with the same commit, where it passes: the status is an error then."""
-    stage.publish(make_failing())
-    stage.state.add_pull(8, SHA, owner="mallory")
-    stage.state.add_run(101, SHA, owner="mallory")["conclusion"] = "success"
-    stage.leave(make_passing(), run_id=101)
-    published = stage.publish(run_id=101)
-    status = stage.status
+    publisher.publish(make_failing())
+    publisher.state.add_pull(8, SHA, owner="mallory")
+    publisher.state.add_run(101, SHA, owner="mallory")["conclusion"] = "success"
+    publisher.leave(make_passing(), run_id=101)
+    published = publisher.publish(run_id=101)
+    status = publisher.status
     told = "no result is published: another open pull request has this head"
     assert (status["state"], status["description"]) == ("error", told)
     assert "Commit status: an error, since another open pull request has this head." in published.summary
-    (other,) = stage.state.list_comments(8)
+    (other,) = publisher.state.list_comments(8)
     assert "PASS" in other["body"]

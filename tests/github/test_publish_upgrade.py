@@ -1,14 +1,12 @@
 """Publishing an upgrade end to end against the fake GitHub: what the issue says, and what it never does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from fake.clock import FakeClock
 from fake.server import TOKEN
-from publishing import Stage
+from publishing import Publisher
 from records import CASES, ENVIRONMENT_ID, RUN, SHA, make_base, make_comparison, make_unchanged, make_verdict
 from token_job import TokenJob
 
@@ -90,7 +88,8 @@ def test_golden(name: str) -> None:
 
 
 def test_nothing_of_the_artifact_is_told() -> None:
-    """Texts of whoever measured are in no issue."""
+    """Texts of whoever measured, which every verdict has, are in no issue."""
+    assert all(word in str(make_worse()) for word in ("Headline of whoever measured", "Mallory"))
     for finding in make_findings().values():
         body = render_body(make_marker("default", UPGRADED), finding)
         assert "whoever measured" not in body
@@ -158,18 +157,18 @@ def test_an_upgrade_of_which_nothing_was_judged_is_not_to_be_taken() -> None:
 
 
 @pytest.fixture
-def stage(stage: Stage) -> Stage:
+def publisher(publisher: Publisher) -> Publisher:
     """A run of the default branch that compared two stacks, and whose verdict is published."""
-    stage.be_upgrade()
-    return stage
+    publisher.be_upgrade()
+    return publisher
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_an_upgrade_that_got_worse(stage: Stage, clock: FakeClock) -> None:
+def test_an_upgrade_that_got_worse(publisher: Publisher, clock: FakeClock) -> None:
     """An issue with the paragraph on top, outputs and a summary, in few requests."""
-    published = stage.publish(make_worse())
+    published = publisher.publish(make_worse())
 
-    issue = stage.issue
+    issue = publisher.issue
     assert (issue["title"], issue["state"]) == ("compile-gate: torch 2.13.0 -> 2.14.0+cu130 (h200)", "open")
     first, second, _, origin, _, third = issue["body"].splitlines()[:6]
     assert first == f"<!-- compile-gate key=h200 run=100 attempt=1 head={SHA} -->"
@@ -188,34 +187,36 @@ def test_an_upgrade_that_got_worse(stage: Stage, clock: FakeClock) -> None:
     }
     assert "Issue of h200: created." in published.summary
     assert published.lines == ()
-    assert len(stage.github.requests) <= 8
+    assert len(publisher.github.requests) <= 8
     assert clock.slept == []
     assert TOKEN not in str(published)
 
 
-def test_a_pass_is_quiet_and_closes_what_was_open(stage: Stage) -> None:
+def test_a_pass_is_quiet_and_closes_what_was_open(publisher: Publisher) -> None:
     """A first PASS opens nothing; after trouble it is said, and the issue is closed."""
-    stage.publish(make_upgrade())
-    assert stage.issues == []
-    stage.add_issue()
+    publisher.publish(make_upgrade())
+    assert publisher.issues == []
+    publisher.add_issue()
 
-    published = stage.publish(make_upgrade())
+    published = publisher.publish(make_upgrade())
 
-    assert stage.issue["state"] == "closed"
-    assert "PASS: Nothing got worse" in stage.issue["body"]
+    assert publisher.issue["state"] == "closed"
+    assert "PASS: Nothing got worse" in publisher.issue["body"]
     assert "Issue of h200: closed" in published.summary
 
 
 @pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
-def test_by_hand_trouble_is_told_and_a_pass_takes_nothing_back(stage: Stage, when: CommentWhen) -> None:
+def test_by_hand_trouble_is_told_and_a_pass_takes_nothing_back(
+    publisher: Publisher, when: CommentWhen
+) -> None:
     """A run of chosen cases or of a chosen stack leaves the issue as it is, and says so in its summary."""
-    stage.run["event"] = "workflow_dispatch"
-    stage.publish(make_worse())
-    before = stage.issue["body"]
+    publisher.run["event"] = "workflow_dispatch"
+    publisher.publish(make_worse())
+    before = publisher.issue["body"]
 
-    published = stage.publish(make_upgrade(), comment=when)
+    published = publisher.publish(make_upgrade(), comment=when)
 
-    assert (stage.issue["state"], stage.issue["body"]) == ("open", before)
+    assert (publisher.issue["state"], publisher.issue["body"]) == ("open", before)
     assert "PASS: Nothing got worse" in published.summary
     assert "The issue was left alone" in published.summary
     assert published.outputs["issue-url"] == ""
@@ -231,44 +232,44 @@ def test_by_hand_trouble_is_told_and_a_pass_takes_nothing_back(stage: Stage, whe
         (CommentWhen.NEVER, make_worse(), False),
     ],
 )
-def test_when(stage: Stage, when: CommentWhen, verdict: Verdict, is_open: bool) -> None:
+def test_when(publisher: Publisher, when: CommentWhen, verdict: Verdict, is_open: bool) -> None:
     """The setting says when there is to be an open issue."""
-    stage.publish(verdict, comment=when)
+    publisher.publish(verdict, comment=when)
 
-    assert bool(stage.issues) is is_open
+    assert bool(publisher.issues) is is_open
 
 
 @pytest.mark.parametrize(
     ("conclusion", "told"), [("success", "(slower)"), ("failure", "there is no verdict")]
 )
 def test_an_earlier_attempts_result_counts_only_where_its_job_succeeded(
-    stage: Stage, conclusion: str, told: str
+    publisher: Publisher, conclusion: str, told: str
 ) -> None:
     """When only the report is run again the measurement stands; when measuring failed anew it does not."""
-    stage.run |= {"run_attempt": 2, "run_started_at": "2027-01-01T00:00:00Z"}
+    publisher.run |= {"run_attempt": 2, "run_started_at": "2027-01-01T00:00:00Z"}
 
-    stage.publish(make_worse(), conclusion=conclusion)
+    publisher.publish(make_worse(), conclusion=conclusion)
 
-    assert told in stage.issue["body"]
+    assert told in publisher.issue["body"]
 
 
 @pytest.mark.parametrize("more", [{"event": "pull_request"}, {"owner": "mallory"}])
-def test_a_pull_requests_run_is_no_upgrade(stage: Stage, more: dict[str, str]) -> None:
+def test_a_pull_requests_run_is_no_upgrade(publisher: Publisher, more: dict[str, str]) -> None:
     """A fork's run, whatever it calls itself, cannot write the repository's issue."""
-    stage.state.add_run(RUN.id, SHA, **more)
+    publisher.state.add_run(RUN.id, SHA, **more)
 
     with pytest.raises(UsageError, match="measured a pull request"):
-        stage.publish(make_worse())
-    assert stage.github.list_writes() == []
+        publisher.publish(make_worse())
+    assert publisher.github.list_writes() == []
 
 
-def test_the_command(stage: Stage, job: TokenJob) -> None:
+def test_the_command(publisher: Publisher, job: TokenJob) -> None:
     """As a job calls it: settings from options, registry from the checkout, outputs to the runner."""
-    stage.leave(make_worse(), "upgrade")
+    publisher.leave(make_worse(), "upgrade")
     options = ("--conclusion=success", "--artifact-name=upgrade", "--comment-key=h200")
 
     ran = job.run("publish", "--issue", "--run-id=100", *options, event_name="schedule")
 
     assert ran.code == 0
-    assert ran.outputs["issue-url"] == stage.issue["html_url"]
+    assert ran.outputs["issue-url"] == publisher.issue["html_url"]
     assert "`bert` +30.0 %" in ran.summary

@@ -3,8 +3,6 @@
 What the workflows say is looked at here, word by word; what comes of it is run in ``act``.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Mapping

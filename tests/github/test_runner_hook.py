@@ -1,7 +1,5 @@
 """The sample hook of a self-hosted runner: it refuses forks, and whatever it does not know."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

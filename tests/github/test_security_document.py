@@ -1,7 +1,5 @@
 """What docs/security.md says of itself in figures: who may refresh, and how much was tried."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from test_publish_command import MAX_RSS_BYTES, MAX_S
 from test_publish_faults import PLACES
 
 from gate.errors import UsageError
-from gate.github.client import GitHubClient
 from gate.github.command import authorize
 from gate.publish.commands import ACCEPT_COMMAND, REFRESH_COMMAND
 
@@ -73,9 +70,7 @@ def set_stage(github: FakeGitHub, role: str, situation: str) -> None:
         *((REFRESH_COMMAND, *cell, told) for cell, told in MATRIX.items()),
     ],
 )
-def test_who_may(
-    github: FakeGitHub, client: GitHubClient, command: str, role: str, situation: str, is_allowed: bool
-) -> None:
+def test_who_may(github: FakeGitHub, command: str, role: str, situation: str, is_allowed: bool) -> None:
     """Each cell of both tables is what happens, whatever the event says of its author."""
     set_stage(github, role, situation)
     event_name, event = make_event(situation, command)
@@ -83,7 +78,7 @@ def test_who_may(
 
     try:
         context = make_context(event_name, event, sha=HEAD)
-        request = authorize(client, context, name)
+        request = authorize(github.client, context, name)
     except UsageError:
         request = None
 

@@ -3,16 +3,14 @@
 The commands are the real ones; only what a shard would measure is made up.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 import pytest
+from action.played_step import ActionStep
 from action.samples import commit
-from action.stage import ActionStage
 from refreshes import ENVIRONMENT, list_cases
 
 from gate.cli import main
@@ -45,9 +43,9 @@ def measure_cases(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ActionStage:
+def action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ActionStep:
     """A job whose base commit has five cases with baselines, and which runs the real command."""
-    made = ActionStage(tmp_path, monkeypatch, capsys)
+    made = ActionStep(tmp_path, monkeypatch, capsys)
     made.command = lambda argv, _: main(argv)
     Path("gate.yml").write_text(CONFIG)
     run = measure_cases(CASES, "b" * 40)
@@ -69,48 +67,48 @@ def leave_shard(number: int, breaks: float = 0.0) -> None:
     RUN.save(run, Path("shards", f"compile-gate-shard-{number}", "run.json"))
 
 
-def test_all_shards_make_one_verdict(stage: ActionStage) -> None:
+def test_all_shards_make_one_verdict(action: ActionStep) -> None:
     """Joined they are judged as one run by the base commit's baselines."""
-    assert stage.run(mode="judge") == 0
+    assert action.run(mode="judge") == 0
 
-    outputs = stage.outputs
-    assert (outputs["verdict"], outputs["cases"], outputs["head-sha"]) == ("PASS", "5", stage.head)
+    outputs = action.outputs
+    assert (outputs["verdict"], outputs["cases"], outputs["head-sha"]) == ("PASS", "5", action.head)
     assert Path(outputs["report-path"]).read_text().startswith("## ")
 
 
-def test_a_regression_in_one_shard_is_the_verdict(stage: ActionStage) -> None:
+def test_a_regression_in_one_shard_is_the_verdict(action: ActionStep) -> None:
     """One shard's new graph breaks turn the joined verdict red."""
     leave_shard(2, breaks=1.0)
 
-    assert stage.run(mode="judge") == 10
-    assert (stage.outputs["verdict"], stage.outputs["regressions"]) == ("REGRESSION", "2")
+    assert action.run(mode="judge") == 10
+    assert (action.outputs["verdict"], action.outputs["regressions"]) == ("REGRESSION", "2")
 
 
-def test_no_shard_at_all_is_an_error(stage: ActionStage) -> None:
+def test_no_shard_at_all_is_an_error(action: ActionStep) -> None:
     """Nothing is known of the machine then, so there is no verdict; the job is red and says why."""
     shutil.rmtree("shards")
 
-    assert stage.run(mode="judge") == 2
-    assert stage.outputs == {"exit-code": "2"}
-    assert "there is no run.json below 'shards'" in stage.read_printed()
+    assert action.run(mode="judge") == 2
+    assert action.outputs == {"exit-code": "2"}
+    assert "there is no run.json below 'shards'" in action.read_printed()
 
 
-def test_shards_of_two_kinds_of_machine_are_not_joined(stage: ActionStage) -> None:
+def test_shards_of_two_kinds_of_machine_are_not_joined(action: ActionStep) -> None:
     """Times of another host are no evidence about this one: an error that names the difference."""
     path = Path("shards", "compile-gate-shard-2", "run.json")
     path.write_text(path.read_text().replace("AMD EPYC 7B13", "AMD EPYC 9654"))
 
-    assert stage.run(mode="judge") == 2
-    assert "another environment" in stage.read_printed()
+    assert action.run(mode="judge") == 2
+    assert "another environment" in action.read_printed()
 
 
-def test_without_baselines_and_pairs_nothing_is_compared(stage: ActionStage) -> None:
+def test_without_baselines_and_pairs_nothing_is_compared(action: ActionStep) -> None:
     """A repository that has recorded none gets a verdict, not an error."""
-    assert stage.run(mode="judge", baselines="none yet") == 3
-    assert stage.outputs["verdict"] == "NOTHING_COMPARED"
+    assert action.run(mode="judge", baselines="none yet") == 3
+    assert action.outputs["verdict"] == "NOTHING_COMPARED"
 
 
-def test_a_shard_is_checked_by_the_base_commits_rules(stage: ActionStage) -> None:
+def test_a_shard_is_checked_by_the_base_commits_rules(action: ActionStep) -> None:
     """As a whole check is, but for its part alone; its run is the output, and it fails nothing."""
 
     def check(_: list[str], environment: dict[str, str]) -> int:
@@ -118,13 +116,13 @@ def test_a_shard_is_checked_by_the_base_commits_rules(stage: ActionStage) -> Non
         RUN.save(measure_cases(CASES, "a" * 40), Path("out/run.json"))
         return 0
 
-    stage.command = check
+    action.command = check
 
-    assert stage.run(mode="measure", shard="2/3") == 0
+    assert action.run(mode="measure", shard="2/3") == 0
 
-    ((command, rules, tree, *others),) = stage.seen
-    assert (command, rules) == ("check", f"--rules={stage.base}")
+    ((command, rules, tree, *others),) = action.seen
+    assert (command, rules) == ("check", f"--rules={action.base}")
     assert tree.startswith("--base-tree=")
-    assert others == [f"--base={stage.base}", "--shard=2/3", "--fail-on=never"]
-    assert stage.outputs["baseline-sha"] == stage.base
-    assert stage.outputs["result-path"] == str(Path("out/run.json").absolute())
+    assert others == [f"--base={action.base}", "--shard=2/3", "--fail-on=never"]
+    assert action.outputs["baseline-sha"] == action.base
+    assert action.outputs["result-path"] == str(Path("out/run.json").absolute())

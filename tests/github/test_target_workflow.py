@@ -1,7 +1,5 @@
 """The workflow that judges for a target, step by step on the real command: a network has a stand-in."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from itertools import chain
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from action.samples import commit, make_job
-from action.step import Job, run_bash
+from action.step import Workspace, run_bash
 from refreshes import GATE_YML
 from workflow_files import ROOT, load
 
@@ -45,7 +43,7 @@ esac
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def workspace(tmp_path: Path) -> Workspace:
     """A job in a checkout with two commits; no clone and no artifact is made."""
     job = make_job(tmp_path)
     (tmp_path / "bin").mkdir()
@@ -75,12 +73,12 @@ def leave_target_run(top: Path) -> None:
     (top / "out" / "report.md").write_text("# the report\n")
 
 
-def test_a_target_names_what_a_gpu_must_measure(job: Job) -> None:
+def test_a_target_names_what_a_gpu_must_measure(workspace: Workspace) -> None:
     """The summary has the report and the cases whose code is another, by the real command."""
-    leave_target_run(job.workspace)
+    leave_target_run(workspace.workspace)
     steps = load(ROOT / "examples" / "workflows" / "target.yml")["jobs"]["compile"]["steps"]
 
-    runs = [run_bash(job, step["run"], step.get("env", {})) for step in steps if "run" in step]
+    runs = [run_bash(workspace, step["run"], step.get("env", {})) for step in steps if "run" in step]
 
     assert [run.code for run in runs] == [0, 0, 0], [run.log for run in runs]
     summary = runs[-1].summary

@@ -1,7 +1,5 @@
 """The linters of workflows that are Node programs: never left out in silence, pinned, exceptions argued."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The shipped workflows, the examples and action.yml: what every one of them must keep to."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -51,7 +49,7 @@ MEASURING = {
 # Jobs that share no GPU with another job: each runner has one of its own.
 ON_THEIR_OWN = {("shards", "measure")}
 # This repository's alone, on GitHub's own runners.
-NEVER_IN_A_CONTAINER = {"ci.yml", "docs.yml", "package.yml", "release.yml"}
+NEVER_IN_A_CONTAINER = {"ci.yml", "docs.yml", "mutants.yml", "package.yml", "release.yml"}
 
 every_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=name_file)
 

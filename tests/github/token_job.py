@@ -1,7 +1,5 @@
 """Commands that hold a token, in this process as steps of a job; and what a runner does with their words."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The shipped workflows and the examples, as the tests read them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +19,7 @@ PERMISSIONS = {
     ("trend", "render"): {"contents": "read"},
     ("trend", "publish"): {"contents": "write"},  # the branch gh-pages
     ("ci", "test"): {"contents": "read"},
+    ("mutants", "play"): {"contents": "read"},
     ("docs", "build"): {"contents": "read"},
     ("docs", "deploy"): {"id-token": "write", "pages": "write"},
     ("package", "build"): {"contents": "read"},

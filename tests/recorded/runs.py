@@ -5,8 +5,6 @@ two after a change that makes one slower and breaks another's graph (``head``), 
 (``pairs``), and one that crashes (``crash``).
 """
 
-from __future__ import annotations
-
 import gzip
 from argparse import Namespace
 from collections.abc import Callable, Mapping

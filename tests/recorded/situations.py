@@ -1,7 +1,5 @@
 """All situations: those that stored baselines judge, and those that pairs side by side do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Situations that stored baselines judge: each is a measured run with some of its values changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """All that is said of a verdict, in every format and in every place."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from gate.action.step import list_annotations as list_action_annotations

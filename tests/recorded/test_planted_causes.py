@@ -7,8 +7,6 @@ in eager what the compiler never saw; ``downcast`` multiplies in bfloat16; ``lay
 ``inputs`` has 512 rows.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ To rewrite what is expected after a wanted change: ``GATE_WRITE_GOLDEN=1 pytest 
 difference is printed, to be read.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import json

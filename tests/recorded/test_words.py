@@ -1,7 +1,5 @@
 """What is said of recorded runs agrees with the numbers beside it."""
 
-from __future__ import annotations
-
 import pytest
 
 from gate.records.cases import Metric

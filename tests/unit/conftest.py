@@ -1,7 +1,5 @@
 """A real repository, for all unit tests."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What ``import gate`` offers judges as the command does."""
 
-from __future__ import annotations
-
 import inspect
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The day on a card: what is measured, in which order, and what is said of it."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile

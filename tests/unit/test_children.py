@@ -1,7 +1,5 @@
 """The children of a process: its own, those of its threads, and theirs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The tests' C++ compiler compiles what it has not seen, and copies what it has."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +53,17 @@ def test_the_same_source_is_compiled_once_wherever_it_lies(compiler: Compiler) -
     assert compiler.compile("second", "sine\n") == ("sine\n-O1\n", 1)
     assert compiler.compile("third", "cosine\n") == ("cosine\n-O1\n", 2)
     assert compiler.compile("fourth", "sine\n", "-O2") == ("sine\n-O2\n", 3)
+
+
+def test_a_directory_is_known_by_where_it_is(compiler: Compiler) -> None:
+    """What another environment links to is the same header."""
+    (compiler.top / "real").mkdir()
+    (compiler.top / "link").symlink_to(compiler.top / "real")
+    calls = [
+        compiler.compile(name, "sine\n", f"-I{compiler.top}/{place}")[1]
+        for name, place in {"first": "real", "second": "link", "third": "elsewhere"}.items()
+    ]
+    assert calls == [1, 1, 2]
 
 
 def test_what_cannot_be_compiled_is_tried_again(compiler: Compiler) -> None:

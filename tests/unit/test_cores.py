@@ -1,7 +1,5 @@
 """The cores that a process may use, on this machine and in control groups that are written for it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The check of torch's wheels for CUDA, on the torch that is here."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """docs/decision.md, docs/measuring.md and docs/dev/glossary.md say what the code does."""
 
-from __future__ import annotations
-
 import ast
 import math
 import re

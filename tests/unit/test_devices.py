@@ -1,7 +1,5 @@
 """The table of device kinds: complete rows, and what follows from them."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import re

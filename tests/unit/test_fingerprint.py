@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from dataclasses import fields, replace
 from importlib import metadata

@@ -1,7 +1,5 @@
 """Lanes without a cluster: what is opened, left out, lost and closed. With real nodes: integration/gate."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Generated documents are up to date, and the examples in them are right."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Asking git: its own reasons, a time limit, and nothing of a repository that runs."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

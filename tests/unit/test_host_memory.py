@@ -1,7 +1,5 @@
 """How much memory could be had."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psutil

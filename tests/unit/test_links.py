@@ -1,7 +1,5 @@
 """Every link between documents leads somewhere."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table of metrics: complete rows, and groupings that follow from them."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import re

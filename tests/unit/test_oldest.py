@@ -1,7 +1,5 @@
 """The oldest releases that will do are those of the project, wherever they are told."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -3,8 +3,6 @@
 Syntax and whole new functions are ruff's and mypy's to find: both are told 3.11. They know no patches.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

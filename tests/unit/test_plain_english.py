@@ -1,7 +1,5 @@
 """Pages are short sentences in common words: at most 3 in 100 of a page have more than 30 words."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

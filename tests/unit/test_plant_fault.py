@@ -1,7 +1,5 @@
 """What `make fault` plants into a copy of examples/custom-model."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

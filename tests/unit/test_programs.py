@@ -1,7 +1,5 @@
 """Asking another program, and its time limit."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """Names of commits, in real repositories."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

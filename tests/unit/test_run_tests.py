@@ -1,11 +1,10 @@
 """The runner of the tests: three parts, a floor of coverage for the whole, and the worst status."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 
 import pytest
+import rooms
 import run_tests
 
 
@@ -62,3 +61,11 @@ def test_the_whole_is_held_to_the_floor_of_coverage() -> None:
     parts = run_tests.list_parts(4, ())
     assert [part for part, options in parts.items() if "--cov" in options] == ["pure"]
     assert parts["alone"] == ()
+
+
+@pytest.mark.parametrize("room", sorted(path.stem for path in (rooms.ROOT / "gate").glob("[a-z]*/")))
+def test_a_room_has_quick_tests_of_its_own(room: str) -> None:
+    """They are where they are said to be."""
+    *places, option, expression = run_tests.expand_room([f"--room={room}"])
+    assert (option, expression) == ("-m", "not slow and not alone")
+    assert [place for place in places if not (rooms.ROOT / place).exists()] == []

@@ -1,7 +1,5 @@
 """The table of full sizes compiled for targets: what is still to be compiled, and what came of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from target_sizes import COLUMNS, choose_cases, list_missing, render_sizes

@@ -1,7 +1,5 @@
 """Names of targets, and the boards that stand for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from gate.devices import BOARDS, CPU, CUDA, TARGET, find_kind, is_target, name_targets, read_architecture

@@ -1,7 +1,5 @@
 """What a workload may be made of; checked where it is made."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Fixtures of the tests under act."""
 
-from __future__ import annotations
-
 import pytest
 from fake.server import FakeGitHub
 

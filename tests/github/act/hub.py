@@ -1,7 +1,5 @@
 """The repositories that jobs clone: bare ones on disk, under the names that they have on GitHub."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Mapping

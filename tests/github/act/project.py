@@ -1,7 +1,5 @@
 """A repository that calls our workflows, with pull request 7, on the fake GitHub."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

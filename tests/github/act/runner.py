@@ -1,7 +1,5 @@
 """Runs a workflow under act, on this host, and reads what came of it from act's log."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The check of a change, under act, from a repository that calls it."""
 
-from __future__ import annotations
-
 import json
 import sys
 import zipfile

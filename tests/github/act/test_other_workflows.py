@@ -1,7 +1,5 @@
 """The workflows beside the check, under act: shards, upgrade, anchor, trend, and our own release."""
 
-from __future__ import annotations
-
 import zipfile
 from dataclasses import replace
 from typing import Any

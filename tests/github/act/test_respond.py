@@ -1,7 +1,5 @@
 """What is told and asked for on a pull request, under act, from a repository that calls it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -5,8 +5,6 @@
 for a fork's pull request too.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.git import run_git

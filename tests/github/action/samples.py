@@ -1,7 +1,5 @@
 """A job to run the action in: a git repository, a stand-in for measuring, an event."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from action.step import Job
+from action.step import Workspace
 from gate.files.codec import RUN
 from gate.project.config import load_config
 from gate.project.registry import load_cases
@@ -74,7 +72,7 @@ def make_bare_python(place: Path, only: Collection[str] = (), python: str = sys.
     return place / "venv" / "bin" / "python"
 
 
-def make_job(place: Path) -> Job:
+def make_job(place: Path) -> Workspace:
     """Make a job with an empty workspace, as a fresh runner has it; ``place`` may hold spaces."""
     workspace, temporary = place / "work space", place / "temp"
     workspace.mkdir(parents=True)
@@ -92,17 +90,17 @@ def make_job(place: Path) -> Job:
         "ACTIONS_RUNTIME_TOKEN": "a-runtime-token",
         "GH_TOKEN": "a-gh-token",
     }
-    return Job(workspace=workspace, temporary=temporary, environ=environ)
+    return Workspace(workspace=workspace, temporary=temporary, environ=environ)
 
 
-def leave_shard(job: Job) -> None:
+def leave_shard(workspace: Workspace) -> None:
     """Leave the run of the one case of ``CONFIG`` where the mode judge looks: that needs no torch."""
-    config = job.temporary / "gate.yml"
+    config = workspace.temporary / "gate.yml"
     config.write_text(CONFIG)
     cases = load_cases(load_config(config))
     trials = make_trials(cases[0].id, [{Metric.COMPILED_LATENCY: 0.01}] * 3)
-    (job.workspace / "shards").mkdir()
-    RUN.save(make_run(*trials, cases=cases, trials_planned=3), job.workspace / "shards" / "run.json")
+    (workspace.workspace / "shards").mkdir()
+    RUN.save(make_run(*trials, cases=cases, trials_planned=3), workspace.workspace / "shards" / "run.json")
 
 
 def commit(directory: Path, message: str) -> str:

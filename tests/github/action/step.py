@@ -4,8 +4,6 @@ Whole workflows run under act, in ``tests/github/act``. ``test_action_inputs.py`
 variable for each input and passes each output on.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections import defaultdict
 from collections.abc import Mapping
@@ -27,7 +25,7 @@ _FILES = ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY")
 
 
 @dataclass(kw_only=True)
-class Job:
+class Workspace:
     """The job around a step: a workspace, the runner's temporary directory, an environment."""
 
     workspace: Path
@@ -45,33 +43,35 @@ class StepRun:
     summary: str
 
 
-def run_action(job: Job, given: Mapping[str, str], root: Path = ROOT) -> StepRun:
+def run_action(workspace: Workspace, given: Mapping[str, str], root: Path = ROOT) -> StepRun:
     """Run the action that lies at ``root`` with the inputs ``given``, as ``with:`` would give them."""
     values = {**{item.name: item.default for item in INPUTS}, **given}
     variables = {item.variable: values.pop(item.name) for item in INPUTS}
     assert not values, "an unknown input"
-    run = run_bash(job, ACTION["runs"]["steps"][0]["run"], {**variables, "GITHUB_ACTION_PATH": str(root)})
+    run = run_bash(
+        workspace, ACTION["runs"]["steps"][0]["run"], {**variables, "GITHUB_ACTION_PATH": str(root)}
+    )
     assert set(run.outputs) <= set(ACTION["outputs"])  # what is not passed on would be lost in silence
     return run
 
 
-def run_bash(job: Job, script: str, more: Mapping[str, str]) -> StepRun:
+def run_bash(workspace: Workspace, script: str, more: Mapping[str, str]) -> StepRun:
     """Run the script of a step; ``more`` are variables of its own."""
-    place = job.temporary / "_runner_file_commands"
+    place = workspace.temporary / "_runner_file_commands"
     place.mkdir(exist_ok=True)
     files = {kind: place / kind.lower() for kind in _FILES}
     for file in files.values():
         file.write_bytes(b"")
     environ = {
-        **job.environ,
+        **workspace.environ,
         **more,
         **{f"GITHUB_{kind}": str(path) for kind, path in files.items()},
-        "GITHUB_WORKSPACE": str(job.workspace),
-        "RUNNER_TEMP": str(job.temporary),
+        "GITHUB_WORKSPACE": str(workspace.workspace),
+        "RUNNER_TEMP": str(workspace.temporary),
     }
     done = subprocess.run(
         [*BASH, script],
-        cwd=job.workspace,
+        cwd=workspace.workspace,
         env=environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -1,7 +1,5 @@
 """A clock that never waits."""
 
-from __future__ import annotations
-
 import time
 
 

@@ -1,7 +1,5 @@
 """GitHub's OpenAPI description as a judge of requests and responses."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

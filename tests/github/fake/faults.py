@@ -1,7 +1,5 @@
 """Ways in which the fake GitHub misbehaves on request."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

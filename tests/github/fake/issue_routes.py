@@ -1,7 +1,5 @@
 """The fake GitHub's issues; pull requests are among them, as on GitHub."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fake.contract import make_example

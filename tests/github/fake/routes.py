@@ -4,8 +4,6 @@ A handler takes ``(state, query)`` and returns ``(status, value)`` or ``(status,
 ``query`` has the path's parameters, the URL's query and the decoded body. A list is paginated.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

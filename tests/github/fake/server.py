@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.message import Message
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -63,6 +64,11 @@ class FakeGitHub:
         return GitHubClient(
             api_url=self.api_url, token=TOKEN, repository=f"{OWNER}/{REPO}", patience=patience
         )
+
+    @cached_property
+    def client(self) -> GitHubClient:
+        """One client, for which a busy machine may take its time."""
+        return self.connect(Patience(exchange_s=60.0))
 
     @property
     def environ(self) -> dict[str, str]:

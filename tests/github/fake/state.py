@@ -1,7 +1,5 @@
 """What the fake GitHub knows: one repository with pull requests, runs, artifacts, comments, statuses."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from datetime import UTC, datetime, timedelta

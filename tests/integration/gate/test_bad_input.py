@@ -4,8 +4,6 @@ What is refused before anything is measured is refused in this process; the othe
 a fresh one. None of them gets as far as a verdict on a model.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The day on a card, rehearsed on a CPU: what a card is lent for is tried before."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """``first-contact`` with the one device that is here."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

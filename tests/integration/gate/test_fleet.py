@@ -4,8 +4,6 @@ The nodes are real ones of Ray's on this host, with a core and a directory of lo
 is counted: a break of the graph, which needs no code to be generated.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

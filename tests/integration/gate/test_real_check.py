@@ -1,7 +1,5 @@
 """One real check: a case that works beside cases that crash, raise or compute nonsense, in real workers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

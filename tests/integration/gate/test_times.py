@@ -1,7 +1,5 @@
 """Verdicts on times: a slower head is confirmed side by side with its commit, unchanged code is never red."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The wheel, installed alone into an empty environment beside the packages that it needs."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A gate that is killed: its worker dies with it, and the next start removes what it left."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

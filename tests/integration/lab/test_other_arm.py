@@ -1,7 +1,5 @@
 """A base that differs in everything: another commit, another interpreter; scratch in an awkward place."""
 
-from __future__ import annotations
-
 import re
 import sys
 import tempfile

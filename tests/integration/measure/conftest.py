@@ -1,7 +1,5 @@
 """Worker processes on a primed toolchain, as the lab runs them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -83,6 +81,7 @@ class Workshop:
     directory: Path
     pool: ServerPool
     threads: int = 1
+    super_blocks: int = 3
 
     @property
     def primer(self) -> Path:
@@ -114,7 +113,7 @@ class Workshop:
             directory=str(self.directory),
             result=str(self.directory / f"{role}.json"),
             benchmark_json=str(self.directory / "benchmark.json") if role == WorkerRole.COLD else "",
-            sampling=Sampling(super_blocks=3, warmup_s=0.05),
+            sampling=Sampling(super_blocks=self.super_blocks, warmup_s=0.05),
         )
 
     def run(

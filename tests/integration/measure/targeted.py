@@ -3,8 +3,6 @@
 One process for all of them, and a cache for each: most of what a worker takes is importing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """What Dynamo records of one program with ``nested_graph_breaks`` off and on, compiled for real."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each planted fault does in a real worker what its name says, and as much of it as was asked for."""
 
-from __future__ import annotations
-
 import statistics
 from dataclasses import replace
 
@@ -53,7 +51,7 @@ def read_one(result: WorkerResult, metric: Metric) -> float:
 @pytest.fixture(scope="module")
 def healthy(workshop: Workshop) -> Both:
     """Return what both processes measured with nothing planted, but through the same seam."""
-    return workshop.measure_both(plant(FaultKind.NOTHING))
+    return workshop.measure_both(plant(FaultKind.NOTHING, case=TRACED))
 
 
 def test_nothing_planted_is_no_fault(healthy: Both) -> None:
@@ -62,19 +60,18 @@ def test_nothing_planted_is_no_fault(healthy: Both) -> None:
     counters = (Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.EAGER_FALLBACKS)
     assert [0.0, 0.0, 0.0] == [read_one(cold, metric) for metric in counters]
     assert (1, 4) == (read_one(cold, Metric.UNIQUE_GRAPHS), read_one(cold, Metric.CAPTURED_OPS))
-    assert read_one(warm, Metric.CACHE_MISSES) == 0
     assert abs(read_one(warm, Metric.DRIFT)) < 0.5
 
 
 def test_slowdown_of_a_training_step(workshop: Workshop) -> None:
-    """0.15 s more in every compiled step, none in eager; and the graphs are found in the cache again.
+    """0.1 s more in every compiled step, none in eager; and the graphs are found in the cache again.
 
     Other tests may slow any block down, but never speed one up: beside them an eager step took 76 ms.
     """
-    cold, warm = workshop.measure_both(plant(FaultKind.SLOWDOWN, 0.15, TRAINING))
+    cold, warm = workshop.measure_both(plant(FaultKind.SLOWDOWN, 0.1, TRAINING))
     assert cold.failure is None
-    assert min(cold.samples[Metric.COMPILED_LATENCY]) >= 0.15
-    assert min(cold.samples[Metric.EAGER_LATENCY]) < 0.15
+    assert min(cold.samples[Metric.COMPILED_LATENCY]) >= 0.1
+    assert min(cold.samples[Metric.EAGER_LATENCY]) < 0.1
     assert (0, 0) == (read_one(cold, Metric.GRAPH_BREAKS), read_one(warm, Metric.CACHE_MISSES))
 
 
@@ -91,17 +88,16 @@ def test_recompile_at_every_call(workshop: Workshop) -> None:
     assert read_one(cold, Metric.EAGER_FALLBACKS) == 1
 
 
-def test_cold_compile(workshop: Workshop) -> None:
+def test_cold_compile(healthy: Both, workshop: Workshop) -> None:
     """A second more of tracing, which is seen in the Python calls as well."""
     cold, warm = workshop.measure_both(plant(FaultKind.COLD_COMPILE, 1.0, TRACED))
-    plain = workshop.measure_warm(plant(FaultKind.NOTHING, case=TRACED))
     assert read_one(cold, Metric.COLD_COMPILE_TIME) > 1.0
-    assert read_one(warm, Metric.COMPILE_CALLS) > 1.5 * read_one(plain, Metric.COMPILE_CALLS)
+    assert read_one(warm, Metric.COMPILE_CALLS) > 1.5 * read_one(healthy[1], Metric.COMPILE_CALLS)
 
 
 def test_memory(healthy: Both, workshop: Workshop) -> None:
     """32 MiB more at the peak, within two of them."""
-    warm = workshop.measure_warm(plant(FaultKind.MEMORY, 32.0 * MIB))
+    warm = workshop.measure_warm(plant(FaultKind.MEMORY, 32.0 * MIB, TRACED))
     more = read_one(warm, Metric.PEAK_MEMORY) - read_one(healthy[1], Metric.PEAK_MEMORY)
     assert more == pytest.approx(32 * MIB, abs=2 * MIB)
 

@@ -1,7 +1,5 @@
 """Where a fork cannot be trusted workers are not forked, and otherwise they are as processes of their own."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

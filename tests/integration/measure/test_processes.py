@@ -1,7 +1,5 @@
 """Workers end to end: real processes, real compiles, tiny models."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Compiling for GPUs that this machine has not: what each planted change moves, by name."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """The reference models themselves: built, run and captured, mostly without generating code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

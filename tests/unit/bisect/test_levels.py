@@ -1,7 +1,5 @@
 """Which of two known levels pairs are at: weights, how many pairs, and what one alone can say."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence
@@ -17,7 +15,7 @@ from gate.decide.judge.pairs import CasePairs, gather_case_pairs
 from gate.decide.stats import Variance
 from gate.records.cases import Metric
 from gate.records.studies import Mark
-from tests.unit.decide.conftest import PairedCase, make_policy, pair_up
+from tests.make import POLICY, PairedCase, pair_up
 
 LATENCY, COLD = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
 
@@ -112,7 +110,7 @@ def make_side(one: PairedCase, cpu_s: float = 0.0) -> CasePairs:
             for trial in run.trials
         )
         run = replace(run, trials=tuple(trials))
-    (side,) = gather_case_pairs(run, make_policy())
+    (side,) = gather_case_pairs(run, POLICY)
     return side
 
 

@@ -1,7 +1,5 @@
 """The points of a repository's history, with real git: branches that were merged are searched as well."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The search for the first bad point: marks, thresholds and ends, with an judge made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,7 +22,7 @@ from gate.records.cases import Metric, Threshold
 from gate.records.studies import Mark
 from gate.records.verdict import Change, Comparison, Estimate, Status
 from tests import make
-from tests.unit.check.conftest import POLICY
+from tests.make import POLICY
 
 
 def make_row(

@@ -1,7 +1,5 @@
 """How a bisection measures its ends and its steps: how many pairs, for what, and what they tell."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -30,7 +28,8 @@ from gate.records.facts import Fact
 from gate.records.run import BASE_ARM, CaseFailure, FailureKind, Run
 from gate.records.studies import Mark
 from gate.records.verdict import Status
-from tests.unit.check.conftest import POLICY, Given, Subject, make_run
+from tests.make import POLICY
+from tests.unit.check.conftest import Given, Subject, make_run
 
 LATENCY, COLD, BREAKS = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.GRAPH_BREAKS
 ENDS = Subject(slower=0.10)

@@ -1,7 +1,5 @@
 """What a bisection says: premises that do not hold, what is left, and an answer that is none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

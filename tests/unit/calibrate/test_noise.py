@@ -1,10 +1,8 @@
 """Noise between and within trials, what would be noticed, and which cases are unstable."""
 
-from __future__ import annotations
-
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -15,51 +13,50 @@ from gate.calibrate.noise import gather_series, is_too_noisy, list_blocks, list_
 from gate.decide.constants import SESSION_SD
 from gate.decide.judge.interval import Bar
 from gate.decide.stats import compute_t_quantile
-from gate.records.cases import Case, Metric, Policy, Threshold
+from gate.records.cases import Case, Metric, Threshold
 from gate.records.run import Pairing, Run, Trial
 from gate.records.studies import Effort, Flaw, MetricNoise
 from gate.report.studies import describe_instability
-from tests.make import make_failure, make_run
+from tests.make import POLICY, make_failure, make_run
 from tests.unit.decide.test_interval import make_reading
 
-Make = Callable[..., Run]
+from .drawn import EFFORT, draw_run, run_cases
+
 BLOCKS = (0.010, 0.011, 0.010, 0.012)
 
 
 EMPTY = make_run(cases=(Case(id="a", model="a", factory="m:f", definition="d"),))
 
 
-def measure(run: Run, policy: Policy, effort: Effort, metric: Metric) -> MetricNoise:
+def measure(run: Run, metric: Metric, effort: Effort = EFFORT) -> MetricNoise:
     """The noise of the only case's metric."""
-    (found,) = (one for one in gather_series(run, policy) if one.metric is metric)
+    (found,) = (one for one in gather_series(run, POLICY) if one.metric is metric)
     return measure_noise(found, effort)
 
 
-def list_flaws(run: Run, policy: Policy, effort: Effort) -> list[tuple[Metric, Flaw]]:
-    found = list_instabilities(gather_series(run, policy), run.failures, effort)
+def list_flaws(run: Run) -> list[tuple[Metric, Flaw]]:
+    found = list_instabilities(gather_series(run, POLICY), run.failures, EFFORT)
     return [(one.metric, one.flaw) for one in found]
 
 
-def test_between_is_the_deviation_of_logarithms(make: Make, policy: Policy, effort: Effort) -> None:
+def test_between_is_the_deviation_of_logarithms() -> None:
     """Trials of 10, 11 and 12 s: the sample deviation of their logarithms about ln of their mean."""
-    noise = measure(
-        make({Metric.COLD_COMPILE_TIME: (10.0, 11.0, 12.0)}), policy, effort, Metric.COLD_COMPILE_TIME
-    )
+    noise = measure(run_cases({Metric.COLD_COMPILE_TIME: (10.0, 11.0, 12.0)}), Metric.COLD_COMPILE_TIME)
     logs = [math.log(value) for value in (10.0, 11.0, 12.0)]
     assert pytest.approx(statistics.stdev(logs)) == noise.between
     assert pytest.approx(math.exp(statistics.mean(logs))) == noise.centre
     assert (noise.trials, noise.within) == (3, 0.0)
 
 
-def test_within_pools_the_blocks_of_each_trial(make: Make, policy: Policy, effort: Effort) -> None:
+def test_within_pools_the_blocks_of_each_trial() -> None:
     """Two trials with the same four blocks, one twice as slow: the spread about each one's own mean."""
-    run = make({Metric.COMPILED_LATENCY: (1.0, 1.0)})
+    run = run_cases({Metric.COMPILED_LATENCY: (1.0, 1.0)})
     blocks = (BLOCKS, tuple(2 * block for block in BLOCKS))
     trials = tuple(
         replace(trial, samples={Metric.COMPILED_LATENCY: own})
         for trial, own in zip(run.trials, blocks, strict=True)
     )
-    noise = measure(replace(run, trials=trials), policy, effort, Metric.COMPILED_LATENCY)
+    noise = measure(replace(run, trials=trials), Metric.COMPILED_LATENCY)
     assert pytest.approx(statistics.stdev(math.log(block) for block in BLOCKS)) == noise.within
 
 
@@ -73,12 +70,12 @@ def test_blocks_of_the_speedup_are_super_blocks() -> None:
     assert pytest.approx((math.log(2), math.log(3))) == blocks
 
 
-def test_trials_of_pairs_are_left_out(make: Make, policy: Policy, effort: Effort) -> None:
+def test_trials_of_pairs_are_left_out() -> None:
     """What ran beside another arm has other noise and another name."""
-    run = make({Metric.COLD_COMPILE_TIME: (10.0, 11.0, 99.0)})
+    run = run_cases({Metric.COLD_COMPILE_TIME: (10.0, 11.0, 99.0)})
     beside = replace(run.trials[2], pairing=Pairing.LIVE)
     run = replace(run, trials=(*run.trials[:2], beside))
-    assert measure(run, policy, effort, Metric.COLD_COMPILE_TIME).trials == 2
+    assert measure(run, Metric.COLD_COMPILE_TIME).trials == 2
 
 
 @pytest.mark.parametrize("edges", [0.7, 1.0, 1.5])
@@ -90,10 +87,10 @@ def test_too_noisy_is_what_leaves_no_change_at_all_open(edges: float) -> None:
     assert is_too_noisy(make_reading(-0.3, error + 1e-5), bar)
 
 
-def test_detectable_by_hand(make: Make, policy: Policy, effort: Effort) -> None:
+def test_detectable_by_hand() -> None:
     """One case, two trials 2 % apart: the formula of the decision with the prior that few cases have."""
-    run = make({Metric.COLD_COMPILE_TIME: (100.0, 102.0)})
-    noise = measure(run, policy, effort, Metric.COLD_COMPILE_TIME)
+    run = run_cases({Metric.COLD_COMPILE_TIME: (100.0, 102.0)})
+    noise = measure(run, Metric.COLD_COMPILE_TIME)
     own, df = math.log(1.02) ** 2 / 2, 4.0 + 4.0  # prior of 4, and 5 + 1 trials less 2
     variance = (own * 4.0 + 0.03**2 * 4.0) / df
     error = math.sqrt(variance * (1 + 1 / 5) + SESSION_SD**2)
@@ -101,17 +98,15 @@ def test_detectable_by_hand(make: Make, policy: Policy, effort: Effort) -> None:
     assert noise.detectable == pytest.approx(max(0.10, floor))
 
 
-def test_one_trial_knows_no_noise(make: Make, policy: Policy, effort: Effort) -> None:
+def test_one_trial_knows_no_noise() -> None:
     """What would be noticed is not known: zero would say that everything is."""
-    noise = measure(make({Metric.COLD_COMPILE_TIME: (100.0,)}), policy, effort, Metric.COLD_COMPILE_TIME)
+    noise = measure(run_cases({Metric.COLD_COMPILE_TIME: (100.0,)}), Metric.COLD_COMPILE_TIME)
     assert noise.detectable is None
 
 
 @given(factor=st.floats(1.0, 20.0), values=st.lists(st.floats(9.0, 11.0), min_size=3, max_size=9))
 def test_more_noise_hides_more(factor: float, values: list[float]) -> None:
     """Values spread further about their mean never lower what could go unseen, nor does the unit matter."""
-    effort = Effort(baseline_trials=5, trials=1, max_trials=3, requests=1)
-    policy = Policy(thresholds={})
     centre = math.exp(statistics.mean(map(math.log, values)))
     wider = [centre * (value / centre) ** factor for value in values]
 
@@ -120,7 +115,7 @@ def test_more_noise_hides_more(factor: float, values: list[float]) -> None:
             Trial(case_id="a", index=index, samples={Metric.COLD_COMPILE_TIME: (value,)})
             for index, value in enumerate(series)
         )
-        noise = measure(replace(EMPTY, trials=trials), policy, effort, Metric.COLD_COMPILE_TIME)
+        noise = measure(replace(EMPTY, trials=trials), Metric.COLD_COMPILE_TIME)
         assert noise.detectable is not None
         return noise.detectable
 
@@ -129,32 +124,32 @@ def test_more_noise_hides_more(factor: float, values: list[float]) -> None:
     assert pytest.approx(floor) == find_detectable([1000 * value for value in values])
 
 
-def test_a_steady_case_has_no_flaw(draw: Make, policy: Policy, effort: Effort) -> None:
+def test_a_steady_case_has_no_flaw() -> None:
     """Six cases that vary by 1 % are all stable."""
-    assert list_flaws(draw(cases=6, trials=10, noise=0.01), policy, effort) == []
+    assert list_flaws(draw_run(cases=6, trials=10, noise=0.01)) == []
 
 
-def test_noise_beyond_judging_is_named(make: Make, policy: Policy, effort: Effort) -> None:
+def test_noise_beyond_judging_is_named() -> None:
     """Trials that vary by a third leave changes of 30 % unseen."""
     values = [8.0, 12.0, 9.0, 16.0, 7.0]
-    assert list_flaws(make({Metric.COLD_COMPILE_TIME: values}), policy, effort) == [
+    assert list_flaws(run_cases({Metric.COLD_COMPILE_TIME: values})) == [
         (Metric.COLD_COMPILE_TIME, Flaw.TOO_NOISY)
     ]
 
 
-def test_a_counter_that_differs_is_named(make: Make, policy: Policy, effort: Effort) -> None:
+def test_a_counter_that_differs_is_named() -> None:
     """Two recompiles in one of three trials; a counter that only explains is no flaw."""
-    run = make({Metric.RECOMPILES: (0.0, 2.0, 0.0), Metric.GUARDS: (5.0, 6.0, 5.0)})
-    (found,) = list_instabilities(gather_series(run, policy), (), effort)
+    run = run_cases({Metric.RECOMPILES: (0.0, 2.0, 0.0), Metric.GUARDS: (5.0, 6.0, 5.0)})
+    (found,) = list_instabilities(gather_series(run, POLICY), (), EFFORT)
     assert (found.metric, found.flaw) == (Metric.RECOMPILES, Flaw.UNREPEATABLE)
     assert describe_instability(found) == "3 trials of one program range from 0 to 2."
 
 
-def test_a_failure_is_named(make: Make, policy: Policy, effort: Effort) -> None:
+def test_a_failure_is_named() -> None:
     """A case that crashed in one trial is unstable, whatever it measured in others."""
     failure = make_failure("m0/x", trial=2)
-    run = replace(make({Metric.RECOMPILES: (0.0,)}), failures=(failure,))
-    assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.FAILED)]
+    run = replace(run_cases({Metric.RECOMPILES: (0.0,)}), failures=(failure,))
+    assert list_flaws(run) == [(Metric.COMPILED_LATENCY, Flaw.FAILED)]
 
 
 @pytest.mark.parametrize(
@@ -166,16 +161,16 @@ def test_a_failure_is_named(make: Make, policy: Policy, effort: Effort) -> None:
     ],
 )
 def test_what_is_noticed_without_a_noise(
-    make: Make, policy: Policy, metric: Metric, values: tuple[float, ...], expected: float | None
+    metric: Metric, values: tuple[float, ...], expected: float | None
 ) -> None:
     """What hardly varies is held to its own rule; what has no ratio knows nothing."""
     effort = Effort(baseline_trials=5, trials=1, max_trials=3, requests=1)
-    noise = measure(make({metric: values}), policy, effort, metric)
+    noise = measure(run_cases({metric: values}), metric, effort)
     assert noise.detectable == pytest.approx(expected)
 
 
-def test_drift_is_noticed_by_its_own_rule(make: Make, policy: Policy, effort: Effort) -> None:
+def test_drift_is_noticed_by_its_own_rule() -> None:
     """Two equal trials have the least error that is assumed, so more than the threshold takes is noticed."""
-    noise = measure(make({Metric.DRIFT: (0.5, 0.5)}), policy, effort, Metric.DRIFT)
+    noise = measure(run_cases({Metric.DRIFT: (0.5, 0.5)}), Metric.DRIFT)
     assert noise.detectable is not None
-    assert noise.detectable > policy.thresholds[Metric.DRIFT].absolute
+    assert noise.detectable > POLICY.thresholds[Metric.DRIFT].absolute

@@ -1,7 +1,5 @@
 """Exact intervals of how often something happens."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

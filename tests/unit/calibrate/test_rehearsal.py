@@ -1,7 +1,5 @@
 """A measurer without processes: what it gives, in which time."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A measurer that gives trials by hand, and runs and baselines to go with them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,8 +7,7 @@ from gate.check.procedure import CheckTerms
 from gate.check.work import count_pairs
 from gate.decide.evidence.trials import make_baselines
 from gate.decide.suspects import Suspect
-from gate.metrics import SPECS
-from gate.records.cases import Case, Metric, Policy
+from gate.records.cases import Case, Metric
 from gate.records.run import (
     Baseline,
     CaseFailure,
@@ -23,8 +20,8 @@ from gate.records.run import (
     Trial,
 )
 from tests import make
+from tests.make import POLICY
 
-POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
 TYPICAL = {
     Metric.COMPILED_LATENCY: 0.010,
     Metric.EAGER_LATENCY: 0.020,

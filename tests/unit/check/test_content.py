@@ -1,7 +1,5 @@
 """How much of its case a further trial or a pair measures."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Options of torch.compile set back on head: which default is the cause, in how many pairs, in what time."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

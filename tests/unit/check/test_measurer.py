@@ -1,7 +1,5 @@
 """One lane or many: who measures what, what stays where, what is left, and what a lost lane costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -50,8 +48,9 @@ from gate.records.facts import Fact, name_words
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, Extent, Pairing, Run, Trial
 from gate.records.verdict import Outcome
 from tests.lanes import FakeLanes, drop_places, list_places, make_places, rehearse_unit
+from tests.make import POLICY
 
-from .conftest import POLICY, Subject, make_failure, make_pair, make_run, make_terms, make_trial
+from .conftest import Subject, make_failure, make_pair, make_run, make_terms, make_trial
 
 LATENCY = Metric.COMPILED_LATENCY
 TRIAL_S, PAIR_S = 10.0, 20.0

@@ -1,7 +1,5 @@
 """The procedure of a check, branch by branch, over trials by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,8 +20,9 @@ from gate.records.cases import AbsoluteLimit, Metric
 from gate.records.codes import Code
 from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Reason, Status, Verdict
+from tests.make import POLICY
 
-from .conftest import POLICY, Given, Subject, make_run, make_stored, make_terms
+from .conftest import Given, Subject, make_run, make_stored, make_terms
 
 LATENCY, BREAKS = Metric.COMPILED_LATENCY, Metric.GRAPH_BREAKS
 SLOW = [{LATENCY: 0.012}] * 3  # a fifth slower than what is stored

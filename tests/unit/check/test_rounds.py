@@ -1,7 +1,5 @@
 """When a pair has run enough rounds: another pair tells more a second then."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

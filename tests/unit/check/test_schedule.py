@@ -1,7 +1,5 @@
 """The order of trials and the time they take."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

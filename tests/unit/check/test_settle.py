@@ -1,7 +1,5 @@
 """The loop of pairs: who gets how many, and when it ends."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -16,8 +14,9 @@ from gate.decide.suspects import Suspect
 from gate.records.cases import Metric
 from gate.records.run import Run, Trial
 from gate.records.verdict import Status
+from tests.make import POLICY
 
-from .conftest import POLICY, Given, Subject, make_pair, make_run, make_trial
+from .conftest import Given, Subject, make_pair, make_run, make_trial
 
 LATENCY, COMPILE = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
 WILD = (0.3, -0.3) * 8  # no number of these pairs settles anything

@@ -3,8 +3,6 @@
 ``python acting_gate.py DIRECTORY COMMAND ...`` keeps lock and scratch in DIRECTORY.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import sys

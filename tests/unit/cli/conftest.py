@@ -1,22 +1,23 @@
 """A project whose workers are actors, and runs of it by hand: commands are real, nothing compiles."""
 
-from __future__ import annotations
-
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.capture import CaptureResult
 
 from gate.bisect import lab as bisect_lab
 from gate.cli import lanes, main
+from gate.cli.parser import make_parser
 from gate.files.codec import RUN
 from gate.lab.host.ownership import VARIABLE
 from gate.lab.trials import opening, trials
@@ -87,15 +88,28 @@ def run_gate(project: Path, tmp_path: Path) -> RunGate:
     return run
 
 
+@pytest.fixture(scope="session", autouse=True)
+def parser() -> Iterator[None]:
+    """Make the parser of all commands once: it takes 15 ms, and hundreds of tests run commands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gate.cli.make_parser", functools.cache(make_parser))
+        yield
+
+
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """A project whose workers are actors; commands run in this process."""
 
     top: Path
+    capsys: pytest.CaptureFixture[str]
 
     def run(self, *arguments: str) -> int:
         """Run a command and return its exit code."""
         return main(arguments)
+
+    def read(self) -> CaptureResult[str]:
+        """Read what commands have printed since it was last read."""
+        return self.capsys.readouterr()
 
     def plant(self, fault: str, amount: float = 0.0) -> None:
         """Let the project's working tree have a fault."""
@@ -135,9 +149,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(
+    recorded: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Place:
     """A copy of it to work in."""
     top = tmp_path / "place" / "project"
     shutil.copytree(recorded, top)
     stage(top, monkeypatch)
-    return Place(top=top)
+    return Place(top=top, capsys=capsys)

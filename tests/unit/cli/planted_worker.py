@@ -4,8 +4,6 @@ Started as a worker is, with the path of a request; knows nothing of gate or tor
 fast. Times vary by 0.3 % between processes. A fault that the case is ``blind`` to has no effect.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

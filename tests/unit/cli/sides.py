@@ -3,8 +3,6 @@
 Each gives the exit code.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

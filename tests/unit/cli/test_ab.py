@@ -1,7 +1,5 @@
 """``ab``: what is on disk while it measures."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -69,25 +67,21 @@ def test_a_case_that_fails_in_the_base_is_measured_all_the_same(
     assert (Status.MISSING, Reason.NOT_RUN) not in rows
 
 
-def test_code_and_interpreter_are_not_compared_at_once(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_code_and_interpreter_are_not_compared_at_once(place: Place) -> None:
     """Nobody could tell which of the two changed something: one after the other, and nothing is removed."""
     begin_repository(place)
     assert place.run("ab", "HEAD", "--head-python", sys.executable, "--quiet") == ExitCode.USAGE
-    assert "Compare the interpreters without BASE first" in capsys.readouterr().err
+    assert "Compare the interpreters without BASE first" in place.read().err
 
 
-def test_a_directory_without_gate_yml_is_measured_by_yours(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_without_gate_yml_is_measured_by_yours(place: Place) -> None:
     """Its own models, as a commit without one; nothing is written into it."""
     other = place.top.parent / "other"
     other.mkdir()
     (other / "actor.py").touch()
     place.plant("graph_break")
     assert place.run("ab", str(other)) == ExitCode.REGRESSION
-    assert "the base has no gate.yml: yours is used for both sides" in capsys.readouterr().err
+    assert "the base has no gate.yml: yours is used for both sides" in place.read().err
     assert [path.name for path in other.iterdir()] == ["actor.py"]
 
 

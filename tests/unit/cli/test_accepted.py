@@ -1,7 +1,5 @@
 """``compare --accepted``: what counts, what is said, and what an acceptance never hides."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

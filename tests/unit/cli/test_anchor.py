@@ -1,7 +1,5 @@
 """``baseline anchor`` and ``ab --anchor``, in a real repository with actors for workers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -34,14 +32,12 @@ def read_commit(place: Place, ref: str) -> str:
     return (place.top / ".git" / "refs" / ref).read_text(encoding="utf-8").strip()
 
 
-def test_a_tag_becomes_its_commit_and_keeps_its_name(
-    released: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_tag_becomes_its_commit_and_keeps_its_name(released: Place) -> None:
     """The commit is written down whole, since a tag can be moved."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "the release of March") == 0
     anchor = load(released)
     assert (anchor.commit, anchor.name) == (read_commit(released, "tags/v1.2"), "v1.2")
-    told = capsys.readouterr().out
+    told = released.read().out
     assert told.startswith(f"The anchor is v1.2 ({anchor.commit[:7]}), recorded ")
     assert "commit it. Compare with it: compile-gate ab --anchor" in told
 
@@ -52,48 +48,42 @@ def test_without_a_name_it_is_the_commit_that_is_checked_out(released: Place) ->
     assert (load(released).commit, load(released).name) == (read_commit(released, "heads/main"), "")
 
 
-def test_what_an_anchor_replaces_is_told_with_its_age(
-    released: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_an_anchor_replaces_is_told_with_its_age(released: Place) -> None:
     """To move it is to accept all that got worse in between."""
     old = AnchorFile(version=1, commit="a" * 40, name="v1.1", created=OLD, reason="r")
     save_anchor(released.top / "baselines", old)
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
-    assert "It replaces v1.1 (aaaaaaa) (" in (told := capsys.readouterr().out)
+    assert "It replaces v1.1 (aaaaaaa) (" in (told := released.read().out)
     assert " days old): what got worse in between passes from now on." in told
 
 
-def test_a_commit_that_head_was_not_made_from_is_no_anchor(
-    released: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_commit_that_head_was_not_made_from_is_no_anchor(released: Place) -> None:
     """Another branch's commit would be held against what never followed it."""
     released.git("checkout", "--quiet", "-b", "other", "v1.2")
     released.git("commit", "--quiet", "--allow-empty", "--message", "Elsewhere")
     released.git("checkout", "--quiet", "main")
     assert released.run("baseline", "anchor", "other", "--reason", "r") == 2
-    assert "HEAD was not made from other (" in capsys.readouterr().err
+    assert "HEAD was not made from other (" in released.read().err
     assert load_anchor(released.top / "baselines") is None
 
 
-def test_the_list_of_baselines_tells_the_anchor(released: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_of_baselines_tells_the_anchor(released: Place) -> None:
     """Below the table."""
     save_anchor(
         released.top / "baselines",
         AnchorFile(version=1, commit="a" * 40, created=OLD, author="Ada", reason="a release"),
     )
     assert released.run("baseline", "show") == 0
-    assert "\nanchor: aaaaaaa, recorded 2026-01-01 (" in capsys.readouterr().out
+    assert "\nanchor: aaaaaaa, recorded 2026-01-01 (" in released.read().out
 
 
-def test_head_is_held_against_the_anchor_and_the_report_says_so(
-    released: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_head_is_held_against_the_anchor_and_the_report_says_so(released: Place) -> None:
     """What became slower since the release is a regression, whoever did it; the headline names the anchor."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "the release of March") == 0
     released.plant("slowdown", SLOWER_S)
-    capsys.readouterr()
+    released.read()
     assert released.run("ab", "--anchor", "--quiet") == 10
-    told = " ".join(capsys.readouterr().out.split())
+    told = " ".join(released.read().out.split())
     short = load(released).commit[:7]
     assert f"against the anchor v1.2 ({short})." in told
     report = (released.top / "out" / "report.md").read_text(encoding="utf-8")
@@ -101,12 +91,12 @@ def test_head_is_held_against_the_anchor_and_the_report_says_so(
     assert "the release of March. A change is the sum of all commits since then." in report
 
 
-def test_a_named_head_is_held_against_the_anchor(released: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_head_is_held_against_the_anchor(released: Place) -> None:
     """The one name beside --anchor is head's: the release itself, whatever the working tree has become."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
     released.plant("slowdown", SLOWER_S)
     assert released.run("ab", "--anchor", "v1.2", "--quiet") == 0
-    assert "against the anchor v1.2 (" in " ".join(capsys.readouterr().out.split())
+    assert "against the anchor v1.2 (" in " ".join(released.read().out.split())
 
 
 def test_an_accepted_change_stays_accepted_against_the_anchor(released: Place) -> None:
@@ -120,7 +110,7 @@ def test_an_accepted_change_stays_accepted_against_the_anchor(released: Place) -
 
 
 def test_an_anchor_that_this_clone_lacks_is_told_with_file_key_and_fix(
-    released: Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    released: Place, tmp_path: Path
 ) -> None:
     """Also in a shallow clone, where the fix is to fetch more."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
@@ -129,20 +119,18 @@ def test_an_anchor_that_this_clone_lacks_is_told_with_file_key_and_fix(
     released.git("commit", "--quiet", "--message", "Anchor")
     clone = tmp_path / "clone"
     released.git("clone", "--quiet", "--depth=1", f"file://{released.top}", str(clone))
-    capsys.readouterr()
+    released.read()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(clone)
         assert released.run("ab", "--anchor", "--quiet") == 2
-    told = capsys.readouterr().err
+    told = released.read().err
     assert f"baselines/anchor.yml: commit: {commit} is not in this repository" in told
     assert "This clone is shallow: `git fetch --unshallow`" in told
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "\ud800"])
-def test_an_anchor_that_could_not_be_read_back_is_not_written(
-    released: Place, capsys: pytest.CaptureFixture[str], reason: str
-) -> None:
+def test_an_anchor_that_could_not_be_read_back_is_not_written(released: Place, reason: str) -> None:
     """As of a variable of the job that is not set: every check after it would end with exit code 2."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", reason) == 2
-    assert "--reason: " in capsys.readouterr().err
+    assert "--reason: " in released.read().err
     assert load_anchor(released.top / "baselines") is None

@@ -1,7 +1,5 @@
 """What `compile-gate baseline` records, accepts and says."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,18 +19,14 @@ EXPIRES = (datetime.now(UTC) + timedelta(days=9)).date().isoformat()
 ACCEPT = ("baseline", "accept", CASE_ID, "graph_breaks", "--allow", "2", "--reason", "a print")
 
 
-def test_a_refresh_names_what_is_accepted_on_top_of_the_new_values(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_refresh_names_what_is_accepted_on_top_of_the_new_values(place: Place) -> None:
     """An entry of accepted.yml that fits what was recorded allows so much again."""
     assert place.run(*ACCEPT, "--expires", EXPIRES) == 0
     assert place.run("baseline", "refresh", "--quiet", "--reason", "again") == 0
-    assert f"accepted.yml allows 2 more of {CASE_ID} graph_breaks." in capsys.readouterr().out
+    assert f"accepted.yml allows 2 more of {CASE_ID} graph_breaks." in place.read().out
 
 
-def test_a_machine_that_others_use_records_nothing(
-    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_that_others_use_records_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it varied by would be taken for the case's; who wants it all the same sees it marked."""
     begin_repository(place)
     before = {path: path.read_bytes() for path in (place.top / "baselines").rglob("*.json")}
@@ -42,7 +36,7 @@ def test_a_machine_that_others_use_records_nothing(
     monkeypatch.setattr(trials, "find_crowd", lambda: ("chromium (pid 123, 95 %)",))
     refresh = ("baseline", "refresh", "--quiet", "--reason", "again")
     assert place.run(*refresh) == 4
-    told = capsys.readouterr().err
+    told = place.read().err
     assert f"compile-gate: fewer than 3 undisturbed trials came back of {CASE_ID}." in told
     assert (
         "during 10 of 10 trials: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)." in told
@@ -52,9 +46,9 @@ def test_a_machine_that_others_use_records_nothing(
     monkeypatch.setattr(lanes, "find_release", lambda _: "2.13.0")
     monkeypatch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it warms up for nothing"))
     assert place.run(*refresh, "--anyway", "--resume") == 0
-    capsys.readouterr()
+    place.read()
     assert place.run("baseline", "show") == 0
-    assert "10, 10 disturbed" in capsys.readouterr().out
+    assert "10, 10 disturbed" in place.read().out
 
 
 def test_a_refresh_goes_on_until_three_trials_were_undisturbed(
@@ -92,9 +86,7 @@ def test_a_resumed_refresh_measures_anew_what_is_no_whole_trial(
     assert [trial.extent for trial in RUN.load(saved).trials] == [Extent.WHOLE] * 5
 
 
-def test_a_resumed_refresh_of_another_torch_is_refused(
-    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_refresh_of_another_torch_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """All was measured, but before the upgrade: it would be recorded as if it came after."""
     begin_repository(place)
     monkeypatch.setattr(lanes, "find_release", lambda _: "2.13.0")
@@ -103,14 +95,14 @@ def test_a_resumed_refresh_of_another_torch_is_refused(
     run = RUN.load(saved)
     RUN.save(replace(run, environment=replace(run.environment, torch="2.12.0")), saved)
     assert place.run(*REFRESH) == 2
-    assert "the saved run cannot be continued: torch 2.12.0 -> 2.13.0" in capsys.readouterr().err
+    assert "the saved run cannot be continued: torch 2.12.0 -> 2.13.0" in place.read().err
 
 
-def test_what_never_decides_cannot_be_accepted(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_never_decides_cannot_be_accepted(place: Place) -> None:
     """An acceptance of it would count for nothing."""
     accept = ("baseline", "accept", CASE_ID, "guards", "--allow", "2", "--reason", "r", "--expires", EXPIRES)
     assert place.run(*accept) == 2
-    assert "METRIC: 'guards' is no metric that decides" in capsys.readouterr().err
+    assert "METRIC: 'guards' is no metric that decides" in place.read().err
 
 
 def test_what_is_beyond_a_limit_of_ones_own_can_be_accepted_whatever_its_role(place: Place) -> None:
@@ -127,11 +119,11 @@ def test_what_is_beyond_a_limit_of_ones_own_can_be_accepted_whatever_its_role(pl
     assert place.run(*compare) == 0
 
 
-def test_an_acceptance_that_costs_comments_says_so(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_acceptance_that_costs_comments_says_so(place: Place) -> None:
     """The first is appended, the second replaces it: the file is written anew."""
     assert place.run(*ACCEPT, "--expires", EXPIRES) == 0
-    assert "written anew" not in capsys.readouterr().err
+    assert "written anew" not in place.read().err
     with (place.top / "baselines" / "accepted.yml").open("a", encoding="utf-8") as file:
         file.write("# until the release\n")
     assert place.run(*ACCEPT, "--expires", EXPIRES) == 0
-    assert "was rewritten: its entries are kept, its comments are lost" in capsys.readouterr().err
+    assert "was rewritten: its entries are kept, its comments are lost" in place.read().err

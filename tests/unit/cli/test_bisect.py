@@ -1,7 +1,5 @@
 """``bisect``: real git over commits of which one has a fault, with actors for workers."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence
@@ -49,15 +47,13 @@ def read_repository(place: Place) -> tuple[str, ...]:
     return tuple(place.git(*command.split(), check=False) for command in commands)
 
 
-def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(
-    history: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(history: Place) -> None:
     """Of three commits between, two are asked about; a bisection of the user's own stays as it was."""
     history.git("bisect", "start", "--no-checkout", "v4", "v3")
     (history.top / "notes.txt").write_text("mine\n", encoding="utf-8")
     before = read_repository(history)
     assert history.run("bisect", CASE_ID, "--good", "v0", "--quiet") == 0
-    told = capsys.readouterr().out
+    told = history.read().out
     commit = history.git("rev-parse", "v3")
     assert "3 commits between: at most 2 steps and one to see it again" in told
     assert f"first bad: {commit[:7]} Change 3\n" in told
@@ -70,9 +66,7 @@ def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(
     assert (history.top / "out/bisect/first-bad/verdict.json").is_file()
 
 
-def test_a_bisection_goes_on_where_it_was_stopped(
-    history: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bisection_goes_on_where_it_was_stopped(history: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was marked is not asked about again; another question is refused."""
     arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--bad", "v4", "--quiet")
     asked: list[str] = []
@@ -87,13 +81,13 @@ def test_a_bisection_goes_on_where_it_was_stopped(
     with monkeypatch.context() as patch:
         patch.setattr(bisect.Bisector, "ask", ask_once)
         assert history.run(*arguments) == 130
-    capsys.readouterr()
+    history.read()
     assert history.run(*arguments, "--resume") == 0
     steps = BISECTION.load(history.top / "out/bisect/bisection.json").steps
     assert steps[0].point == asked[0]
     assert len({step.point for step in steps}) == len(steps)
     assert history.run("bisect", CASE_ID, "graph_breaks", "--good", "v1", "--quiet", "--resume") == 2
-    assert "is of another case, metric or ends" in capsys.readouterr().err
+    assert "is of another case, metric or ends" in history.read().err
 
 
 def commit_faults(place: Place, *faults: str) -> str:
@@ -105,24 +99,22 @@ def commit_faults(place: Place, *faults: str) -> str:
     return f"HEAD~{len(faults) - 1}"
 
 
-def test_the_commit_that_broke_a_case_is_found(history: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commit_that_broke_a_case_is_found(history: Place) -> None:
     """The case crashes at the bad end alone: the first of three commits that crash."""
     good = commit_faults(history, "nothing", "nothing", "crash", "crash", "crash")
     assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 0
-    printed = capsys.readouterr().out
+    printed = history.read().out
     assert f"first bad: {history.git('rev-parse', 'HEAD~2')[:7]} Fault 2\n" in printed
     state = BISECTION.load(history.top / "out/bisect/bisection.json")
     assert (state.metric, {step.mark for step in state.steps}) == (None, {Mark.GOOD, Mark.BAD})
     assert history.run("bisect", CASE_ID, "graph_breaks", "--good", good, "--quiet") == 12
 
 
-def test_a_commit_that_fails_otherwise_hides_what_is_searched_for(
-    history: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_commit_that_fails_otherwise_hides_what_is_searched_for(history: Place) -> None:
     """Between the good commit and the one that crashes, another returns no numbers: either may be first."""
     good = commit_faults(history, "nothing", "not_a_number", "crash")
     assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 11
-    assert "it is one of these 2" in capsys.readouterr().out
+    assert "it is one of these 2" in history.read().out
     (step,) = BISECTION.load(history.top / "out/bisect/bisection.json").steps
     assert step.mark is Mark.SKIP
 
@@ -137,9 +129,7 @@ def commit_slowdown(place: Place) -> str:
     return "HEAD~2"
 
 
-def test_a_step_that_is_stopped_keeps_its_pairs(
-    history: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_that_is_stopped_keeps_its_pairs(history: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The only step between has one pair when it is stopped: it goes on with the second, and counts once."""
     good = commit_slowdown(history)
     step = history.top / "out/bisect" / history.git("rev-parse", "HEAD~1")[:12] / "run.json"
@@ -156,31 +146,29 @@ def test_a_step_that_is_stopped_keeps_its_pairs(
         assert history.run(*arguments) == 130
     before = RUN.load(step)
     assert [trial.index for trial in before.trials] == [1, 1]
-    capsys.readouterr()
+    history.read()
     assert history.run(*arguments, "--resume") == 0
     after = RUN.load(step)
     assert after.trials[:2] == before.trials
     (one,) = BISECTION.load(history.top / "out/bisect/bisection.json").steps
     assert one.pairs * 2 == len(after.trials)
-    assert "1 commit between" in capsys.readouterr().out
+    assert "1 commit between" in history.read().out
 
 
-def test_a_search_whose_time_is_up_says_how_to_go_on(
-    history: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_search_whose_time_is_up_says_how_to_go_on(history: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """No step is counted that had no time: the same with --resume finds it."""
     arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet")
     with monkeypatch.context() as patch:
         patch.setattr(bisect, "settle_step", lambda pairs, _judge: (pairs.run, None))
         assert history.run(*arguments) == 11
-    told = capsys.readouterr().out
+    told = history.read().out
     assert "the time of --minutes is up after 0 steps, at most 2 steps left" in told
     assert history.run(*arguments, "--resume") == 0
-    assert "Change 3\n" in capsys.readouterr().out
+    assert "Change 3\n" in history.read().out
 
 
 def test_a_new_search_takes_nothing_from_an_older_one(
-    history: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    history: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped before its first step, the search from another good end leaves no file of the first one's."""
     assert history.run("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet") == 0
@@ -195,12 +183,10 @@ def test_a_new_search_takes_nothing_from_an_older_one(
     assert [path.parent.name for path in (history.top / "out/bisect").glob("*/run.json")] == ["ends"]
     assert not [path for path in (history.top / "out/bisect/first-bad").iterdir() if path.is_file()]
     assert history.run(*arguments, "--resume") == 0
-    assert "Change 3\n" in capsys.readouterr().out
+    assert "Change 3\n" in history.read().out
 
 
-def test_a_commit_whose_configuration_is_broken_is_skipped(
-    history: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_commit_whose_configuration_is_broken_is_skipped(history: Place) -> None:
     """Of two commits between, the first cannot be read; the other is told, and both remain."""
     history.git("checkout", "--quiet", "-b", "odd", "v2")
     good_config = (history.top / "gate.yml").read_text(encoding="utf-8")
@@ -212,15 +198,13 @@ def test_a_commit_whose_configuration_is_broken_is_skipped(
             history.git("add", "fault.json")
         history.git("commit", "--quiet", "--all", "--message", f"Odd {number}")
     assert history.run("bisect", CASE_ID, "graph_breaks", "--good", "v2", "--quiet") == 11
-    told = capsys.readouterr().out
+    told = history.read().out
     assert "one of these 2" in told
     assert "Odd 0: not measured (" in told
     assert "gate.yml:1: version: " in told
 
 
-def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(
-    history: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(history: Place) -> None:
     """Where older commits define a second case that it fits, the first one is still what is asked about."""
     now = (history.top / "gate.yml").read_text(encoding="utf-8")
     two = now.replace("cases: [{", "cases: [{task: training}, {")
@@ -233,21 +217,19 @@ def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(
         (history.top / "notes.txt").write_text(f"two {number}\n", encoding="utf-8")
         history.git("commit", "--quiet", "--all", "--message", f"Two {number}")
     assert history.run("bisect", "*", "graph_breaks", "--good", "HEAD~3", "--quiet") == 0
-    assert "Two 2\n" in capsys.readouterr().out
+    assert "Two 2\n" in history.read().out
     runs = [RUN.load(path) for path in (history.top / "out/bisect").glob("*/run.json")]
     assert {case.id for run in runs for case in run.cases} == {CASE_ID}
 
 
-def test_a_step_that_cannot_be_saved_is_no_commit_to_skip(
-    history: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_that_cannot_be_saved_is_no_commit_to_skip(history: Place) -> None:
     """What is wrong with the results is told and ends the search; the commit is asked about again."""
     step = history.top / "out/bisect" / history.git("rev-parse", "v2")[:12]
     step.parent.mkdir(parents=True)
     step.write_text("in the way", encoding="utf-8")
     arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet")
     assert history.run(*arguments) == 2
-    assert str(step.name) in capsys.readouterr().err
+    assert str(step.name) in history.read().err
     assert BISECTION.load(history.top / "out/bisect/bisection.json").steps == ()
     step.unlink()
     assert history.run(*arguments, "--resume") == 0
@@ -261,9 +243,7 @@ def test_an_interpreter_keeps_its_directory_in_a_longer_list() -> None:
     assert longer.name_directory("c").startswith("python-")
 
 
-def test_commits_that_cannot_be_measured_are_left_as_candidates(
-    history: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commits_that_cannot_be_measured_are_left_as_candidates(history: Place) -> None:
     """Where the case crashes at the commits around the fault, all that it may be are named, and it is 11."""
     good, bad = "v2", "main"
     history.git("checkout", "--quiet", "-b", "broken", good)
@@ -277,7 +257,7 @@ def test_commits_that_cannot_be_measured_are_left_as_candidates(
     history.git("commit", "--quiet", "--message", "Bad")
     history.git("branch", "--force", bad)
     assert history.run("bisect", CASE_ID, "--good", good, "--bad", "broken", "--quiet") == 11
-    told = capsys.readouterr().out
+    told = history.read().out
     assert "one of these 4" in told
     assert f"  {history.git('rev-parse', 'broken')[:7]} Bad\n" in told
 
@@ -291,31 +271,27 @@ def test_commits_that_cannot_be_measured_are_left_as_candidates(
         ("nowhere", "v4", (2, "there is no branch, tag or commit")),
     ],
 )
-def test_ends_that_are_none_are_told(
-    history: Place, capsys: pytest.CaptureFixture[str], good: str, bad: str, end: tuple[int, str]
-) -> None:
+def test_ends_that_are_none_are_told(history: Place, good: str, bad: str, end: tuple[int, str]) -> None:
     """A bad end that is not worse, one that is the good one, or before it, or not there."""
     assert history.run("bisect", CASE_ID, "--good", good, "--bad", bad, "--quiet") == end[0]
-    printed = capsys.readouterr()
+    printed = history.read()
     assert end[1] in printed.out + printed.err
 
 
-def test_ends_without_time_for_a_pair_are_not_called_equal(
-    history: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ends_without_time_for_a_pair_are_not_called_equal(history: Place) -> None:
     """A hundredth of a second is over when the compiler is warm: that says nothing of the ends."""
     arguments = ("bisect", CASE_ID, "--good", "v0", "--quiet", "--minutes", "0.0001")
     assert history.run(*arguments) == 11
-    told = capsys.readouterr().out
+    told = history.read().out
     assert "there was no time for a single pair" in told
     assert "nothing got worse" not in told
 
 
-def test_a_good_end_that_crashes_is_incomplete(history: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_good_end_that_crashes_is_incomplete(history: Place) -> None:
     """Nothing is searched for: no commit after it can be the first that fails."""
     good = commit_faults(history, "crash", "nothing")
     assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 12
-    assert "an end cannot be measured" in capsys.readouterr().out
+    assert "an end cannot be measured" in history.read().out
 
 
 @pytest.mark.parametrize(
@@ -329,28 +305,26 @@ def test_a_good_end_that_crashes_is_incomplete(history: Place, capsys: pytest.Ca
         ((CASE_ID, "--good", "v0", "--pythons", "a", "b"), "say it twice"),
     ],
 )
-def test_a_question_that_is_none_is_refused(
-    history: Place, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
-) -> None:
+def test_a_question_that_is_none_is_refused(history: Place, arguments: tuple[str, ...], told: str) -> None:
     """Before anything is measured."""
     config = CONFIG.replace("cases: [{", "cases: [{task: training}, {")
     (history.top / "gate.yml").write_text(config, encoding="utf-8")
     assert history.run("bisect", *arguments) == 2
-    assert told in capsys.readouterr().err
+    assert told in history.read().err
 
 
-def test_a_slowdown_among_noise_is_found(history: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_slowdown_among_noise_is_found(history: Place) -> None:
     """30 % of latencies that vary by 0.3 %, which no counter shows; the steps say by how much."""
     good = commit_slowdown(history)
     assert history.run("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet") == 0
-    told = capsys.readouterr().out
+    told = history.read().out
     assert "first bad:" in told
     assert "Late 1\n" in told
     assert "bad " in told
 
 
 def test_the_interpreters_of_a_list_are_points(
-    history: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    history: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The same search over a list: which of them the workers were started with is what is held against."""
     pythons = [str(tmp_path / f"python{number}") for number in range(4)]
@@ -372,7 +346,7 @@ def test_the_interpreters_of_a_list_are_points(
     monkeypatch.setattr(lab, "prepare_interpreter", prepare)
     monkeypatch.setattr(lab, "open_arm", open_other)
     assert history.run("bisect", CASE_ID, "--quiet", "--pythons", *pythons) == 0
-    assert f"first bad: {pythons[2]}\n" in capsys.readouterr().out
+    assert f"first bad: {pythons[2]}\n" in history.read().out
     assert opened == [
         ("base", "python0"),  # once for the ends and all steps
         ("head", "python3"),

@@ -1,7 +1,5 @@
 """``calibrate`` on trials that were recorded before: no compiler, no torch."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What ``check`` compares with, and when pairs may decide."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -84,9 +82,7 @@ def test_a_change_that_moves_its_own_bar_says_so(
     assert note_rules(verdict, config, "") == verdict
 
 
-def test_shards_that_were_checked_are_merged_and_judged_again(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shards_that_were_checked_are_merged_and_judged_again(place: Place) -> None:
     """Each says which part it is, so that `merge` misses none; what they found is found of the whole."""
     text = (place.top / "gate.yml").read_text(encoding="utf-8")
     second = text[text.index("  - name: actor") :].replace("name: actor", "name: other")
@@ -97,7 +93,7 @@ def test_shards_that_were_checked_are_merged_and_judged_again(
     assert place.run("merge", "s1/run.json", "--out", "one") == 2
     assert place.run("merge", "s1/run.json", "s2/run.json", "--out", "joined") == 0
     assert place.run("compare", "baselines", "joined/run.json") == 0
-    assert "2 cases" in capsys.readouterr().out
+    assert "2 cases" in place.read().out
 
 
 def begin_repository(place: Place, *files: str) -> None:
@@ -192,24 +188,18 @@ def clone_shallowly(place: Place) -> None:
     ],
 )
 def test_without_a_base_the_stored_baselines_judge(
-    place: Place,
-    capsys: pytest.CaptureFixture[str],
-    begin: Callable[[Place], object],
-    code: ExitCode,
-    told: str,
+    place: Place, begin: Callable[[Place], object], code: ExitCode, told: str
 ) -> None:
     """One note says why, and what to do about it."""
     begin(place)
     assert place.run("check") == code
-    notes = [line for line in capsys.readouterr().err.splitlines() if "the stored baselines alone" in line]
+    notes = [line for line in place.read().err.splitlines() if "the stored baselines alone" in line]
     assert [line for line in notes if line.startswith("note: compared with the stored baselines alone: ")]
     assert told in notes[0]
     assert load_base(place) == ("", 0)
 
 
-def test_the_change_that_brings_gate_yml_is_compared(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_change_that_brings_gate_yml_is_compared(place: Place) -> None:
     """The base's code is measured by the gate.yml and the factory that it lacks, and loses them again."""
     (place.top / "actor.py").write_text("", encoding="utf-8")
     begin_repository(place, "old.json")
@@ -219,7 +209,7 @@ def test_the_change_that_brings_gate_yml_is_compared(
     shutil.rmtree("baselines")
     place.plant("graph_break")
     assert place.run("check") == ExitCode.REGRESSION
-    told = capsys.readouterr().err
+    told = place.read().err
     assert "has no gate.yml: yours is used for both sides (gate.yml, actor.py)" in told
     assert re.search(r"^note: base: merge-base with main \(\w+\); head: working tree ", told, re.MULTILINE)
     assert place.run("ab", "main", "feature", "--quiet") == ExitCode.PASS
@@ -227,35 +217,31 @@ def test_the_change_that_brings_gate_yml_is_compared(
 
 
 @pytest.mark.parametrize("command", ["check", "measure", "baseline refresh", "calibrate"])
-def test_a_mistyped_factory_names_its_line(
-    place: Place, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_a_mistyped_factory_names_its_line(place: Place, command: str) -> None:
     """Before a lock is waited for, and nothing of the last run is removed."""
     (place.top / "actor.py").rename(place.top / "actors.py")
     assert place.run(*command.split(), "--quiet") == ExitCode.USAGE
-    what, fix = capsys.readouterr().err.splitlines()
+    what, fix = place.read().err.splitlines()
     told = f"there is no module 'actor' in {place.top}, and none is installed"
     assert what == f"compile-gate: gate.yml:6: models[0].factory: {told}"
     assert fix.startswith("Check its spelling")
 
 
-def test_a_check_that_can_compare_nothing_spends_no_minutes(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_check_that_can_compare_nothing_spends_no_minutes(place: Place) -> None:
     """On an unchanged main branch without baselines it says what to do instead; who asks gets the figures."""
     begin_repository(place, "gate.yml")
     shutil.rmtree("baselines")
     assert place.run("check") == ExitCode.NOTHING_COMPARED
-    what, fix = capsys.readouterr().err.splitlines()
+    what, fix = place.read().err.splitlines()
     assert what.endswith("differs from main, and the directory baselines has no baseline of these cases")
     assert "add --base HEAD~1" in fix
     assert not (place.top / "out").exists()
     assert place.run("check", "--quiet", "--fail-on", "never") == ExitCode.PASS
     assert place.run("check", "--quiet", "--history", "runs.jsonl") == ExitCode.NOTHING_COMPARED
     assert (place.top / "runs.jsonl").is_file()
-    capsys.readouterr()
+    place.read()
     assert place.run("check", "--no-base") == ExitCode.NOTHING_COMPARED
-    notes = capsys.readouterr().err.splitlines()
+    notes = place.read().err.splitlines()
     said = next(index for index, line in enumerate(notes) if "nothing will be judged" in line)
     assert "leave out --no-base; to record baselines, `compile-gate baseline refresh`" in notes[said]
     assert said < next(index for index, line in enumerate(notes) if line.startswith("warming up"))
@@ -310,7 +296,7 @@ def test_results_ignore_themselves(place: Place) -> None:
     ],
 )
 def test_another_run_is_not_continued_and_told_before_anything_is_opened(
-    place: Place, capsys: pytest.CaptureFixture[str], begun: str, go_on: str, changed: str
+    place: Place, begun: str, go_on: str, changed: str
 ) -> None:
     """With other options, or pairs where there were trials: before a lock is waited for."""
     begin_repository(place, "gate.yml", "baselines", "old.json", "slow.json")
@@ -328,7 +314,7 @@ def test_another_run_is_not_continued_and_told_before_anything_is_opened(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it goes on"))
         assert place.run(*go_on.split(), "--quiet", "--resume") == ExitCode.USAGE
-    told = capsys.readouterr().err
+    told = place.read().err
     assert "the saved run cannot be continued: " in told
     assert ("trials (`check`) -> pairs (`ab`)" in told) is (begun != go_on == "ab")
     assert changed in told
@@ -338,11 +324,7 @@ def test_another_run_is_not_continued_and_told_before_anything_is_opened(
     ("go_on", "told"), [(("HEAD~2",), "base commit "), (("HEAD~2", "HEAD~1"), "commit ")]
 )
 def test_other_commits_are_told_before_anything_is_opened(
-    place: Place,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    go_on: tuple[str, ...],
-    told: str,
+    place: Place, monkeypatch: pytest.MonkeyPatch, go_on: tuple[str, ...], told: str
 ) -> None:
     """Another base, or another head, than those of the run that was begun."""
     begin_repository(place, "gate.yml", "baselines")
@@ -351,17 +333,17 @@ def test_other_commits_are_told_before_anything_is_opened(
     assert place.run("ab", "HEAD~1", "--quiet") == 0
     monkeypatch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it goes on"))
     assert place.run("ab", *go_on, "--quiet", "--resume") == ExitCode.USAGE
-    assert f"the saved run cannot be continued: {told}" in capsys.readouterr().err
+    assert f"the saved run cannot be continued: {told}" in place.read().err
 
 
-def test_results_are_not_written_among_other_files(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_are_not_written_among_other_files(place: Place) -> None:
     """A report would be written over what has its name; an empty directory and an earlier run's are taken."""
     source = place.top / "docs" / "report.md"
     source.parent.mkdir()
     source.write_text("mine\n", encoding="utf-8")
     for command in (("check",), ("compare", "old.json", "slow.json")):
         assert place.run(*command, "--quiet", "--out", "docs") == ExitCode.USAGE
-        assert "--out: docs has files in it that compile-gate did not write" in capsys.readouterr().err
+        assert "--out: docs has files in it that compile-gate did not write" in place.read().err
     assert source.read_text(encoding="utf-8") == "mine\n"
     (place.top / "empty").mkdir()
     for out in ("empty", "empty", "new", "new"):
@@ -415,11 +397,9 @@ def test_a_busy_machine_can_compare_counts_alone(
         ("a", "expected a list of cores, as 0-3,8, got 'a'"),
     ],
 )
-def test_cores_that_cannot_be_used_are_refused(
-    place: Place, capsys: pytest.CaptureFixture[str], cores: str, problem: str
-) -> None:
+def test_cores_that_cannot_be_used_are_refused(place: Place, cores: str, problem: str) -> None:
     assert place.run("check", "--no-base", "--quiet", "--cores", cores) == 2
-    assert problem in capsys.readouterr().err
+    assert problem in place.read().err
 
 
 def test_a_run_stays_on_the_cores_that_were_named(place: Place) -> None:

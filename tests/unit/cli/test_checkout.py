@@ -1,7 +1,5 @@
 """Where the repository begins in a job: at the clone, which need not be the workspace."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``compare`` and ``merge`` of runs that are not whole: never green, and told."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -231,19 +229,19 @@ def test_a_case_of_the_other_run_that_is_gone_is_missing_where_it_was_selected(
 
 
 def test_the_last_verdict_and_its_worst_case_need_no_name(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`out` is gate.yml's, from a directory below it too."""
     assert place.run("compare", "old.json", "slow.json", "--out", "out", "--quiet") == 10
     below = place.top / "zoo" / "deep"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
-    capsys.readouterr()
+    place.read()
     assert place.run("report") == 0
-    assert capsys.readouterr().out.startswith("REGRESSION")
+    assert place.read().out.startswith("REGRESSION")
     for named in ((), (str(place.top / "out"),), (str(place.top / "out" / "verdict.json"),)):
         assert place.run("explain", *named) == 0
-        assert capsys.readouterr().out.startswith(CASE_ID)
+        assert place.read().out.startswith(CASE_ID)
 
 
 def test_compared_baselines_are_named_in_what_to_do_next(place: Place) -> None:

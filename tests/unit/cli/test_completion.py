@@ -1,7 +1,5 @@
 """What a shell is told at a press of Tab."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

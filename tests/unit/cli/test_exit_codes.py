@@ -1,7 +1,5 @@
 """exit_codes.md beside this file, row by row: what is true of a 0, and what is never one."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -28,12 +26,12 @@ def read_rows() -> dict[str, int]:
 
 
 @pytest.fixture
-def scene(run_gate: RunGate, place: Place, capsys: pytest.CaptureFixture[str]) -> Scene:
+def scene(run_gate: RunGate, place: Place) -> Scene:
     """A project, in this process or another."""
     return Scene(
         place=place,
         run_gate=lambda *arguments, **settings: run_gate(*arguments, **settings, cwd=place.top),
-        told=lambda: " ".join(capsys.readouterr().out.split()),
+        told=lambda: " ".join(place.read().out.split()),
     )
 
 

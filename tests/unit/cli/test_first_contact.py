@@ -1,7 +1,5 @@
 """``first-contact``, with no time to run a test."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a run leaves in a history: what its verdict was made of."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

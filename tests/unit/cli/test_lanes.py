@@ -1,7 +1,5 @@
 """``--lanes``: what it may be, and what it refuses before anything is measured."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

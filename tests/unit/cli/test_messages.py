@@ -1,7 +1,5 @@
 """What a wrong input is told: the place, what is wrong there, and a fix that is right."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shlex

@@ -1,7 +1,5 @@
 """What options do, and which values they refuse."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

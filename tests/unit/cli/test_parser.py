@@ -1,7 +1,5 @@
 """The command line: what each command says of itself, and how wrong calls are answered."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import shlex

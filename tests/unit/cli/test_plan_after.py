@@ -1,7 +1,5 @@
 """``plan --after``: what a target has shown counts for the checkout that it was shown of."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import chain
 
@@ -40,24 +38,22 @@ def shown(place: Place) -> Run:
 
 
 @pytest.mark.usefixtures("shown")
-def test_a_case_of_the_same_code_is_left_out(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_of_the_same_code_is_left_out(place: Place) -> None:
     """As it was shown, nothing is left."""
     assert place.run("plan", "--after", "shown.json") == 0
-    assert "left out: 1 of 1 cases" in capsys.readouterr().err
+    assert "left out: 1 of 1 cases" in place.read().err
 
 
 @pytest.mark.usefixtures("shown")
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_what_was_shown_of_other_code_is_refused(
-    place: Place, capsys: pytest.CaptureFixture[str], is_committed: bool
-) -> None:
+def test_what_was_shown_of_other_code_is_refused(place: Place, is_committed: bool) -> None:
     """A file that was edited since, or another commit: its code may be another, and no GPU would look."""
     (place.top / "actor.py").write_text("edited = True\n", encoding="utf-8")
     if is_committed:
         place.git("add", "-A")
         place.git("commit", "--quiet", "--message", "Edit")
     assert place.run("plan", "--after", "shown.json") == 2
-    told = capsys.readouterr().err
+    told = place.read().err
     assert "so it does not say whose code is the same" in told
     assert ("other files than these" in told) is not is_committed
     assert "Measure it here: compile-gate ab BASE --target cuda:sm_90." in told

@@ -1,7 +1,5 @@
 """``check --rules base``: a change is judged by what the base commit says, as the action judges it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -31,9 +29,7 @@ def change(place: Place) -> Place:
     return place
 
 
-def test_a_change_is_judged_by_the_rules_of_its_base(
-    change: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_change_is_judged_by_the_rules_of_its_base(change: Place) -> None:
     """By its own it would be green; what it does to its rules is a note."""
     assert change.run("check", "--quiet") == ExitCode.PASS
     assert change.run("check", "--quiet", "--rules", "base") == ExitCode.REGRESSION
@@ -41,7 +37,7 @@ def test_a_change_is_judged_by_the_rules_of_its_base(
     touched = (
         f"note: This change touches what it is judged by (gate.yml); it was judged by commit {base[:12]}'s."
     )
-    assert touched in capsys.readouterr().err.splitlines()
+    assert touched in change.read().err.splitlines()
     notes = VERDICT.load(Path("out/verdict.json")).notes
     assert [note.name("commit") for note in notes if note.code is Code.RULES_OF] == [base]
     assert len(change.git("worktree", "list").splitlines()) == 1
@@ -77,21 +73,19 @@ def test_on_the_main_branch_its_own_rules_hold(change: Place) -> None:
     ("rules", "what"),
     [("main", "--rules: expected base, or a whole commit id"), ("f" * 40, "git cannot check ffffffffff out")],
 )
-def test_rules_of_nothing_are_refused(
-    change: Place, capsys: pytest.CaptureFixture[str], rules: str, what: str
-) -> None:
+def test_rules_of_nothing_are_refused(change: Place, rules: str, what: str) -> None:
     """A name can be moved by whoever pushes; the base is where the change left it."""
     assert change.run("check", "--quiet", "--rules", rules) in {ExitCode.USAGE, ExitCode.MACHINE}
-    assert what in capsys.readouterr().err
+    assert what in change.read().err
 
 
-def test_the_reference_models_have_no_rules(change: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reference_models_have_no_rules(change: Place) -> None:
     """They read no gate.yml, so none of a commit could judge them."""
     assert change.run("check", "--rules", "base", "--reference-models") == ExitCode.USAGE
-    assert "Leave out --rules or --reference-models." in capsys.readouterr().err
+    assert "Leave out --rules or --reference-models." in change.read().err
 
 
-def test_a_base_that_is_a_directory_has_no_rules(change: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_base_that_is_a_directory_has_no_rules(change: Place) -> None:
     """What is compared with may be no commit; rules are those of one."""
     assert change.run("check", "--rules", "base", "--base", ".") == ExitCode.USAGE
-    assert "--rules base: . is no commit" in capsys.readouterr().err
+    assert "--rules base: . is no commit" in change.read().err

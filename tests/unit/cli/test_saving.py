@@ -1,7 +1,5 @@
 """A run that is saved as it grows: how often it is written, and what is on disk when the command ends."""
 
-from __future__ import annotations
-
 import resource
 from argparse import Namespace
 from collections.abc import Iterator

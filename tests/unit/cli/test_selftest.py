@@ -1,7 +1,5 @@
 """``selftest`` from end to end with the real lab and the real decision; only the workers are actors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a command says of its configuration before it begins."""
 
-from __future__ import annotations
-
 import os
 from argparse import Namespace
 from dataclasses import replace

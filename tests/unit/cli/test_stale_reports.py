@@ -1,7 +1,5 @@
 """What a command leaves is its own: nothing of an earlier run is read as its verdict."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys
@@ -11,6 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from gate.cli.output import remove_files
+from gate.errors import UsageError
 from gate.files.codec import RUN
 from tests.unit.cli.conftest import CASE_ID, Place, make_run
 from tests.unit.cli.sides import begin_repository
@@ -28,16 +27,14 @@ def write_reports(directory: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [("measure", "--quiet"), ("merge", "old.json", "--out", "out")], ids=["measure", "merge"]
 )
-def test_a_run_that_is_not_judged_leaves_no_verdict(
-    place: Place, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_is_not_judged_leaves_no_verdict(place: Place, arguments: tuple[str, ...]) -> None:
     """Yesterday's PASS is gone: beside a new run it would be read as that one's."""
     write_reports(place.top / "out")
     assert place.run(*arguments) == 0
     assert {path.name for path in (place.top / "out").iterdir()}.isdisjoint(REPORTS)
-    capsys.readouterr()
+    place.read()
     assert place.run("report", "out") == 2
-    told = capsys.readouterr().err
+    told = place.read().err
     assert "there is no verdict in out: its run is still going on, was stopped, or only measured" in told
     assert "with --resume, and it goes on from there; or judge what there is: compile-gate compare" in told
 
@@ -74,11 +71,11 @@ def test_a_mistyped_name_costs_no_verdict(place: Place, arguments: tuple[str, ..
     assert {path.name for path in (place.top / "out").iterdir()} >= set(REPORTS)
 
 
-def test_a_report_that_cannot_be_removed_is_told(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_cannot_be_removed_is_told(place: Place) -> None:
     """A directory of its name: the command ends before anything is measured."""
     (place.top / "out/junit.xml").mkdir(parents=True)
     assert place.run("measure", "--quiet") == 2
-    told = capsys.readouterr().err
+    told = place.read().err
     assert "out/junit.xml cannot be replaced" in told
     assert "Remove it, or name another directory with --out." in told
 
@@ -86,16 +83,20 @@ def test_a_report_that_cannot_be_removed_is_told(place: Place, capsys: pytest.Ca
 def test_what_is_not_there_is_not_said_to_be_in_the_way(tmp_path: Path) -> None:
     """A read-only file system removes not even nothing: the error comes when the file is written."""
     refused = OSError(errno.EROFS, os.strerror(errno.EROFS))
-    with patch.object(Path, "unlink", side_effect=refused):
+    with patch.object(Path, "unlink", side_effect=refused) as unlink:
         remove_files(tmp_path / "verdict.json")
+        assert unlink.called
+        (tmp_path / "verdict.json").touch()
+        with pytest.raises(UsageError, match=os.strerror(errno.EROFS)):
+            remove_files(tmp_path / "verdict.json")
 
 
-def test_a_directory_may_have_a_dot_in_its_name(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_may_have_a_dot_in_its_name(place: Place) -> None:
     """Named after a release, say; a file that is not there is still told."""
     out = "results-2.13"
     assert place.run("compare", "old.json", "slow.json", "--out", out, "--quiet") == 10
-    capsys.readouterr()
+    place.read()
     assert place.run("report", out) == 0
-    assert CASE_ID in capsys.readouterr().out
+    assert CASE_ID in place.read().out
     assert place.run("report", "none-2.13") == 2
     assert not Path("none-2.13").exists()

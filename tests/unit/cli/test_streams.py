@@ -1,7 +1,5 @@
 """Whatever becomes of standard output and error, the exit code is the verdict's."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

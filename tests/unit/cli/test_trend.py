@@ -1,7 +1,5 @@
 """A history is written by the commands that measure, and rendered by `trend`."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path
@@ -20,7 +18,7 @@ from gate.store.history import (
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place
 
 
-def test_runs_are_told_in_a_line_each_and_rendered(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_told_in_a_line_each_and_rendered(place: Place) -> None:
     """A check and a refresh, by the key of gate.yml and by the option."""
     (place.top / "gate.yml").write_text(f"history: perf/runs\n{CONFIG}", encoding="utf-8")
     assert place.run("check", "--quiet") == 0
@@ -31,9 +29,9 @@ def test_runs_are_told_in_a_line_each_and_rendered(place: Place, capsys: pytest.
     assert check.head.torch == "2.13.0"
     assert re.fullmatch("acting-[0-9a-f]{8}", check.head.host)
     assert check.cases[CASE_ID][Metric.COMPILED_LATENCY][0] == pytest.approx(0.010, rel=0.05)
-    capsys.readouterr()
+    place.read()
     assert place.run("trend") == 0
-    assert "pages of 2 runs" in capsys.readouterr().out
+    assert "pages of 2 runs" in place.read().out
     assert CASE_ID in (place.top / "out/trend/index.html").read_text(encoding="utf-8")
 
 
@@ -51,20 +49,18 @@ def test_creep_is_told_by_a_run_against_the_anchor(place: Place) -> None:
     assert line.cases[CASE_ID][Metric.COMPILED_LATENCY][0] == pytest.approx(0.3, abs=0.05)
 
 
-def test_other_pairs_are_not_kept_in_silence(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_pairs_are_not_kept_in_silence(place: Place) -> None:
     """`ab` of two commits is no point of a line: asked to keep it, it refuses."""
     assert place.run("ab", "HEAD", "--history", "history.jsonl") == 2
-    assert "--history: only comparisons with the release anchor are stored" in capsys.readouterr().err
+    assert "--history: only comparisons with the release anchor are stored" in place.read().err
 
 
-def test_without_ruptures_the_fix_is_told(
-    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ruptures_the_fix_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """No page says that nothing changed where nobody looked."""
     write_year(Path("h.jsonl"))
     monkeypatch.setitem(sys.modules, "ruptures", None)
     assert place.run("trend", "h.jsonl") == 2
-    assert "pip install 'ruptures>=1.1.9'" in capsys.readouterr().err
+    assert "pip install 'ruptures>=1.1.9'" in place.read().err
 
 
 def write_year(path: Path) -> None:
@@ -81,33 +77,31 @@ def write_year(path: Path) -> None:
         )
 
 
-def test_a_history_that_cannot_be_written_changes_no_verdict(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_history_that_cannot_be_written_changes_no_verdict(place: Place) -> None:
     """It is a warning."""
     (place.top / "file").write_text("", encoding="utf-8")
     assert place.run("check", "--quiet", "--history", "file/history.jsonl") == 0
-    assert "this run is not in the history" in capsys.readouterr().err
+    assert "this run is not in the history" in place.read().err
 
 
-def test_what_cannot_be_read_is_told(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_read_is_told(place: Place) -> None:
     """Damaged lines by their place; nothing but damage is no 0; no history is a mistake of the caller."""
     Path("h.jsonl").write_text("{\n" * 8, encoding="utf-8")
     assert place.run("trend", "h.jsonl") == 3
-    told = capsys.readouterr().err
+    told = place.read().err
     assert "warning: h.jsonl:1: is no JSON: left out" in told
     assert "warning: 3 more lines were left out" in told
     assert place.run("trend") == 2
-    assert "nothing says where the history is" in capsys.readouterr().err
+    assert "nothing says where the history is" in place.read().err
     assert place.run("trend", "none.jsonl") == 2
 
 
-def test_a_history_is_compacted(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_history_is_compacted(place: Place) -> None:
     """Into one file a month of its directory; what is older than asked is left out."""
     for _ in range(2):
         assert place.run("check", "--quiet", "--history", "runs") == 0
     assert place.run("trend", "runs", "--compact", "--out", "site") == 0
-    assert "2 runs" in capsys.readouterr().out
+    assert "2 runs" in place.read().out
     (file,) = Path("runs").iterdir()
     assert re.fullmatch(r"20\d\d-\d\d\.jsonl", file.name)
     assert Path("site/index.html").is_file()

@@ -1,7 +1,5 @@
 """``models --try``, with actors for workers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which configuration a command works under, and that it says so."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

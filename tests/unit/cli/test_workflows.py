@@ -1,7 +1,5 @@
 """Which modes of the action a clone's workflows use: what a step is given decides, not what is written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

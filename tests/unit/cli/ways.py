@@ -1,7 +1,5 @@
 """Both sides of every row of exit_codes.md: the way that ends with 0, and the nearest that must not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from gate.records.cases import Metric

@@ -1,15 +1,15 @@
 """One case against its stored values, by hand: what both measured, and what became of it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from gate.decide.verdict import Screening
+from gate.decide.side_by_side import confirm_screening
+from gate.decide.verdict import Screening, conclude_verdict, screen_run
 from gate.records.cases import Metric
-from gate.records.run import CaseFailure, FailureKind, Run
-from gate.records.verdict import Comparison, Reason, Status, Verdict
-from tests.make import make_failure
+from gate.records.run import Baseline, CaseFailure, FailureKind
+from gate.records.verdict import Verdict
+from tests.make import POLICY, PairedCase, Values, make_baseline, make_failure, pair_up
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD, WARM, BREAKS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.GRAPH_BREAKS
@@ -18,21 +18,30 @@ STORED = {EAGER: 0.020, LATENCY: 0.010, COLD: 10.0}
 # Nine stored values with a spread of about 0.7 %: noise is learned from their 8 degrees of freedom.
 NINE = (0.990, 1.000, 1.010, 1.005, 0.995, 1.000, 0.995, 1.005, 1.000)
 
-Make = Callable[..., Any]
-Pair = Callable[..., Run]
-Find = Callable[..., Comparison]
-Screen = Callable[..., Screening]
-Confirm = Callable[..., Verdict]
+STORED_CASE = make_baseline(
+    CASE,
+    {**{metric: tuple(value * one for one in NINE) for metric, value in STORED.items()}, SPEEDUP: (2.0,) * 9},
+)
+UNBROKEN = replace(STORED_CASE, trials={**STORED_CASE.trials, BREAKS: (0.0,) * 9})  # in no trial
 
 
 def fail(arm: str) -> CaseFailure:
     return make_failure(CASE, "ImportError: x", kind=FailureKind.ERROR, stage="build", arm=arm)
 
 
-def state(comparison: Comparison) -> tuple[Status, Reason]:
-    return comparison.status, comparison.reason
-
-
 def measure(**factors: float) -> dict[Metric, Sequence[float]]:
     """One trial that ran alone, some of its values so many times the stored one."""
     return {metric: (value * factors.get(metric, 1.0),) for metric, value in STORED.items()}
+
+
+def screen(alone: Values, *, baselines: tuple[Baseline, ...] = (STORED_CASE,), **changes: Any) -> Screening:
+    """The screening of one case against its stored values."""
+    return screen_run(pair_up(PairedCase(alone=alone, **changes)), baselines, POLICY)
+
+
+def confirm(alone: Values, **given: Any) -> Verdict:
+    """The verdict on one case that was screened and has its pairs, under other ``baselines`` or ``rules``."""
+    baselines, rules = given.pop("baselines", (STORED_CASE,)), given.pop("rules", POLICY)
+    run = pair_up(PairedCase(alone=alone, **given))
+    screening = confirm_screening(screen_run(run, baselines, rules), run, rules)
+    return conclude_verdict(run, screening, rules)

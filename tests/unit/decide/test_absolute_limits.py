@@ -1,7 +1,5 @@
 """Absolute limits of gate.yml: judged of the values alone, with and without anything stored."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,8 +21,7 @@ from gate.records.run import Environment, Run, Trial
 from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
 from gate.report.words.comparisons import describe_comparison
 from tests.hosts import CPU_HOST, CUDA_HOST
-from tests.make import make_baseline, make_run, make_trials
-from tests.unit.decide.conftest import Situation, decide
+from tests.make import Situation, decide, make_baseline, make_run, make_trials
 
 GIB = 2**30
 CASE = Case(id="m/c", model="m", factory="m:build", definition="d")

@@ -1,8 +1,5 @@
 """How much an acceptance allows, and what is said where it does not cover what was measured."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,15 +19,13 @@ from gate.fingerprint import compute_environment_id
 from gate.records.cases import Acceptance, Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import Baseline
-from gate.records.verdict import Change, Comparison, Outcome, Reason, Status, Verdict
+from gate.records.verdict import Change, Outcome, Reason, Status
 from tests.hosts import CPU_HOST, CUDA_HOST
-from tests.make import make_change, make_row
+from tests.make import Situation, decide, find_row, make_change, make_row
 from tests.told import tell_note, tell_notes
 
-Make = Callable[..., Any]
-Judge = Callable[..., Verdict]
-Find = Callable[..., Comparison]
+from .one_case import UNBROKEN
+
 TODAY = "2026-03-01"
 CASE = "mlp/inference-float32-smoke-default"
 BREAKS = Metric.GRAPH_BREAKS
@@ -88,10 +83,10 @@ def accept(allowance: float, expires: str = TODAY) -> Acceptance:
     )
 
 
-def test_a_regression_beyond_its_acceptance_is_told(situation: Make, judge: Judge) -> None:
+def test_a_regression_beyond_its_acceptance_is_told() -> None:
     """Two graph breaks where one was accepted: a regression, and a note that says who accepted what."""
-    one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
-    verdict = judge(one, acceptances=(accept(1.0),))
+    one = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
+    verdict = decide(one, acceptances=(accept(1.0),))
     assert verdict.outcome is Outcome.REGRESSION
     assert f"{CASE} graph breaks: ada accepted up to 1 until 2026-03-01, and this is more." in tell_notes(
         verdict
@@ -99,12 +94,10 @@ def test_a_regression_beyond_its_acceptance_is_told(situation: Make, judge: Judg
 
 
 @pytest.mark.parametrize("acceptance", [accept(2.0), accept(1.0, "2026-02-28")])
-def test_what_is_covered_or_expired_is_not_called_exceeded(
-    situation: Make, judge: Judge, acceptance: Acceptance
-) -> None:
+def test_what_is_covered_or_expired_is_not_called_exceeded(acceptance: Acceptance) -> None:
     """An acceptance that covers it needs no note, and an expired one has its own."""
-    one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
-    assert not any("this is more" in note for note in tell_notes(judge(one, acceptances=(acceptance,))))
+    one = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
+    assert not any("this is more" in note for note in tell_notes(decide(one, acceptances=(acceptance,))))
 
 
 @pytest.mark.parametrize(
@@ -115,18 +108,18 @@ def test_what_is_covered_or_expired_is_not_called_exceeded(
     ],
 )
 def test_a_lack_of_baselines_that_somebody_takes_is_told_and_changes_no_outcome(
-    situation: Make, judge: Judge, expires: str, note: str
+    expires: str, note: str
 ) -> None:
     """Nothing was compared, whoever takes it."""
-    verdict = judge(situation(after={BREAKS: (0.0,)}), **accept_lack(replace(LACK, expires=expires)))
+    verdict = decide(Situation(after={BREAKS: (0.0,)}), **accept_lack(replace(LACK, expires=expires)))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert note in tell_notes(verdict)
 
 
-def test_an_accepted_lack_accepts_no_change(situation: Make, judge: Judge, find: Find) -> None:
+def test_an_accepted_lack_accepts_no_change() -> None:
     """With a baseline there is nothing to take, and a regression stays one."""
-    verdict = judge(situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}), **accept_lack(LACK))
-    assert find(verdict, BREAKS).status is Status.REGRESSED
+    verdict = decide(Situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}), **accept_lack(LACK))
+    assert find_row(verdict, BREAKS).status is Status.REGRESSED
     assert not any("lack of baselines" in note for note in tell_notes(verdict))
 
 
@@ -171,11 +164,9 @@ def test_an_accepted_lack_is_of_cases() -> None:
     ],
     ids=["of another case", "expired for one commit"],
 )
-def test_a_lack_of_baselines_that_nobody_takes_is_named(
-    situation: Make, judge: Judge, accepted: list[Acceptance], told: str
-) -> None:
+def test_a_lack_of_baselines_that_nobody_takes_is_named(accepted: list[Acceptance], told: str) -> None:
     """Whoever took another one would think that the check is green."""
-    notes = tell_notes(judge(situation(after={BREAKS: (0.0,)}), **accept_lack(*accepted)))
+    notes = tell_notes(decide(Situation(after={BREAKS: (0.0,)}), **accept_lack(*accepted)))
     assert any(
         note.startswith("Missing baselines were not accepted") and note.endswith(told) for note in notes
     )
@@ -196,14 +187,14 @@ HERE, THERE = compute_environment_id(CPU_HOST), compute_environment_id(CUDA_HOST
     ],
 )
 def test_an_acceptance_of_a_commit_counts_for_its_gate_and_machine_alone(
-    situation: Make, judge: Judge, find: Find, place: tuple[str, str], is_own: bool
+    place: tuple[str, str], is_own: bool
 ) -> None:
     """Of another gate.yml, another key or another card it counts nothing, and the note says whose it is."""
     gate, environment = place
     entry = replace(ONE, commit="a" * 40, gate=gate, environment=environment)
-    one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
-    verdict = judge(one, acceptances=(entry,), gate="a/gate.yml")
-    assert find(verdict, BREAKS).status is (Status.ACCEPTED if is_own else Status.REGRESSED)
+    one = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
+    verdict = decide(one, acceptances=(entry,), gate="a/gate.yml")
+    assert find_row(verdict, BREAKS).status is (Status.ACCEPTED if is_own else Status.REGRESSED)
     note = f"Accepted by ada for {gate} on {environment}, so it does not count here: 1 acceptance."
     assert (note in tell_notes(verdict)) is not is_own
 
@@ -212,13 +203,11 @@ def test_an_acceptance_of_a_commit_counts_for_its_gate_and_machine_alone(
     ("environment", "status"),
     [("*", Status.ACCEPTED), ("cpu-*", Status.ACCEPTED), ("cuda-*", Status.REGRESSED)],
 )
-def test_a_standing_acceptance_may_be_of_some_machines(
-    situation: Make, judge: Judge, find: Find, environment: str, status: Status
-) -> None:
+def test_a_standing_acceptance_may_be_of_some_machines(environment: str, status: Status) -> None:
     """One of accepted.yml is for all that its gate runs on, unless it names which; no note then."""
-    one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
-    verdict = judge(one, acceptances=(replace(ONE, environment=environment),))
-    assert find(verdict, BREAKS).status is status
+    one = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
+    verdict = decide(one, acceptances=(replace(ONE, environment=environment),))
+    assert find_row(verdict, BREAKS).status is status
     assert not any("does not count here" in note for note in tell_notes(verdict))
 
 
@@ -232,12 +221,12 @@ def test_what_is_for_others_is_set_apart_once() -> None:
     assert keep_own(kept, compute_environment_id(CPU_HOST)) == kept
 
 
-def test_what_an_acceptance_covers_is_listed(situation: Make, judge: Judge) -> None:
+def test_what_an_acceptance_covers_is_listed() -> None:
     """Of two accepted graph breaks the list has that of the case which the acceptance names."""
     entry = Acceptance(case="a/x", metric=BREAKS, allowance=1.0, reason="known.", author="ada", expires=TODAY)
     entries = (entry, replace(entry, case="b/x"))
-    cases = (situation(case_id=one.case, before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}) for one in entries)
-    verdict = judge(*cases, acceptances=entries)
+    cases = (Situation(case_id=one.case, before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}) for one in entries)
+    verdict = decide(*cases, acceptances=entries)
     assert [one.status for one in verdict.comparisons] == [Status.ACCEPTED] * 2
     assert [one.case_id for one in list_covered(verdict.comparisons, (entry,), Policy(thresholds={}))] == [
         "a/x"
@@ -254,11 +243,11 @@ def test_what_an_acceptance_covers_is_listed(situation: Make, judge: Judge) -> N
     ],
 )
 def test_an_acceptance_that_fits_what_is_recorded_is_named(
-    unbroken: Baseline, case: str, metric: Metric, expires: str, expected: int
+    case: str, metric: Metric, expires: str, expected: int
 ) -> None:
     """It allows so much on top of the new values; one that expired, or is of something else, does not."""
     entry = Acceptance(case=case, metric=metric, allowance=1.0, reason="r", author="ada", expires=expires)
-    notes = note_left([unbroken], Policy(thresholds={}, acceptances=(entry,), today=TODAY))
+    notes = note_left([UNBROKEN], Policy(thresholds={}, acceptances=(entry,), today=TODAY))
     assert len(notes) == expected
     told = "accepted.yml allows 1 more of mlp/* graph_breaks. If these baselines already"
     assert all(tell_note(note).startswith(told) for note in notes)
@@ -285,9 +274,7 @@ def test_a_measured_worsening_and_a_removed_case_can_be_accepted(
 
 
 @pytest.mark.parametrize(("drift", "expected"), [(6.3, [Code.ACCEPT]), (6.5, [Code.FIX])])
-def test_no_drift_beyond_8_is_offered_to_be_accepted(
-    situation: Make, judge: Judge, drift: float, expected: list[Code]
-) -> None:
+def test_no_drift_beyond_8_is_offered_to_be_accepted(drift: float, expected: list[Code]) -> None:
     """A quarter more than 6.3 is 7.88; a quarter more than 6.5 is 8.13, which is 280 times the error."""
-    verdict = judge(situation(before={Metric.DRIFT: (0.0,) * 3}, after={Metric.DRIFT: (drift,) * 3}))
+    verdict = decide(Situation(before={Metric.DRIFT: (0.0,) * 3}, after={Metric.DRIFT: (drift,) * 3}))
     assert [step.code for step in verdict.next_steps] == expected

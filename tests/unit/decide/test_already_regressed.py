@@ -1,7 +1,5 @@
 """What pairs left open of a case that has regressed is not asked for again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

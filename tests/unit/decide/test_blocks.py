@@ -1,7 +1,5 @@
 """Block against block in a live pair: other programs' share is left out, what an arm itself takes is not."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a verdict shows of both sides: kernels by their operators, phases that add up, code within bounds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

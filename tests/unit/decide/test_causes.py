@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +11,8 @@ from gate.records.run import CodeIdentity, GraphBreak, Recompile
 from gate.records.verdict import CauseKind, Outcome, Verdict
 from gate.report.words.facts import describe_cause
 from tests.hosts import CPU_HOST
+from tests.make import Situation, decide
 
-Make = Callable[..., Any]
-Judge = Callable[..., Verdict]
 SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
 TUNED = (
     "The generated code is the same, but autotuning chose other configurations, which may differ in speed."
@@ -35,31 +31,31 @@ def explain(verdict: Verdict, kind: str) -> list[str]:
     return told
 
 
-def test_unchanged_case_needs_no_cause(situation: Make, judge: Judge) -> None:
+def test_unchanged_case_needs_no_cause() -> None:
     """Nothing moved, nothing is said, even where the code is known to be the same."""
     code = CodeIdentity(digest="1")
-    one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (0.0,)}, code_before=code, code_after=code)
-    assert judge(one).causes == ()
+    one = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (0.0,)}, code_before=code, code_after=code)
+    assert decide(one).causes == ()
 
 
-def test_new_graph_break_is_told_with_its_line(situation: Make, judge: Judge) -> None:
+def test_new_graph_break_is_told_with_its_line() -> None:
     """Only the break that the baseline does not have, with file and line."""
     old = GraphBreak(reason="print", location="model.py:3")
     new = GraphBreak(reason="data-dependent\n  branch", location="model.py:12")
-    one = situation(
+    one = Situation(
         before={BREAKS: (1.0,)},
         after={BREAKS: (2.0,)},
         breaks_before=(old,),
         breaks_after=(old, new),
         code_before=CodeIdentity(digest="1"),
     )
-    sentences = explain(judge(one), "graph_break")
+    sentences = explain(decide(one), "graph_break")
     assert sentences == ["New graph break at model.py:12: data-dependent branch"]
 
 
-def test_a_graph_break_whose_line_moved_is_not_new(situation: Make, judge: Judge) -> None:
+def test_a_graph_break_whose_line_moved_is_not_new() -> None:
     """A line above was added: of the two, only the break with another reason is told."""
-    one = situation(
+    one = Situation(
         before={BREAKS: (1.0,)},
         after={BREAKS: (2.0,)},
         breaks_before=(GraphBreak(reason="print", location="model.py:3"),),
@@ -69,45 +65,45 @@ def test_a_graph_break_whose_line_moved_is_not_new(situation: Make, judge: Judge
         ),
         code_before=CodeIdentity(digest="1"),
     )
-    assert explain(judge(one), "graph_break") == ["New graph break at model.py:2: item"]
+    assert explain(decide(one), "graph_break") == ["New graph break at model.py:2: item"]
 
 
-def test_which_of_two_equal_graph_breaks_is_new_is_not_guessed(situation: Make, judge: Judge) -> None:
+def test_which_of_two_equal_graph_breaks_is_new_is_not_guessed() -> None:
     """Both moved, and nothing tells them apart: both are told."""
-    one = situation(
+    one = Situation(
         before={BREAKS: (1.0,)},
         after={BREAKS: (2.0,)},
         breaks_before=(GraphBreak(reason="print", location="model.py:3"),),
         breaks_after=tuple(GraphBreak(reason="print", location=f"model.py:{line}") for line in (2, 4)),
         code_before=CodeIdentity(digest="1"),
     )
-    assert explain(judge(one), "graph_break") == [
+    assert explain(decide(one), "graph_break") == [
         "New graph break at model.py:2: print",
         "New graph break at model.py:4: print",
     ]
 
 
-def test_line_of_the_measured_code_comes_before_that_of_a_library(situation: Make, judge: Judge) -> None:
+def test_line_of_the_measured_code_comes_before_that_of_a_library() -> None:
     """A call of logging breaks in logging's own file, and where it was made."""
     places = ("/usr/lib/python3/logging/__init__.py:2087", "model.py:12")
-    one = situation(
+    one = Situation(
         before={BREAKS: (0.0,)},
         after={BREAKS: (2.0,)},
         breaks_after=tuple(GraphBreak(reason="call", location=place) for place in places),
         code_before=CodeIdentity(digest="1"),
     )
-    assert explain(judge(one), "graph_break")[0] == "New graph break at model.py:12: call"
+    assert explain(decide(one), "graph_break")[0] == "New graph break at model.py:12: call"
 
 
-def test_recompile_reason_is_told(situation: Make, judge: Judge) -> None:
+def test_recompile_reason_is_told() -> None:
     """The guard that failed."""
     metric = Metric.RECOMPILES
-    one = situation(
+    one = Situation(
         before={metric: (0.0,)},
         after={metric: (1.0,)},
         recompile_reasons=(Recompile(guard="size of x changed"),),
     )
-    assert explain(judge(one), "recompile") == ["Recompiled because size of x changed"]
+    assert explain(decide(one), "recompile") == ["Recompiled because size of x changed"]
 
 
 ODD = Recompile(guard="self.odd == False", code="if self.odd:", location="net/model.py:17")
@@ -136,48 +132,44 @@ CALLS = Recompile(guard="self.calls == 2", code="self.calls += 1", location="net
     ],
     ids=["where it was", "moved by a line", "once more", "in another file, and once more by another line"],
 )
-def test_a_guard_that_failed_before_is_no_cause(
-    situation: Make, judge: Judge, after: tuple[Recompile, ...], told: list[str]
-) -> None:
+def test_a_guard_that_failed_before_is_no_cause(after: tuple[Recompile, ...], told: list[str]) -> None:
     """Recompiles are the same by guard and code wherever the line is, and as many as there were."""
     metric = Metric.RECOMPILES
-    one = situation(
+    one = Situation(
         before={metric: (1.0,)},
         after={metric: (9.0,)},
         recompiles_before=(ODD,),
         recompile_reasons=after,
         code_before=CodeIdentity(digest="1"),
     )
-    assert explain(judge(one), "recompile") == told
+    assert explain(decide(one), "recompile") == told
 
 
-def test_same_code_points_away_from_the_compiler(situation: Make, judge: Judge) -> None:
+def test_same_code_points_away_from_the_compiler() -> None:
     """Slower with the same generated code."""
     code = CodeIdentity(digest="1")
-    one = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=code, code_after=code)
-    assert explain(judge(one), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
+    one = Situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=code, code_after=code)
+    assert explain(decide(one), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
 
 
-def test_noise_that_hides_no_change_is_not_explained_by_the_code(situation: Make, judge: Judge) -> None:
+def test_noise_that_hides_no_change_is_not_explained_by_the_code() -> None:
     """Trials that scatter around the baseline leave it open, and nothing moved for Python code to explain."""
     code = CodeIdentity(digest="1")
     after = {**SLOW_AFTER, Metric.COMPILED_LATENCY: (0.0120, 0.0084, 0.0100)}
-    verdict = judge(situation(before=SLOW_BEFORE, after=after, code_before=code, code_after=code))
+    verdict = decide(Situation(before=SLOW_BEFORE, after=after, code_before=code, code_after=code))
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert explain(verdict, CauseKind.UNCHANGED_CODE) == []
 
 
 @pytest.mark.parametrize("tuned", ["", "b"])
-def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(
-    situation: Make, judge: Judge, tuned: str
-) -> None:
+def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(tuned: str) -> None:
     """On a GPU the same code runs in configurations that were timed anew, in each baseline trial perhaps."""
     before, after = CodeIdentity(digest="1", tuned=tuned), CodeIdentity(digest="1", tuned="a")
-    one = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=before, code_after=after)
-    assert explain(judge(one), CauseKind.UNCHANGED_CODE) == []
-    assert explain(judge(one), CauseKind.TUNING) == [TUNED]
-    same = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=after, code_after=after)
-    assert explain(judge(same), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
+    one = Situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=before, code_after=after)
+    assert explain(decide(one), CauseKind.UNCHANGED_CODE) == []
+    assert explain(decide(one), CauseKind.TUNING) == [TUNED]
+    same = Situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=after, code_after=after)
+    assert explain(decide(same), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
 
 
 @pytest.mark.parametrize(
@@ -189,51 +181,49 @@ def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(
     ],
     ids=["slower, and new breaks", "new breaks", "more memory"],
 )
-def test_same_code_is_told_of_warm_times_alone(
-    situation: Make, judge: Judge, before: dict[Metric, Any], after: dict[Metric, Any]
-) -> None:
+def test_same_code_is_told_of_warm_times_alone(before: dict[Metric, Any], after: dict[Metric, Any]) -> None:
     """With a new graph break the program is not the same, whatever its kernels; memory is not time."""
     code = CodeIdentity(digest="1")
-    verdict = judge(situation(before=before, after=after, code_before=code, code_after=code))
+    verdict = decide(Situation(before=before, after=after, code_before=code, code_after=code))
     assert verdict.outcome is Outcome.REGRESSION
     assert explain(verdict, CauseKind.UNCHANGED_CODE) == []
 
 
-def test_new_breaks_in_the_same_generated_code_are_told_alone(situation: Make, judge: Judge) -> None:
+def test_new_breaks_in_the_same_generated_code_are_told_alone() -> None:
     """A break between unchanged kernels: its place is the whole explanation."""
     code = CodeIdentity(digest="1")
-    one = situation(
+    one = Situation(
         before={BREAKS: (0.0,)},
         after={BREAKS: (1.0,)},
         breaks_after=(GraphBreak(reason="print", location="model.py:3"),),
         code_before=code,
         code_after=code,
     )
-    assert [one.fact.code for one in judge(one).causes] == [Code.GRAPH_BREAK]
+    assert [one.fact.code for one in decide(one).causes] == [Code.GRAPH_BREAK]
 
 
-def test_changed_kernels_are_named(situation: Make, judge: Judge) -> None:
+def test_changed_kernels_are_named() -> None:
     """One kernel changed, one added, one removed."""
-    one = situation(
+    one = Situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         code_before=CodeIdentity(digest="1", kernels={"add": "a", "mul": "b", "old": "c"}),
         code_after=CodeIdentity(digest="2", kernels={"add": "a", "mul": "x", "new": "d"}),
     )
-    assert explain(judge(one), CauseKind.CHANGED_CODE) == [
+    assert explain(decide(one), CauseKind.CHANGED_CODE) == [
         "The generated code changed; of 3 kernels, 1 changed (mul), 1 added (new), 1 removed (old)."
     ]
 
 
-def test_changed_model_is_told(situation: Make, judge: Judge) -> None:
+def test_changed_model_is_told() -> None:
     """More parameters than when the baseline was recorded."""
-    one = situation(
+    one = Situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         workload_before={"parameters": "100", "outputs": "1x10"},
         workload_after={"parameters": "200", "outputs": "1x10"},
     )
-    assert explain(judge(one), "workload") == ["The model computes something else: parameters 100 -> 200."]
+    assert explain(decide(one), "workload") == ["The model computes something else: parameters 100 -> 200."]
 
 
 @pytest.mark.parametrize(
@@ -246,12 +236,12 @@ def test_changed_model_is_told(situation: Make, judge: Judge) -> None:
     ids=["both by a percent", "both by a third", "compiled alone"],
 )
 def test_eager_is_told_to_have_changed_as_well_where_it_did(
-    situation: Make, judge: Judge, eager: float, compiled: float, told: bool
+    eager: float, compiled: float, told: bool
 ) -> None:
     """Half as much as compiled or more, which changed by its limit: a percent of both is noise."""
     spread = (0.9, 1.0, 1.1)
     after = {EAGER: [one * eager for one in spread], LATENCY: [one * compiled for one in spread]}
-    verdict = judge(situation(before=SLOW_BEFORE, after=after))
+    verdict = decide(Situation(before=SLOW_BEFORE, after=after))
     assert any("Eager changed too" in cause for cause in explain(verdict, CauseKind.EAGER)) == told
 
 
@@ -266,11 +256,11 @@ def test_eager_is_told_to_have_changed_as_well_where_it_did(
     ids=["twice as fast", "twice as fast, compiled slower", "by less than compiled", "beside what is sure"],
 )
 def test_eager_changed_alone_where_compiled_stayed_within_its_limit(
-    situation: Make, judge: Judge, latencies: tuple[float, float], breaks: float, expected: list[Code]
+    latencies: tuple[float, float], breaks: float, expected: list[Code]
 ) -> None:
     """Two baseline trials leave the speedup open; compiled moved by 1 % of a limit of 5 %."""
     eager, compiled = latencies
-    one = situation(
+    one = Situation(
         before={EAGER: (0.02,) * 2, LATENCY: (0.01,) * 2, BREAKS: (0.0,) * 2},
         after={
             EAGER: (eager,) * 3,
@@ -279,7 +269,7 @@ def test_eager_changed_alone_where_compiled_stayed_within_its_limit(
             BREAKS: (breaks,) * 3,
         },
     )
-    codes = [cause.fact.code for cause in judge(one).causes]
+    codes = [cause.fact.code for cause in decide(one).causes]
     assert [code for code in codes if CAUSES[code][1] is CauseKind.EAGER] == expected
 
 
@@ -294,43 +284,41 @@ def test_eager_changed_alone_where_compiled_stayed_within_its_limit(
         ),
     ],
 )
-def test_changed_files_that_the_case_imports_are_named(
-    situation: Make, judge: Judge, files: tuple[str, ...], told: list[str]
-) -> None:
+def test_changed_files_that_the_case_imports_are_named(files: tuple[str, ...], told: list[str]) -> None:
     """As its processes found them beside a base; where nothing says more, they are the first cause."""
-    verdict = judge(situation(before=SLOW_BEFORE, after=SLOW_AFTER, changed_imports=files))
+    verdict = decide(Situation(before=SLOW_BEFORE, after=SLOW_AFTER, changed_imports=files))
     assert [line for line in explain(verdict, "workload") if "imports" in line] == told
     assert (verdict.causes[0].fact.code is Code.IMPORTS_CHANGED) == bool(files)
 
 
-def test_kernels_that_take_longer_are_named(situation: Make, judge: Judge) -> None:
+def test_kernels_that_take_longer_are_named() -> None:
     """Slower on a GPU: of 10 ms one kernel takes 2 ms more, one came, one stood still within 1 %."""
-    one = situation(
+    one = Situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         kernels_before_s={"gemm": 8e-3, "triton_poi_0": 2e-3},
         kernels_s={"gemm": 8.05e-3, "triton_poi_0": 4e-3, "triton_red_1": 0.5e-3},
     )
-    (kernels,) = explain(judge(one), CauseKind.KERNELS)
+    (kernels,) = explain(decide(one), CauseKind.KERNELS)
     assert kernels == (
         "Kernels of a call, 10.0 ms -> 12.6 ms in all:"
         " triton_poi_0 2.00 ms -> 4.00 ms, triton_red_1 is new with 500 µs."
     )
 
 
-def test_what_a_device_made_of_a_call_explains_warm_times_alone(situation: Make, judge: Judge) -> None:
+def test_what_a_device_made_of_a_call_explains_warm_times_alone() -> None:
     """A new graph break is no matter of kernels."""
     kernels = {"gemm": 8e-3}
-    one = situation(
+    one = Situation(
         before={BREAKS: (0.0,)},
         after={BREAKS: (2.0,)},
         kernels_before_s=kernels,
         kernels_s={"gemm": 9e-3},
     )
-    assert explain(judge(one), CauseKind.KERNELS) == []
+    assert explain(decide(one), CauseKind.KERNELS) == []
 
 
-def test_phases_of_a_training_step_are_told(situation: Make, judge: Judge) -> None:
+def test_phases_of_a_training_step_are_told() -> None:
     """The backward pass is compiled beside the forward's autograd phase, within the same later ones."""
     metric = Metric.COLD_COMPILE_TIME
     phases_s = {
@@ -340,14 +328,14 @@ def test_phases_of_a_training_step_are_told(situation: Make, judge: Judge) -> No
         "inductor": 41.0,
         "code_generation": 39.0,
     }
-    one = situation(
+    one = Situation(
         before={metric: (10.0,) * 5},
         after={metric: (20.0,) * 3},
         phases_before_s=dict.fromkeys(phases_s, 0.0),
         phases_s=phases_s,
     )
     # 17 s + 28 s less 41 s; 20 s less 17 s.
-    assert explain(judge(one), "compile_phase") == [
+    assert explain(decide(one), "compile_phase") == [
         (
             "Phases of the compile that changed: code_generation by +39.0 s to 39.0 s,"
             " aot_autograd by +4.00 s to 4.00 s, dynamo by +3.00 s to 3.00 s."
@@ -355,10 +343,10 @@ def test_phases_of_a_training_step_are_told(situation: Make, judge: Judge) -> No
     ]
 
 
-def test_phases_that_moved_are_told(situation: Make, judge: Judge) -> None:
+def test_phases_that_moved_are_told() -> None:
     """Which took longer by itself."""
     metric = Metric.COLD_COMPILE_TIME
-    one = situation(
+    one = Situation(
         before={metric: (10.0,) * 5},
         after={metric: (20.0,) * 3},
         phases_before_s={"dynamo": 10.0, "aot_autograd": 8.0, "inductor": 6.0},
@@ -366,26 +354,26 @@ def test_phases_that_moved_are_told(situation: Make, judge: Judge) -> None:
     )
     changed = "inductor by +8.50 s to 14.5 s, aot_autograd by +1.40 s to 3.40 s"
     # Own times: dynamo 2 -> 2.1, aot_autograd 2 -> 3.4, inductor 6 -> 14.5; 2 % of 10 s is 0.2 s.
-    assert explain(judge(one), "compile_phase") == [f"Phases of the compile that changed: {changed}."]
+    assert explain(decide(one), "compile_phase") == [f"Phases of the compile that changed: {changed}."]
 
 
-def test_phases_that_stood_still_are_no_cause(situation: Make, judge: Judge) -> None:
+def test_phases_that_stood_still_are_no_cause() -> None:
     """A compile that took longer elsewhere: no phase moved by 2 % of the whole."""
     metric = Metric.COLD_COMPILE_TIME
     phases_s = {"dynamo": 10.0, "aot_autograd": 8.0}
-    one = situation(
+    one = Situation(
         before={metric: (10.0,) * 5},
         after={metric: (20.0,) * 3},
         phases_before_s=phases_s,
         phases_s={**phases_s, "dynamo": 10.1},
     )
-    assert explain(judge(one), "compile_phase") == []
+    assert explain(decide(one), "compile_phase") == []
 
 
-def test_cache_misses_are_told(situation: Make, judge: Judge) -> None:
+def test_cache_misses_are_told() -> None:
     """The second process found less than all."""
     metric = Metric.CACHE_MISSES
-    verdict = judge(situation(before={metric: (0.0,)}, after={metric: (3.0,)}))
+    verdict = decide(Situation(before={metric: (0.0,)}, after={metric: (3.0,)}))
     assert explain(verdict, "cache") == [
         "The second process does not find everything in the compile cache: 3 missed."
     ]
@@ -394,7 +382,7 @@ def test_cache_misses_are_told(situation: Make, judge: Judge) -> None:
 @pytest.mark.parametrize(
     ("eager", "told"), [(69632.0, "each eager call keeps 68.0 KiB"), (0.0, "eager calls keep nothing")]
 )
-def test_the_line_that_keeps_memory_is_told(situation: Make, judge: Judge, eager: float, told: str) -> None:
+def test_the_line_that_keeps_memory_is_told(eager: float, told: str) -> None:
     """Of a case whose calls keep more than before; which of both sides keeps it."""
     growth = Metric.MEMORY_GROWTH
     fact = Fact(
@@ -402,55 +390,53 @@ def test_the_line_that_keeps_memory_is_told(situation: Make, judge: Judge, eager
         numbers={"bytes": 69632.0, "calls": 4081.0, "eager": eager},
         names=name_words(location="net/model.py:15"),
     )
-    one = situation(before={growth: (0.0,)}, after={growth: (69632.0,)}, warnings=(fact,))
+    one = Situation(before={growth: (0.0,)}, after={growth: (69632.0,)}, warnings=(fact,))
     sentence = (
         f"Each compiled call keeps 68.0 KiB more, still after 4,081 calls, made at net/model.py:15; {told}."
     )
-    assert explain(judge(one), "kept") == [sentence]
-    assert explain(judge(situation(before={}, after={growth: (69632.0,)}, warnings=(fact,))), "kept") == []
+    assert explain(decide(one), "kept") == [sentence]
+    assert explain(decide(Situation(before={}, after={growth: (69632.0,)}, warnings=(fact,))), "kept") == []
 
 
 @pytest.mark.parametrize("breaks", [0.0, 1.0])
-def test_eager_explains_no_open_latency_beside_what_is_sure(
-    situation: Make, judge: Judge, breaks: float
-) -> None:
+def test_eager_explains_no_open_latency_beside_what_is_sure(breaks: float) -> None:
     """Two baseline trials prove no slowdown: its cause would read as if it were as sure as the break."""
     before = {Metric.COMPILED_LATENCY: (0.01,) * 2, Metric.EAGER_LATENCY: (0.02,) * 2}
     after = {Metric.COMPILED_LATENCY: (0.013,) * 3, Metric.EAGER_LATENCY: (0.026,) * 3}
-    one = situation(
+    one = Situation(
         before={**before, Metric.GRAPH_BREAKS: (0.0,) * 2},
         after={**after, Metric.GRAPH_BREAKS: (breaks,) * 3},
     )
-    codes = [cause.fact.code for cause in judge(one).causes]
+    codes = [cause.fact.code for cause in decide(one).causes]
     assert (Code.EAGER_TOO in codes) == (breaks == 0.0)
 
 
-def test_a_frame_that_is_left_to_eager_is_told_with_its_place(situation: Make, judge: Judge) -> None:
+def test_a_frame_that_is_left_to_eager_is_told_with_its_place() -> None:
     """Where more are left to eager than before: the first cause, and what could not be traced."""
     metric = Metric.EAGER_FALLBACKS
     names = name_words(reason="Failed to trace builtin operator: print", location="net/model.py:54")
     left = (Fact(code=Code.LEFT_TO_EAGER, names=names),)
-    verdict = judge(situation(before={metric: (0.0,)}, after={metric: (1.0,)}, warnings=left))
+    verdict = decide(Situation(before={metric: (0.0,)}, after={metric: (1.0,)}, warnings=left))
     sentence = "Fell back to eager at net/model.py:54: Failed to trace builtin operator: print."
     assert explain(verdict, "graph_break") == [sentence]
     assert verdict.causes[0].fact.code is Code.LEFT_TO_EAGER
     for before in ({}, {metric: (1.0,)}):
-        same = judge(situation(before=before, after={metric: (1.0,)}, warnings=left))
+        same = decide(Situation(before=before, after={metric: (1.0,)}, warnings=left))
         assert explain(same, "graph_break") == []
 
 
-def test_the_recompile_limit_comes_behind_the_guard_that_failed(situation: Make, judge: Judge) -> None:
+def test_the_recompile_limit_comes_behind_the_guard_that_failed() -> None:
     """The frame runs eagerly because its guards failed; another frame's reason still comes first."""
     before, after = {Metric.EAGER_FALLBACKS: (0.0,)}, {Metric.EAGER_FALLBACKS: (2.0,)}
     reasons = ("Dynamo recompile limit exceeded", "Failed to trace builtin operator: print")
     left = tuple(Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason=reason)) for reason in reasons)
-    one = situation(
+    one = Situation(
         before={**before, Metric.RECOMPILES: (0.0,)},
         after={**after, Metric.RECOMPILES: (8.0,)},
         recompile_reasons=(Recompile(guard="self.calls == 2"),),
         warnings=left,
     )
-    assert [describe_cause(cause.fact) for cause in judge(one).causes] == [
+    assert [describe_cause(cause.fact) for cause in decide(one).causes] == [
         "Fell back to eager: Failed to trace builtin operator: print.",
         "Recompiled because self.calls == 2",
         "Fell back to eager: Dynamo recompile limit exceeded.",
@@ -458,53 +444,51 @@ def test_the_recompile_limit_comes_behind_the_guard_that_failed(situation: Make,
 
 
 @pytest.mark.parametrize(("after", "expected"), [(72.0, [Code.OPERATIONS_CHANGED]), (14.0, [])])
-def test_operations_are_compared_where_no_code_is_generated(
-    situation: Make, judge: Judge, after: float, expected: list[Code]
-) -> None:
+def test_operations_are_compared_where_no_code_is_generated(after: float, expected: list[Code]) -> None:
     """As under ``aot_eager``: a loop over heads gives the compiler 72 operations instead of 14."""
-    one = situation(
+    one = Situation(
         before={Metric.COMPILE_CALLS: (1e6,) * 5, Metric.CAPTURED_OPS: (14.0,) * 5},
         after={Metric.COMPILE_CALLS: (3.12e6,) * 3, Metric.CAPTURED_OPS: (after,) * 3},
     )
-    causes = judge(one).causes
+    causes = decide(one).causes
     assert [cause.fact.code for cause in causes if cause.fact.code is not Code.UNEXPLAINED] == expected
     assert not expected or describe_cause(causes[0].fact) == (
         "The compiler captured 72 operations, 14 before."
     )
 
 
-def test_how_workers_were_started_is_no_cause(situation: Make, judge: Judge) -> None:
+def test_how_workers_were_started_is_no_cause() -> None:
     """Times are not compared where only one side's were forked, and memory does not depend on it."""
     fresh = replace(CPU_HOST, workers="")
     memory = {Metric.PEAK_MEMORY: (1e8,)}, {Metric.PEAK_MEMORY: (2e8,)}
-    one = situation(before=memory[0], after=memory[1], host=fresh)
+    one = Situation(before=memory[0], after=memory[1], host=fresh)
     forked = replace(CPU_HOST, workers="forked")
-    assert explain(judge(one, environment=forked), CauseKind.STACK) == []
+    assert explain(decide(one, environment=forked), CauseKind.STACK) == []
     other = replace(forked, compiler="another")
-    (stack,) = explain(judge(one, environment=other), CauseKind.STACK)
+    (stack,) = explain(decide(one, environment=other), CauseKind.STACK)
     assert "compiler" in stack
     assert "workers" not in stack
 
 
-def test_a_graph_that_differs_between_processes_is_told(situation: Make, judge: Judge) -> None:
+def test_a_graph_that_differs_between_processes_is_told() -> None:
     """Of a miss it is told whether the second process compiled another graph than the first."""
     metric = Metric.CACHE_MISSES
     warnings = (Fact(code=Code.GRAPH_DIFFERS),)
-    one = situation(before={metric: (0.0,)}, after={metric: (3.0,)}, warnings=warnings)
-    assert explain(judge(one), "cache")[0] == (
+    one = Situation(before={metric: (0.0,)}, after={metric: (3.0,)}, warnings=warnings)
+    assert explain(decide(one), "cache")[0] == (
         "The second process compiles other graphs than the first, and finds none of them in the caches:"
         " something in them differs between processes, as the order of a set of strings (another hash seed),"
         " an object id or a time."
     )
 
 
-def test_machine_is_told_where_it_moved(situation: Make, judge: Judge) -> None:
+def test_machine_is_told_where_it_moved() -> None:
     """Canaries 10 % slower."""
-    one = situation(
+    one = Situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         canaries_before={"loop": (1.0,) * 5},
         canaries_after={"loop": (1.1,) * 3},
     )
-    (told,) = explain(judge(one), "machine")
+    (told,) = explain(decide(one), "machine")
     assert "fixed test programs +10.0 % (slower)" in told

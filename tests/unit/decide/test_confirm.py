@@ -1,8 +1,6 @@
 """What pairs make of a screening."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +10,11 @@ from gate.decide.side_by_side import confirm_screening
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.records.cases import Acceptance, Metric, Policy
 from gate.records.codes import Code
-from gate.records.run import Baseline, Pairing
+from gate.records.run import Pairing
 from gate.records.verdict import Comparison, Outcome, Reason, Status, Tally, Verdict
+from tests.make import POLICY, PairedCase, find_row, pair_up, state
 from tests.told import tell_notes, tell_row, tell_steps
 
-from .conftest import find_comparison
 from .one_case import (
     BREAKS,
     CASE,
@@ -24,24 +22,22 @@ from .one_case import (
     LATENCY,
     NINE,
     SPEEDUP,
-    Confirm,
-    Find,
-    Make,
-    Pair,
-    Screen,
+    STORED_CASE,
+    UNBROKEN,
+    confirm,
     fail,
     measure,
-    state,
+    screen,
 )
 
 
-def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm, find: Find) -> None:
+def test_pairs_acquit_what_the_screen_convicted() -> None:
     """30 % slower than the stored values, equal to the base: the machine, not the change."""
     slower = measure(compiled_latency=1.3)
-    assert find(screen(slower), LATENCY).status is Status.REGRESSED
+    assert find_row(screen(slower), LATENCY).status is Status.REGRESSED
     verdict = confirm(slower)
-    assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
-    assert find(verdict, SPEEDUP).status is Status.UNCHANGED
+    assert state(find_row(verdict, LATENCY)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+    assert find_row(verdict, SPEEDUP).status is Status.UNCHANGED
     assert verdict.outcome is Outcome.PASS
     assert (verdict.tally.pairs, verdict.tally.paired_cases) == (6, 1)
     told = (
@@ -53,23 +49,21 @@ def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm
     assert verdict.tally == expected
 
 
-def test_where_there_is_an_anchor_it_tells_creep_from_the_machine(confirm: Confirm, policy: Policy) -> None:
+def test_where_there_is_an_anchor_it_tells_creep_from_the_machine() -> None:
     """What got worse since the baselines, and not by this change, is sent to the anchor; nothing else is."""
     command = f"compile-gate ab --anchor --select {CASE}"
-    anchored = replace(policy, has_anchor=True)
+    anchored = replace(POLICY, has_anchor=True)
     assert tell_steps(confirm(measure(compiled_latency=1.3), rules=anchored))[-1].endswith(f": {command}")
-    for rules, factor in ((policy, 1.3), (anchored, 1.0)):
+    for rules, factor in ((POLICY, 1.3), (anchored, 1.0)):
         steps = tell_steps(confirm(measure(compiled_latency=factor), rules=rules))
         assert not any("--anchor" in step for step in steps)
 
 
-def test_a_graph_break_that_the_base_has_too_is_not_the_changes(
-    confirm: Confirm, find: Find, unbroken: Baseline
-) -> None:
+def test_a_graph_break_that_the_base_has_too_is_not_the_changes() -> None:
     """Merged by others since the baselines were recorded: one pair tells, and a note says it."""
     broken = {BREAKS: 2.0}
-    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(unbroken,), base=broken, head=broken, pairs=1)
-    assert state(find(verdict, BREAKS)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(UNBROKEN,), base=broken, head=broken, pairs=1)
+    assert state(find_row(verdict, BREAKS)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
     assert verdict.outcome is Outcome.PASS
     assert any(
         note.startswith(f"Worse than the stored baseline, but not worse than the base: {CASE} graph breaks.")
@@ -77,7 +71,7 @@ def test_a_graph_break_that_the_base_has_too_is_not_the_changes(
     )
 
 
-def test_drift_beyond_its_limit_on_both_sides_is_worse_than_no_stored_value(confirm: Confirm) -> None:
+def test_drift_beyond_its_limit_on_both_sides_is_worse_than_no_stored_value() -> None:
     """Without a baseline the limit alone convicted, and a pair shows that the base is as far off."""
     off = {Metric.DRIFT: 17.0}
     verdict = confirm({**measure(), Metric.DRIFT: (17.0,)}, baselines=(), base=off, head=off, pairs=2)
@@ -86,13 +80,11 @@ def test_drift_beyond_its_limit_on_both_sides_is_worse_than_no_stored_value(conf
 
 
 @pytest.mark.parametrize(("pairs", "base"), [(1, 0.0), (1, 2.0), (2, 0.0), (2, 2.0)])
-def test_a_graph_break_of_the_change_is_convicted(
-    confirm: Confirm, find: Find, unbroken: Baseline, pairs: int, base: float
-) -> None:
+def test_a_graph_break_of_the_change_is_convicted(pairs: int, base: float) -> None:
     """One pair is enough where the stored values say the same; it is held against the base's count."""
     changes = {"base": {BREAKS: base}, "head": {BREAKS: 3.0}, "pairs": pairs}
-    verdict = confirm({**measure(), BREAKS: (3.0,)}, baselines=(unbroken,), **changes)
-    found = find(verdict, BREAKS)
+    verdict = confirm({**measure(), BREAKS: (3.0,)}, baselines=(UNBROKEN,), **changes)
+    found = find_row(verdict, BREAKS)
     assert state(found) == (Status.REGRESSED, Reason.BEYOND_BAR)
     assert found.baseline is not None
     assert found.baseline.centre == base
@@ -102,45 +94,34 @@ def test_a_graph_break_of_the_change_is_convicted(
 ONE_MORE = Acceptance(case=CASE, metric=BREAKS, allowance=1.0, reason="r", author="ada", expires="2026-03-01")
 
 
-@pytest.fixture
-def one_more_again(confirm: Confirm, unbroken: Baseline) -> Callable[[Policy], Verdict]:
+def one_more_again(rules: Policy) -> Verdict:
     """None stored, two in the base, three in head: one is the change's, and earlier ones added two."""
-
-    def judge(rules: Policy) -> Verdict:
-        breaks = {"base": {BREAKS: 2.0}, "head": {BREAKS: 3.0}, "pairs": 1}
-        return confirm({**measure(), BREAKS: (3.0,)}, baselines=(unbroken,), rules=rules, **breaks)
-
-    return judge
+    breaks = {"base": {BREAKS: 2.0}, "head": {BREAKS: 3.0}, "pairs": 1}
+    return confirm({**measure(), BREAKS: (3.0,)}, baselines=(UNBROKEN,), rules=rules, **breaks)
 
 
-def test_an_acceptance_of_what_the_change_adds_holds_after_one_pair(
-    one_more_again: Callable[[Policy], Verdict], find: Find, policy: Policy
-) -> None:
+def test_an_acceptance_of_what_the_change_adds_holds_after_one_pair() -> None:
     """It is for this commit, whatever others added since the baselines were recorded."""
-    verdict = one_more_again(replace(policy, acceptances=(replace(ONE_MORE, commit="c" * 40),)))
-    assert find(verdict, BREAKS).status is Status.ACCEPTED
+    verdict = one_more_again(replace(POLICY, acceptances=(replace(ONE_MORE, commit="c" * 40),)))
+    assert find_row(verdict, BREAKS).status is Status.ACCEPTED
     assert verdict.outcome is Outcome.PASS
 
 
-def test_a_standing_acceptance_does_not_allow_each_change_so_much_again(
-    one_more_again: Callable[[Policy], Verdict], find: Find, policy: Policy
-) -> None:
+def test_a_standing_acceptance_does_not_allow_each_change_so_much_again() -> None:
     """One is accepted on top of what is stored, and three are there: the note tells both numbers."""
-    verdict = one_more_again(replace(policy, acceptances=(ONE_MORE,)))
+    verdict = one_more_again(replace(POLICY, acceptances=(ONE_MORE,)))
     assert verdict.outcome is Outcome.REGRESSION
-    assert "+3 (more) against the stored baseline" in tell_row(find(verdict, BREAKS))
+    assert "+3 (more) against the stored baseline" in tell_row(find_row(verdict, BREAKS))
     told = "accepted up to 1 until 2026-03-01, and this is more: +3 against the stored baseline."
     assert any(note.endswith(told) for note in tell_notes(verdict))
 
 
-def test_the_acceptance_that_is_suggested_covers_what_is_stored(
-    one_more_again: Callable[[Policy], Verdict], policy: Policy
-) -> None:
+def test_the_acceptance_that_is_suggested_covers_what_is_stored() -> None:
     """Else the command that the report prints would change nothing."""
-    steps = tell_steps(one_more_again(policy))
+    steps = tell_steps(one_more_again(POLICY))
     assert any("--allow 3 " in step for step in steps)
     taken = replace(ONE_MORE, allowance=3.0)
-    assert one_more_again(replace(policy, acceptances=(taken,))).outcome is Outcome.PASS
+    assert one_more_again(replace(POLICY, acceptances=(taken,))).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize(
@@ -152,18 +133,16 @@ def test_the_acceptance_that_is_suggested_covers_what_is_stored(
         pytest.param(1.30, Status.REGRESSED, id="the base is worse"),
     ],
 )
-def test_an_accepted_time_counts_what_the_base_has_surely_added(
-    confirm: Confirm, find: Find, policy: Policy, slower: float, status: Status
-) -> None:
+def test_an_accepted_time_counts_what_the_base_has_surely_added(slower: float, status: Status) -> None:
     """15 % allowed, 10 % in pairs: 30 % more than stored, give or take 3 %, is beyond; 16 % may be luck."""
     taken = replace(ONE_MORE, metric=LATENCY, allowance=0.15)
     verdict = confirm(
         measure(compiled_latency=slower),
         base={LATENCY: 0.0118},
         head={LATENCY: 0.013},
-        rules=replace(policy, acceptances=(taken,)),
+        rules=replace(POLICY, acceptances=(taken,)),
     )
-    row = find(verdict, LATENCY)
+    row = find_row(verdict, LATENCY)
     assert row.status is status
     assert row.change is not None
     assert 0.09 < row.change.centre < 0.12
@@ -171,40 +150,34 @@ def test_an_accepted_time_counts_what_the_base_has_surely_added(
     assert is_exceeded is (status is not Status.ACCEPTED)
 
 
-def test_a_slower_time_that_nobody_accepted_is_told_by_its_pairs_alone(confirm: Confirm, find: Find) -> None:
+def test_a_slower_time_that_nobody_accepted_is_told_by_its_pairs_alone() -> None:
     """What is stored of times says nothing that its pairs do not say better."""
     slower = {"base": {LATENCY: 0.0118}, "head": {LATENCY: 0.013}}
-    row = find(confirm(measure(compiled_latency=1.3), **slower), LATENCY)
+    row = find_row(confirm(measure(compiled_latency=1.3), **slower), LATENCY)
     assert row.status is Status.REGRESSED
     assert "stored" not in tell_row(row)
 
 
-def test_a_counter_that_one_pair_shows_better_too_has_improved(
-    confirm: Confirm, find: Find, stored: Baseline
-) -> None:
+def test_a_counter_that_one_pair_shows_better_too_has_improved() -> None:
     """Three stored, two in the base, one in head: no second pair is asked for what only got better."""
-    broken = replace(stored, trials={**stored.trials, BREAKS: (3.0,) * len(NINE)})
+    broken = replace(STORED_CASE, trials={**STORED_CASE.trials, BREAKS: (3.0,) * len(NINE)})
     changes = {"base": {BREAKS: 2.0}, "head": {BREAKS: 1.0}, "pairs": 1}
     verdict = confirm({**measure(), BREAKS: (1.0,)}, baselines=(broken,), **changes)
-    assert find(verdict, BREAKS).status is Status.IMPROVED
+    assert find_row(verdict, BREAKS).status is Status.IMPROVED
     assert verdict.outcome is Outcome.PASS
 
 
-def test_a_case_that_neither_what_is_stored_nor_the_base_knows_is_not_judged(
-    paired_case: Make, pair_run: Pair, policy: Policy
-) -> None:
+def test_a_case_that_neither_what_is_stored_nor_the_base_knows_is_not_judged() -> None:
     """Its status says so, and why no pair looked at it goes without saying."""
-    run = pair_run(paired_case(alone=measure(), pairs=0, base_definition="d0"))
-    found = confirm_screening(screen_run(run, (), policy), run, policy)
+    run = pair_up(PairedCase(alone=measure(), pairs=0, base_definition="d0"))
+    found = confirm_screening(screen_run(run, (), POLICY), run, POLICY)
     (row,) = (row for row in found.comparisons if row.metric is LATENCY)
     assert (*state(row), row.remarks) == (Status.NEW, Reason.NO_BASELINE, ())
 
 
-def test_what_the_base_measures_and_head_no_longer_does_is_missing(
-    paired_case: Make, pair_run: Pair, policy: Policy
-) -> None:
+def test_what_the_base_measures_and_head_no_longer_does_is_missing() -> None:
     """Nothing is stored, and the change took drift away: that is told, and the check is incomplete."""
-    run = pair_run(paired_case(alone=measure(), pairs=3, base={Metric.DRIFT: 0.1}))
+    run = pair_up(PairedCase(alone=measure(), pairs=3, base={Metric.DRIFT: 0.1}))
     kept = tuple(
         replace(
             trial, samples={name: value for name, value in trial.samples.items() if name is not Metric.DRIFT}
@@ -214,10 +187,10 @@ def test_what_the_base_measures_and_head_no_longer_does_is_missing(
         for trial in run.trials
     )
     run = replace(run, trials=kept)
-    found = confirm_screening(screen_run(run, (), policy), run, policy)
+    found = confirm_screening(screen_run(run, (), POLICY), run, POLICY)
     states = [state(row) for row in found.comparisons if row.metric is Metric.DRIFT]
     assert states == [(Status.MISSING, Reason.NOT_MEASURED)]
-    assert conclude_verdict(run, found, policy).outcome is Outcome.INCOMPLETE
+    assert conclude_verdict(run, found, POLICY).outcome is Outcome.INCOMPLETE
 
 
 @pytest.mark.parametrize(
@@ -225,35 +198,30 @@ def test_what_the_base_measures_and_head_no_longer_does_is_missing(
     [(1, (Status.INCONCLUSIVE, Reason.UNSETTLED)), (2, (Status.REGRESSED, Reason.BEYOND_BAR))],
 )
 def test_a_graph_break_that_others_fixed_and_the_change_brings_back_is_told(
-    confirm: Confirm, find: Find, stored: Baseline, pairs: int, expected: tuple[Status, Reason]
+    pairs: int, expected: tuple[Status, Reason]
 ) -> None:
     """Two as stored, of which the base has none: nobody asked, but pairs for the latency saw them."""
-    broken = replace(stored, trials={**stored.trials, BREAKS: (2.0,) * len(NINE)})
+    broken = replace(STORED_CASE, trials={**STORED_CASE.trials, BREAKS: (2.0,) * len(NINE)})
     alone = {**measure(compiled_latency=1.3), BREAKS: (2.0,)}
     changes = {"base": {BREAKS: 0.0}, "head": {BREAKS: 2.0}, "pairs": pairs}
     verdict = confirm(alone, baselines=(broken,), **changes)
-    assert state(find(verdict, BREAKS)) == expected
+    assert state(find_row(verdict, BREAKS)) == expected
 
 
-@pytest.fixture
-def flicker(paired_case: Make, pair_run: Pair, policy: Policy, unbroken: Baseline) -> Make:
+def flicker(values: Sequence[float]) -> Comparison:
     """What becomes of graph breaks that the screen saw none of, and three pairs for the latency so many."""
-
-    def find(values: Sequence[float]) -> Comparison:
-        alone = {**measure(compiled_latency=1.3), BREAKS: (0.0,)}
-        run = pair_run(paired_case(alone=alone, pairs=3))
-        trials = tuple(
-            replace(trial, samples={**trial.samples, BREAKS: (values[trial.index - 1],)})
-            if (trial.pairing, trial.arm) == (Pairing.LIVE, "head")
-            else trial
-            for trial in run.trials
-        )
-        run = replace(run, trials=trials)
-        found = confirm_screening(screen_run(run, (unbroken,), policy), run, policy)
-        (row,) = (row for row in found.comparisons if row.metric is BREAKS)
-        return row
-
-    return find
+    alone = {**measure(compiled_latency=1.3), BREAKS: (0.0,)}
+    run = pair_up(PairedCase(alone=alone, pairs=3))
+    trials = tuple(
+        replace(trial, samples={**trial.samples, BREAKS: (values[trial.index - 1],)})
+        if (trial.pairing, trial.arm) == (Pairing.LIVE, "head")
+        else trial
+        for trial in run.trials
+    )
+    run = replace(run, trials=trials)
+    found = confirm_screening(screen_run(run, (UNBROKEN,), POLICY), run, POLICY)
+    (row,) = (row for row in found.comparisons if row.metric is BREAKS)
+    return row
 
 
 @pytest.mark.parametrize(
@@ -266,7 +234,7 @@ def flicker(paired_case: Make, pair_run: Pair, policy: Policy, unbroken: Baselin
     ids=["most", "one", "all"],
 )
 def test_a_counter_that_most_pairs_show_worse_is_told(
-    flicker: Make, values: Sequence[float], expected: tuple[Status, Reason]
+    values: Sequence[float], expected: tuple[Status, Reason]
 ) -> None:
     """Nobody asked about it; that one pair in three shows breaks may be what a trial does now and then."""
     assert state(flicker(values)) == expected
@@ -290,81 +258,73 @@ UNCHANGED = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
     ],
 )
 def test_a_new_graph_break_is_certain_when_it_was_counted_twice(
-    confirm: Confirm, find: Find, own: Sequence[float], beside: dict[str, Any], expected: object
+    own: Sequence[float], beside: dict[str, Any], expected: object
 ) -> None:
     """Head's own trials and its side of the pairs against the base's; without a baseline."""
     alone = {**{metric: [*value] * len(own) for metric, value in measure().items()}, BREAKS: own}
-    assert state(find(confirm(alone, baselines=(), **beside), BREAKS)) == expected
+    assert state(find_row(confirm(alone, baselines=(), **beside), BREAKS)) == expected
 
 
-def test_peak_memory_is_not_certain_with_one_pair(confirm: Confirm, find: Find) -> None:
+def test_peak_memory_is_not_certain_with_one_pair() -> None:
     """Only what torch counts of its graphs is: memory may jump in both processes of a change."""
     memory = {Metric.PEAK_MEMORY: (2e9,)}
     changes = {"base": {Metric.PEAK_MEMORY: 1e9}, "head": {Metric.PEAK_MEMORY: 2e9}, "pairs": 1}
-    row = find(confirm({**measure(), **memory}, **changes), Metric.PEAK_MEMORY)
+    row = find_row(confirm({**measure(), **memory}, **changes), Metric.PEAK_MEMORY)
     assert state(row) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
 
 
 @pytest.mark.parametrize("head", [{}, {BREAKS: 0.0}])
-def test_what_head_lacks_stays_missing(
-    confirm: Confirm, find: Find, unbroken: Baseline, head: dict[Metric, float]
-) -> None:
+def test_what_head_lacks_stays_missing(head: dict[Metric, float]) -> None:
     """Graph breaks are stored and head's own trial has none, whatever its pair with the base shows."""
     base = {BREAKS: 0.0} if head else {}
-    verdict = confirm(measure(), baselines=(unbroken,), base=base, head=head, pairs=1)
-    assert state(find(verdict, BREAKS)) == (Status.MISSING, Reason.NOT_MEASURED)
+    verdict = confirm(measure(), baselines=(UNBROKEN,), base=base, head=head, pairs=1)
+    assert state(find_row(verdict, BREAKS)) == (Status.MISSING, Reason.NOT_MEASURED)
     assert verdict.outcome is Outcome.INCOMPLETE
 
 
-def test_a_count_that_the_base_lacks_too_stays_new(confirm: Confirm, find: Find) -> None:
+def test_a_count_that_the_base_lacks_too_stays_new() -> None:
     """Head alone measures drift: nothing to compare it with, and no reason to leave anything open."""
     alone = {**measure(), Metric.DRIFT: (0.1,)}
-    row = find(confirm(alone, baselines=(), head={Metric.DRIFT: 0.1}, pairs=3), Metric.DRIFT)
+    row = find_row(confirm(alone, baselines=(), head={Metric.DRIFT: 0.1}, pairs=3), Metric.DRIFT)
     assert state(row) == (Status.NEW, Reason.NO_BASELINE)
 
 
-def test_pairs_do_not_hide_that_too_few_trials_came_back(
-    paired_case: Make, pair_run: Pair, policy: Policy, stored: Baseline
-) -> None:
+def test_pairs_do_not_hide_that_too_few_trials_came_back() -> None:
     """One of two planned trials: INCOMPLETE, though pairs acquit the latency that stands for the case."""
-    run = replace(pair_run(paired_case(alone=measure(compiled_latency=1.3))), trials_planned=2)
-    found = confirm_screening(screen_run(run, (stored,), policy), run, policy)
+    run = replace(pair_up(PairedCase(alone=measure(compiled_latency=1.3))), trials_planned=2)
+    found = confirm_screening(screen_run(run, (STORED_CASE,), POLICY), run, POLICY)
     states = [state(row) for row in found.comparisons if row.metric is LATENCY]
     assert states == [(Status.MISSING, Reason.NOT_RUN), (Status.UNCHANGED, Reason.BELOW_THRESHOLD)]
-    assert conclude_verdict(run, found, policy).outcome is Outcome.INCOMPLETE
+    assert conclude_verdict(run, found, POLICY).outcome is Outcome.INCOMPLETE
 
 
-def test_one_pair_that_shows_fewer_breaks_convicts_nobody(
-    confirm: Confirm, find: Find, unbroken: Baseline
-) -> None:
+def test_one_pair_that_shows_fewer_breaks_convicts_nobody() -> None:
     """More than stored and fewer than the base: the change mends some of what others merged."""
     changes = {"base": {BREAKS: 3.0}, "head": {BREAKS: 2.0}, "pairs": 1}
-    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(unbroken,), **changes)
-    assert state(find(verdict, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(UNBROKEN,), **changes)
+    assert state(find_row(verdict, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
 
 
-def test_a_graph_break_that_no_pair_looked_at_is_left_open(
-    confirm: Confirm, find: Find, unbroken: Baseline
-) -> None:
+def test_a_graph_break_that_no_pair_looked_at_is_left_open() -> None:
     """It may be what others merged: INCONCLUSIVE, and it says why."""
-    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(unbroken,), pairs=0)
-    assert state(find(verdict, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
+    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(UNBROKEN,), pairs=0)
+    assert state(find_row(verdict, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
 
 
-def test_pairs_convict_what_was_suspect(confirm: Confirm, find: Find) -> None:
+def test_pairs_convict_what_was_suspect() -> None:
     """8 % slower is suspect after the screen and confirmed by its pairs; the compile stays the screen's."""
     verdict = confirm(measure(compiled_latency=1.08), head={LATENCY: 0.0108})
-    assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
-    assert (find(verdict, LATENCY).pairs, find(verdict, COLD).pairs) == (6, 0)
+    assert state(find_row(verdict, LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+    assert (find_row(verdict, LATENCY).pairs, find_row(verdict, COLD).pairs) == (6, 0)
     assert not any("but not worse than the base" in note for note in tell_notes(verdict))
     assert not any("Not measured side by side" in note for note in tell_notes(verdict))
 
 
-def test_pairs_stand_in_for_a_missing_baseline(confirm: Confirm, find: Find) -> None:
+def test_pairs_stand_in_for_a_missing_baseline() -> None:
     """Nothing stored: the pairs judge the counters as well."""
     verdict = confirm({**measure(), BREAKS: (1.0,)}, baselines=(), head={BREAKS: 1.0})
-    assert state(find(verdict, BREAKS)) == (Status.REGRESSED, Reason.BEYOND_BAR)
-    assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+    assert state(find_row(verdict, BREAKS)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+    assert state(find_row(verdict, LATENCY)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
 
 
 @pytest.mark.parametrize(
@@ -377,19 +337,17 @@ def test_pairs_stand_in_for_a_missing_baseline(confirm: Confirm, find: Find) -> 
     ],
     ids=["base failed", "unknown to the base", "no time for pairs", "defined otherwise"],
 )
-def test_without_pairs_nothing_is_convicted(
-    confirm: Confirm, find: Find, changes: dict[str, object], because: str
-) -> None:
+def test_without_pairs_nothing_is_convicted(changes: dict[str, object], because: str) -> None:
     """30 % slower than the stored values may be what others merged: INCONCLUSIVE, and it says why."""
     verdict = confirm(measure(compiled_latency=1.3), **changes)
-    found = find(verdict, LATENCY)
+    found = find_row(verdict, LATENCY)
     assert state(found) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert tell_row(found).endswith(f"Not measured again side by side: {because}.")
     assert "Not measured side by side with the base: the times of 1 case." in tell_notes(verdict)
 
 
-def test_a_base_that_failed_is_to_be_read_and_not_measured_again(confirm: Confirm) -> None:
+def test_a_base_that_failed_is_to_be_read_and_not_measured_again() -> None:
     """`ab` with the same base would fail as the pairs did: its log comes first, then more trials."""
     verdict = confirm(measure(compiled_latency=1.3), pairs=0, failures=(fail("base"),))
     assert f"main (1a2b3c4) failed in 1 case: {CASE}." in tell_notes(verdict)
@@ -398,10 +356,10 @@ def test_a_base_that_failed_is_to_be_read_and_not_measured_again(confirm: Confir
     assert second.startswith("Or measure inconclusive cases again, with more trials:")
 
 
-def test_a_limit_needs_no_pair(confirm: Confirm, find: Find) -> None:
+def test_a_limit_needs_no_pair() -> None:
     """Drift beyond its absolute limit is red although the base does not have the case."""
     verdict = confirm({**measure(), Metric.DRIFT: (1.2,)}, pairs=0, base_definition="")
-    assert state(find(verdict, Metric.DRIFT)) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
+    assert state(find_row(verdict, Metric.DRIFT)) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
     assert verdict.outcome is Outcome.REGRESSION
 
 
@@ -414,24 +372,22 @@ def test_a_limit_needs_no_pair(confirm: Confirm, find: Find) -> None:
     ids=["no time", "nothing to compare with"],
 )
 def test_what_could_hide_a_change_says_that_no_pair_looked(
-    stored: Baseline, confirm: Confirm, base: str, speedup: tuple[Status, Reason], told: str
+    base: str, speedup: tuple[Status, Reason], told: str
 ) -> None:
     """The latency varies too much to tell; where there was no time for pairs its speedup is open too."""
     wide = {LATENCY: tuple(0.01 * (1 + 6 * (one - 1)) for one in NINE)}
-    baselines = (replace(stored, trials={**stored.trials, **wide}),)
+    baselines = (replace(STORED_CASE, trials={**STORED_CASE.trials, **wide}),)
     verdict = confirm(measure(), baselines=baselines, pairs=0, base_definition=base)
-    row = find_comparison(verdict, LATENCY)
+    row = find_row(verdict, LATENCY)
     assert state(row) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
     assert tell_row(row).endswith(f"Not measured again side by side: {told}")
-    assert state(find_comparison(verdict, SPEEDUP)) == speedup
+    assert state(find_row(verdict, SPEEDUP)) == speedup
 
 
-def test_check_without_a_base_says_that_it_is_not_confirmed(
-    paired_case: Make, pair_run: Pair, policy: Policy, stored: Baseline
-) -> None:
+def test_check_without_a_base_says_that_it_is_not_confirmed() -> None:
     """One note for all times that were convicted against stored baselines alone."""
-    run = replace(pair_run(paired_case(pairs=0, alone=measure(compiled_latency=1.3))), base=None)
-    verdict = decide_verdict(run, (stored,), policy)
+    run = replace(pair_up(PairedCase(pairs=0, alone=measure(compiled_latency=1.3))), base=None)
+    verdict = decide_verdict(run, (STORED_CASE,), POLICY)
     notes = [note for note in tell_notes(verdict) if "side by side" in note]
     assert notes == ["Not measured side by side with the base: the times of 1 case."]
     assert any(step.endswith("compile-gate ab --select mlp/x") for step in tell_steps(verdict))

@@ -1,7 +1,5 @@
 """Counts that repeat, and counts that flicker: what shows it, and how many values it takes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

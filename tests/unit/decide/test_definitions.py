@@ -1,23 +1,19 @@
 """A case that gate.yml defines otherwise is told as the cause, before anything else."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from gate.decide.evidence.values import compare_definitions, find_base_cases
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
-from gate.records.cases import Case, Metric, Policy
+from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.run import BaseArm, Environment, Provenance, Run
 from gate.records.verdict import Reason, Verdict
 from gate.report.words.facts import describe_cause
-from tests.unit.decide.conftest import make_baseline
+from tests.hosts import CPU_HOST
+from tests.make import POLICY, PairedCase, Situation, decide, pair_up
 
-Make = Callable[..., Any]
-Judge = Callable[..., Verdict]
 LATENCY = Metric.COMPILED_LATENCY
 CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="1")
 
@@ -42,24 +38,23 @@ def test_every_key_that_differs_is_named() -> None:
     }
 
 
-def test_cases_of_the_base_are_found_by_their_id(host: Environment) -> None:
+def test_cases_of_the_base_are_found_by_their_id() -> None:
     """A run without a base has none."""
-    assert find_base_cases(run_of(host, (CASE,), (CASE,))) == {CASE.id: CASE}
-    assert find_base_cases(run_of(host, (CASE,), None)) == {}
+    assert find_base_cases(run_of(CPU_HOST, (CASE,), (CASE,))) == {CASE.id: CASE}
+    assert find_base_cases(run_of(CPU_HOST, (CASE,), None)) == {}
 
 
-def test_argument_that_the_base_has_otherwise_is_the_cause(
-    paired_case: Make, pair_run: Make, policy: Policy
-) -> None:
+def test_argument_that_the_base_has_otherwise_is_the_cause() -> None:
     """Measured alone, compared with nothing, and told what was changed; not that the base failed."""
-    run = pair_run(paired_case(pairs=0, alone={LATENCY: (0.01,)}, base_definition="d0"))
+    run = pair_up(PairedCase(pairs=0, alone={LATENCY: (0.01,)}, base_definition="d0"))
+    assert run.base is not None
     (head,), (base,) = run.cases, run.base.cases
     run = replace(
         run,
         cases=(replace(head, arguments={"layers": 4}),),
         base=replace(run.base, cases=(replace(base, arguments={"layers": 2}),)),
     )
-    verdict = decide_side_by_side(run, policy)
+    verdict = decide_side_by_side(run, POLICY)
     assert {one.reason for one in verdict.comparisons} == {Reason.STALE_DEFINITION}
     assert tell(verdict) == [
         "The case is defined differently, so it is another program: arguments.layers 2 -> 4."
@@ -67,33 +62,31 @@ def test_argument_that_the_base_has_otherwise_is_the_cause(
     assert verdict.causes[0].fact.code is Code.DEFINITION_CHANGED
 
 
-def test_stored_baseline_of_another_definition_tells_what_came_of_it(situation: Make, judge: Judge) -> None:
+def test_stored_baseline_of_another_definition_tells_what_came_of_it() -> None:
     """A baseline keeps a hash of its definition: inputs that differ are told, its checksum last."""
-    one = situation(
+    one = Situation(
         before={LATENCY: (0.01,) * 5},
         after={LATENCY: (0.02,) * 3},
         definition_after="d2",
         workload_before={"reference": "1", "inputs": "float32[8]"},
         workload_after={"reference": "2", "inputs": "float32[16]"},
     )
-    (told,) = tell(judge(one))
+    (told,) = tell(decide(one))
     assert told.endswith("another program: inputs float32[8] -> float32[16], reference 1 -> 2.")
 
 
-def test_definition_that_left_no_trace_is_told_all_the_same(situation: Make, judge: Judge) -> None:
+def test_definition_that_left_no_trace_is_told_all_the_same() -> None:
     """Without anything to name."""
-    one = situation(before={LATENCY: (0.01,) * 5}, after={LATENCY: (0.02,) * 3}, definition_after="d2")
-    assert tell(judge(one)) == ["The case is defined differently, so it is another program."]
+    one = Situation(before={LATENCY: (0.01,) * 5}, after={LATENCY: (0.02,) * 3}, definition_after="d2")
+    assert tell(decide(one)) == ["The case is defined differently, so it is another program."]
 
 
-def test_software_that_the_device_does_not_use_explains_nothing(
-    paired_case: Make, pair_run: Make, policy: Policy
-) -> None:
+def test_software_that_the_device_does_not_use_explains_nothing() -> None:
     """Triton on a CPU explains nothing; torch is what changed."""
-    run = pair_run(paired_case(head={LATENCY: 0.02}))
+    run = pair_up(PairedCase(head={LATENCY: 0.02}))
 
-    def list_codes(**changes: str) -> list[Code]:
-        verdict = decide_side_by_side(replace(run, environment=replace(run.environment, **changes)), policy)
+    def list_codes(**changes: Any) -> list[Code]:
+        verdict = decide_side_by_side(replace(run, environment=replace(run.environment, **changes)), POLICY)
         return [one.fact.code for one in verdict.causes]
 
     unused, used = list_codes(triton="3.8.0"), list_codes(triton="3.8.0", torch="2.14.0+cpu")
@@ -103,13 +96,11 @@ def test_software_that_the_device_does_not_use_explains_nothing(
     assert Code.UNEXPLAINED not in used
 
 
-def test_base_that_nothing_is_held_against_is_no_cause(
-    paired_case: Make, pair_run: Make, situation: Make, policy: Policy
-) -> None:
+def test_base_that_nothing_is_held_against_is_no_cause() -> None:
     """Baselines of head's own definition are stored: slower than those, whatever the base says."""
-    run = pair_run(paired_case(pairs=0, alone={LATENCY: (0.02,) * 3}, base_definition="d0"))
+    run = pair_up(PairedCase(pairs=0, alone={LATENCY: (0.02,) * 3}, base_definition="d0"))
     before = {LATENCY: (0.01, 0.0101, 0.0099, 0.0102, 0.0098)}
-    stored = make_baseline(situation(case_id="mlp/x", before=before))
-    verdict = decide_verdict(run, (stored,), policy)
+    stored = Situation(case_id="mlp/x", before=before).baseline
+    verdict = decide_verdict(run, (stored,), POLICY)
     assert verdict.causes
     assert Code.DEFINITION_CHANGED not in {one.fact.code for one in verdict.causes}

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -11,19 +8,16 @@ from gate.decide.verdict import decide_verdict
 from gate.records.cases import Acceptance, DType, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
-from gate.records.run import Environment, Worst
-from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
+from gate.records.run import Worst
+from gate.records.verdict import Outcome, Reason, Status
 from gate.report import render
 from gate.report.text import Detail, render_text
 from gate.report.words.facts import describe_cause
 from gate.report.words.headline import write_opening
+from tests.hosts import CPU_HOST
+from tests.make import POLICY, Situation, decide, decide_row, find_row, make_measured
 from tests.told import tell_notes, tell_row, tell_steps
 
-from . import conftest
-
-Make = Callable[..., Any]
-Judge = Callable[..., Verdict]
-Find = Callable[..., Comparison]
 DRIFT, FLOAT32 = Metric.DRIFT, Metric.DRIFT_FLOAT32
 
 
@@ -47,17 +41,11 @@ DRIFT, FLOAT32 = Metric.DRIFT, Metric.DRIFT_FLOAT32
         ((1.40, 1.40, 1.40), (2.10,), Status.REGRESSED, Reason.BEYOND_BAR),
     ],
 )
-def test_drift_against_a_baseline(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures
-    situation: Make,
-    judge: Judge,
-    find: Find,
-    before: Sequence[float],
-    after: Sequence[float],
-    status: Status,
-    reason: Reason,
+def test_drift_against_a_baseline(
+    before: Sequence[float], after: Sequence[float], status: Status, reason: Reason
 ) -> None:
     """Drift regresses by 0.58 beyond three errors, or by crossing its limit clearly."""
-    found = find(judge(situation(before={DRIFT: before}, after={DRIFT: after})), DRIFT)
+    found = decide_row(DRIFT, before={DRIFT: before}, after={DRIFT: after})
     assert (found.status, found.reason) == (status, reason)
 
 
@@ -73,18 +61,10 @@ def test_drift_against_a_baseline(  # noqa: PLR0913, PLR0917 - a table of situat
         (DRIFT, DType.FLOAT16, 1.59, Status.REGRESSED),
     ],
 )
-def test_limit_without_a_baseline(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures
-    situation: Make,
-    judge: Judge,
-    find: Find,
-    metric: Metric,
-    dtype: DType,
-    value: float,
-    status: Status,
-) -> None:
+def test_limit_without_a_baseline(metric: Metric, dtype: DType, value: float, status: Status) -> None:
     """A new case regresses beyond its dtype's limit; the float32 run has the float32 limit."""
-    verdict = judge(situation(dtype=dtype, after={metric: (value,)}))
-    assert find(verdict, metric).status is status
+    verdict = decide(Situation(dtype=dtype, after={metric: (value,)}))
+    assert find_row(verdict, metric).status is status
     assert verdict.outcome is (Outcome.REGRESSION if status is Status.REGRESSED else Outcome.NOTHING_COMPARED)
 
 
@@ -100,78 +80,72 @@ def test_limit_without_a_baseline(  # noqa: PLR0913, PLR0917 - a table of situat
         (DType.BFLOAT16, FLOAT32, Worst(output="x", steps=64.0), Status.NEW),
     ],
 )
-def test_without_a_baseline_rounding_is_no_drift(  # noqa: PLR0913, PLR0917 - a table and three fixtures
-    situation: Make,
-    judge: Judge,
-    find: Find,
-    dtype: DType,
-    metric: Metric,
-    worst: Worst,
-    status: Status,
+def test_without_a_baseline_rounding_is_no_drift(
+    dtype: DType, metric: Metric, worst: Worst, status: Status
 ) -> None:
     """Where eager is better than its type allows, compiled is twenty times as far off and right."""
-    one = situation(dtype=dtype, after={metric: (4.5,)}, worst={metric: worst})
-    assert find(judge(one), metric).status is status
+    one = Situation(dtype=dtype, after={metric: (4.5,)}, worst={metric: worst})
+    assert find_row(decide(one), metric).status is status
 
 
-def test_rounding_in_one_trial_excuses_no_other(situation: Make, find: Find) -> None:
+def test_rounding_in_one_trial_excuses_no_other() -> None:
     """Drift of two trials beyond the limit, of which the second is 65 steps off, where 64 are rounding."""
-    one = situation(after={DRIFT: (4.5, 4.5)})
-    run = conftest.make_run(one)
+    one = Situation(after={DRIFT: (4.5, 4.5)})
+    run = make_measured(one)
     steps = zip(run.trials, (64.0, 65.0), strict=True)
     trials = tuple(replace(trial, worst={DRIFT: Worst(output="x", steps=count)}) for trial, count in steps)
-    verdict = decide_verdict(replace(run, trials=trials), (), conftest.make_policy())
-    assert find(verdict, DRIFT).status is Status.REGRESSED
+    verdict = decide_verdict(replace(run, trials=trials), (), POLICY)
+    assert find_row(verdict, DRIFT).status is Status.REGRESSED
 
 
-def test_limit_is_waived_by_a_baseline_of_another_stack(
-    situation: Make, judge: Judge, find: Find, host: Environment
-) -> None:
+def test_limit_is_waived_by_a_baseline_of_another_stack() -> None:
     """A model that is beyond it under another torch too is like that: not comparable, with a note."""
-    other = replace(host, torch="2.11.0")
-    verdict = judge(situation(before={DRIFT: (1.3,)}, after={DRIFT: (1.4,)}, host=other))
-    assert find(verdict, DRIFT).status is Status.NOT_COMPARABLE
+    other = replace(CPU_HOST, torch="2.11.0")
+    verdict = decide(Situation(before={DRIFT: (1.3,)}, after={DRIFT: (1.4,)}, host=other))
+    assert find_row(verdict, DRIFT).status is Status.NOT_COMPARABLE
     assert any("limit" in note for note in tell_notes(verdict))
 
 
-def test_drift_that_was_measured_otherwise_is_not_compared(situation: Make, judge: Judge, find: Find) -> None:
+def test_drift_that_was_measured_otherwise_is_not_compared() -> None:
     """One call then, three now: the values mean something else, and that is said once; all else is judged."""
-    one = situation(
+    one = Situation(
         before={DRIFT: (0.1,) * 3, Metric.GRAPH_BREAKS: (0.0,) * 3},
         after={DRIFT: (0.9,), Metric.GRAPH_BREAKS: (0.0,)},
         drift_after=2,
     )
-    verdict = judge(one)
-    found = find(verdict, DRIFT)
+    verdict = decide(one)
+    found = find_row(verdict, DRIFT)
     assert (found.status, found.reason) == (Status.NEW, Reason.MEASURED_OTHERWISE)
-    assert find(verdict, Metric.GRAPH_BREAKS).status is Status.UNCHANGED
+    assert find_row(verdict, Metric.GRAPH_BREAKS).status is Status.UNCHANGED
     assert [fact.metrics for fact in verdict.notes if fact.code is Code.MEASURED_BEFORE] == [(DRIFT,)]
-    again = judge(replace(one, drift_before=2))
-    assert find(again, DRIFT).reason is Reason.BEYOND_BAR
+    again = decide(replace(one, drift_before=2))
+    assert find_row(again, DRIFT).reason is Reason.BEYOND_BAR
 
 
-def test_a_result_that_drift_was_not_yet_of_is_no_other_model(situation: Make, judge: Judge) -> None:
+def test_a_result_that_drift_was_not_yet_of_is_no_other_model() -> None:
     """The checksum is of as many calls as drift: against an older one it says nothing."""
-    one = situation(
+    one = Situation(
         before={Metric.GRAPH_BREAKS: (0.0,) * 3},
         after={Metric.GRAPH_BREAKS: (1.0,)},
         workload_before={"reference": "1"},
         workload_after={"reference": "2"},
     )
-    codes = [[cause.fact.code for cause in judge(each).causes] for each in (one, replace(one, drift_after=2))]
+    codes = [
+        [cause.fact.code for cause in decide(each).causes] for each in (one, replace(one, drift_after=2))
+    ]
     assert [Code.WORKLOAD_CHANGED in found for found in codes] == [True, False]
 
 
-def test_inference_that_takes_gradients_is_another_case(situation: Make, judge: Judge, find: Find) -> None:
+def test_inference_that_takes_gradients_is_another_case() -> None:
     """What is stored was measured without them, or of another input: it is stale."""
-    one = situation(
+    one = Situation(
         before={Metric.GRAPH_BREAKS: (0.0,) * 3},
         after={Metric.GRAPH_BREAKS: (0.0,)},
         workload_after={"gradients": "inputs[0]"},
     )
-    assert find(judge(one), Metric.GRAPH_BREAKS).reason is Reason.STALE_DEFINITION
+    assert find_row(decide(one), Metric.GRAPH_BREAKS).reason is Reason.STALE_DEFINITION
     same = replace(one, workload_before={"gradients": "inputs[0]"})
-    assert find(judge(same), Metric.GRAPH_BREAKS).status is Status.UNCHANGED
+    assert find_row(decide(same), Metric.GRAPH_BREAKS).status is Status.UNCHANGED
 
 
 @pytest.mark.parametrize(
@@ -182,16 +156,14 @@ def test_inference_that_takes_gradients_is_another_case(situation: Make, judge: 
         (Fact(code=Code.UNMEASURED, metrics=(DRIFT,), names=name_words(why="x")), (Code.UNMEASURED,)),
     ],
 )
-def test_a_drift_that_is_missing_says_why(
-    situation: Make, judge: Judge, find: Find, warning: Fact, named: Sequence[Code]
-) -> None:
+def test_a_drift_that_is_missing_says_why(warning: Fact, named: Sequence[Code]) -> None:
     """The trial's own note is its reason, if it is of drift, or of this metric."""
-    one = situation(
+    one = Situation(
         before={DRIFT: (0.1,) * 3, Metric.GRAPH_BREAKS: (0.0,) * 3},
         after={Metric.GRAPH_BREAKS: (0.0,)},
         warnings=(warning,),
     )
-    found = find(judge(one), DRIFT)
+    found = find_row(decide(one), DRIFT)
     assert (found.status, tuple(fact.code for fact in found.remarks)) == (Status.MISSING, named)
 
 
@@ -200,41 +172,39 @@ def test_a_drift_that_is_missing_says_why(
     [(17.0, 17.1, [(1.0, 17.1)]), (8.1, 8.1, [(1.0, 8.1)]), (7.9, 8.1, []), (9.0, 7.5, [])],
 )
 def test_a_pass_says_what_was_wrong_from_the_start(
-    situation: Make, judge: Judge, before: float, after: float, counted: list[tuple[float, float]]
+    before: float, after: float, counted: list[tuple[float, float]]
 ) -> None:
     """Beyond 8 on both sides is no change, and no rounding: 256 times eager's own error."""
-    verdict = judge(situation(before={DRIFT: (before,) * 3}, after={DRIFT: (after,)}))
+    verdict = decide(Situation(before={DRIFT: (before,) * 3}, after={DRIFT: (after,)}))
     assert verdict.outcome is Outcome.PASS
     wrong = [fact.numbers for fact in verdict.headline if fact.code is Code.WRONG_ON_BOTH_SIDES]
     assert [(numbers["cases"], numbers["drift"]) for numbers in wrong] == counted
 
 
-def test_an_output_that_is_laid_out_otherwise_is_the_cause(situation: Make, judge: Judge) -> None:
+def test_an_output_that_is_laid_out_otherwise_is_the_cause() -> None:
     """One more than the base has is a regression, and the cause names the output."""
     names = name_words(output="output[1]", eager="a tensor of its own", compiled="inputs[0] itself")
     layout = Metric.LAYOUT_DIFFERENCES
-    one = situation(
+    one = Situation(
         before={layout: (0.0,) * 3},
         after={layout: (1.0,)},
         warnings=(Fact(code=Code.LAYOUT_DIFFERS, names=names),),
     )
-    verdict = judge(one)
+    verdict = decide(one)
     assert verdict.outcome is Outcome.REGRESSION
     cause = verdict.causes[0].fact
     assert (cause.code, cause.name("output")) == (Code.LAYOUT_DIFFERS, "output[1]")
 
 
-def test_waived_limit_has_a_note(situation: Make, judge: Judge) -> None:
+def test_waived_limit_has_a_note() -> None:
     """Beyond the limit as its baseline is: passed by its change, and said."""
-    verdict = judge(situation(before={DRIFT: (1.4,) * 3}, after={DRIFT: (1.45,)}))
+    verdict = decide(Situation(before={DRIFT: (1.4,) * 3}, after={DRIFT: (1.45,)}))
     assert verdict.outcome is Outcome.PASS
     assert [note for note in tell_notes(verdict) if "only the change counts" in note]
 
 
 @pytest.mark.parametrize(("allowance", "status"), [(0.39, Status.REGRESSED), (0.41, Status.ACCEPTED)])
-def test_limit_without_a_baseline_can_be_accepted(
-    situation: Make, judge: Judge, find: Find, allowance: float, status: Status
-) -> None:
+def test_limit_without_a_baseline_can_be_accepted(allowance: float, status: Status) -> None:
     """The allowance is held against what is beyond the threshold: 1.4 less 1.0."""
     known = Acceptance(
         case="mlp/*",
@@ -244,14 +214,14 @@ def test_limit_without_a_baseline_can_be_accepted(
         author="a",
         expires="2026-03-31",
     )
-    one = situation(after={DRIFT: (1.3, 1.4, 1.5)})
-    verdict = judge(one, acceptances=(known,))
-    assert find(verdict, DRIFT).status is status
+    one = Situation(after={DRIFT: (1.3, 1.4, 1.5)})
+    verdict = decide(one, acceptances=(known,))
+    assert find_row(verdict, DRIFT).status is status
     accepted = status is Status.ACCEPTED
     assert verdict.outcome is (Outcome.NOTHING_COMPARED if accepted else Outcome.REGRESSION)
-    before = judge(one)
+    before = decide(one)
     assert before.outcome is Outcome.REGRESSION
-    change = find(before, DRIFT).change
+    change = find_row(before, DRIFT).change
     assert change is not None
     assert change.centre == pytest.approx(0.4)
     assert [
@@ -267,17 +237,17 @@ OFF = Fact(
 TOLD = "Output[0] differs between eager and compiled: int64, off by 1 at most, in 3 of 40 elements."
 
 
-def test_another_answer_is_told_as_what_it_is(situation: Make, judge: Judge, find: Find) -> None:
+def test_another_answer_is_told_as_what_it_is() -> None:
     """With a baseline and without: the output, its type and by how much; no factor, nothing to accept."""
     for before in ({DRIFT: (0.0,) * 5}, None):
-        one = situation(
+        one = Situation(
             before=before,
             after={DRIFT: (64.0,) * 3},
             warnings=(OFF,),
             worst={DRIFT: Worst(output="output[0]")},
         )
-        verdict = judge(one)
-        found = find(verdict, DRIFT)
+        verdict = decide(one)
+        found = find_row(verdict, DRIFT)
         assert found.status is Status.REGRESSED
         assert tell_row(found) == TOLD
         assert write_opening(verdict) == f"1 metric less exact in mlp: drift, another answer. {TOLD}"
@@ -295,24 +265,24 @@ def test_published_words_of_another_answer_do_without_names() -> None:
     )
 
 
-def test_drift_names_the_output_that_it_is_mostly_of(situation: Make, judge: Judge, find: Find) -> None:
+def test_drift_names_the_output_that_it_is_mostly_of() -> None:
     """Beside the change; of the trial that drifted most, and of what moved alone."""
-    one = situation(
+    one = Situation(
         before={DRIFT: (0.0,) * 5},
         after={DRIFT: (3.0,) * 3},
         worst={DRIFT: Worst(output="the gradient of up.weight", steps=1234.4)},
     )
-    assert tell_row(find(judge(one), DRIFT)).endswith(
+    assert tell_row(find_row(decide(one), DRIFT)).endswith(
         "(mostly of the gradient of up.weight, 1,234 rounding steps off)."
     )
 
 
-def test_another_answer_that_the_baseline_gives_too_is_told_so(situation: Make, judge: Judge) -> None:
+def test_another_answer_that_the_baseline_gives_too_is_told_so() -> None:
     """Only a change counts, and no factor is told of what is none."""
-    one = situation(
+    one = Situation(
         before={DRIFT: (64.0,) * 5},
         after={DRIFT: (64.0,) * 3},
         warnings=(OFF,),
         worst={DRIFT: Worst(output="output[0]")},
     )
-    assert any(" with another answer, and so is the baseline's" in note for note in tell_notes(judge(one)))
+    assert any(" with another answer, and so is the baseline's" in note for note in tell_notes(decide(one)))

@@ -1,18 +1,13 @@
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
 from gate.decide.judge.compare import follow_leaders
 from gate.records.cases import Metric
-from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
+from gate.records.verdict import Comparison, Outcome, Reason, Status
+from tests.make import Situation, decide, decide_row, find_row
 from tests.told import tell_row
 
-Make = Callable[..., Any]
-Judge = Callable[..., Verdict]
-Find = Callable[..., Comparison]
 MIB = 1024.0 * 1024.0
 BREAKS, MEMORY, RATIO = Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY, Metric.MEMORY_RATIO
 
@@ -32,17 +27,9 @@ BREAKS, MEMORY, RATIO = Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY, Metric.MEMORY_R
         ((1.0, 2.0), (1.0, 1.0), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # surely no more than it was
     ],
 )
-def test_counters(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures
-    situation: Make,
-    judge: Judge,
-    find: Find,
-    before: Sequence[float],
-    after: Sequence[float],
-    status: Status,
-    reason: Reason,
-) -> None:
+def test_counters(before: Sequence[float], after: Sequence[float], status: Status, reason: Reason) -> None:
     """A counter is worse when all its values are above all stored ones, and open when they overlap."""
-    found = find(judge(situation(before={BREAKS: before}, after={BREAKS: after})), BREAKS)
+    found = decide_row(BREAKS, before={BREAKS: before}, after={BREAKS: after})
     assert (found.status, found.reason) == (status, reason)
 
 
@@ -56,33 +43,27 @@ def test_counters(  # noqa: PLR0913, PLR0917 - a table of situations and three f
         ((65536.0,), (67584.0, 66560.0), Status.INCONCLUSIVE, Reason.UNSETTLED),
     ],
 )
-def test_memory_that_calls_keep(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures
-    situation: Make,
-    judge: Judge,
-    find: Find,
-    before: Sequence[float],
-    after: Sequence[float],
-    status: Status,
-    reason: Reason,
+def test_memory_that_calls_keep(
+    before: Sequence[float], after: Sequence[float], status: Status, reason: Reason
 ) -> None:
     """It is as exact as a counter, but for 1 KiB."""
     growth = Metric.MEMORY_GROWTH
-    found = find(judge(situation(before={growth: before}, after={growth: after})), growth)
+    found = decide_row(growth, before={growth: before}, after={growth: after})
     assert (found.status, found.reason) == (status, reason)
 
 
-def test_memory_that_calls_keep_is_told_in_bytes(situation: Make, judge: Judge, find: Find) -> None:
+def test_memory_that_calls_keep_is_told_in_bytes() -> None:
     """Of nothing before there is no percentage."""
     growth = Metric.MEMORY_GROWTH
-    found = find(judge(situation(before={growth: (0.0,)}, after={growth: (65536.0,)})), growth)
+    found = decide_row(growth, before={growth: (0.0,)}, after={growth: (65536.0,)})
     assert tell_row(found) == (
         "0 B -> 64.0 KiB, +64.0 KiB (more): 0 B in the baseline trial, 64.0 KiB in the head trial."
     )
 
 
-def test_counter_change_is_told_in_counts(situation: Make, judge: Judge, find: Find) -> None:
+def test_counter_change_is_told_in_counts() -> None:
     """One break to three: two more."""
-    found = find(judge(situation(before={BREAKS: (1.0,)}, after={BREAKS: (3.0,)})), BREAKS)
+    found = decide_row(BREAKS, before={BREAKS: (1.0,)}, after={BREAKS: (3.0,)})
     assert found.change is not None
     assert found.change.centre == 2.0
     assert tell_row(found) == "1 -> 3, +2 (more): 1 in the baseline trial, 3 in the head trial."
@@ -96,19 +77,17 @@ def test_counter_change_is_told_in_counts(situation: Make, judge: Judge, find: F
         (((4.0,) * 2, (3.0,)), "4 in both baseline trials, 3 in the head trial."),
     ],
 )
-def test_counts_of_both_sides_are_told(
-    situation: Make, judge: Judge, find: Find, values: tuple[Sequence[float], ...], told: str
-) -> None:
+def test_counts_of_both_sides_are_told(values: tuple[Sequence[float], ...], told: str) -> None:
     """Each side's count stands with the number of trials that had it."""
     before, after = values
-    found = find(judge(situation(before={BREAKS: before}, after={BREAKS: after})), BREAKS)
+    found = decide_row(BREAKS, before={BREAKS: before}, after={BREAKS: after})
     assert tell_row(found).endswith(f": {told}")
 
 
-def test_explaining_counter_never_regresses(situation: Make, judge: Judge, find: Find) -> None:
+def test_explaining_counter_never_regresses() -> None:
     """More captured operations are neither better nor worse, and decide nothing."""
     counts = Metric.CAPTURED_OPS
-    found = find(judge(situation(before={counts: (100.0,)}, after={counts: (120.0,)})), counts)
+    found = decide_row(counts, before={counts: (100.0,)}, after={counts: (120.0,)})
     assert (found.status, found.reason) == (Status.UNCHANGED, Reason.BEYOND_BAR)
     assert not found.decides
 
@@ -131,46 +110,36 @@ def test_explaining_counter_never_regresses(situation: Make, judge: Judge, find:
         ((400, 500), (430,), Status.INCONCLUSIVE, Reason.UNSETTLED),  # 300 MiB could hide
     ],
 )
-def test_memory(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures
-    situation: Make,
-    judge: Judge,
-    find: Find,
-    before: Sequence[float],
-    after: Sequence[float],
-    status: Status,
-    reason: Reason,
-) -> None:
+def test_memory(before: Sequence[float], after: Sequence[float], status: Status, reason: Reason) -> None:
     """Memory regresses when every trial is above every stored one by 3 % and by 6 MiB."""
     mib = {MEMORY: [MIB * value for value in before]}, {MEMORY: [MIB * value for value in after]}
-    found = find(judge(situation(before=mib[0], after=mib[1])), MEMORY)
+    found = decide_row(MEMORY, before=mib[0], after=mib[1])
     assert (found.status, found.reason) == (status, reason)
 
 
-def test_doubled_memory_is_a_regression(situation: Make, judge: Judge, find: Find) -> None:
+def test_doubled_memory_is_a_regression() -> None:
     """Twice the peak with a noisy baseline: 100 % worse."""
     before = {MEMORY: [MIB * value for value in (400, 402, 401)]}
-    verdict = judge(situation(before=before, after={MEMORY: [MIB * 802]}))
+    verdict = decide(Situation(before=before, after={MEMORY: [MIB * 802]}))
     assert verdict.outcome is Outcome.REGRESSION
-    assert find(verdict, MEMORY).change.centre == pytest.approx(1.0)  # type: ignore[union-attr] # judged
+    assert find_row(verdict, MEMORY).change.centre == pytest.approx(1.0)  # type: ignore[union-attr] # judged
 
 
-def test_memory_ratio_does_not_fail_for_a_leaner_eager(situation: Make, judge: Judge, find: Find) -> None:
+def test_memory_ratio_does_not_fail_for_a_leaner_eager() -> None:
     """Compiled uses what it did; the ratio rose because eager uses less."""
     before = {MEMORY: [MIB * 400] * 3, RATIO: [0.8] * 3}
-    found = find(judge(situation(before=before, after={MEMORY: [MIB * 400], RATIO: [1.0]})), RATIO)
+    found = decide_row(RATIO, before=before, after={MEMORY: [MIB * 400], RATIO: [1.0]})
     assert (found.status, found.reason) == (Status.UNCHANGED, Reason.LEADER_STANDS)
     told = "peak memory itself is within its threshold (eager changed by -20.0 %)."
     assert tell_row(found) == f"0.800x -> 1.00x (larger): {told}"
 
 
 @pytest.mark.parametrize("peak", [400, 403, 380])
-def test_memory_ratio_does_not_improve_for_a_fatter_eager(
-    situation: Make, judge: Judge, find: Find, peak: int
-) -> None:
+def test_memory_ratio_does_not_improve_for_a_fatter_eager(peak: int) -> None:
     """It falls by a third while compiled memory is much as it was; not where that fell by 5 %."""
     before = {MEMORY: [MIB * 402] * 3, RATIO: [0.9] * 3}
     ratio = 0.9 * peak / 402 / 1.5
-    found = find(judge(situation(before=before, after={MEMORY: [MIB * peak], RATIO: [ratio]})), RATIO)
+    found = decide_row(RATIO, before=before, after={MEMORY: [MIB * peak], RATIO: [ratio]})
     assert (found.status == Status.IMPROVED) == (peak == 380)
     if peak != 380:
         assert tell_row(found).endswith(
@@ -178,19 +147,19 @@ def test_memory_ratio_does_not_improve_for_a_fatter_eager(
         )
 
 
-def test_memory_ratio_fails_with_its_peak(situation: Make, judge: Judge, find: Find) -> None:
+def test_memory_ratio_fails_with_its_peak() -> None:
     """Both compiled memory and its ratio rose by a quarter."""
     before = {MEMORY: [MIB * 400] * 3, RATIO: [0.8] * 3}
-    found = find(judge(situation(before=before, after={MEMORY: [MIB * 500], RATIO: [1.0]})), RATIO)
+    found = decide_row(RATIO, before=before, after={MEMORY: [MIB * 500], RATIO: [1.0]})
     assert found.status is Status.REGRESSED
 
 
-def test_five_percent_more_calls_are_a_regression(situation: Make, judge: Judge, find: Find) -> None:
+def test_five_percent_more_calls_are_a_regression() -> None:
     """Python calls of a compile repeat to a tenth of a percent, so 6 % more convict from one trial."""
     calls = Metric.COMPILE_CALLS
     before = {calls: (1.0000e6, 1.0004e6, 1.0009e6)}
-    assert find(judge(situation(before=before, after={calls: (1.061e6,)})), calls).status is Status.REGRESSED
-    assert find(judge(situation(before=before, after={calls: (1.040e6,)})), calls).status is Status.UNCHANGED
+    assert decide_row(calls, before=before, after={calls: (1.061e6,)}).status is Status.REGRESSED
+    assert decide_row(calls, before=before, after={calls: (1.040e6,)}).status is Status.UNCHANGED
 
 
 @pytest.mark.parametrize(
@@ -233,18 +202,13 @@ def test_memory_ratio_goes_as_far_as_its_peak(
         ((0.0, 0.0), (520_000.0, 1_400_000.0), Status.REGRESSED),
     ],
 )
-def test_calls_that_the_caches_move_are_no_change(  # noqa: PLR0913, PLR0917 - a table and three fixtures
-    situation: Make,
-    judge: Judge,
-    find: Find,
-    misses: tuple[float, float],
-    calls: tuple[float, float],
-    status: Status,
+def test_calls_that_the_caches_move_are_no_change(
+    misses: tuple[float, float], calls: tuple[float, float], status: Status
 ) -> None:
     """Whoever misses the caches has compiled before calls are counted: that makes them fewer."""
     before, after = (
         {Metric.CACHE_MISSES: (misses[side],), Metric.COMPILE_CALLS: (calls[side],)} for side in (0, 1)
     )
-    found = find(judge(situation(before=before, after=after)), Metric.COMPILE_CALLS)
+    found = decide_row(Metric.COMPILE_CALLS, before=before, after=after)
     assert found.status is status
     assert (found.reason is Reason.LEADER_STANDS) == (status is Status.UNCHANGED)

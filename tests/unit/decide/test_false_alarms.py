@@ -4,24 +4,19 @@ Noise as on a shared two-core machine: trials differ by a log-normal 1 to 5 % dr
 case and metric, and whole sessions by up to 10 %, which canaries and eager see as well.
 """
 
-from __future__ import annotations
-
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 import pytest
 
 from gate.records.cases import Metric
-from gate.records.verdict import Comparison, Status, Verdict
+from gate.records.verdict import Status, Verdict
+from tests.make import Situation, decide, find_row
 
 pytestmark = pytest.mark.untraced
 
-Make = Callable[..., Any]
-Judge = Callable[..., Verdict]
-Find = Callable[..., Comparison]
 CASES = 8
 BASELINE_TRIALS = 5
 TYPICAL = {
@@ -54,7 +49,6 @@ def draw_canaries(rng: random.Random, trials: int, shift: float, sd: float) -> d
 
 
 def draw_cases(  # noqa: PLR0913 - what a run is drawn from
-    make: Make,
     rng: random.Random,
     trials: int,
     *,
@@ -62,7 +56,7 @@ def draw_cases(  # noqa: PLR0913 - what a run is drawn from
     session: float = 0.0,
     wander: float = CANARY_NOISE,
     fault: Fault | None = None,
-) -> list[Any]:
+) -> list[Situation]:
     """Eight cases of one run on a machine that is slower by ``session``; the first has the fault."""
     cases = []
     for number in range(CASES):
@@ -70,7 +64,7 @@ def draw_cases(  # noqa: PLR0913 - what a run is drawn from
         extra = fault if fault and number == 0 else {}
         shift = {metric: session + extra.get(metric, 0.0) for metric in TYPICAL}
         cases.append(
-            make(
+            Situation(
                 case_id=f"m{number}/x",
                 before=draw_arm(rng, BASELINE_TRIALS, sds, {}),
                 after=draw_arm(rng, trials, sds, shift),
@@ -86,21 +80,19 @@ def count_red(verdict: Verdict) -> bool:
 
 
 @pytest.mark.parametrize("trials", [1, 2, 3])
-def test_noise_is_no_regression(situation: Make, judge: Judge, trials: int) -> None:
+def test_noise_is_no_regression(trials: int) -> None:
     """None of 300 runs of an unchanged program, eight cases with four metrics each, is a regression."""
     rng = random.Random(trials)  # noqa: S311 - repeatable, not secret
-    runs = (draw_cases(situation, rng, trials, session=rng.uniform(-0.10, 0.10)) for _ in range(300))
-    assert sum(count_red(judge(*run)) for run in runs) == 0
+    runs = (draw_cases(rng, trials, session=rng.uniform(-0.10, 0.10)) for _ in range(300))
+    assert sum(count_red(decide(*run)) for run in runs) == 0
 
 
 @pytest.mark.parametrize("trials", [1, 3])
-def test_a_machine_that_wanders_is_no_regression(situation: Make, judge: Judge, trials: int) -> None:
+def test_a_machine_that_wanders_is_no_regression(trials: int) -> None:
     """Nor is one of 100 where canaries vary by 15 % between trials, and the machine's sessions by as much."""
     rng = random.Random(trials)  # noqa: S311 - repeatable, not secret
-    runs = (
-        draw_cases(situation, rng, trials, session=rng.gauss(0.0, WANDER), wander=WANDER) for _ in range(100)
-    )
-    assert sum(count_red(judge(*run)) for run in runs) == 0
+    runs = (draw_cases(rng, trials, session=rng.gauss(0.0, WANDER), wander=WANDER) for _ in range(100))
+    assert sum(count_red(decide(*run)) for run in runs) == 0
 
 
 @pytest.mark.parametrize(
@@ -111,17 +103,13 @@ def test_a_machine_that_wanders_is_no_regression(situation: Make, judge: Judge, 
     ],
     ids=["compiled", "both arms"],
 )
-def test_thirty_percent_slower_is_not_passed(
-    situation: Make, judge: Judge, find: Find, slower: Sequence[Metric], expected: set[Status]
-) -> None:
+def test_thirty_percent_slower_is_not_passed(slower: Sequence[Metric], expected: set[Status]) -> None:
     """Three trials at 2 to 3.5 % noise convict 38 of 40; where eager is as much slower none is cleared."""
     rng = random.Random(9)  # noqa: S311 - repeatable, not secret
     found = []
     for _ in range(40):
         fault = dict.fromkeys(slower, math.log(1.3))
-        run = draw_cases(
-            situation, rng, 3, noise=(0.02, 0.035), session=rng.uniform(-0.01, 0.01), fault=fault
-        )
-        found.append(find(judge(*run), Metric.COMPILED_LATENCY, "m0/x").status)
+        run = draw_cases(rng, 3, noise=(0.02, 0.035), session=rng.uniform(-0.01, 0.01), fault=fault)
+        found.append(find_row(decide(*run), Metric.COMPILED_LATENCY, "m0/x").status)
     assert Status.UNCHANGED not in found
     assert fmean(status in expected for status in found) >= 0.95

@@ -1,7 +1,5 @@
 """Every finder of causes is asked."""
 
-from __future__ import annotations
-
 import inspect
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """Forked and unforked trials are never compared: those of one case say themselves which they are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -14,8 +12,7 @@ from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import Provenance, Run
 from gate.records.verdict import Reason, Status
-
-from .conftest import Situation, find_comparison, make_policy, make_run
+from tests.make import POLICY, Situation, find_row, make_measured
 
 LATENCY, BREAKS = Metric.COMPILED_LATENCY, Metric.GRAPH_BREAKS
 SLOW = Situation(
@@ -29,7 +26,7 @@ WHY = (Code.ENDS_UNANNOUNCED, Code.SERVER_SILENT, Code.SERVER_GONE, Code.IMPORT_
 
 def make_forked(*unforked: int, code: Code = Code.SERVER_SILENT) -> Run:
     """A run whose environment has forked workers; of the first case, trials of these numbers are not."""
-    run = make_run(SLOW, OTHER)
+    run = make_measured(SLOW, OTHER)
     trials = [
         replace(one, warnings=(Fact(code=code),)) if one.case_id == "x/1" and one.index in unforked else one
         for one in run.trials
@@ -65,7 +62,7 @@ def test_only_likes_are_compared_by_time(before: tuple[int, ...], after: tuple[i
     baselines, run = record(make_forked(*before), Provenance()), make_forked(*after)
     first, second = gather_evidence(run, baselines)
     assert (first.stored[0].same_host, second.stored[0].same_host) == (same, True)
-    verdict = decide_verdict(run, baselines, make_policy())
-    reasons = [find_comparison(verdict, LATENCY, case_id).reason for case_id in ("x/1", "y/1")]
+    verdict = decide_verdict(run, baselines, POLICY)
+    reasons = [find_row(verdict, LATENCY, case_id).reason for case_id in ("x/1", "y/1")]
     assert [reason is Reason.OTHER_ENVIRONMENT for reason in reasons] == [not same, False]
-    assert find_comparison(verdict, BREAKS, "x/1").status is Status.UNCHANGED
+    assert find_row(verdict, BREAKS, "x/1").status is Status.UNCHANGED

@@ -1,7 +1,5 @@
 """Which function of the compiler a compile's added Python calls are in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The interval of a noisy metric: what is read of stored values, and where it lies."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

@@ -1,21 +1,21 @@
 """Graph breaks and recompiles of two sides that torch does not record alike, by hand."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gate.decide.side_by_side import decide_side_by_side
-from gate.records.cases import Metric, Policy
+from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.run import Frame, GraphBreak, Recompile, Run
 from gate.records.verdict import Reason, Status, Verdict
 from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause
+from tests.make import POLICY, PairedCase, Situation, decide, find_row, pair_up, state
 
-from .one_case import BREAKS, Find, Make, Pair, state
+from .one_case import BREAKS
 
 GRAPHS, RECOMPILES = Metric.UNIQUE_GRAPHS, Metric.RECOMPILES
 PRINT = 'print("", end="")'
@@ -25,7 +25,6 @@ FOLLOWS = (Status.UNCHANGED, Reason.LEADER_STANDS)
 LOST = (Status.NOT_COMPARABLE, Reason.NOT_MEASURED)
 
 Records = tuple[GraphBreak | Recompile, ...]
-Judge = Callable[..., Verdict]
 
 
 def cut(
@@ -50,44 +49,39 @@ NESTED = FLAT[:1]
 NEW = cut("forward", 16)
 
 
-@pytest.fixture
-def ab(paired_case: Make, pair_run: Pair, policy: Policy) -> Judge:
+def ab(
+    base: Records | list[Records],
+    head: Records | list[Records],
+    settings: tuple[str, str] = ("off", "on"),
+    graphs: tuple[float, float] = (6.0, 2.0),
+    release: str = "",
+) -> Verdict:
     """The verdict of pairs with these records; settings ``on`` or ``off``, "" where none is recorded."""
 
-    def judge(
-        base: Records | list[Records],
-        head: Records | list[Records],
-        settings: tuple[str, str] = ("off", "on"),
-        graphs: tuple[float, float] = (6.0, 2.0),
-        release: str = "",
-    ) -> Verdict:
-        def add(run: Run) -> Run:
-            trials = []
-            for one in run.trials:
-                records = base if one.arm == "base" else head
-                if isinstance(records, list):
-                    records = records[(one.index - 1) % len(records)]
-                breaks = tuple(record for record in records if isinstance(record, GraphBreak))
-                guards = tuple(record for record in records if isinstance(record, Recompile))
-                setting = settings[one.arm == "head"]
-                counts = {BREAKS: len(breaks), RECOMPILES: len(guards), GRAPHS: graphs[one.arm == "head"]}
-                trials.append(
-                    replace(
-                        one,
-                        samples={**one.samples}
-                        | {metric: (float(count),) for metric, count in counts.items()},
-                        graph_breaks=breaks,
-                        recompile_reasons=guards,
-                        workload={"nested_graph_breaks": setting} if setting else {},
-                    )
+    def add(run: Run) -> Run:
+        trials = []
+        for one in run.trials:
+            records = base if one.arm == "base" else head
+            if isinstance(records, list):
+                records = records[(one.index - 1) % len(records)]
+            breaks = tuple(record for record in records if isinstance(record, GraphBreak))
+            guards = tuple(record for record in records if isinstance(record, Recompile))
+            setting = settings[one.arm == "head"]
+            counts = {BREAKS: len(breaks), RECOMPILES: len(guards), GRAPHS: graphs[one.arm == "head"]}
+            trials.append(
+                replace(
+                    one,
+                    samples={**one.samples} | {metric: (float(count),) for metric, count in counts.items()},
+                    graph_breaks=breaks,
+                    recompile_reasons=guards,
+                    workload={"nested_graph_breaks": setting} if setting else {},
                 )
-            assert run.base is not None
-            environment = replace(run.base.environment, torch=release or run.base.environment.torch)
-            return replace(run, trials=tuple(trials), base=replace(run.base, environment=environment))
+            )
+        assert run.base is not None
+        environment = replace(run.base.environment, torch=release or run.base.environment.torch)
+        return replace(run, trials=tuple(trials), base=replace(run.base, environment=environment))
 
-        return decide_side_by_side(add(pair_run(paired_case(pairs=2))), policy)
-
-    return judge
+    return decide_side_by_side(add(pair_up(PairedCase(pairs=2))), POLICY)
 
 
 def tell(verdict: Verdict, *codes: Code) -> list[str]:
@@ -95,40 +89,40 @@ def tell(verdict: Verdict, *codes: Code) -> list[str]:
     return [describe_cause(one.fact) for one in verdict.causes if one.fact.code in codes]
 
 
-def test_fewer_records_of_the_same_break_are_no_gain(ab: Judge, find: Find) -> None:
+def test_fewer_records_of_the_same_break_are_no_gain() -> None:
     """4 breaks and 6 graphs, then 1 and 2, all by one print: nothing is better, and nothing is gone."""
     verdict = ab(FLAT, NESTED)
-    row = find(verdict, BREAKS)
+    row = find_row(verdict, BREAKS)
     assert state(row) == SAME
     assert row.baseline
     assert row.candidate
     assert (row.baseline.centre, row.candidate.centre) == (1, 1)
-    assert state(find(verdict, GRAPHS)) == FOLLOWS
+    assert state(find_row(verdict, GRAPHS)) == FOLLOWS
     assert not tell(verdict, Code.GRAPH_BREAK, Code.GRAPH_BREAK_GONE)
     sentence = complete_sentence(row)
     assert "counted by place, since torch records otherwise on each side what it cuts: 4 and 1" in sentence
     assert "graphs are cut at breaks and by recompiles, which are matched by place" in complete_sentence(
-        find(verdict, GRAPHS)
+        find_row(verdict, GRAPHS)
     )
 
 
-def test_a_new_break_is_not_hidden_by_a_smaller_sum(ab: Judge, find: Find) -> None:
+def test_a_new_break_is_not_hidden_by_a_smaller_sum() -> None:
     """4 -> 2: the print in ``forward``, whose text is the other's, is new; the other is not gone."""
     verdict = ab(FLAT, (*NESTED, NEW), graphs=(5.0, 3.0))
-    row = find(verdict, BREAKS)
+    row = find_row(verdict, BREAKS)
     assert state(row) == WORSE
     assert row.change is not None
     assert row.change.centre == 1
     assert tell(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print"]
     assert not tell(verdict, Code.GRAPH_BREAK_GONE)
-    assert state(find(verdict, GRAPHS)) == FOLLOWS
+    assert state(find_row(verdict, GRAPHS)) == FOLLOWS
 
 
-def test_more_records_of_the_same_break_are_no_loss(ab: Judge, find: Find) -> None:
+def test_more_records_of_the_same_break_are_no_loss() -> None:
     """1 -> 4, since head turns the setting off: nothing is new."""
     verdict = ab(NESTED, FLAT, ("on", "off"), graphs=(2.0, 6.0))
-    assert state(find(verdict, BREAKS)) == SAME
-    assert state(find(verdict, GRAPHS)) == FOLLOWS
+    assert state(find_row(verdict, BREAKS)) == SAME
+    assert state(find_row(verdict, GRAPHS)) == FOLLOWS
 
 
 @pytest.mark.parametrize(
@@ -156,56 +150,54 @@ def test_more_records_of_the_same_break_are_no_loss(ab: Judge, find: Find) -> No
     ],
 )
 def test_across_stacks_a_kind_is_its_place(
-    ab: Judge, find: Find, base: Records, head: Records, expected: tuple[Status, Reason]
+    base: Records, head: Records, expected: tuple[Status, Reason]
 ) -> None:
     """Under another release neither the wording of a reason nor how often it is recorded says anything."""
     verdict = ab(base, head, ("off", "off"), (2.0, 2.0), release="2.11.0")
-    assert state(find(verdict, BREAKS)) == expected
+    assert state(find_row(verdict, BREAKS)) == expected
 
 
-def test_of_two_lines_of_a_function_the_new_one_is_told(ab: Judge) -> None:
+def test_of_two_lines_of_a_function_the_new_one_is_told() -> None:
     """The line that broke before is the same, however torch counts."""
     verdict = ab(FLAT, (*NESTED, cut("a", 9, "x.item()", reason="item")))
     assert tell(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:9: item"]
 
 
-def test_without_breaks_and_recompiles_graphs_are_compared_by_number(ab: Judge, find: Find) -> None:
+def test_without_breaks_and_recompiles_graphs_are_compared_by_number() -> None:
     """Under another release, too: nothing cuts frames, so three graphs instead of one are worse."""
     verdict = ab((), (), ("off", "on"), (1.0, 3.0), release="2.11.0")
-    assert state(find(verdict, GRAPHS)) == WORSE
-    assert state(find(verdict, BREAKS)) == SAME
-    assert find(verdict, BREAKS).remarks == ()
+    assert state(find_row(verdict, GRAPHS)) == WORSE
+    assert state(find_row(verdict, BREAKS)) == SAME
+    assert find_row(verdict, BREAKS).remarks == ()
 
 
-def test_what_cannot_be_matched_says_so(ab: Judge, find: Find) -> None:
+def test_what_cannot_be_matched_says_so() -> None:
     """Records of an older file name no function: neither breaks nor graphs are called better."""
     old = tuple(replace(one, innermost=None) for one in FLAT)
     verdict = ab(old, NESTED)
-    assert state(find(verdict, BREAKS)) == LOST
-    assert state(find(verdict, GRAPHS)) == LOST
-    assert "its places are not known on both" in complete_sentence(find(verdict, BREAKS))
+    assert state(find_row(verdict, BREAKS)) == LOST
+    assert state(find_row(verdict, GRAPHS)) == LOST
+    assert "its places are not known on both" in complete_sentence(find_row(verdict, BREAKS))
     assert not tell(verdict, Code.GRAPH_BREAK, Code.GRAPH_BREAK_GONE)
 
 
-def test_a_new_kind_in_one_of_two_trials_is_open(ab: Judge, find: Find) -> None:
+def test_a_new_kind_in_one_of_two_trials_is_open() -> None:
     """As of a count: what only one trial has is not certain."""
-    assert state(find(ab(FLAT, [NESTED, (*NESTED, NEW)]), BREAKS)) == OPEN
+    assert state(find_row(ab(FLAT, [NESTED, (*NESTED, NEW)]), BREAKS)) == OPEN
 
 
-def test_within_one_stack_and_setting_counts_decide(ab: Judge, find: Find) -> None:
+def test_within_one_stack_and_setting_counts_decide() -> None:
     """4 -> 1 is better and 1 -> 4 worse, whatever they are of; old files have no setting."""
     for settings in (("off", "off"), ("on", "on"), ("", ""), ("", "off")):
-        assert state(find(ab(FLAT, NESTED, settings), BREAKS)) == BETTER
-        assert state(find(ab(NESTED, FLAT, settings), BREAKS)) == WORSE
-    assert state(find(ab(FLAT, NESTED, ("", "on")), BREAKS)) == SAME
+        assert state(find_row(ab(FLAT, NESTED, settings), BREAKS)) == BETTER
+        assert state(find_row(ab(NESTED, FLAT, settings), BREAKS)) == WORSE
+    assert state(find_row(ab(FLAT, NESTED, ("", "on")), BREAKS)) == SAME
 
 
-def test_stored_values_of_the_other_setting_are_matched_by_kind(
-    situation: Make, judge: Judge, find: Find
-) -> None:
+def test_stored_values_of_the_other_setting_are_matched_by_kind() -> None:
     """A baseline keeps no stacks, and its three trials counted 4: head's 1 is the same break."""
-    verdict = judge(
-        situation(
+    verdict = decide(
+        Situation(
             before={BREAKS: (4.0, 4.0, 4.0)},
             after={BREAKS: (1.0,)},
             breaks_before=tuple(replace(one, stack=()) for one in FLAT),
@@ -214,17 +206,17 @@ def test_stored_values_of_the_other_setting_are_matched_by_kind(
             workload_after={"nested_graph_breaks": "on"},
         )
     )
-    assert state(find(verdict, BREAKS)) == SAME
+    assert state(find_row(verdict, BREAKS)) == SAME
 
 
-def test_a_function_that_was_given_up_is_of_the_break_within(ab: Judge, find: Find) -> None:
+def test_a_function_that_was_given_up_is_of_the_break_within() -> None:
     """Nested, torch names only the ``with`` of f, and flat the print that f calls; a new one is new."""
     flat = (cut("manager", 3, through=("g", "f")),)
     given_up = cut("f", 9, "with manager():", reason="step_unsupported")
-    assert state(find(ab(flat, (given_up,)), BREAKS)) == SAME
-    assert state(find(ab((given_up,), flat, ("on", "off")), BREAKS)) == SAME
+    assert state(find_row(ab(flat, (given_up,)), BREAKS)) == SAME
+    assert state(find_row(ab((given_up,), flat, ("on", "off")), BREAKS)) == SAME
     other = cut("h", 20, "with manager():", reason="step_unsupported")
-    assert state(find(ab(flat, (given_up, other)), BREAKS)) == WORSE
+    assert state(find_row(ab(flat, (given_up, other)), BREAKS)) == WORSE
 
 
 SIZE = "tensor 'x' size mismatch at index 0. expected 3, actual 4"
@@ -233,53 +225,53 @@ IN_G = Recompile(guard=SIZE, location="model.py:1", function="g")
 IN_F = Recompile(guard=SIZE.replace("'x'", "'__stack0'"), location="model.py:5", function="f")
 
 
-def test_recompiles_of_callers_are_no_loss_and_no_gain(ab: Judge, find: Find) -> None:
+def test_recompiles_of_callers_are_no_loss_and_no_gain() -> None:
     """Frames that are cut recompile once each: fewer of them are no gain, and a new guard is worse."""
     flat: Records = (*FLAT, IN_G, IN_F, GUARD, replace(GUARD, code="return f(x, n)", function="g"))
     nested: Records = (*NESTED, IN_G, replace(GUARD, guard="__nested_frame_values[0][2] == 1"))
     verdict = ab(flat, nested)
-    assert state(find(verdict, RECOMPILES)) == SAME
+    assert state(find_row(verdict, RECOMPILES)) == SAME
     assert not tell(verdict, Code.RECOMPILED, Code.RECOMPILED_NO_MORE)
     new = Recompile(guard="self.odd", code="if self.odd:", location="model.py:30", function="h")
     verdict = ab(flat, (*nested, new))
-    assert state(find(verdict, RECOMPILES)) == WORSE
+    assert state(find_row(verdict, RECOMPILES)) == WORSE
     assert tell(verdict, Code.RECOMPILED) == [
         "Recompiled because self.odd (made by `if self.odd:`) at model.py:30"
     ]
 
 
-def test_recompiles_of_a_head_that_cuts_more_frames_are_not_compared(ab: Judge, find: Find) -> None:
+def test_recompiles_of_a_head_that_cuts_more_frames_are_not_compared() -> None:
     """Nobody can tell which of them only come with the frames; without breaks the setting cuts none."""
-    assert state(find(ab((*NESTED, IN_G), (*FLAT, IN_G, IN_F), ("on", "off")), RECOMPILES)) == LOST
+    assert state(find_row(ab((*NESTED, IN_G), (*FLAT, IN_G, IN_F), ("on", "off")), RECOMPILES)) == LOST
     for base, head in (((), ()), (NESTED, ()), ((), FLAT)):
         verdict = ab((*base, IN_G), (*head, IN_G, IN_F), ("on", "off"))
-        assert state(find(verdict, RECOMPILES)) == WORSE
+        assert state(find_row(verdict, RECOMPILES)) == WORSE
 
 
-def test_across_stacks_recompiles_are_matched_by_kind(ab: Judge, find: Find) -> None:
+def test_across_stacks_recompiles_are_matched_by_kind() -> None:
     """One more of the same words is not worse, and one that is gone is better."""
-    across = {"settings": ("off", "off"), "release": "2.11.0"}
-    assert state(find(ab((IN_G,), (IN_G, IN_F), **across), RECOMPILES)) == SAME
-    assert state(find(ab((IN_G, GUARD), (IN_G,), **across), RECOMPILES)) == BETTER
+    across: dict[str, Any] = {"settings": ("off", "off"), "release": "2.11.0"}
+    assert state(find_row(ab((IN_G,), (IN_G, IN_F), **across), RECOMPILES)) == SAME
+    assert state(find_row(ab((IN_G, GUARD), (IN_G,), **across), RECOMPILES)) == BETTER
 
 
-def test_a_base_that_differs_from_trial_to_trial_proves_nothing(ab: Judge, find: Find) -> None:
+def test_a_base_that_differs_from_trial_to_trial_proves_nothing() -> None:
     """What one of the base's trials lacked as well is not surely gone, nor surely new what one had."""
-    assert state(find(ab([FLAT, (*FLAT, NEW)], (*NESTED, NEW)), BREAKS)) == OPEN
-    assert state(find(ab([(*FLAT, NEW), FLAT], NESTED), BREAKS)) == OPEN  # it takes a third pair
+    assert state(find_row(ab([FLAT, (*FLAT, NEW)], (*NESTED, NEW)), BREAKS)) == OPEN
+    assert state(find_row(ab([(*FLAT, NEW), FLAT], NESTED), BREAKS)) == OPEN  # it takes a third pair
 
 
-def test_registry_id_is_told(ab: Judge) -> None:
+def test_registry_id_is_told() -> None:
     """The number stays where torch's sentence changes."""
     verdict = ab(FLAT, (*NESTED, replace(NEW, registry="GB0059")))
     assert tell(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print (GB0059)"]
 
 
-def test_a_break_that_moved_to_another_line_is_no_cause(ab: Judge, find: Find) -> None:
+def test_a_break_that_moved_to_another_line_is_no_cause() -> None:
     """Within one stack, too: lines were added above, and one function got another name."""
     old = (cut("a", 7), cut("b", 9, "x.item()", reason="item"))
     new = (cut("a", 70), cut("b2", 90, "x.item()", reason="item"), NEW)
     verdict = ab(old, new, ("off", "off"))
-    assert state(find(verdict, BREAKS)) == WORSE
+    assert state(find_row(verdict, BREAKS)) == WORSE
     assert tell(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print"]
     assert not tell(verdict, Code.GRAPH_BREAK_GONE)

@@ -1,9 +1,7 @@
 """What canaries and eager say of the machine: one shift where it is more than chance, one wandering."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +17,18 @@ from gate.records.cases import Case, Metric
 from gate.records.run import BaseArm
 from gate.records.verdict import Reason, Status
 from tests.hosts import CUDA_HOST
+from tests.make import (
+    POLICY,
+    TYPICAL,
+    PairedCase,
+    Situation,
+    decide,
+    find_row,
+    make_measured,
+    make_stored,
+    pair_up,
+)
 from tests.told import tell_notes, tell_row
-
-from .conftest import TYPICAL, Situation, decide, find_comparison, make_baselines, make_policy, make_run
 
 LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
 SPEEDUP, BREAKS = Metric.WARM_SPEEDUP, Metric.GRAPH_BREAKS
@@ -44,7 +51,7 @@ def with_canaries(canaries: Canaries, **changes: Any) -> Situation:
 
 
 def compare(*situations: Situation) -> Machine:
-    return screen_run(make_run(*situations), make_baselines(*situations), make_policy()).machine
+    return screen_run(make_measured(*situations), make_stored(*situations), POLICY).machine
 
 
 def make_cases(count: int, eager: float, compiled: float = 1.0) -> list[Situation]:
@@ -150,7 +157,7 @@ def test_times_are_compared_less_the_shift(canary: float, expected: tuple[Status
         before={COLD: tuple(100.0 * one for one in NINE)},
         after={COLD: tuple(114.0 * one for one in NINE)},
     )
-    row = find_comparison(decide(one), COLD)
+    row = find_row(decide(one), COLD)
     assert (row.status, row.reason) == expected
     assert row.change is not None
     assert row.candidate is not None
@@ -167,10 +174,10 @@ def test_times_of_a_far_machine_are_not_compared(canary: float, told: str) -> No
         after={COLD: (30.0,), BREAKS: (1.0,)},
     )
     verdict = decide(one)
-    row = find_comparison(verdict, COLD)
+    row = find_row(verdict, COLD)
     assert (row.status, row.reason) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
     assert f"this machine is {told} than the one that recorded" in tell_row(row)
-    assert find_comparison(verdict, BREAKS).status is Status.REGRESSED
+    assert find_row(verdict, BREAKS).status is Status.REGRESSED
     assert any("machine" in note for note in tell_notes(verdict))
 
 
@@ -178,9 +185,9 @@ def test_times_of_a_far_machine_are_not_compared(canary: float, told: str) -> No
 def test_with_a_base_times_of_a_far_machine_are_compared(base: bool, status: Status) -> None:
     """Three times as long on a machine that is 20 % slower: pairs tell, so it is worth some."""
     one = with_canaries({"loop": (EXACT, (1.2,))}, after={COLD: (30.0,)})
-    run = make_run(one)
+    run = make_measured(one)
     arm = BaseArm(label="main", environment=run.environment, provenance=run.provenance, cases=run.cases)
-    screening = screen_run(replace(run, base=arm if base else None), make_baselines(one), make_policy())
+    screening = screen_run(replace(run, base=arm if base else None), make_stored(one), POLICY)
     assert [row.status for row in screening.comparisons if row.metric is COLD] == [status]
 
 
@@ -202,7 +209,7 @@ def test_compile_times_are_of_a_gpus_host_and_calls_of_the_card(
         host=CUDA_HOST,
     )
     verdict = decide(one, environment=CUDA_HOST)
-    assert {metric: find_comparison(verdict, metric).status for metric in expected} == expected
+    assert {metric: find_row(verdict, metric).status for metric in expected} == expected
 
 
 BUSY = Metric.DEVICE_UTILIZATION
@@ -235,7 +242,7 @@ def test_a_host_speaks_for_calls_that_wait_for_it(
 ) -> None:
     """Kernels that fill the card are judged by the card's canaries, though the host is slow or varies."""
     one = with_host(launch, busy)
-    row = find_comparison(decide(one, environment=CUDA_HOST), LATENCY)
+    row = find_row(decide(one, environment=CUDA_HOST), LATENCY)
     assert row.status is expected
     assert words in tell_row(row)
 
@@ -252,7 +259,7 @@ def test_eager_that_waits_for_the_host_speaks_for_no_card() -> None:
         for one in make_cases(6, eager=1.3)
     ]
     verdict = decide(*cases, environment=CUDA_HOST)
-    assert {find_comparison(verdict, LATENCY, one.case_id).status for one in cases} == {Status.UNCHANGED}
+    assert {find_row(verdict, LATENCY, one.case_id).status for one in cases} == {Status.UNCHANGED}
 
 
 def test_a_far_shift_is_as_uncertain_as_it_is_large() -> None:
@@ -271,7 +278,7 @@ def test_calls_are_compared_less_what_all_cases_lost(suite: float, convicted: bo
         after={LATENCY: tuple(0.0118 * one for one in NINE)},
     )
     verdict = decide(alone, *make_cases(6, eager=suite, compiled=suite))
-    row = find_comparison(verdict, LATENCY, "one/x")
+    row = find_row(verdict, LATENCY, "one/x")
     assert (row.status is Status.REGRESSED) is convicted
 
 
@@ -285,18 +292,16 @@ def test_a_machine_that_wanders_convicts_nobody_of_what_its_sittings_differ_by(
         before={LATENCY: tuple(0.010 * one for one in NINE)},
         after={LATENCY: tuple(0.013 * one for one in NINE[:3])},
     )
-    assert (find_comparison(decide(one), LATENCY).status is Status.REGRESSED) is convicted
+    assert (find_row(decide(one), LATENCY).status is Status.REGRESSED) is convicted
 
 
-def test_with_a_base_the_calls_of_all_cases_are_no_witness(
-    paired_case: Callable[..., Any], pair_run: Callable[..., Any]
-) -> None:
+def test_with_a_base_the_calls_of_all_cases_are_no_witness() -> None:
     """Eager and compiled 10 % slower in five cases may be the change: pairs tell, nothing is taken away."""
     slower = {EAGER: (TYPICAL[EAGER] * 1.1,), LATENCY: (TYPICAL[LATENCY] * 1.1,)}
-    run = pair_run(*(paired_case(case_id=f"m{n}/x", pairs=0, alone=slower) for n in range(5)))
-    baselines = make_baselines(*make_cases(5, eager=1.0))
+    run = pair_up(*(PairedCase(case_id=f"m{n}/x", pairs=0, alone=slower) for n in range(5)))
+    baselines = make_stored(*make_cases(5, eager=1.0))
     for one, centre in ((run, 0.1), (replace(run, base=None), 0.0)):
-        rows = screen_run(one, baselines, make_policy()).comparisons
+        rows = screen_run(one, baselines, POLICY).comparisons
         (row,) = (row for row in rows if row.metric is LATENCY and row.case_id == "m0/x")
         assert row.change is not None
         assert row.change.centre == pytest.approx(centre, abs=1e-3)
@@ -374,15 +379,15 @@ def test_a_machine_known_to_repeat_convicts_a_smaller_slowdown(*, has_days: bool
         after={EAGER: (0.020,), LATENCY: (0.0107,)},
     )
     other_days = {slower.case_id: {LATENCY: (0.010, 0.010001) * 10, SPEEDUP: (2.0, 2.0002) * 10}}
-    policy = replace(make_policy(), days=other_days if has_days else {})
-    verdict = decide_verdict(make_run(slower), make_baselines(slower), policy)
-    assert find_comparison(verdict, LATENCY).status is status
+    policy = replace(POLICY, days=other_days if has_days else {})
+    verdict = decide_verdict(make_measured(slower), make_stored(slower), policy)
+    assert find_row(verdict, LATENCY).status is status
 
 
 def test_a_card_that_was_always_full_is_no_division_by_zero() -> None:
     """A utilization of 1 in each trial, today and on twenty days, varies by nothing at all."""
     full = Situation(before={BUSY: (1.0,) * 5}, after={BUSY: (1.0,)}, host=CUDA_HOST)
-    policy = replace(make_policy(), days={full.case_id: {BUSY: (1.0,) * 20}})
-    run = make_run(full, environment=CUDA_HOST)
-    row = find_comparison(decide_verdict(run, make_baselines(full), policy), BUSY)
+    policy = replace(POLICY, days={full.case_id: {BUSY: (1.0,) * 20}})
+    run = make_measured(full, environment=CUDA_HOST)
+    row = find_row(decide_verdict(run, make_stored(full), policy), BUSY)
     assert row.status is Status.UNCHANGED

@@ -1,7 +1,5 @@
 """Statuses and reasons in the prose of docs/decision.md: each is that of a case like it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,8 +15,8 @@ from gate.records.verdict import Reason, Status
 from tests import decision_page
 from tests.decision_page import Ruling, read_ruling
 from tests.hosts import CPU_HOST
+from tests.make import POLICY, PairedCase, Situation, decide, make_stored, pair_up
 
-from .conftest import PairedCase, Situation, decide, make_baselines, make_policy, pair_up
 from .one_case import BREAKS, COLD, EAGER, LATENCY, NINE, SPEEDUP, fail
 from .one_case import CASE as PAIRED
 from .test_page_situations import ask
@@ -36,7 +34,7 @@ def judge_together(metric: Metric, paired_case: PairedCase, pythons: tuple[str, 
     """What pairs alone make of it, as ``ab`` does."""
     run = pair_up(paired_case)
     assert run.base is not None
-    verdict = decide_side_by_side(replace(run, base=replace(run.base, pythons=pythons)), make_policy())
+    verdict = decide_side_by_side(replace(run, base=replace(run.base, pythons=pythons)), POLICY)
     (row,) = [row for row in verdict.comparisons if row.metric is metric]
     return row.status, row.reason
 
@@ -45,7 +43,7 @@ def judge_unpaired() -> Ruling:
     """A latency that looks 30 % slower than what is stored, of which no pair came back."""
     one = Situation(case_id=PAIRED, before={LATENCY: (0.010,) * 5}, after={LATENCY: (0.013,)})
     run = pair_up(PairedCase(pairs=0, alone={LATENCY: (0.013,)}))
-    rows = confirm_screening(screen_run(run, make_baselines(one), make_policy()), run, make_policy())
+    rows = confirm_screening(screen_run(run, make_stored(one), POLICY), run, POLICY)
     (row,) = rows.comparisons
     return row.status, row.reason
 

@@ -1,7 +1,5 @@
 """What docs/decision.md says of counts, of what does not fit, and of outcomes: each row is tried."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +20,7 @@ from gate.records.cases import Acceptance, Case, DType, Metric
 from gate.records.verdict import BROKEN, JUDGED, Outcome, Reason, Status
 from tests.decision_page import Ruling, read_better, read_constant, read_head, read_rulings, read_table
 from tests.hosts import CPU_HOST
-from tests.make import make_failure, make_row
-
-from .conftest import TODAY, Situation, decide, make_baselines, make_policy, make_run
+from tests.make import POLICY, TODAY, Situation, decide, make_failure, make_measured, make_row, make_stored
 
 LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
 SPEEDUP, CALLS, MEMORY = Metric.WARM_SPEEDUP, Metric.COMPILE_CALLS, Metric.PEAK_MEMORY
@@ -136,9 +132,9 @@ def find_states(*situations: Situation, **policy: Any) -> list[Ruling]:
 
 def remove() -> list[Ruling]:
     """What is found of a case that the change's gate.yml no longer has, and that cannot be run."""
-    run = make_run(Situation(before=ZERO, failures=(make_failure(CASE),)))
+    run = make_measured(Situation(before=ZERO, failures=(make_failure(CASE),)))
     run = replace(run, cases=tuple(replace(case, is_removed=True) for case in run.cases))
-    screening = screen_run(run, (), make_policy())
+    screening = screen_run(run, (), POLICY)
     return [(row.status, row.reason) for row in screening.comparisons]
 
 
@@ -153,8 +149,8 @@ def find_remeasured() -> list[Ruling]:
     """What is found of a drift that was stored by another definition than the trials'."""
     drift = {Metric.DRIFT: (0.0,)}
     situation = Situation(before=drift, after=drift)
-    stored = [replace(one, drift_definition=2) for one in make_baselines(situation)]
-    rows = screen_run(make_run(situation), stored, make_policy()).comparisons
+    stored = [replace(one, drift_definition=2) for one in make_stored(situation)]
+    rows = screen_run(make_measured(situation), stored, POLICY).comparisons
     return [(row.status, row.reason) for row in rows]
 
 

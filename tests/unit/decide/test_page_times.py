@@ -26,8 +26,7 @@ from gate.records.verdict import Reason, Status
 from tests import decision_page
 from tests.decision_page import holds, read_better, read_constant, read_ruling, read_rulings, read_table
 from tests.hosts import CPU_HOST
-
-from .conftest import Situation, make_baselines, make_policy, make_run
+from tests.make import POLICY, Situation, make_measured, make_stored
 
 LATENCY, EAGER, RATIO = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD = Metric.COLD_COMPILE_TIME
@@ -47,10 +46,10 @@ def test_a_stored_time_is_judged_by_its_interval(factor: float, spread: float, h
     """One cold compile of which nothing but the clock is known, against five stored ones."""
     stored = tuple(10.0 * math.exp(spread * step) for step in (-1.0, -0.5, 0.0, 0.5, 1.0))
     one = Situation(before={COLD: stored}, after={COLD: (10.0 * factor,)})
-    run = make_run(one)
+    run = make_measured(one)
     base = BaseArm(label="main", environment=CPU_HOST, provenance=Provenance(commit="abc"), cases=run.cases)
     run = replace(run, base=base) if has_base else run
-    (row,) = screen_run(run, make_baselines(one), make_policy()).comparisons
+    (row,) = screen_run(run, make_stored(one), POLICY).comparisons
 
     arms = summarize_logs(stored, (10.0 * factor,))
     assert arms is not None

@@ -1,7 +1,5 @@
 """Pairs of trials: who belongs together, the change of a pair, and the rule that judges several."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping, Sequence
@@ -17,8 +15,9 @@ from gate.decide.judge.interval import Bar, Reading, read_pairs
 from gate.decide.judge.pairs import compute_further_pairs, compute_pair_detectable, decide_pairs
 from gate.decide.stats import Variance, compute_hodges_lehmann
 from gate.records.cases import Metric, Threshold
-from gate.records.run import Environment, Pairing, Provenance, Run, Trial
+from gate.records.run import Pairing, Provenance, Run, Trial
 from gate.records.verdict import Reason, Status
+from tests.hosts import CPU_HOST
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD = Metric.COLD_COMPILE_TIME
@@ -64,7 +63,7 @@ def compare(pair: Pair) -> Mapping[Metric, float]:
 # --- which trials are a pair ---
 
 
-def test_trials_of_one_index_are_a_pair(host: Environment) -> None:
+def test_trials_of_one_index_are_a_pair() -> None:
     """Index 1 has both arms, index 2 only one, and a trial that ran alone belongs to none."""
     trials = (
         make_trial("head", 1),
@@ -72,7 +71,7 @@ def test_trials_of_one_index_are_a_pair(host: Environment) -> None:
         make_trial("head", 2),
         make_trial("head", 1, Pairing.ALONE),
     )
-    run = Run(cases=(), environment=host, provenance=Provenance(), trials=trials)
+    run = Run(cases=(), environment=CPU_HOST, provenance=Provenance(), trials=trials)
     assert list_pairs(run) == {"a/x": (pair_up(trials[1], trials[0]),)}
 
 

@@ -1,7 +1,5 @@
 """Where trials ran: each place has a shift of its own, and another card's times decide nothing."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -14,9 +12,8 @@ from gate.records.cases import AbsoluteLimit, Metric
 from gate.records.run import Place, Provenance, Run
 from gate.records.verdict import Outcome, Reason, Status
 from tests.hosts import CUDA_HOST
+from tests.make import POLICY, Situation, find_row, make_measured, make_stored
 from tests.told import tell_row
-
-from .conftest import Situation, find_comparison, make_baselines, make_policy, make_run
 
 COLD, CALLS, BREAKS = Metric.COLD_COMPILE_TIME, Metric.COMPILE_CALLS, Metric.GRAPH_BREAKS
 FIRST, SECOND = (Place(host=host, device=f"GPU-{host}", cores="0-3") for host in ("a", "b"))
@@ -43,8 +40,8 @@ def put(run: Run, **places: Place) -> Run:
 def test_each_place_has_a_shift_of_its_own() -> None:
     """One runs 10 % slower and one as before: the middle of both would be wrong for either."""
     cases = (slow_canaries("x/1", 1.1), slow_canaries("x/2", 1.1), slow_canaries("y/1", 1.0))
-    run = put(make_run(*cases), x=FIRST, y=SECOND)
-    places = screen_run(run, make_baselines(*cases), make_policy()).places
+    run = put(make_measured(*cases), x=FIRST, y=SECOND)
+    places = screen_run(run, make_stored(*cases), POLICY).places
     assert {name: one.shift for name, one in places.items()} == {
         "GPU-a": pytest.approx(math.log(1.1)),
         "GPU-b": 0.0,
@@ -53,7 +50,7 @@ def test_each_place_has_a_shift_of_its_own() -> None:
 
 def test_a_case_whose_trials_ran_at_two_places_has_none() -> None:
     """Nor does one of a run that was written before places were."""
-    run = put(make_run(slow_canaries("x/1", 1.0)), x=FIRST)
+    run = put(make_measured(slow_canaries("x/1", 1.0)), x=FIRST)
     assert [one.place for one in gather_evidence(run, ())] == ["GPU-a"]
     first, *others = run.trials
     mixed = replace(run, trials=(replace(first, place="GPU-b"), *others))
@@ -78,11 +75,11 @@ REGRESSED = Situation(
 )
 def test_a_baseline_of_another_card_convicts_no_time(card: str, outcome: tuple[Status, Reason]) -> None:
     """Counters are the same on any card: a graph break convicts. An unknown card is taken for the same."""
-    run = make_run(REGRESSED, environment=replace(CUDA_HOST, device_uuid=card))
-    verdict = decide_verdict(run, make_baselines(REGRESSED), make_policy())
-    found = find_comparison(verdict, COLD)
+    run = make_measured(REGRESSED, environment=replace(CUDA_HOST, device_uuid=card))
+    verdict = decide_verdict(run, make_stored(REGRESSED), POLICY)
+    found = find_row(verdict, COLD)
     assert (found.status, found.reason) == outcome
-    assert find_comparison(verdict, BREAKS).status is Status.REGRESSED
+    assert find_row(verdict, BREAKS).status is Status.REGRESSED
     assert verdict.outcome is Outcome.REGRESSION
     if found.reason is Reason.UNSETTLED:
         assert found.found is Reason.BEYOND_BAR
@@ -93,15 +90,15 @@ def test_a_baseline_of_another_card_convicts_no_time(card: str, outcome: tuple[S
 
 def test_a_limit_decides_on_any_card() -> None:
     """A compile of 30 s is surely beyond 5 s, whichever card recorded the baseline."""
-    run = make_run(REGRESSED, environment=replace(CUDA_HOST, device_uuid="GPU-2"))
-    policy = make_policy(limits=(AbsoluteLimit(case="*", metric=COLD, value=5.0),))
-    found = find_comparison(decide_verdict(run, make_baselines(REGRESSED), policy), COLD)
+    run = make_measured(REGRESSED, environment=replace(CUDA_HOST, device_uuid="GPU-2"))
+    policy = replace(POLICY, limits=(AbsoluteLimit(case="*", metric=COLD, value=5.0),))
+    found = find_row(decide_verdict(run, make_stored(REGRESSED), policy), COLD)
     assert (found.status, found.reason) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
 
 
 def test_a_baseline_is_of_the_card_that_its_trials_ran_on() -> None:
     """In a run of two cards that have none in common."""
     cases = (slow_canaries("x/1", 1.0), slow_canaries("y/1", 1.0))
-    run = put(make_run(*cases, environment=replace(CUDA_HOST, device_uuid="")), x=FIRST, y=SECOND)
+    run = put(make_measured(*cases, environment=replace(CUDA_HOST, device_uuid="")), x=FIRST, y=SECOND)
     stored = record(run, Provenance())
     assert [one.environment.device_uuid for one in stored] == ["GPU-a", "GPU-b"]

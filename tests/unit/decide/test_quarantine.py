@@ -1,21 +1,13 @@
 """Cases in quarantine: measured, judged, shown, and without a vote until a date."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from gate.records.cases import Metric, Quarantine
-from gate.records.verdict import Comparison, Outcome, Status, Verdict
+from gate.records.verdict import Outcome, Status
 from gate.report import render
-from tests.make import make_failure
+from tests.make import Situation, decide, find_row, make_failure
 from tests.told import tell_headline, tell_notes, tell_row, tell_steps
 
-Make = Callable[..., Any]
-Judge = Callable[..., Verdict]
-Find = Callable[..., Comparison]
 ID = "mlp/inference-float32-smoke-default"
 TODAY = "2026-03-01"
 FAILURE = make_failure(ID)
@@ -27,20 +19,20 @@ def make_entry(
     return Quarantine(case=case, metric=metric, owner="ada", reason="breaks by itself.", expires=expires)
 
 
-@pytest.fixture
-def broken(situation: Make) -> Any:
-    """One graph break more; two recompiles as ever."""
-    before = {Metric.GRAPH_BREAKS: (1.0,), Metric.RECOMPILES: (2.0,)}
-    return situation(before=before, after={Metric.GRAPH_BREAKS: (2.0,), Metric.RECOMPILES: (2.0,)})
+# One graph break more; two recompiles as ever.
+BROKEN = Situation(
+    before={Metric.GRAPH_BREAKS: (1.0,), Metric.RECOMPILES: (2.0,)},
+    after={Metric.GRAPH_BREAKS: (2.0,), Metric.RECOMPILES: (2.0,)},
+)
 
 
-def test_a_finding_in_quarantine_has_no_vote(broken: Any, judge: Judge, find: Find) -> None:
+def test_a_finding_in_quarantine_has_no_vote() -> None:
     """It stays REGRESSED, says who keeps it from deciding until when, and the verdict passes on the rest."""
-    verdict = judge(broken, quarantine=(make_entry(),))
-    found = find(verdict, Metric.GRAPH_BREAKS)
+    verdict = decide(BROKEN, quarantine=(make_entry(),))
+    found = find_row(verdict, Metric.GRAPH_BREAKS)
     assert (found.status, found.decides, found.quarantined) == (Status.REGRESSED, False, True)
     assert tell_row(found).endswith("Quarantined by ada until 2026-03-01: breaks by itself.")
-    assert find(verdict, Metric.RECOMPILES).decides
+    assert find_row(verdict, Metric.RECOMPILES).decides
     assert verdict.outcome is Outcome.PASS
     assert tell_notes(verdict)[-1] == (
         "Quarantined by ada until 2026-03-01, so it does not decide: mlp/* graph_breaks"
@@ -49,35 +41,33 @@ def test_a_finding_in_quarantine_has_no_vote(broken: Any, judge: Judge, find: Fi
 
 
 @pytest.mark.parametrize(("case", "outcome"), [("tag:flaky", "PASS"), ("!tag:flaky", "REGRESSION")])
-def test_a_quarantine_names_cases_by_tag(broken: Any, judge: Judge, case: str, outcome: str) -> None:
+def test_a_quarantine_names_cases_by_tag(case: str, outcome: str) -> None:
     """Those that have the tag, or those that have not."""
-    verdict = judge(broken, quarantine=(make_entry(case),), tags={ID: ("flaky",)})
+    verdict = decide(BROKEN, quarantine=(make_entry(case),), tags={ID: ("flaky",)})
     assert verdict.outcome is Outcome(outcome)
 
 
-def test_what_follows_a_metric_in_quarantine_has_no_vote_either(
-    situation: Make, judge: Judge, find: Find
-) -> None:
+def test_what_follows_a_metric_in_quarantine_has_no_vote_either() -> None:
     """The speedup fell only because compiled latency rose, which is in quarantine."""
     jitter = (1.0, 1.01, 0.99, 1.005, 0.995)
-    one = situation(
+    one = Situation(
         before={
             Metric.EAGER_LATENCY: tuple(0.02 * factor for factor in jitter),
             Metric.COMPILED_LATENCY: tuple(0.01 * factor for factor in jitter),
         },
         after={Metric.EAGER_LATENCY: (0.02, 0.0201), Metric.COMPILED_LATENCY: (0.015, 0.0151)},
     )
-    assert judge(one).outcome is Outcome.REGRESSION
-    verdict = judge(one, quarantine=(make_entry(metric=Metric.COMPILED_LATENCY),))
-    found = find(verdict, Metric.WARM_SPEEDUP)
+    assert decide(one).outcome is Outcome.REGRESSION
+    verdict = decide(one, quarantine=(make_entry(metric=Metric.COMPILED_LATENCY),))
+    found = find_row(verdict, Metric.WARM_SPEEDUP)
     assert (found.status, found.decides, found.quarantined) == (Status.REGRESSED, False, True)
     assert verdict.outcome is not Outcome.REGRESSION
 
 
-def test_past_its_day_it_decides_again(broken: Any, judge: Judge, find: Find) -> None:
+def test_past_its_day_it_decides_again() -> None:
     """The day before today is past: the regression counts, and a note says that the quarantine expired."""
-    verdict = judge(broken, quarantine=(make_entry(expires="2026-02-28"),))
-    assert find(verdict, Metric.GRAPH_BREAKS).decides
+    verdict = decide(BROKEN, quarantine=(make_entry(expires="2026-02-28"),))
+    assert find_row(verdict, Metric.GRAPH_BREAKS).decides
     assert verdict.outcome is Outcome.REGRESSION
     assert tell_notes(verdict)[-1] == (
         "The quarantine of mlp/* graph_breaks by ada expired on 2026-02-28"
@@ -93,9 +83,9 @@ def test_past_its_day_it_decides_again(broken: Any, judge: Judge, find: Find) ->
         make_entry(case="vit/*", expires="2026-02-28"),
     ],
 )
-def test_other_cases_and_metrics_keep_their_vote(broken: Any, judge: Judge, entry: Quarantine) -> None:
+def test_other_cases_and_metrics_keep_their_vote(entry: Quarantine) -> None:
     """An entry for what is not here changes nothing and is not mentioned."""
-    verdict = judge(broken, quarantine=(entry,))
+    verdict = decide(BROKEN, quarantine=(entry,))
     assert verdict.outcome is Outcome.REGRESSION
     assert not any("uarantine" in note for note in tell_notes(verdict))
 
@@ -103,39 +93,37 @@ def test_other_cases_and_metrics_keep_their_vote(broken: Any, judge: Judge, entr
 @pytest.mark.parametrize(
     ("metric", "outcome"), [(None, Outcome.PASS), (Metric.COMPILED_LATENCY, Outcome.INCOMPLETE)]
 )
-def test_a_failure_is_covered_with_the_whole_case_only(
-    situation: Make, judge: Judge, metric: Metric | None, outcome: Outcome
-) -> None:
+def test_a_failure_is_covered_with_the_whole_case_only(metric: Metric | None, outcome: Outcome) -> None:
     """A case that crashes in quarantine stops nothing; a quarantine of its latency alone does not help."""
-    other = situation(case_id="vit/x", before={Metric.RECOMPILES: (0.0,)}, after={Metric.RECOMPILES: (0.0,)})
-    verdict = judge(situation(failures=(FAILURE,)), other, quarantine=(make_entry(metric=metric),))
+    other = Situation(case_id="vit/x", before={Metric.RECOMPILES: (0.0,)}, after={Metric.RECOMPILES: (0.0,)})
+    verdict = decide(Situation(failures=(FAILURE,)), other, quarantine=(make_entry(metric=metric),))
     assert verdict.outcome is outcome
     told = [note for note in tell_notes(verdict) if "Now: " in note]
     assert [note.partition("Now: ")[2] for note in told] == ([f"{ID} whole case FAILED."] if told else [])
     assert bool(told) is (metric is None)
 
 
-def test_quiet_quarantine_says_so(situation: Make, judge: Judge) -> None:
+def test_quiet_quarantine_says_so() -> None:
     """With nothing worse, the note says how much is not deciding."""
     same = {Metric.GRAPH_BREAKS: (1.0,), Metric.RECOMPILES: (2.0,)}
-    verdict = judge(situation(before=same, after=same), quarantine=(make_entry(metric=None),))
+    verdict = decide(Situation(before=same, after=same), quarantine=(make_entry(metric=None),))
     assert tell_notes(verdict)[-1].endswith("Now: none of 2 comparisons is worse.")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
 
 
-def test_the_report_shows_it(broken: Any, judge: Judge) -> None:
+def test_the_report_shows_it() -> None:
     """A row in brackets, with the owner, though nothing that decides has changed."""
-    text = render(judge(broken, quarantine=(make_entry(),)), "text")
+    text = render(decide(BROKEN, quarantine=(make_entry(),)), "text")
     assert "(worse)" in text
     assert "Quarantined by ada until 2026-03-01: breaks by itself." in " ".join(text.split())
 
 
-def test_quarantine_beside_a_case_without_a_baseline(situation: Make, judge: Judge) -> None:
+def test_quarantine_beside_a_case_without_a_baseline() -> None:
     """Both are told, and what to do about each."""
     values = {Metric.GRAPH_BREAKS: (1.0,)}
-    apart = situation(case_id="mlp/x", before=values, after=values)
-    new = situation(case_id="vit/x", after=values)
-    verdict = judge(apart, new, quarantine=(make_entry(metric=None),))
+    apart = Situation(case_id="mlp/x", before=values, after=values)
+    new = Situation(case_id="vit/x", after=values)
+    verdict = decide(apart, new, quarantine=(make_entry(metric=None),))
     assert tell_headline(verdict) == (
         "2 cases measured, none judged: 1 is quarantined, no baseline applies to the others."
     )

@@ -1,7 +1,5 @@
 """What the hypervisor takes of most trials is the machine's own noise; what stands out is a disturbance."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,6 +14,7 @@ from gate.records.codes import Code
 from gate.records.facts import Disturbance
 from gate.records.run import Conditions, Environment, Provenance, Run, Trial
 from gate.records.verdict import Status
+from tests.hosts import CPU_HOST
 from tests.make import make_baseline
 
 CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")
@@ -48,24 +47,22 @@ def make_run(host: Environment, shares: Sequence[float], seconds: float = 10.0) 
         pytest.param((0.08, 0.01), 1, id="one of two is not most"),
     ],
 )
-def test_a_trial_is_disturbed_by_what_stands_out(
-    host: Environment, shares: Sequence[float], disturbed: int
-) -> None:
-    trials = excuse_run(make_run(host, shares)).trials
+def test_a_trial_is_disturbed_by_what_stands_out(shares: Sequence[float], disturbed: int) -> None:
+    trials = excuse_run(make_run(CPU_HOST, shares)).trials
     assert sum(bool(trial.conditions.disturbances) for trial in trials) == disturbed
 
 
-def test_another_disturbance_of_such_a_trial_stays(host: Environment) -> None:
-    run = make_run(host, (0.08, 0.08))
+def test_another_disturbance_of_such_a_trial_stays() -> None:
+    run = make_run(CPU_HOST, (0.08, 0.08))
     both = Conditions(stolen=0.08, disturbances=(Disturbance.STOLEN, Disturbance.HEATED))
     hot = Trial(case_id=CASE.id, index=3, conditions=both)
     (*_, last) = excuse_run(replace(run, trials=(*run.trials, hot))).trials
     assert last.conditions.disturbances == (Disturbance.HEATED,)
 
 
-def test_a_baseline_is_made_of_what_such_a_machine_measures(host: Environment) -> None:
+def test_a_baseline_is_made_of_what_such_a_machine_measures() -> None:
     """Five trials of 8 %: none is missing, none is marked, and one note says what the machine is like."""
-    run = make_run(host, (0.08,) * 5)
+    run = make_run(CPU_HOST, (0.08,) * 5)
     (baseline,) = make_baselines(run, Provenance())
     assert (len(baseline.trials[COLD]), baseline.disturbed) == (5, 0)
     assert list_hopeless(run, 3) == ()
@@ -73,11 +70,11 @@ def test_a_baseline_is_made_of_what_such_a_machine_measures(host: Environment) -
     assert (note.code, note.numbers) == (Code.OWN_STEAL, {"share": 0.08})
 
 
-def test_a_time_seen_worse_in_such_trials_alone_stays_open(host: Environment) -> None:
+def test_a_time_seen_worse_in_such_trials_alone_stays_open() -> None:
     """Three trials of twice the time, each of which lost 8 %: slower or stolen, nothing shows."""
-    stored = make_baseline(CASE.id, {COLD: (10.0,) * 5}, definition="d", environment=host)
+    stored = make_baseline(CASE.id, {COLD: (10.0,) * 5}, definition="d", environment=CPU_HOST)
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
-    verdict = decide_verdict(make_run(host, (0.08,) * 3, seconds=20.0), (stored,), policy)
+    verdict = decide_verdict(make_run(CPU_HOST, (0.08,) * 3, seconds=20.0), (stored,), policy)
     (row,) = [row for row in verdict.comparisons if row.metric is COLD]
     assert row.status is Status.INCONCLUSIVE
     assert [step.code for step in verdict.next_steps if step.code is Code.QUIET_FIRST] == []

@@ -1,7 +1,5 @@
 """A suite's figures: means worked out by hand, what never pays back, and which mode pays back when."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which cases the screen sends to pairs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -9,10 +7,24 @@ import pytest
 
 from gate.decide.suspects import Suspect, list_suspects
 from gate.decide.verdict import Screening
-from gate.records.run import Baseline, CodeIdentity
+from gate.records.run import CodeIdentity
 from gate.records.verdict import Reason, Status
+from tests.make import find_row
 
-from .one_case import BREAKS, CASE, COLD, EAGER, LATENCY, NINE, SPEEDUP, Find, Screen, fail, measure
+from .one_case import (
+    BREAKS,
+    CASE,
+    COLD,
+    EAGER,
+    LATENCY,
+    NINE,
+    SPEEDUP,
+    STORED_CASE,
+    UNBROKEN,
+    fail,
+    measure,
+    screen,
+)
 
 
 def find_latency(screening: Screening) -> Reason:
@@ -20,7 +32,7 @@ def find_latency(screening: Screening) -> Reason:
     return row.reason
 
 
-def test_doubt_is_the_change_in_half_widths_of_its_interval(screen: Screen) -> None:
+def test_doubt_is_the_change_in_half_widths_of_its_interval() -> None:
     """The screen's own interval says how far the worse of both metrics is from no change."""
     screening = screen(measure(compiled_latency=1.08))
     (found,) = list_suspects(screening)
@@ -30,7 +42,7 @@ def test_doubt_is_the_change_in_half_widths_of_its_interval(screen: Screen) -> N
 
 
 @pytest.mark.parametrize("factors", [{}, {"eager_latency": 0.8}])
-def test_unchanged_case_is_no_suspect(screen: Screen, factors: dict[str, float]) -> None:
+def test_unchanged_case_is_no_suspect(factors: dict[str, float]) -> None:
     """The stored values again, or a speedup that fell since eager is 20 % faster."""
     assert list_suspects(screen(measure(**factors))) == ()
 
@@ -44,14 +56,14 @@ def test_unchanged_case_is_no_suspect(screen: Screen, factors: dict[str, float])
     ],
 )
 def test_calls_are_surely_slower_where_stored_values_convict_them(
-    screen: Screen, factors: dict[str, float], *, slower: bool
+    factors: dict[str, float], *, slower: bool
 ) -> None:
     """30 % slower; not where they are faster, nor for a compile that takes twice as long."""
     (found,) = list_suspects(screen(measure(**factors)))
     assert found.slower is slower
 
 
-def test_slower_case_is_suspect(screen: Screen) -> None:
+def test_slower_case_is_suspect() -> None:
     """8 % slower compiled: latency and speedup; the compile is none."""
     found = list_suspects(screen(measure(compiled_latency=1.08)))
     assert found == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
@@ -67,44 +79,44 @@ def test_slower_case_is_suspect(screen: Screen) -> None:
     ],
 )
 def test_code_is_known_where_it_is_the_stored_baselines(
-    screen: Screen, unbroken: Baseline, digests: tuple[str, str], breaks: float, expected: bool
+    digests: tuple[str, str], breaks: float, expected: bool
 ) -> None:
     """The same digest and the same counters; an unknown digest is no known code."""
     before, after = (CodeIdentity(digest=one) for one in digests)
     alone = {**measure(compiled_latency=1.08), BREAKS: (breaks,)}
-    (found,) = list_suspects(screen(alone, baselines=(replace(unbroken, identity=before),), identity=after))
+    (found,) = list_suspects(screen(alone, baselines=(replace(UNBROKEN, identity=before),), identity=after))
     assert found.unchanged_code is expected
 
 
-def test_a_latency_that_could_hide_a_change_is_suspect(screen: Screen, stored: Baseline) -> None:
+def test_a_latency_that_could_hide_a_change_is_suspect() -> None:
     """Stored values that spread by 5 %: what one trial shows may be beyond the threshold of 5 %."""
     wide = {LATENCY: tuple(0.01 * (1 + 6 * (one - 1)) for one in NINE)}
-    screening = screen(measure(), baselines=(replace(stored, trials={**stored.trials, **wide}),))
+    screening = screen(measure(), baselines=(replace(STORED_CASE, trials={**STORED_CASE.trials, **wide}),))
     assert find_latency(screening) is Reason.UNSETTLED
     assert list_suspects(screening) == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
 
 
-def test_case_without_baseline_is_suspect_in_all(screen: Screen) -> None:
+def test_case_without_baseline_is_suspect_in_all() -> None:
     """Nothing stored: every noisy metric that was measured."""
     found = list_suspects(screen(measure(), baselines=()))
     assert found == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD)),)
 
 
-def test_a_counter_that_stored_values_convict_is_suspect(screen: Screen, unbroken: Baseline) -> None:
+def test_a_counter_that_stored_values_convict_is_suspect() -> None:
     """A graph break more than stored: looked at first, since nothing of it is left to chance."""
-    (found,) = list_suspects(screen({**measure(), BREAKS: (1.0,)}, baselines=(unbroken,)))
+    (found,) = list_suspects(screen({**measure(), BREAKS: (1.0,)}, baselines=(UNBROKEN,)))
     assert (found.metrics, found.doubt) == ((BREAKS,), math.inf)
-    assert list_suspects(screen({**measure(), BREAKS: (0.0,)}, baselines=(unbroken,))) == ()
+    assert list_suspects(screen({**measure(), BREAKS: (0.0,)}, baselines=(UNBROKEN,))) == ()
 
 
-def test_failed_case_is_no_suspect(screen: Screen) -> None:
+def test_failed_case_is_no_suspect() -> None:
     """It is INCOMPLETE whatever pairs say."""
     assert list_suspects(screen(measure(compiled_latency=1.3), failures=(fail("head"),))) == ()
 
 
-def test_stored_values_are_held_against_trials_that_ran_alone(screen: Screen, find: Find) -> None:
+def test_stored_values_are_held_against_trials_that_ran_alone() -> None:
     """Six trials of pairs, twice as slow, do not enter the screen."""
-    found = find(screen(measure(), head={LATENCY: 0.02}), LATENCY)
+    found = find_row(screen(measure(), head={LATENCY: 0.02}), LATENCY)
     assert found.candidate is not None
     assert found.candidate.n == 1
 
@@ -119,36 +131,32 @@ def test_stored_values_are_held_against_trials_that_ran_alone(screen: Screen, fi
     ],
 )
 def test_a_count_that_is_not_unchanged_is_suspect(
-    screen: Screen,
-    stored: Baseline,
-    own: tuple[float, ...],
-    stored_breaks: tuple[float, ...] | None,
-    expected: object,
+    own: tuple[float, ...], stored_breaks: tuple[float, ...] | None, expected: object
 ) -> None:
     """It gets a pair, which is enough for what all trials of head count and no stored one does."""
     known = {} if stored_breaks is None else {BREAKS: stored_breaks}
-    baseline = replace(stored, trials={**stored.trials, **known})
+    baseline = replace(STORED_CASE, trials={**STORED_CASE.trials, **known})
     values = {metric: [*value] * len(own) for metric, value in measure().items()}
     (found,) = list_suspects(screen({**values, BREAKS: own}, baselines=(baseline,)))
     assert (found.metrics, found.screened.seen) == ((BREAKS,), expected)
 
 
-def test_a_latency_without_its_speedup_is_suspect(screen: Screen) -> None:
+def test_a_latency_without_its_speedup_is_suspect() -> None:
     """Eager was not measured: both metrics are asked for, though one of them has no row."""
     values = {metric: value for metric, value in measure(compiled_latency=1.3).items() if metric is not EAGER}
     (found,) = list_suspects(screen(values, baselines=()))
     assert found.metrics == (SPEEDUP, LATENCY, COLD)
 
 
-def test_trials_of_pairs_are_no_first_look(screen: Screen) -> None:
+def test_trials_of_pairs_are_no_first_look() -> None:
     """Where no trial ran alone, head's side of a pair would be counted as both looks."""
     (found,) = list_suspects(screen({}, baselines=(), pairs=1, head={BREAKS: 1.0}))
     assert (BREAKS in found.metrics, found.screened.seen) == (True, {})
 
 
-def test_a_count_that_head_no_longer_has_is_suspect(screen: Screen, unbroken: Baseline) -> None:
+def test_a_count_that_head_no_longer_has_is_suspect() -> None:
     """MISSING gets its pair, which shows whether the base has it."""
-    (found,) = list_suspects(screen(measure(), baselines=(unbroken,)))
+    (found,) = list_suspects(screen(measure(), baselines=(UNBROKEN,)))
     assert (found.metrics, found.screened.seen) == ((BREAKS,), {})
 
 
@@ -161,11 +169,9 @@ def test_a_count_that_head_no_longer_has_is_suspect(screen: Screen, unbroken: Ba
         pytest.param((1.0, 1.1), False, id="too few to say"),
     ],
 )
-def test_two_speeds_are_seen_in_what_is_stored(
-    screen: Screen, stored: Baseline, factors: tuple[float, ...], expected: bool
-) -> None:
+def test_two_speeds_are_seen_in_what_is_stored(factors: tuple[float, ...], expected: bool) -> None:
     """Its case gets three pairs before its latency is clear: two agree by luck."""
     values = {LATENCY: tuple(0.010 * factor for factor in factors), EAGER: (0.020,) * len(factors)}
-    baseline = replace(stored, trials={**stored.trials, **values})
+    baseline = replace(STORED_CASE, trials={**STORED_CASE.trials, **values})
     (found,) = list_suspects(screen(measure(compiled_latency=1.2), baselines=(baseline,)))
     assert found.screened.is_steady is expected

@@ -1,7 +1,5 @@
 """What the counts behind a verdict say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from gate.decide.explain.notes import note_shard, note_tally

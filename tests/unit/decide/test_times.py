@@ -1,9 +1,7 @@
 """Noisy metrics against stored values: the rule by hand-made readings, then whole cases."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,16 +12,14 @@ from gate.decide.judge.interval import Bar, Reading
 from gate.decide.judge.stored import Times, judge_time
 from gate.decide.stats import Variance
 from gate.decide.suspects import list_suspects
-from gate.decide.verdict import Screening, decide_verdict
+from gate.decide.verdict import decide_verdict, screen_run
 from gate.metrics import SPECS
 from gate.records.cases import Kind, Metric, Task, Threshold
 from gate.records.run import CodeIdentity, Shard
 from gate.records.verdict import Comparison, Reason, Status, Verdict
 from tests.hosts import CPU_HOST
+from tests.make import POLICY, Situation, decide, decide_row, find_row, make_measured, make_stored, state
 from tests.told import tell_notes, tell_row
-
-from .conftest import Situation, find_comparison, make_baselines, make_policy, make_run
-from .conftest import decide as judge
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD, WARM, CALLS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.COMPILE_CALLS
@@ -36,10 +32,6 @@ SHARED, SUSPECT = (Status.INCONCLUSIVE, Reason.SHARED_SHIFT), (Status.INCONCLUSI
 NOISY, FEW = (Status.INCONCLUSIVE, Reason.UNSETTLED), (Status.INCONCLUSIVE, Reason.FEW_TRIALS)
 WAITED, WORK = (Status.INCONCLUSIVE, Reason.UNCORROBORATED), (Status.UNCHANGED, Reason.SAME_WORK)
 STANDS = (Status.UNCHANGED, Reason.LEADER_STANDS)
-
-
-def state(found: Any) -> State:
-    return found.status, found.reason
 
 
 # --- the rule, by readings whose edges are ln 1.05, and of compiles ln 1.1 and ln 1.15 ---
@@ -212,7 +204,7 @@ def compile_times(cold: float, calls: float, spread: Sequence[float] = THREE) ->
 
 
 def find(metric: Metric, **changes: Any) -> Comparison:
-    return find_comparison(judge(Situation(**changes)), metric)
+    return decide_row(metric, **changes)
 
 
 BEFORE = latencies(0.020, 0.010, FIVE)
@@ -242,10 +234,10 @@ def test_a_speedup_follows_its_latency(
     before: Mapping[Metric, Any], after: Mapping[Metric, Any], latency: State, speedup: State
 ) -> None:
     """20 ms eager and 10 ms compiled, stored five times with a spread of 1 %, against three trials."""
-    verdict = judge(Situation(before=before, after=after))
-    assert state(find_comparison(verdict, LATENCY)) == latency
-    assert state(find_comparison(verdict, SPEEDUP)) == speedup
-    assert not find_comparison(verdict, EAGER).decides
+    verdict = decide(Situation(before=before, after=after))
+    assert state(find_row(verdict, LATENCY)) == latency
+    assert state(find_row(verdict, SPEEDUP)) == speedup
+    assert not find_row(verdict, EAGER).decides
 
 
 def test_without_its_latency_a_speedup_is_open() -> None:
@@ -281,8 +273,7 @@ def test_error_budget_is_shared_by_all_comparisons() -> None:
     """A change that is convicted alone is not convicted at a thousandth of the budget."""
     one = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
     states = [
-        state(find_comparison(judge(one, **to), LATENCY))
-        for to in ({}, {"error_budget": 1e-5}, {"looks": 1000})
+        state(find_row(decide(one, **to), LATENCY)) for to in ({}, {"error_budget": 1e-5}, {"looks": 1000})
     ]
     assert states == [WORSE, SUSPECT, SUSPECT]
 
@@ -290,10 +281,10 @@ def test_error_budget_is_shared_by_all_comparisons() -> None:
 def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:
     """Convicted alone; as one of a thousand cases, of which other shards measure the rest, it is not."""
     one = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
-    run, stored = make_run(one), make_baselines(one)
+    run, stored = make_measured(one), make_stored(one)
     shard = replace(run, shard=Shard(number=1, of=10, cases=1000))
-    verdicts = [decide_verdict(each, stored, make_policy()) for each in (run, shard)]
-    assert [state(find_comparison(each, LATENCY)) for each in verdicts] == [WORSE, SUSPECT]
+    verdicts = [decide_verdict(each, stored, POLICY) for each in (run, shard)]
+    assert [state(find_row(each, LATENCY)) for each in verdicts] == [WORSE, SUSPECT]
 
 
 MOODS = (1.0, 1.3, 0.85, 1.15, 0.9)  # how slow the machine was in each baseline trial
@@ -357,10 +348,10 @@ def test_calls_of_another_baseline_are_no_witness() -> None:
     """This host's baseline is too old to tell calls; another host's has as many, and another compile's."""
     here = Situation(before={COLD: scale(FIVE, 10.0)}, after=compile_times(11.2, 1e6))
     there = replace(here, before=compile_times(10, 1e6, FIVE), after={}, host=replace(CPU_HOST, cpu="other"))
-    verdict = decide_verdict(make_run(here), make_baselines(here, there), make_policy())
-    assert find_comparison(verdict, CALLS).status is Status.UNCHANGED
-    assert state(find_comparison(verdict, COLD)) == SUSPECT
-    assert state(find_comparison(judge(replace(there, host=CPU_HOST, after=here.after)), COLD)) == WORK
+    verdict = decide_verdict(make_measured(here), make_stored(here, there), POLICY)
+    assert find_row(verdict, CALLS).status is Status.UNCHANGED
+    assert state(find_row(verdict, COLD)) == SUSPECT
+    assert state(find_row(decide(replace(there, host=CPU_HOST, after=here.after)), COLD)) == WORK
 
 
 # --- calls of the baseline's own code that kept pace with eager's ---
@@ -456,7 +447,7 @@ def test_a_loose_threshold_of_the_ratio_is_none_of_the_latency() -> None:
     thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
     thresholds[SPEEDUP] = Threshold(relative=0.15, absolute=0.0)
     one = Situation(before=measure(*STEADY), after=measure(1.05, ratio=1.09), **KNOWN)
-    assert find_comparison(judge(one, thresholds=thresholds), LATENCY).status is Status.INCONCLUSIVE
+    assert find_row(decide(one, thresholds=thresholds), LATENCY).status is Status.INCONCLUSIVE
 
 
 def test_a_steady_latency_speaks_for_itself() -> None:
@@ -468,8 +459,8 @@ def test_a_steady_latency_speaks_for_itself() -> None:
 def test_a_note_says_what_could_hide_in_what_kept_pace() -> None:
     """It names the case and who would show it: the larger of what would have shown and the interval's end."""
     for moved in (1.0, 1.08):
-        verdict: Verdict = judge(Situation(before=measure(*WANDERING), after=measure(moved), **KNOWN))
-        change = find_comparison(verdict, LATENCY).change
+        verdict: Verdict = decide(Situation(before=measure(*WANDERING), after=measure(moved), **KNOWN))
+        change = find_row(verdict, LATENCY).change
         assert change is not None
         (note,) = (one for one in tell_notes(verdict) if "kept pace" in one)
         hidden = f"{100 * max(change.high, change.detectable):.0f} %"
@@ -477,6 +468,7 @@ def test_a_note_says_what_could_hide_in_what_kept_pace() -> None:
         assert "mlp" in note
 
 
-def test_what_kept_pace_gets_no_pairs(screened: Callable[..., Screening]) -> None:
+def test_what_kept_pace_gets_no_pairs() -> None:
     """`check --base` asks for none, `ab` measures all."""
-    assert list_suspects(screened(before=measure(*WANDERING), after=measure(1.08), **KNOWN)) == ()
+    one = Situation(before=measure(*WANDERING), after=measure(1.08), **KNOWN)
+    assert list_suspects(screen_run(make_measured(one), make_stored(one), POLICY)) == ()

@@ -1,7 +1,5 @@
 """Which cases of a target have the base's code, and that a report says so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import chain
 

@@ -1,9 +1,8 @@
 """Which cases need more pairs, and in which order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,48 +15,46 @@ from gate.metrics import DECIDING, LEADING
 from gate.records.cases import Acceptance, Metric, Policy
 from gate.records.run import Run, Shard
 from gate.records.verdict import Reason, Status
+from tests.make import POLICY, PairedCase, find_row, pair_up
 
-from .conftest import PairedCase
-from .one_case import BREAKS, CASE, COLD, LATENCY, WARM, Find, Make, Pair, fail
+from .one_case import BREAKS, CASE, COLD, LATENCY, WARM, fail
 
 CALLS = Metric.COMPILE_CALLS
 
 
-def test_plan_without_pairs_asks_for_everything(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+def test_plan_without_pairs_asks_for_everything() -> None:
     """The first pair measures all that decides."""
-    (asked,) = list_unsettled(pair_run(paired_case(pairs=0)), policy)
+    (asked,) = list_unsettled(pair_up(PairedCase(pairs=0)), POLICY)
     assert asked == Suspect(case_id=CASE, metrics=DECIDING)
 
 
-def test_one_pair_settles_no_time_and_three_that_agree_settle_all(
-    paired_case: Make, pair_run: Pair, policy: Policy
-) -> None:
+def test_one_pair_settles_no_time_and_three_that_agree_settle_all() -> None:
     """What one compile took says too little: pairs of them vary by 20 %."""
-    assert list_unsettled(pair_run(paired_case(pairs=1)), policy) == (
+    assert list_unsettled(pair_up(PairedCase(pairs=1)), POLICY) == (
         Suspect(case_id=CASE, metrics=(LATENCY, COLD, WARM)),
     )
-    assert list_unsettled(pair_run(paired_case(pairs=3)), policy) == ()
+    assert list_unsettled(pair_up(PairedCase(pairs=3)), POLICY) == ()
 
 
-def test_changed_counter_asks_for_another_pair(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+def test_changed_counter_asks_for_another_pair() -> None:
     """Six pairs settled the latency; the break was seen in the only full one, and compiles are no alibi."""
-    run = pair_run(paired_case(pairs=6, full=1, head={BREAKS: 1.0}))
-    assert list_unsettled(run, policy) == (Suspect(case_id=CASE, metrics=(COLD, WARM, BREAKS)),)
+    run = pair_up(PairedCase(pairs=6, full=1, head={BREAKS: 1.0}))
+    assert list_unsettled(run, POLICY) == (Suspect(case_id=CASE, metrics=(COLD, WARM, BREAKS)),)
 
 
-def test_only_the_suspects_are_asked_about(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+def test_only_the_suspects_are_asked_about() -> None:
     """Of two cases without pairs one is suspect, for its compile."""
     suspects = (Suspect(case_id=CASE, metrics=(COLD,)),)
-    run = pair_run(paired_case(pairs=0), paired_case(pairs=0, case_id="b/x"))
-    assert list_unsettled(run, policy, suspects) == suspects
-    assert list_unsettled(run, policy, ()) == ()
+    run = pair_up(PairedCase(pairs=0), PairedCase(pairs=0, case_id="b/x"))
+    assert list_unsettled(run, POLICY, suspects) == suspects
+    assert list_unsettled(run, POLICY, ()) == ()
 
 
-def test_last_look_ends_it(paired_case: Make, pair_run: Pair, policy: Policy, find: Find) -> None:
+def test_last_look_ends_it() -> None:
     """Near the threshold after the last look: open, and no more pairs."""
-    run = pair_run(paired_case(pairs=LOOKS[-1], full=3, head={LATENCY: 0.0103}, spread=(0.05, -0.05) * 8))
-    assert find(decide_side_by_side(run, policy), LATENCY).reason is Reason.UNSETTLED
-    assert list_unsettled(run, policy) == ()
+    run = pair_up(PairedCase(pairs=LOOKS[-1], full=3, head={LATENCY: 0.0103}, spread=(0.05, -0.05) * 8))
+    assert find_row(decide_side_by_side(run, POLICY), LATENCY).reason is Reason.UNSETTLED
+    assert list_unsettled(run, POLICY) == ()
 
 
 @pytest.mark.parametrize(
@@ -70,32 +67,28 @@ def test_last_look_ends_it(paired_case: Make, pair_run: Pair, policy: Policy, fi
     ],
     ids=["unknown to the base", "defined otherwise", "base failed", "head failed"],
 )
-def test_no_more_pairs_where_none_can_help(
-    paired_case: Make, pair_run: Pair, policy: Policy, changes: dict[str, object]
-) -> None:
+def test_no_more_pairs_where_none_can_help(changes: dict[str, Any]) -> None:
     """What cannot be compared is not measured again."""
-    assert list_unsettled(pair_run(paired_case(pairs=0, **changes)), policy) == ()
+    assert list_unsettled(pair_up(PairedCase(pairs=0, **changes)), POLICY) == ()
 
 
-def test_more_cases_share_the_error_budget(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+def test_more_cases_share_the_error_budget() -> None:
     """Of forty-one cases each has a forty-first of the budget that one alone has."""
-    suspect = paired_case(pairs=4, full=1)
-    others = [paired_case(pairs=4, case_id=f"m{n}/x", full=1) for n in range(40)]
-    alone, crowd = (gather_judged(pair_run(*cases), policy)[1] for cases in ((suspect,), (suspect, *others)))
+    suspect = PairedCase(pairs=4, full=1)
+    others = [PairedCase(pairs=4, case_id=f"m{n}/x", full=1) for n in range(40)]
+    alone, crowd = (gather_judged(pair_up(*cases), POLICY)[1] for cases in ((suspect,), (suspect, *others)))
     assert crowd.alpha == pytest.approx(alone.alpha / 41)
 
 
-def test_a_shard_leaves_the_other_cases_their_part_of_the_budget(
-    paired_case: Make, pair_run: Pair, policy: Policy
-) -> None:
+def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:
     """All that they may ask: what convicts in the shard convicts once they are joined, whatever they ask."""
-    cases = [paired_case(pairs=4, case_id=f"m{n}/x", full=1) for n in range(8)]
+    cases = [PairedCase(pairs=4, case_id=f"m{n}/x", full=1) for n in range(8)]
     asked, *others = (Suspect(case_id=f"m{n}/x", metrics=LEADING) for n in (0, *range(2, 8)))
     asked = replace(asked, metrics=(LATENCY,))
-    part = replace(pair_run(*cases[:2]), shard=Shard(number=1, of=4, cases=8))
+    part = replace(pair_up(*cases[:2]), shard=Shard(number=1, of=4, cases=8))
     (_, alone), (_, joined) = (
-        gather_judged(run, policy, suspects)
-        for run, suspects in ((part, [asked]), (pair_run(*cases), [asked, *others]))
+        gather_judged(run, POLICY, suspects)
+        for run, suspects in ((part, [asked]), (pair_up(*cases), [asked, *others]))
     )
     assert alone.alpha == joined.alpha
 
@@ -143,19 +136,17 @@ def test_what_looks_worst_goes_first_and_on_to_the_look_that_settles() -> None:
     assert sorted(found, key=rank) == expected
 
 
-def test_a_convicted_case_needs_no_more_pairs(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+def test_a_convicted_case_needs_no_more_pairs() -> None:
     """Six pairs show compiled 30 % slower, and the only full one leaves the compile open: it may wait."""
-    run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
+    run = pair_up(PairedCase(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD))
-    assert list_unsettled(run, policy, [suspect]) == ()
-    (asked,) = list_unsettled(run, policy, [replace(suspect, thorough=True)])
+    assert list_unsettled(run, POLICY, [suspect]) == ()
+    (asked,) = list_unsettled(run, POLICY, [replace(suspect, thorough=True)])
     assert (asked.metrics, asked.convicted) == ((COLD,), True)
 
 
 @pytest.mark.parametrize(("slower", "thorough", "times"), [(1.3, False, 1), (0.9, False, 2), (1.3, True, 2)])
-def test_no_compile_is_timed_while_calls_look_slower(
-    two_cases: Make, slower: float, *, thorough: bool, times: int
-) -> None:
+def test_no_compile_is_timed_while_calls_look_slower(slower: float, *, thorough: bool, times: int) -> None:
     """One pair shows calls 30 % slower, ten times their threshold: two more convict, and spare compiles."""
     run, policy = two_cases(head=slower, pairs=1)
     suspect = Suspect(case_id="loud/x", metrics=(LATENCY, COLD), thorough=thorough)
@@ -173,10 +164,7 @@ def test_no_compile_is_timed_while_calls_look_slower(
         pytest.param(True, False, 3, {LATENCY: 0.013}, [], id="convicted"),
     ],
 )
-def test_compiles_wait_where_stored_values_see_slower_calls(  # noqa: PLR0913 - a table of situations
-    paired_case: Make,
-    pair_run: Pair,
-    policy: Policy,
+def test_compiles_wait_where_stored_values_see_slower_calls(
     *,
     slower: bool,
     thorough: bool,
@@ -185,13 +173,13 @@ def test_compiles_wait_where_stored_values_see_slower_calls(  # noqa: PLR0913 - 
     expected: list[tuple[Metric, ...]],
 ) -> None:
     """They are timed once three pairs of latencies have convicted nothing; Python calls are counted then."""
-    run = pair_run(paired_case(pairs=pairs, full=0, head=head))
+    run = pair_up(PairedCase(pairs=pairs, full=0, head=head))
     metrics = (LATENCY, COLD, BREAKS, CALLS)
     suspect = Suspect(case_id=CASE, metrics=metrics, slower=slower, thorough=thorough)
-    assert [one.metrics for one in list_unsettled(run, policy, [suspect])] == expected
+    assert [one.metrics for one in list_unsettled(run, POLICY, [suspect])] == expected
 
 
-def test_a_first_conviction_can_end_the_search(two_cases: Make) -> None:
+def test_a_first_conviction_can_end_the_search() -> None:
     """The loud case has one pair and is open: it gets no more."""
     run, policy = two_cases(pairs=1)
     suspects = [Suspect(case_id=one, metrics=(LATENCY,)) for one in ("calm/x", "loud/x")]
@@ -201,14 +189,14 @@ def test_a_first_conviction_can_end_the_search(two_cases: Make) -> None:
 
 @pytest.mark.parametrize(("pairs", "expected"), [(1, [(LATENCY,)]), (2, [(LATENCY,)]), (3, [])])
 def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
-    paired_case: Make, pair_run: Pair, policy: Policy, pairs: int, expected: list[tuple[Metric, ...]]
+    pairs: int, expected: list[tuple[Metric, ...]]
 ) -> None:
     """A graph break, seen before, convicts with the first pair; by how much calls got slower is open."""
     spread = (0.03, -0.03, 0.02)
-    run = pair_run(paired_case(pairs=pairs, spread=spread, head={BREAKS: 1.0}))
+    run = pair_up(PairedCase(pairs=pairs, spread=spread, head={BREAKS: 1.0}))
     screened = Screened(seen={BREAKS: Status.REGRESSED})
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, BREAKS), screened=screened)
-    found = list_unsettled(run, policy, [suspect])
+    found = list_unsettled(run, POLICY, [suspect])
     assert [(one.metrics, one.convicted) for one in found] == [(metrics, True) for metrics in expected]
 
 
@@ -221,39 +209,35 @@ def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
     ],
 )
 def test_compiles_of_a_case_that_counts_alone_convict_are_timed_in_three_pairs(
-    pair_run: Pair, policy: Policy, pairs: int, head: Mapping[Metric, float], open_metrics: set[Metric]
+    pairs: int, head: Mapping[Metric, float], open_metrics: set[Metric]
 ) -> None:
     """Who accepts the break is to see what it costs; slower calls are convicted, too, and end it."""
     spread = (0.03, -0.03, 0.02, 0.0, 0.01, -0.01)
-    run = pair_run(PairedCase(pairs=pairs, full=min(pairs, 3), spread=spread, head=head))
+    run = pair_up(PairedCase(pairs=pairs, full=min(pairs, 3), spread=spread, head=head))
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD, BREAKS))
-    found = list_unsettled(run, policy, [suspect])
+    found = list_unsettled(run, POLICY, [suspect])
     assert {metric for one in found for metric in one.metrics} == open_metrics
 
 
-def test_what_is_accepted_convicts_nobody(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+def test_what_is_accepted_convicts_nobody() -> None:
     """Somebody takes the slower calls, so the outcome hangs on the compile, and it is measured on."""
-    run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
+    run = pair_up(PairedCase(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
     taken = Acceptance(
-        case=CASE, metric=LATENCY, allowance=0.5, reason="known", author="a", expires=policy.today
+        case=CASE, metric=LATENCY, allowance=0.5, reason="known", author="a", expires=POLICY.today
     )
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD))
-    (asked,) = list_unsettled(run, replace(policy, acceptances=(taken,)), [suspect])
+    (asked,) = list_unsettled(run, replace(POLICY, acceptances=(taken,)), [suspect])
     assert asked.metrics == (COLD,)
 
 
 @pytest.mark.parametrize(("seen", "expected"), [({BREAKS: Status.REGRESSED}, []), ({}, [(BREAKS,)])])
 def test_what_stored_values_convict_is_seen_twice_by_one_pair(
-    paired_case: Make,
-    pair_run: Pair,
-    policy: Policy,
-    seen: Mapping[Metric, Status],
-    expected: list[tuple[Metric, ...]],
+    seen: Mapping[Metric, Status], expected: list[tuple[Metric, ...]]
 ) -> None:
     """A counter that the screen convicts and the first pair shows needs no second one."""
-    run = pair_run(paired_case(pairs=1, head={BREAKS: 1.0}))
+    run = pair_up(PairedCase(pairs=1, head={BREAKS: 1.0}))
     suspect = Suspect(case_id=CASE, metrics=(BREAKS,), screened=Screened(seen=seen))
-    assert [one.metrics for one in list_unsettled(run, policy, [suspect])] == expected
+    assert [one.metrics for one in list_unsettled(run, POLICY, [suspect])] == expected
 
 
 @pytest.mark.parametrize(
@@ -261,12 +245,12 @@ def test_what_stored_values_convict_is_seen_twice_by_one_pair(
     [({BREAKS: 1.0}, 1.0, True), ({BREAKS: 2.0}, 1.0, False), ({}, 1.0, False), ({BREAKS: 1.0}, 0.0, True)],
 )
 def test_what_heads_own_trial_and_one_pair_count_alike_stands(
-    pair_run: Pair, policy: Policy, counted: Mapping[Metric, float], head: float, stands: bool
+    counted: Mapping[Metric, float], head: float, stands: bool
 ) -> None:
     """The same count in both, more than the base's 0, is certain; another count asks for a second pair."""
-    run = pair_run(PairedCase(pairs=1, head={BREAKS: head}))
+    run = pair_up(PairedCase(pairs=1, head={BREAKS: head}))
     suspect = Suspect(case_id=CASE, metrics=(BREAKS,), screened=Screened(seen=counted))
-    assert (list_unsettled(run, policy, [suspect]) == ()) is stands
+    assert (list_unsettled(run, POLICY, [suspect]) == ()) is stands
 
 
 @pytest.mark.parametrize(
@@ -281,7 +265,7 @@ def test_what_heads_own_trial_and_one_pair_count_alike_stands(
     ids=["waits", "nothing is red", "looks slower", "one pair", "thorough"],
 )
 def test_a_case_that_looks_no_slower_waits_once_another_is_convicted(
-    two_cases: Make, otherwise: dict[str, float], thorough: bool, expected: list[str]
+    otherwise: dict[str, Any], thorough: bool, expected: list[str]
 ) -> None:
     """Its pairs vary by 10 %, and six of the other's say that it is 30 % slower: the outcome is certain."""
     run, policy = two_cases(**otherwise)
@@ -290,45 +274,34 @@ def test_a_case_that_looks_no_slower_waits_once_another_is_convicted(
     assert found == expected
 
 
-@pytest.fixture
-def two_cases(paired_case: Make, pair_run: Pair, policy: Policy) -> Make:
+def two_cases(*, slower: float = 1.3, pairs: int = 3, head: float = 1.0) -> tuple[Run, Policy]:
     """A calm case with six pairs and a loud one, each so many times as slow in head; and the policy."""
-
-    def make(*, slower: float = 1.3, pairs: int = 3, head: float = 1.0) -> tuple[Run, Policy]:
-        calm = paired_case(case_id="calm/x", head={LATENCY: 0.010 * slower})
-        wild = (0.10, -0.10, 0.01)
-        loud = paired_case(case_id="loud/x", pairs=pairs, head={LATENCY: 0.010 * head}, spread=wild)
-        return pair_run(calm, loud), policy
-
-    return make
+    calm = PairedCase(case_id="calm/x", head={LATENCY: 0.010 * slower})
+    wild = (0.10, -0.10, 0.01)
+    loud = PairedCase(case_id="loud/x", pairs=pairs, head={LATENCY: 0.010 * head}, spread=wild)
+    return pair_up(calm, loud), POLICY
 
 
-def test_a_convicted_case_says_so_where_more_of_it_is_open(
-    paired_case: Make, pair_run: Pair, policy: Policy
-) -> None:
+def test_a_convicted_case_says_so_where_more_of_it_is_open() -> None:
     """Compiled 30 % slower by six pairs, and a counter that moved in one pair only."""
-    run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, BREAKS: 1.0}))
-    (asked,) = list_unsettled(run, policy)
+    run = pair_up(PairedCase(pairs=6, full=1, head={LATENCY: 0.013, BREAKS: 1.0}))
+    (asked,) = list_unsettled(run, POLICY)
     assert (asked.metrics, asked.convicted) == ((COLD, WARM, BREAKS), True)
 
 
-def test_cases_that_get_no_pair_take_no_part_of_the_error_budget(
-    paired_case: Make, pair_run: Pair, policy: Policy
-) -> None:
+def test_cases_that_get_no_pair_take_no_part_of_the_error_budget() -> None:
     """Twenty new cases have nothing to be compared with: what convicts the old one stays as sure."""
-    new = [paired_case(pairs=0, case_id=f"new/{number}", base_definition="") for number in range(20)]
-    run = pair_run(paired_case(pairs=4, head={LATENCY: 0.0106}), *new)
+    new = [PairedCase(pairs=0, case_id=f"new/{number}", base_definition="") for number in range(20)]
+    run = pair_up(PairedCase(pairs=4, head={LATENCY: 0.0106}), *new)
     suspects = [Suspect(case_id=case.id, metrics=(LATENCY, COLD)) for case in run.cases]
-    (old,) = (row for row in judge_pairs(run, policy, suspects) if row.metric is LATENCY and row.pairs)
+    (old,) = (row for row in judge_pairs(run, POLICY, suspects) if row.metric is LATENCY and row.pairs)
     assert old.status is Status.REGRESSED
 
 
-def test_what_got_better_in_a_pair_asks_for_no_further_one(
-    paired_case: Make, pair_run: Pair, policy: Policy
-) -> None:
+def test_what_got_better_in_a_pair_asks_for_no_further_one() -> None:
     """A check asks about the latency, which is settled; where all is asked an improvement is seen again."""
-    run = pair_run(paired_case(pairs=6, full=1, base={BREAKS: 1.0}, head={BREAKS: 0.0}))
+    run = pair_up(PairedCase(pairs=6, full=1, base={BREAKS: 1.0}, head={BREAKS: 0.0}))
     suspect = Suspect(case_id=CASE, metrics=(LATENCY,))
-    assert list_unsettled(run, policy, [suspect]) == ()
-    (asked,) = list_unsettled(run, policy, [replace(suspect, thorough=True)])
+    assert list_unsettled(run, POLICY, [suspect]) == ()
+    (asked,) = list_unsettled(run, POLICY, [replace(suspect, thorough=True)])
     assert asked.metrics == (BREAKS,)

@@ -1,7 +1,5 @@
 """Which kernels of a call changed."""
 
-from __future__ import annotations
-
 from gate.decide.explain.causes import compare_kernels
 from gate.report.words.facts import describe_cause
 

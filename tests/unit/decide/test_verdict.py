@@ -1,7 +1,5 @@
 """Reconciliation with the plan, scopes, outcomes, acceptances, notes and next steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,17 +17,27 @@ from gate.metrics import SPECS
 from gate.records.cases import AbsoluteLimit, Acceptance, Metric, Override, Policy, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import CaseFailure, Environment, FailureKind
-from gate.records.verdict import Comparison, MachineShift, Outcome, Reason, Status, Verdict
-from tests.hosts import CUDA_HOST
-from tests.make import make_change, make_failure, make_row, make_run, make_trials
+from gate.records.run import CaseFailure, FailureKind
+from gate.records.verdict import MachineShift, Outcome, Reason, Status, Verdict
+from tests.hosts import CPU_HOST, CUDA_HOST
+from tests.make import (
+    POLICY,
+    TODAY,
+    Situation,
+    decide,
+    find_row,
+    make_change,
+    make_failure,
+    make_measured,
+    make_row,
+    make_run,
+    make_stored,
+    make_trials,
+    state,
+)
 from tests.told import tell_headline, tell_note, tell_notes, tell_row, tell_steps
 
-from . import conftest
-
-Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
-Find = Callable[..., Comparison]
 LATENCY, EAGER, BREAKS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.GRAPH_BREAKS
 CASE = "mlp/inference-float32-smoke-default"
 FIVE = (0.0099, 0.0100, 0.0101, 0.0100, 0.0100)
@@ -41,96 +49,88 @@ def fail(case_id: str = CASE, trial: int = 0) -> CaseFailure:
     return make_failure(case_id, "over 300 s", trial=trial, kind=FailureKind.HANG)
 
 
-def state(comparison: Comparison) -> tuple[Status, Reason]:
-    return comparison.status, comparison.reason
-
-
 # --- the plan is the index ---
 
 
-def test_failed_case_makes_the_run_incomplete(situation: Make, judge: Judge, find: Find) -> None:
+def test_failed_case_makes_the_run_incomplete() -> None:
     """A case without any trial is one FAILED comparison that says where it failed."""
-    verdict = judge(situation(before=SAME, failures=(fail(),)))
+    verdict = decide(Situation(before=SAME, failures=(fail(),)))
     assert verdict.outcome is Outcome.INCOMPLETE
-    assert state(find(verdict, LATENCY)) == (Status.FAILED, Reason.CASE_FAILED)
-    assert tell_row(find(verdict, LATENCY)) == "Hang in stage compile of trial 0 of head: over 300 s"
+    assert state(find_row(verdict, LATENCY)) == (Status.FAILED, Reason.CASE_FAILED)
+    assert tell_row(find_row(verdict, LATENCY)) == "Hang in stage compile of trial 0 of head: over 300 s"
     assert verdict.failures == (fail(),)
 
 
-def test_regression_in_a_partly_failed_case_is_listed(situation: Make, judge: Judge, find: Find) -> None:
+def test_regression_in_a_partly_failed_case_is_listed() -> None:
     """One trial hung, the other shows a new graph break: INCOMPLETE, and both are told."""
-    verdict = judge(situation(before=SAME, after=MORE, failures=(fail(trial=1),)))
+    verdict = decide(Situation(before=SAME, after=MORE, failures=(fail(trial=1),)))
     assert verdict.outcome is Outcome.INCOMPLETE
-    assert find(verdict, LATENCY).status is Status.FAILED
-    assert find(verdict, BREAKS).status is Status.REGRESSED
+    assert find_row(verdict, LATENCY).status is Status.FAILED
+    assert find_row(verdict, BREAKS).status is Status.REGRESSED
     assert "; 1 case worse: graph breaks" in tell_headline(verdict)
 
 
-def judge_removed(*situations: Any, **policy: object) -> Verdict:
+def judge_removed(*situations: Any, **policy: Any) -> Verdict:
     """Judge a run whose every case the change no longer has."""
-    run = conftest.make_run(*situations)
+    run = make_measured(*situations)
     run = replace(run, cases=tuple(replace(case, is_removed=True) for case in run.cases))
-    return decide_verdict(run, conftest.make_baselines(*situations), conftest.make_policy(**policy))
+    return decide_verdict(run, make_stored(*situations), replace(POLICY, **policy))
 
 
-def test_a_removed_case_that_cannot_be_run_is_missing_as_such(situation: Make, find: Find) -> None:
+def test_a_removed_case_that_cannot_be_run_is_missing_as_such() -> None:
     """Nobody is sent to its log: it is accepted, or put back."""
-    verdict = judge_removed(situation(before=SAME, failures=(fail(),)))
+    verdict = judge_removed(Situation(before=SAME, failures=(fail(),)))
 
     assert verdict.outcome is Outcome.INCOMPLETE
-    assert state(find(verdict, LATENCY)) == (Status.MISSING, Reason.REMOVED)
+    assert state(find_row(verdict, LATENCY)) == (Status.MISSING, Reason.REMOVED)
     assert tell_headline(verdict) == "1 of 1 case removed by the change and not accepted."
-    assert tell_row(find(verdict, LATENCY)).startswith("Missing: the change removed or redefined this case")
+    assert tell_row(find_row(verdict, LATENCY)).startswith(
+        "Missing: the change removed or redefined this case"
+    )
     assert [step.partition(",")[0] for step in tell_steps(verdict)] == [f"Where {CASE} may go"]
 
 
-def test_a_removed_case_that_runs_is_judged_as_any_other(situation: Make, find: Find) -> None:
+def test_a_removed_case_that_runs_is_judged_as_any_other() -> None:
     """What of it can be measured counts until it is gone."""
-    verdict = judge_removed(situation(before=SAME, after=MORE))
-    assert state(find(verdict, BREAKS)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+    verdict = judge_removed(Situation(before=SAME, after=MORE))
+    assert state(find_row(verdict, BREAKS)) == (Status.REGRESSED, Reason.BEYOND_BAR)
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_only_an_acceptance_of_the_change_takes_that_a_case_is_removed(
-    situation: Make, find: Find, *, is_taken: bool
-) -> None:
+def test_only_an_acceptance_of_the_change_takes_that_a_case_is_removed(*, is_taken: bool) -> None:
     """A standing acceptance is of how fast a case is, and not of its end."""
-    entry = Acceptance(
-        case=CASE, metric=LATENCY, allowance=0.5, reason="gone.", author="ada", expires=conftest.TODAY
-    )
-    other = situation(case_id="b/x", before=SAME, after=SAME)
+    entry = Acceptance(case=CASE, metric=LATENCY, allowance=0.5, reason="gone.", author="ada", expires=TODAY)
+    other = Situation(case_id="b/x", before=SAME, after=SAME)
 
     entry = replace(entry, commit="abc" if is_taken else "")
-    verdict = judge_removed(situation(before=SAME, failures=(fail(),)), other, acceptances=(entry,))
+    verdict = judge_removed(Situation(before=SAME, failures=(fail(),)), other, acceptances=(entry,))
 
-    row = find(verdict, LATENCY, CASE)
+    row = find_row(verdict, LATENCY, CASE)
     assert state(row) == (Status.ACCEPTED if is_taken else Status.MISSING, Reason.REMOVED)
     assert verdict.outcome is (Outcome.PASS if is_taken else Outcome.INCOMPLETE)
     assert tell_row(row).endswith("Accepted by ada until 2026-03-01: gone.") == is_taken
 
 
-def test_planned_case_without_a_trial_is_missing(situation: Make, judge: Judge, find: Find) -> None:
+def test_planned_case_without_a_trial_is_missing() -> None:
     """A case that silently did not come back is not green."""
-    verdict = judge(situation(case_id="a/x", before=SAME, after=SAME), situation(case_id="b/x", before=SAME))
+    verdict = decide(Situation(case_id="a/x", before=SAME, after=SAME), Situation(case_id="b/x", before=SAME))
     assert verdict.outcome is Outcome.INCOMPLETE
-    assert state(find(verdict, LATENCY, "b/x")) == (Status.MISSING, Reason.NOT_RUN)
+    assert state(find_row(verdict, LATENCY, "b/x")) == (Status.MISSING, Reason.NOT_RUN)
     assert tell_steps(verdict)[0].startswith("Measure again what came back with fewer trials than planned")
 
 
-def test_metric_that_is_no_longer_measured_is_missing(situation: Make, judge: Judge, find: Find) -> None:
+def test_metric_that_is_no_longer_measured_is_missing() -> None:
     """The baseline counts graph breaks, the run does not: INCOMPLETE."""
-    verdict = judge(situation(before={**SAME, Metric.RECOMPILES: (0.0,)}, after=SAME))
+    verdict = decide(Situation(before={**SAME, Metric.RECOMPILES: (0.0,)}, after=SAME))
     assert verdict.outcome is Outcome.INCOMPLETE
-    assert state(find(verdict, Metric.RECOMPILES)) == (Status.MISSING, Reason.NOT_MEASURED)
+    assert state(find_row(verdict, Metric.RECOMPILES)) == (Status.MISSING, Reason.NOT_MEASURED)
 
 
-def test_a_case_that_lacks_a_metric_is_counted_apart_from_those_that_failed(
-    situation: Make, judge: Judge
-) -> None:
+def test_a_case_that_lacks_a_metric_is_counted_apart_from_those_that_failed() -> None:
     """One case hung, and has a log. Another did not count its recompiles, and has nothing to read."""
-    verdict = judge(
-        situation(case_id="a/x", before={**SAME, Metric.RECOMPILES: (0.0,)}, after=SAME),
-        situation(case_id="b/x", before=SAME, failures=(fail("b/x"),)),
+    verdict = decide(
+        Situation(case_id="a/x", before={**SAME, Metric.RECOMPILES: (0.0,)}, after=SAME),
+        Situation(case_id="b/x", before=SAME, failures=(fail("b/x"),)),
     )
     assert [(fact.code, dict(fact.numbers)) for fact in verdict.headline] == [
         (Code.NOT_MEASURED, {"broken": 1, "cases": 2}),
@@ -142,115 +142,111 @@ def test_a_case_that_lacks_a_metric_is_counted_apart_from_those_that_failed(
     ]
 
 
-def test_a_metric_that_only_another_host_measures_is_not_missing_here(
-    situation: Make, host: Environment
-) -> None:
+def test_a_metric_that_only_another_host_measures_is_not_missing_here() -> None:
     """A profiler that only the other host's containers may use: no baseline of this host has its counts."""
-    own = situation(before=SAME, after=SAME)
-    elsewhere = replace(own, before={**SAME, Metric.RECOMPILES: (0.0,)}, host=replace(host, cpu="another"))
-    run, policy = conftest.make_run(own), conftest.make_policy()
-    alone, both = conftest.make_baselines(elsewhere), conftest.make_baselines(own, elsewhere)
+    own = Situation(before=SAME, after=SAME)
+    elsewhere = replace(
+        own, before={**SAME, Metric.RECOMPILES: (0.0,)}, host=replace(CPU_HOST, cpu="another")
+    )
+    run, policy = make_measured(own), POLICY
+    alone, both = make_stored(elsewhere), make_stored(own, elsewhere)
     assert decide_verdict(run, alone, policy).outcome is Outcome.INCOMPLETE
     assert decide_verdict(run, both, policy).outcome is Outcome.PASS
 
 
-def test_missing_explanation_is_not_incomplete(situation: Make, judge: Judge, find: Find) -> None:
+def test_missing_explanation_is_not_incomplete() -> None:
     """A metric that only explains may be absent."""
-    verdict = judge(situation(before={**SAME, Metric.GUARDS: (9.0,)}, after=SAME))
+    verdict = decide(Situation(before={**SAME, Metric.GUARDS: (9.0,)}, after=SAME))
     assert verdict.outcome is Outcome.PASS
-    assert find(verdict, Metric.GUARDS).status is Status.MISSING
+    assert find_row(verdict, Metric.GUARDS).status is Status.MISSING
 
 
-def test_stored_case_outside_the_plan_is_not_missing(situation: Make, judge: Judge) -> None:
+def test_stored_case_outside_the_plan_is_not_missing() -> None:
     """Baselines of cases that were not selected say nothing."""
-    verdict = judge(situation(before=SAME, after=SAME), situation(case_id="x/y", before=SAME))
+    verdict = decide(Situation(before=SAME, after=SAME), Situation(case_id="x/y", before=SAME))
     other = replace(verdict, cases=verdict.cases[:1])
     assert [one.case_id for one in other.comparisons if one.case_id == "x/y"]  # planned: missing
-    alone = judge(situation(before=SAME, after=SAME))
+    alone = decide(Situation(before=SAME, after=SAME))
     assert alone.outcome is Outcome.PASS
 
 
 # --- which baseline ---
 
 
-def test_new_case_is_measured_only(situation: Make, judge: Judge, find: Find) -> None:
+def test_new_case_is_measured_only() -> None:
     """Nothing stored: NEW, NOTHING_COMPARED, and the command that records."""
-    verdict = judge(situation(after=MORE))
+    verdict = decide(Situation(after=MORE))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
-    assert state(find(verdict, BREAKS)) == (Status.NEW, Reason.NO_BASELINE)
-    assert find(verdict, BREAKS).candidate.centre == 1.0  # type: ignore[union-attr] # measured
+    assert state(find_row(verdict, BREAKS)) == (Status.NEW, Reason.NO_BASELINE)
+    assert find_row(verdict, BREAKS).candidate.centre == 1.0  # type: ignore[union-attr] # measured
     assert any("compile-gate baseline refresh" in step for step in tell_steps(verdict))
 
 
-def test_changed_definition_is_never_passed_silently(situation: Make, judge: Judge, find: Find) -> None:
+def test_changed_definition_is_never_passed_silently() -> None:
     """Another definition than the baseline's: not comparable, and said in a note."""
-    verdict = judge(situation(before=SAME, after=SAME, definition_before="d0"))
+    verdict = decide(Situation(before=SAME, after=SAME, definition_before="d0"))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
-    assert state(find(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.STALE_DEFINITION)
+    assert state(find_row(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.STALE_DEFINITION)
     assert any("defined differently" in note for note in tell_notes(verdict))
 
 
-def test_other_host_is_judged_on_stack_metrics_only(
-    situation: Make, judge: Judge, find: Find, host: Environment
-) -> None:
+def test_other_host_is_judged_on_stack_metrics_only() -> None:
     """Another CPU: graph breaks are judged, latency is measured only, and the report says what to run."""
-    one = situation(
+    one = Situation(
         before={**SAME, LATENCY: FIVE},
         after={**SAME, LATENCY: (0.02,)},
-        host=replace(host, cpu="another", device_model="another"),
+        host=replace(CPU_HOST, cpu="another", device_model="another"),
     )
-    verdict = judge(one)
+    verdict = decide(one)
     assert verdict.outcome is Outcome.PASS
-    assert find(verdict, BREAKS).status is Status.UNCHANGED
-    assert state(find(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
+    assert find_row(verdict, BREAKS).status is Status.UNCHANGED
+    assert state(find_row(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
     assert any("compiled latency" in note and "in this environment" in note for note in tell_notes(verdict))
     assert any("baseline refresh" in step for step in tell_steps(verdict))
     assert any("CPU" in note or "cpu" in note for note in tell_notes(verdict))
 
 
-def test_other_threads_leave_code_counts_unjudged(
-    situation: Make, judge: Judge, find: Find, host: Environment
-) -> None:
+def test_other_threads_leave_code_counts_unjudged() -> None:
     """Python calls follow the thread count, graph breaks do not."""
     values = {**SAME, Metric.COMPILE_CALLS: (1e6,)}
-    verdict = judge(situation(before=values, after=values, host=replace(host, threads=8, cores=8)))
-    assert find(verdict, BREAKS).status is Status.UNCHANGED
-    assert find(verdict, Metric.COMPILE_CALLS).reason is Reason.OTHER_ENVIRONMENT
+    verdict = decide(Situation(before=values, after=values, host=replace(CPU_HOST, threads=8, cores=8)))
+    assert find_row(verdict, BREAKS).status is Status.UNCHANGED
+    assert find_row(verdict, Metric.COMPILE_CALLS).reason is Reason.OTHER_ENVIRONMENT
 
 
-def test_other_torch_compares_nothing(situation: Make, judge: Judge, find: Find, host: Environment) -> None:
+def test_other_torch_compares_nothing() -> None:
     """Another torch: no metric of this stack has a baseline."""
-    verdict = judge(situation(before=SAME, after=MORE, host=replace(host, torch="2.11.0")))
+    verdict = decide(Situation(before=SAME, after=MORE, host=replace(CPU_HOST, torch="2.11.0")))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
-    assert state(find(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
+    assert state(find_row(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
 
 
-def test_metric_that_the_baseline_lacks_is_not_comparable(situation: Make, judge: Judge, find: Find) -> None:
+def test_metric_that_the_baseline_lacks_is_not_comparable() -> None:
     """A baseline from before the metric existed."""
-    verdict = judge(situation(before=SAME, after={**SAME, Metric.RECOMPILES: (3.0,)}))
-    assert state(find(verdict, Metric.RECOMPILES)) == (Status.NOT_COMPARABLE, Reason.NOT_MEASURED)
+    verdict = decide(Situation(before=SAME, after={**SAME, Metric.RECOMPILES: (3.0,)}))
+    assert state(find_row(verdict, Metric.RECOMPILES)) == (Status.NOT_COMPARABLE, Reason.NOT_MEASURED)
     assert verdict.outcome is Outcome.PASS
 
 
 # --- outcome ---
 
 
-def test_outcome_of_several_is_the_strongest(situation: Make, judge: Judge) -> None:
+def test_outcome_of_several_is_the_strongest() -> None:
     """REGRESSION beats INCONCLUSIVE, INCOMPLETE beats both."""
-    unsettled = situation(case_id="a/x", before={BREAKS: (0.0, 1.0)}, after={BREAKS: (1.0,)})
-    regressed = situation(case_id="b/x", before={Metric.DRIFT: (0.1,)}, after={Metric.DRIFT: (2.0,)})
-    missing = situation(case_id="c/x", before=SAME)
-    assert judge(unsettled).outcome is Outcome.INCONCLUSIVE
-    assert judge(unsettled, regressed).outcome is Outcome.REGRESSION
-    assert judge(unsettled, regressed, missing).outcome is Outcome.INCOMPLETE
+    unsettled = Situation(case_id="a/x", before={BREAKS: (0.0, 1.0)}, after={BREAKS: (1.0,)})
+    regressed = Situation(case_id="b/x", before={Metric.DRIFT: (0.1,)}, after={Metric.DRIFT: (2.0,)})
+    missing = Situation(case_id="c/x", before=SAME)
+    assert decide(unsettled).outcome is Outcome.INCONCLUSIVE
+    assert decide(unsettled, regressed).outcome is Outcome.REGRESSION
+    assert decide(unsettled, regressed, missing).outcome is Outcome.INCOMPLETE
 
 
-def test_controls_never_fail(situation: Make, judge: Judge, find: Find) -> None:
+def test_controls_never_fail() -> None:
     """Eager alone five times slower: told truthfully, decides nothing."""
-    verdict = judge(situation(before={**SAME, EAGER: FIVE}, after={**SAME, EAGER: (0.05,) * 3}))
+    verdict = decide(Situation(before={**SAME, EAGER: FIVE}, after={**SAME, EAGER: (0.05,) * 3}))
     assert verdict.outcome is Outcome.PASS
-    assert find(verdict, EAGER).status is Status.REGRESSED
-    assert not find(verdict, EAGER).decides
+    assert find_row(verdict, EAGER).status is Status.REGRESSED
+    assert not find_row(verdict, EAGER).decides
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
@@ -277,12 +273,12 @@ def test_exit_codes(outcome: Outcome, inconclusive: int, regression: int, is_who
     assert compute_exit_code(outcome, FailOn.NEVER, coverage) == ExitCode.PASS
 
 
-def test_a_pass_over_part_of_the_plan_says_which_part(situation: Make, judge: Judge) -> None:
+def test_a_pass_over_part_of_the_plan_says_which_part() -> None:
     """One case of three has a baseline, of one of its two metrics: 1 of 4 comparisons, in 1 of 3 cases."""
-    verdict = judge(
-        situation(case_id="a/x", before=SAME, after={**SAME, Metric.RECOMPILES: (3.0,)}),
-        situation(case_id="b/x", after=SAME),
-        situation(case_id="c/x", after=SAME),
+    verdict = decide(
+        Situation(case_id="a/x", before=SAME, after={**SAME, Metric.RECOMPILES: (3.0,)}),
+        Situation(case_id="b/x", after=SAME),
+        Situation(case_id="c/x", after=SAME),
     )
     assert verdict.outcome is Outcome.PASS
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=4, judged=1, cases=3, judged_cases=1)
@@ -290,47 +286,47 @@ def test_a_pass_over_part_of_the_plan_says_which_part(situation: Make, judge: Ju
     assert tell_headline(verdict) == told
 
 
-def test_a_run_without_cases_gives_no_reason(situation: Make, judge: Judge) -> None:
+def test_a_run_without_cases_gives_no_reason() -> None:
     """There is nothing that a baseline could apply to."""
-    verdict = judge(situation(before=SAME, after=SAME))
+    verdict = decide(Situation(before=SAME, after=SAME))
     none = Fact(code=Code.NO_BASELINE_APPLIES, numbers={"cases": 0, "quarantined": 0})
     assert tell_headline(replace(verdict, headline=(none,))) == "0 cases measured, none judged."
 
 
-def test_what_does_not_decide_counts_neither_way(situation: Make, judge: Judge) -> None:
+def test_what_does_not_decide_counts_neither_way() -> None:
     """An eager latency without a baseline leaves a PASS whole."""
-    verdict = judge(situation(before=SAME, after={**SAME, EAGER: FIVE}))
+    verdict = decide(Situation(before=SAME, after={**SAME, EAGER: FIVE}))
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=1, judged=1, cases=1, judged_cases=1)
     assert tell_headline(verdict) == "Nothing got worse: 1 comparison in 1 case judged."
 
 
-def test_undecided_cases_are_those_that_trials_can_settle(situation: Make, judge: Judge) -> None:
+def test_undecided_cases_are_those_that_trials_can_settle() -> None:
     """A suspect latency and a counter that flickers are worth more trials; a thin baseline is not."""
-    suspect = situation(case_id="a/x", before={LATENCY: FIVE}, after={LATENCY: (0.0106,)})
-    unstable = situation(case_id="b/x", before={BREAKS: (0.0, 1.0)}, after={BREAKS: (1.0,)})
-    thin = situation(case_id="c/x", before={LATENCY: FIVE[:2]}, after={LATENCY: (0.02,)})
-    assert {row.case_id for row in list_open(judge(suspect, unstable, thin))} == {"a/x", "b/x"}
+    suspect = Situation(case_id="a/x", before={LATENCY: FIVE}, after={LATENCY: (0.0106,)})
+    unstable = Situation(case_id="b/x", before={BREAKS: (0.0, 1.0)}, after={BREAKS: (1.0,)})
+    thin = Situation(case_id="c/x", before={LATENCY: FIVE[:2]}, after={LATENCY: (0.02,)})
+    assert {row.case_id for row in list_open(decide(suspect, unstable, thin))} == {"a/x", "b/x"}
 
 
-def test_regression_of_one_trial_is_measured_again(situation: Make, judge: Judge) -> None:
+def test_regression_of_one_trial_is_measured_again() -> None:
     """A graph break seen once asks for a second trial; seen twice it is settled."""
-    once = situation(before={BREAKS: (0, 0)}, after={BREAKS: (1,)})
-    twice = situation(before={BREAKS: (0, 0)}, after={BREAKS: (1, 1)})
-    assert {row.case_id for row in list_open(judge(once))} == {CASE}
-    assert list_open(judge(twice)) == ()
+    once = Situation(before={BREAKS: (0, 0)}, after={BREAKS: (1,)})
+    twice = Situation(before={BREAKS: (0, 0)}, after={BREAKS: (1, 1)})
+    assert {row.case_id for row in list_open(decide(once))} == {CASE}
+    assert list_open(decide(twice)) == ()
 
 
 # --- policy ---
 
 
-def test_override_widens_one_threshold(situation: Make, judge: Judge, find: Find) -> None:
+def test_override_widens_one_threshold() -> None:
     """A glob override of 50 % lets 30 % pass, and the comparison shows the threshold in force."""
-    one = situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
+    one = Situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
     override = Override(case="mlp/*", metric=LATENCY, relative=0.5, reason="noisy")
-    assert judge(one).outcome is Outcome.REGRESSION
-    verdict = judge(one, overrides=(override,))
+    assert decide(one).outcome is Outcome.REGRESSION
+    verdict = decide(one, overrides=(override,))
     assert verdict.outcome is Outcome.PASS
-    assert find(verdict, LATENCY).threshold == Threshold(relative=0.5, absolute=20e-6)
+    assert find_row(verdict, LATENCY).threshold == Threshold(relative=0.5, absolute=20e-6)
 
 
 @pytest.mark.parametrize(
@@ -381,48 +377,48 @@ def accept(allowance: float, expires: str, metric: Metric = BREAKS) -> Acceptanc
     )
 
 
-def test_acceptance_in_force_takes_the_regression(situation: Make, judge: Judge, find: Find) -> None:
+def test_acceptance_in_force_takes_the_regression() -> None:
     """One more break is allowed until today: ACCEPTED by name, and the verdict passes."""
-    verdict = judge(situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-03-01"),))
-    assert state(find(verdict, BREAKS)) == (Status.ACCEPTED, Reason.ACCEPTED)
-    assert "ann" in tell_row(find(verdict, BREAKS))
+    verdict = decide(Situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-03-01"),))
+    assert state(find_row(verdict, BREAKS)) == (Status.ACCEPTED, Reason.ACCEPTED)
+    assert "ann" in tell_row(find_row(verdict, BREAKS))
     assert verdict.outcome is Outcome.PASS
 
 
-def test_expired_acceptance_counts_no_longer_and_is_told(situation: Make, judge: Judge) -> None:
+def test_expired_acceptance_counts_no_longer_and_is_told() -> None:
     """It ended yesterday."""
-    verdict = judge(situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-02-28"),))
+    verdict = decide(Situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-02-28"),))
     assert verdict.outcome is Outcome.REGRESSION
     assert any("expired on 2026-02-28" in note for note in tell_notes(verdict))
 
 
-def test_acceptance_does_not_cover_more_than_its_allowance(situation: Make, judge: Judge) -> None:
+def test_acceptance_does_not_cover_more_than_its_allowance() -> None:
     """Two more breaks where one is allowed; and another metric is not covered at all."""
-    two = situation(before=SAME, after={BREAKS: (2.0,)})
-    assert judge(two, acceptances=(accept(1.0, "2026-12-31"),)).outcome is Outcome.REGRESSION
+    two = Situation(before=SAME, after={BREAKS: (2.0,)})
+    assert decide(two, acceptances=(accept(1.0, "2026-12-31"),)).outcome is Outcome.REGRESSION
     other = accept(9.0, "2026-12-31", Metric.RECOMPILES)
-    assert judge(two, acceptances=(other,)).outcome is Outcome.REGRESSION
+    assert decide(two, acceptances=(other,)).outcome is Outcome.REGRESSION
 
 
-def test_acceptance_without_a_date_of_today_does_not_count(situation: Make, judge: Judge) -> None:
+def test_acceptance_without_a_date_of_today_does_not_count() -> None:
     """Nobody can say that it has not expired."""
-    verdict = judge(situation(before=SAME, after=MORE), today="", acceptances=(accept(1.0, "2026-12-31"),))
+    verdict = decide(Situation(before=SAME, after=MORE), today="", acceptances=(accept(1.0, "2026-12-31"),))
     assert verdict.outcome is Outcome.REGRESSION
 
 
-def test_fraction_acceptance_covers_a_slower_program(situation: Make, judge: Judge, find: Find) -> None:
+def test_fraction_acceptance_covers_a_slower_program() -> None:
     """A 30 % slowdown under an allowance of 35 %."""
-    one = situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
-    verdict = judge(one, acceptances=(accept(0.35, "2026-12-31", LATENCY),))
-    assert find(verdict, LATENCY).status is Status.ACCEPTED
+    one = Situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
+    verdict = decide(one, acceptances=(accept(0.35, "2026-12-31", LATENCY),))
+    assert find_row(verdict, LATENCY).status is Status.ACCEPTED
 
 
 # --- words ---
 
 
-def test_regression_names_case_metric_and_the_command(situation: Make, judge: Judge) -> None:
+def test_regression_names_case_metric_and_the_command() -> None:
     """The headline names the worst and says that no cause is known; each next step can be pasted."""
-    verdict = judge(situation(before=SAME, after=MORE))
+    verdict = decide(Situation(before=SAME, after=MORE))
     assert tell_headline(verdict) == (
         "1 metric worse in mlp: graph breaks 0 -> 1. Unexplained: nothing that was recorded explains it."
     )
@@ -451,11 +447,11 @@ def test_a_machine_that_changed_is_told_by_what_is_known(machine: MachineShift, 
     assert tell_note(note) == f"The machine changed since the baselines were recorded; {told}"
 
 
-def test_old_baseline_has_a_note(situation: Make, judge: Judge) -> None:
+def test_old_baseline_has_a_note() -> None:
     """31 days old on 2026-03-01."""
-    old = judge(situation(before=SAME, after=SAME, created="2026-01-29T00:00:00Z"))
+    old = decide(Situation(before=SAME, after=SAME, created="2026-01-29T00:00:00Z"))
     assert any("older than 30 days, the oldest 31" in note for note in tell_notes(old))
-    young = judge(situation(before=SAME, after=SAME, created="2026-01-30T00:00:00Z"))
+    young = decide(Situation(before=SAME, after=SAME, created="2026-01-30T00:00:00Z"))
     assert young.notes == ()
 
 
@@ -467,67 +463,67 @@ def test_a_suggested_allowance_of_a_count_is_one_that_is_taken(change: float, al
     assert step.numbers["allowance"] == float(allowed)
 
 
-def test_used_baselines_are_named(situation: Make, judge: Judge) -> None:
+def test_used_baselines_are_named() -> None:
     """Provenance and environment id of what was compared with, each once."""
-    verdict = judge(*(situation(case_id=f"m{n}/x", before=SAME, after=SAME) for n in range(3)))
+    verdict = decide(*(Situation(case_id=f"m{n}/x", before=SAME, after=SAME) for n in range(3)))
     assert [one.commit for one in verdict.baseline_provenance] == ["abc"]
     assert len(verdict.baseline_environments) == 1
     assert verdict.trials == 3
 
 
-def test_same_input_gives_the_same_verdict(situation: Make, judge: Judge) -> None:
+def test_same_input_gives_the_same_verdict() -> None:
     """The decision has no clock and no chance of its own."""
-    one = situation(before={LATENCY: FIVE}, after={LATENCY: (0.0106,)})
-    assert judge(one) == judge(one)
+    one = Situation(before={LATENCY: FIVE}, after={LATENCY: (0.0106,)})
+    assert decide(one) == decide(one)
 
 
-def test_every_sentence_is_one_line_with_an_end(situation: Make, judge: Judge) -> None:
+def test_every_sentence_is_one_line_with_an_end() -> None:
     """Sentences can be put into a table cell."""
     cases = (
-        situation(case_id="a/x", before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3}),
-        situation(case_id="b/x", after=MORE),
-        situation(case_id="c/x", before=SAME, after=MORE, definition_before="d0"),
-        situation(case_id="d/x", before=SAME, failures=(fail("d/x"),)),
-        situation(case_id="e/x"),
+        Situation(case_id="a/x", before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3}),
+        Situation(case_id="b/x", after=MORE),
+        Situation(case_id="c/x", before=SAME, after=MORE, definition_before="d0"),
+        Situation(case_id="d/x", before=SAME, failures=(fail("d/x"),)),
+        Situation(case_id="e/x"),
     )
-    sentences = [tell_row(one) for one in judge(*cases).comparisons]
+    sentences = [tell_row(one) for one in decide(*cases).comparisons]
     assert all(sentence and "\n" not in sentence for sentence in sentences)
 
 
-def test_baselines_of_one_gpu_do_not_judge_another(situation: Make, judge: Judge, find: Find) -> None:
+def test_baselines_of_one_gpu_do_not_judge_another() -> None:
     """Unchanged code on a T4, without bfloat16, is no regression of what an H100 recorded."""
     before = {BREAKS: (0.0,) * 3, Metric.PEAK_MEMORY: (5e8,) * 3, Metric.EAGER_FALLBACKS: (0.0,) * 3}
     after = {BREAKS: (0.0,) * 3, Metric.PEAK_MEMORY: (5.5e8,) * 3, Metric.EAGER_FALLBACKS: (1.0,) * 3}
     h100 = replace(CUDA_HOST, device_model="NVIDIA H100", device_traits={"capability": "9.0"})
     t4 = replace(CUDA_HOST, device_model="Tesla T4", device_traits={"capability": "7.5"})
-    verdict = judge(situation(before=before, after=after, host=h100), environment=t4)
+    verdict = decide(Situation(before=before, after=after, host=h100), environment=t4)
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     for metric in before:
-        assert state(find(verdict, metric)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
+        assert state(find_row(verdict, metric)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
 
 
-def test_fewer_trials_than_planned_are_missing(host: Environment, policy: Policy) -> None:
+def test_fewer_trials_than_planned_are_missing() -> None:
     """One of three planned trials came back without a failure: MISSING, and the case is listed as short."""
-    run = make_run(*make_trials(CASE, [{BREAKS: 0.0}]), environment=host, trials_planned=3)
-    verdict = decide_verdict(run, (), policy)
+    run = make_run(*make_trials(CASE, [{BREAKS: 0.0}]), environment=CPU_HOST, trials_planned=3)
+    verdict = decide_verdict(run, (), POLICY)
     assert state(verdict.comparisons[0]) == (Status.MISSING, Reason.NOT_RUN)
     assert tell_row(verdict.comparisons[0]) == "Missing: 1 of 3 planned trials came back."
     assert [one.case.id for one in list_short(run)] == [CASE]
     assert list_short(replace(run, trials_planned=1)) == ()
 
 
-def test_trials_that_measured_nothing_are_missing(host: Environment, policy: Policy) -> None:
+def test_trials_that_measured_nothing_are_missing() -> None:
     """A trial without a sample does not pass in silence."""
-    verdict = decide_verdict(make_run(*make_trials(CASE, [{}]), environment=host), (), policy)
+    verdict = decide_verdict(make_run(*make_trials(CASE, [{}]), environment=CPU_HOST), (), POLICY)
     (row,) = verdict.comparisons
     assert state(row) == (Status.MISSING, Reason.NOT_RUN)
     assert tell_row(row) == "Missing: its trials came back and measured nothing."
 
 
-def test_what_a_failure_explains_is_not_missing_too(situation: Make, judge: Judge) -> None:
+def test_what_a_failure_explains_is_not_missing_too() -> None:
     """The failed case is one finding; a latency that it did not come to measure is no second one."""
     stored = {LATENCY: FIVE, BREAKS: (0.0,) * 5}
-    verdict = judge(situation(before=stored, after=SAME, failures=(fail(trial=1),)))
+    verdict = decide(Situation(before=stored, after=SAME, failures=(fail(trial=1),)))
     assert [(one.metric, one.status) for one in verdict.comparisons] == [
         (LATENCY, Status.FAILED),
         (BREAKS, Status.UNCHANGED),
@@ -536,11 +532,11 @@ def test_what_a_failure_explains_is_not_missing_too(situation: Make, judge: Judg
 
 def test_counts_alone_are_judged_where_no_times_were_kept() -> None:
     """Neither what is stored nor a limit asks for a time then, and a note says so first."""
-    one = conftest.Situation(before={**SAME, LATENCY: FIVE}, after=SAME)
-    run = replace(conftest.make_run(one), counts_only=True)
+    one = Situation(before={**SAME, LATENCY: FIVE}, after=SAME)
+    run = replace(make_measured(one), counts_only=True)
     limits = tuple(
         AbsoluteLimit(case="*", metric=metric, value=1.0) for metric in (Metric.COLD_COMPILE_TIME, BREAKS)
     )
-    verdict = decide_verdict(run, conftest.make_baselines(one), conftest.make_policy(limits=limits))
+    verdict = decide_verdict(run, make_stored(one), replace(POLICY, limits=limits))
     assert [(row.metric, row.status) for row in verdict.comparisons] == [(BREAKS, Status.UNCHANGED)]
     assert verdict.notes[0].code is Code.COUNTS_ONLY

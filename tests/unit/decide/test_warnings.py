@@ -1,7 +1,5 @@
 """Warnings of workers: each is told once, with its cases."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

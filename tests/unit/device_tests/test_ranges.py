@@ -1,7 +1,5 @@
 """What is found on a card is compared with ranges that were estimated for it; on another card it is INFO."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each test of a device runs in a process of its own; whatever one of them does, the others run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Whole trials are those of the gate's own cases, in every project."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

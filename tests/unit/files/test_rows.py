@@ -1,7 +1,5 @@
 """Files with a line for each item of a long list: another layout, damage, a newer gate."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

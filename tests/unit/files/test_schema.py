@@ -1,7 +1,5 @@
 """The schemas of files that people write fit the records, and each mistake has key, problem and fix."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import typing

@@ -1,7 +1,5 @@
 """A server whose workers run a file of Python: ``python acting_server.py DESCRIPTOR PARENT``."""
 
-from __future__ import annotations
-
 import runpy
 import tempfile
 

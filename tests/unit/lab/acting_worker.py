@@ -3,8 +3,6 @@
 Started as a worker is, with the path of a request; knows nothing of gate or torch, so that it starts fast.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

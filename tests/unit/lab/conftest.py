@@ -1,9 +1,8 @@
 """Fixtures of the lab's tests: a bench whose workers are actors, and an eye on what they leave behind."""
 
-from __future__ import annotations
-
 import itertools
 import sys
+import tempfile
 import uuid
 import venv
 from collections.abc import Callable, Iterator
@@ -28,7 +27,6 @@ MARK = "LAB_TEST_MARK"
 ACTOR = Path(__file__).with_name("acting_worker.py")
 
 CountLeft = Callable[[], int]
-MakeCase = Callable[..., Case]
 
 
 @pytest.fixture
@@ -50,6 +48,15 @@ def count_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountLeft]:
     yield lambda: len(list_left())
     for process in list_left():
         process.kill()
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test's own temporary directory."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    return directory
 
 
 @pytest.fixture
@@ -83,21 +90,16 @@ def make_lab(bench: Bench, observe: Observer = ignore_event, **changes: Any) -> 
     return Lab(bench=bench, base=base, place=PLACE, observe=observe, **(fields | changes))
 
 
-@pytest.fixture
-def make_case() -> MakeCase:
+def make_case(act: str = "ok", name: str = "actor", **arguments: object) -> Case:
     """Make a case that plays an act."""
-
-    def make(act: str = "ok", name: str = "actor", **arguments: object) -> Case:
-        return Case(
-            id=f"{name}/inference-float32-smoke-default",
-            model=name,
-            factory="actor:build",
-            arguments={"act": act, **arguments},
-            definition="0" * 16,
-            expected_s=1.0,
-        )
-
-    return make
+    return Case(
+        id=f"{name}/inference-float32-smoke-default",
+        model=name,
+        factory="actor:build",
+        arguments={"act": act, **arguments},
+        definition="0" * 16,
+        expected_s=1.0,
+    )
 
 
 @pytest.fixture(scope="session")

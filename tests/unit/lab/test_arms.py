@@ -1,10 +1,7 @@
 """Arms: refs, directories and interpreters, with real git and a real second interpreter."""
 
-from __future__ import annotations
-
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,14 +17,7 @@ from gate.revisions import NothingDiffersError
 from tests.git import run_git
 from tests.told import describe_measuring
 
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The test's own temporary directory."""
-    directory = tmp_path / "temporary"
-    directory.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    return directory
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def read_side(directory: str) -> str:

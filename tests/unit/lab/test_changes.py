@@ -1,7 +1,5 @@
 """Which changed files a case may read without importing them: a real repository."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

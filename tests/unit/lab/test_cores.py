@@ -1,7 +1,5 @@
 """Workers stay on the cores that are near the GPU."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Is the machine fit: every check in each of its levels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Whether the host was fit while a trial was measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What nvidia-smi says, parsed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The host's counters, read from this host."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shlex

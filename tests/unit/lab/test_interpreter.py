@@ -1,7 +1,5 @@
 """Other interpreters, made for the test: what is lent to them, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A lane measures single slots; what goes in and out is JSON."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time
@@ -23,7 +21,7 @@ from gate.records.codes import Code
 from gate.records.run import Provenance, Run
 from tests.hosts import PLACE
 
-from .conftest import MakeCase, make_lab
+from .conftest import make_case, make_lab
 
 
 @pytest.fixture
@@ -48,7 +46,7 @@ def list_trials(run: Run | Part) -> list[tuple[str, int, str]]:
     return [(trial.arm, trial.index, trial.place) for trial in run.trials]
 
 
-def test_a_trial_and_a_pair(lab: Lab, make_case: MakeCase) -> None:
+def test_a_trial_and_a_pair(lab: Lab) -> None:
     """The pair comes after the trial, which its unit has."""
     lane = open_lane(lab, make_case("turns", roles=["cold", "rounds"]))
     part = measure(lane, Unit(run=lane.run, metrics=tuple(Metric), index=1))
@@ -58,7 +56,7 @@ def test_a_trial_and_a_pair(lab: Lab, make_case: MakeCase) -> None:
     assert list_trials(part) == [("base", 1, PLACE.name), ("head", 1, PLACE.name)]
 
 
-def test_a_case_that_fails(lab: Lab, make_case: MakeCase) -> None:
+def test_a_case_that_fails(lab: Lab) -> None:
     """Of a trial that measured nothing there is its failure alone."""
     lane = open_lane(lab, make_case("error"))
     part = measure(lane, Unit(run=lane.run, metrics=tuple(Metric), index=1))
@@ -67,7 +65,7 @@ def test_a_case_that_fails(lab: Lab, make_case: MakeCase) -> None:
 
 @pytest.mark.parametrize("repeats", [False, True])
 def test_what_a_lane_wonders_about_comes_with_the_slot(
-    lab: Lab, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch, repeats: bool
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, repeats: bool
 ) -> None:
     """A disturbed trial is repeated where that is allowed, and a note says so."""
     heat = itertools.count()

@@ -1,7 +1,5 @@
 """The host's lock: two runs never measure each other, whoever's they are."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import os

@@ -1,7 +1,5 @@
 """Log tails: short, printable, and telling."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

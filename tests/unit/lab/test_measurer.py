@@ -1,7 +1,5 @@
 """The lab as what measures for a check: the same verdicts as a rehearsal of what it measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -19,7 +17,7 @@ from gate.metrics import SPECS
 from gate.records.cases import Case, Metric, Policy
 from gate.records.run import Baseline, Provenance, Run, Trial
 
-from .conftest import MakeCase, make_lab
+from .conftest import make_case, make_lab
 
 STORED = 3
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
@@ -66,7 +64,7 @@ def rehearse(measured: Run, begun: Run, terms: CheckTerms) -> Checked:
     return check_against_base(Rehearsal(take_trial=take_trial, take_pair=take_pair), begun, terms)
 
 
-def test_rehearsal_and_lab_give_the_same_verdict(lab: Lab, make_case: MakeCase) -> None:
+def test_rehearsal_and_lab_give_the_same_verdict(lab: Lab) -> None:
     """A case that looks half as slow again is cleared by two pairs: measured, and replayed from them."""
     slow, same = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("slow", "same"))
     begun = begin(lab, slow, same)
@@ -80,7 +78,7 @@ def test_rehearsal_and_lab_give_the_same_verdict(lab: Lab, make_case: MakeCase) 
     assert sorted(asked[0]) == sorted(asked[1])
 
 
-def test_run_between_its_pairs_is_not_finished(lab: Lab, make_case: MakeCase) -> None:
+def test_run_between_its_pairs_is_not_finished(lab: Lab) -> None:
     """What a kill leaves on disk before or amid the pairs says so, though all trials are there."""
     case = make_case("turns", roles=["cold", "rounds"])
     begun = begin(lab, case)

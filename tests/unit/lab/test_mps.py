@@ -1,7 +1,5 @@
 """A GPU that is shared through CUDA's Multi-Process Service is not measured."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Pairs: two workers take turns, and what comes of it when one of them does not."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from dataclasses import replace
@@ -25,7 +23,7 @@ from gate.records.protocol import WorkerRole
 from gate.records.run import FailureKind, Pairing, Run, Trial
 from tests.make import make_failure, make_run
 
-from .conftest import CountLeft, MakeCase, make_lab
+from .conftest import CountLeft, make_case, make_lab
 
 LATENCY = frozenset({Metric.COMPILED_LATENCY})
 COMPILE = frozenset({Metric.COLD_COMPILE_TIME})  # of which a pair after the first is a cold process alone
@@ -55,7 +53,7 @@ def test_turns_cancel_a_linear_drift() -> None:
     assert (1, 0, 0, 1, 1, 0, 0, 1) == make_turn_order(2)[8:]
 
 
-def test_live_pair_alternates_blocks(bench: Bench, make_case: MakeCase, count_left: CountLeft) -> None:
+def test_live_pair_alternates_blocks(bench: Bench, count_left: CountLeft) -> None:
     """Both workers are alive at once: their blocks come in the order 0 1 1 0 0 1 1 0, then 1 0 0 1 ..."""
     case = make_case("turns", roles=["rounds"])
     pair = measure_pair(open_sides(bench, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
@@ -68,7 +66,7 @@ def test_live_pair_alternates_blocks(bench: Bench, make_case: MakeCase, count_le
     assert count_left() == 0
 
 
-def test_head_starts_first_in_every_other_pair(bench: Bench, make_case: MakeCase) -> None:
+def test_head_starts_first_in_every_other_pair(bench: Bench) -> None:
     """Whoever starts second finds a warmer machine: it is each arm's turn to be first."""
     case = make_case("turns", roles=["rounds"])
     sides = open_sides(bench, case, case)
@@ -87,8 +85,8 @@ AT_ONCE, IN_TURN = ["begins", "begins", "ends", "ends"], ["begins", "ends", "beg
         pytest.param("cold", COMPILE, "cuda", IN_TURN, id="GPU"),
     ],
 )
-def test_arms_load_at_the_same_time(  # noqa: PLR0913, PLR0917 - a table of situations and two fixtures
-    bench: Bench, make_case: MakeCase, role: str, metrics: frozenset[Metric], device: str, expected: list[str]
+def test_arms_load_at_the_same_time(
+    bench: Bench, role: str, metrics: frozenset[Metric], device: str, expected: list[str]
 ) -> None:
     """On a GPU one after the other, since libraries time there what they choose."""
     bench = use_gpu(bench) if device == "cuda" else bench
@@ -99,7 +97,7 @@ def test_arms_load_at_the_same_time(  # noqa: PLR0913, PLR0917 - a table of situ
     assert loading == expected
 
 
-def test_arms_that_tune_kernels_load_one_after_the_other(bench: Bench, make_case: MakeCase) -> None:
+def test_arms_that_tune_kernels_load_one_after_the_other(bench: Bench) -> None:
     """What tries kernels by timing them must not time the other arm's compile."""
     case = replace(make_case("turns", roles=["rounds"], how={"load_s": 0.2}), mode=Mode.MAX_AUTOTUNE)
     pair = measure_pair(open_sides(bench, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
@@ -108,7 +106,7 @@ def test_arms_that_tune_kernels_load_one_after_the_other(bench: Bench, make_case
     assert loading == ["begins", "ends", "begins", "ends"]
 
 
-def test_an_arm_is_charged_half_of_what_both_load_in(bench: Bench, make_case: MakeCase) -> None:
+def test_an_arm_is_charged_half_of_what_both_load_in(bench: Bench) -> None:
     """Two compiles at once take each other's time: 4 s of both, where a worker may take 3.9 s, is no hang."""
     case = make_case("turns", roles=["rounds"], how={"load_s": 4.0})
     hasty = replace(bench, settings=replace(bench.settings, trial_timeout_s=3.9))
@@ -117,7 +115,7 @@ def test_an_arm_is_charged_half_of_what_both_load_in(bench: Bench, make_case: Ma
 
 
 def test_second_processes_are_at_work_at_once_but_for_their_compiles(
-    bench: Bench, make_case: MakeCase, count_left: CountLeft
+    bench: Bench, count_left: CountLeft
 ) -> None:
     """Both build, then each compiles alone, then both look at memory and drift."""
     case = make_case("turns", roles=["cold", "warm"], how={"load_s": 0.5})
@@ -130,9 +128,7 @@ def test_second_processes_are_at_work_at_once_but_for_their_compiles(
     assert count_left() == 0
 
 
-def test_second_processes_without_room_for_two_run_one_after_the_other(
-    bench: Bench, make_case: MakeCase
-) -> None:
+def test_second_processes_without_room_for_two_run_one_after_the_other(bench: Bench) -> None:
     """The want of memory beside the other arm is no failure, and the pair stays a live one."""
     case = make_case("turns", roles=["cold", "warm"], how={"says": "can't allocate memory"})
     pair = measure_pair(open_sides(bench, case, case), plan_pair(WARM_COMPILE, 1, "cpu", Pairing.LIVE))
@@ -142,7 +138,7 @@ def test_second_processes_without_room_for_two_run_one_after_the_other(
 
 
 def test_second_process_that_fails_before_its_compile_is_the_one_that_failed(
-    bench: Bench, make_case: MakeCase, count_left: CountLeft
+    bench: Bench, count_left: CountLeft
 ) -> None:
     """The other arm waits to compile, is stopped, and is not blamed."""
     good = make_case("turns", roles=["cold", "warm"])
@@ -152,7 +148,7 @@ def test_second_process_that_fails_before_its_compile_is_the_one_that_failed(
     assert count_left() == 0
 
 
-def test_arm_that_cannot_load_has_failed(bench: Bench, make_case: MakeCase, count_left: CountLeft) -> None:
+def test_arm_that_cannot_load_has_failed(bench: Bench, count_left: CountLeft) -> None:
     """The other arm, which has loaded meanwhile, is not blamed, and nothing is left running."""
     good, bad = make_case("turns", roles=["rounds"]), make_case("error", roles=["rounds"])
     pair = measure_pair(open_sides(bench, bad, good), plan_pair(LATENCY, 2, "cpu", Pairing.LIVE))
@@ -161,7 +157,7 @@ def test_arm_that_cannot_load_has_failed(bench: Bench, make_case: MakeCase, coun
 
 
 def test_an_arm_that_fails_early_does_not_wait_for_the_others_compile(
-    bench: Bench, make_case: MakeCase, count_left: CountLeft
+    bench: Bench, count_left: CountLeft
 ) -> None:
     """The other one would compile for two minutes more; it is ended after two seconds, and not blamed."""
     slow = make_case("turns", roles=["rounds"], how={"load_s": 120.0})
@@ -174,9 +170,7 @@ def test_an_arm_that_fails_early_does_not_wait_for_the_others_compile(
 
 
 @pytest.mark.parametrize("guilty", ["base", "head"])
-def test_arm_that_crashes_is_the_one_that_failed(
-    bench: Bench, make_case: MakeCase, count_left: CountLeft, guilty: str
-) -> None:
+def test_arm_that_crashes_is_the_one_that_failed(bench: Bench, count_left: CountLeft, guilty: str) -> None:
     """The other arm, stopped because of it, is not blamed, and nothing is left running."""
     good, bad = make_case("turns", roles=["cold"]), make_case("turns", roles=["cold"], how={"stop": 5})
     cases = (bad, good) if guilty == "base" else (good, bad)
@@ -188,9 +182,7 @@ def test_arm_that_crashes_is_the_one_that_failed(
     assert count_left() == 0
 
 
-def test_arm_that_hangs_is_the_one_whose_time_is_up(
-    bench: Bench, make_case: MakeCase, count_left: CountLeft
-) -> None:
+def test_arm_that_hangs_is_the_one_whose_time_is_up(bench: Bench, count_left: CountLeft) -> None:
     """Only the time of one's own turns counts: waiting for an arm that hangs is no fault."""
     bench = replace(bench, settings=replace(bench.settings, trial_timeout_s=2.0))
     good = make_case("turns", roles=["cold"])
@@ -202,14 +194,14 @@ def test_arm_that_hangs_is_the_one_whose_time_is_up(
     assert count_left() == 0
 
 
-def test_arm_that_never_gets_ready_has_failed(bench: Bench, make_case: MakeCase) -> None:
+def test_arm_that_never_gets_ready_has_failed(bench: Bench) -> None:
     """A worker that ends before its rounds ends the pair with its own failure."""
     good, bad = make_case("turns", roles=["cold"]), make_case("error", roles=["cold"])
     pair = measure_pair(open_sides(bench, good, bad), plan_pair(COMPILE, 3, "cpu", Pairing.LIVE))
     assert [("head", "build")] == [(failure.arm, failure.stage) for failure in pair.failures]
 
 
-def test_whole_processes_in_turn_say_so(bench: Bench, make_case: MakeCase) -> None:
+def test_whole_processes_in_turn_say_so(bench: Bench) -> None:
     """Where two do not fit, the trials are marked: their blocks are no pairs."""
     plan = plan_pair(frozenset({Metric.COLD_COMPILE_TIME}), 1, "cpu", Pairing.TURNS)
     case = make_case()
@@ -236,7 +228,7 @@ def use_gpu(bench: Bench, gpu: GpuState | None = None) -> Bench:
         "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
     ],
 )
-def test_what_has_no_room_beside_the_other_takes_turns(bench: Bench, make_case: MakeCase, says: str) -> None:
+def test_what_has_no_room_beside_the_other_takes_turns(bench: Bench, says: str) -> None:
     """However torch and its libraries put it, a device too small for two is no failure of a case."""
     case = make_case("crowd", how={"says": says})
     sides = open_sides(use_gpu(bench), case, case)
@@ -257,13 +249,8 @@ def test_what_has_no_room_beside_the_other_takes_turns(bench: Bench, make_case: 
         ({"says": "OSError: [Errno 28] No space left on device"}, 1, False),
     ],
 )
-def test_want_of_memory_beside_the_other_is_told_from_a_failure(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures
-    bench: Bench,
-    make_case: MakeCase,
-    monkeypatch: pytest.MonkeyPatch,
-    how: dict[str, str],
-    oom_kills: int,
-    is_room: bool,
+def test_want_of_memory_beside_the_other_is_told_from_a_failure(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, how: dict[str, str], oom_kills: int, is_room: bool
 ) -> None:
     """On a CPU a pair that found no memory for two takes turns; one that failed otherwise is a failure."""
     counts = itertools.count(0, oom_kills)
@@ -274,14 +261,14 @@ def test_want_of_memory_beside_the_other_is_told_from_a_failure(  # noqa: PLR091
     assert [trial.pairing for trial in pair.trials] == ([Pairing.TURNS] * 2 if is_room else [])
 
 
-def test_an_error_of_the_model_is_no_want_of_room(bench: Bench, make_case: MakeCase) -> None:
+def test_an_error_of_the_model_is_no_want_of_room(bench: Bench) -> None:
     """What fails for another reason beside the other arm has failed."""
     case = make_case("crowd", how={"says": "ValueError: 3 devices are not available in this model"})
     pair = measure_pair(open_sides(use_gpu(bench), case, case), plan_pair(LATENCY, 1, "cuda", Pairing.LIVE))
     assert pair.failures
 
 
-def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench, make_case: MakeCase) -> None:
+def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench) -> None:
     """In exclusive mode no live pair is even tried: its second arm would be turned away."""
     case = make_case("ok", roles=["cold", "warm"])
     run = make_run(cases=(case,), base=(case,))
@@ -315,7 +302,7 @@ def test_pair_measures_what_is_wanted(
     assert expected == (plan.first, plan.content.warm)
 
 
-def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench, make_case: MakeCase) -> None:
+def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench) -> None:
     """Neither arm compiles: each has a copy of what the trial left, and the original stays as it was."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     case = make_case("turns", roles=["rounds"])
@@ -341,7 +328,7 @@ def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench, 
     ],
 )
 def test_caches_are_kept_for_code_that_is_found_by_what_it_is(
-    bench: Bench, make_case: MakeCase, kind: Kind, unchanged_code: bool, is_kept: bool
+    bench: Bench, kind: Kind, unchanged_code: bool, is_kept: bool
 ) -> None:
     """A package is found by its file's name: the base would load and time head's."""
     case = replace(make_case(), kind=kind)
@@ -351,14 +338,14 @@ def test_caches_are_kept_for_code_that_is_found_by_what_it_is(
     assert find_shared_caches(lab, case, unchanged_code=unchanged_code) == (kept if is_kept else None)
 
 
-def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench, make_case: MakeCase) -> None:
+def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench) -> None:
     """What a trial left would make a cold compile a warm one."""
     kept = bench.find_kept(make_case())
     plan = plan_pair(frozenset({Metric.COLD_COMPILE_TIME}), 1, "cpu", Pairing.LIVE, kept)
     assert (plan.first, plan.content.warm) == (WorkerRole.COLD, True)
 
 
-def test_pairs_are_numbered_after_those_there(make_case: MakeCase) -> None:
+def test_pairs_are_numbered_after_those_there() -> None:
     """Each case gets as many as it needs; indices go on where they stopped."""
     one, two = make_case(name="one"), make_case(name="two")
     taken = Trial(case_id=one.id, index=1, arm="base", pairing=Pairing.LIVE)
@@ -372,7 +359,7 @@ def test_pairs_are_numbered_after_those_there(make_case: MakeCase) -> None:
     assert [("one", 2), ("one", 3), ("two", 1)] == [(slot.case.model, slot.index) for slot in slots]
 
 
-def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
+def test_cases_without_a_counterpart_get_no_pair() -> None:
     """What the base lacks, defines otherwise or could not run cannot be held against it."""
     same, changed, new, failed = (make_case(name=name) for name in ("same", "changed", "new", "failed"))
     run = make_run(
@@ -408,7 +395,7 @@ COLD = frozenset({Metric.COMPILED_LATENCY, Metric.GRAPH_BREAKS})
 EVERYTHING = COLD | {Metric.PEAK_MEMORY}
 
 
-def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind(make_case: MakeCase) -> None:
+def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind() -> None:
     """Without one, twice a trial; a pair that compiles nothing is cheaper than the first, which does."""
     case = make_case()
     run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
@@ -423,7 +410,7 @@ def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind(make_case: Mak
     assert predict_pair_s(pace_of(later), replace(whole, index=3), "cpu") == WHOLE_S
 
 
-def test_what_a_further_pair_is_spared_is_not_expected(make_case: MakeCase) -> None:
+def test_what_a_further_pair_is_spared_is_not_expected() -> None:
     """Servers are there, waiting and loading count once: of twice 0.5 + 1 + 3 + 4 + 2 s 8 are left."""
     case = make_case()
     stages_s = {"server": 1.0, "compile": 3.0, "turn": 4.0, "rounds": 2.0}
@@ -433,7 +420,7 @@ def test_what_a_further_pair_is_spared_is_not_expected(make_case: MakeCase) -> N
     assert predict_pair_s(pace_of(run), slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
 
 
-def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -> None:
+def test_a_first_pair_is_expected_to_compile_untimed_once() -> None:
     """Trials of 30 s that compile for 20 s and load for 4: both arms at once, 16 s more than from caches.
 
     A second pair is spared them, and the loading of one arm.
@@ -455,7 +442,7 @@ def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -
     assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(21.0 - 16.0 + 2 * 2.0)
 
 
-def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other(make_case: MakeCase) -> None:
+def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other() -> None:
     """As above, but twice 16 s of the first pair are compiles, and a later one loads twice as well."""
     case = replace(make_case(), mode=Mode.MAX_AUTOTUNE)
     samples = {Metric.COLD_COMPILE_TIME: (20.0,), Metric.WARM_COMPILE_TIME: (4.0,)}
@@ -481,7 +468,7 @@ def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other(make
     ],
 )
 def test_time_that_is_left_goes_to_counters_then_to_latencies(
-    make_case: MakeCase, left_s: float, device: str, expected: frozenset[Metric] | None
+    left_s: float, device: str, expected: frozenset[Metric] | None
 ) -> None:
     """What a whole pair does not fit into may still show a counter again, or settle a latency."""
     case = make_case()
@@ -491,7 +478,7 @@ def test_time_that_is_left_goes_to_counters_then_to_latencies(
     assert expected == (slot and slot.metrics)
 
 
-def test_latencies_alone_are_no_first_measurement(make_case: MakeCase) -> None:
+def test_latencies_alone_are_no_first_measurement() -> None:
     """Nothing would say that a case's counters and memory were never looked at: it gets no pair."""
     case, other = make_case(), make_case(name="other")
     run = make_run(*make_pair(other, 1, 7.5), cases=(case, other), base=(case, other))

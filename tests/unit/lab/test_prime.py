@@ -1,7 +1,5 @@
 """Priming: the environment is learned, and what the machine lacks is told with its fix."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +15,7 @@ from gate.records.facts import Fact, name_words
 from gate.records.run import FailureKind
 from gate.report.words.facts import advise_unprimed
 
-from .conftest import MakeCase
+from .conftest import make_case
 
 
 def test_tells_the_environment(bench: Bench) -> None:
@@ -95,7 +93,7 @@ def test_a_slow_server_names_no_environment(
 
 
 def test_the_check_of_imports_waits_for_its_server_as_all_others_do(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own short limit is its worker's: what it made of a slow server would hold for the primer, too."""
     waited: list[float] = []

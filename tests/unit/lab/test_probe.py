@@ -1,7 +1,5 @@
 """Looking at the machine that runs these tests."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

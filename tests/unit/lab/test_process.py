@@ -1,7 +1,5 @@
 """Processes: nothing survives, nothing floods, the end is told."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

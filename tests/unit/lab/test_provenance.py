@@ -1,7 +1,5 @@
 """Where a run comes from."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

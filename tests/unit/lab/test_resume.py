@@ -1,7 +1,5 @@
 """Continuing a run that was stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """One lab for many comparisons: what stays, what goes, and that each interpreter is primed once."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +19,7 @@ from gate.records.cases import Case, Metric
 from gate.records.run import Arm, Environment, Provenance, Run
 from tests.hosts import CPU_HOST
 
-from .conftest import MakeCase, make_lab
+from .conftest import make_case, make_lab
 
 LATENCY = frozenset({Metric.COMPILED_LATENCY})
 
@@ -41,7 +39,7 @@ def measure_one(lab: Lab, cases: Sequence[Case]) -> Run:
     return measurer.add_pairs(run, (need,), float("inf"))
 
 
-def test_the_second_comparison_begins_with_the_caches_of_the_first(bench: Bench, make_case: MakeCase) -> None:
+def test_the_second_comparison_begins_with_the_caches_of_the_first(bench: Bench) -> None:
     """The first pair compiles into empty caches; that of the next commit finds the good end's.
 
     The seconds of the toolchain count in the first run alone.
@@ -64,9 +62,7 @@ def test_the_second_comparison_begins_with_the_caches_of_the_first(bench: Bench,
     assert (bench.scratch / "own").is_dir()
 
 
-def test_an_interpreter_is_primed_once(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_interpreter_is_primed_once(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """That of the lab was, before it was opened; another one for the first comparison that has it."""
     primed: list[str] = []
 
@@ -86,9 +82,7 @@ def test_an_interpreter_is_primed_once(
     assert primed == ["other-python"]
 
 
-def test_only_the_arm_that_goes_loses_its_servers(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_arm_that_goes_loses_its_servers(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both arms are of a lab with servers."""
     dropped: list[Arm] = []
     monkeypatch.setattr(ServerPool, "drop", lambda _self, arm: dropped.append(arm))

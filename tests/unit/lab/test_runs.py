@@ -1,7 +1,5 @@
 """Runs: in order, saved after each trial, stopped and continued, within the budget."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal
@@ -46,7 +44,7 @@ from gate.records.verdict import Outcome
 from gate.report.words.facts import describe_failure
 from tests.told import describe_measuring
 
-MakeCase = Callable[..., Case]
+from .conftest import make_case
 
 
 class Workshop:
@@ -92,9 +90,7 @@ def list_scratch(tmp_path: Path) -> Callable[[], list[str]]:
     return lambda: sorted(path.name for path in (tmp_path / "temporary").iterdir())
 
 
-def test_measures_round_robin_and_saves(
-    workshop: Workshop, make_case: MakeCase, list_scratch: Callable[[], list[str]]
-) -> None:
+def test_measures_round_robin_and_saves(workshop: Workshop, list_scratch: Callable[[], list[str]]) -> None:
     """Trials go round-robin; the run is saved before the first, after each, and when it is finished."""
     run = workshop.run(make_case(name="a"), make_case(name="b"), trials=2)
     assert workshop.list_started() == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
@@ -112,7 +108,7 @@ def test_measures_round_robin_and_saves(
     assert list_scratch() == []
 
 
-def test_tells_progress(workshop: Workshop, make_case: MakeCase) -> None:
+def test_tells_progress(workshop: Workshop) -> None:
     """Priming, starts and ends are told in order, with counts and a time left that ends at 0."""
     workshop.run(make_case(name="a"), make_case(name="b"))
     told = [event for event in workshop.events if not isinstance(event, Noted | WorkerPlanned)]
@@ -124,7 +120,7 @@ def test_tells_progress(workshop: Workshop, make_case: MakeCase) -> None:
     assert progress[-1].left_s == 0.0
 
 
-def test_failure_of_one_case_leaves_the_others(workshop: Workshop, make_case: MakeCase) -> None:
+def test_failure_of_one_case_leaves_the_others(workshop: Workshop) -> None:
     """A case that crashes is recorded once, is not tried again, and the other case is measured in full."""
     run = workshop.run(make_case("segfault", name="a"), make_case(name="b"), trials=3)
     assert workshop.list_started() == [("a", 1), ("b", 1), ("b", 2), ("b", 3)]
@@ -136,7 +132,7 @@ def test_failure_of_one_case_leaves_the_others(workshop: Workshop, make_case: Ma
     assert (failed.progress.done, failed.progress.total) == (1, 4)
 
 
-def test_failure_beside_its_trial(workshop: Workshop, make_case: MakeCase) -> None:
+def test_failure_beside_its_trial(workshop: Workshop) -> None:
     """A trial that failed half-way is in the run with its failure, counts once, and is tried again."""
     case, other = make_case("partial", name="a", roles=["warm"]), make_case(name="b")
     first = workshop.run(case, other, trials=2)
@@ -151,10 +147,7 @@ def test_failure_beside_its_trial(workshop: Workshop, make_case: MakeCase) -> No
 
 
 def test_interrupt_saves_and_leaves_nothing(
-    workshop: Workshop,
-    make_case: MakeCase,
-    list_scratch: Callable[[], list[str]],
-    count_left: Callable[[], int],
+    workshop: Workshop, list_scratch: Callable[[], list[str]], count_left: Callable[[], int]
 ) -> None:
     """Ctrl-C keeps the finished trials, ends all processes and removes all scratch."""
 
@@ -189,7 +182,7 @@ def test_interrupt_while_priming(
     assert (list_scratch(), count_left()) == ([], 0)
 
 
-def test_resume_measures_only_what_is_missing(workshop: Workshop, make_case: MakeCase) -> None:
+def test_resume_measures_only_what_is_missing(workshop: Workshop) -> None:
     """A resumed run repeats no finished trial, tries failures again, and keeps its time."""
     case, other = make_case(name="a"), make_case(name="b")
     first = workshop.run(case, other, trials=1)
@@ -205,9 +198,7 @@ def test_resume_measures_only_what_is_missing(workshop: Workshop, make_case: Mak
     assert run.wall_s > first.wall_s
 
 
-def test_resume_elsewhere_is_refused(
-    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resume_elsewhere_is_refused(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of another environment is not continued, and nothing is saved over it."""
     first = workshop.run(make_case())
     workshop.saved.clear()
@@ -217,7 +208,7 @@ def test_resume_elsewhere_is_refused(
     assert workshop.saved == []
 
 
-def test_resume_with_other_sampling_is_refused(workshop: Workshop, make_case: MakeCase) -> None:
+def test_resume_with_other_sampling_is_refused(workshop: Workshop) -> None:
     """Trials that sampled otherwise are not mixed with new ones."""
     first = workshop.run(make_case())
     sampling = replace(workshop.settings.sampling, block_s=0.5)
@@ -238,7 +229,7 @@ def measure_open(workshop: Workshop, case: Case, code: str = "c0de") -> Run:
         return measurer.add_trials(replace(run, trials=trials), {case.id: LATENCY}, 2)
 
 
-def test_open_latency_is_measured_by_a_cold_process_alone(workshop: Workshop, make_case: MakeCase) -> None:
+def test_open_latency_is_measured_by_a_cold_process_alone(workshop: Workshop) -> None:
     """The further trial has conditions and a start of its own."""
     run = measure_open(workshop, make_case("code", how={"cold": "c0de"}, roles=["cold"]))
     assert [trial.extent for trial in run.trials] == [Extent.WHOLE, Extent.COLD]
@@ -247,14 +238,14 @@ def test_open_latency_is_measured_by_a_cold_process_alone(workshop: Workshop, ma
     assert (len(run.failures), run.finished) == (0, True)
 
 
-def test_other_code_is_measured_whole(workshop: Workshop, make_case: MakeCase) -> None:
+def test_other_code_is_measured_whole(workshop: Workshop) -> None:
     """Where a light trial compiles to other code its memory and drift are looked at too."""
     run = measure_open(workshop, make_case("code", how={"cold": "c0de"}, roles=["cold"]), code="0ther")
     assert [(trial.index, trial.extent) for trial in run.trials] == [(1, Extent.WHOLE), (2, Extent.WHOLE)]
     assert all(Metric.PEAK_MEMORY in trial.samples for trial in run.trials)
 
 
-def test_output_that_cannot_be_written_shows_at_once(workshop: Workshop, make_case: MakeCase) -> None:
+def test_output_that_cannot_be_written_shows_at_once(workshop: Workshop) -> None:
     """When the run cannot be saved no trial is started."""
 
     def refuse(run: Run) -> None:
@@ -279,7 +270,7 @@ def test_failed_priming_unlocks(
 
 
 def test_variables_that_workers_do_not_get_are_noted(
-    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A setting of torch in the caller's environment is named, in the log and in the report."""
     for name in list_dropped_variables(os.environ):
@@ -308,9 +299,7 @@ def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
     monkeypatch.setattr(trials_module, "find_crowd", lambda: ("chromium (pid 123, 95 %)",))
 
 
-def test_a_disturbed_trial_is_repeated(
-    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disturbed_trial_is_repeated(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first attempt was disturbed, the second was not: it alone is kept, and it is told why."""
     crowd_host(monkeypatch, True, False)
     run = workshop.run(make_case(name="a"))
@@ -321,9 +310,7 @@ def test_a_disturbed_trial_is_repeated(
     assert any(note.endswith(told) for note in notes)
 
 
-def test_counts_alone_are_not_measured_again(
-    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counts_alone_are_not_measured_again(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other programs change none of them."""
     crowd_host(monkeypatch, True, False)
     workshop.settings = replace(workshop.settings, counts_only=True)
@@ -332,7 +319,7 @@ def test_counts_alone_are_not_measured_again(
 
 
 def test_a_repeat_that_is_killed_leaves_the_disturbed_trial(
-    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The case ran before: it has not failed, and the report says which trial is kept."""
     crowd_host(monkeypatch, True, False)
@@ -348,7 +335,7 @@ def test_a_repeat_that_is_killed_leaves_the_disturbed_trial(
 
 
 def test_a_repeat_that_fails_by_itself_is_a_failure(
-    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A case that crashes every other time has crashed."""
     crowd_host(monkeypatch, True, False)
@@ -357,7 +344,7 @@ def test_a_repeat_that_fails_by_itself_is_a_failure(
 
 
 def test_a_stranger_on_the_card_is_told_by_his_memory(
-    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A container hides his process: he is noted at the start, and disturbs the trial that he is in."""
     gpu = GpuState(index=0, uuid="GPU-a", name="H200", memory_total_mib=143771.0, memory_used_mib=60000.0)
@@ -413,16 +400,14 @@ def test_nothing_is_measured_behind_the_multi_process_service(
     assert not (tmp_path / "unwritten").exists()
 
 
-def test_a_run_can_be_read_back(workshop: Workshop, make_case: MakeCase, tmp_path: Path) -> None:
+def test_a_run_can_be_read_back(workshop: Workshop, tmp_path: Path) -> None:
     """All that a lab writes down of how it samples is what a file of a run may hold."""
     run = workshop.run(make_case(name="a"))
     RUN.save(run, tmp_path / "run.json")
     assert RUN.load(tmp_path / "run.json") == run
 
 
-def test_a_host_that_stays_unfit_is_told(
-    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_that_stays_unfit_is_told(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """No trial is repeated twice, and repeats end with a quarter of the plan: here with one of three."""
     crowd_host(monkeypatch, *[True] * 4)
     run = workshop.run(make_case(name="a"), trials=3)
@@ -431,9 +416,7 @@ def test_a_host_that_stays_unfit_is_told(
     assert told == {Disturbance.CROWDED}
 
 
-def test_no_repeat_beyond_the_budget(
-    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_repeat_beyond_the_budget(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """An extra trial that was disturbed is kept as it is when the time is up."""
     case = make_case("long", name="a")
     with workshop.open() as lab:
@@ -448,9 +431,7 @@ def test_no_repeat_beyond_the_budget(
     assert run.trials[1].conditions.disturbances != ()
 
 
-def test_factory_that_cannot_be_imported_is_told_before_the_priming(
-    workshop: Workshop, make_case: MakeCase
-) -> None:
+def test_factory_that_cannot_be_imported_is_told_before_the_priming(workshop: Workshop) -> None:
     """Its case has failed, with the log that tells why, and gets no trial; the others are measured."""
     broken = replace(make_case(name="broken"), factory="models:error")
     sound = replace(make_case(name="sound"), factory="models:build")
@@ -470,7 +451,7 @@ def test_factory_that_cannot_be_imported_is_told_before_the_priming(
     assert (run.failures, ()) == (workshop.saved[0].failures, workshop.saved[0].trials)
 
 
-def test_where_no_case_is_left_nothing_is_warmed_up(workshop: Workshop, make_case: MakeCase) -> None:
+def test_where_no_case_is_left_nothing_is_warmed_up(workshop: Workshop) -> None:
     """A mistake in the only factory is shown in seconds, with the environment, and without any compile."""
     with workshop.open(replace(make_case(name="broken"), factory="models:error")) as lab:
         assert [failure.case_id for failure in lab.failed] == ["broken/inference-float32-smoke-default"]
@@ -478,9 +459,7 @@ def test_where_no_case_is_left_nothing_is_warmed_up(workshop: Workshop, make_cas
     assert not {PrimeStarted, PrimeFinished} & {type(event) for event in workshop.events}
 
 
-def test_a_package_that_is_not_here_is_told_before_the_priming(
-    workshop: Workshop, make_case: MakeCase
-) -> None:
+def test_a_package_that_is_not_here_is_told_before_the_priming(workshop: Workshop) -> None:
     """Its case is unavailable, as plan and doctor say; a module that nobody installed is here, too."""
     lacking = replace(make_case(name="lacking"), needs=("no-such-package-at-all",))
     beside = replace(make_case(name="beside"), needs=("xml",))
@@ -496,11 +475,7 @@ def test_a_package_that_is_not_here_is_told_before_the_priming(
 
 @pytest.mark.parametrize(("capability", "is_available"), [("7.5", False), ("8.0", True), ("", True)])
 def test_case_that_the_gpu_cannot_run_fails_at_once(
-    workshop: Workshop,
-    make_case: MakeCase,
-    monkeypatch: pytest.MonkeyPatch,
-    capability: str,
-    is_available: bool,
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capability: str, is_available: bool
 ) -> None:
     """Compiled bfloat16 is eager in disguise on a T4: its case is not measured, and the run is INCOMPLETE."""
     monkeypatch.setenv("ACTING_CAPABILITY", capability)
@@ -523,7 +498,7 @@ def test_case_that_the_gpu_cannot_run_fails_at_once(
 
 
 def test_case_that_has_no_room_on_the_gpu_fails_at_once(
-    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Out of memory after minutes tells nobody how much there should have been; what fits is measured."""
     monkeypatch.setenv("ACTING_MEMORY", "24 GiB")
@@ -538,14 +513,14 @@ def test_case_that_has_no_room_on_the_gpu_fails_at_once(
     )
 
 
-def test_import_that_kills_its_process_blames_nobody(workshop: Workshop, make_case: MakeCase) -> None:
+def test_import_that_kills_its_process_blames_nobody(workshop: Workshop) -> None:
     """Which of the factories it was, the trials find out."""
     crashing = replace(make_case(), factory="models:crash")
     with workshop.open(crashing) as lab:
         assert () == lab.failed
 
 
-def test_reference_models_are_not_tried_beforehand(workshop: Workshop, make_case: MakeCase) -> None:
+def test_reference_models_are_not_tried_beforehand(workshop: Workshop) -> None:
     """They come with the gate; importing what they are built from takes longer than a trial's own import."""
     with workshop.open(replace(make_case(), factory="gate.models.bert:error")) as lab:
         assert () == lab.failed

@@ -1,7 +1,5 @@
 """Scratch directories: owned, removed, and never anybody else's."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -29,15 +27,6 @@ with open_scratch() as path:
 """
 
 StartHolder = Callable[[], tuple["subprocess.Popen[str]", Path]]
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The test's own temporary directory."""
-    directory = tmp_path / "temporary"
-    directory.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    return directory
 
 
 @pytest.fixture

@@ -22,24 +22,20 @@ from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import WorkerRole
 
-from .conftest import MakeCase
+from .conftest import make_case
 
 A_THREAD = Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watcher"))
 
 
 @pytest.mark.parametrize("settings_changed", [{"device": "cuda:1"}, {"worker": ("-m", "another.program")}])
-def test_without_a_server_jobs_stay_as_they_are(
-    bench: Bench, make_case: MakeCase, settings_changed: dict[str, Any]
-) -> None:
+def test_without_a_server_jobs_stay_as_they_are(bench: Bench, settings_changed: dict[str, Any]) -> None:
     """On a GPU, and of another program, workers are processes of their own, and nothing is opened."""
     changed = replace(bench, settings=replace(LabSettings(out=bench.settings.out), **settings_changed))
     jobs = (make_job(changed, WorkerRole.COLD, make_case()),)
     assert ServerPool().open(jobs) == jobs
 
 
-def test_without_news_of_ends_nothing_is_forked(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_news_of_ends_nothing_is_forked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """An old kernel, or a container that forbids it: a forked worker's end would be noticed by nobody."""
     monkeypatch.setattr(os, "pidfd_open", Mock(side_effect=OSError(errno.ENOSYS, "not here")))
     job = make_job(replace(bench, settings=LabSettings(out=bench.settings.out)), WorkerRole.COLD, make_case())
@@ -56,9 +52,7 @@ class ThreadedServer:
         self.begin_import = self.end_import = self.close = lambda *_: A_THREAD
 
 
-def test_nothing_is_forked_from_a_server_with_a_thread(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_forked_from_a_server_with_a_thread(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the root server's own imports forbid holds for every case, not for the first alone."""
     monkeypatch.setattr(server_pool, "RootServer", ThreadedServer)
     plain = replace(bench, settings=LabSettings(out=bench.settings.out))
@@ -104,7 +98,7 @@ class QuietServer:
 
 
 def test_factories_of_one_module_share_what_is_imported(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is imported once; another module is not seen by them, nor is a test's by another test."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
@@ -119,7 +113,7 @@ def test_factories_of_one_module_share_what_is_imported(
 
 
 def test_what_has_begun_to_import_is_waited_for_when_it_is_opened(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both of a case's servers begin beside the primer's worker; of an arm without torch's none does."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
@@ -139,7 +133,7 @@ def test_what_has_begun_to_import_is_waited_for_when_it_is_opened(
 
 
 def test_the_second_processes_are_forked_from_servers_of_another_hash_seed(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Opened with those of the first processes, while nothing is timed: they find them open."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
@@ -154,7 +148,7 @@ def test_the_second_processes_are_forked_from_servers_of_another_hash_seed(
 
 
 def test_the_servers_of_one_arm_can_be_ended(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The other arm's stays, and serves on; what went is opened anew."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
@@ -171,9 +165,7 @@ def test_the_servers_of_one_arm_can_be_ended(
     assert QuietServer.closed == [plain.arm.directory, str(tmp_path), plain.arm.directory]
 
 
-def test_a_server_that_is_gone_is_opened_anew(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_gone_is_opened_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose worker took too long to be ended was hung up on: the cases after it are measured."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
     QuietServer.branched.clear()
@@ -209,9 +201,7 @@ def list_imported(pool: ServerPool, arm: str) -> list[list[str]]:
     return [list(root.branches) for key, root in pool._roots.items() if key[0] == arm]
 
 
-def test_an_arm_has_four_servers_however_many_factories_there_are(
-    arms: tuple[Bench, Bench], make_case: MakeCase
-) -> None:
+def test_an_arm_has_four_servers_however_many_factories_there_are(arms: tuple[Bench, Bench]) -> None:
     """One with torch and one with the module, for both processes of a trial; the module before goes."""
     pool = ServerPool()
     for module in ("one", "two", "one", "three"):
@@ -221,7 +211,7 @@ def test_an_arm_has_four_servers_however_many_factories_there_are(
             assert list_imported(pool, arm.arm.name) == [[module], [module]]
 
 
-def test_what_was_used_least_recently_is_let_go_first(arms: tuple[Bench, Bench], make_case: MakeCase) -> None:
+def test_what_was_used_least_recently_is_let_go_first(arms: tuple[Bench, Bench]) -> None:
     """Of trials with one process there are three factories beside the root; the oldest one is used again."""
     pool = ServerPool()
     for name in ("a", "b", "c", "a", "d"):
@@ -231,7 +221,7 @@ def test_what_was_used_least_recently_is_let_go_first(arms: tuple[Bench, Bench],
     assert list_imported(pool, "base") == [["a", "c", "d"]]
 
 
-def test_who_has_a_worker_is_not_let_go(arms: tuple[Bench, Bench], make_case: MakeCase) -> None:
+def test_who_has_a_worker_is_not_let_go(arms: tuple[Bench, Bench]) -> None:
     """Nor its root: then there are more than four for that time."""
     pool = ServerPool()
     open_pair(pool, arms, replace(make_case(), factory="one:build"))
@@ -246,7 +236,7 @@ def test_who_has_a_worker_is_not_let_go(arms: tuple[Bench, Bench], make_case: Ma
     assert list_imported(pool, "head") == [["three"]] * 2
 
 
-def test_a_root_goes_with_its_last_branch(arms: tuple[Bench, Bench], make_case: MakeCase) -> None:
+def test_a_root_goes_with_its_last_branch(arms: tuple[Bench, Bench]) -> None:
     """Where the interpreter's variables change, say: the roots of before serve nobody any more."""
     QuietServer.closed.clear()
     pool, case = ServerPool(), make_case()

@@ -1,7 +1,5 @@
 """torch's own trace: a process beside the trial, which changes nothing of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +20,8 @@ from gate.records.run import Arm, FailureKind, Pairing, Trial
 from gate.report.words.facts import describe_measuring
 from tests.make import make_failure
 
-MakeCase = Callable[..., Case]
+from .conftest import make_case
+
 RunWorker = Callable[[WorkerJob], JobOutcome]
 TRIAL = Trial(case_id="actor/inference-float32-smoke-default", index=2)
 
@@ -53,7 +52,7 @@ def torch_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "run_worker", write_trace)
 
 
-def test_trace_lies_below_the_out_directory(bench: Bench, make_case: MakeCase) -> None:
+def test_trace_lies_below_the_out_directory(bench: Bench) -> None:
     """The larger file is the worker's; nothing but where it lies, and what it took, is added."""
     traced = add_trace(bench, make_case(), TRIAL)
     assert traced.trace == "traces/actor/inference-float32-smoke-default-2.log"
@@ -86,9 +85,7 @@ def test_trace_that_is_not_there_fails_nothing(
 
 
 @pytest.mark.parametrize("traces", [True, False])
-def test_each_trial_is_traced_on_request(
-    arm: Arm, settings: LabSettings, make_case: MakeCase, traces: bool
-) -> None:
+def test_each_trial_is_traced_on_request(arm: Arm, settings: LabSettings, traces: bool) -> None:
     """Its samples are those of a trial without one."""
     settings = replace(settings, traces=traces)
     with open_lab(arm, settings) as lab:
@@ -101,7 +98,7 @@ def test_each_trial_is_traced_on_request(
     assert trial.samples[Metric.COLD_COMPILE_TIME] == (2.0,)
 
 
-def test_first_pair_is_traced_in_both_arms(bench: Bench, make_case: MakeCase) -> None:
+def test_first_pair_is_traced_in_both_arms(bench: Bench) -> None:
     """Later ones compile the same, if at all."""
     settings = replace(bench.settings, traces=True)
     bench = replace(bench, settings=settings)

@@ -1,10 +1,7 @@
 """Trials: two processes, one private cache, one record."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from gate.lab.host.gpu import GpuState
 from gate.lab.trials import bench as bench_module
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_case_path, make_job
 from gate.lab.trials.trials import merge_results, repeat_samples, run_trial
-from gate.records.cases import Case, Metric
+from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
@@ -24,14 +21,15 @@ from gate.records.run import CodeIdentity, Conditions, Extent, GraphBreak, Recom
 from gate.report.words.facts import describe_failure
 from tests.told import describe_measuring, warn
 
-MakeCase = Callable[..., Case]
+from .conftest import make_case
+
 WALL_S = 10.0
 LATENCIES = Content(compiles=False, warm=False)
 SHAPE = Recompile(guard="shape")
 BLANK = Trial(case_id="a/x", index=2)
 
 
-def test_trial_joins_both_processes(bench: Bench, make_case: MakeCase) -> None:
+def test_trial_joins_both_processes(bench: Bench) -> None:
     """What the cold and the warm process measured is in one trial, which says when and for how long."""
     came = run_trial(bench, make_case(), 3)
     assert came.failures == ()
@@ -50,7 +48,7 @@ def test_trial_joins_both_processes(bench: Bench, make_case: MakeCase) -> None:
     assert trial.started.endswith("Z")
 
 
-def test_cache_is_cold_then_warm_then_gone(bench: Bench, make_case: MakeCase) -> None:
+def test_cache_is_cold_then_warm_then_gone(bench: Bench) -> None:
     """The cold process finds the primer's files only, the warm one the cold one's too; then all is gone."""
     toolchain = bench.primer_cache / "inductor" / "isa.so"
     toolchain.parent.mkdir(parents=True)
@@ -64,7 +62,7 @@ def test_cache_is_cold_then_warm_then_gone(bench: Bench, make_case: MakeCase) ->
     assert toolchain.read_text(encoding="utf-8") == "probe"
 
 
-def test_caches_of_the_last_trial_are_kept(bench: Bench, make_case: MakeCase) -> None:
+def test_caches_of_the_last_trial_are_kept(bench: Bench) -> None:
     """What its cold process compiled stays for its pairs; a failed trial leaves nothing."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     case = make_case()
@@ -88,7 +86,7 @@ def read_logs(bench: Bench, index: int) -> dict[str, str]:
     }
 
 
-def test_compile_is_timed_on_empty_caches_without_a_warm_process(bench: Bench, make_case: MakeCase) -> None:
+def test_compile_is_timed_on_empty_caches_without_a_warm_process(bench: Bench) -> None:
     """Whatever is kept; and what it compiled is kept instead."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     assert run_trial(bench, make_case(), 1).failures == ()
@@ -99,9 +97,7 @@ def test_compile_is_timed_on_empty_caches_without_a_warm_process(bench: Bench, m
     assert [path.name for path in bench.find_kept(make_case()).rglob("*.txt")] == ["cold.txt"]
 
 
-def test_no_cache_is_kept_where_the_disk_is_short(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_cache_is_kept_where_the_disk_is_short(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pair then compiles, as it would have."""
     monkeypatch.setattr(bench_module, "MIN_FREE_TO_KEEP_BYTES", 2**63)
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
@@ -109,16 +105,14 @@ def test_no_cache_is_kept_where_the_disk_is_short(
     assert not bench.find_kept(make_case()).exists()
 
 
-def test_benchmark_file_is_the_cold_ones(bench: Bench, make_case: MakeCase) -> None:
+def test_benchmark_file_is_the_cold_ones(bench: Bench) -> None:
     """Each trial leaves one native benchmark file, named by case and index."""
     run_trial(bench, make_case(), 1)
     found = [str(path.relative_to(bench.settings.out)) for path in bench.settings.out.rglob("*.json")]
     assert found == ["benchmark/actor/inference-float32-smoke-default-1.json"]
 
 
-def test_worker_is_told_of_its_arm(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_is_told_of_its_arm(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request names the arm's checkout and the gate's process; the arm's variables win."""
     monkeypatch.setenv("PYTHONPATH", "/mine")
     variables = {"PYTHONPATH": "/source:/mine", "COMPILE_GATE_PACKAGES": "/packages"}
@@ -130,7 +124,7 @@ def test_worker_is_told_of_its_arm(
 
 
 @pytest.mark.parametrize("role", [WorkerRole.PRIME, WorkerRole.COLD])
-def test_workers_see_one_gpu_and_call_it_cuda(bench: Bench, make_case: MakeCase, role: WorkerRole) -> None:
+def test_workers_see_one_gpu_and_call_it_cuda(bench: Bench, role: WorkerRole) -> None:
     """The number of a GPU would stand in its generated code: cuda:1 would change all of cuda:0's kernels."""
     settings = replace(bench.settings, device="cuda:1")
     gpu = GpuState(index=1, uuid="GPU-bbbb")
@@ -162,7 +156,7 @@ COLD_SAMPLES = {
     ],
 )
 def test_failure_keeps_what_was_measured(
-    bench: Bench, make_case: MakeCase, act: str, role: str, expected: dict[Metric, tuple[float, ...]] | None
+    bench: Bench, act: str, role: str, expected: dict[Metric, tuple[float, ...]] | None
 ) -> None:
     """A crash in either process is the trial's failure; what either had measured before is kept beside it."""
     came = run_trial(bench, make_case(act, roles=[role]), 1)
@@ -178,14 +172,14 @@ def test_failure_keeps_what_was_measured(
     assert told in map(describe_measuring, trial.warnings)
 
 
-def test_part_of_an_earlier_trial_is_not_taken(bench: Bench, make_case: MakeCase) -> None:
+def test_part_of_an_earlier_trial_is_not_taken(bench: Bench) -> None:
     """A process that dies before it writes leaves nothing, whatever the trial before had written."""
     run_trial(bench, make_case(), 1)
     came = run_trial(bench, make_case("silent", roles=["cold"]), 2)
     assert (came.trials, len(came.failures)) == ((), 1)
 
 
-def test_request_says_what_to_measure(bench: Bench, make_case: MakeCase) -> None:
+def test_request_says_what_to_measure(bench: Bench) -> None:
     """The request on disk holds role, case, device, threads and the arm's directory."""
     run_trial(bench, make_case(), 1)
     request = json.loads((bench.scratch / "warm.request.json").read_text(encoding="utf-8"))
@@ -199,9 +193,7 @@ def test_request_says_what_to_measure(bench: Bench, make_case: MakeCase) -> None
     assert request["case"]["arguments"] == {"act": "ok"}
 
 
-def test_full_disk_is_the_machines_fault(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_is_the_machines_fault(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without room for a trial none is started, and the error says where and how much."""
     monkeypatch.setattr(bench_module, "MIN_FREE_BYTES", 2**60)
     with pytest.raises(MachineError, match="MiB free, a trial may need"):
@@ -284,7 +276,7 @@ def test_case_paths_stay_inside(case_id: str, expected: str) -> None:
     assert Path(expected) == make_case_path(case_id)
 
 
-def test_primer_has_its_own_cache(bench: Bench, make_case: MakeCase) -> None:
+def test_primer_has_its_own_cache(bench: Bench) -> None:
     """The primer has a cache of its own, which trials only copy."""
     prime = make_job(bench, WorkerRole.PRIME)
     cold = make_job(bench, WorkerRole.COLD, make_case(), 1)
@@ -298,7 +290,7 @@ def test_settings_name_the_real_worker(tmp_path: Path) -> None:
     assert LabSettings(out=tmp_path).worker == ("-P", "-m", "gate.worker.worker")
 
 
-def test_a_target_needs_one_process(bench: Bench, make_case: MakeCase) -> None:
+def test_a_target_needs_one_process(bench: Bench) -> None:
     """Nothing is run for a target, so a second process on full caches would find nothing more."""
     bench = replace(bench, settings=replace(bench.settings, device="cuda:sm_90"))
     (trial,) = run_trial(bench, make_case(), 1).trials
@@ -313,7 +305,7 @@ def test_the_one_process_of_a_target_tells_all() -> None:
     assert joined.samples == {Metric.COMPILE_CALLS: (7.0,)}
 
 
-def test_each_arm_of_a_comparison_builds_its_own_extensions(bench: Bench, make_case: MakeCase) -> None:
+def test_each_arm_of_a_comparison_builds_its_own_extensions(bench: Bench) -> None:
     """They are found by their names alone: a base would load what head has just built."""
     places = {
         (arm.name, arm.checkout): make_job(

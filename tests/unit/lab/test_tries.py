@@ -1,8 +1,5 @@
 """Cases that are tried and not measured."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,22 +9,22 @@ from gate.lab.trials import bench as bench_module
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import find_unimportable, refuse_base, try_in_worker
 from gate.lab.workers.worker import WorkerJob
-from gate.records.cases import Case, Kind
+from gate.records.cases import Kind
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.records.run import FailureKind
 from tests.told import make_raised
 
-MakeCase = Callable[..., Case]
+from .conftest import make_case
 
 
-def test_case_that_can_be_called_is_no_failure(bench: Bench, make_case: MakeCase) -> None:
+def test_case_that_can_be_called_is_no_failure(bench: Bench) -> None:
     """Nothing is left of it but its log."""
     assert try_in_worker(bench, make_case("ok")) is None
     assert not bench.trial_cache.exists()
     assert (bench.settings.out / "logs" / "actor" / "inference-float32-smoke-default" / "0-try.log").exists()
 
 
-def test_case_that_raises_or_crashes_is_a_failure(bench: Bench, make_case: MakeCase) -> None:
+def test_case_that_raises_or_crashes_is_a_failure(bench: Bench) -> None:
     """Each with its kind: the cases after it are tried all the same, in processes of their own."""
     kinds = []
     for act in ("error", "segfault"):
@@ -38,7 +35,7 @@ def test_case_that_raises_or_crashes_is_a_failure(bench: Bench, make_case: MakeC
 
 
 def test_a_factory_that_fails_beside_another_is_tried_alone(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both modules look for ``helpers`` where each has put it on the search path: a trial has one of them."""
     asked: list[tuple[str, ...]] = []
@@ -61,7 +58,7 @@ def test_a_factory_that_fails_beside_another_is_tried_alone(
 
 
 def test_what_cannot_be_built_without_memory_is_built_in_earnest(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before minutes of warming up, alone, and each factory once for the same arguments."""
     asked: list[tuple[str, ...]] = []
@@ -89,9 +86,7 @@ def test_what_cannot_be_built_without_memory_is_built_in_earnest(
     assert {failure.stage for failure in failures} == {Stage.BUILD}
 
 
-def test_a_base_that_can_build_no_case_is_refused(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_base_that_can_build_no_case_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before head is measured for minutes; where it can build one of them, it is measured."""
     told = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("No module named 'helpers'"))
     result = WorkerResult(role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable={"gone:build": told})

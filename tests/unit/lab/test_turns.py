@@ -1,7 +1,5 @@
 """The lab's side of two workers that take turns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field

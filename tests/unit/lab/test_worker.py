@@ -1,7 +1,5 @@
 """Workers: every way to end is told from every other."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +10,7 @@ from gate.lab.trials.bench import Bench, make_job
 from gate.lab.workers.process import ProcessExit
 from gate.lab.workers.worker import MAX_RESULT_BYTES, judge_exit, load_result, run_worker
 from gate.programs import TimeUse
-from gate.records.cases import Case, Metric
+from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
@@ -20,7 +18,7 @@ from gate.records.run import CaseFailure, FailureKind
 from gate.report.words.facts import describe_failure, find_place
 from tests.told import describe_measuring
 
-MakeCase = Callable[..., Case]
+from .conftest import make_case
 
 ENDINGS = {
     "error": (FailureKind.ERROR, "build", "ValueError: no such layer"),
@@ -46,7 +44,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("act", ENDINGS)
-def test_endings(bench: Bench, make_case: MakeCase, act: str) -> None:
+def test_endings(bench: Bench, act: str) -> None:
     """A real process that ends badly becomes a failure of the right kind, stage and message."""
     failure = run_worker(make_job(bench, WorkerRole.COLD, make_case(act), 1))
     kind, stage, message = ENDINGS[act]
@@ -61,7 +59,7 @@ def test_endings(bench: Bench, make_case: MakeCase, act: str) -> None:
     assert "\n" not in describe_failure(failure)
 
 
-def test_hang(bench: Bench, make_case: MakeCase, count_left: Callable[[], int]) -> None:
+def test_hang(bench: Bench, count_left: Callable[[], int]) -> None:
     """A worker that hangs with stubborn children is HANG, names limit and stage, and leaves nobody."""
     job = make_job(bench, WorkerRole.COLD, make_case("hang"), 2)
     failure = run_worker(replace(job, limit_s=1.0))
@@ -75,9 +73,7 @@ def test_hang(bench: Bench, make_case: MakeCase, count_left: Callable[[], int]) 
     assert count_left() == 0
 
 
-def test_children_left_behind_do_not_fail_a_case(
-    bench: Bench, make_case: MakeCase, count_left: Callable[[], int]
-) -> None:
+def test_children_left_behind_do_not_fail_a_case(bench: Bench, count_left: Callable[[], int]) -> None:
     """A worker that ends well and leaves children is a result; the children are ended."""
     result = run_worker(make_job(bench, WorkerRole.COLD, make_case("leave_children"), 1))
     assert isinstance(result, WorkerResult)
@@ -85,7 +81,7 @@ def test_children_left_behind_do_not_fail_a_case(
     assert count_left() == 0
 
 
-def test_flood(bench: Bench, make_case: MakeCase) -> None:
+def test_flood(bench: Bench) -> None:
     """Fifty megabytes of log neither fail a worker nor fill the disk."""
     job = make_job(bench, WorkerRole.COLD, make_case("flood"), 1)
     assert isinstance(run_worker(job), WorkerResult)
@@ -93,7 +89,7 @@ def test_flood(bench: Bench, make_case: MakeCase) -> None:
     assert "the last line" in job.log.read_bytes()[-200:].decode()
 
 
-def test_crash_after_the_end_is_a_warning(bench: Bench, make_case: MakeCase) -> None:
+def test_crash_after_the_end_is_a_warning(bench: Bench) -> None:
     """A complete result counts though the interpreter crashed while shutting down, with a warning."""
     result = run_worker(make_job(bench, WorkerRole.COLD, make_case("late_crash"), 1))
     assert isinstance(result, WorkerResult)
@@ -101,13 +97,13 @@ def test_crash_after_the_end_is_a_warning(bench: Bench, make_case: MakeCase) -> 
     assert told == "the cold process ended with SIGABRT after its result was complete"
 
 
-def test_earlier_result_is_not_taken_for_this_one(bench: Bench, make_case: MakeCase) -> None:
+def test_earlier_result_is_not_taken_for_this_one(bench: Bench) -> None:
     """A worker that leaves nothing is not given the result of the one before."""
     assert isinstance(run_worker(make_job(bench, WorkerRole.COLD, make_case("ok"), 1)), WorkerResult)
     assert isinstance(run_worker(make_job(bench, WorkerRole.COLD, make_case("silent"), 2)), CaseFailure)
 
 
-def test_traceback_is_the_log_tail_of_an_error(bench: Bench, make_case: MakeCase) -> None:
+def test_traceback_is_the_log_tail_of_an_error(bench: Bench) -> None:
     """A failure that the worker could tell shows its traceback."""
     failure = run_worker(make_job(bench, WorkerRole.COLD, make_case("error"), 1))
     assert isinstance(failure, CaseFailure)
@@ -118,9 +114,7 @@ def test_traceback_is_the_log_tail_of_an_error(bench: Bench, make_case: MakeCase
 
 
 @pytest.mark.parametrize("says", [True, False], ids=["error", "crash"])
-def test_a_line_of_a_commits_checkout_is_named_from_its_top(
-    bench: Bench, make_case: MakeCase, says: bool
-) -> None:
+def test_a_line_of_a_commits_checkout_is_named_from_its_top(bench: Bench, says: bool) -> None:
     """The directory is gone once the run has ended: a reader knows the file by its name in the commit."""
     job = make_job(bench, WorkerRole.COLD, make_case(), 1)
     job = replace(job, request=replace(job.request, checkout="/scratch/base"))
@@ -137,7 +131,7 @@ def test_a_line_of_a_commits_checkout_is_named_from_its_top(
 
 
 def test_log_below_the_current_directory_is_named_from_there(
-    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader can open the path where the run was started."""
     monkeypatch.chdir(bench.settings.out.parent)
@@ -153,7 +147,7 @@ def test_log_below_the_current_directory_is_named_from_there(
         (1, "the kernel's out-of-memory killer"),
     ],
 )
-def test_kill_names_the_likely_killer(bench: Bench, make_case: MakeCase, oom_kills: int, words: str) -> None:
+def test_kill_names_the_likely_killer(bench: Bench, oom_kills: int, words: str) -> None:
     """A SIGKILL from outside is put down to memory, for certain when the kernel says so."""
     ended = ProcessExit(status=-9, log_tail=b"", oom_kills=oom_kills)
     failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, Fact(code=Code.NO_RESULT))
@@ -164,7 +158,7 @@ def test_kill_names_the_likely_killer(bench: Bench, make_case: MakeCase, oom_kil
 
 @pytest.mark.parametrize(("checkout", "counts"), [("", True), ("/worktree", False)])
 def test_an_arms_result_counts_once_its_imports_were_looked_at(
-    bench: Bench, make_case: MakeCase, checkout: str, counts: bool
+    bench: Bench, checkout: str, counts: bool
 ) -> None:
     """A project's conftest may end the process by ``os._exit``: nobody knows what ran of another checkout."""
     job = make_job(bench, WorkerRole.COLD, make_case(), 1)
@@ -174,7 +168,7 @@ def test_an_arms_result_counts_once_its_imports_were_looked_at(
     assert isinstance(judge_exit(job, ended, left), WorkerResult) is counts
 
 
-def test_a_worker_at_work_beyond_its_limit_did_not_end(bench: Bench, make_case: MakeCase) -> None:
+def test_a_worker_at_work_beyond_its_limit_did_not_end(bench: Bench) -> None:
     """It is no hang; the figure is that of its processor time."""
     ended = ProcessExit(status=-6, use=TimeUse(wall_s=431.0, cpu_s=300.2), log_tail=b"")
     failure = judge_exit(make_job(bench, WorkerRole.COLD, make_case(), 1), ended, Fact(code=Code.NO_RESULT))
@@ -186,7 +180,7 @@ def test_a_worker_at_work_beyond_its_limit_did_not_end(bench: Bench, make_case: 
     )
 
 
-def test_told_failure_beats_the_time_limit(bench: Bench, make_case: MakeCase) -> None:
+def test_told_failure_beats_the_time_limit(bench: Bench) -> None:
     """A worker that told its failure and then hung failed for the reason it told."""
     told = WorkerFailure(
         kind=FailureKind.NOT_FINITE, fact=Fact(code=Code.RAISED, names=name_words(message="NaN in output 0"))

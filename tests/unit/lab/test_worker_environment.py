@@ -1,7 +1,5 @@
 """The environment of workers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

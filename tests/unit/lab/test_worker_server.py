@@ -1,7 +1,5 @@
 """Forked workers: told as processes of their own are, and nothing of them survives."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

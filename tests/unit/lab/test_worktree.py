@@ -1,12 +1,9 @@
 """Checkouts of other commits, in real repositories."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -27,15 +24,6 @@ with open_scratch() as scratch, open_worktree(Path(top), commit, scratch / "base
     print(path, flush=True)
     time.sleep(600)
 """
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The test's own temporary directory."""
-    directory = tmp_path / "temporary"
-    directory.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    return directory
 
 
 def kill_holder(top: Path, commit: str, place: Path) -> Path:

@@ -3,8 +3,6 @@
 A name that torch does not have, or a wrong argument, fails in the test as it would on the card.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """From a case to a subject: what a factory may return, and how it is cast."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import ModuleType

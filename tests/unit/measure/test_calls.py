@@ -1,7 +1,5 @@
 """Drift is of three calls in order, of what they leave in Python, and of gradients that the step has not."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from gate.measure.context import WorkerContext, open_case, use_gradients
+from gate.measure.context import open_case, use_gradients
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.logbook import Logbook
@@ -27,6 +25,8 @@ from gate.records.codes import Code
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.records.run import DRIFT_DEFINITION, GRADIENTS
 from gate.workload import Workload
+
+from .contexts import make_context
 
 
 def is_wrong() -> bool:
@@ -44,9 +44,7 @@ def measure_workload(workload: Workload, case: Case) -> WorkerResult:
     """Measure drift under one seed."""
     torch.compiler.reset()
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case)
     with use_gradients(case):
         subject = make_subject(workload, case, CpuDevice())
         compiled = compile_function(subject.plain, case)
@@ -86,9 +84,7 @@ def test_the_buffer_begins_once_for_all_calls_of_a_side() -> None:
     subject = make_subject(Workload(forward=Counting(9), inputs=(torch.ones(2),)), case, CpuDevice())
     pair = CompiledSubject(subject=subject, compiled=subject.function)
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case)
     measure_drift(context, pair)
     assert logbook.result.workload["outputs"] == "output float32[2]"
     assert [0.0] == [float(one) for one in subject.list_state()[:1]]
@@ -115,9 +111,7 @@ def test_a_package_is_loaded_anew_and_keeps_its_state(
         for _ in range(7):
             compiled(*subject.workload.inputs)
         logbook = Logbook(None, WorkerRole.WARM)
-        context = WorkerContext(
-            case=case, device=CpuDevice(), sampling=Sampling(), logbook=logbook, directory=""
-        )
+        context = make_context(logbook, case, sampling=Sampling())
         measure_drift(context, CompiledSubject(subject=subject, compiled=compiled))
     assert (logbook.result.samples[Metric.DRIFT] > (20.0,)) is not counts
     assert [Code.WRITES_UNSEEN] == [fact.code for fact in logbook.result.warnings]
@@ -314,9 +308,7 @@ def test_gradients_of_another_mask_are_a_drift(*, again: bool) -> None:
     case = Case(id="m/c", model="m", backend="eager", task=Task.TRAINING)
     workload = Workload(forward=model, inputs=(torch.rand(8, 32),), loss=lambda out: (out**2).mean())
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case)
     subject = make_subject(workload, case, CpuDevice())
 
     def call(value: torch.Tensor) -> Any:
@@ -370,9 +362,7 @@ def test_inference_may_take_a_gradient_by_its_input() -> None:
     """An input that asks for it keeps that, gradients are recorded, and a note says so once."""
     logbook = Logbook(None, WorkerRole.WARM)
     case = Case(id="m/c", model="m", backend="eager")
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case)
     workload = Workload(forward=Forces(), inputs=(torch.randn(16, 3, requires_grad=True),))
     with open_case(context, workload) as prepared:
         assert prepared.eager_step().shape == (16, 3)

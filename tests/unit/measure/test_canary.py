@@ -1,7 +1,5 @@
 """Canaries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

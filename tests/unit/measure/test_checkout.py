@@ -1,7 +1,5 @@
 """Which checkout a worker imports measured code from: real interpreters, real installations."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 import subprocess

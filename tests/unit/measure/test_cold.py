@@ -1,7 +1,5 @@
 """What a cold process makes of its calls, without compiling anything."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import torch
 
 from gate.devices import CPU, CUDA, DeviceKind
 from gate.measure import graph, trial
-from gate.measure.context import WorkerContext, open_case
+from gate.measure.context import open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.graph import GraphReport
 from gate.measure.logbook import Logbook
@@ -21,6 +19,8 @@ from gate.records.facts import FIRST_CALL
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
 from tests.told import describe_measuring
+
+from .contexts import make_context
 
 
 class PlayedDevice(CpuDevice):
@@ -39,13 +39,7 @@ def test_what_later_calls_capture_is_told(
     first = {"dynamo": 3.0, FIRST_CALL: 5.0}
     logbook = Logbook(None, WorkerRole.COLD)
     logbook.record(phases_s=first)
-    context = WorkerContext(
-        case=Case(id="m/c", model="m"),
-        device=PlayedDevice(kind),
-        sampling=Sampling(),
-        logbook=logbook,
-        directory="",
-    )
+    context = make_context(logbook, device=PlayedDevice(kind), sampling=Sampling())
     report = GraphReport(counts={}, phases_s={"dynamo": 3.5, "cudagraph_capture": 1.25})
     monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
     trial._record_later_phases(context)
@@ -74,12 +68,10 @@ def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
     if is_there:
         (tmp_path / "artifacts.bin").write_bytes(b"of the first pair")
     logbook = Logbook(None, WorkerRole.ROUNDS)
-    context = WorkerContext(
-        case=Case(id="m/c", model="m", kind=Kind.CACHE, backend="eager"),
-        device=CpuDevice(),
+    context = make_context(
+        logbook,
+        Case(id="m/c", model="m", kind=Kind.CACHE, backend="eager"),
         sampling=Sampling(super_blocks=2, warmup_s=0.0, drift_seeds=1),
-        logbook=logbook,
-        directory="",
         skips_calls=True,
     )
     workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
@@ -96,12 +88,8 @@ def test_blocks_that_a_recompile_spoilt_are_told(monkeypatch: pytest.MonkeyPatch
     rounds = Rounds(times={}, calls={}, recompiled=2)
     monkeypatch.setattr(trial, "run_rounds", lambda *_: rounds)
     logbook = Logbook(None, WorkerRole.COLD)
-    context = WorkerContext(
-        case=Case(id="m/c", model="m", backend="eager"),
-        device=CpuDevice(),
-        sampling=Sampling(super_blocks=2, warmup_s=0.0),
-        logbook=logbook,
-        directory="",
+    context = make_context(
+        logbook, Case(id="m/c", model="m", backend="eager"), sampling=Sampling(super_blocks=2, warmup_s=0.0)
     )
     workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
     with open_case(context, workload) as prepared:

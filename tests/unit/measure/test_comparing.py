@@ -1,7 +1,5 @@
 """What is compared besides outputs: what a call writes, the loss, and all of it without float64."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any
@@ -10,7 +8,7 @@ import pytest
 import torch
 
 from gate.decide.constants import DRIFT_BEYOND_ROUNDING
-from gate.measure.context import WorkerContext, use_gradients
+from gate.measure.context import use_gradients
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import MISMATCH
@@ -19,9 +17,11 @@ from gate.measure.trial import measure_warm
 from gate.measure.workload.build import make_subject
 from gate.records.cases import Case, DType, Kind, Metric, Task
 from gate.records.codes import Code
-from gate.records.protocol import Sampling, WorkerResult, WorkerRole
+from gate.records.protocol import WorkerResult, WorkerRole
 from gate.workload import Workload
 from tests.told import describe_measuring
+
+from .contexts import make_context
 
 
 class Model(torch.nn.Module):
@@ -63,9 +63,7 @@ def measure(case: Case | None = None, **compiled: Any) -> WorkerResult:
         forward=model, inputs=(torch.rand(8, 64), []), loss=lambda output: output.square().mean()
     )
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case)
     with use_gradients(case):
         subject = make_subject(built, case, CpuDevice())
         model.refuses = compiled.pop("refuses", False)
@@ -86,9 +84,7 @@ def measure_pair(forward: Any, compiled: Any, case: Case | None = None) -> Worke
     """Measure drift of one function against another under one seed."""
     case = case or Case(id="m/c", model="m")
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case)
     subject = make_subject(Workload(forward=forward, inputs=(torch.rand(64),)), case, CpuDevice())
     measure_drift(context, CompiledSubject(subject=subject, compiled=compiled))
     return logbook.result
@@ -270,9 +266,7 @@ def decide(case: Case, **compiled: Any) -> WorkerResult:
     """Measure drift of 2048 rows under one seed, where eager and compiled differ in these attributes."""
     model = Deciding()
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case)
     torch.manual_seed(2)
     subject = make_subject(Workload(forward=model, inputs=(torch.randn(2048, 64),)), case, CpuDevice())
 
@@ -410,9 +404,7 @@ def test_the_gradient_of_an_input_that_asks_for_it_is_compared() -> None:
     built = Workload(forward=model, inputs=(given,), loss=lambda output: output.square().mean())
     case = Case(id="m/c", model="m", task=Task.TRAINING)
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case)
     subject = make_subject(built, case, CpuDevice())
 
     def lose(value: torch.Tensor) -> Any:
@@ -445,13 +437,6 @@ def test_a_wrong_call_does_not_destroy_the_evidence() -> None:
     """After some calls the input is all ones, and both sides agree: drift begins from what was before."""
     case = Case(id="m/c", model="m", backend="eager")
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case,
-        device=CpuDevice(),
-        sampling=Sampling(drift_seeds=1),
-        logbook=logbook,
-        directory="",
-        skips_calls=True,
-    )
+    context = make_context(logbook, case, skips_calls=True)
     measure_warm(context, Workload(forward=Filling(), inputs=(torch.full((4,), 1e-9),)))
     assert logbook.result.samples[Metric.DRIFT] > (20,)

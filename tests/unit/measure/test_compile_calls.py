@@ -1,7 +1,5 @@
 """Python calls of a compile by function: exact, with those within each, and what each calls."""
 
-from __future__ import annotations
-
 import cProfile
 import itertools
 import json

@@ -1,7 +1,5 @@
 """What two looks at the machine say of the trial between them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What is read from a container is also cast and moved: one test over each kind of container."""
 
-from __future__ import annotations
-
 import threading
 from argparse import Namespace
 from collections import OrderedDict, UserDict, UserList, defaultdict, deque

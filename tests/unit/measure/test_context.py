@@ -1,7 +1,5 @@
 """A case that is made ready: what its eager calls tell."""
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Callable
@@ -12,27 +10,14 @@ import pytest
 import torch
 
 from gate.measure import graph
-from gate.measure.context import WorkerContext, open_case
-from gate.measure.device.cpu import CpuDevice
+from gate.measure.context import open_case
 from gate.measure.graph import GraphReport
-from gate.measure.logbook import Logbook
-from gate.records.cases import Case
 from gate.records.codes import Code
-from gate.records.protocol import Sampling, WorkerRole
 from gate.records.run import CacheUse
 from gate.workload import Workload
 from tests.told import describe_measuring
 
-
-def make_context() -> WorkerContext:
-    """What a cold worker on a CPU begins with."""
-    return WorkerContext(
-        case=Case(id="m/c", model="m"),
-        device=CpuDevice(),
-        sampling=Sampling(),
-        logbook=Logbook(None, WorkerRole.COLD),
-        directory="",
-    )
+from .contexts import make_context
 
 
 @pytest.mark.parametrize(

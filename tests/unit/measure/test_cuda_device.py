@@ -1,7 +1,5 @@
 """The CUDA device on ``torch.cuda``'s own signatures."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Two real processes that train one model: what both compute, and what is told when one is gone."""
 
-from __future__ import annotations
-
 import multiprocessing.spawn
 import os
 import shutil

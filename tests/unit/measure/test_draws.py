@@ -1,7 +1,5 @@
 """Random forwards and Python state: the same draws on all sides, or aloud that drift cannot be judged."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable
@@ -11,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from gate.measure.context import WorkerContext, use_gradients
+from gate.measure.context import use_gradients
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import MISMATCH
@@ -20,8 +18,10 @@ from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import compile_function, make_subject
 from gate.records.cases import Case, Kind, Metric, Task
 from gate.records.codes import Code
-from gate.records.protocol import Sampling, WorkerResult, WorkerRole
+from gate.records.protocol import WorkerResult, WorkerRole
 from gate.workload import Workload
+
+from .contexts import make_context
 
 _calls = itertools.count(1)
 
@@ -67,9 +67,7 @@ def measure_model(model: Callable[..., Any], more: dict[str, Any]) -> tuple[Work
     """Measure drift of what is wrong by itself where it is compiled."""
     case = Case(id="m/c", model="m", **{"backend": "eager", **more})
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case)
     workload = Workload(forward=model, inputs=(torch.rand(256),), loss=lambda output: output.square().mean())
     with use_gradients(case):
         subject = make_subject(workload, case, CpuDevice())

@@ -1,7 +1,5 @@
 """Drift: compiled's error against float64 over eager's."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

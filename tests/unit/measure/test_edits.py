@@ -1,7 +1,5 @@
 """Whether what is under test was changed while it is measured: a real checkout, real imports."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """The first call's arithmetic and the state of the caches."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

@@ -1,7 +1,5 @@
 """The float64 reference of what has no float64, or cannot be copied."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable
@@ -11,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from gate.measure.context import WorkerContext
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import MISMATCH
@@ -22,6 +19,8 @@ from gate.records.cases import Case, DType, Metric
 from gate.records.codes import Code
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.workload import Workload
+
+from .contexts import make_context
 
 
 class Experts(torch.nn.Module):
@@ -71,9 +70,7 @@ def measure(monkeypatch: pytest.MonkeyPatch, name: str, factor: float, dtype: DT
     monkeypatch.setitem(sys.modules, "made_up_float64", module)
     case = Case(id="m/c", model="m", factory="made_up_float64:build", dtype=dtype)
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=2), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case, sampling=Sampling(drift_seeds=2))
     with torch.no_grad():
         subject = make_subject(build_workload(case), case, CpuDevice())
 

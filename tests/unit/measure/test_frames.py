@@ -1,7 +1,5 @@
 """What a reader is shown of a traceback."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Reading the compiler's records."""
 
-from __future__ import annotations
-
 import traceback
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Modules behind a forward that is none itself: found, cast, trained and copied."""
 
-from __future__ import annotations
-
 import functools
 import weakref
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Identity of generated code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gate.measure.identity import compute_identity, count_kernels, list_kernels, normalize_code, read_identity

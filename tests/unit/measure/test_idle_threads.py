@@ -1,7 +1,5 @@
 """Letting a process's own threads fall asleep before another measures."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 import time

@@ -1,7 +1,5 @@
 """Which imported files differ between two checkouts, in a real interpreter."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What is installed for this interpreter."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Instruction sets: probed once, believed afterwards, and only when all of them passed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What calls keep of memory: seen to the byte, and no cache that fills up is taken for it."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import itertools

@@ -1,7 +1,5 @@
 """Kinds of cases: what a call of each is, with a backend that compiles nothing, so that it is quick."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys
@@ -271,12 +269,14 @@ def test_a_loader_that_stalls_is_seen() -> None:
     protocol, subject = prepare(case)
     loaded = replace(subject.workload, inputs=StallingBatches(subject.workload.inputs))
     subject = replace(subject, workload=loaded)
-    ratios = []
-    for stall_s in (0.0, 0.1):
+
+    def observe(stall_s: float) -> float:
         StallingBatches.stalls_s.append(stall_s)
         seen = protocol.observe(subject, subject.function, protocol.make_eager_step(subject))
-        ratios.append(seen.samples[Metric.DATA_RATIO][0])
-    assert ratios[1] > 3 * ratios[0]
+        return seen.samples[Metric.DATA_RATIO][0]
+
+    # Another program may slow one epoch down, and not the same one of each three.
+    assert max(observe(0.1) for _ in range(3)) > 3 * min(observe(0.0) for _ in range(3))
     assert len(subject.workload.inputs) == 3
     assert not torch.equal(subject.workload.inputs[0][0][0], subject.workload.inputs[1][0][0])
 

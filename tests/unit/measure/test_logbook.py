@@ -1,7 +1,5 @@
 """The worker's result on disk."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import math

@@ -1,7 +1,5 @@
 """What an exception of a primer says that a machine lacks."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

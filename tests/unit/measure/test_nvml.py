@@ -1,7 +1,5 @@
 """What NVML tells: the real nvidia-ml-py over a library that plays machines, each in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Options of torch.compile: read, set, and those that code sets for what it compiles."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

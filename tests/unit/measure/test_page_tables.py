@@ -1,7 +1,5 @@
 """A forked process has the pages mapped that its parent had, and its own copies of what can be written."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 import sys

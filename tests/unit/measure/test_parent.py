@@ -1,7 +1,5 @@
 """Workers do not outlive the gate: real processes, a real SIGKILL."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """How many kernels are compiled at once, by torch's own answers."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

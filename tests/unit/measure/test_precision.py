@@ -1,7 +1,5 @@
 """TF32 by either interface, on torch's own settings: each way of setting it in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A release without one of the private names that are read: all else is measured, and what is not is said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

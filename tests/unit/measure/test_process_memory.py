@@ -1,7 +1,5 @@
 """Memory of the process: parsing what Linux tells, and seeing what a call takes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What operators return in float64 is off by rounding."""
 
-from __future__ import annotations
-
 import torch
 
 from gate.measure.numerics.comparing import Pushing

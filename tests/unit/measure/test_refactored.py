@@ -1,7 +1,5 @@
 """Code that is written otherwise and computes the same is as exact as before, and laid out as before."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gate.measure.context import WorkerContext, use_gradients
+from gate.measure.context import use_gradients
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.logbook import Logbook
 from gate.measure.seed_drift import CompiledSubject, measure_drift
@@ -19,8 +17,10 @@ from gate.measure.training import measure_unreturned
 from gate.measure.workload.build import compile_function, make_subject, seed_everything
 from gate.metrics import SPECS
 from gate.records.cases import Case, Metric, Task
-from gate.records.protocol import Sampling, WorkerResult, WorkerRole
+from gate.records.protocol import WorkerResult, WorkerRole
 from gate.workload import Workload
+
+from .contexts import make_context
 
 WIDTH = 32
 
@@ -147,9 +147,7 @@ def measure(run: Callable[[Any, torch.Tensor], Any], task: Task) -> WorkerResult
     seed_everything(0)
     case = Case(id="m/c", model="m", backend="aot_eager", task=task)
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, case)
     workload = Workload(forward=Model(run), inputs=(torch.rand(2, 16, WIDTH),), loss=sum_all)
     with use_gradients(case):
         subject = make_subject(workload, case, CpuDevice())

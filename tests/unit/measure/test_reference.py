@@ -1,7 +1,5 @@
 """The float64 reference and its state."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Warming up, sizing blocks and running the schedule, with steps that are no models."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Callable

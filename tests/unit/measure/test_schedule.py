@@ -1,7 +1,5 @@
 """The order of blocks, their size, and the way back to samples."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

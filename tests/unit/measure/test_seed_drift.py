@@ -1,7 +1,5 @@
 """The float32 comparison of drift, with TF32 off."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 
@@ -9,7 +7,6 @@ import pytest
 import torch
 
 from gate.devices import CUDA
-from gate.measure.context import WorkerContext
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.logbook import Logbook, NotFiniteError
 from gate.measure.numerics.drift import MISMATCH, Drift
@@ -17,8 +14,10 @@ from gate.measure.seed_drift import CompiledSubject, measure_drift, record_drift
 from gate.measure.workload.build import Subject, make_subject
 from gate.records.cases import Case, DType, Metric, Mode
 from gate.records.codes import Code
-from gate.records.protocol import Sampling, WorkerResult, WorkerRole
+from gate.records.protocol import WorkerResult, WorkerRole
 from gate.workload import Workload
+
+from .contexts import make_context
 
 
 class PlayedGpu(CpuDevice):
@@ -48,9 +47,7 @@ def make_layer(device: CpuDevice, mode: Mode = Mode.DEFAULT) -> Subject:
 def measure(compiled: Callable[..., object], subject: Subject, device: CpuDevice) -> WorkerResult:
     """Measure drift under one seed."""
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=subject.case, device=device, sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
-    )
+    context = make_context(logbook, subject.case, device=device)
     measure_drift(context, CompiledSubject(subject=subject, compiled=compiled))
     return logbook.result
 

@@ -1,7 +1,5 @@
 """What a call leaves behind is put back."""
 
-from __future__ import annotations
-
 import random
 from collections import deque
 from types import ModuleType

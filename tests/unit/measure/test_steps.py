@@ -1,7 +1,5 @@
 """Parameters after some steps: how much further compiled code leaves them from float64 than eager does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What is counted of code that is compiled for a target, and what a target cannot know."""
 
-from __future__ import annotations
-
 import sys
 from importlib import metadata
 from pathlib import Path

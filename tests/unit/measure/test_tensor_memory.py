@@ -1,7 +1,5 @@
 """The allocator's peak."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

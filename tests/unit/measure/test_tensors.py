@@ -1,7 +1,5 @@
 """Walking nested inputs and outputs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The worker's end of the line: it waits for its turn, and notices when the lab hangs up."""
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What a call makes of its device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +14,6 @@ from gate.measure import usage
 from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Call
-from gate.measure.logbook import Logbook
 from gate.measure.rounds import compute_percentile
 from gate.measure.usage import (
     MAX_KERNELS,
@@ -28,9 +25,11 @@ from gate.measure.usage import (
     sum_kernels,
 )
 from gate.records.cases import Case, Metric, Mode, Task
-from gate.records.protocol import Sampling, Stage, WorkerRole
+from gate.records.protocol import Sampling, Stage
 from gate.workload import Workload
 from tests.told import describe_measuring
+
+from .contexts import make_context
 
 LINEAR_FLOPS = 2 * 4 * 8 * 16  # four rows of 8 by a matrix of 8 x 16
 
@@ -59,13 +58,7 @@ class PlayedGpu(CpuDevice):
 def make(device: CpuDevice, task: Task = Task.INFERENCE) -> tuple[WorkerContext, Prepared]:
     """Return a linear layer, ready to be called."""
     case = Case(id="m/c", model="m", backend="eager", task=task)
-    context = WorkerContext(
-        case=case,
-        device=CpuDevice(),
-        sampling=Sampling(),
-        logbook=Logbook(None, WorkerRole.COLD),
-        directory="",
-    )
+    context = make_context(case=case, sampling=Sampling())
     loss: Callable[[Any], torch.Tensor] | None = torch.sum if task is Task.TRAINING else None
     workload = Workload(forward=torch.nn.Linear(8, 16), inputs=(torch.randn(4, 8),), loss=loss)
     with open_case(context, workload) as prepared:

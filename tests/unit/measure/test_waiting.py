@@ -1,7 +1,5 @@
 """How long the threads of this process waited for a processor, by the kernel's own account."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The warm process: both sides' memory by one definition."""
 
-from __future__ import annotations
-
 import inspect
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +17,11 @@ from gate.measure.trial import measure_warm
 from gate.records.cases import Case, Metric, Task
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.protocol import Sampling, WorkerRole
+from gate.records.protocol import WorkerRole
 from gate.records.run import CacheUse
 from gate.workload import Workload
+
+from .contexts import make_context
 
 MIB = 2**20
 
@@ -43,20 +43,16 @@ class DeviceWithWorkspace(CpuDevice):
         return self.measure_growth(run)
 
 
-def make_context(device: CpuDevice) -> WorkerContext:
+def make_warm(device: CpuDevice) -> WorkerContext:
     """Make the context of a second process that compiles nothing."""
-    return WorkerContext(
-        case=Case(id="m/c", model="m", backend="eager"),
-        device=device,
-        sampling=Sampling(drift_seeds=1),
-        logbook=Logbook(None, WorkerRole.WARM),
-        directory="",
+    return make_context(
+        Logbook(None, WorkerRole.WARM), Case(id="m/c", model="m", backend="eager"), device=device
     )
 
 
 def test_workspaces_of_libraries_count_on_both_sides() -> None:
     """Where compiled needs no more than eager, the ratio is 1, and not 12 for a small model."""
-    context = make_context(DeviceWithWorkspace())
+    context = make_warm(DeviceWithWorkspace())
     logbook = context.logbook
     graph.start_observation()  # a worker is a fresh process: no other test's compiles are counted in it
     measure_warm(context, Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),)))
@@ -80,7 +76,7 @@ class Counted(torch.nn.Linear):
 
 def test_a_model_that_compiles_at_each_call_is_noted() -> None:
     """Warming up ends after 64 calls, and says that the model has not settled."""
-    context = make_context(CpuDevice())
+    context = make_warm(CpuDevice())
     graph.start_observation()
     with torch._dynamo.config.patch(recompile_limit=80, accumulated_recompile_limit=80):
         measure_warm(context, Workload(forward=Counted(8, 8), inputs=(torch.randn(4, 8),)))
@@ -112,13 +108,7 @@ def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.Monkey
     """
     monkeypatch.setattr(usage, "_MOST_CALLS", 64)
     case, logbook = Case(id="m/c", model="m", backend="eager"), Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case,
-        device=CpuDevice(),
-        sampling=Sampling(drift_seeds=1),
-        logbook=logbook,
-        directory="/nowhere",
-    )
+    context = make_context(logbook, case, directory="/nowhere")
     measure_warm(context, Workload(forward=Watched(), inputs=(torch.randn(128, 128),)))
     (growth,) = logbook.result.samples[Metric.MEMORY_GROWTH]
     assert growth in {64 * 1024, 65 * 1024}
@@ -145,14 +135,7 @@ def test_steps_of_random_training_are_not_compared() -> None:
     """Ten steps draw ten times: the drift of one is judged, and a note stands for that of ten."""
     case = Case(id="m/c", model="m", backend="eager", task=Task.TRAINING)
     logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case,
-        device=DeviceWithWorkspace(),
-        sampling=Sampling(drift_seeds=1),
-        logbook=logbook,
-        directory="",
-        skips_calls=True,
-    )
+    context = make_context(logbook, case, device=DeviceWithWorkspace(), skips_calls=True)
     workload = Workload(
         forward=Dropping(),
         inputs=(torch.randn(4, 8),),
@@ -179,7 +162,7 @@ def test_a_graph_that_repeats_within_a_model_is_counted(
     found: CacheUse, is_counted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A graph is found once the same call has compiled it; only if all were found was something left over."""
-    context = make_context(CpuDevice())
+    context = make_warm(CpuDevice())
     logbook = context.logbook
     monkeypatch.setattr(trial, "count_compile_calls", lambda *_, **__: CompileCalls(total=7))
     observed = SimpleNamespace(cache=found, caches={}, unknown=())

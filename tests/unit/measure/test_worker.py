@@ -1,7 +1,5 @@
 """How the worker calls pytest."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

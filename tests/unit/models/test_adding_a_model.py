@@ -1,7 +1,5 @@
 """The guide's snippets are the example project's files, and the example project is sound."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What some rows of the field compute, against the same written out by hand; eager, and tiny."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The reference registry as data: what it offers, without importing a model."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """What each arm defines."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What people get wrong in gate.yml is told at once, with its place and a fix, and never a traceback."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 from gate.errors import FileError
 from gate.project.config import load_config
 from gate.project.registry import choose_cases, load_cases
+from tests.unit.files.test_yaml_in import list_errors
 
 CORPUS = (Path(__file__).parent / "bad_configs.txt").read_text(encoding="utf-8")
 MARK = " # !"
@@ -32,13 +31,6 @@ def load(path: Path) -> None:
     """All that is done with a gate.yml before anything is measured."""
     config = load_config(path)
     choose_cases(config, load_cases(config))
-
-
-def list_errors(error: FileError) -> list[FileError]:
-    """The error and those that it tells of."""
-    others = [other for other in error.others if isinstance(other, FileError)]
-    assert len(others) == len(error.others)
-    return [error, *others]
 
 
 def test_the_corpus_is_what_it_was() -> None:

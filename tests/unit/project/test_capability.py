@@ -1,7 +1,5 @@
 """What a GPU cannot run is known from what it tells of itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from gate.project.cases import Card, list_unavailable

@@ -1,7 +1,5 @@
 """What is measured where nothing, or something, is selected."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

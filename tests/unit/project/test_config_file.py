@@ -1,7 +1,5 @@
 """Where gate.yml is looked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

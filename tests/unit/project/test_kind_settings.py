@@ -1,7 +1,5 @@
 """The settings of a case's kind: what fits, and what a mistake is told as."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a base without gate.yml is lent."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which cases need no GPU, by what a target has shown."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """How long a run may take where gate.yml does not say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """One way to say which cases are meant, for selections, rules and acceptances alike."""
 
-from __future__ import annotations
-
 import pytest
 
 from gate.records.cases import Policy, fits_pattern

@@ -1,7 +1,5 @@
 """The lines between the lab and the two workers of a pair."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

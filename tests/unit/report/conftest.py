@@ -1,7 +1,5 @@
 """Verdicts by hand, one a situation that a report must tell well; their words are the decision's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

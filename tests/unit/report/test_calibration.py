@@ -1,7 +1,5 @@
 """The report of a calibration, as a person would see it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from gate.records.cases import Metric, Threshold

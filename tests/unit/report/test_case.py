@@ -1,7 +1,5 @@
 """The view of one case: both sides in words, in their order, and what is lacking."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

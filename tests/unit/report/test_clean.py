@@ -1,7 +1,5 @@
 """Text from elsewhere, made printable."""
 
-from __future__ import annotations
-
 import unicodedata
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What many cases share is told once; what a case tells is its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

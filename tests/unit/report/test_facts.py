@@ -1,7 +1,5 @@
 """Every fact has words where it stands, and none that was not given to it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """How a case failed is told by its code, and without the words of others where they may not be told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a reader sees first: of what, how much may hide in a PASS, and values for another database."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

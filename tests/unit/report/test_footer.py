@@ -1,7 +1,5 @@
 """Where the figures come from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Whole reports, one a situation, as a person would see them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The report for test dashboards, held against the rules that their parsers share."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The report for a pull request."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Mapping

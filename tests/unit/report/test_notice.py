@@ -1,7 +1,5 @@
 """The last lines of a command."""
 
-from __future__ import annotations
-
 import pytest
 
 from gate.errors import ExitCode

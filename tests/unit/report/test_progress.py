@@ -1,7 +1,5 @@
 """Progress of a run."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """The table of formats."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping

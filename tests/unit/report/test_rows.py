@@ -1,7 +1,5 @@
 """What a report shows, and in which order."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace

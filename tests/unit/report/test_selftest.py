@@ -1,7 +1,5 @@
 """The report of selftest, and its file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +15,7 @@ from gate.records.studies import Attempt, Fault, FaultKind, Result, SelftestRepo
 from gate.records.verdict import Change, Reason, Status
 from gate.report.studies import describe_attempt, render_selftest
 from gate.selftest.catalog import list_faults, score_faults
+from tests.faults import find_fault
 from tests.golden_files import check_golden
 from tests.hosts import CPU_HOST
 from tests.make import make_row
@@ -30,12 +29,6 @@ ROW = make_row(
     reason=Reason.UNSETTLED,
     change=Change(centre=0.011, low=-0.02, high=0.04, detectable=0.03),
 )
-
-
-def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
-    """Find the one fault of a kind and size."""
-    (found,) = [fault for fault in FAULTS if (fault.kind, fault.size) == (kind, size)]
-    return found
 
 
 def write_told(kind: str) -> Fact:

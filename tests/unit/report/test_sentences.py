@@ -1,7 +1,5 @@
 """The sentence of a comparison agrees with the change and the interval beside it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What reports say of a whole suite: a line of totals, and tables."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

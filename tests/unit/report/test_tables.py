@@ -1,7 +1,5 @@
 """Tables of what is stored or planned."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

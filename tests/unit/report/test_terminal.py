@@ -1,7 +1,5 @@
 """What a stream can show."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

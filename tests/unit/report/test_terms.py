@@ -1,7 +1,5 @@
 """The words of changes: a sign, and which way it went."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

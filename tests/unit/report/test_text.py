@@ -1,7 +1,5 @@
 """The report for a terminal."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Mapping

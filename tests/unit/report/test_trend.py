@@ -1,7 +1,5 @@
 """The pages of a history: steps that were planted, upgrades, the suite, the anchor, and hostile text."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """What is said of cases that were tried."""
 
-from __future__ import annotations
-
 from gate.records.run import FailureKind
 from gate.report.tables import render_attempt, render_tally
 from tests.make import make_failure

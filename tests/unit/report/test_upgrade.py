@@ -1,7 +1,5 @@
 """The paragraph on an upgrade: means worked out by hand, and whole paragraphs as golden files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

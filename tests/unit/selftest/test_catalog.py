@@ -1,20 +1,13 @@
 """The catalogue of faults: what is asked of the gate for each."""
 
-from __future__ import annotations
-
 import pytest
 
 from gate.errors import UsageError
 from gate.records.cases import Metric
 from gate.records.run import FailureKind
-from gate.records.studies import Demand, Fault, FaultKind
+from gate.records.studies import Demand, FaultKind
 from gate.selftest.catalog import choose_faults, list_faults
-
-
-def find_fault(kind: FaultKind, size: float = 0.0, device: str = "cpu") -> Fault:
-    """Find the one fault of a kind and size."""
-    (found,) = [fault for fault in list_faults(device) if (fault.kind, fault.size) == (kind, size)]
-    return found
+from tests.faults import find_fault
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

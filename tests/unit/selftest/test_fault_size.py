@@ -1,7 +1,5 @@
 """How much is planted, and the case that carries it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -10,8 +8,9 @@ from hypothesis import strategies as st
 
 from gate.files.codec import decode, encode
 from gate.records.cases import Case, Mode, Task, Threshold
-from gate.records.studies import Fault, FaultKind
-from gate.selftest.catalog import FaultSize, choose_size, is_fitting, list_faults, measure_size, plant_case
+from gate.records.studies import FaultKind
+from gate.selftest.catalog import FaultSize, choose_size, is_fitting, measure_size, plant_case
+from tests.faults import find_fault
 
 MIB = 1024 * 1024
 CASE = Case(
@@ -21,12 +20,6 @@ CASE = Case(
     arguments={"batch": 2, "sizes": [1, 2], "deep": {"width": 4}},
     definition="0123456789abcdef",
 )
-
-
-def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
-    """Find the one fault of a kind and size."""
-    (found,) = [fault for fault in list_faults("cpu") if (fault.kind, fault.size) == (kind, size)]
-    return found
 
 
 def test_slowdown_is_a_fraction_of_the_bases_median() -> None:

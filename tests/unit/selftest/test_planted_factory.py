@@ -1,7 +1,5 @@
 """Planting a fault leaves the workload what it was: only its forward has a seam around it."""
 
-from __future__ import annotations
-
 import copy
 import sys
 import time

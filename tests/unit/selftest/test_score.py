@@ -1,7 +1,5 @@
 """What counts as caught, and when the gate has failed its own test."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,14 +13,9 @@ from gate.records.verdict import Comparison, Status
 from gate.report.studies import describe_complaint
 from gate.selftest.catalog import judge_fault, list_faults, score_faults
 from tests import make
+from tests.faults import find_fault
 
 CASE = "bert/inference-float32-smoke-default"
-
-
-def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
-    """Find the one fault of a kind and size."""
-    (found,) = [fault for fault in list_faults("cpu") if (fault.kind, fault.size) == (kind, size)]
-    return found
 
 
 def make_row(metric: Metric, status: Status, *, decides: bool = True, change: float = 0.1) -> Comparison:

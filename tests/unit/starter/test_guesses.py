@@ -1,7 +1,5 @@
 """What is guessed of a module's inputs, and what is told where no guess works."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +12,6 @@ from gate.cli.init import check_probed_name
 from gate.errors import UsageError
 from gate.starter.files import Sketch, TensorSketch, render_factory
 from gate.starter.sketch import CannotTellError, look
-
-
-@pytest.fixture(autouse=True)
-def _no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile nothing where the files are what is looked at."""
-    monkeypatch.setattr("gate.cli.init.find_drift_device", lambda *_: None)
-
 
 MODELS = """
 import dataclasses, torch

@@ -1,7 +1,5 @@
 """What a project begins with: the look at a module, the files, and the pin of the action."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -37,12 +35,6 @@ COMMIT = "ab" * 20
 ROOM = 50  # characters, on a disk that is almost full
 # Stands in for torch: a module of the user's that imports it in earnest is tried in the slow test.
 FACTORY = "import gate\n\ndef build(*, width=3):\n    return gate.Workload(forward=len, inputs=((),))\n"
-
-
-@pytest.fixture(autouse=True)
-def _no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile nothing where the files are what is looked at."""
-    monkeypatch.setattr("gate.cli.init.find_drift_device", lambda *_: None)
 
 
 @pytest.fixture

@@ -1,14 +1,13 @@
 """The release anchor's file: what is written reads back, and what is wrong is told with its line."""
 
-from __future__ import annotations
-
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.errors import FileError
+from gate.errors import FileError, UsageError
 from gate.project.config import load_config
 from gate.store.policy import AnchorFile, describe_anchor, load_anchor, load_policy, name_anchor, save_anchor
 
@@ -83,6 +82,13 @@ def test_what_is_wrong_is_told_with_line_key_and_fix(tmp_path: Path, old: str, n
         load_anchor(tmp_path)
     assert f"anchor.yml{told}" in caught.value.what
     assert caught.value.fix
+
+
+def test_an_anchor_without_a_reason_is_not_written(tmp_path: Path) -> None:
+    """The option that lacks is named."""
+    with pytest.raises(UsageError, match="--reason: expected a text that is not empty"):
+        save_anchor(tmp_path, replace(BARE, reason=""))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_that_leads_nowhere_is_not_no_anchor(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The history: what is appended is read again, whoever writes beside, and whatever tore."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """The file of what was accepted of a commit: strict, bounded, for one commit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -188,14 +186,15 @@ def test_an_acceptance_of_a_commit_lasts_two_weeks() -> None:
 
 @pytest.mark.parametrize("case", ["tag:night", "m/*"])
 def test_a_policy_knows_the_tags_that_it_names(tmp_path: Path, case: str) -> None:
-    """The tags of the configuration that judges; where nothing names one, no registry is read for them."""
+    """The tags of the configuration that judges; where no entry names one, no registry is read for them."""
     (tmp_path / "gate.yml").write_text(
         "version: 1\nreference_models: false\nbaselines: b\n"
         "models:\n  - {name: m, factory: 'a.b:c', cases: [{tags: [night]}, {mode: max-autotune}]}\n"
     )
     (tmp_path / "b").mkdir()
     entry = "{metric: drift, allowance: 1, reason: r, author: a, expires: 2027-01-01, case: "
-    (tmp_path / "b/accepted.yml").write_text(f"version: 1\naccepted:\n  - {entry}'{case}'}}\n")
+    entries = "".join(f"  - {entry}'{one}'}}\n" for one in (case, "other/*"))
+    (tmp_path / "b/accepted.yml").write_text(f"version: 1\naccepted:\n{entries}")
     policy = load_policy(load_config(tmp_path / "gate.yml"))
     fitting = [name for name in policy.tags if policy.fits(case, name)]
     assert fitting == (["m/inference-float32-smoke-default"] if case == "tag:night" else [])

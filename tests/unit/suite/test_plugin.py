@@ -1,7 +1,5 @@
 """The plugin in pytest sessions of its own; nothing is compiled here."""
 
-from __future__ import annotations
-
 import pytest
 
 from gate.project.config import load_config

@@ -1,7 +1,5 @@
 """pytest-benchmark's rows: blocks become calls of two sides."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What is loaded before anything is timed."""
 
-from __future__ import annotations
-
 import pytest
 from torch._inductor import codecache
 

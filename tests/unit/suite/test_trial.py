@@ -1,7 +1,5 @@
 """A trial's sessions in a project; nothing is compiled here."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

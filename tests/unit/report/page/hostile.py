@@ -1,7 +1,5 @@
 """Fifty texts that try to become something else: markup, script, an address, a template."""
 
-from __future__ import annotations
-
 _MARKUP = (
     "<script>alert(1)</script>",
     "</script><script>alert(1)</script>",

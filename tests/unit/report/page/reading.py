@@ -1,7 +1,5 @@
 """Reads a page as a browser does, and what it says as a person would."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 

@@ -1,7 +1,5 @@
 """Drawings are SVG that says what it shows, with text that stays text."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree as ET
 

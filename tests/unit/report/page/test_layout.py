@@ -1,7 +1,5 @@
 """A page needs nothing else, and permits nothing but its own style and script."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Where values lie on a scale, and where its axis is marked."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of a verdict: what it says, that its links lead somewhere, and that nothing in it comes alive."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

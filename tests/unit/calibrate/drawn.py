@@ -1,22 +1,16 @@
 """Recorded trials of one unchanged program, by hand or drawn with a known noise."""
 
-from __future__ import annotations
-
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-import pytest
-
-from gate.metrics import SPECS
-from gate.records.cases import Case, Metric, Policy
+from gate.records.cases import Case, Metric
 from gate.records.run import Conditions, Pairing, Run
 from gate.records.studies import Effort
 from tests.make import make_pair, make_run, make_trials
 
-POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
 EFFORT = Effort(baseline_trials=5, trials=1, max_trials=3, requests=40)
 TYPICAL = {
     Metric.EAGER_LATENCY: 0.020,
@@ -78,33 +72,3 @@ def make_paired_run(metric: Metric, base: float, changes: Sequence[float]) -> Ru
         for index, change in enumerate(changes, start=1)
     ]
     return make_run(*chain.from_iterable(pairs), cases=(case,), base=(case,))
-
-
-@pytest.fixture
-def draw_pairs() -> Callable[..., Run]:
-    return draw_paired_run
-
-
-@pytest.fixture
-def make_pairs() -> Callable[..., Run]:
-    return make_paired_run
-
-
-@pytest.fixture
-def make() -> Callable[..., Run]:
-    return run_cases
-
-
-@pytest.fixture
-def draw() -> Callable[..., Run]:
-    return draw_run
-
-
-@pytest.fixture
-def policy() -> Policy:
-    return POLICY
-
-
-@pytest.fixture
-def effort() -> Effort:
-    return EFFORT

@@ -1,7 +1,5 @@
 """The action in this process, as a step of a pull request's job in a clone; its command is played."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable
@@ -18,7 +16,7 @@ from gate.action.step import Ended
 Command = Callable[[list[str], dict[str, str]], int | str]
 
 
-class ActionStage:
+class ActionStep:
     """A step of a pull request's job in a clone; something else runs in the place of ``gate``."""
 
     def __init__(

@@ -1,0 +1,9 @@
+"""What holds for every test of a first configuration."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile nothing where the files are what is looked at."""
+    monkeypatch.setattr("gate.cli.init.find_drift_device", lambda *_: None)

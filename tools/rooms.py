@@ -1,0 +1,30 @@
+"""The tests that a change of a room needs; a room is a package or module of ``gate/``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+QUICK = "not slow and not alone"  # compile nothing large, judge no times
+# Where the tests of a room are, if not in tests/unit/ROOM or tests/unit/test_ROOM.py alone.
+_TESTS = {
+    "action": ("tests/github",),
+    "bisect": ("tests/unit/bisect", "tests/unit/cli/test_bisect.py"),
+    "decide": ("tests/unit/decide", "tests/unit/check"),
+    "files": ("tests/unit/files", "tests/unit/store"),
+    "github": ("tests/github",),
+    "publish": ("tests/github",),
+    "schemas": ("tests/unit/test_file_schemas.py",),
+    "records": ("tests/unit/records", "tests/unit/files", "tests/unit/store"),
+    "report": ("tests/unit/report", "tests/recorded"),
+    "store": ("tests/unit/store", "tests/github/test_action_rules.py", "tests/github/test_action_change.py"),
+    "worker": ("tests/unit/lab", "tests/unit/measure/test_worker.py", "tests/unit/measure/test_edits.py"),
+}
+
+
+def list_tests(room: str) -> tuple[str, ...]:
+    """List the folders and files of a room's tests: ``decide``, or ``worker/server``."""
+    package = room.partition("/")[0]
+    folder = f"tests/unit/{package}"
+    own = folder if (ROOT / folder).is_dir() else f"tests/unit/test_{package}.py"
+    return _TESTS.get(package, (own,))
