@@ -14,9 +14,7 @@ from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.run import Run, Trial
 from tests.lanes import FakeLanes, make_places
-from tests.make import make_failure, make_pair, make_run
-
-from .conftest import POLICY
+from tests.make import POLICY, make_failure, make_pair, make_run
 
 NAME, PAIR_S, RUN_S = "a/x", 10.0, 2000.0
 OPTIONS = tuple(f"inductor.option{number}" for number in range(8))

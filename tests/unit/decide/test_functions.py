@@ -7,14 +7,12 @@ import pytest
 
 from gate.decide.explain.functions import follow_growth
 from gate.decide.side_by_side import decide_side_by_side
-from gate.metrics import SPECS
-from gate.records.cases import Metric, Policy
+from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import Called, Trial
-from tests.make import make_pair, make_run
+from tests.make import POLICY, make_pair, make_run
 
-POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
 BEFORE = {
     "step": Called(calls=1, within=1000, callees={"trace": 400, "lower": 590}),
     "trace": Called(calls=1, within=400, callees={"visit": 390}),
