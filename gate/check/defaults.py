@@ -52,11 +52,19 @@ def choose_metric(worst: Comparison, pairs: Sequence[Pair]) -> Metric:
 
 
 def compute_change(metric: Metric, pairs: Sequence[Pair]) -> float | None:
-    """Compute the median change over pairs, + is worse: a fraction of the base's value; of 0, head's."""
+    """Compute the median change over pairs, + is worse: a fraction of the base's value; of 0, head's value.
+
+    Of drift it is the difference of its logarithms.
+    """
     if paired := collect_paired(pairs).get(metric):
         return math.expm1(median(paired.changes))
     sides = [(compute_values(pair.base).get(metric), compute_values(pair.head).get(metric)) for pair in pairs]
-    changes = [(head - base) / (base or 1) for base, head in sides if base is not None and head is not None]
+    is_log = SPECS[metric].family is Family.LOG2
+    changes = [
+        (head - base) / (1.0 if is_log else base or 1.0)
+        for base, head in sides
+        if base is not None and head is not None
+    ]
     return median(changes) if changes else None
 
 

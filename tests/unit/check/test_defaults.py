@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.defaults import list_settable, probe_defaults
+from gate.check.defaults import compute_change, list_settable, probe_defaults
 from gate.check.measurer import Measurer
 from gate.check.work import Part, Unit
+from gate.decide.evidence.pairs import Pair
 from gate.decide.explain.defaults import find_default, note_defaults
 from gate.decide.side_by_side import decide_side_by_side
 from gate.records.cases import Metric
@@ -143,6 +144,19 @@ def test_nothing_is_looked_for_where_nothing_regressed_or_lanes_share_the_work()
         )
     fleet = replace(open_lane(OPTIONS), places=make_places(2))
     assert probe_defaults(make_measurer(fleet), run, decide_side_by_side(run, POLICY), RUN_S) == run
+
+
+def test_drift_is_compared_by_the_difference_of_its_logarithms() -> None:
+    """From better than eager to worse: 5 steps of two."""
+    pair = make_pair(NAME, 1, {"samples": {Metric.DRIFT: (-1.0,)}}, {"samples": {Metric.DRIFT: (4.0,)}})
+    assert compute_change(Metric.DRIFT, [Pair(base=pair[0], head=pair[1])]) == 5.0
+
+
+def test_what_pairs_do_not_show_is_not_looked_for() -> None:
+    """A verdict of other trials; and where no pair has the metric."""
+    verdict, same = decide_side_by_side(make_measured(), POLICY), make_measured(head=STEADY)
+    assert probe_defaults(make_measurer(open_lane(OPTIONS)), same, verdict, RUN_S) == same
+    assert compute_change(Metric.PEAK_MEMORY, []) is None
 
 
 def test_counts_are_compared_by_their_values() -> None:

@@ -39,19 +39,24 @@ def grow(**calls: int) -> dict[str, Called]:
     return grown
 
 
-def explain(after: Mapping[str, Called], before: Mapping[str, Called] = BEFORE) -> list[Fact]:
-    """The causes of three pairs whose compiles make as many calls, and take as long, as these say."""
+def explain(
+    after: Mapping[str, Called], before: Mapping[str, Called] = BEFORE, unseen: int = 0
+) -> list[Fact]:
+    """The causes of three pairs whose compiles make as many calls, and take as long, as these say.
+
+    Head's make ``unseen`` more, which are in none of its functions.
+    """
     arms: list[Trial] = []
     for index in (1, 2, 3):
         sides = [
             {
                 "samples": {
-                    Metric.COMPILE_CALLS: (functions["step"].within,),
-                    Metric.COLD_COMPILE_TIME: (functions["step"].within / 100,),
+                    Metric.COMPILE_CALLS: (functions["step"].within + more,),
+                    Metric.COLD_COMPILE_TIME: ((functions["step"].within + more) / 100,),
                 },
                 "functions": functions,
             }
-            for functions in (before, after)
+            for functions, more in ((before, 0), (after, unseen))
         ]
         arms += make_pair("a/x", index, *sides)
     run = make_run(*arms)
@@ -100,6 +105,6 @@ def test_a_function_that_is_new_is_where_it_comes_from() -> None:
 def test_equal_work_has_no_such_cause() -> None:
     """Not where 2 % of the calls were added, or fewer; of a base that knows no callees the first is named."""
     longer = {name: replace(called, within=called.within + 15) for name, called in BEFORE.items()}
-    assert explain(longer) == []
+    assert explain(longer, unseen=500) == []
     less_known = {"step": Called(calls=1, within=1000)}
     assert explain(grow(fuse=500), less_known)[0].name("function") == "lower"
