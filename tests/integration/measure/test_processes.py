@@ -11,7 +11,7 @@ from gate.metrics import SPECS, Family, Source
 from gate.records.cases import Case, DType, Metric, Mode, Task
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from gate.records.protocol import OPTIONS_FILE, Stage, WorkerResult, WorkerRole
 from gate.records.run import FailureKind
 from tests.integration.measure.conftest import Workshop
 
@@ -58,8 +58,8 @@ def healthy(workshop: Workshop) -> Both:
 
 
 def test_primer_leaves_toolchain_files_only(project: Path, primer: Path) -> None:
-    """The primer's caches hold what the instruction-set probe left, and no compiled graph."""
-    left = {path.suffix for path in primer.rglob("*") if path.is_file()}
+    """The primer's caches hold what the instruction-set probe left, the options, and no compiled graph."""
+    left = {path.suffix for path in primer.rglob("*") if path.is_file() and path.name != OPTIONS_FILE}
     assert left <= {".cpp", ".so", ".lock", ".o", ".isas", ".load_ok"}
     names = {path.name for path in primer.rglob("*") if path.is_dir()}
     assert names.isdisjoint({"fxgraph", "aotautograd"})
