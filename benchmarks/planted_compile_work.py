@@ -30,12 +30,12 @@ AGAIN: Mapping[str, int] = {  # functions that are called so many times instead 
     "torch._inductor.compile_fx:_recursive_joint_graph_passes": 3,
     "torch._inductor.compile_fx:_recursive_post_grad_passes": 3,
     "torch._inductor.pattern_matcher:PatternMatcherPass.apply": 3,
-    "torch._inductor.scheduler:Scheduler.fuse_nodes": 4,
+    "torch._inductor.scheduler:Scheduler.fuse_nodes": 12,
     "torch.fx.graph_module:GraphModule.recompile": 8,
     "torch.fx.graph:Graph.eliminate_dead_code": 20,
 }
 WORK: Mapping[str, int] = {  # functions that make so many calls more each time
-    "torch._subclasses.fake_tensor:FakeTensorMode.dispatch": 50,
+    "torch._subclasses.fake_tensor:FakeTensorMode.dispatch": 200,
     "torch._dynamo.guards:CheckFunctionManager.__init__": 60_000,
     "torch._inductor.graph:GraphLowering.call_function": 1_000,
     "torch._inductor.codegen.cpp:CppScheduling.codegen_node": 8_000,

@@ -10,7 +10,7 @@ from gate.records.facts import Fact, name_words
 from gate.records.run import Called
 from gate.records.verdict import Cause
 
-_FOLLOWED = 0.6  # of what was added, in one callee: that is where it comes from
+_FOLLOWED = 0.6  # of what was added, within one function: that is on the way to where it comes from
 _NAMED = 0.2  # of it, in a callee that is worth its name
 _CALLERS = 3  # the nearest are shown
 
@@ -19,21 +19,21 @@ _ABSENT = Called(calls=0, within=0)
 
 
 def follow_growth(before: Functions, after: Functions) -> tuple[str, ...]:
-    """Follow what was added from the outermost function inwards, as long as most of it is in one callee.
+    """Follow what was added inwards through the functions within which most of it is, the outermost first.
 
-    The last one is where it comes from: the first that is called more often, or one that does more itself,
-    or in several callees.
+    Those are within each other, whatever calls them in between: forward and backward graphs are compiled by
+    the same functions. The last one is where it comes from: the first that is called more often, or the
+    innermost.
     """
-    path = [max(after, key=lambda name: after[name].within)]
-    grown = count_growth(before, after, path[0])
-    while callees := {one: n for one, n in list_growth(before, after, path[-1]).items() if one not in path}:
-        name = max(callees, key=lambda one: callees[one])
-        if callees[name] < _FOLLOWED * grown or name not in after:
-            break
-        path.append(name)
-        grown = callees[name]
-        if _is_called_more(before.get(name, _ABSENT), after[name], grown):
-            break
+    ordered = sorted(after, key=lambda name: -after[name].within)
+    added = count_growth(before, after, ordered[0])
+    path = [ordered[0]]
+    for name in ordered[1:]:
+        grown = count_growth(before, after, name)
+        if grown >= _FOLLOWED * added:
+            path.append(name)
+            if _is_called_more(before.get(name, _ABSENT), after[name], grown):
+                break
     return tuple(path)
 
 
