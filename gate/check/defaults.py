@@ -15,7 +15,7 @@ from gate.check.work import Engine, Part, Unit
 from gate.decide.constants import MORE_WORK
 from gate.decide.evidence.pairs import Pair, collect_paired, list_pairs
 from gate.decide.evidence.values import compute_values
-from gate.decide.explain.defaults import is_gone
+from gate.decide.explain.defaults import is_clear, is_gone
 from gate.metrics import COMPILE_TIMES, SPECS, Family
 from gate.records.cases import Metric
 from gate.records.codes import Code
@@ -76,11 +76,11 @@ def probe_defaults(measurer: Measurer, run: Run, verdict: Verdict, run_s: float)
     """
     worst, options = find_worst(verdict), list_settable(run.base.defaults) if run.base else {}
     pairs = list_pairs(run).get(worst.case_id, ()) if worst else ()
-    if not (worst and pairs and options) or len(measurer.engine.list_lanes()) != 1:
+    if not (run_s and worst and pairs and options) or len(measurer.engine.list_lanes()) != 1:
         return run
     metric = choose_metric(worst, pairs)
     change = compute_change(metric, pairs)
-    if not change or change < 0:
+    if change is None or not is_clear(metric, change):
         return run
     names = name_words(case=worst.case_id)
     measurer.observe(Noted(fact=Fact(code=Code.PROBING, numbers={"defaults": len(options)}, names=names)))
@@ -139,11 +139,11 @@ class _Prober:
 
     def _measure(self, names: Sequence[str]) -> Pair | None:
         engine, case = self._engine, self._case
+        cases = tuple(other for other in self.run.base.cases if other.id == case.id) if self.run.base else ()
         part = replace(
             self.run,
             cases=(case,),
-            base=self.run.base
-            and replace(self.run.base, cases=tuple(one for one in self.run.base.cases if one.id == case.id)),
+            base=self.run.base and replace(self.run.base, cases=cases),
             trials=tuple(trial for trial in self.run.trials if trial.case_id == case.id),
             failures=(),
             sources={},

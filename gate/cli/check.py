@@ -301,7 +301,8 @@ def compare_arms(options: Namespace, request: Project, policy: Policy, arms: Arm
             run = replace(alone.add_trials(checked.run, left, 1), finished=checked.run.finished)
             checked = Checked(run=run, verdict=decide_side_by_side(run, policy))
         measurer.save(checked.run)
-        probed = probe_defaults(measurer, checked.run, checked.verdict, 60 * options.minutes)
+        run_s = 0.0 if options.fail_fast else 60 * options.minutes
+        probed = probe_defaults(measurer, checked.run, checked.verdict, run_s)
         if probed != checked.run:
             checked = Checked(run=probed, verdict=decide_side_by_side(probed, policy))
             measurer.save(probed)

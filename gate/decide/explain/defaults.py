@@ -3,17 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gate.decide.constants import COMPILE_PAIR_SD, LIVE_PAIR_SD, MIN_PAIRS
 from gate.decide.explain.inquiry import CAUSES, MAX_NAMED
-from gate.records.cases import group_by
+from gate.metrics import COMPILE_TIMES, SPECS, Family
+from gate.records.cases import Metric, group_by
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import Probe, Run
 from gate.records.verdict import Cause
 
-# A default is the cause if setting it back undoes at least this share of the change: a pair of the smallest
-# relevant change tells so much from nothing.
+# A default is the cause if setting it back undoes at least this share of the change.
 UNDONE_SHARE = 0.5
+# A change of a noisy metric is looked into from so many standard deviations of a pair on: half of it is two.
+LEAST_DEVIATIONS = 4.0
 _MOST_LISTED = 60  # of the defaults that differ; two releases of torch have some 40
+
+
+def is_clear(metric: Metric, change: float) -> bool:
+    """Whether a pair can tell half of a change from none."""
+    if SPECS[metric].family is not Family.NOISY:
+        return change > 0
+    return change >= LEAST_DEVIATIONS * (COMPILE_PAIR_SD if metric in COMPILE_TIMES else LIVE_PAIR_SD)
 
 
 def is_gone(probe: Probe) -> bool:
@@ -26,26 +36,29 @@ def add_defaults(causes: Sequence[Cause], run: Run) -> tuple[Cause, ...]:
     if (found := find_default(run)) is None:
         return tuple(causes)
     weight = CAUSES[Code.DEFAULT_CHANGED][0]
-    place = next(
-        (
-            number
-            for number, cause in enumerate(causes)
-            if cause.case_id == found.cases[0] and cause.weight < weight
-        ),
-        len(causes),
+    lighter = (
+        number
+        for number, cause in enumerate(causes)
+        if cause.case_id == found.cases[0] and cause.weight < weight
     )
+    position = next(lighter, len(causes))
     added = Cause(case_id=found.cases[0], fact=replace(found, cases=()), weight=weight)
-    return (*causes[:place], added, *causes[place:])
+    return (*causes[:position], added, *causes[position:])
 
 
 def find_default(run: Run) -> Fact | None:
-    """Find the fewest options that undid the change each time; the fact's case is the one it is of."""
+    """Find the fewest options that undid the change each time; the fact's case is the one it is of.
+
+    Whenever more than these were set back it was undone too. Of a noisy metric two such pairs are needed.
+    """
     groups = group_by(run.probes, lambda probe: probe.options)
-    undone = {options: probes for options, probes in groups.items() if all(map(is_gone, probes))}
+    undone = [options for options, probes in groups.items() if all(map(is_gone, probes))]
     if not undone or run.base is None:
         return None
-    options = min(undone, key=len)
-    probes, defaults = undone[options], run.base.defaults
+    options, defaults = min(undone, key=len), run.base.defaults
+    probes = [probe for probe in run.probes if set(options) <= set(probe.options)]
+    if len(probes) < MIN_PAIRS and SPECS[probes[0].metric].family is Family.NOISY:
+        return None
     return Fact(
         code=Code.DEFAULT_CHANGED,
         cases=(probes[0].case_id,),
