@@ -10,7 +10,7 @@ import importlib
 import itertools
 import shutil
 import sysconfig
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ from gate.records.run import Called
 # these caches off: the environment variables that the lab sets, so that they are on, win over settings.
 GRAPH_CACHES = ("fxgraph", "aotautograd")
 _AT_ONCE = "force_non_lazy_backward_lowering"
-_LEAST_SHARE = 0.003  # of all calls, those within a function that is kept, or within one call of another
+_LEAST_SHARE = 0.003  # of all calls, those within a function that is listed
 _LIBRARY = Path(sysconfig.get_path("stdlib"))
 
 
@@ -43,15 +43,13 @@ def count_compile_calls(step: Callable[[], Any], cache: Path, *, by_function: bo
 
     What is compiled from generated code stays in ``cache`` and is used again, so that no time goes to
     the C++ compiler or to tuning, which are not Python calls. Nothing can be timed as warm afterwards.
-    ``by_function`` takes half as long again.
     """
     torch.compiler.reset()
     for name in GRAPH_CACHES:
         shutil.rmtree(cache / name, ignore_errors=True)  # absent when nothing was compiled
+    profiler = cProfile.Profile(subcalls=False, builtins=False)
     if by_function:
-        profiler = cProfile.Profile(itertools.count().__next__, builtins=False)
-    else:
-        profiler = cProfile.Profile(subcalls=False, builtins=False)
+        profiler = cProfile.Profile(itertools.count().__next__, subcalls=False, builtins=False)
     gc.collect()
     # Finalizers are Python calls too, and come when they like.
     # The backward graph is compiled with the forward one: later, it may be on a thread that is not counted.
@@ -70,31 +68,19 @@ def count_compile_calls(step: Callable[[], Any], cache: Path, *, by_function: bo
 
 def list_functions(entries: Iterable[Any]) -> dict[str, Called]:
     """List the functions of a profile by their names, with the calls of and within each; most first."""
-    calls: defaultdict[str, int] = defaultdict(int)
-    within: defaultdict[str, int] = defaultdict(int)
-    callees: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    calls: Counter[str] = Counter()
+    within: Counter[str] = Counter()
     for entry in entries:
         name = name_function(entry.code)
         calls[name] += entry.callcount
-        within[name] += _count_within(entry)
-        for part in entry.calls or ():
-            callees[name][name_function(part.code)] += _count_within(part)
+        # From a call with n others in it to its return are 2 n + 1 ticks; a recursive one is in another.
+        within[name] += int(entry.totaltime + entry.callcount - entry.reccallcount) // 2
     least = _LEAST_SHARE * max(within.values(), default=0)
     return {
-        name: Called(
-            calls=calls[name],
-            within=inside,
-            callees={one: part for one, part in callees[name].items() if part >= least},
-        )
-        for name, inside in sorted(within.items(), key=lambda item: -item[1])
+        name: Called(calls=calls[name], within=inside)
+        for name, inside in within.most_common()
         if inside >= least
     }
-
-
-def _count_within(entry: Any) -> int:  # noqa: ANN401 - the profiler's
-    """Calls within one, itself included: from a call with n others to its return there are 2 n + 1 ticks."""
-    outermost = entry.callcount - entry.reccallcount  # a recursive call is within another one
-    return int(entry.totaltime + outermost) // 2
 
 
 def name_function(code: CodeType | str) -> str:

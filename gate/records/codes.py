@@ -89,7 +89,7 @@ class Code(StrEnum):
     CODE_TUNED = "code_tuned"  # the same, and tuned to other configurations
     WORKLOAD_CHANGED = "workload_changed"  # names: before and after, by what changed
     EAGER_TOO = "eager_too", "eager compiled"  # moved as compiled did, half as much or more
-    FUNCTIONS_CALLED = "functions_called", "share before after"  # names: function, callers, callees
+    FUNCTIONS_CALLED = "functions_called", "share before after"  # names: function, callers
     CHANGED_PHASES = "changed_phases"
     CACHE_MISSED = "cache_missed"  # by the second process; names: cache
     MACHINE_CHANGED = "machine_changed"  # a note too

@@ -221,7 +221,6 @@ class Called:
 
     calls: Natural
     within: Natural
-    callees: Mapping[str, Natural] = field(default_factory=dict)  # of these, within its calls of each
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -244,7 +243,7 @@ class Measured(Compiled):
     # The project's files that it imported and that differ from the base's; None where not compared.
     changed_imports: tuple[str, ...] | None = None
     packages: Mapping[str, str] = field(default_factory=dict)  # of ``Environment.packages``, what it imported
-    functions: Mapping[str, Called] = field(default_factory=dict)  # of a compile, by name; in a pair
+    functions: Mapping[str, Called] = field(default_factory=dict)  # of a compile, in a pair: what differs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

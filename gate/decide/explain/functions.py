@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gate.decide.constants import MORE_WORK
-from gate.decide.explain.inquiry import MAX_NAMED, Inquiry
+from gate.decide.explain.inquiry import Inquiry
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
@@ -11,7 +11,7 @@ from gate.records.run import Called
 from gate.records.verdict import Cause
 
 _FOLLOWED = 0.6  # of what was added, within one function: that is on the way to where it comes from
-_NAMED = 0.2  # of it, in a callee that is worth its name
+_MOST_KEPT, _LEAST_GROWTH = 40, 0.001  # of all calls: two compiles of one program differ by less
 _CALLERS = 3  # the nearest are shown
 
 Functions = Mapping[str, Called]
@@ -49,14 +49,24 @@ def count_growth(before: Functions, after: Functions, name: str) -> int:
     return after.get(name, _ABSENT).within - before.get(name, _ABSENT).within
 
 
-def list_growth(before: Functions, after: Functions, name: str) -> dict[str, int]:
-    """How many calls were added within each callee of a function, when it calls that."""
-    old, new = before.get(name, _ABSENT).callees, after.get(name, _ABSENT).callees
-    return {one: calls - old.get(one, 0) for one, calls in new.items()}
+def keep_changed(before: Functions, after: Functions) -> tuple[Functions, Functions]:
+    """Keep what a pair shows of both sides: the outermost function, and those within which most was added.
+
+    All of them are twenty times what else is stored of a trial.
+    """
+    if not (before and after):
+        return {}, {}
+    outermost = max(after, key=lambda name: after[name].within)
+    least = _LEAST_GROWTH * after[outermost].within
+    grown = {name: abs(count_growth(before, after, name)) for name in {*before, *after}}
+    changed = [name for name in sorted(grown, key=lambda name: (-grown[name], name)) if grown[name] >= least]
+    kept = {outermost, *changed[:_MOST_KEPT]}
+    sides = [{name: side[name] for name in side if name in kept} for side in (before, after)]
+    return sides[0], sides[1]
 
 
 def find_functions(inquiry: Inquiry) -> list[Cause]:
-    """The function within which a compile makes more Python calls, its callers and what it calls more."""
+    """The function within which a compile makes more Python calls, and its nearest callers."""
     baseline = inquiry.evidence.find_baseline(Metric.COMPILE_CALLS)
     before = baseline.functions if baseline else {}
     after = next((trial.functions for trial in reversed(inquiry.evidence.trials) if trial.functions), {})
@@ -66,11 +76,9 @@ def find_functions(inquiry: Inquiry) -> list[Cause]:
     added, grown = (count_growth(before, after, name) for name in (path[0], path[-1]))
     if added <= MORE_WORK * before.get(path[0], _ABSENT).within:
         return []
-    callees = sorted(list_growth(before, after, path[-1]).items(), key=lambda item: -item[1])
-    named = [one for one, calls in callees if calls >= _NAMED * grown][: MAX_NAMED - 1]
     share = min(1.0, max(0.0, grown / added))
     sides = {"before": before.get(path[-1], _ABSENT).within, "after": after[path[-1]].within}
     callers = path[-1 - _CALLERS : -1][::-1]
-    names = {**name_words(function=path[-1]), "callers": callers, "callees": tuple(named)}
+    names = {**name_words(function=path[-1]), "callers": callers}
     numbers = {"share": share, **sides}
     return [inquiry.weigh(Fact(code=Code.FUNCTIONS_CALLED, numbers=numbers, names=names), share)]

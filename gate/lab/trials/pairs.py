@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gate.check.schedule import Content, is_base_first, plan_content
 from gate.check.work import Part, Unit
+from gate.decide.explain.functions import keep_changed
 from gate.devices import find_kind, is_target
 from gate.kinds import KIND_SPECS
 from gate.lab.arms.checkouts import read_time
@@ -141,6 +142,8 @@ def measure_pair(sides: Sides, plan: PairPlan) -> Part:
         _join_trial(replace(blank, arm=arm), [outcomes[arm], *([warm[arm]] if warm else [])])
         for arm in outcomes
     ]
+    functions = keep_changed(*(trial.functions for trial in sorted(joined, key=lambda trial: trial.arm)))
+    joined = [replace(trial, functions=functions[trial.arm != BASE_ARM]) for trial in joined]
     if not is_target(sides.head.settings.device):
         samples = (before, look_at_host(sides.head))
         joined = [add_host(trial, samples, sides.head.settings) for trial in joined]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.explain.functions import follow_growth
+from gate.decide.explain.functions import follow_growth, keep_changed
 from gate.decide.side_by_side import decide_side_by_side
 from gate.records.cases import Metric
 from gate.records.codes import Code
@@ -14,12 +14,12 @@ from gate.records.run import Called, Trial
 from tests.make import POLICY, make_pair, make_run
 
 BEFORE = {
-    "step": Called(calls=1, within=1000, callees={"trace": 400, "lower": 590}),
-    "trace": Called(calls=1, within=400, callees={"visit": 390}),
+    "step": Called(calls=1, within=1000),
+    "trace": Called(calls=1, within=400),
     "visit": Called(calls=50, within=390),
-    "lower": Called(calls=1, within=590, callees={"fuse": 200, "emit": 300}),
+    "lower": Called(calls=1, within=590),
     "fuse": Called(calls=1, within=200),
-    "emit": Called(calls=10, within=300, callees={"write": 280}),
+    "emit": Called(calls=10, within=300),
     "write": Called(calls=100, within=280),
 }
 CALLERS = {"fuse": ("lower", "step"), "visit": ("trace", "step"), "write": ("emit", "lower", "step")}
@@ -29,13 +29,8 @@ def grow(**calls: int) -> dict[str, Called]:
     """The same with more calls within these functions, and so within whatever calls them."""
     grown = dict(BEFORE)
     for name, more in calls.items():
-        grown[name] = replace(grown[name], within=grown[name].within + more)
-        inner = name
-        for caller in CALLERS[name]:
-            was = grown[caller]
-            callees = {**was.callees, inner: was.callees[inner] + more}
-            grown[caller] = replace(was, within=was.within + more, callees=callees)
-            inner = caller
+        for function in (name, *CALLERS[name]):
+            grown[function] = replace(grown[function], within=grown[function].within + more)
     return grown
 
 
@@ -84,19 +79,27 @@ def test_the_cause_names_the_function_and_its_callers() -> None:
     """500 of 500 added calls, the nearest caller first."""
     (fact,) = explain(grow(write=500))
     assert fact.numbers == {"share": 1.0, "before": 280, "after": 780}
-    assert fact.names == {"function": ("write",), "callers": ("emit", "lower", "step"), "callees": ()}
+    assert fact.names == {"function": ("write",), "callers": ("emit", "lower", "step")}
 
 
-def test_where_it_divides_the_callees_are_named() -> None:
-    """Half of it each."""
-    (fact,) = explain(grow(visit=250, fuse=250))
-    assert (fact.name("function"), set(fact.names["callees"])) == ("step", {"trace", "lower"})
+def test_a_function_that_is_called_more_often_is_where_it_comes_from() -> None:
+    """Not what it calls, which is called more often because of it."""
+    after = grow(write=300)
+    after["emit"] = replace(after["emit"], calls=20)
+    assert follow_growth(BEFORE, after) == ("step", "lower", "emit")
+
+
+def test_a_pair_keeps_what_differs_and_the_outermost_function() -> None:
+    """Of two equal compiles that alone; of nothing nothing."""
+    before, after = keep_changed(BEFORE, grow(write=500))
+    assert [*before] == [*after] == ["step", "lower", "emit", "write"]
+    assert [*keep_changed(BEFORE, BEFORE)[1]] == ["step"]
+    assert keep_changed({}, BEFORE) == ({}, {})
 
 
 def test_a_function_that_is_new_is_where_it_comes_from() -> None:
     """The base never calls it."""
     after = grow(fuse=400)
-    after["fuse"] = replace(after["fuse"], callees={"again": 390})
     after["again"] = Called(calls=1, within=390)
     (fact,) = explain(after)
     assert fact.name("function") == "again"
