@@ -315,3 +315,12 @@ def test_one_pair_does_not_differ_from_another(pairs: int, why: str, verdicts: M
     graphs = make_row("a/x", Metric.GRAPH_BREAKS, Status.INCONCLUSIVE, **open_yet)
     verdict = replace(verdicts["pass"], outcome=Outcome.INCONCLUSIVE, comparisons=(graphs,))
     assert write_why(verdict) == why
+
+
+@pytest.mark.parametrize(("before", "counted"), [(0, "900 now"), (1200, "1,200 before, 900 now")])
+def test_a_function_that_is_new_has_its_name(before: int, counted: str) -> None:
+    """A count of 0 before takes no word with it."""
+    numbers = {"share": 0.9, "before": before, "after": 900}
+    fact = Fact(code=Code.FUNCTIONS_CALLED, numbers=numbers, names=name_words(function="a.b", callers="c"))
+    added = "A compile makes more Python calls: 90 % of the added ones"
+    assert describe_cause(fact) == f"{added} within a.b, {counted}, called by c."
