@@ -18,6 +18,14 @@ from gate.installation import find_page
 from gate.records.bounds import SHA
 
 _MAX_CHARS = 32_768  # of any input: a selection of 500 cases
+# Text that goes into a command's argument: no control characters, so no second line, and no option's begin.
+_LINE = r"(?!-)[^\x00-\x1f\x7f]*"
+# What selections are made of; none starts an option.
+_SELECTION = r"[A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]*"
+_COMMIT = (SHA, "a commit's 40 or 64 hexadecimal digits")
+_WORKFLOW = r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml"
+_AUTHORIZED = "Pass on the outputs of the job that ran the mode authorize-command."
+_STACKS = "Make an environment of each stack, and name their interpreters."
 
 
 class ActionMode(StrEnum):
@@ -43,17 +51,18 @@ TRUSTED_MODES = frozenset(
         ActionMode.AUTHORIZE, ActionMode.ACCEPT, ActionMode.PROPOSE,
     )
 )  # fmt: skip
+# What a mode needs besides, and the fix.
+_NEEDED = (
+    (ActionMode.PROPOSE, ("head-sha", "head-ref"), _AUTHORIZED),
+    (ActionMode.ACCEPT, ("head-sha",), _AUTHORIZED),
+    (ActionMode.MEASURE, ("shard",), "Say which part of how many this job measures: `shard: 2/4`."),
+    (ActionMode.UPGRADE, ("base-python", "head-python"), _STACKS),
+)
 
 
 def make_token_error(mode: str) -> UsageError:
     fix = "Give it to the job that publishes: the code under test must never share a job with a token."
     return UsageError(f"input token: the mode {mode} takes no token", fix)
-
-
-# Text that goes into a command's argument: no control characters, so no second line, and no option's begin.
-_LINE = r"(?!-)[^\x00-\x1f\x7f]*"
-# What selections are made of; none starts an option.
-_SELECTION = r"[A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ class Input:
 
     name: str
     pattern: str
-    expected: str  # says the pattern to a person
+    expected: str  # the pattern, for a person
     _: KW_ONLY
     modes: tuple[ActionMode, ...] = ()  # whose command is given it, as the option of this name
     reads: tuple[ActionMode, ...] = ()  # in which the action itself reads it
@@ -92,8 +101,6 @@ _CONFIGURED = tuple(mode for mode in ActionMode if mode is not ActionMode.AUTHOR
 _SELECTED = (*_MEASURING, *_PAIRING)
 _HOLDING_TOKEN = tuple(mode for mode in ActionMode if mode in TRUSTED_MODES)
 
-_COMMIT = (SHA, "a commit's 40 or 64 hexadecimal digits")
-_WORKFLOW = r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml"
 INPUTS = (
     _make_choice("mode", _EVERY, default=ActionMode.CHECK.value, reads=_EVERY),
     Input("python", _LINE, "an interpreter", default="python3", reads=_EVERY),
@@ -208,16 +215,6 @@ def parse_inputs(environ: Mapping[str, str]) -> Mapping[str, str]:
                 what = f"inputs {' and '.join(names)}: the mode {mode} needs both"
             raise UsageError(what, fix)
     return inputs
-
-
-_AUTHORIZED = "Pass on the outputs of the job that ran the mode authorize-command."
-_STACKS = "Make an environment of each stack, and name their interpreters."
-_NEEDED = (
-    (ActionMode.PROPOSE, ("head-sha", "head-ref"), _AUTHORIZED),
-    (ActionMode.ACCEPT, ("head-sha",), _AUTHORIZED),
-    (ActionMode.MEASURE, ("shard",), "Say which part of how many this job measures: `shard: 2/4`."),
-    (ActionMode.UPGRADE, ("base-python", "head-python"), _STACKS),
-)
 
 
 def _parse_value(item: Input, text: str) -> str:

@@ -47,7 +47,7 @@ _TRUSTED = frozenset(("jsonschema", "pyyaml", "requests", "urllib3"))
 _GPU = "nvidia-ml-py"  # without it nobody watches a GPU for throttling and strangers
 # Of `compile-gate completion`, which no mode calls, and of what asks GitHub.
 _UNUSED = frozenset(("argcomplete", "requests", "urllib3"))
-# In place of what an image says of its own packages; pip takes an empty setting for none.
+# In place of an image's own settings; pip takes an empty one for none.
 _PIP_SETTINGS = {
     "PIP_USER": "0",
     "PIP_REQUIRE_VIRTUALENV": "0",

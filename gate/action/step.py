@@ -37,7 +37,7 @@ RUN_FILE, VERDICT_FILE = "run.json", "verdict.json"
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
 _KEPT_CHUNKS = 8  # of standard error: errors are a few lines, and come last
 _STRAGGLER_S = 5.0  # something that it started may keep its standard error open
-_KILLED = 128  # and the signal's number: the exit code that a shell tells
+_KILLED = 128  # and the signal's number: the exit code of a shell
 _ERROR = re.compile(r"compile-gate(?: [a-z-]+)*: (.+)")
 # The facts with the line of what regressed.
 _LOCATED = {

@@ -38,10 +38,10 @@ MAX_TRIES = 5  # each loses to another comment that was accepted within the same
 
 
 def get_failed_run(client: GitHubClient, workflow: str, request: AuthorizedCommand) -> CiRun:
-    """Get the newest run for the head of a pull request; ``workflow`` is the path of the gate's file.
+    """``workflow`` is the path of the gate's file.
 
     Raises:
-        CommandRefusedError: There is none that failed, for this base, before the comment.
+        CommandRefusedError: No run of this head failed, for this base, before the comment.
     """
     short = request.head_sha[:12]
     runs = _list_runs(client, workflow, request)

@@ -1,13 +1,11 @@
 """The GitHub REST client: JSON in and out, pages, and the waiting that GitHub asks for.
 
-    client = GitHubClient(api_url="https://api.github.com", token=token, repository="owner/name")
     pull = client.get("pulls/7")                                 # decoded JSON; redirects are followed
     for artifact in client.paginate("actions/runs/1/artifacts", key="artifacts"):
     made = client.post("issues/7/comments", {"body": "..."})     # never repeated blindly
 
-A path is below the repository's; quote foreign parts with :func:`quote_part`. Of waiting after 403 and 429
-see :func:`gate.github.transport.compute_wait_s`. Broken answers are asked for again three times, except for
-POST. One client waits at most 120 s in all; a longer wait fails at once.
+A path is below the repository's; quote foreign parts with :func:`quote_part`. Broken answers are asked for
+again three times, except for POST. One client waits at most 120 s in all; a longer wait fails at once.
 """
 
 import json
@@ -118,11 +116,7 @@ class GitHubClient:
         time.sleep(max(0.0, self._next_write - time.monotonic()))
 
     def download(self, path: str, limit_bytes: int) -> bytes:
-        """Download a file; the token is not sent to another host.
-
-        Raises:
-            GitHubError: It is larger than ``limit_bytes``.
-        """
+        """The token is not sent to another host. Raises GitHubError where it is larger than the limit."""
         request = Request(method="GET", url=self._make_url(path), limit_bytes=limit_bytes)
         return self._send(request, bytes)[0]
 

@@ -46,7 +46,7 @@ class CommentCommand:
     words: tuple[str, ...]
     number: int  # of the pull request, or of an issue, where commands do nothing
     comment_id: int
-    created: str  # as 2026-11-01T12:00:00Z; "" where GitHub does not tell
+    created: str  # as 2026-11-01T12:00:00Z; "" where GitHub does not say
     user: Mapping[str, object]
     is_on_pull: bool
 

@@ -31,7 +31,7 @@ from gate.records.shown import Shown
 from gate.store.acceptances import BRANCH, MAX_COMMIT_BYTES, decode_commit_file, name_commit_file
 from gate.store.policy import DEFAULT_KEY
 
-MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # logs and reports may lie beside the verdict
+MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # with logs and reports next to the verdict
 MAX_RUN_ARCHIVE_BYTES = 16 * 1024 * 1024  # a run is compressed to about a tenth
 _SKIPPED = "skipped"
 
@@ -122,7 +122,7 @@ def make_result(task: Task) -> TrustedResult:
             ended = task.target.run.conclusion
             run = replace(run, conclusion=FAILURE if ended in {SUCCESS, ""} else ended)
     except RefusedError as error:
-        if task.settings.issue:  # what could not be installed is told by the step that was to do it
+        if task.settings.issue:  # the step that failed shows what could not be installed
             jobs = task.attempt("The jobs could not be listed", lambda: list_jobs(task.client, run.id))
             run = replace(run, failed_step=find_failed_step(jobs or ()))
         return TrustedResult(run=run, refusal=error.refusal, context=RunContext(remarks=remarks))

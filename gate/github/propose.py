@@ -1,9 +1,8 @@
 """Refreshed baselines as a pull request: what to commit, on which branch.
 
-Somebody's branch measured the run, so its file is hostile. Baselines are made here from decoded records, and
-written only below their directory. Cases come from the commit's own registry: a made-up definition would turn
-stored values into those of something else. Each refresh of a commit adds one to the proposal's branch, whose
-message names the measured commit.
+Somebody's branch measured the run, so its file is hostile: baselines are made here from decoded records, and
+cases from the commit's own registry. A made-up definition would turn stored values into those of something
+else. Each refresh of a commit adds one to the proposal's branch.
 """
 
 import os
@@ -39,7 +38,7 @@ from gate.store.baselines import MAX_BASELINE_BYTES, Proposal, make_key, make_pl
 from gate.version import __version__
 
 _ODD = re.compile(r"[^A-Za-z0-9_/-]")  # in a directory; a branch must not have all of it
-# The one refusal of a branch that no permission of the job could lift; GitHub does not tell it from others.
+# The one refusal of a branch that no permission of the job could lift; GitHub does not mark it.
 _WORKFLOWS_FIX = (
     " If the branch's .github/workflows differ from the default branch's, github.token may not write it:"
     " merge that change first, or give the mode propose-baselines an app's token that may write workflows."
@@ -117,7 +116,7 @@ def _find_pull(client: GitHubClient, request: RefreshRequest) -> int:
 def propose_refresh(
     client: GitHubClient, context: JobContext, request: RefreshRequest, run: Run, policy: Policy
 ) -> ProposalOutcome:
-    """Commit what a run would store on a branch of its own, and open a pull request.
+    """Commit what a run would store, and open a pull request.
 
     Raises:
         UsageError: The run is unfit or not of the authorised commit, or the branch has moved on.

@@ -123,7 +123,6 @@ class StickyComment:
         return Written(action=action, url=kept.url)
 
     def _plan(self, posts: Sequence[Post], draft: Draft) -> tuple[Action, dict[str, object]]:
-        """Choose what is done with our oldest post, and which of its fields change."""
         if not posts:
             return Action.CREATED, {}
         kept, newest = _choose_oldest(posts), max(posts, key=lambda post: post.marker.order)
@@ -184,9 +183,9 @@ def _list_fields(text: Draft | Post) -> dict[str, str]:
 def _check_marker(client: GitHubClient, draft: Draft, marker: Marker) -> Marker:
     """Keep a marker, or make it the oldest of all where its run is not newer than the draft's.
 
-    Of two runs of one commit, the lower number is newer where it was started again since. A workflow that
-    writes under our name may let a stranger choose the marker, and a made-up newest run would block every
-    later verdict: so newer runs are looked up, and must be of the same workflow.
+    A workflow that writes under our name may let a stranger choose the marker, and a made-up newest run would
+    block every later verdict: so newer runs are looked up, and must be of the same workflow. Of two runs of
+    one commit, the lower number is newer where it was started again since.
     """
     ours = draft.marker
     if marker.order <= ours.order:

@@ -1,7 +1,4 @@
-"""The text of the comment: the trusted report, its top rows alone, and what its reader can do; pure.
-
-It names no command for a machine that the author of a pull request cannot reach.
-"""
+"""The text of the comment: the trusted report, its top rows alone, and what its reader can do; pure."""
 
 import re
 from dataclasses import dataclass, field
@@ -58,7 +55,6 @@ _WITHOUT_ARTIFACT = (Refusal.NO_ARTIFACT, Refusal.EXPIRED, Refusal.OLD_ATTEMPT, 
 
 
 def list_comment_steps(finding: TrustedResult) -> list[str]:
-    """The most pressing first; empty where there is nothing to do."""
     run = finding.run
     if finding.verdict is None:
         how = "push or run it again" if run.decides_merging else "run it again"
@@ -147,7 +143,7 @@ def _write_baseline_step(finding: TrustedResult, why: str = "To have baselines f
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Marker:
-    """The first line of a comment: whose it is among several gates, and which run it shows."""
+    """The first line of a comment: of which gate and run it is."""
 
     key: str
     run_id: int
@@ -201,7 +197,6 @@ def describe_outcome(finding: TrustedResult) -> str:
 
 
 def render_trusted_report(finding: TrustedResult) -> str:
-    """Without the marker; for the job summary, too."""
     verdict = finding.verdict
     if verdict is None:
         return _render_refusal(finding)
@@ -219,7 +214,6 @@ def render_trusted_report(finding: TrustedResult) -> str:
 
 
 def _write_heading(finding: TrustedResult) -> str:
-    """Empty for the verdict's own heading; PASS must not stand over a red check."""
     if finding.has_other_trouble:
         ended = escape_text(finding.run.conclusion)
         return f"The run ended with {ended}, although its verdict is {finding.outcome.value}"

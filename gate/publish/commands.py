@@ -67,30 +67,26 @@ class CommandWords:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuthorizedCommand:
-    """What was started by hand is for a branch of the repository, and no pull request."""
+    """By hand it is for a branch of the repository, and no pull request."""
 
     author: str
     head_sha: str
     head_branch: str
     words: CommandWords
-    asked: str = ""  # as 2026-11-01T12:00:00Z; "" where GitHub does not tell
+    asked: str = ""  # as 2026-11-01T12:00:00Z; "" where GitHub does not say
     head_repository: int = 0  # id; 0 where the fork is gone
     pr_number: int = 0
 
 
 def split_command(body: str, name: str) -> tuple[str, ...] | None:
-    """Split the words after the command off the first line; None where it is another."""
+    """None where it is another command."""
     lines = body.strip().splitlines()
     first, *words = lines[0].split() if lines else [""]
     return tuple(words) if first == name else None
 
 
 def parse_words(name: str, words: tuple[str, ...]) -> CommandWords:
-    """Parse the words after a command.
-
-    Raises:
-        CommandRefusedError: A word means nothing, or an acceptance has no reason.
-    """
+    """Raises CommandRefusedError where a word means nothing, or an acceptance has no reason."""
     allowed, usage = _WORDS[name]
     values: dict[str, Any] = {}
     line, start = " ".join(words), 0
@@ -110,7 +106,7 @@ def parse_words(name: str, words: tuple[str, ...]) -> CommandWords:
 
 
 def _parse_word(match: re.Match[str]) -> tuple[str, object]:
-    """Parse a word into key and value; an empty key for one that means nothing."""
+    """An empty key for a word that means nothing."""
     *reasons, word = match.groups()
     if word is None:
         return "reason", next(text for text in reasons if text is not None)
@@ -232,7 +228,6 @@ def _list_lacking(verdict: Shown, accepted: tuple[Acceptance, ...], terms: Accep
 
 
 def _refuse(outcome: Outcome) -> tuple[str, str]:
-    """Why nothing of a verdict can be accepted, and the fix."""
     code = outcome.lower()
     return SENTENCES["unacceptable"][code], SENTENCES["unacceptable_fixes"][code]
 

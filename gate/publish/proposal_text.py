@@ -1,7 +1,6 @@
 """A proposal of baselines in words: what moved, what moved the wrong way, and the question why; pure.
 
-A baseline can become useless while its median stays: noisier values let every later regression pass, and a
-redefined case has nothing to compare with. So all of it is listed.
+A baseline can become useless while its median stays: noisier, or redefined. So that is listed, too.
 """
 
 import math
@@ -47,7 +46,6 @@ class Move:
 
     @property
     def is_worse(self) -> bool:
-        """Whether a median moved the wrong way."""
         return (self.new < self.old) is SPECS[self.metric].higher_is_better
 
 
@@ -61,7 +59,6 @@ def list_moves(proposals: Iterable[Proposal]) -> list[Move]:
 
 
 def list_growths(proposals: Iterable[Proposal]) -> list[Move]:
-    """List the deciding metrics that scatter at least twice as much as before."""
     return [
         growth
         for proposal in proposals
@@ -96,7 +93,7 @@ def compute_scatter(metric: Metric, values: Sequence[float]) -> float:
 
 
 def describe_losses(proposal: Proposal) -> str:
-    """Describe what of a case is measured less than before: later changes are judged by less."""
+    """Later changes are judged by less."""
     old, new = proposal.old, proposal.baseline
     if old is None:
         return ""
@@ -154,7 +151,7 @@ def render_message(text: ProposalText) -> str:
 
 
 def render_proposal(*texts: ProposalText) -> str:
-    """``texts`` are of one commit, a run each, the newest first."""
+    """``texts`` are of one commit, the newest first."""
     sections = [*(section for text in texts for section in _list_sections(text)), _ENDING]
     while len("\n\n".join(sections).encode()) > MAX_PROPOSAL_BYTES:
         longest = max(range(1, len(sections)), key=lambda index: len(sections[index]))

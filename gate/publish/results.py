@@ -66,7 +66,7 @@ def render_upgrade(verdict: Verdict, shown: Shown) -> str:
 
 
 def name_upgrade(shown: Shown, most: int) -> str:
-    """Name at most ``most`` upgraded packages, and count the rest; empty where nothing is known."""
+    """Name at most ``most`` packages, and count the rest."""
     moved = [part for part in shown.stack if part.base != part.head]
     named = [f"{part.name} {part.base or 'none'} -> {part.head or 'none'}" for part in moved[:most]]
     if not named and shown.stack:
@@ -77,7 +77,6 @@ def name_upgrade(shown: Shown, most: int) -> str:
 
 
 def _render_working(verdict: Verdict) -> str:
-    """How many cases compile and agree: times mean nothing where they do not."""
     rows = [row for row in verdict.comparisons if row.decides]
     broken = {row.case_id for row in rows if row.status is Status.FAILED or _is_off(row)}
     judged = {row.case_id for row in rows if row.status in JUDGED}
@@ -99,7 +98,6 @@ def _warn_of_builds(stack: Sequence[StackPart]) -> Iterator[str]:
 
 
 def _render_pins(shown: Shown) -> Iterator[str]:
-    """Render commands that make both environments again, folded."""
     parts = [part for part in shown.stack if part.name not in _NOT_INSTALLED]
     if any(part.base != part.head for part in parts):
         yield "<details><summary>Both stacks</summary>\n"
@@ -162,7 +160,6 @@ def make_finding(
 def describe_outputs(
     outcome: Outcome, counts: Mapping[Status, int], cases: int, environment: Environment | None
 ) -> dict[str, object]:
-    """``counts`` are of what decides."""
     return {
         "verdict": outcome.value,
         "regressions": counts.get(Status.REGRESSED, 0),
@@ -174,7 +171,6 @@ def describe_outputs(
 
 
 def is_wanted(finding: TrustedResult, when: CommentWhen) -> bool:
-    """Whether to post this where there is no post yet."""
     if when is CommentWhen.ON_CHANGE:
         is_plain = finding.outcome is Outcome.PASS and not finding.is_failing
         return not is_plain or finding.has_other_trouble
@@ -237,7 +233,7 @@ def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool = True) -> tuple[s
         alone = _suggest_pairs("Or compare these cases alone", undecided)
         return (f"{_AGAIN}: more pairs may settle it.", alone, _CLOSING)
     if verdict.outcome is not Outcome.PASS:
-        return ()  # nothing was judged: what every check says of that holds
+        return ()  # nothing was judged: the steps of every check hold
     record = "start `compile-gate-respond` or `gate-refresh` on that branch"
     by_hand = "record its baselines there, on that machine, by `compile-gate baseline refresh`"
     return (f"Take the new stack: pin it on a branch, and {record if can_refresh else by_hand}.",)

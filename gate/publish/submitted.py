@@ -76,7 +76,6 @@ class CiRun:
 
     @property
     def decides_merging(self) -> bool:
-        """Whether it measured what is to be merged: of a pull request, or of a merge queue."""
         return self.is_of_pull_request or self.event == MERGE_GROUP
 
 
@@ -144,11 +143,7 @@ class RefusedError(Exception):
 
 
 def parse_archive(archive: bytes) -> Shown:
-    """Parse strictly, and check that the parts agree.
-
-    Raises:
-        RefusedError: It holds no verdict that can be used.
-    """
+    """Raises RefusedError where it holds no usable verdict."""
     content = read_member(archive, SHOWN_FILE, MAX_MEMBER_BYTES)
     try:
         verdict = SHOWN.decode(content, SHOWN_FILE)
@@ -162,7 +157,7 @@ def parse_archive(archive: bytes) -> Shown:
 
 def _check_consistency(verdict: Shown) -> None:
     planned = set(verdict.cases)
-    # A case that failed in one trial, or lacks some, has a row of its own beside those of what was measured.
+    # A case that failed in one trial, or lacks some, has a row of its own, next to the measured ones.
     rows = [(row.case_id, row.metric, row.is_of_whole_case) for row in verdict.comparisons]
     named = {case_id for case_id, _, _ in rows}
     named |= {failure.case_id for failure in verdict.failures} | {cause.case_id for cause in verdict.causes}
@@ -180,7 +175,7 @@ def _check_consistency(verdict: Shown) -> None:
 
 
 def _list_numbers(part: Any) -> Iterator[float]:  # noqa: ANN401 -- any part of a record
-    """List all numbers that may be shown; the decoder bounds whole ones."""
+    """The decoder bounds whole ones."""
     if isinstance(part, float):
         yield part
         return
@@ -195,7 +190,7 @@ def parse_run(archive: bytes) -> Run:
     """Parse the ``run.json`` of a zip archive that measured code may have written.
 
     Raises:
-        UsageError: It is not there once, or is no run. Details are left out: they would be its own words.
+        UsageError: There is no usable one. Details are left out: they would be its own words.
     """
     try:
         return RUN.decode(read_member(archive, RUN_MEMBER, MAX_RUN_BYTES), RUN_MEMBER)
@@ -209,11 +204,7 @@ def parse_run(archive: bytes) -> Run:
 
 
 def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
-    """``cases`` are those of the authorised commit's registry.
-
-    Raises:
-        UsageError: The run does not fit them, or the commit.
-    """
+    """Raises UsageError where the run fits neither the commit nor its ``cases``."""
     if run.provenance.commit != head_sha or run.provenance.dirty:
         raise UsageError(
             "the run did not measure the commit that was authorised, or measured it with changes",
@@ -243,11 +234,7 @@ def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
 
 
 def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
-    """Make the baselines of a run that was checked.
-
-    Raises:
-        UsageError: No measurement gives its numbers.
-    """
+    """Raises UsageError where no measurement gives its numbers."""
     try:
         baselines = make_baselines(run, provenance)
         for baseline in baselines:

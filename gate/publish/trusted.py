@@ -147,7 +147,7 @@ def _name_role(failure: ShownFailure) -> ShownFailure:
 
 
 def _list_causes(verdict: Shown, ours: Mapping[str, Case], files: Collection[str]) -> tuple[Cause, ...]:
-    """Without words some are the same, and are listed once. A line is shown if the commit has its file."""
+    """Without words some are the same. A line is shown if the commit has its file."""
     listed: list[Cause] = []
     for cause in verdict.causes:
         if cause.case_id in ours and cause.fact.code is not Code.MORE:
@@ -172,7 +172,7 @@ def _make_headline(
 
 
 def note_unknown(verdict: Shown, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
-    """Note how many cases of a verdict are not among ``cases``, and so are not shown."""
+    """Note the cases that are not among ``cases``, and so are not shown."""
     unknown = len(verdict.cases) - len(cases)
     if not unknown:
         return ()
@@ -188,7 +188,6 @@ def note_unknown(verdict: Shown, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
 
 
 def needs_acceptance(verdict: Shown) -> bool:
-    """Whether something was accepted, or not everything compared."""
     accepted = any(row.decides and row.status is Status.ACCEPTED for row in verdict.comparisons)
     return accepted or _lacks_baselines(verdict)
 
@@ -238,7 +237,7 @@ class TrustedResult:
     fail_on: FailOn = FailOn.REGRESSION
     base: Base = field(default_factory=lambda: Base(cases=()))
     context: RunContext = NO_CONTEXT
-    gate: str = ""  # the key that tells it from others of the repository, if it has one
+    gate: str = ""  # its key, where the repository has several
 
     @property
     def outcome(self) -> Outcome:
