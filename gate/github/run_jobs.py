@@ -92,7 +92,7 @@ def _left_own(job: RunJob, jobs: Sequence[RunJob], steps: Collection[int], momen
 
 
 def _is_last(job: RunJob, jobs: Sequence[RunJob]) -> bool:
-    return job.attempt == max(attempt.attempt for attempt in jobs if attempt.name == job.name)
+    return job.attempt == max(same.attempt for same in jobs if same.name == job.name)
 
 
 def _parse_job(value: object) -> RunJob | None:
