@@ -86,7 +86,7 @@ def has_same_codegen(a: Environment, b: Environment) -> bool:
 
 
 def describe_upgrade(a: Environment, b: Environment) -> tuple[str, ...]:
-    """Empty where more than software differs, or nothing."""
+    """Empty where hardware differs too, or nothing does."""
     old, new = _list_host_parts(a), _list_host_parts(b)
     is_upgrade = all(old[name] == new[name] for name in old if name not in _UPGRADED)
     return describe_acting(a, b) if is_upgrade and old != new else ()

@@ -61,7 +61,7 @@ class TimeLimit:
         self._earlier: TimeUse | None = None  # at the limit, or a LONGEST_WAIT_S later in which it computed
 
     def compute_left_s(self) -> float:
-        """0 once the time is up; else look again after that."""
+        """Compute after how many seconds to look again; 0 once the time is up."""
         left_s = self._limit_s - (self._read_s() - self._begun_s)
         if left_s <= 0:
             use = self.read_use()

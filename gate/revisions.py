@@ -197,7 +197,7 @@ def _list_main_branches(directory: Path) -> list[list[str]]:
 
 
 def _list_full_names(directory: Path, names: list[str]) -> list[str]:
-    """``origin/HEAD`` stands for a branch."""
+    """List the full names of those that are commits: ``origin/HEAD`` stands for a branch."""
     existing = [name for name in names if _find_commit(directory, name)]
     full = [ask_git(directory, "rev-parse", "--symbolic-full-name", name).said or name for name in existing]
     return list(dict.fromkeys(full))

@@ -132,7 +132,7 @@ def _render_days(seconds: float) -> str:
 
 
 def render_value(metric: Metric, value: float) -> str:
-    """A compile time is beyond a later call: where that is nothing, calls vary by more."""
+    """A compile time is what exceeds a later call: where that is nothing, calls vary by more."""
     if metric in COMPILE_TIMES and not value:
         return "under 1 call"
     return _RENDERERS[SPECS[metric].unit](value)

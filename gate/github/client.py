@@ -129,7 +129,7 @@ class GitHubClient:
         return self._send(Request(method=method, url=url, payload=payload), _decode_json)
 
     def _send(self, request: Request, decode: Callable[[bytes], T]) -> tuple[T, Response]:
-        """Return the answer decoded, and raw."""
+        """Send a request until it has a usable answer; return that decoded, and raw."""
         repeats = limits = 0
         while True:
             try:

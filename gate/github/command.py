@@ -74,8 +74,8 @@ def authorize(client: GitHubClient, context: JobContext, name: str) -> Authorize
     """``None`` where nobody gave the command ``name``.
 
     Raises:
-        CommandRefusedError: The comment may not; the message says why.
-        UsageError: A dispatch by hand may not, or the event is another.
+        CommandRefusedError: The comment's command is refused; the message says why.
+        UsageError: A dispatch by hand is refused, or the event is another.
     """
     is_refresh = name == REFRESH_COMMAND
     if is_refresh and context.event_name == "workflow_dispatch":

@@ -100,7 +100,7 @@ def find_text(payload: object, path: str, pattern: re.Pattern[str] | None = None
 
 
 def write_outputs(environ: Mapping[str, str], outputs: Mapping[str, object]) -> None:
-    """Nothing outside GitHub Actions. Random delimiters: no value can forge another output.
+    """Outside GitHub Actions nothing is written. With random delimiters no value can forge another output.
 
     Raises:
         MachineError, UsageError: The runner's file cannot be written.
@@ -115,7 +115,7 @@ def write_outputs(environ: Mapping[str, str], outputs: Mapping[str, object]) -> 
 
 
 def append_summary(environ: Mapping[str, str], markdown: str) -> None:
-    """Cut to what GitHub takes; as :func:`write_outputs`."""
+    """The text is cut to what GitHub takes; else as :func:`write_outputs`."""
     if not (path := environ.get("GITHUB_STEP_SUMMARY")):
         return
     target = Path(path)

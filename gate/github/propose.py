@@ -209,7 +209,7 @@ class _Measured:
     def _choose_parent(self) -> tuple[str, Tip]:
         """Return the head of the proposal's branch, or "", and the commit to add to.
 
-        That is the head only if it proposes for the measured commit.
+        That is the head if it proposes for the measured commit, else the measured commit.
         """
         sha = self.data.find_branch(self.request.branch)
         tip = self.data.load_tip(sha) if sha else self.head

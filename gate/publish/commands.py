@@ -67,7 +67,7 @@ class CommandWords:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuthorizedCommand:
-    """By hand it is for a branch of the repository, and no pull request."""
+    """A dispatch by hand is for a branch of the repository, and no pull request."""
 
     author: str
     head_sha: str

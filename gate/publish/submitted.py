@@ -204,7 +204,7 @@ def parse_run(archive: bytes) -> Run:
 
 
 def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
-    """Raises UsageError where the run fits neither the commit nor its ``cases``."""
+    """Raises UsageError where the run does not fit the commit, or the ``cases`` of its registry."""
     if run.provenance.commit != head_sha or run.provenance.dirty:
         raise UsageError(
             "the run did not measure the commit that was authorised, or measured it with changes",

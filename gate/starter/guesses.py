@@ -71,7 +71,7 @@ def _guess_by_layers(made: Any, floats: str) -> Iterator[Guess]:  # noqa: ANN401
 
 
 def _list_shapes(layer: Any) -> Iterator[tuple[int, list[int]]]:  # noqa: ANN401 - any module
-    """With the width that each is made of."""
+    """Yield the shapes that a layer takes, each with the width of the layer."""
     kernel = vars(layer).get("kernel_size")
     width = vars(layer).get("in_channels")
     if isinstance(kernel, tuple) and isinstance(width, int) and width:  # 0: a lazy layer

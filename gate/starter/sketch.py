@@ -164,7 +164,7 @@ def _count_lists(parameter: inspect.Parameter) -> int:
 
 
 def _nest(guess: list[Guess], lists: Sequence[int]) -> Iterator[list[Guess]]:
-    """First without the batch, which the list is."""
+    """First without their batch, which the list stands for."""
     if not any(lists):
         yield guess
         return
