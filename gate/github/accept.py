@@ -153,7 +153,7 @@ def store_acceptances(data: GitData, acceptances: Sequence[Acceptance], message:
     accepted = acceptances[0].commit
     for _ in range(MAX_TRIES):
         tip_sha = data.find_branch(BRANCH)
-        tree = data.load_tip(tip_sha).tree if tip_sha else ""
+        tree = data.fetch_commit(tip_sha).tree if tip_sha else ""
         text = _render_merged(data, accepted, acceptances, tip_sha)
         changed = data.write_tree(tree, DIRECTORY, {name_commit_file(accepted): text})
         if changed == tree:

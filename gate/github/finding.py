@@ -185,7 +185,7 @@ def _list_files(task: Task, verdict: Shown) -> frozenset[str]:
     data = GitData(task.client)
     files = task.attempt(
         "The files of the change could not be listed",
-        lambda: frozenset(data.list_files(data.load_tip(task.target.run.head_sha).tree, "")),
+        lambda: frozenset(data.list_files(data.fetch_commit(task.target.run.head_sha).tree, "")),
     )
     return files or frozenset()
 
@@ -222,7 +222,7 @@ def _note_acceptances(task: Task, run: CiRun, verdict: Shown) -> tuple[Sequence[
 def find_acceptances(data: GitData, commit: str, ref: str = BRANCH) -> tuple[Acceptance, ...]:
     """Raises FileError where the file cannot be used."""
     name = name_commit_file(commit)
-    content = data.load_file(name, ref, MAX_COMMIT_BYTES)
+    content = data.fetch_file(name, ref, MAX_COMMIT_BYTES)
     return () if content is None else decode_commit_file(content, name, commit).acceptances
 
 

@@ -31,7 +31,7 @@ class GitData:
     def __init__(self, client: GitHubClient) -> None:
         self._client = client
 
-    def load_tip(self, sha: str) -> Tip:
+    def fetch_commit(self, sha: str) -> Tip:
         commit = self._client.get(f"git/commits/{sha}")
         tree, message = get_text(commit, "tree.sha"), find_text(commit, "message")
         return Tip(sha=get_text(commit, "sha"), tree=tree, message=message)
@@ -39,20 +39,20 @@ class GitData:
     def list_files(self, tree: str, directory: str) -> dict[str, str]:
         """Map paths from the top to blobs, below a directory; empty if there is none."""
         subtree = self._find_directory(tree, directory)
-        entries = self._load_tree(subtree, {"recursive": 1}) if subtree else []
+        entries = self._fetch_tree(subtree, {"recursive": 1}) if subtree else []
         files = (item for item in entries if item["type"] == "blob" and item["mode"] == _FILE)
         return {str(PurePosixPath(directory, str(item["path"]))): str(item["sha"]) for item in files}
 
     def _find_directory(self, tree: str, path: str) -> str:
         for part in PurePosixPath(path).parts:
-            entries = self._load_tree(tree, {})
+            entries = self._fetch_tree(tree, {})
             below = [item for item in entries if item["path"] == part and item["type"] == _DIRECTORY]
             if not below:
                 return ""
             tree = str(below[0]["sha"])
         return tree
 
-    def _load_tree(self, sha: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
+    def _fetch_tree(self, sha: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
         answer = self._client.get(f"git/trees/{sha}", params)
         entries = find_value(answer, "tree")
         if find_value(answer, "truncated") or not isinstance(entries, list):
@@ -61,12 +61,12 @@ class GitData:
             )
         return entries
 
-    def load_blob(self, sha: str, limit_bytes: int) -> bytes:
+    def fetch_blob(self, sha: str, limit_bytes: int) -> bytes:
         """Raises GitHubError where it is larger than ``limit_bytes``, or not of that id."""
         return _decode_content(self._client.get(f"git/blobs/{sha}"), sha, limit_bytes)
 
-    def load_file(self, path: str, ref: str, limit_bytes: int) -> bytes | None:
-        """``None`` where there is none; raises as :meth:`load_blob`."""
+    def fetch_file(self, path: str, ref: str, limit_bytes: int) -> bytes | None:
+        """``None`` where there is none; raises as :meth:`fetch_blob`."""
         try:
             file = self._client.get(f"contents/{quote_branch(path)}", {"ref": ref})
         except MissingError:

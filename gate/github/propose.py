@@ -124,7 +124,7 @@ def propose_refresh(
     """
     data = GitData(client)
     check_tip(data, request)
-    head = data.load_tip(request.head_sha)
+    head = data.fetch_commit(request.head_sha)
     check_measured_run(run, request.head_sha, load_cases_at(data, request.head_sha, request.config))
     new = record_run(run, _make_provenance(run, context, request))
     listed = data.list_files(head.tree, request.directory)
@@ -132,7 +132,7 @@ def propose_refresh(
     text = replace(measured.propose(new, context.run_url), reason=request.reason, notes=note_machine(run))
     if not measured.commit(_make_files(text), render_message(text)):
         return ProposalOutcome()
-    texts = (text, *measured.load_others(text))
+    texts = (text, *measured.list_others(text))
     fields = {"title": render_title(*texts), "body": render_proposal(*texts)}
     try:
         url, trouble = _open_pull(client, request, fields), ""
@@ -176,7 +176,7 @@ class _Measured:
             path = _find_file(self.listed, directory, make_place(baseline))
             if path is None:
                 continue
-            old = BASELINE.decode(self.data.load_blob(self.listed[path], MAX_BASELINE_BYTES), path)
+            old = BASELINE.decode(self.data.fetch_blob(self.listed[path], MAX_BASELINE_BYTES), path)
             if make_key(old) == make_key(baseline):
                 stored[Path(PurePosixPath(path).relative_to(directory))] = old
         return stored
@@ -212,16 +212,16 @@ class _Measured:
         That is the head if it proposes for the measured commit, else the measured commit.
         """
         sha = self.data.find_branch(self.request.branch)
-        tip = self.data.load_tip(sha) if sha else self.head
+        tip = self.data.fetch_commit(sha) if sha else self.head
         return sha, tip if name_measured(self.head.sha) in tip.message else self.head
 
-    def load_others(self, text: ProposalText) -> list[ProposalText]:
+    def list_others(self, text: ProposalText) -> list[ProposalText]:
         data, written = self.data, _make_files(text)
         _, standing = self._choose_parent()
         runs: dict[tuple[str, str], list[Baseline]] = {}
         for path, blob in data.list_files(standing.tree, self.request.directory).items():
             if path not in written and self.listed.get(path) != blob:
-                baseline = BASELINE.decode(data.load_blob(blob, MAX_BASELINE_BYTES), path)
+                baseline = BASELINE.decode(data.fetch_blob(blob, MAX_BASELINE_BYTES), path)
                 key = (compute_environment_id(baseline.environment), baseline.provenance.run_url)
                 runs.setdefault(key, []).append(baseline)
         texts = []
@@ -279,7 +279,7 @@ def load_cases_at(data: GitData, sha: str, config: str) -> tuple[Case, ...]:
 def _load_cases(data: GitData, sha: str, directory: Path, config: str) -> tuple[Case, ...]:
     def copy(path: Path) -> bool:
         """Copy the file of the commit that belongs at ``path``; return whether there is one."""
-        content = data.load_file(path.relative_to(directory).as_posix(), sha, MAX_YAML_BYTES)
+        content = data.fetch_file(path.relative_to(directory).as_posix(), sha, MAX_YAML_BYTES)
         if content is None:
             return False
         path.parent.mkdir(parents=True, exist_ok=True)

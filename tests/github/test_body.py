@@ -127,12 +127,12 @@ def make_finding(
     verdict: Verdict,
     base: Base | None = None,
     run: CiRun | None = None,
-    known: RunContext = NO_CONTEXT,
+    context: RunContext = NO_CONTEXT,
 ) -> TrustedResult:
     """A finding of a run that ended as its verdict says."""
     passes = verdict.outcome in {Outcome.PASS, Outcome.INCONCLUSIVE}
     return results.make_finding(
-        make_shown(verdict), base or make_base(), run or (GREEN if passes else RUN), known
+        make_shown(verdict), base or make_base(), run or (GREEN if passes else RUN), context
     )
 
 
