@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Import a name's module at its first use: Ctrl-C is answered from the first moments on."""
+        """Import at the first use: Ctrl-C is answered from the first moments on."""
         for module in ("workload", "metrics", "records.cases", "records.run", "records.verdict"):
-            if name in __all__ and hasattr(found := importlib.import_module(f"gate.{module}"), name):
-                return getattr(found, name)
+            if name in __all__ and hasattr(imported := importlib.import_module(f"gate.{module}"), name):
+                return getattr(imported, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -9,7 +9,6 @@ from gate.errors import ExitCode
 
 
 def main() -> int:
-    """Run the command of the command line; raises no ``KeyboardInterrupt``."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

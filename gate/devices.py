@@ -1,11 +1,7 @@
-"""What each kind of device is: one complete row a kind, known without torch.
+"""What each kind of device is: one complete row a kind, without defaults, known without torch.
 
-A new kind is a row here and a class in :mod:`gate.measure.device`: docs/dev/adding-a-device.md. No property
-has a default, so that none can be forgotten.
-
-A target is a GPU that code can be compiled for on a machine that has none: ``cuda:sm_90`` names one by its
-compute capability. What Inductor asks of a GPU beyond that is answered as a board of that capability would:
-its numbers stand in the generated code, and so in the environment's fingerprint.
+A new kind is a row here and a class in :mod:`gate.measure.device`: docs/dev/adding-a-device.md. A target is a
+GPU that code can be compiled for on a machine without one: ``cuda:sm_90`` names it by compute capability.
 """
 
 import re
@@ -14,11 +10,28 @@ from dataclasses import dataclass, replace
 
 TARGET_KIND = "target"  # as ``Environment.device_kind``
 TARGET_PATTERN = "cuda:sm_[0-9]{2,3}"
+# What a target lacks, and the fix.
+NO_TRITON = (
+    "there is no module 'triton', which compiles for targets",
+    "Install it beside the CPU build of torch: pip install 'triton>=3.6'.",
+)
+# Clock-event reasons of NVML (nvml.h, nvmlClocksEventReasons) that lower clocks below what was asked for, as
+# nvidia-smi lists them before a run and NVML around each trial. The software power cap is normal under heavy
+# matrix products, but it differs between runs all the same. Idle, application clocks, a sync boost and a
+# display clock are normal.
+_CLOCK_REASONS = {
+    0x04: "software power cap",
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+}
+_NUMBER = "[0-9]{1,2}"
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """What Inductor and Triton ask of a GPU, as the board's data sheet gives it."""
+    """What Inductor and Triton ask of a GPU, by the board's data sheet."""
 
     name: str
     multiprocessors: int
@@ -29,7 +42,6 @@ class Board:
 
     @property
     def block_shared_kib(self) -> int:
-        """The shared memory that a block can have at most, where a kernel asks for it."""
         return self.shared_kib - 1
 
 
@@ -45,37 +57,29 @@ BOARDS: Mapping[int, Board] = {
 }
 
 
-# What a target lacks, and the fix.
-NO_TRITON = (
-    "there is no module 'triton', which compiles for targets",
-    "Install it beside the CPU build of torch: pip install 'triton>=3.6'.",
-)
-
-
 def is_target(device: str) -> bool:
-    """Whether a device's name is that of a target: ``cuda:sm_90`` is, ``cuda:1`` is not."""
+    """``cuda:sm_90`` is one, ``cuda:1`` is not."""
     return re.fullmatch(TARGET_PATTERN, device) is not None
 
 
 def read_architecture(device: str) -> int:
-    """Read a target's number: 90 of ``cuda:sm_90``; 0 for another device."""
+    """90 of ``cuda:sm_90``; 0 for another device."""
     return int(device.rpartition("_")[2]) if is_target(device) else 0
 
 
 def name_target(kind: str, capability: str) -> str:
-    """Name the target of an environment by its kind of device and capability (``9.0``); empty for none."""
+    """``capability`` is as ``9.0``; empty where it is no target."""
     device = f"cuda:sm_{capability.replace('.', '')}"
     return device if kind == TARGET_KIND and is_target(device) else ""
 
 
 def name_targets() -> str:
-    """Name the targets that are known, for a person."""
     return ", ".join(f"cuda:sm_{number}" for number in BOARDS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Canaries:
-    """How large the fixed test programs are: each call takes a few milliseconds, all of them some tens."""
+    """Sizes of the fixed test programs: each call takes a few milliseconds."""
 
     matmul_size: int
     copy_bytes: int  # well above the caches
@@ -85,8 +89,6 @@ class Canaries:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceKind:
-    """One kind's fixed properties."""
-
     name: str  # torch's, and what --device calls it
     is_numbered: bool  # there may be several: "cuda:1"
     is_gpu: bool  # with a memory, a clock, a driver and a lock of its own; NVML and nvidia-smi report it
@@ -129,7 +131,7 @@ CUDA = DeviceKind(
     forks=False,  # it is not known whether forked ones measure the same on a GPU
     toolchain="CUDA toolchain",
     # Full-size models compile in minutes, a tuned one in up to 7, and a trial compiles six times. Two full
-    # trials of the slowest case fit into either budget, and both, beside a run of half an hour, into the 90
+    # trials of the slowest case fit into either budget, and both, with a run of half an hour, into the 90
     # minutes of the example workflow.
     limits={"budget_s": 2400.0, "pair_budget_s": 2400.0, "trial_timeout_s": 1800.0},
     # Until the clock of an idle GPU has settled: in a pair it may have idled for minutes while the other arm
@@ -153,19 +155,7 @@ TARGET = replace(
 KINDS: Mapping[str, DeviceKind] = {kind.name: kind for kind in (CPU, CUDA)}
 DEFAULT_DEVICE = CPU.name
 
-# Clock-event reasons of NVML (nvml.h, nvmlClocksEventReasons) that lower clocks below what was asked for, as
-# nvidia-smi lists them before a run and NVML around each trial. The software power cap is normal under heavy
-# matrix products, but it differs between runs all the same. Idle, application clocks, a sync boost and a
-# display clock are normal.
-_CLOCK_REASONS = {
-    0x04: "software power cap",
-    0x08: "hardware slowdown",
-    0x20: "software thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "hardware power brake",
-}
 
-_NUMBER = "[0-9]{1,2}"
 # What --device, gate.yml and the action's input take, as a regular expression and for a person.
 DEVICE_PATTERN = "|".join(
     f"{kind.name}(:{_NUMBER})?" if kind.is_numbered else kind.name for kind in KINDS.values()
@@ -175,15 +165,15 @@ DEVICE_FORMS = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 
 
 def find_kind(device: str) -> DeviceKind:
-    """Find the kind of a device, ``cuda:1``, or of a target by its name, which DEVICE_PATTERN has checked."""
+    """``device`` is as ``cuda:1``; DEVICE_PATTERN has checked it."""
     return TARGET if is_target(device) else KINDS[device.partition(":")[0]]
 
 
 def is_gpu(kind: str) -> bool:
-    """Whether a kind that a record names is a GPU; one that only another version knows is held for one."""
+    """A kind that only another version knows counts as one."""
     return kind not in KINDS or KINDS[kind].is_gpu
 
 
 def name_clock_reasons(mask: int) -> tuple[str, ...]:
-    """Name the clock-event reasons of a bit mask that lower clocks."""
+    """Those that lower clocks."""
     return tuple(name for bit, name in _CLOCK_REASONS.items() if mask & bit)

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 
 class ExitCode(IntEnum):
-    """Process exit codes: an interface, documented in the README."""
+    """An interface, documented in the README."""
 
     PASS = 0
     BUG = 1
@@ -31,10 +31,7 @@ class ExitCode(IntEnum):
 
 
 class GateError(Exception):
-    """Base of all intended errors: ``what`` went wrong and the ``fix``, one line each.
-
-    ``others`` went wrong at the same time: all the mistakes of a file are reported at once.
-    """
+    """``others`` went wrong at the same time: all the mistakes of a file are reported at once."""
 
     exit_code = ExitCode.BUG
 
@@ -55,7 +52,7 @@ class UsageError(GateError):
 
 
 class FileError(UsageError):
-    """A file that cannot be used. ``key`` is the path inside it (``models[2].factory``), or empty."""
+    """``key`` is the path inside the file (``models[2].factory``), or empty."""
 
     def __init__(self, file: str, key: str, problem: str, fix: str) -> None:
         where = f"{file}: {key}: " if key else f"{file}: "
@@ -66,13 +63,13 @@ class FileError(UsageError):
 
 
 class MachineError(GateError):
-    """The machine cannot do what was asked: nothing is known about the code."""
+    """Nothing is known about the code."""
 
     exit_code = ExitCode.MACHINE
 
 
 class NothingComparedError(GateError):
-    """There is nothing to compare with: to measure would take minutes and tell nothing."""
+    """Measuring would be in vain."""
 
     exit_code = ExitCode.NOTHING_COMPARED
 
@@ -93,7 +90,7 @@ E = TypeVar("E", bound=GateError)
 
 
 def join_errors(errors: Sequence[E]) -> E:
-    """Join errors, at least one, into the first of them, which then reports the others as well."""
+    """Join errors, at least one, into the first of them."""
     flat: list[GateError] = []
     for error in errors:
         flat += [error, *error.others]

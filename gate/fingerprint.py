@@ -1,17 +1,12 @@
-"""Which environments may be compared: on the clock, by what the compiler does, by the stack alone.
+"""Which environments may be compared: by the clock, by what the compiler does, by the stack alone.
 
-- *Host* identity is everything that can move a time: device model, driver, clocks, CPU, cores,
-  threads, instruction set, compiler and the whole stack. The environment id names it.
-- *Codegen* identity is the stack plus what Inductor vectorizes for and the thread count; of a GPU its
-  model, multiprocessors and memory, by which kernels are chosen and tuned.
-- *Stack* identity is the software that decides what a compile produces, and a GPU's compute capability:
-  one that lacks bfloat16 or uses other algorithms is another program's machine.
+- *Host* identity, which the environment id names, is everything that can move a time.
+- *Codegen* identity is the stack plus what Inductor vectorizes for and the thread count; of a GPU its model,
+  multiprocessors and memory, by which kernels are chosen and tuned.
+- *Stack* identity is the software that decides what a compile produces, and a GPU's compute capability.
 
-The device's UUID is recorded but is in none of them: another card of the same model is comparable,
-weakly (the same model varies by several percent between cards), so a stored baseline may still
-screen on it. Triton, CUDA and the driver count only where the device is a CUDA one: a CPU run under
-a CUDA build of torch uses none of them. A local version part (``2.13.0+cpu``) names a build, not a
-release: it separates hosts and not stacks.
+The device's UUID is in none of them: another card of the same model is comparable, weakly. A local version
+part (``2.13.0+cpu``) names a build: it separates hosts and not stacks.
 """
 
 import hashlib
@@ -35,17 +30,29 @@ _HARDWARE = frozenset({"device_model", "clocks", "cpu", "cores", "threads", "isa
 
 # What an upgrade of its software may change without another stack.
 _UPGRADED = frozenset({"driver", "compiler", "torch_build", "library_builds"})
+PACKAGE = "package"
+_LABELS = {
+    "isa": "instruction set",
+    "cuda": "CUDA",
+    "libraries": "library",
+    "settings": "setting",
+    "packages": PACKAGE,
+    "device_traits": "device's",
+}
+_CAPABILITY = "capability"
+# What Inductor reads of a GPU: it stands in every kernel's source and decides what is tuned.
+_CODEGEN_TRAITS = (_CAPABILITY, "multiprocessors", "memory")
 
 
 def compute_environment_id(env: Environment) -> str:
-    """Compute the id of a host, e.g. ``cpu-amd-epyc-torch2.13.0-1a2b3c4d``: a directory's name."""
+    """``cpu-amd-epyc-torch2.13.0-1a2b3c4d``: a directory's name."""
     digest = _hash_parts(_list_host_parts(env))
     release = _to_slug(_drop_local(env.torch)) or "none"
     return "-".join(part for part in (_describe_device(env), f"torch{release}", digest) if part)
 
 
 def compute_machine_id(env: Environment) -> str:
-    """Compute the id of a host's hardware, e.g. ``amd-epyc-1a2b3c4d``: an upgrade of its stack keeps it."""
+    """``amd-epyc-1a2b3c4d``: an upgrade of the stack keeps it."""
     parts = {name: value for name, value in _list_host_parts(env).items() if name in _HARDWARE}
     model = _to_slug(_NOISE.sub(" ", str(parts.get("cpu", ""))))
     return "-".join(part for part in (model, _hash_parts(parts)) if part)
@@ -57,12 +64,12 @@ def _hash_parts(parts: Mapping[str, object]) -> str:
 
 
 def has_same_host(a: Environment, b: Environment) -> bool:
-    """Whether times of one may be compared with times of the other."""
+    """Whether times may be compared."""
     return _list_host_parts(a) == _list_host_parts(b)
 
 
 def compares_stacks(run: Run) -> bool:
-    """Whether a run's pairs are of two stacks: so are two interpreters, whatever is recorded of them."""
+    """Two interpreters are two stacks, whatever is recorded of them."""
     if run.base is None or len(set(run.base.pythons)) > 1:
         return run.base is not None
     return not has_same_host(run.base.environment, run.environment)
@@ -79,19 +86,19 @@ def has_same_codegen(a: Environment, b: Environment) -> bool:
 
 
 def describe_upgrade(a: Environment, b: Environment) -> tuple[str, ...]:
-    """Describe what an upgrade changed of a host beside its stack; empty where more differs, or nothing."""
+    """Empty where hardware differs too, or nothing does."""
     old, new = _list_host_parts(a), _list_host_parts(b)
     is_upgrade = all(old[name] == new[name] for name in old if name not in _UPGRADED)
     return describe_acting(a, b) if is_upgrade and old != new else ()
 
 
 def describe_acting(a: Environment, b: Environment) -> tuple[str, ...]:
-    """Describe each difference that can have moved anything of what was measured, as the next does."""
+    """Describe what can have moved anything that was measured."""
     return describe_difference(*map(_drop_unused, (a, b)))
 
 
 def describe_difference(a: Environment, b: Environment) -> tuple[str, ...]:
-    """Describe each recorded difference, e.g. ``torch 2.13.0 -> 2.14.1``; empty when there is none."""
+    """``torch 2.13.0 -> 2.14.1``."""
     return tuple(
         f"{label} {'none' if old == '' else old} -> {'none' if new == '' else new}"
         for label, old, new in list_parts(a, b)
@@ -100,7 +107,7 @@ def describe_difference(a: Environment, b: Environment) -> tuple[str, ...]:
 
 
 def list_parts(a: Environment, b: Environment) -> tuple[tuple[str, str, str], ...]:
-    """List all that is recorded of two environments: what it is called, and what each has."""
+    """List label, old and new of all that is recorded."""
     parts: list[tuple[str, str, str]] = []
     for field in fields(Environment):
         old, new = getattr(a, field.name), getattr(b, field.name)
@@ -115,22 +122,7 @@ def list_parts(a: Environment, b: Environment) -> tuple[tuple[str, str, str], ..
     return tuple(parts)
 
 
-PACKAGE = "package"
-_LABELS = {
-    "isa": "instruction set",
-    "cuda": "CUDA",
-    "libraries": "library",
-    "settings": "setting",
-    "packages": PACKAGE,
-    "device_traits": "device's",
-}
-_CAPABILITY = "capability"
-# What Inductor reads of a GPU: it stands in every kernel's source and decides what is tuned.
-_CODEGEN_TRAITS = (_CAPABILITY, "multiprocessors", "memory")
-
-
 def _drop_unused(env: Environment) -> Environment:
-    """Drop what no identity holds: a card's number, and on a CPU all that is there for GPUs alone."""
     if is_gpu(env.device_kind):
         return replace(env, device_uuid="")
     return replace(env, device_uuid="", driver="", triton="", cuda="")
@@ -150,7 +142,6 @@ def _list_stack_parts(env: Environment) -> dict[str, object]:
 
 
 def _name_architecture(env: Environment) -> str:
-    """Name what a GPU's code is compiled for; one without a capability is only like its own model."""
     return (env.device_traits.get(_CAPABILITY, "") or env.device_model) if is_gpu(env.device_kind) else ""
 
 

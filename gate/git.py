@@ -1,9 +1,8 @@
-"""Asking git: one call, one answer, no surprises from the caller's environment, no code of a repository.
+"""Runs git, without surprises from the caller's environment, and without code of a repository.
 
-A repository that was fetched brings no configuration with it, so what it holds cannot make git run a
-program, with one exception: a directory of it that is itself laid out as a bare repository. That, and
-what an earlier job may have left in ``.git/config``, is switched off for every call. Filters stay
-(``filter.*``, as Git LFS has them): without them a checkout would be another one.
+What could make git run a program is switched off: a directory of the tree that is laid out as a bare
+repository, and ``.git/config`` of an earlier job. Filters stay (``filter.*``, as Git LFS has them): a
+checkout needs them.
 """
 
 import os
@@ -41,9 +40,8 @@ _SETTINGS = (
 ALL_SUBMODULES = "--ignore-submodules=untracked"
 # What a commit holds, whatever a user's settings would leave out, sort, or have another program show.
 DIFF = (
-    *("diff", "--no-ext-diff", "--no-textconv", "--no-renames"),
-    *(f"-O{os.devnull}", ALL_SUBMODULES),
-)
+    "diff", "--no-ext-diff", "--no-textconv", "--no-renames", f"-O{os.devnull}", ALL_SUBMODULES,
+)  # fmt: skip
 _NO_TRUST = ("dubious ownership", "unsafe repository", "safe.directory")
 
 
@@ -52,8 +50,6 @@ _WHOLE = "Give actions/checkout `fetch-depth: 0`, and neither `filter:` nor `spa
 
 
 class MissingContentError(UsageError):
-    """The clone lacks a file of a commit: nothing is known of what that says."""
-
     def __init__(self, commit: str, complaint: str = "") -> None:
         reason = f" ({complaint.removeprefix('fatal: ')})" if complaint else ""
         super().__init__(
@@ -64,7 +60,7 @@ class MissingContentError(UsageError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GitAnswer:
-    """What git said. ``status`` is -1 where git could not be run, or did not end."""
+    """``status`` is -1 where git could not be run, or did not end."""
 
     status: int
     output: bytes = b""
@@ -72,17 +68,16 @@ class GitAnswer:
 
     @property
     def is_good(self) -> bool:
-        """Whether git did what was asked."""
         return self.status == 0
 
     @property
     def said(self) -> str:
-        """What it wrote, stripped; a path that is no text still names its file."""
+        """Its output, stripped; a path that is no text still names its file."""
         return self.output.decode(errors="surrogateescape").strip()
 
 
 def ask_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: float = GIT_LIMIT_S) -> GitAnswer:
-    """Run git in ``directory`` within ``limit_s`` CPU seconds, with ``given`` as its standard input."""
+    """Run git within ``limit_s`` CPU seconds, with ``given`` as its standard input."""
     settings = [part for setting in _SETTINGS for part in ("-c", setting)]
     answer = ask_program(
         ["git", "-C", str(directory), "--no-optional-locks", *settings, *arguments],
@@ -97,7 +92,7 @@ def ask_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: float
 
 
 def read_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: float = GIT_LIMIT_S) -> bytes:
-    """Run git as :func:`ask_git` does, and return what it wrote.
+    """Return git's output.
 
     Raises:
         UsageError: git refuses; its own reason is quoted.
@@ -105,57 +100,56 @@ def read_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: floa
     """
     answer = ask_git(directory, *arguments, given=given, limit_s=limit_s)
     if not answer.is_good:
-        raise describe_refusal(directory, answer, arguments[0])
+        raise make_git_error(directory, answer, arguments[0])
     return answer.output
 
 
 def is_true(directory: Path, *arguments: str, limit_s: float = GIT_LIMIT_S) -> bool:
-    """Ask git something whose answer is its exit status; what it may lack counts as no.
+    """Return whether git's exit status is 0.
 
     Raises:
-        MachineError: git cannot be run, or did not end in time: that is no answer.
+        MachineError: git cannot be run, or did not end in time.
     """
     answer = ask_git(directory, *arguments, limit_s=limit_s)
     if answer.status == -1:
-        raise describe_refusal(directory, answer, arguments[0])
+        raise make_git_error(directory, answer, arguments[0])
     return answer.is_good
 
 
 def is_partial(directory: Path) -> bool:
-    """Whether the clone has left content with its remote, as `filter:` and `sparse-checkout:` do."""
+    """Whether the clone left content with its remote, as `filter:` and `sparse-checkout:` do."""
     return ask_git(directory, "config", "--get-regexp", r"^remote\..*\.promisor$").is_good
 
 
-def describe_refusal(directory: Path, answer: GitAnswer, command: str) -> GateError:
-    """Describe why git did not do what was asked in ``directory``, in its own words and with the fix."""
-    place, reason = directory.absolute(), answer.complaint.removeprefix("fatal: ")
+def make_git_error(directory: Path, answer: GitAnswer, command: str) -> GateError:
+    path, reason = directory.absolute(), answer.complaint.removeprefix("fatal: ")
     if answer.status == -1:
         fix = "Install git; where it is there, look at what it waits for: a disk, a lock, a network."
         return MachineError(answer.complaint, fix)
     if any(sign in reason for sign in _NO_TRUST):
         return UsageError(
-            f"git does not trust {place}: it belongs to another user",
-            f"Run `git config --global --add safe.directory {place}`.",
+            f"git does not trust {path}: it belongs to another user",
+            f"Run `git config --global --add safe.directory {path}`.",
         )
     if "not a git repository" in reason:
         fix = "Run in a checkout; after actions/checkout, and below its `path:` if it has one."
-        return UsageError(f"{place} is not in a git repository", fix)
+        return UsageError(f"{path} is not in a git repository", fix)
     fix = _WHOLE if is_partial(directory) else "Check the clone."
-    return UsageError(f"git {command} failed in {place}: {reason or 'no reason given'}", fix)
+    return UsageError(f"git {command} failed in {path}: {reason or 'no reason given'}", fix)
 
 
 def find_distrust(directory: Path) -> GateError | None:
-    """Find out whether git leaves the checkout around ``directory`` alone, since another user owns it."""
+    """The error where git refuses the checkout, since another user owns it."""
     answer = ask_git(directory, "rev-parse", "--git-dir")
     is_distrust = any(sign in answer.complaint for sign in _NO_TRUST)
-    return describe_refusal(directory, answer, "rev-parse") if is_distrust else None
+    return make_git_error(directory, answer, "rev-parse") if is_distrust else None
 
 
 def trust_checkout(environ: Mapping[str, str], directory: Path, file: Path) -> dict[str, str]:
-    """Make git trust the checkout around ``directory``, of any owner: in a container that is the host's.
+    """Make git trust the checkout: in a container it belongs to another user.
 
-    ``file`` becomes git's global configuration: the user's own, and that trust. It is a file since git
-    before 2.38 does not take ``safe.directory`` from its environment. Outside a checkout nothing changes.
+    ``file`` becomes git's global configuration, since git before 2.38 does not take ``safe.directory`` from
+    its environment.
     """
     top = find_checkout(directory)
     if top is None:
@@ -166,9 +160,9 @@ def trust_checkout(environ: Mapping[str, str], directory: Path, file: Path) -> d
 
 
 def find_checkout(directory: Path) -> Path | None:
-    """Find the nearest directory with a ``.git`` at or above ``directory``, without asking git."""
-    place = directory.resolve()
-    return next((path for path in (place, *place.parents) if (path / ".git").exists()), None)
+    """Without asking git."""
+    start = directory.resolve()
+    return next((above for above in (start, *start.parents) if (above / ".git").exists()), None)
 
 
 def _list_global_files(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -194,7 +188,7 @@ def _keep_variables() -> dict[str, str]:
 
 
 def _find_complaint(output: str) -> str:
-    """Find git's reason in what it wrote to standard error; advice may stand before and after it."""
+    """Advice may stand before and after it."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reasons = [line for line in lines if line.startswith("fatal: ")]
     return next(iter(reasons), lines[-1] if lines else "")

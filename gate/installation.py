@@ -1,6 +1,6 @@
-"""This installation, as other processes find it: the package alone, in front of their own, and what it needs.
+"""This installation, as other processes find it: the package alone, and what it needs.
 
-pyproject.toml has the same oldest releases, and a test compares: a copy of the package has to know them too.
+pyproject.toml has the same oldest releases, and a test compares: a copy of the package needs them too.
 """
 
 import filecmp
@@ -15,55 +15,9 @@ PACKAGES_VARIABLE = "COMPILE_GATE_PACKAGES"
 _PACKAGE = Path(__file__).resolve().parent
 
 MODELS = _PACKAGE / "models"  # the reference models, and their registry
-
-
-@functools.cache
-def find_url(name: str) -> str:
-    """Find a project URL of this installation; empty where it is no release."""
-    try:
-        urls = metadata.metadata("compile-gate").get_all("Project-URL") or []
-    except metadata.PackageNotFoundError:
-        urls = []
-    return next((url.removeprefix(f"{name}, ") for url in urls if url.startswith(f"{name}, ")), "")
-
-
-def find_page(page: str) -> str:
-    """Name a page of the documents: its URL where this installation is a release, else its file."""
-    site = find_url("Documentation")
-    return f"{site}{page}/" if site else f"docs/{page}.md of compile-gate"
-
-
-def copy_package(directory: Path) -> Path:
-    """Copy the package ``gate`` to where nothing else lies, once, and return that directory.
-
-    Its bytecode comes along where there is some: to compile it anew takes half a second.
-    """
-    if not directory.is_dir():
-        # Another process may be writing bytecode: what is half written has a longer name, and goes.
-        shutil.copytree(_PACKAGE, directory / "gate", ignore=shutil.ignore_patterns("*.pyc.*"))
-    return directory
-
-
-def find_models(directory: Path, place: Path) -> Path:
-    """Find the reference models of the code in ``place``, which is another state of that in ``directory``.
-
-    They are this installation's for every state. But where this one was made of ``directory``, they are under
-    test themselves: then each state has its own.
-    """
-    own, other = (one / _PACKAGE.name / MODELS.name for one in (directory, place))
-    return other if other.is_dir() and own.is_dir() and _are_alike(own, MODELS) else MODELS
-
-
-def _are_alike(directory: Path, other: Path) -> bool:
-    """Whether two directories hold the same files, as far as they are code."""
-    compared = filecmp.dircmp(directory, other)
-    return not (compared.left_only or compared.right_only or compared.diff_files or compared.funny_files)
-
-
 # What to do about what a compile needs besides.
 COMPILER_FIX = "Install a C++ compiler (g++), or set CXX."
 HEADERS_FIX = "Install the headers of Python (python3-dev)."
-
 OLDEST_PYTHON = "3.11"
 OLDEST_TORCH = "2.11"  # the oldest whose internals the measuring code has been checked against
 # What the gate itself imports. An environment that has an older one cannot be used as it is.
@@ -83,8 +37,47 @@ OLDEST_PACKAGES = {
 }
 
 
+@functools.cache
+def find_url(name: str) -> str:
+    """Empty where this installation is no release."""
+    try:
+        urls = metadata.metadata("compile-gate").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        urls = []
+    return next((url.removeprefix(f"{name}, ") for url in urls if url.startswith(f"{name}, ")), "")
+
+
+def find_page(page: str) -> str:
+    """Its URL where this installation is a release, else its file."""
+    site = find_url("Documentation")
+    return f"{site}{page}/" if site else f"docs/{page}.md of compile-gate"
+
+
+def copy_package(directory: Path) -> Path:
+    """With bytecode: to compile it anew takes half a second."""
+    if not directory.is_dir():
+        # Another process may be writing bytecode: what is half written has a longer name, and goes.
+        shutil.copytree(_PACKAGE, directory / "gate", ignore=shutil.ignore_patterns("*.pyc.*"))
+    return directory
+
+
+def find_models(directory: Path, state: Path) -> Path:
+    """Choose the models of ``state``, another state of the code in ``directory``.
+
+    They are this installation's. But where it was made of ``directory``, each state has its own: then models
+    are under test themselves.
+    """
+    ours, theirs = (top / _PACKAGE.name / MODELS.name for top in (directory, state))
+    return theirs if theirs.is_dir() and ours.is_dir() and _are_alike(ours, MODELS) else MODELS
+
+
+def _are_alike(directory: Path, other: Path) -> bool:
+    compared = filecmp.dircmp(directory, other)
+    return not (compared.left_only or compared.right_only or compared.diff_files or compared.funny_files)
+
+
 def find_release(package: str) -> str:
-    """Find the release of a package that is beside this interpreter; empty where it is not there."""
+    """Empty where this interpreter lacks the package."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -92,12 +85,11 @@ def find_release(package: str) -> str:
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package is beside this interpreter."""
     return bool(find_release(package))
 
 
 def is_older(release: str, oldest: str) -> bool:
-    """Whether a release is too old; whatever follows its leading numbers does not count."""
+    """Only leading numbers count."""
     return _parse_release(release) < _parse_release(oldest)
 
 

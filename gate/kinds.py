@@ -1,7 +1,7 @@
-"""What each kind of case is: one complete row a kind, known without torch.
+"""What each kind of case is: one row a kind, known without torch.
 
 A new kind is a row here, a class in :mod:`gate.measure.kinds`, and its settings in the schema of gate.yml:
-docs/registry.md. The row of a plain call has every property; the others say what is otherwise.
+docs/registry.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,6 +12,25 @@ from typing import Any, TypeVar
 from gate.records.cases import Case, DType, Kind, Metric, Task
 
 T = TypeVar("T")
+_OF_DYNAMO = frozenset(
+    {
+        Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS,
+        Metric.EAGER_FALLBACKS, Metric.CAPTURED_OPS, Metric.GUARDS,
+    }
+)  # fmt: skip
+_REQUESTS = frozenset({Metric.FIRST_REQUEST, Metric.REQUEST_P50, Metric.REQUEST_P95, Metric.REQUEST_P99})
+_INFERENCE = frozenset({Task.INFERENCE})
+# What is exported is one graph of fixed sizes, and its compiler is given no options.
+_OF_COMPILE = frozenset({"mode", "backend", "options", "dynamic"})
+# Tags of the registry that name what a workload is an example of: rows of its summary. A case of none
+# stands under its model.
+FAMILIES = frozenset(
+    {
+        "cnn", "transformer", "llm", "diffusion", "recurrent", "train", "physics", "functions",
+        "custom", "shapes", "breaks", "modes", "backends", "quantization", "export", "caches",
+        "data", "serving", "distributed", "scope",
+    }
+)  # fmt: skip
 
 
 class Dims(StrEnum):
@@ -40,16 +59,12 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """One setting of a kind, under ``settings`` of a case; the schema of gate.yml says what it takes."""
-
     title: str
     default: object = None  # None: it must be given
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KindSpec:
-    """One kind's fixed properties."""
-
     kind: Kind
     title: str  # what one call is
     settings: Mapping[str, Setting]
@@ -66,15 +81,6 @@ class KindSpec:
 _VARIES = Setting(
     title="arguments of the factory that vary, each with one value a shape, all lists of one length",
 )
-_OF_DYNAMO = frozenset(
-    {
-        *(Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS),
-        *(Metric.EAGER_FALLBACKS, Metric.CAPTURED_OPS, Metric.GUARDS),
-    }
-)
-_INFERENCE = frozenset({Task.INFERENCE})
-# What is exported is one graph of fixed sizes, and its compiler is given no options.
-_OF_COMPILE = frozenset({"mode", "backend", "options", "dynamic"})
 
 _CALL = KindSpec(
     kind=Kind.CALL,
@@ -145,12 +151,7 @@ _ROWS = (
                 default=200,
             ),
         },
-        adds=frozenset(
-            {
-                *(Metric.FIRST_REQUEST, Metric.REQUEST_P50),
-                *(Metric.REQUEST_P95, Metric.REQUEST_P99),
-            }
-        ),
+        adds=_REQUESTS,
         tasks=_INFERENCE,
     ),
     replace(
@@ -197,27 +198,15 @@ SPECIAL = frozenset(metric for spec in KIND_SPECS.values() for metric in spec.ad
 
 
 def has_metric(case: Case, metric: Metric) -> bool:
-    """Whether cases of this one's kind have the metric at all."""
     spec = KIND_SPECS[case.kind]
     return metric in spec.adds if metric in SPECIAL else metric not in spec.lacks
 
 
 def get_setting(case: Case, name: str, make: Callable[[Any], T]) -> T:
-    """A setting of the case's kind, its own or the default, as ``make`` makes it: a number, a choice."""
+    """The case's own or the default, as ``make`` converts it."""
     return make(case.settings.get(name, KIND_SPECS[case.kind].settings[name].default))
 
 
-# Tags of the registry that name what a workload is an example of: rows of its summary. A case of none
-# stands under its model.
-FAMILIES = frozenset(
-    {
-        *("cnn", "transformer", "llm", "diffusion", "recurrent", "train", "physics", "functions"),
-        *("custom", "shapes", "breaks", "modes", "backends", "quantization", "export", "caches"),
-        *("data", "serving", "distributed", "scope"),
-    }
-)
-
-
 def find_family(case: Case) -> str:
-    """What the case is an example of: the first of its tags that is a family, or its model."""
+    """The first tag that is a family, or the model."""
     return next((tag for tag in case.tags if tag in FAMILIES), case.model)

@@ -1,4 +1,7 @@
-"""Names of commits, resolved in the repository that measured code lies in."""
+"""Names of commits, resolved in the repository that measured code lies in.
+
+Whatever asks git may raise MachineError: git cannot be run, or does not answer in time.
+"""
 
 import re
 import shlex
@@ -7,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import GateError, MachineError, UsageError
-from gate.git import GitAnswer, ask_git, describe_refusal, is_true
+from gate.git import GitAnswer, ask_git, is_true, make_git_error
 
 SHORT_CHARS = 7  # of a commit, as git shows it
 
@@ -23,8 +26,6 @@ _FIX = "Run in a checkout; or name, in place of a branch or commit, a directory 
 
 
 class NothingDiffersError(UsageError):
-    """What is measured is its own base: it is part of ``main``, and nothing is uncommitted."""
-
     def __init__(self, head: str, main: str) -> None:
         super().__init__(
             f"{head} is part of {main}, and nothing is uncommitted",
@@ -35,7 +36,7 @@ class NothingDiffersError(UsageError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Revision:
-    """A commit and the name it was asked for by. ``is_merge_base`` where head left ``name`` there."""
+    """With ``is_merge_base``, head left ``name`` there."""
 
     name: str
     commit: str
@@ -44,7 +45,7 @@ class Revision:
 
     @property
     def label(self) -> str:
-        """Name it for a reader: ``main (1a2b3c4)``."""
+        """For a reader: ``main (1a2b3c4)``."""
         if self.name == self.commit:
             return f"commit {self.commit[:SHORT_CHARS]}"
         name = f"merge-base with {self.name}" if self.is_merge_base else self.name
@@ -52,24 +53,18 @@ class Revision:
 
 
 def find_top(directory: Path) -> Path:
-    """Find the top of the checkout that ``directory`` lies in.
-
-    Raises:
-        UsageError: It lies in none, or git does not trust it.
-        MachineError: git cannot be run.
-    """
+    """Raises UsageError where there is no checkout around, or git does not trust it."""
     answer = ask_git(directory, "rev-parse", "--show-toplevel")
     if not answer.is_good:
-        raise _describe_refusal(directory, answer)
+        raise _make_error(directory, answer)
     return Path(answer.said)
 
 
 def resolve_ref(directory: Path, ref: str) -> Revision:
-    """Resolve a branch, tag or commit; a branch that only the remote ``origin`` has is found there.
+    """Here or on ``origin``.
 
     Raises:
         UsageError: No repository, or no such ref.
-        MachineError: git cannot be run.
     """
     find_top(directory)
     if revision := find_ref(directory, ref):
@@ -79,38 +74,29 @@ def resolve_ref(directory: Path, ref: str) -> Revision:
 
 
 def find_ref(directory: Path, ref: str) -> Revision | None:
-    """Find a branch, tag or commit, here or on ``origin``; None where there is no such thing.
-
-    Raises:
-        MachineError: git cannot be run, or does not answer in time.
-    """
+    """Here or on ``origin``."""
     # HEAD~1 that is missing here is not the remote's HEAD~1.
     names = (ref,) if ref.startswith(("HEAD", "@")) else (ref, f"origin/{ref}")
-    found = ((name, _find_commit(directory, name)) for name in names)
-    return next((Revision(name=name, commit=commit) for name, commit in found if commit), None)
+    commits = ((name, _find_commit(directory, name)) for name in names)
+    return next((Revision(name=name, commit=commit) for name, commit in commits if commit), None)
 
 
 def _find_commit(directory: Path, name: str) -> str:
-    """Find the commit of exactly this name; empty where there is no such thing."""
     answer = ask_git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if answer.status == -1:
-        raise describe_refusal(directory, answer, "rev-parse")
+        raise make_git_error(directory, answer, "rev-parse")
     return answer.said if answer.is_good else ""
 
 
 def advise_missing(directory: Path, otherwise: str) -> str:
-    """Advise on a commit that is not here: a shallow clone may lack it; else ``otherwise``.
-
-    Raises:
-        MachineError: git cannot be run.
-    """
+    """A shallow clone may lack a commit; else the fix is ``otherwise``."""
     if _is_shallow(directory):
         return f"This clone is shallow: `git fetch --unshallow`, or {_WHOLE_CLONE}."
     return otherwise
 
 
 def _advise_fetching(directory: Path, ref: str) -> str:
-    """Advise on a name that is not here: a clone in CI often has the one branch that it is about."""
+    """A clone in CI often has only the branch that it is about."""
     spelling = "Check its spelling; `git branch --all` and `git tag` list what there is"
     is_branch = not ref.startswith(("HEAD", "@")) and not _COMMIT.fullmatch(ref)
     if not is_branch or not ask_git(directory, "remote", "get-url", "origin").is_good:
@@ -123,32 +109,30 @@ def _advise_fetching(directory: Path, ref: str) -> str:
 
 
 def resolve_ancestor(directory: Path, ref: str, head: str = "HEAD") -> Revision:
-    """Resolve a branch, tag or commit that ``head`` was made from, or that it is.
+    """Resolve a commit that ``head`` was made from, or that it is.
 
     Raises:
-        UsageError: As :func:`resolve_ref`; or ``head`` was not made from it, as far as this clone knows.
-        MachineError: git cannot be run, or does not answer in time.
+        UsageError: There is no such ref, or ``head`` was not made from it, as far as this clone shows.
     """
-    found, tip = resolve_ref(directory, ref), resolve_ref(directory, head)
-    if is_true(directory, *_IS_ANCESTOR, found.commit, tip.commit):
-        return found
+    ancestor, tip = resolve_ref(directory, ref), resolve_ref(directory, head)
+    if is_true(directory, *_IS_ANCESTOR, ancestor.commit, tip.commit):
+        return ancestor
     fix = advise_missing(directory, f"Name a commit that `git log {head}` lists: a release, for example.")
-    raise UsageError(f"{head} was not made from {found.label}", fix)
+    raise UsageError(f"{head} was not made from {ancestor.label}", fix)
 
 
 def find_tag(directory: Path, commit: str, ref: str = "") -> str:
-    """Find a tag of a commit: ``ref`` where it is one, else the first by name; empty where it has none."""
+    """``ref`` where it is a tag of the commit, else the first by name."""
     answer = ask_git(directory, "tag", "--points-at", commit)
     tags = [tag for tag in answer.said.splitlines() if tag.isprintable()] if answer.is_good else []
     return ref if ref in tags else next(iter(tags), "")
 
 
 def resolve_base(directory: Path, ref: str, head: str = "HEAD") -> Revision:
-    """Resolve where ``head`` left ``ref``: their merge-base.
+    """Resolve the merge-base of ``head`` and ``ref``.
 
     Raises:
-        UsageError: No repository, no such ref, no common history, or none in this shallow clone.
-        MachineError: git cannot be run.
+        UsageError: No such ref, no common history, or none in this shallow clone.
     """
     base, tip = resolve_ref(directory, ref), resolve_ref(directory, head)
     name = base.name.removeprefix("refs/remotes/").removeprefix("refs/heads/")
@@ -170,13 +154,10 @@ def resolve_base(directory: Path, ref: str, head: str = "HEAD") -> Revision:
 
 
 def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool = False) -> Revision:
-    """Resolve where ``head`` left the branch that changes are merged into.
-
-    On that branch itself it is ``head``, where what is measured is ``changed`` beyond that commit.
+    """Resolve where ``head`` left the main branch; there itself it is ``head``, if ``changed`` beyond that.
 
     Raises:
-        UsageError: As :func:`resolve_base`; or no such branch is found, or head has not left it.
-        MachineError: git cannot be run.
+        UsageError: As :func:`resolve_base`; or no main branch is found, or head has not left it.
     """
     find_top(directory)
     if head == "HEAD" and not _find_commit(directory, head):
@@ -188,8 +169,8 @@ def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool =
             "cannot find out which branch is your main branch",
             "Name it: `check --base BRANCH`, or `ab BRANCH`.",
         )
-    own = [_list_bases(directory, names, head) for names in main_branches]
-    bases = [_choose_nearest(directory, bases) for bases in own if bases]
+    by_remote = [_list_bases(directory, names, head) for names in main_branches]
+    bases = [_choose_nearest(directory, bases) for bases in by_remote if bases]
     if not bases:
         return resolve_base(directory, main_branches[0][0], head)  # says what is wrong
     # A remote that has all of head already, as one that merged it, says where head left only if all have.
@@ -200,26 +181,30 @@ def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool =
 
 
 def _list_main_branches(directory: Path) -> list[list[str]]:
-    """List the full names of what may be the main branch, by remote; local ones where no remote has any."""
+    """By remote; local ones where no remote has any."""
     branch = ask_git(directory, "symbolic-ref", "--quiet", "HEAD").said
-    own = ask_git(directory, "config", "--get", f"branch.{branch.removeprefix('refs/heads/')}.remote").said
-    places = [f"refs/remotes/{remote}" for remote in dict.fromkeys((*_REMOTES, own)) if remote]
-    remote = [_find_names(directory, [f"{place}/{name}" for name in _MAIN_BRANCHES]) for place in places]
-    local = _find_names(directory, [f"refs/heads/{name}" for name in _MAIN_BRANCHES])
+    key = f"branch.{branch.removeprefix('refs/heads/')}.remote"
+    remotes = dict.fromkeys((*_REMOTES, ask_git(directory, "config", "--get", key).said))
+    tracked = [
+        _list_full_names(directory, [f"refs/remotes/{remote}/{name}" for name in _MAIN_BRANCHES])
+        for remote in remotes
+        if remote
+    ]
+    local = _list_full_names(directory, [f"refs/heads/{name}" for name in _MAIN_BRANCHES])
     # What is checked out is no base of itself, unless nothing else is there.
     local = [name for name in local if name != branch] or local
-    return [names for names in remote if names] or [[name] for name in local]
+    return [names for names in tracked if names] or [[name] for name in local]
 
 
-def _find_names(directory: Path, names: list[str]) -> list[str]:
-    """Find which of these are commits, by the branches that they stand for: ``origin/HEAD`` is another's."""
-    known = [name for name in names if _find_commit(directory, name)]
-    full = [ask_git(directory, "rev-parse", "--symbolic-full-name", name).said or name for name in known]
+def _list_full_names(directory: Path, names: list[str]) -> list[str]:
+    """List the full names of those that are commits: ``origin/HEAD`` stands for a branch."""
+    existing = [name for name in names if _find_commit(directory, name)]
+    full = [ask_git(directory, "rev-parse", "--symbolic-full-name", name).said or name for name in existing]
     return list(dict.fromkeys(full))
 
 
 def _list_bases(directory: Path, names: Iterable[str], head: str) -> list[Revision]:
-    """List where head left these; one without history in common says nothing, unless the clone lacks it."""
+    """One without common history is skipped, unless the clone is shallow."""
     bases = []
     for name in names:
         try:
@@ -231,13 +216,13 @@ def _list_bases(directory: Path, names: Iterable[str], head: str) -> list[Revisi
 
 
 def _choose_nearest(directory: Path, bases: Sequence[Revision]) -> Revision:
-    """Choose the commit that has the others behind it; of those that cannot be compared the first."""
+    """Choose the commit that has the others behind it, or the first."""
     chosen = bases[0]
     for base in bases[1:]:
         if base.commit != chosen.commit and is_true(directory, *_IS_ANCESTOR, chosen.commit, base.commit):
             chosen = base
-    others = (base for base in bases if not is_true(directory, *_IS_ANCESTOR, base.commit, chosen.commit))
-    other = next(others, None)
+    unrelated = (base for base in bases if not is_true(directory, *_IS_ANCESTOR, base.commit, chosen.commit))
+    other = next(unrelated, None)
     return replace(chosen, other=other.label) if other else chosen
 
 
@@ -245,26 +230,26 @@ def _is_shallow(directory: Path) -> bool:
     return ask_git(directory, "rev-parse", "--is-shallow-repository").said == "true"
 
 
-def _describe_refusal(directory: Path, answer: GitAnswer) -> GateError:
-    refusal = describe_refusal(directory, answer, "rev-parse")
+def _make_error(directory: Path, answer: GitAnswer) -> GateError:
+    refusal = make_git_error(directory, answer, "rev-parse")
     if "work tree" in answer.complaint or "bare repository" in answer.complaint:
         return UsageError(f"{directory.absolute()} is in a repository without a working tree", _FIX)
     return UsageError(refusal.what, _FIX) if "not a git repository" in answer.complaint else refusal
 
 
 def describe_resolved_commit(directory: Path, commit: str) -> str:
-    """Describe a commit by its short id and its subject."""
+    """By its short id and its subject."""
     answer = ask_git(directory, "show", "--no-patch", "--format=%s", commit)
     return f"{commit[:SHORT_CHARS]} {answer.said}".rstrip() if answer.is_good else commit
 
 
 def find_repository(directory: Path) -> str:
-    """Find the name ``owner/name`` of ``origin``'s repository on GitHub; empty where it is elsewhere."""
+    """Find ``owner/name`` of ``origin`` on GitHub; empty where it is elsewhere."""
     remote = ask_git(directory, "config", "--get", "remote.origin.url")
     return name_repository(remote.said) if remote.is_good else ""
 
 
 def name_repository(url: str) -> str:
-    """The name ``owner/name`` of a repository on GitHub; empty where the address is another."""
-    found = _GITHUB.fullmatch(url)
-    return found[1] if found else ""
+    """``owner/name``; empty for an address that is not on GitHub."""
+    match = _GITHUB.fullmatch(url)
+    return match[1] if match else ""

@@ -1,8 +1,7 @@
 """Numbers for people: three significant digits, a unit, and a sign that is never lost.
 
-Everything here is pure and monotone: a larger number never reads as a smaller one. A value that
-rounds to zero loses its sign on purpose, so that nothing ever reads ``-0.0 %``. Numbers are finite: files
-have no others.
+Everything is pure and monotone: a larger number never reads as a smaller one. Only what rounds to zero loses
+its sign.
 """
 
 import math
@@ -15,7 +14,7 @@ from gate.metrics import COMPILE_TIMES, SPECS, Family, Unit
 from gate.records.cases import Metric, Threshold
 
 DIGITS = 3  # significant digits: a reader compares two numbers, and noise is in the third
-FACTOR_DIGITS = 2  # of a drift's factor: the log2 value beside it has the rest
+FACTOR_DIGITS = 2  # of a drift's factor: the log2 value next to it has the rest
 MAX_PLACES = 4  # decimal places of the smallest numbers; below that a value reads as zero
 MAX_NAMED = 3  # of a list, the rest are counted
 KIBI = 1024
@@ -28,7 +27,7 @@ _MAX_LOG2 = 60.0  # beyond it nothing is rounding: an integer, a shape or a type
 
 
 def render_number(value: float, digits: int = DIGITS) -> str:
-    """Return ``value`` with ``digits`` significant digits; whole once it has as many, 0 near zero."""
+    """Whole once it has ``digits`` digits; 0 near zero."""
     if abs(value) >= 10**digits:
         return f"{value:,.0f}"
     rounded = float(f"{value:.{digits}g}")
@@ -41,7 +40,7 @@ def render_number(value: float, digits: int = DIGITS) -> str:
 
 
 def render_seconds(value: float) -> str:
-    """Return a time in s, ms or microseconds: ``12.3 ms``."""
+    """``12.3 ms``."""
     rounded = abs(float(f"{value:.{DIGITS}g}"))
     if rounded >= 1 or not rounded:
         return f"{render_number(value)} s"
@@ -51,7 +50,7 @@ def render_seconds(value: float) -> str:
 
 
 def render_bytes(value: float) -> str:
-    """Return a size in B, KiB, MiB, GiB or TiB: ``1.50 GiB``."""
+    """``1.50 GiB``."""
     text = _render_whole(value)
     unit, *larger = _BYTE_UNITS
     while larger and abs(float(text.replace(",", ""))) >= KIBI:
@@ -62,24 +61,24 @@ def render_bytes(value: float) -> str:
 
 
 def render_joules(value: float) -> str:
-    """Return an energy in J or mJ: ``12.3 mJ``."""
+    """``12.3 mJ``."""
     if abs(float(f"{value:.{DIGITS}g}")) >= 1 or not value:
         return f"{render_number(value)} J"
     return f"{render_number(value * 1e3)} mJ"
 
 
 def render_ratio(value: float) -> str:
-    """Return a ratio: ``1.42x``."""
+    """``1.42x``."""
     return f"{render_number(value)}x"
 
 
 def render_count(value: float) -> str:
-    """Return a count as an integer; a fraction (trials that disagree) keeps its digits."""
+    """A fraction (trials that disagree) keeps its digits."""
     return _render_whole(value) if value == int(value) else render_number(value)
 
 
 def render_log2(value: float) -> str:
-    """Return a log2 ratio with its factor: ``+1.12 (2.2x)``."""
+    """A log2 ratio with its factor: ``+1.12 (2.2x)``."""
     text = _drop_negative_zero(f"{value:+.2f}")
     if abs(value) > _MAX_LOG2:
         return "another answer" if value > 0 else "no other answer any more"
@@ -87,22 +86,22 @@ def render_log2(value: float) -> str:
 
 
 def is_another_answer(metric: Metric, value: float) -> bool:
-    """Whether a drift, or how it changed, stands for another answer, and is no ratio of errors."""
+    """Whether a drift, or its change, is beyond any ratio of errors."""
     return SPECS[metric].family is Family.LOG2 and abs(value) > _MAX_LOG2
 
 
 def render_factor(value: float) -> str:
-    """Return what a log2 ratio means: ``2.2x``."""
+    """Of a log2 ratio: ``2.2x``."""
     return f"{render_number(2.0 ** max(min(value, _MAX_LOG2), -_MAX_LOG2), FACTOR_DIGITS)}x"
 
 
 def render_percent(fraction: float, *, signed: bool = True) -> str:
-    """Return a fraction as percent: ``+12.3 %``, with two places below one percent."""
+    """``+12.3 %``, with two places below one percent."""
     return f"{_render_percent_number(fraction, signed=signed)} %"
 
 
 def render_duration(seconds: float) -> str:
-    """Return a wall time a person waits for: ``41 s``, ``5 min 12 s``, ``1 h 05 min``."""
+    """``41 s``, ``5 min 12 s``, ``1 h 05 min``."""
     if seconds < 9.95:  # noqa: PLR2004 - one decimal while it means something
         return f"{max(seconds, 0.0):.1f} s"
     whole = round(seconds)
@@ -115,7 +114,7 @@ def render_duration(seconds: float) -> str:
 
 
 def render_age(created: str, now: str) -> str:
-    """Return how long before or after ``now`` (ISO 8601) something was ``created``; "" when unknown."""
+    """How long before or after ``now`` (ISO 8601) it was ``created``; "" when unknown."""
     try:
         age_s = (_parse_time(now) - _parse_time(created)).total_seconds()
     except ValueError:
@@ -133,17 +132,14 @@ def _render_days(seconds: float) -> str:
 
 
 def render_value(metric: Metric, value: float) -> str:
-    """Return a metric's value in its unit.
-
-    A compile time is what a first call takes beyond a later one: where that is nothing, calls vary by more.
-    """
+    """A compile time is what exceeds a later call: where that is nothing, calls vary by more."""
     if metric in COMPILE_TIMES and not value:
         return "under 1 call"
     return _RENDERERS[SPECS[metric].unit](value)
 
 
 def render_change(metric: Metric, value: float) -> str:
-    """Return a change (+ is worse): percent, ``+2`` or ``+64.0 KiB`` of what is exact, log2 and factor."""
+    """+ is worse: percent, ``+2`` or ``+64.0 KiB`` where exact, log2 and factor."""
     family = SPECS[metric].family
     if family is Family.LOG2:
         return render_log2(value)
@@ -154,7 +150,7 @@ def render_change(metric: Metric, value: float) -> str:
 
 
 def render_interval(metric: Metric, low: float, high: float) -> str:
-    """Return a change's interval: ``+9.8 to +14.9 %``."""
+    """``+9.8 to +14.9 %``."""
     family = SPECS[metric].family
     if family is Family.LOG2:
         if is_another_answer(metric, high):
@@ -166,10 +162,7 @@ def render_interval(metric: Metric, low: float, high: float) -> str:
 
 
 def render_threshold(metric: Metric, threshold: Threshold, before: float | None = None) -> str:
-    """Return what a change must exceed: ``5 % and 500 ms``, or ``any change`` where nothing is tolerated.
-
-    Of a value ``before`` the larger part is in force: ``5 %``, or ``500 ms``.
-    """
+    """``5 % and 500 ms``, or ``any change``; with ``before`` only the larger part, which is in force."""
     spec = SPECS[metric]
     if before is not None and spec.is_ratio and threshold.relative and threshold.absolute:
         is_absolute = threshold.absolute > threshold.relative * before
@@ -184,7 +177,7 @@ def render_threshold(metric: Metric, threshold: Threshold, before: float | None 
 
 
 def render_allowance(metric: Metric, allowance: float) -> str:
-    """Return how much worse a metric may be: ``33 %``; counts and log2 units as they are."""
+    """``33 %``; counts and log2 units as they are."""
     if not SPECS[metric].is_ratio:
         return f"{allowance:g}"
     return f"{100 * allowance:g} %"
@@ -229,15 +222,15 @@ _RENDERERS: Mapping[Unit, Callable[[float], str]] = {
 
 
 def count_noun(number: int, noun: str) -> str:
-    """Count things: ``1 case``, ``1,200 cases``."""
+    """``1 case``, ``1,200 cases``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def join_some(names: Sequence[str], most: int = MAX_NAMED, comma: str = ", ") -> str:
-    """Join the first names, and count the rest: ``a, b, c and 2 more``."""
+    """``a, b, c and 2 more``."""
     return comma.join(names[:most]) + count_rest(len(names) - most)
 
 
 def count_rest(number: float) -> str:
-    """Count what is not named: `` and 2 more``; nothing where all is."""
+    """`` and 2 more``; empty where nothing is left."""
     return f" and {number:.0f} more" if number > 0 else ""

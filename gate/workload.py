@@ -18,15 +18,15 @@ class Workload:
 
     The gate moves the modules and tensors of ``forward`` and ``loss``, those that they close over too, and
     the floating-point inputs to the case's device and dtype, and makes its own float64 copy for the
-    reference: a factory does neither.
+    reference.
 
-    ``loss`` maps the forward output to a scalar tensor and makes a training step possible.
-    ``optimizer`` gets the parameters and returns a ``torch.optim.Optimizer``; without it a training
-    step ends after the backward pass. ``exact`` is the module that the float64 reference is made of, where
-    that is another one than ``forward``: a quantized model is compared with what it was before.
+    ``loss`` maps the forward output to a scalar tensor and makes a training step possible. ``optimizer`` gets
+    the parameters and returns a ``torch.optim.Optimizer``; without it a training step ends after the backward
+    pass. ``exact`` is the module that the float64 reference is made of, where that is not ``forward``: a
+    quantized model is compared with what it was before.
 
     Raises:
-        UsageError: A part is not what it must be; raised where the workload is made, not where it is run.
+        UsageError: A part is not what it must be.
     """
 
     forward: Callable[..., Any]  # torch.nn.Module, a method of one, or a function
@@ -37,7 +37,6 @@ class Workload:
     exact: torch.nn.Module | None = None
 
     def __post_init__(self) -> None:
-        """Check what each part is."""
         _check_callable("forward", self.forward, "a torch.nn.Module or a function")
         if not isinstance(self.inputs, tuple):
             fix = "Write a tuple of the arguments of forward: inputs=(x,) for a single one."

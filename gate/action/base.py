@@ -1,19 +1,15 @@
-"""Which commit of this clone a change is held against, and what was accepted of the change itself.
+"""Which commit of this clone a change is compared with, and what was accepted of the change itself.
 
-GitHub's payload names the base branch as it was when the pull request was opened, or at some later
-moment; it is not kept up to date, and a change of the base branch or a re-run does not renew it. What
-GitHub checks out is a trial merge of the pull request into the base branch of now. Its first parent is
-therefore the base. Where something else is checked out, the base is where that left the base branch as the
-clone has it; the payload's commit is looked at only where the clone has none.
+The base branch in GitHub's payload may be outdated. GitHub checks out a trial merge into the base branch of
+now, whose first parent is the base. Where something else is checked out, the base is where it left the
+clone's base branch, or else the payload's commit.
 
-Acceptances are on a branch of their own. Whoever can push to it can accept, so the clone's ``origin`` must
-be the repository itself. A file that cannot be used is told and does not count. It is all read before any
-measured code runs, without a token.
-
-Whatever asks git may raise MachineError: git cannot be run, or does not answer in time.
+Whoever can push to the branch of acceptances can accept, so the clone's ``origin`` must be the repository
+itself. Whatever asks git may raise MachineError.
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -41,30 +37,35 @@ _FETCH_ALL = "Give actions/checkout `fetch-depth: 0`."
 _CHECK_OUT = (
     "Let actions/checkout take what the event names: without `ref:`, on `pull_request` or `merge_group`."
 )
+REF = f"refs/remotes/origin/{BRANCH}"
+_MERGE = ("merge-tree", "--write-tree")  # of git 2.38 and later
+_ANSWERS = (0, 1)  # without and with conflicts; with any other status git says nothing of the merge
+# Accepted commits that a squashed one is compared with, newest first: a queue merges what is recent.
+_MAX_SQUASHED = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseCommit:
-    """A commit, and how it was found: a clause for a reader."""
+    """``origin`` is a clause for a reader: how the commit was found."""
 
     sha: str
     origin: str
 
 
 def find_head_sha(event: Mapping[str, object]) -> str:
-    """Find the commit under test: a pull request's own head, not its trial merge; empty otherwise."""
+    """A pull request's own head, not its trial merge."""
     return find_text(event, "pull_request.head.sha") or find_text(event, "merge_group.head_sha")
 
 
 def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None:
-    """Find the commit that the checked-out change is held against; ``None`` for a push or a dispatch.
+    """``None`` for a push or a dispatch.
 
     Raises:
         UsageError: It is not in this clone, or what is checked out is not the event's change.
     """
     if not any(isinstance(find_value(event, name), Mapping) for name in ("pull_request", "merge_group")):
         return None
-    top, head = load_top(directory), find_head_sha(event)
+    top, head = read_top(directory), find_head_sha(event)
     if is_sha(base := find_text(event, "merge_group.base_sha")):
         _check_contains(top, head, "the merge group's commit")
         check_commit(top, base)
@@ -77,137 +78,118 @@ def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None
     if not (is_sha(named) and is_sha(head)):
         raise UsageError("the event's pull request names no base and head commit", _CHECK_OUT)
     _check_contains(top, head, "the pull request's commit")
-    return _find_left(top, named, branch)
+    return _get_fork_point(top, named, branch)
 
 
-def load_top(directory: Path) -> Path:
-    """Load the top of the checkout that ``directory`` lies in.
-
-    Raises:
-        UsageError: It lies in none, or git does not read it; the reason is git's own.
-    """
+def read_top(directory: Path) -> Path:
+    """Raises UsageError where there is no checkout around, or git does not read it."""
     return Path(os.fsdecode(read_git(directory, "rev-parse", "--show-toplevel").rstrip(b"\n")))
 
 
-def load_head(top: Path) -> str:
-    """Load the commit that is checked out."""
+def read_head(top: Path) -> str:
     return read_git(top, "rev-parse", "HEAD").decode().strip()
 
 
 def list_parents(top: Path, commit: str = "HEAD") -> tuple[str, ...]:
-    """List a commit's parents as it names them itself: in a shallow clone they need not be there."""
+    """In a shallow clone they need not be there."""
     text = read_git(top, "cat-file", "commit", commit, limit_s=LIMIT_S)
     header = text.decode(errors="replace").partition("\n\n")[0]
     return tuple(line.partition(" ")[2] for line in header.splitlines() if line.startswith("parent "))
 
 
 def _find_merged_into(top: Path, head: str) -> str:
-    """Find what ``head`` was merged into, where such a merge is checked out, as GitHub's trial merge."""
+    """Find the base of a trial merge of ``head``; empty where no such merge is checked out."""
     parents = list_parents(top)
     return parents[0] if len(parents) == _MERGE_PARENTS and parents[1] == head else ""
 
 
 def check_commit(top: Path, sha: str) -> None:
-    """Check that the clone has a commit.
-
-    Raises:
-        UsageError: It does not.
-    """
+    """Raises UsageError where the clone lacks the commit."""
     if not is_true(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}"):
         raise UsageError(f"the base commit {sha} is not in this clone", _FETCH_ALL)
 
 
-def _find_left(top: Path, named: str, branch: str) -> BaseCommit:
-    """Find where what is checked out, which is no trial merge, left the base.
+def _get_fork_point(top: Path, named: str, branch: str) -> BaseCommit:
+    """Get where HEAD, which is no trial merge, left the clone's base ``branch``.
 
-    That is the base ``branch`` of the clone, since the commit that the event ``named`` may be older than
-    what the change has merged of it. Once the branch has all that is checked out, it no longer shows that.
+    The commit that the event ``named`` may be older than what the change has merged. It counts where the
+    branch has all of HEAD, and so no longer shows that.
     """
-    here = load_head(top)
+    here = read_head(top)
     name = f"origin/{branch}"
     tip = ask_git(
         top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/remotes/{name}^{{commit}}"
     )
     if branch and tip.is_good:
-        found = _find_common(top, tip.said, f"the base branch {name}")
-        if found != here:
-            return BaseCommit(sha=found, origin=f"where this change left the base branch {name}")
+        left = _get_merge_base(top, tip.said, f"the base branch {name}")
+        if left != here:
+            return BaseCommit(sha=left, origin=f"where this change left the base branch {name}")
     check_commit(top, named)
     what = f"the base commit {named[:12]}"
     origin = f"where this change left {what} that the event names"
-    return BaseCommit(sha=_find_common(top, named, what), origin=origin)
+    return BaseCommit(sha=_get_merge_base(top, named, what), origin=origin)
 
 
-def _find_common(top: Path, other: str, what: str) -> str:
+def _get_merge_base(top: Path, commit: str, what: str) -> str:
     _check_whole(top, f"where this change left {what}")
-    if not is_true(top, "merge-base", other, "HEAD", limit_s=LIMIT_S):
+    if not is_true(top, "merge-base", commit, "HEAD", limit_s=LIMIT_S):
         raise UsageError(f"HEAD and {what} have no commit in common", _CHECK_OUT)
-    return read_git(top, "merge-base", other, "HEAD", limit_s=LIMIT_S).decode().splitlines()[0]
+    return read_git(top, "merge-base", commit, "HEAD", limit_s=LIMIT_S).decode().splitlines()[0]
 
 
 def _check_contains(top: Path, commit: str, what: str) -> None:
-    """Check that what is checked out has a commit: else something else would be measured."""
-    found = load_head(top)
-    if found == commit:
+    """Else something else would be measured."""
+    head = read_head(top)
+    if head == commit:
         return
     if not is_true(top, "merge-base", "--is-ancestor", commit, "HEAD", limit_s=LIMIT_S):
         _check_whole(top, f"whether HEAD has {what} {commit[:12]}")
-        raise UsageError(f"HEAD, {found[:12]}, does not have {what} {commit[:12]}", _CHECK_OUT)
+        raise UsageError(f"HEAD, {head[:12]}, does not have {what} {commit[:12]}", _CHECK_OUT)
 
 
 def _check_whole(top: Path, what: str) -> None:
-    """Check that history is there: with a part of it git's answer may be another one."""
+    """With a part of the history git's answer may be another one."""
     if read_git(top, "rev-parse", "--is-shallow-repository").strip() != b"false":
         raise UsageError(f"this clone is shallow: it does not show {what}", _FETCH_ALL)
 
 
-REF = f"refs/remotes/origin/{BRANCH}"
-_MERGE = ("merge-tree", "--write-tree")  # of git 2.38 and later
-_ANSWERS = (0, 1)  # without and with conflicts; with any other status git says nothing of the merge
-# Accepted commits that a squashed one is compared with, newest first: a queue merges what is recent.
-_MAX_SQUASHED = 50
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptedFiles:
-    """What counts: the files for ``--accepted``.
-
-    ``notes`` say what was found, ``warnings`` what was found and does not count.
-    """
+    """``files`` are for ``--accepted``; ``warnings`` describe acceptances that do not count."""
 
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def collect_accepted(event: Mapping[str, object], environ: Mapping[str, str], place: Path) -> AcceptedFiles:
-    """Write what was accepted of what is checked out below ``place``, and say which there are.
+def collect_accepted(event: Mapping[str, object], environ: Mapping[str, str], to: Path) -> AcceptedFiles:
+    """Write below ``to`` what was accepted of what is checked out.
 
-    A pull request's commit has its own. A merge group has those of the pull requests in it: the second
-    parents of its merges, and what was squashed into one of its commits and is in this clone.
+    A merge group has the acceptances of its pull requests: the second parents of its merges, and what was
+    squashed into its commits.
     """
     head = find_head_sha(event)
     if not is_sha(head):
         return AcceptedFiles()
-    top = load_top(Path.cwd())
+    top = read_top(Path.cwd())
     if not ask_git(top, "rev-parse", "--verify", "--quiet", f"{REF}^{{commit}}").is_good:
         return AcceptedFiles(notes=(_describe_none(top),))
     base = find_text(event, "merge_group.base_sha")
     if is_sha(base):
         commits = _list_group(top, base, head)
     else:  # the pull request's head, where it is what is checked out, or what the merge there adds
-        commits = (head,) if load_head(top) == head or _find_merged_into(top, head) else ()
+        commits = (head,) if read_head(top) == head or _find_merged_into(top, head) else ()
     if not commits:
         text = f"No acceptance counts: what is checked out is neither {head[:12]} nor a merge of it."
         return AcceptedFiles(warnings=(text,))
-    if not _is_own(top, environ):
+    if not _is_own_repository(top, environ):
         return AcceptedFiles(
             warnings=("No acceptance counts: `origin` of this clone is another repository.",)
         )
-    found = [_read_one(top, commit, place, is_grouped=is_sha(base)) for commit in commits]
+    results = [_write_accepted(top, commit, to, is_grouped=is_sha(base)) for commit in commits]
     if is_sha(base):
-        found.append(("", "", _warn_old_git(top)))
-    files, notes, warnings = (tuple(filter(None, column)) for column in zip(*found, strict=True))
+        results.append(("", "", _warn_old_git(top)))
+    files, notes, warnings = (tuple(filter(None, column)) for column in zip(*results, strict=True))
     return AcceptedFiles(files=files, notes=notes, warnings=warnings)
 
 
@@ -219,23 +201,23 @@ def _describe_none(top: Path) -> str:
 
 
 def _list_group(top: Path, base: str, head: str) -> tuple[str, ...]:
-    """List what each commit of a merge group adds; one of its own where that cannot be told."""
-    if load_head(top) != head:
+    """List what each commit of a merge group adds; the commit itself where that is not known."""
+    if read_head(top) != head:
         return ()
     listed = read_git(top, "rev-list", "--first-parent", f"{base}..{head}", limit_s=LIMIT_S)
-    return tuple(_find_added(top, commit) for commit in listed.decode().split())
+    return tuple(_get_added_commit(top, commit) for commit in listed.decode().split())
 
 
-def _find_added(top: Path, commit: str) -> str:
+def _get_added_commit(top: Path, commit: str) -> str:
     parents = list_parents(top, commit)
     if len(parents) == _MERGE_PARENTS:
         return parents[1]
-    squashed = (one for one in _list_accepted(top) if _is_squashed(top, one, commit, parents[0]))
+    squashed = (head for head in _list_accepted(top) if _is_squashed(top, head, commit, parents[0]))
     return next(squashed, commit) if parents else commit
 
 
 def _list_accepted(top: Path) -> tuple[str, ...]:
-    """List the commits of which something was accepted last, the newest first."""
+    """List the commits with acceptances, the newest acceptance first."""
     command = ("log", f"--max-count={_MAX_SQUASHED}", "--format=", "--name-only", REF, "--", DIRECTORY)
     names = read_git(top, *command, limit_s=LIMIT_S).decode(errors="replace").splitlines()
     commits = (PurePosixPath(name).stem for name in names)
@@ -253,21 +235,19 @@ def _is_squashed(top: Path, accepted: str, commit: str, parent: str) -> bool:
 
 
 def _has_same_changes(top: Path, accepted: str, commit: str, parent: str) -> bool:
-    """Whether both change the same files from and to the same; where a third touched one, they do not.
-
-    For a git that cannot merge without a checkout, and for a commit that the clone lacks: that has none.
-    """
-    left = ask_git(top, "merge-base", parent, accepted, limit_s=LIMIT_S)
-    sides = [
-        ask_git(top, "diff-tree", "-r", "-z", "--no-renames", "--full-index", *side, limit_s=LIMIT_S)
-        for side in ((left.said, accepted), (parent, commit))
-        if left.is_good
-    ]
-    return bool(sides) and all(one.is_good and one.output for one in sides) and sides[0] == sides[1]
+    """For a git that cannot merge without a checkout, and for a commit that the clone lacks."""
+    fork = ask_git(top, "merge-base", parent, accepted, limit_s=LIMIT_S)
+    if not fork.is_good:
+        return False
+    theirs, ours = (
+        ask_git(top, "diff-tree", "-r", "-z", "--no-renames", "--full-index", *pair, limit_s=LIMIT_S)
+        for pair in ((fork.said, accepted), (parent, commit))
+    )
+    return theirs.is_good and bool(theirs.output) and theirs == ours
 
 
 def _warn_old_git(top: Path) -> str:
-    """Say that a group's squashed commits may be accepted without being found so; empty with a newer git."""
+    """Empty with a newer git."""
     if ask_git(top, *_MERGE, "HEAD", "HEAD", limit_s=LIMIT_S).status in _ANSWERS:
         return ""
     version = ask_git(top, "version").said
@@ -277,21 +257,21 @@ def _warn_old_git(top: Path) -> str:
     )
 
 
-def _is_own(top: Path, environ: Mapping[str, str]) -> bool:
-    """Whether ``origin`` is the repository of this workflow: a fork's branch accepts nothing here."""
+def _is_own_repository(top: Path, environ: Mapping[str, str]) -> bool:
+    """A fork's branch accepts nothing here."""
     url = ask_git(top, "config", "--get", "remote.origin.url").said.removesuffix(".git").lower()
-    server, name = environ.get("GITHUB_SERVER_URL", "").lower(), environ.get("GITHUB_REPOSITORY", "").lower()
+    server = urlsplit(environ.get("GITHUB_SERVER_URL", "").lower())
+    name = re.escape(environ.get("GITHUB_REPOSITORY", "").lower())
     # https://github.com/owner/name, or by a key git@github.com:owner/name; either with a user or without
-    scheme, mark, rest = url.rpartition("://")
-    place = rest.rpartition("@")[2] if mark else url.rpartition("@")[2].replace(":", "/", 1)
-    is_here = f"{scheme}{mark}{place}" == f"{server}/{name}"
-    return bool(name) and (is_here or (not mark and place == f"{urlsplit(server).hostname}/{name}"))
+    by_url = rf"{server.scheme}://([^/]*@)?{re.escape(server.netloc)}/{name}"
+    by_key = rf"([^/]*@)?{re.escape(server.hostname or '')}:{name}"
+    return bool(name) and re.fullmatch(f"{by_url}|{by_key}", url) is not None
 
 
-def _read_one(top: Path, commit: str, place: Path, *, is_grouped: bool) -> tuple[str, str, str]:
-    """Read what was accepted of one commit into a file; return that, a note and a warning, or "" for each.
+def _write_accepted(top: Path, commit: str, directory: Path, *, is_grouped: bool) -> tuple[str, str, str]:
+    """Return the file for a commit, a note and a warning, "" for none.
 
-    In a group one without a usable file accepts nothing.
+    In a group a commit without a usable file accepts nothing.
     """
     name = name_commit_file(commit)
     accepted: Sequence[Acceptance] | None = None
@@ -305,14 +285,14 @@ def _read_one(top: Path, commit: str, place: Path, *, is_grouped: bool) -> tuple
         note, warning = "", text
     if accepted is None and not is_grouped:
         return "", note, warning
-    path = place / name
+    path = directory / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_commit_file(commit, accepted or ()), encoding="utf-8")
     return str(path), note, warning
 
 
 def _read_blob(top: Path, name: str) -> bytes:
-    """Read a file of the branch, unless it is larger than any that counts."""
+    """Raises FileError where it is too large."""
     size = read_git(top, "cat-file", "-s", f"{REF}:{name}")
     if int(size) > MAX_COMMIT_BYTES:
         fix = f"Remove it from the branch {BRANCH}, and comment again."
@@ -321,8 +301,8 @@ def _read_blob(top: Path, name: str) -> bytes:
 
 
 def _describe(commit: str, accepted: Sequence[Acceptance]) -> str:
-    worse = [one.author for one in accepted if one.metric]
-    lacking = [one.author for one in accepted if not one.metric]
+    worse = [entry.author for entry in accepted if entry.metric]
+    lacking = [entry.author for entry in accepted if not entry.metric]
     what = [f"{len(worse)} of what regressed, by {', '.join(dict.fromkeys(worse))}"] if worse else []
     what += [f"the lack of baselines, by {', '.join(dict.fromkeys(lacking))}"] if lacking else []
     return f"Accepted of commit {commit[:12]}: {'; '.join(what) or 'nothing'}."

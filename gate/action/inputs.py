@@ -1,9 +1,8 @@
-"""The action's modes and inputs as a table, and reading them: environment -> validated record.
+"""The action's modes and inputs as a table, and parsing them.
 
-GitHub hands a composite action nothing but strings, does not enforce ``required`` and knows no types.
-
-``action.yml`` names the same inputs and describes them; docs/github-reference.md is generated from both. A
-command is given each of its inputs as the option of that name.
+GitHub hands a composite action only strings, and does not enforce ``required``. ``action.yml`` describes the
+same inputs; docs/github-reference.md is generated from both. A command gets each of its inputs as the option
+of that name.
 """
 
 import re
@@ -18,10 +17,18 @@ from gate.github.job import BRANCH_PATTERN
 from gate.installation import find_page
 from gate.records.bounds import SHA
 
+_MAX_CHARS = 32_768  # of any input: a selection of 500 cases
+# Text that goes into a command's argument: no control characters, so no second line, and no option's begin.
+_LINE = r"(?!-)[^\x00-\x1f\x7f]*"
+# What selections are made of; none starts an option.
+_SELECTION = r"[A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]*"
+_COMMIT = (SHA, "a commit's 40 or 64 hexadecimal digits")
+_WORKFLOW = r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml"
+_AUTHORIZED = "Pass on the outputs of the job that ran the mode authorize-command."
+_STACKS = "Make an environment of each stack, and name their interpreters."
+
 
 class ActionMode(StrEnum):
-    """What the action does."""
-
     CHECK = "check"
     MEASURE = "measure"
     JUDGE = "judge"
@@ -40,34 +47,31 @@ JUDGING = (ActionMode.CHECK, ActionMode.MEASURE, ActionMode.JUDGE)  # by the bas
 _CHECKING = (ActionMode.CHECK, ActionMode.MEASURE)
 TRUSTED_MODES = frozenset(
     (
-        *(ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE),
-        *(ActionMode.AUTHORIZE, ActionMode.ACCEPT, ActionMode.PROPOSE),
+        ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE,
+        ActionMode.AUTHORIZE, ActionMode.ACCEPT, ActionMode.PROPOSE,
     )
+)  # fmt: skip
+# What a mode needs besides, and the fix.
+_NEEDED = (
+    (ActionMode.PROPOSE, ("head-sha", "head-ref"), _AUTHORIZED),
+    (ActionMode.ACCEPT, ("head-sha",), _AUTHORIZED),
+    (ActionMode.MEASURE, ("shard",), "Say which part of how many this job measures: `shard: 2/4`."),
+    (ActionMode.UPGRADE, ("base-python", "head-python"), _STACKS),
 )
 
 
-def refuse_token(mode: str) -> UsageError:
-    """Make the error of a token that a mode was given which runs code under test."""
+def make_token_error(mode: str) -> UsageError:
     fix = "Give it to the job that publishes: the code under test must never share a job with a token."
     return UsageError(f"input token: the mode {mode} takes no token", fix)
 
 
-# Text that goes into a command's argument: no control characters, so no second line, and no option's begin.
-_LINE = r"(?!-)[^\x00-\x1f\x7f]*"
-# What selections are made of; none starts an option.
-_SELECTION = r"[A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]*"
-
-
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input: its name in action.yml, and what it may be.
-
-    An empty value is allowed where ``default`` is empty and means "not given".
-    """
+    """An empty value is allowed where ``default`` is empty and means "not given"."""
 
     name: str
     pattern: str
-    expected: str  # says the pattern to a person
+    expected: str  # the pattern, for a person
     _: KW_ONLY
     modes: tuple[ActionMode, ...] = ()  # whose command is given it, as the option of this name
     reads: tuple[ActionMode, ...] = ()  # in which the action itself reads it
@@ -75,16 +79,14 @@ class Input:
 
     @property
     def variable(self) -> str:
-        """The environment variable that action.yml sets."""
         return "INPUT_" + self.name.upper().replace("-", "_")
 
     @property
     def users(self) -> tuple[ActionMode, ...]:
-        """The modes that take it, in order."""
         return tuple(mode for mode in ActionMode if mode in {*self.modes, *self.reads})
 
 
-def _choose(name: str, choices: tuple[str, ...], **more: Any) -> Input:  # noqa: ANN401 - fields of Input
+def _make_choice(name: str, choices: tuple[str, ...], **more: Any) -> Input:  # noqa: ANN401 - fields of Input
     expected = ", ".join(choices[:-1]) + " or " + choices[-1]
     return Input(name, "|".join(choices), expected, **more)
 
@@ -99,10 +101,8 @@ _CONFIGURED = tuple(mode for mode in ActionMode if mode is not ActionMode.AUTHOR
 _SELECTED = (*_MEASURING, *_PAIRING)
 _HOLDING_TOKEN = tuple(mode for mode in ActionMode if mode in TRUSTED_MODES)
 
-_COMMIT = (SHA, "a commit's 40 or 64 hexadecimal digits")
-_WORKFLOW = r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml"
 INPUTS = (
-    _choose("mode", _EVERY, default=ActionMode.CHECK.value, reads=_EVERY),
+    _make_choice("mode", _EVERY, default=ActionMode.CHECK.value, reads=_EVERY),
     Input("python", _LINE, "an interpreter", default="python3", reads=_EVERY),
     Input("working-directory", _LINE, "a directory", default=".", reads=_EVERY),
     Input("config", _LINE, "a file", modes=_CONFIGURED),
@@ -122,7 +122,7 @@ INPUTS = (
         default="base",
         reads=JUDGING,
     ),
-    _choose("confirm", ("true", "false"), default="true", reads=_CHECKING),
+    _make_choice("confirm", ("true", "false"), default="true", reads=_CHECKING),
     Input("base-python", _LINE, "an interpreter", modes=_UPGRADE),
     Input("head-python", _LINE, "an interpreter", modes=_UPGRADE),
     Input("minutes", "[1-9][0-9]{0,3}", "a whole number from 1 to 9999", modes=_PAIRING),
@@ -132,7 +132,7 @@ INPUTS = (
         "which part of how many, as 2/4",
         modes=(ActionMode.MEASURE,),
     ),
-    _choose(
+    _make_choice(
         "fail-on",
         ("new", "inconclusive", "regression", "never"),
         modes=(ActionMode.CHECK, ActionMode.JUDGE, *_PAIRING),
@@ -158,12 +158,12 @@ INPUTS = (
         default=".github/workflows/gate.yml",
         modes=(ActionMode.PUBLISH, ActionMode.ACCEPT),
     ),
-    _choose(
+    _make_choice(
         "conclusion",
         ("success", "failure", "cancelled", "skipped"),
         modes=(ActionMode.PUBLISH_UPGRADE, ActionMode.PROPOSE),
     ),
-    _choose("comment", ("always", "on-change", "on-failure", "never"), modes=_PUBLISHING),
+    _make_choice("comment", ("always", "on-change", "on-failure", "never"), modes=_PUBLISHING),
     Input(
         "comment-key",
         r"[A-Za-z0-9_.-]{1,40}",
@@ -172,7 +172,7 @@ INPUTS = (
         modes=(*_PUBLISHING, ActionMode.ACCEPT),
         reads=JUDGING,
     ),
-    _choose(
+    _make_choice(
         "command",
         ("refresh-baselines", "accept-regression"),
         default="refresh-baselines",
@@ -186,12 +186,9 @@ INPUTS = (
 )
 
 
-_MAX_CHARS = 32_768  # of any input: a selection of 500 cases
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActionStep:
-    """One run of the action. ``environ`` has all that the runner gave it, the process has not."""
+    """``environ`` has all that the runner gave the step; the process has less."""
 
     # Both hold the token.
     inputs: Mapping[str, str] = field(repr=False)
@@ -200,14 +197,14 @@ class ActionStep:
 
 
 def parse_inputs(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Read and check the inputs that ``action.yml`` put into the environment; ``""`` where one was not given.
+    """Parse the inputs; ``""`` where one was not given.
 
     Raises:
         UsageError: Names the input. The value of ``token`` is never shown.
     """
     inputs = {item.name: _parse_value(item, environ.get(item.variable, item.default)) for item in INPUTS}
     if inputs["mode"] not in TRUSTED_MODES and inputs["token"]:
-        raise refuse_token(inputs["mode"])
+        raise make_token_error(inputs["mode"])
     if inputs["mode"] in TRUSTED_MODES and not inputs["token"]:
         fix = f"Add `token: ${{{{ github.token }}}}`; its permissions: {find_page('github')}."
         raise UsageError(f"input token: the mode {inputs['mode']} needs a token", fix)
@@ -218,16 +215,6 @@ def parse_inputs(environ: Mapping[str, str]) -> Mapping[str, str]:
                 what = f"inputs {' and '.join(names)}: the mode {mode} needs both"
             raise UsageError(what, fix)
     return inputs
-
-
-_AUTHORIZED = "Pass on the outputs of the job that ran the mode authorize-command."
-_STACKS = "Make an environment of each stack, and name their interpreters."
-_NEEDED = (
-    (ActionMode.PROPOSE, ("head-sha", "head-ref"), _AUTHORIZED),
-    (ActionMode.ACCEPT, ("head-sha",), _AUTHORIZED),
-    (ActionMode.MEASURE, ("shard",), "Say which part of how many this job measures: `shard: 2/4`."),
-    (ActionMode.UPGRADE, ("base-python", "head-python"), _STACKS),
-)
 
 
 def _parse_value(item: Input, text: str) -> str:

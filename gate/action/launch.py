@@ -1,16 +1,9 @@
-"""Puts the gate in place and becomes ``gate.action.modes``, in a process that was started without any secret.
+"""Puts the gate in place and becomes ``gate.action.modes``, without any secret in its environment.
 
-The environment that owns torch is not changed. The gate's requirements are *appended* to ``sys.path``
-(``PYTHONPATH`` would go in front of the environment's packages and shadow torch's dependencies), so
-that the environment under test always wins. Only the package ``gate`` goes in front, alone.
-
-Where it lacks some of them, pip installs the locked list, by hash, in isolation and outside the workspace.
-An image's constraint, prefix or user installation would be in its way, a token is none of its business.
-Nothing is measured with a token: there the list goes in front.
-
-What is started is isolated, by ``-I -S``: nothing of the workspace can stand in for the gate, pip or the
-standard library. What belongs to the step alone (inputs, command files, tokens) is not in its environment,
-which can be read from outside for as long as a process lives.
+The gate's requirements are *appended* to ``sys.path``: ``PYTHONPATH`` would shadow torch's dependencies.
+Missing ones are installed from the locked list. With a token nothing is measured: there the list goes in
+front. Processes are started with ``-I -S``: nothing of the workspace can replace the gate, pip or the
+standard library.
 
 Imports nothing that the interpreter may lack.
 """
@@ -27,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from gate.action.inputs import TRUSTED_MODES, ActionMode, refuse_token
+from gate.action.inputs import TRUSTED_MODES, ActionMode, make_token_error
 from gate.devices import CPU
 from gate.errors import ExitCode, GateError, MachineError, UsageError
 from gate.github.job import render_annotation, write_outputs
@@ -40,12 +33,29 @@ from gate.version import __version__
 _HIDDEN_PREFIXES = ("INPUT_", "ACTIONS_")
 _HIDDEN_NAMES = frozenset(
     (
-        *("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"),
-        *("GITHUB_STEP_SUMMARY", "GITHUB_EVENT_PATH", "RUNNER_TEMP"),
+        "GITHUB_TOKEN", "GH_TOKEN", "GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE",
+        "GITHUB_STEP_SUMMARY", "GITHUB_EVENT_PATH", "RUNNER_TEMP",
     )
-)
+)  # fmt: skip
 _START = Path(__file__).resolve().with_name("start.py")
 _ROOT = str(_START.parents[2])
+_REASON_CHARS = 200
+_GPU_DEVICE = Path("/dev/nvidiactl")  # of the driver; there is none without a GPU of NVIDIA's
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+# What holds a token imports; it measures nothing, so its packages may stand in front of an older one.
+_TRUSTED = frozenset(("jsonschema", "pyyaml", "requests", "urllib3"))
+_GPU = "nvidia-ml-py"  # without it nobody watches a GPU for throttling and strangers
+# Of `compile-gate completion`, which no mode calls, and of what asks GitHub.
+_UNUSED = frozenset(("argcomplete", "requests", "urllib3"))
+# In place of an image's own settings; pip takes an empty one for none.
+_PIP_SETTINGS = {
+    "PIP_USER": "0",
+    "PIP_REQUIRE_VIRTUALENV": "0",
+    "PIP_CONSTRAINT": os.devnull,
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+}
+# The list is complete, and what the environment has must not be installed again.
+_PIP_OPTIONS = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--prefix", "")
 
 
 def is_hidden(name: str) -> bool:
@@ -54,17 +64,14 @@ def is_hidden(name: str) -> bool:
 
 
 def drop_hidden(environ: Mapping[str, str]) -> dict[str, str]:
-    """Drop the variables that belong to the step alone."""
     return {name: value for name, value in environ.items() if not is_hidden(name)}
 
 
 def make_command(module: str, *arguments: str, start: Path = _START) -> list[str]:
-    """Make the command that enters a module; ``start`` is this package's ``start.py`` or a copy's."""
     return [sys.executable, "-I", "-S", str(start), module, *arguments]
 
 
 def enter(module: str, arguments: list[str]) -> int:
-    """Run a module as ``python -m`` does, with the interpreter's packages and none of the workspace's."""
     isolate(os.environ)
     if module.partition(".")[0] == "gate":
         sys.path.insert(0, _ROOT)
@@ -74,22 +81,18 @@ def enter(module: str, arguments: list[str]) -> int:
 
 
 def isolate(environ: Mapping[str, str]) -> None:
-    """Complete ``sys.path`` as the interpreter would have, without the workspace and start-up modules.
+    """Complete ``sys.path`` without the workspace and start-up modules.
 
-    An environment may point into the workspace, as an editable installation does. The gate's own
-    packages come last, behind those of the environment.
+    An environment may point into the workspace, as an editable installation does.
     """
     _complete_path(environ)
     packages = environ.get(PACKAGES_VARIABLE, "")
-    own = [entry for entry in sys.path if entry != packages and not is_workspaces(entry, environ)]
-    sys.path[:] = [*own, *([packages] if packages else [])]
+    allowed = [entry for entry in sys.path if entry != packages and not is_in_workspace(entry, environ)]
+    sys.path[:] = [*allowed, *([packages] if packages else [])]
 
 
-def is_workspaces(entry: str, environ: Mapping[str, str]) -> bool:
-    """Whether an entry of the search path lies in the workspace and is not the interpreter's own.
-
-    An environment that lies in the workspace, as ``.venv``, is the interpreter's.
-    """
+def is_in_workspace(entry: str, environ: Mapping[str, str]) -> bool:
+    """An environment that lies in the workspace, as ``.venv``, is the interpreter's own."""
     workspace = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
     around = (path := Path(entry).resolve(), *path.parents)
     owners = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)} - {workspace}
@@ -106,12 +109,8 @@ def _complete_path(environ: Mapping[str, str]) -> None:
     sys.path[:0] = [entry for entry in named if Path(entry).is_absolute()]
 
 
-_REASON_CHARS = 200
-_GPU_DEVICE = Path("/dev/nvidiactl")  # of the driver; there is none without a GPU of NVIDIA's
-
-
 def launch(environ: Mapping[str, str]) -> int:
-    """Put everything in place and become the action; return an exit code only where that fails."""
+    """Become the action; return an exit code only where that fails."""
     try:
         check_token(environ)
         become_action(prepare_environment(environ))
@@ -127,42 +126,38 @@ def launch(environ: Mapping[str, str]) -> int:
 
 
 def check_token(environ: Mapping[str, str]) -> None:
-    """Refuse a token where code under test runs, before anything else has been started.
+    """Refuse a token where code under test runs, before anything else is started.
 
     Raises:
         UsageError: There is one.
     """
     if environ.get("INPUT_TOKEN", "").strip() and (mode := _get_mode(environ)) not in TRUSTED_MODES:
         shown = mode if mode in set(ActionMode) else ActionMode.CHECK
-        raise refuse_token(shown)
+        raise make_token_error(shown)
 
 
 def prepare_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Put the gate and what it needs in place and return the environment that finds them.
+    """Install what is missing, and return the environment that finds it.
 
     Raises:
         UsageError: A package of the interpreter is too old.
-        MachineError: A package cannot be had.
+        MachineError: A package cannot be installed.
     """
     isolate(environ)
     # New each time: what an earlier step of this job has measured could have written to an older one.
-    place = Path(tempfile.mkdtemp(prefix="compile-gate-", dir=environ.get("RUNNER_TEMP") or None))
+    directory = Path(tempfile.mkdtemp(prefix="compile-gate-", dir=environ.get("RUNNER_TEMP") or None))
     on_cpu = environ.get("INPUT_DEVICE", "").strip() == CPU.name
-    mode, packages = _get_mode(environ), place / "packages"
+    mode, packages = _get_mode(environ), directory / "packages"
     if missing := list_missing(mode, has_gpu=_GPU_DEVICE.exists() and not on_cpu):
         install(packages, environ, missing)
     in_front, behind = (packages, "") if mode in TRUSTED_MODES else ("", packages)
-    paths = (place_package(place / "source"), in_front, environ.get("PYTHONPATH", ""))
+    paths = (place_package(directory / "source"), in_front, environ.get("PYTHONPATH", ""))
     search_path = os.pathsep.join(str(path) for path in paths if path)
     return {**environ, "PYTHONPATH": search_path, PACKAGES_VARIABLE: str(behind)}
 
 
 def place_package(directory: Path) -> Path:
-    """Copy the package to where nothing else lies, with what an installation would leave as its metadata.
-
-    The action's checkout has ``tests`` and ``tools`` beside it, which must not come in front of those
-    of the repository under test.
-    """
+    """Copy the package alone, with metadata: the action's ``tests`` must not shadow the workspace's."""
     metadata = copy_package(directory) / f"compile_gate-{__version__}.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: compile-gate\nVersion: {__version__}\n")
@@ -170,7 +165,6 @@ def place_package(directory: Path) -> Path:
 
 
 def become_action(environ: Mapping[str, str]) -> NoReturn:
-    """Replace this process by the action; what belongs to the step alone goes in an unnamed file."""
     source = Path(environ["PYTHONPATH"].split(os.pathsep)[0])
     given = {name: value for name, value in environ.items() if is_hidden(name)}
     with tempfile.TemporaryFile() as file:
@@ -184,7 +178,7 @@ def become_action(environ: Mapping[str, str]) -> NoReturn:
 
 
 def read_given(descriptor: str) -> dict[str, str]:
-    """Read what :func:`become_action` handed over, and close it: nothing that is started later has it."""
+    """Read what :func:`become_action` handed over, and close it for later processes."""
     with os.fdopen(int(descriptor), "rb") as file:
         return dict(json.loads(file.read()))
 
@@ -200,25 +194,7 @@ def _fail(environ: Mapping[str, str], code: ExitCode, message: str) -> int:
     return int(code)
 
 
-REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-# What holds a token imports; it measures nothing, so its packages may stand in front of an older one.
-_TRUSTED = frozenset(("jsonschema", "pyyaml", "requests", "urllib3"))
-_GPU = "nvidia-ml-py"  # without it nobody watches a GPU for throttling and strangers
-# Of `compile-gate completion`, which no mode calls, and of what asks GitHub.
-_UNUSED = frozenset(("argcomplete", "requests", "urllib3"))
-# In place of what an image says of its own packages; pip takes an empty setting for none.
-_PIP_SETTINGS = {
-    "PIP_USER": "0",
-    "PIP_REQUIRE_VIRTUALENV": "0",
-    "PIP_CONSTRAINT": os.devnull,
-    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-}
-# The list is complete, and what the environment has must not be installed again.
-_PIP_OPTIONS = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--prefix", "")
-
-
 def list_packages(mode: str, *, has_gpu: bool) -> frozenset[str]:
-    """List the packages that a mode imports besides torch."""
     if mode in TRUSTED_MODES:
         return _TRUSTED
     return frozenset(OLDEST_PACKAGES.keys() - _UNUSED - ({_GPU} if not has_gpu else set()))
@@ -242,24 +218,20 @@ def list_missing(mode: str, *, has_gpu: bool) -> list[str]:
 
 
 def install(directory: Path, environ: Mapping[str, str], missing: Sequence[str]) -> None:
-    """Install the whole locked list, by hash and as wheels, into ``directory``.
-
-    Raises:
-        MachineError: pip cannot, or there is none.
-    """
-    place = directory.parent
+    """Raises MachineError where pip cannot, or is missing."""
+    root = directory.parent
     kept = drop_hidden(environ)
     kept = {name: value for name, value in kept.items() if not name.startswith("PYTHON")} | _PIP_SETTINGS
     pip = make_command(
         "pip", "install", *_PIP_OPTIONS, f"--target={directory}", f"--requirement={REQUIREMENTS}"
     )
     if not find_release("pip"):
-        made = make_command("venv", str(place / "pip"))
-        if subprocess.run(made, check=False, cwd=place, env=kept).returncode != 0:
+        made = make_command("venv", str(root / "pip"))
+        if subprocess.run(made, check=False, cwd=root, env=kept).returncode != 0:
             what = f"{sys.executable} has neither pip nor venv"
             raise MachineError(what, "Install compile-gate's dependencies where torch is installed.")
-        pip[0] = str(place / "pip" / "bin" / "python")
-    if subprocess.run(pip, check=False, cwd=place, env=kept).returncode != 0:
+        pip[0] = str(root / "pip" / "bin" / "python")
+    if subprocess.run(pip, check=False, cwd=root, env=kept).returncode != 0:
         raise MachineError(
             f"pip could not install the gate's own packages ({', '.join(missing)} are missing)",
             "pip's message is above; a runner without network needs them in its image.",

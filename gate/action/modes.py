@@ -1,7 +1,7 @@
-"""What each mode does: start its command, then tell the runner what came of it.
+"""What each mode does: start its command, then report the result to the runner.
 
-``python -m gate.action.modes`` is what :mod:`gate.action.launch` becomes. The arguments of ``compile-gate``
-follow one rule: an input of a mode is the option of its name.
+:mod:`gate.action.launch` becomes ``python -m gate.action.modes``. An input of a mode is the option of its
+name.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 from gate.action.base import find_head_sha
 from gate.action.inputs import INPUTS, ActionMode, ActionStep, parse_inputs
 from gate.action.launch import read_given
-from gate.action.rules import RuleSource, hold_rules
+from gate.action.rules import RuleSource, open_rule_source
 from gate.action.step import (
     RUN_FILE,
     VERDICT_FILE,
@@ -45,11 +45,15 @@ from gate.publish.shown import SHOWN_FILE, make_shown
 from gate.records.verdict import Outcome
 from gate.report.content import count_statuses
 
+# What a command ends with that leaves a verdict. With any other a file of that name is none.
+_WITH_VERDICT = frozenset(ExitCode[outcome.name] for outcome in Outcome)
+SHARDS = "shards"  # where the shards' artifacts lie, relative to the working directory
+
 
 def make_arguments(
     inputs: Mapping[str, str], source: RuleSource | None = None, *more: str
 ) -> tuple[str, ...]:
-    """Make the arguments of a mode's command; ``more`` are arguments that no input says."""
+    """``more`` are arguments that no input has."""
     given = (
         f"--{item.name}={inputs[item.name]}"
         for item in INPUTS
@@ -59,16 +63,15 @@ def make_arguments(
 
 
 def make_check_arguments(inputs: Mapping[str, str], source: RuleSource, base: str = "") -> tuple[str, ...]:
-    """Make the arguments of ``check``; ``base`` is the commit to compare with, if any."""
+    """``base`` is the commit to compare with, if any."""
     against = f"--base={base}" if base else "--no-base"
     stored = (f"--baselines={inputs['baselines']}",) if inputs["baselines"] else ()
-    return make_arguments(inputs, source, *stored, against, *_accept(source))
+    return make_arguments(inputs, source, *stored, against, *_list_accept_options(source))
 
 
 def make_merge_arguments(
     inputs: Mapping[str, str], source: RuleSource, runs: tuple[str, ...], select: str
 ) -> tuple[str, ...]:
-    """Make the arguments of ``merge``: the selection that was divided is what must come back."""
     config = (f"--config={inputs['config']}",) if inputs["config"] else ()
     out = f"--out={source.rules.config.out}"
     return ("merge", *source.arguments, *config, f"--select={select}", out, "--", *runs)
@@ -77,25 +80,23 @@ def make_merge_arguments(
 def make_compare_arguments(
     inputs: Mapping[str, str], source: RuleSource, paths: tuple[str, str], *more: str
 ) -> tuple[str, ...]:
-    """Make the arguments of ``compare``; ``paths`` are of baselines and of a run."""
+    """``paths`` are of baselines and of a run."""
     out = f"--out={source.rules.config.out}"
-    return (*make_arguments(inputs, source, *_accept(source), out, *more), "--", *paths)
+    return (*make_arguments(inputs, source, *_list_accept_options(source), out, *more), "--", *paths)
 
 
-def _accept(source: RuleSource) -> tuple[str, ...]:
+def _list_accept_options(source: RuleSource) -> tuple[str, ...]:
     files = tuple(f"--accepted={file}" for file in source.accepted.files)
     return (*files, f"--gate={source.gate}") if files and source.gate else files
 
 
 def _begin(step: ActionStep, config: Config) -> None:
-    """Clear an earlier run's results, and say where new ones will be, whatever becomes of the command."""
     clear_results(config.out)
     set_outputs(step.environ, {"out-path": str(config.out.absolute())})
 
 
 def start_measure(step: ActionStep) -> int:
-    """Measure a shard of what a check measures; the verdict is that of the mode judge, on all shards."""
-    with hold_rules(step) as source:
+    with open_rule_source(step) as source:
         report_rules(step, source)
         set_outputs(step.environ, {"baseline-sha": source.rules.sha})
         arguments = make_check_arguments(step.inputs, source, find_confirming_commit(step))
@@ -103,7 +104,6 @@ def start_measure(step: ActionStep) -> int:
 
 
 def start_refresh(step: ActionStep) -> int:
-    """Measure the checked-out commit as often as a baseline wants."""
     config = load_config(step.inputs["config"])
     return _measure(step, config, make_arguments(step.inputs, None, f"--trials={config.refresh_trials}"))
 
@@ -124,36 +124,25 @@ def _measure(step: ActionStep, config: Config, arguments: tuple[str, ...]) -> in
     return report_failure(ended)
 
 
-# What a command ends with that leaves a verdict. With any other a file of that name is none.
-_WITH_VERDICT = frozenset(ExitCode[outcome.name] for outcome in Outcome)
-
-
 def start_check(step: ActionStep) -> int:
-    """Measure and judge by the base commit's rules, confirm side by side with it, tell the runner."""
-    with hold_rules(step) as source:
+    with open_rule_source(step) as source:
         report_rules(step, source)
         base = find_confirming_commit(step)
         _begin(step, source.rules.config)
         arguments = make_check_arguments(step.inputs, source, base)
-        ended = run_command(step, (*arguments, *_fail_by(step, source.rules.config)))
+        ended = run_command(step, (*arguments, *_list_fail_options(step, source.rules.config)))
     return _report_judged(step, source, ended)
 
 
-SHARDS = "shards"  # where the shards' artifacts lie, relative to the working directory
-
-
 def start_judge(step: ActionStep) -> int:
-    """Join the runs of the shards, judge them by the base commit's rules, tell the runner.
-
-    A shard that is missing leaves its cases in the plan, so that the verdict is INCOMPLETE.
-    """
+    """The cases of a missing shard stay in the plan, so the verdict is INCOMPLETE."""
     runs = tuple(str(path) for path in sorted(Path(SHARDS).rglob(RUN_FILE)))
     if not runs:
         raise UsageError(
             f"there is no {RUN_FILE} below {SHARDS!r}",
             "Download the shards' artifacts to there; where there are none, see the logs of the shards.",
         )
-    with hold_rules(step) as source:
+    with open_rule_source(step) as source:
         report_rules(step, source)
         config = source.rules.config
         _begin(step, config)
@@ -165,18 +154,18 @@ def start_judge(step: ActionStep) -> int:
         ended = run_command(step, make_merge_arguments(step.inputs, source, runs, select))
         if ended.code == ExitCode.PASS:
             paths = (str(stored), str(config.out.absolute() / RUN_FILE))
-            compared = make_compare_arguments(step.inputs, source, paths, *_fail_by(step, config))
+            compared = make_compare_arguments(step.inputs, source, paths, *_list_fail_options(step, config))
             ended = run_command(step, compared)
     return _report_judged(step, source, ended)
 
 
-def _fail_by(step: ActionStep, config: Config) -> tuple[str, ...]:
-    """The action's own default, where neither the workflow nor gate.yml says what fails."""
+def _list_fail_options(step: ActionStep, config: Config) -> tuple[str, ...]:
+    """The action's own default."""
     return () if step.inputs["fail-on"] or config.fail_on else ("--fail-on=regression",)
 
 
 def _report_judged(step: ActionStep, source: RuleSource, ended: Ended) -> int:
-    """Tell the runner of a verdict, and by whose rules; the change that adds them need not compare."""
+    """The change that adds the rules need not compare anything."""
     report_change(step, source)
     if source.rules.is_first and ended.code == ExitCode.NOTHING_COMPARED:
         ended = replace(ended, code=int(ExitCode.PASS))
@@ -188,18 +177,17 @@ def _report_judged(step: ActionStep, source: RuleSource, ended: Ended) -> int:
 
 
 def start_pairs(step: ActionStep) -> int:
-    """Compare two stacks with the code fixed, or what is checked out with the release anchor."""
     config = load_config(step.inputs["config"])
     _begin(step, config)
-    arguments = make_arguments(step.inputs, None, *_fail_by(step, config))
+    arguments = make_arguments(step.inputs, None, *_list_fail_options(step, config))
     return _report_verdict(step, config, run_command(step, arguments), {})
 
 
 def _report_verdict(step: ActionStep, config: Config, ended: Ended, outputs: Mapping[str, object]) -> int:
-    """Tell the runner of the verdict that a command left: outputs, summary, annotations.
+    """Report as outputs, summary and annotations.
 
     Raises:
-        FileError: The command ended as if it had left one.
+        FileError: The command ended as if it had left a verdict, and has not.
     """
     if ended.code not in _WITH_VERDICT:
         return report_failure(ended)
@@ -212,10 +200,10 @@ def _report_verdict(step: ActionStep, config: Config, ended: Ended, outputs: Map
     SHOWN.save(shown, submitted)
     paths = {"result-path": submitted, "report-path": report, "page-path": out / "report.html"}
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
-    told = describe_outputs(
+    result = describe_outputs(
         verdict.outcome, dict(count_statuses(verdict)), len(verdict.cases), verdict.environment
     )
-    set_outputs(step.environ, {**told, **outputs, "head-sha": head_sha, **paths})
+    set_outputs(step.environ, {**result, **outputs, "head-sha": head_sha, **paths})
     is_upgrade = step.inputs["mode"] == ActionMode.UPGRADE
     first = f"{render_upgrade(verdict, shown)}\n\n" if is_upgrade else ""
     add_summary(step.environ, first + report.read_text(encoding="utf-8"))
@@ -225,27 +213,25 @@ def _report_verdict(step: ActionStep, config: Config, ended: Ended, outputs: Map
 
 
 def start_publish(step: ActionStep) -> int:
-    """Publish the run that is named, or the event's; the job of an upgrade may publish its own run.
+    """A job of an upgrade may publish its own run.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no run to publish.
     """
     is_upgrade = step.inputs["mode"] == ActionMode.PUBLISH_UPGRADE
-    own = step.environ.get("GITHUB_RUN_ID") if is_upgrade else find_value(step.event, "workflow_run.id")
-    if not step.inputs["run-id"] and not own:
+    run_id = step.environ.get("GITHUB_RUN_ID") if is_upgrade else find_value(step.event, "workflow_run.id")
+    if not step.inputs["run-id"] and not run_id:
         fix = "Start this workflow by workflow_run, or set `run-id:`."
         raise UsageError("input run-id: this event has no run to publish", fix)
-    more = () if step.inputs["run-id"] else (f"--run-id={own}",)
+    more = () if step.inputs["run-id"] else (f"--run-id={run_id}",)
     return start_command(step, *more)
 
 
 def start_command(step: ActionStep, *more: str) -> int:
-    """Run the mode's command, and report why it failed."""
     return report_failure(run_command(step, make_arguments(step.inputs, None, *more)))
 
 
 def run_action(environ: Mapping[str, str]) -> int:
-    """Do what the inputs ask for and return the exit code; trouble is an annotation of two sentences."""
     try:
         inputs = parse_inputs(environ)
         _enter(inputs["working-directory"])
@@ -254,8 +240,8 @@ def run_action(environ: Mapping[str, str]) -> int:
             code = start(ActionStep(inputs=inputs, environ=trusting, event=load_payload(environ)))
     except GateError as error:
         code = int(error.exit_code)
-        for one in (error, *error.others):
-            print(render_annotation("error", f"{one.what}. {one.fix}"), flush=True)
+        for mistake in (error, *error.others):
+            print(render_annotation("error", f"{mistake.what}. {mistake.fix}"), flush=True)
     except KeyboardInterrupt:
         code = int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - the one place where a bug of the action becomes exit code 1
@@ -267,10 +253,11 @@ def run_action(environ: Mapping[str, str]) -> int:
 
 @contextmanager
 def _trust_workspace(environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """Let git trust the checkout for as long as the step runs: in a container it is another user's."""
+    """In a container it belongs to another user."""
     before = os.environ.get(GIT_SETTINGS)
-    with tempfile.TemporaryDirectory(prefix="compile-gate-", dir=environ.get("RUNNER_TEMP") or None) as place:
-        trusting = trust_checkout(environ, Path.cwd(), Path(place) / "gitconfig")
+    root = environ.get("RUNNER_TEMP") or None
+    with tempfile.TemporaryDirectory(prefix="compile-gate-", dir=root) as directory:
+        trusting = trust_checkout(environ, Path.cwd(), Path(directory) / "gitconfig")
         os.environ |= {name: value for name, value in trusting.items() if name == GIT_SETTINGS}
         try:
             yield trusting
@@ -280,7 +267,7 @@ def _trust_workspace(environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
 
 
 def _report_bug(error: Exception) -> None:
-    """Show the traceback, in which a file of the change may be quoted, and say what it was in one line."""
+    """The traceback may quote a file of the change, so it is guarded."""
     with stop_commands():
         traceback.print_exception(error, file=sys.stdout)
     what = f"{type(error).__name__}: {error}".splitlines()[0]

@@ -13,7 +13,7 @@ from gate.action.base import (
     collect_accepted,
     find_base,
     find_head_sha,
-    load_top,
+    read_top,
 )
 from gate.action.inputs import ActionStep
 from gate.errors import UsageError
@@ -28,7 +28,7 @@ from gate.store.rules import AskedRules, BaseRules, list_changed, load_rules
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RuleSource:
-    """What a check is judged by: ``rules`` of the base commit; of what lies here where there is none."""
+    """``rules`` are of the base commit, or of the working directory where there is none."""
 
     rules: BaseRules
     origin: str = ""  # of that commit, a clause for a reader; empty where the workflow names it
@@ -38,17 +38,16 @@ class RuleSource:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The options by which a command judges by the same."""
         tree = self.rules.tree
         return (f"--rules={tree.sha}", f"--base-tree={tree.tree}") if tree else ()
 
 
 @contextmanager
-def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
-    """Load the rules that the input ``baseline-ref`` asks for; the base is checked out meanwhile.
+def open_rule_source(step: ActionStep) -> Iterator[RuleSource]:
+    """The base stays checked out meanwhile.
 
     Raises:
-        UsageError, FileError: They cannot be had.
+        UsageError, FileError: The rules of the input ``baseline-ref`` cannot be loaded.
         MachineError: git cannot check the base out, or does not answer.
     """
     _check_agreed(step)
@@ -61,7 +60,7 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
         accepted = opened.enter_context(
             tempfile.TemporaryDirectory(prefix="compile-gate-accepted-", dir=root)
         )
-        rules, workflows = _open_rules(step, base, opened)
+        rules, workflows = _load_rules(step, base, opened)
         yield RuleSource(
             rules=rules,
             origin=base.origin if base else "",
@@ -71,22 +70,21 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
         )
 
 
-def _open_rules(
+def _load_rules(
     step: ActionStep, base: BaseCommit | None, opened: ExitStack
 ) -> tuple[BaseRules, tuple[str, ...]]:
-    """Load the rules, and list the workflows that the change touches."""
     inputs = step.inputs
     if base is None:
         config = load_config(inputs["config"])
         return BaseRules(config=config, cases=load_cases(config), source=Path(config.source)), ()
-    check_commit(load_top(Path.cwd()), base.sha)
+    check_commit(read_top(Path.cwd()), base.sha)
     tree = opened.enter_context(open_base_tree(Path.cwd(), base.sha))
     asked = AskedRules(config=inputs["config"], baselines=inputs["baselines"], select=inputs["select"])
     return load_rules(tree, asked), list_changed(tree, (WORKFLOWS,))
 
 
 def _check_agreed(step: ActionStep) -> None:
-    """Refuse what a workflow says of how a change is judged: all its jobs, and the publisher, must agree."""
+    """All jobs and the publisher must judge a change alike: by the base's gate.yml."""
     for name in ("fail-on", "select") if find_head_sha(step.event) else ():
         if step.inputs[name]:
             what = f"input {name}: of a pull request or a merge group the base's gate.yml says that"

@@ -1,9 +1,7 @@
-"""The first thing of the action that runs: refuses a Python that is too old, and goes on to :mod:`launch`.
+"""The action's first file: refuses a Python that is too old, and goes on to :mod:`launch`.
 
-``start.sh`` runs this file with ``-I -S``: no variable, no directory of the workspace and no start-up
-file decides what is imported. ``start.py MODULE ARGUMENTS`` enters a module in the same isolation.
-
-Standard library only, and nothing that Python 3.7 cannot parse: this file tells old ones that they are.
+``start.py MODULE ARGUMENTS`` enters a module in the same isolation, ``-I -S``. Standard library only, and
+nothing that Python 3.7 cannot parse.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ ROOT = Path(__file__).resolve().parents[2]  # what holds the package ``gate``
 
 
 def main(arguments: list[str]) -> int:
-    """Enter the module that is named, or start the action; in a Python that is too old, say so."""
     if sys.version_info < MINIMUM_PYTHON:
         return refuse_python()
     sys.path.insert(0, str(ROOT))
@@ -30,7 +27,6 @@ def main(arguments: list[str]) -> int:
 
 
 def refuse_python() -> int:
-    """Tell the runner that this Python is too old: an annotation, and the exit code as an output."""
     version = ".".join(map(str, sys.version_info[:3]))
     print(
         "::error title=compile-gate::compile-gate needs Python 3.11 or later;"

@@ -1,7 +1,4 @@
-"""The command of a step: its process, what it leaves, and what the runner and a reader of the log are told.
-
-What measures gets no way to the runner.
-"""
+"""The command of a step: its process, what it leaves, and what the runner and the log show of it."""
 
 import os
 import re
@@ -40,25 +37,27 @@ RUN_FILE, VERDICT_FILE = "run.json", "verdict.json"
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
 _KEPT_CHUNKS = 8  # of standard error: errors are a few lines, and come last
 _STRAGGLER_S = 5.0  # something that it started may keep its standard error open
-_KILLED = 128  # and the signal's number: the exit code that a shell tells
+_KILLED = 128  # and the signal's number: the exit code of a shell
 _ERROR = re.compile(r"compile-gate(?: [a-z-]+)*: (.+)")
+# The facts with the line of what regressed.
+_LOCATED = {
+    Metric.GRAPH_BREAKS: Code.GRAPH_BREAK,
+    Metric.RECOMPILES: Code.RECOMPILED,
+    Metric.MEMORY_GROWTH: Code.MEMORY_KEPT,
+}
+_SHOWN = 5  # workflows that a warning names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """How a command ended. ``complaints`` are its errors, what is wrong and the fix in one text each."""
+    """``complaints`` are the errors of a command, each with its fix."""
 
     code: int
     complaints: tuple[str, ...] = ()
 
 
 def run_child(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
-    """Run a command to its end. Signals that ask this process to stop are its to answer.
-
-    Its standard error is passed on as it comes, to this process's standard output: the runner looks for
-    commands in both, and may handle one stream's lines before an earlier line of the other. Its standard
-    output is its own.
-    """
+    """Its standard error goes to our standard output: the runner may mix up the order of two streams."""
     sys.stdout.flush()
     with (
         subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, bufsize=0) as process,
@@ -77,14 +76,14 @@ def run_child(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
 
 
 def list_complaints(written: str) -> tuple[str, ...]:
-    """List the errors that a command wrote to standard error: what, then the fix, on lines of their own."""
-    found: list[str] = []
+    """An error and its fix stand on lines of their own."""
+    complaints: list[str] = []
     for line in map(str.strip, written.splitlines()):
         if error := _ERROR.fullmatch(line):
-            found.append(error[1])
-        elif found and line:
-            found[-1] += f" {line}" if found[-1].endswith((".", "!", "?", ":")) else f". {line}"
-    return tuple(found)
+            complaints.append(error[1])
+        elif complaints and line:
+            complaints[-1] += f" {line}" if complaints[-1].endswith((".", "!", "?", ":")) else f". {line}"
+    return tuple(complaints)
 
 
 def _pass_on(source: IO[bytes], tail: deque[bytes], ended: threading.Event) -> None:
@@ -97,7 +96,6 @@ def _pass_on(source: IO[bytes], tail: deque[bytes], ended: threading.Event) -> N
 
 
 def make_child_environment(environ: Mapping[str, str], inputs: Mapping[str, str]) -> dict[str, str]:
-    """Make the environment of the command: without any way to the runner, but for what holds a token."""
     if inputs["mode"] not in TRUSTED_MODES:
         return drop_hidden(environ)
     kept = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
@@ -105,11 +103,7 @@ def make_child_environment(environ: Mapping[str, str], inputs: Mapping[str, str]
 
 
 def run_command(step: ActionStep, arguments: tuple[str, ...]) -> Ended:
-    """Run ``compile-gate`` with the arguments.
-
-    Nothing that it prints can be taken for a command to the runner, unless it holds a token: then it runs no
-    measured code, and guards what it prints itself.
-    """
+    """The runner reads no commands from its output, unless it holds a token: then it guards itself."""
     is_trusted = step.inputs["mode"] in TRUSTED_MODES
     environment = make_child_environment(step.environ, step.inputs)
     with nullcontext() if is_trusted else stop_commands():
@@ -118,7 +112,6 @@ def run_command(step: ActionStep, arguments: tuple[str, ...]) -> Ended:
 
 @contextmanager
 def stop_commands() -> Iterator[None]:
-    """Let the runner take nothing that is printed meanwhile for a command to it."""
     token = secrets.token_hex(16)
     print(f"::stop-commands::{token}", flush=True)
     try:
@@ -128,12 +121,8 @@ def stop_commands() -> Iterator[None]:
 
 
 def clear_results(out: Path) -> None:
-    """Remove an earlier run's files from where a command will leave its own.
-
-    Raises:
-        UsageError: Something else lies there, which a change can bring.
-    """
-    for name in (VERDICT_FILE, SHOWN_FILE, RUN_FILE, *(one.file for one in FORMATS.values() if one.file)):
+    """Raises UsageError where something else lies there, which a change can bring."""
+    for name in (VERDICT_FILE, SHOWN_FILE, RUN_FILE, *(form.file for form in FORMATS.values() if form.file)):
         path = out.absolute() / name
         try:
             path.unlink(missing_ok=True)
@@ -145,51 +134,44 @@ def clear_results(out: Path) -> None:
 
 
 def list_annotations(verdict: Verdict, measured: Path, code: int) -> Iterator[str]:
-    """List what to show on the run's page: the headline, then what failed or regressed, on its line if known.
+    """The headline, then what failed or regressed, on its line if known.
 
-    ``measured`` is where measured code was imported from, ``code`` the step's exit code. A verdict that does
-    not fail the step is a warning: GitHub would show an error in a green job.
+    ``measured`` is where measured code was imported from. A verdict that does not fail the step is a warning:
+    GitHub would show an error in a green job.
     """
     level = "error" if code else "notice" if verdict.outcome is Outcome.PASS else "warning"
     yield render_annotation(level, f"{verdict.outcome.value}: {write_opening(verdict)}")
-    regressed = [item for item in verdict.comparisons if item.decides and item.status is Status.REGRESSED]
+    regressed = [row for row in verdict.comparisons if row.decides and row.status is Status.REGRESSED]
     shown = list(_list_failed(verdict, measured))
-    for item in regressed:
-        title = f"compile-gate: {item.case_id} {item.metric}"
-        locations = (one.fact.name("location") for one in verdict.causes if _is_place(one, item))
-        place = next(filter(None, (_find_place(location, measured) for location in locations)), "")
-        shown.append((describe_comparison(item), title, place))
+    for row in regressed:
+        title = f"compile-gate: {row.case_id} {row.metric}"
+        lines = (cause.fact.name("location") for cause in verdict.causes if _is_of_row(cause, row))
+        location = next(filter(None, (_find_location(line, measured) for line in lines)), "")
+        shown.append((describe_comparison(row), title, location))
     level = "error" if code in (ExitCode.REGRESSION, ExitCode.INCOMPLETE) else "warning"
-    for text, title, place in shown[: MAX_ANNOTATIONS - 2]:
-        yield render_annotation(level, text, title, place)
+    for text, title, location in shown[: MAX_ANNOTATIONS - 2]:
+        yield render_annotation(level, text, title, location)
     if (left := len(shown) - (MAX_ANNOTATIONS - 2)) > 0:
         yield render_annotation(level, f"The job summary has {left} more.")
 
 
 def _list_failed(verdict: Verdict, measured: Path) -> Iterator[tuple[str, str, str]]:
-    """List the text, title and place of each case that failed, by its first failure."""
-    broken = {item.case_id for item in verdict.comparisons if item.decides and item.status in BROKEN}
-    failures = {one.case_id: one for one in reversed(verdict.failures)}
-    for case_id in filter(broken.__contains__, dict.fromkeys(one.case_id for one in verdict.failures)):
-        failure = failures[case_id]
-        place = _find_place(find_place(failure), measured)
-        yield describe_whole(failure), f"compile-gate: {case_id}", place
+    """List the text, title and location of each failed case, by its first failure."""
+    broken = {row.case_id for row in verdict.comparisons if row.decides and row.status in BROKEN}
+    listed: set[str] = set()
+    for failure in verdict.failures:
+        if failure.case_id in broken - listed:
+            listed.add(failure.case_id)
+            location = _find_location(find_place(failure), measured)
+            yield describe_whole(failure), f"compile-gate: {failure.case_id}", location
 
 
-# The facts whose place is the line of what regressed.
-_PLACED = {
-    Metric.GRAPH_BREAKS: Code.GRAPH_BREAK,
-    Metric.RECOMPILES: Code.RECOMPILED,
-    Metric.MEMORY_GROWTH: Code.MEMORY_KEPT,
-}
+def _is_of_row(cause: Cause, row: Comparison) -> bool:
+    return cause.case_id == row.case_id and cause.fact.code is _LOCATED.get(row.metric)
 
 
-def _is_place(cause: Cause, item: Comparison) -> bool:
-    return cause.case_id == item.case_id and cause.fact.code is _PLACED.get(item.metric)
-
-
-def _find_place(location: str, measured: Path) -> str:
-    """Find a line of measured code from the top of the checkout, as GitHub names its files."""
+def _find_location(location: str, measured: Path) -> str:
+    """Find the path from the top of the checkout, as GitHub names its files; else empty."""
     top = (find_checkout(measured) or measured).resolve()
     file, _, line = location.rpartition(":")
     path = (measured / file).resolve()
@@ -198,7 +180,6 @@ def _find_place(location: str, measured: Path) -> str:
 
 
 def report_rules(step: ActionStep, source: RuleSource) -> None:
-    """Say in the log whose rules hold, and what was accepted; warn of what of that does not count."""
     if source.rules.sha:
         clause = f": {source.origin}" if source.origin else ""
         print(f"Configuration and baselines are those of commit {source.rules.sha}{clause}.", flush=True)
@@ -209,10 +190,7 @@ def report_rules(step: ActionStep, source: RuleSource) -> None:
 
 
 def report_change(step: ActionStep, source: RuleSource) -> None:
-    """Say that the change touches what it is judged by; it was judged by the base's all the same.
-
-    The change that brings the gate brings its workflows too: that is one notice.
-    """
+    """For the change that brings the gate, and so its workflows, this is one notice."""
     for note in list_rule_notes(source.rules):
         warn(step, note, "notice" if source.rules.is_first else "warning")
     if source.workflows and not source.rules.is_first:
@@ -221,11 +199,7 @@ def report_change(step: ActionStep, source: RuleSource) -> None:
         warn(step, f"{what}: {text}")
 
 
-_SHOWN = 5  # workflows that a warning names
-
-
 def report_failure(ended: Ended) -> int:
-    """Say on the run's page why a command failed, in its own words, and return its exit code."""
     if ended.code == ExitCode.PASS:
         return ended.code
     other = f"compile-gate ended with exit code {ended.code}; see the log."
@@ -237,10 +211,7 @@ def report_failure(ended: Ended) -> int:
 
 
 def find_confirming_commit(step: ActionStep) -> str:
-    """Find the commit to confirm suspects against; where it is out of reach that is said, and no error.
-
-    Empty where the input ``confirm`` or the event asks for none.
-    """
+    """Empty, with a warning, where it is out of reach."""
     if step.inputs["confirm"] != "true":
         return ""
     try:
@@ -252,26 +223,25 @@ def find_confirming_commit(step: ActionStep) -> str:
 
 
 def warn(step: ActionStep, text: str, level: str = "warning") -> None:
-    """Warn on the run's page and in the summary."""
     print(render_annotation(level, text), flush=True)
     safe = "".join(char if char.isalnum() or char in " ./_-,();:'" else "?" for char in text)
     add_summary(step.environ, f"> {safe}\n")
 
 
 def set_outputs(environ: Mapping[str, str], outputs: Mapping[str, object]) -> None:
-    """Set outputs of the step. A file of the runner's that cannot be written changes no exit code."""
-    with _say_unwritten():
+    """A file of the runner that cannot be written changes no exit code."""
+    with _report_unwritten():
         write_outputs(environ, outputs)
 
 
 def add_summary(environ: Mapping[str, str], markdown: str) -> None:
-    """Append to the job summary, as :func:`set_outputs` sets outputs."""
-    with _say_unwritten():
+    """As :func:`set_outputs`."""
+    with _report_unwritten():
         append_summary(environ, markdown)
 
 
 @contextmanager
-def _say_unwritten() -> Iterator[None]:
+def _report_unwritten() -> Iterator[None]:
     try:
         yield
     except GateError as error:

@@ -21,27 +21,29 @@ from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.report.words.templates import describe_error_factor
 from gate.starter.files import (
-    CHECK_WORKFLOWS,
     CONFIG_FILE,
-    LONG_WORKFLOWS,
-    RESPOND_WORKFLOWS,
     SCHEMA_FILE,
-    WORKFLOWS,
     Sketch,
     TensorSketch,
-    find_action,
     is_begun,
     is_listed,
-    load_workflows,
     make_project_files,
     make_sketch,
     name_factory,
-    parse_action,
     refuse_namesake,
     render_model,
     write_missing,
 )
 from gate.starter.notebook import export_notebook
+from gate.starter.workflow_files import (
+    CHECK_WORKFLOWS,
+    LONG_WORKFLOWS,
+    RESPOND_WORKFLOWS,
+    WORKFLOWS,
+    find_action,
+    load_workflows,
+    parse_action,
+)
 
 _PACKAGE = Path(__file__).resolve().parents[2]  # of a clone: where action.yml lies
 PROBE_LIMIT_S = 420.0  # importing torch from a cold network disk, building a large model, a first compile

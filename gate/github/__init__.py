@@ -1,6 +1,4 @@
-"""The GitHub side: a client, events, artifacts, comments and publishing. No torch, no measured code.
+"""GitHub: its API, events, artifacts and comments. Nothing here decides anything about a measurement.
 
-Nothing here decides anything about a measurement: it moves a verdict that was decided elsewhere to where
-people look. Whatever asks GitHub may raise :class:`gate.github.transport.GitHubError`; docstrings name what
-else is raised.
+Whatever asks GitHub may raise :class:`gate.github.transport.GitHubError`; docstrings name other errors.
 """

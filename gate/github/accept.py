@@ -1,12 +1,8 @@
-"""``/accept-regression``: what a comment takes responsibility for, who may, and the run it is about.
+"""``/accept-regression``: which run a comment is about, and storing what it accepts.
 
-    /accept-regression [select=bert/*] [metric=compiled_latency] [commit] reason="why it is worth it"
-
-Whoever may write to the repository may; nothing of the change is run for it, so a fork's will do. It is
-for the commit that is the head now, if that was being measured when the comment was written.
-
-What regressed is what the gate's own run left as its artifact. Anybody could have written that, so of it
-only cases that the default branch knows, metrics and numbers are taken.
+Anybody who may write to the repository may accept; no code of the change runs, so forks are fine. The verdict
+is an artifact that anybody could have written: only its numbers, metrics and cases of the default branch
+count.
 """
 
 from collections.abc import Sequence
@@ -15,7 +11,7 @@ from dataclasses import replace
 from gate.errors import FileError
 from gate.github.client import GitHubClient, quote_part
 from gate.github.events import got_other_base, list_pulls_of_head, parse_workflow_run
-from gate.github.finding import fetch_verdict, find_acceptances, find_artifact
+from gate.github.finding import fetch_verdict, find_acceptances, get_artifact
 from gate.github.git_data import GitData
 from gate.github.transport import GitHubError, MissingError, RejectedError, UncertainWriteError
 from gate.publish.commands import (
@@ -41,20 +37,17 @@ from gate.store.acceptances import (
 MAX_TRIES = 5  # each loses to another comment that was accepted within the same second or two
 
 
-def find_failed_run(client: GitHubClient, workflow: str, request: AuthorizedCommand) -> CiRun:
-    """Find the newest run for the head of a pull request, which must have failed.
-
-    ``workflow`` is the path of the file that runs the gate.
+def get_failed_run(client: GitHubClient, workflow: str, request: AuthorizedCommand) -> CiRun:
+    """``workflow`` is the path of the gate's file.
 
     Raises:
-        CommandRefusedError: There is none, it has not ended or not failed, it is newer than the comment, it
-            was for another base, or another pull request may have started it.
+        CommandRefusedError: No run of this head failed, for this base, before the comment.
     """
     short = request.head_sha[:12]
-    found = _list_runs(client, workflow, request)
-    if not found:
+    runs = _list_runs(client, workflow, request)
+    if not runs:
         raise CommandRefusedError(f"the gate has not run for {short}", "Wait until it has ended.")
-    run = found[-1]
+    run = runs[-1]
     if not run.conclusion:
         raise CommandRefusedError(
             f"the gate still runs for {short}", "Wait until it has ended, and look at what it says."
@@ -83,10 +76,7 @@ def find_failed_run(client: GitHubClient, workflow: str, request: AuthorizedComm
 
 
 def _list_runs(client: GitHubClient, workflow: str, request: AuthorizedCommand) -> list[CiRun]:
-    """List the runs that the pull request's head started; the one that began last is the last.
-
-    A commit may be the head of several, from other branches and forks, with runs of their own.
-    """
+    """List them by start. Other branches and forks may have runs of the same head commit."""
     name = quote_part(workflow.rpartition("/")[2])  # GitHub takes the file's name for its workflow
     path, of_head = f"actions/workflows/{name}/runs", {"head_sha": request.head_sha}
     try:
@@ -96,7 +86,7 @@ def _list_runs(client: GitHubClient, workflow: str, request: AuthorizedCommand) 
             "the repository has no workflow of the name in this one's input",
             "Where your gate lies in another file, name that in the input workflow.",
         ) from None
-    own = [
+    matching = [
         run
         for run in runs
         if run.event == "pull_request"
@@ -104,11 +94,11 @@ def _list_runs(client: GitHubClient, workflow: str, request: AuthorizedCommand) 
         and run.head_repository == request.head_repository
         and run.head_branch in {request.head_branch, ""}
     ]
-    return sorted(own, key=lambda run: (run.started, run.id))
+    return sorted(matching, key=lambda run: (run.started, run.id))
 
 
 def _check_only(client: GitHubClient, run: CiRun, request: AuthorizedCommand) -> None:
-    """Check that no other open pull request has the branch: GitHub does not tell whose a run is."""
+    """GitHub does not say for which of several pull requests a run is."""
     for pull in list_pulls_of_head(client, run.repository, run.head_sha):
         is_alike = (pull.head_repository, pull.head_branch) == (request.head_repository, request.head_branch)
         if is_alike and pull.number != request.pr_number:
@@ -119,7 +109,6 @@ def _check_only(client: GitHubClient, run: CiRun, request: AuthorizedCommand) ->
 
 
 def rerun_failed_jobs(client: GitHubClient, run: CiRun) -> None:
-    """Start the failed jobs of a run again, with its own event and commit; those that passed stay."""
     path = f"actions/runs/{run.id}"
     try:
         client.post(f"{path}/rerun-failed-jobs", {})
@@ -133,14 +122,14 @@ def rerun_failed_jobs(client: GitHubClient, run: CiRun) -> None:
 
 
 def accept_regression(client: GitHubClient, request: AuthorizedCommand, terms: AcceptTerms) -> Accepted:
-    """Accept what regressed in the newest run for the head of a pull request, and start that run again.
+    """Store what is accepted, and run the failed jobs again.
 
     Raises:
-        CommandRefusedError: There is nothing that could be accepted; nothing was written.
+        CommandRefusedError: Nothing can be accepted; nothing was written.
     """
-    run = find_failed_run(client, terms.workflow, request)
+    run = get_failed_run(client, terms.workflow, request)
     try:
-        verdict = fetch_verdict(client, run, find_artifact(client, run.id, terms.artifact_name))
+        verdict = fetch_verdict(client, run, get_artifact(client, run.id, terms.artifact_name))
     except RefusedError as error:
         raise CommandRefusedError(error.refusal.value, "Run the check again.") from None
     accepted = accept_verdict(verdict, request, terms)
@@ -156,15 +145,15 @@ def accept_regression(client: GitHubClient, request: AuthorizedCommand, terms: A
 
 
 def store_acceptances(data: GitData, acceptances: Sequence[Acceptance], message: str) -> str:
-    """Add acceptances to what is stored for their commit, and return the branch's commit.
+    """Return the head of the acceptances' branch.
 
     Raises:
-        CommandRefusedError: What is stored cannot be added to.
+        CommandRefusedError: The stored file cannot be added to.
     """
     accepted = acceptances[0].commit
     for _ in range(MAX_TRIES):
         tip_sha = data.find_branch(BRANCH)
-        tree = data.load_tip(tip_sha).tree if tip_sha else ""
+        tree = data.fetch_commit(tip_sha).tree if tip_sha else ""
         text = _render_merged(data, accepted, acceptances, tip_sha)
         changed = data.write_tree(tree, DIRECTORY, {name_commit_file(accepted): text})
         if changed == tree:

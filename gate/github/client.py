@@ -1,22 +1,11 @@
 """The GitHub REST client: JSON in and out, pages, and the waiting that GitHub asks for.
 
-Use it like this; every call may raise the errors of :mod:`gate.github.transport`:
-
-    client = GitHubClient(api_url="https://api.github.com", token=token, repository="owner/name")
     pull = client.get("pulls/7")                                 # decoded JSON; redirects are followed
-    for comment in client.paginate("issues/7/comments"):         # all pages, 100 each
     for artifact in client.paginate("actions/runs/1/artifacts", key="artifacts"):
     made = client.post("issues/7/comments", {"body": "..."})     # never repeated blindly
 
-A path is below the repository's; quote foreign parts with :func:`quote_part`. ``post`` raises
-:class:`UncertainWriteError` when the request was sent and no answer came: list by marker, then decide.
-
-Waiting: on 403 and 429, what ``Retry-After`` says; else, with no requests left, until
-``x-ratelimit-reset``; else, where the answer speaks of a secondary limit, 60 s and then twice as long
-each time; any other 403 is about rights and is not repeated. What broke off or is no JSON is asked for again
-three times, except for POST; what does not connect or is a 5xx, by :mod:`gate.github.transport`. All waiting
-of one client is at most 120 s; what would need more fails at once. Writes are at least a second apart, as
-GitHub asks.
+A path is below the repository's; quote foreign parts with :func:`quote_part`. Broken answers are asked for
+again three times, except for POST. One client waits at most 120 s in all; a longer wait fails at once.
 """
 
 import json
@@ -57,15 +46,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience:
-    """How long a client waits."""
-
     max_wait_s: float = MAX_WAIT_S
     exchange_s: float = EXCHANGE_S
 
 
 class GitHubClient:
-    """Talks to one GitHub API with one token; see the module for how to use it."""
-
     def __init__(
         self, *, api_url: str, token: str, repository: str = "", patience: Patience | None = None
     ) -> None:
@@ -78,17 +63,12 @@ class GitHubClient:
         self.waited_s = 0.0
 
     def get(self, path: str, params: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 -- JSON
-        """Get a JSON value."""
         return self._call("GET", self._make_url(path, params))[0]
 
     def paginate(
         self, path: str, params: Mapping[str, object] | None = None, key: str = ""
     ) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a list over all its pages; ``key`` is where an object holds the list.
-
-        Raises:
-            GitHubError: Something that is not a list of objects, or a list without end.
-        """
+        """Yield the objects of a list over all its pages; ``key`` names the field that holds the list."""
         url = self._make_url(path, {"per_page": PER_PAGE, **(params or {})})
         for _ in range(MAX_PAGES):
             page, response = self._call("GET", url)
@@ -104,7 +84,7 @@ class GitHubClient:
         raise GitHubError(f"GET {path} has more than {MAX_PAGES} pages", "Narrow the question.")
 
     def post(self, path: str, body: object) -> Any:  # noqa: ANN401 -- JSON
-        """Post a JSON value once; only an answer that says "refused for now" is a reason to repeat.
+        """Post a JSON value once; repeated only where GitHub limited the rate.
 
         Raises:
             UncertainWriteError: It was sent and may have taken effect.
@@ -112,20 +92,18 @@ class GitHubClient:
         return self._call("POST", self._make_url(path), body)[0]
 
     def patch(self, path: str, body: object) -> Any:  # noqa: ANN401 -- JSON
-        """Change something; safe to repeat."""
         return self._call("PATCH", self._make_url(path), body)[0]
 
     def delete(self, path: str) -> None:
-        """Delete something; that it is gone already is fine."""
         try:
             self._call("DELETE", self._make_url(path))
         except MissingError:
             return
 
     def find_login(self) -> str:
-        """Find whom the token writes as; empty where GitHub does not tell.
+        """Find whom the token writes as; empty where GitHub does not say.
 
-        Of an app's token only GraphQL tells that. An Enterprise Server has it beside /api/v3.
+        For an app's token only GraphQL says so. An Enterprise Server has it next to /api/v3.
         """
         url = f"{self._api_url.removesuffix('/v3')}/graphql"
         try:
@@ -135,15 +113,10 @@ class GitHubClient:
         return find_text(answer, "data.viewer.login")
 
     def wait_to_write(self) -> None:
-        """Wait until a write may follow the one before, as the next write would do by itself."""
         time.sleep(max(0.0, self._next_write - time.monotonic()))
 
     def download(self, path: str, limit_bytes: int) -> bytes:
-        """Download what a path leads to, without the token once the host is another.
-
-        Raises:
-            GitHubError: It is larger than ``limit_bytes``.
-        """
+        """The token is not sent to another host. Raises GitHubError where it is larger than the limit."""
         request = Request(method="GET", url=self._make_url(path), limit_bytes=limit_bytes)
         return self._send(request, bytes)[0]
 
@@ -156,7 +129,7 @@ class GitHubClient:
         return self._send(Request(method=method, url=url, payload=payload), _decode_json)
 
     def _send(self, request: Request, decode: Callable[[bytes], T]) -> tuple[T, Response]:
-        """Send a request until it has an answer of use; return that decoded, and as it came."""
+        """Send a request until it has a usable answer; return that decoded, and raw."""
         repeats = limits = 0
         while True:
             try:
@@ -175,7 +148,7 @@ class GitHubClient:
                 continue
             wait_s = compute_wait_s(response, limits, time.time())
             if wait_s is None:
-                raise self._describe_refusal(request, response)
+                raise self._make_error(request, response)
             limit = f"{request.name}: GitHub limits the rate"
             self._wait(wait_s, GitHubError(limit, "Try again later."))
             limits += 1
@@ -190,19 +163,19 @@ class GitHubClient:
         return response
 
     def _wait(self, seconds: float, error: GitHubError) -> None:
-        """Wait, or raise ``error`` where that is more than is left of the budget."""
+        """Wait, or raise ``error`` where the budget does not allow it."""
         if self.waited_s + seconds > self._patience.max_wait_s:
             raise error
         write_log(f"{error.what}; asking again in {seconds:.0f} s")
         self.waited_s += seconds
         time.sleep(seconds)
 
-    def _describe_refusal(self, request: Request, response: Response) -> GitHubError:
+    def _make_error(self, request: Request, response: Response) -> GitHubError:
         try:
-            said = self._clean(find_text(_decode_json(response.body), "message"))
+            message = self._clean(find_text(_decode_json(response.body), "message"))
         except BrokenAnswerError:
-            said = ""
-        what = f"{request.name}: GitHub answers {response.status}{': ' if said else ''}{said}"
+            message = ""
+        what = f"{request.name}: GitHub answers {response.status}{': ' if message else ''}{message}"
         if response.status in (401, 403):
             needed = self._clean(response.headers.get("X-Accepted-GitHub-Permissions", ""))
             rights = f"the permission {needed}" if needed else "the permission it lacks"
@@ -212,12 +185,10 @@ class GitHubClient:
         return RejectedError(what, "Check the request against GitHub's message.")
 
     def _clean(self, text: str) -> str:
-        """Make GitHub's words one printable line that cannot hold the token."""
         return make_line(text.replace(self._token, "***") if self._token else text, _SHOWN_CHARS)
 
 
 def quote_part(text: str) -> str:
-    """Quote a foreign text as one part of a path."""
     return quote(text, safe="")
 
 

@@ -1,15 +1,8 @@
-"""A command in a comment on a pull request: what is asked, by whom, whether it may go on, and the answer.
+"""A command in a comment on a pull request: who wrote it, whether it may go on, and the answer.
 
-    found = authorize(client, context, "/refresh-baselines")     # None: nobody asks for it
-
-Only on the word of somebody who could push anyway, and pinned to the commit that is the head now, so that a
-later push is not what is meant. A refresh makes a GPU host run a branch's code: so no fork may have one, and
-it can be started by hand too. Of an acceptance nothing is run, so a fork's will do.
-
-Whoever may comment may write anything, so every refusal is a sentence of ours: nothing of the comment
-is in it, and it may be told to everybody.
-
-An answer decides nothing. Trouble with one is told in the log, and little time is spent on it.
+Only people who may push can give commands, and each is pinned to the current head. A refresh runs a branch's
+code on a GPU host, so no fork may have one. The comment is hostile text: refusals are fixed sentences without
+any of it.
 """
 
 import re
@@ -21,7 +14,7 @@ from gate.errors import UsageError
 from gate.github.client import GitHubClient, Patience, quote_part
 from gate.github.events import PullRequest, parse_pull, parse_time
 from gate.github.job import JobContext, find_text, find_value, write_log
-from gate.github.transport import GitHubError, MissingError, need_number
+from gate.github.transport import GitHubError, MissingError, get_number
 from gate.publish.commands import (
     REFRESH_COMMAND,
     AuthorizedCommand,
@@ -40,26 +33,26 @@ _LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})")
 _BRANCH = "refs/heads/"
 # Rules of an environment that let nobody say no: a pause, and which branch's workflow may use it.
 _RULES_WITHOUT_REVIEW = frozenset(("wait_timer", "branch_policy"))
+_ADVICE = "Nobody has to approve what a refresh runs: add required reviewers in the repository's settings."
+GOES_ON = "rocket"  # the reaction to a command that is done
+ANSWERING = Patience(max_wait_s=5.0, exchange_s=10.0)  # the decision must not wait for a smiley
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommentCommand:
-    """A command. ``words`` follow it on the comment's first line, and are foreign; ``user`` wrote it."""
+    """``words`` follow the command on the comment's first line, and are foreign; ``user`` wrote it."""
 
     name: str
     words: tuple[str, ...]
     number: int  # of the pull request, or of an issue, where commands do nothing
     comment_id: int
-    created: str  # as 2026-11-01T12:00:00Z; "" where GitHub does not tell
+    created: str  # as 2026-11-01T12:00:00Z; "" where GitHub does not say
     user: Mapping[str, object]
     is_on_pull: bool
 
 
 def find_command(context: JobContext, name: str) -> CommentCommand | None:
-    """Find the command in the comment that started this job; None where there is none.
-
-    An edited comment asks for nothing: it may have been a harmless one before.
-    """
+    """An edited comment counts as none."""
     event = context.event
     words = split_command(find_text(event, "comment.body"), name)
     is_new = context.event_name == "issue_comment" and find_text(event, "action") == "created"
@@ -69,7 +62,7 @@ def find_command(context: JobContext, name: str) -> CommentCommand | None:
     return CommentCommand(
         name=name,
         words=words,
-        number=need_number(event, "issue.number"),
+        number=get_number(event, "issue.number"),
         comment_id=comment_id if isinstance(comment_id, int) else 0,
         created=parse_time(find_value(event, "comment.created_at")),
         user=user if isinstance(user, Mapping) else {},
@@ -78,13 +71,11 @@ def find_command(context: JobContext, name: str) -> CommentCommand | None:
 
 
 def authorize(client: GitHubClient, context: JobContext, name: str) -> AuthorizedCommand | None:
-    """Decide about the event that started this job; None where nobody asked for the command ``name``.
-
-    Where GitHub cannot be asked, nothing goes on.
+    """``None`` where nobody gave the command ``name``.
 
     Raises:
-        CommandRefusedError: A comment did, and may not; the message says why.
-        UsageError: The same of a dispatch by hand, or the event is another.
+        CommandRefusedError: The comment's command is refused; the message says why.
+        UsageError: A dispatch by hand is refused, or the event is another.
     """
     is_refresh = name == REFRESH_COMMAND
     if is_refresh and context.event_name == "workflow_dispatch":
@@ -96,7 +87,7 @@ def authorize(client: GitHubClient, context: JobContext, name: str) -> Authorize
     if (command := find_command(context, name)) is None:
         return None
     author, words = _read_command(client, command)
-    pull = _load_pull(client, context, command)
+    pull = _get_pull(client, context, command)
     if is_refresh and pull.head_repository != pull.base_repository:
         raise CommandRefusedError(
             "the pull request comes from a fork: its code must not run where a refresh does",
@@ -119,7 +110,6 @@ def authorize(client: GitHubClient, context: JobContext, name: str) -> Authorize
 
 
 def make_outputs(name: str, request: AuthorizedCommand | None) -> Mapping[str, object]:
-    """Make the outputs that the following jobs are given."""
     if request is None:
         return {"authorized": "false"}
     outputs = {"authorized": "true", "head-sha": request.head_sha, "pr-number": request.pr_number or ""}
@@ -144,9 +134,7 @@ def _authorize_dispatch(client: GitHubClient, context: JobContext) -> Authorized
 
 
 def check_writer(client: GitHubClient, user: object) -> str:
-    """Ask GitHub what somebody may do here, and return their login.
-
-    What the event says of them is not believed.
+    """Ask GitHub, since the event may be outdated; return the login.
 
     Raises:
         CommandRefusedError: They may not write, or are no person.
@@ -167,21 +155,19 @@ def check_writer(client: GitHubClient, user: object) -> str:
 
 
 def _read_command(client: GitHubClient, command: CommentCommand) -> tuple[str, CommandWords]:
-    """Check who wrote a command, then what it says; return the login and the parsed words."""
     try:
         words = parse_words(command.name, command.words)
     except CommandRefusedError:
         try:
             check_writer(client, command.user)
         except CommandRefusedError as denied:
-            denied.is_told = False
+            denied.is_answered = False
             raise denied from None
         raise
     return check_writer(client, command.user), words
 
 
-def _load_pull(client: GitHubClient, context: JobContext, command: CommentCommand) -> PullRequest:
-    """Load the pull request that a command is about, which must be an open one of this repository."""
+def _get_pull(client: GitHubClient, context: JobContext, command: CommentCommand) -> PullRequest:
     if not command.is_on_pull:
         raise CommandRefusedError(f"{command.name} works on pull requests only", "Comment on a pull request.")
     pull = parse_pull(client.get(f"pulls/{command.number}"))
@@ -193,7 +179,7 @@ def _load_pull(client: GitHubClient, context: JobContext, command: CommentComman
 
 
 def describe_protection(client: GitHubClient) -> str:
-    """Describe what the environment of the job that measures lacks; empty where somebody must approve."""
+    """Empty where somebody must approve what the environment measures."""
     try:
         environment = client.get(f"environments/{ENVIRONMENT}")
     except MissingError:
@@ -205,15 +191,8 @@ def describe_protection(client: GitHubClient) -> str:
     )
 
 
-_ADVICE = "Nobody has to approve what a refresh runs: add required reviewers in the repository's settings."
-
-
-GOES_ON = "rocket"  # the reaction to a command that is done
-ANSWERING = Patience(max_wait_s=5.0, exchange_s=10.0)  # the decision must not wait for a smiley
-
-
 class Answerer:
-    """Answers the comment that gave a command; what goes wrong with that is printed, and is no error."""
+    """Answers a comment; failures are logged, and are no error."""
 
     def __init__(self, client: GitHubClient, context: JobContext, name: str) -> None:
         self._client = client
@@ -224,40 +203,37 @@ class Answerer:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Show that the command was read, and tell why it is refused where the block raises that."""
+        """Show that the command was read, and answer with the refusal that the block raises."""
         self.react("eyes")
         try:
             yield
         except CommandRefusedError as error:
-            self._refuse(error.what if error.is_told else "", error.fix)
+            self._refuse(error.what if error.is_answered else "", error.fix)
             raise
         except GitHubError:
             self._refuse("GitHub could not be asked whether this is allowed", "Comment again later.")
             raise
 
     def _refuse(self, what: str, fix: str) -> None:
-        """React, and unless ``what`` is empty say why: both are sentences of ours."""
         self.react("confused")
         if self._command is not None and what:
             self.comment(f"`{self._command.name}` is refused: {what}. {fix}")
 
     def react(self, reaction: str) -> None:
-        """React to the comment, in GitHub's word for it."""
         if self._command is not None and self._command.comment_id:
             self._post(f"comments/{self._command.comment_id}/reactions", {"content": reaction})
 
     def comment(self, text: str) -> None:
-        """Write one comment that names the one it answers: ``text`` is Markdown of ours."""
         if self._command is None:
             return
         number, asked_id = self._command.number, self._command.comment_id
         page = f"{self._context.server_url}/{self._context.repository}/issues/{number}"
-        asked = f"[this comment]({page}#issuecomment-{asked_id})" if asked_id else "a comment"
-        origin = f"In answer to {asked}; [the run]({self._context.run_url}). Written by compile-gate."
+        link = f"[this comment]({page}#issuecomment-{asked_id})" if asked_id else "a comment"
+        origin = f"In answer to {link}; [the run]({self._context.run_url}). Written by compile-gate."
         self._post(f"{number}/comments", {"body": f"{text}\n\n<sub>{origin}</sub>\n"})
 
-    def _post(self, place: str, body: Mapping[str, str]) -> None:
+    def _post(self, path: str, body: Mapping[str, str]) -> None:
         try:
-            self._client.post(f"issues/{place}", body)
+            self._client.post(f"issues/{path}", body)
         except GitHubError as error:
             write_log(f"The comment could not be answered: {error.what}. {error.fix}")

@@ -1,7 +1,6 @@
-"""Which run, and which pull request with what it touches: from the event and the API, never the artifact.
+"""The run that an event is about, its pull request, and what that touches: never from the artifact.
 
-``workflow_run.pull_requests`` is empty for forks, so the pull request of a run is looked up by the
-run's head: owner and branch, then the ids of the repositories. All of these are told by GitHub.
+``workflow_run.pull_requests`` is empty for forks. So the pull request is looked up by the run's head.
 """
 
 import re
@@ -15,7 +14,7 @@ from typing import Any
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
 from gate.github.job import JobContext, find_text, find_value
-from gate.github.transport import GitHubError, MissingError, describe_surprise, need_number, need_text
+from gate.github.transport import GitHubError, MissingError, get_number, get_text, make_answer_error
 from gate.publish.submitted import MERGE_GROUP, CiRun
 from gate.records.bounds import SHA
 from gate.records.codes import Code
@@ -29,12 +28,11 @@ _WORD = re.compile(r"[a-z_]{1,40}")
 _SILENT = frozenset({"action_required", "stale"})
 # What GitHub says happened when a pull request got another base: a run before it judged another change.
 _RETARGETED = frozenset(("base_ref_changed", "automatic_base_change_succeeded"))
+MAX_FILES = 300  # three requests; a change of more files is looked at in another way
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PullRequest:
-    """One pull request, as the API tells it."""
-
     number: int
     head_sha: str
     head_branch: str
@@ -46,10 +44,10 @@ class PullRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """Where a run's verdict is to be published. Without a pull request, ``note`` says why there is none.
+    """Where a run's verdict is published, or in ``note`` why there is no pull request.
 
-    ``silence`` says why nothing is published, as where a newer attempt will have its own verdict;
-    ``sharing`` says why the commit's one status cannot tell this verdict, and is empty where it can.
+    ``silence`` says why nothing is published, ``sharing`` why the commit's one status cannot show this
+    verdict.
     """
 
     run: CiRun
@@ -60,38 +58,33 @@ class Target:
 
 
 def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target:
-    """Find the run and its pull request, and whether there is anything to say of it.
-
-    Raises:
-        UsageError: The job's event is about another run.
-    """
-    attempt = _find_attempt(run_id, job)
-    run = load_workflow_run(client, run_id)
+    """Raises UsageError where the job's event is about another run."""
+    attempt = _parse_attempt(run_id, job)
+    run = get_workflow_run(client, run_id)
     if attempt and run.attempt > attempt:
         return Target(run=run, silence="a newer attempt of the run has begun")
-    target = _find_pull(client, run)
+    target = _resolve_pull(client, run)
     # A run that was cancelled because its commit is no pull request's head any more says nothing either.
     if run.conclusion in _SILENT or (run.conclusion == "cancelled" and target.pull is None):
         return replace(target, silence=f"the run ended with {run.conclusion}")
     return target
 
 
-def _find_pull(client: GitHubClient, run: CiRun) -> Target:
+def _resolve_pull(client: GitHubClient, run: CiRun) -> Target:
     if run.event == MERGE_GROUP:
         return Target(run=run, note="a merge queue's run belongs to no single pull request")
     if not run.is_of_pull_request:
         return Target(run=run, note=f"the run was started by {run.event}, not by a pull request")
     if run.head_owner and run.head_branch:
         head = f"{run.head_owner}:{run.head_branch}"
-        found = client.paginate("pulls", {"state": "open", "head": head})
+        pulls = client.paginate("pulls", {"state": "open", "head": head})
     else:
         # The fork is gone: GitHub still knows which pull requests have the commit.
-        found = client.paginate(f"commits/{run.head_sha}/pulls")
-    return _find_sharing(client, _choose_pull(run, map(parse_pull, found)))
+        pulls = client.paginate(f"commits/{run.head_sha}/pulls")
+    return _add_sharing(client, _choose_pull(run, map(parse_pull, pulls)))
 
 
-def load_workflow_run(client: GitHubClient, run_id: int) -> CiRun:
-    """Load a run."""
+def get_workflow_run(client: GitHubClient, run_id: int) -> CiRun:
     run = parse_workflow_run(client.get(f"actions/runs/{run_id}"))
     if run.id != run_id:
         raise GitHubError(f"GitHub's answer is about another run than {run_id}", "Try again later.")
@@ -99,20 +92,18 @@ def load_workflow_run(client: GitHubClient, run_id: int) -> CiRun:
 
 
 def find_workflow_run(client: GitHubClient, run_id: int) -> CiRun | None:
-    """Find a run that somebody names; none where it was deleted, or is made up."""
+    """``None`` where it was deleted, or is made up."""
     try:
-        return load_workflow_run(client, run_id)
+        return get_workflow_run(client, run_id)
     except MissingError:
         return None
 
 
 def check_workflow(run: CiRun, expected: str) -> None:
-    """Check that a run is of the workflow file ``expected``.
-
-    A change may bring a workflow of its own under the name that starts this job.
+    """A change may bring another workflow of the same name.
 
     Raises:
-        UsageError: It is of another.
+        UsageError: The run is of another file than ``expected``.
     """
     if run.path != expected:
         raise UsageError(
@@ -122,7 +113,6 @@ def check_workflow(run: CiRun, expected: str) -> None:
 
 
 def has_moved(client: GitHubClient, target: Target) -> bool:
-    """Whether the pull request's head is another commit by now, or it was closed."""
     if target.pull is None:
         return False
     pull = parse_pull(client.get(f"pulls/{target.pull.number}"))
@@ -130,7 +120,7 @@ def has_moved(client: GitHubClient, target: Target) -> bool:
 
 
 def got_other_base(client: GitHubClient, pr_number: int, since: str) -> bool:
-    """Whether a pull request got another base branch since a time, as ``2026-11-01T12:00:00Z``."""
+    """``since`` is a time as ``2026-11-01T12:00:00Z``."""
     return any(
         find_text(event, "event") in _RETARGETED and parse_time(event.get("created_at")) >= since
         for event in client.paginate(f"issues/{pr_number}/events")
@@ -138,16 +128,16 @@ def got_other_base(client: GitHubClient, pr_number: int, since: str) -> bool:
 
 
 def is_on_branch(client: GitHubClient, branch: str, sha: str) -> bool:
-    """Whether a commit is among the branch's: whoever may push a fork can bring any other one along."""
+    """A commit of any fork can be asked for in this repository."""
     try:
-        found = client.get(f"compare/{quote_part(branch)}...{sha}")
+        comparison = client.get(f"compare/{quote_part(branch)}...{sha}")
     except MissingError:
         return False
-    return find_value(found, "status") in {"behind", "identical"}
+    return find_value(comparison, "status") in {"behind", "identical"}
 
 
-def _find_attempt(run_id: int, job: JobContext) -> int:
-    """Find the attempt that the job's event is about; 0 where it is about no run."""
+def _parse_attempt(run_id: int, job: JobContext) -> int:
+    """0 where the event is about no run."""
     run = job.event.get("workflow_run") if job.event_name == "workflow_run" else None
     if not isinstance(run, dict):
         return 0
@@ -156,7 +146,7 @@ def _find_attempt(run_id: int, job: JobContext) -> int:
             f"--run-id {run_id} is not the run that this event is about",
             "Pass `${{ github.event.workflow_run.id }}`.",
         )
-    return need_number(run, "run_attempt")
+    return get_number(run, "run_attempt")
 
 
 def _choose_pull(run: CiRun, pulls: Iterable[PullRequest]) -> Target:
@@ -180,28 +170,22 @@ def _choose_pull(run: CiRun, pulls: Iterable[PullRequest]) -> Target:
 
 
 def list_pulls_of_head(client: GitHubClient, repository: int, head_sha: str) -> list[PullRequest]:
-    """List the open pull requests into a repository, by its id, that have a commit as their head.
-
-    From whatever branch or fork: GitHub lists those that have the commit anywhere.
-    """
-    found = map(parse_pull, client.paginate(f"commits/{head_sha}/pulls"))
+    """List the open pull requests into a repository, by its id, that have a commit as their head."""
+    pulls = map(parse_pull, client.paginate(f"commits/{head_sha}/pulls"))
     return [
         pull
-        for pull in found
+        for pull in pulls
         if pull.is_open and pull.base_repository == repository and pull.head_sha == head_sha
     ]
 
 
-def _find_sharing(client: GitHubClient, target: Target) -> Target:
-    """Find whether another pull request has the run's commit: a status of it would count for both.
-
-    Also where the run's own one was closed: a pass that was measured for it says nothing of the other.
-    """
+def _add_sharing(client: GitHubClient, target: Target) -> Target:
+    """Note other pull requests with the run's commit: a status of it would count for them too."""
     if target.sharing:
         return target
-    own = target.pull.number if target.pull else 0
+    number = target.pull.number if target.pull else 0
     listed = list_pulls_of_head(client, target.run.repository, target.run.head_sha)
-    count = sum(pull.number != own for pull in listed)
+    count = sum(pull.number != number for pull in listed)
     if not count:
         return target
     what = "another open pull request has" if count == 1 else f"{count} other open pull requests have"
@@ -209,44 +193,40 @@ def _find_sharing(client: GitHubClient, target: Target) -> Target:
 
 
 def parse_workflow_run(value: object) -> CiRun:
-    """Parse a run as the API or an event tells it.
-
-    Raises:
-        GitHubError: It is not what GitHub's description promises.
-    """
+    """Raises GitHubError where it is not what GitHub describes."""
     has_head = find_value(value, "head_repository") is not None
     # Of a reusable workflow the path begins with its repository, and goes on with its ref.
-    path = need_text(value, "path").partition("@")[0]
+    path = get_text(value, "path").partition("@")[0]
     started = parse_time(find_value(value, "run_started_at")) or parse_time(find_value(value, "created_at"))
     if not started:
-        raise describe_surprise("run_started_at")
+        raise make_answer_error("run_started_at")
     return CiRun(
-        id=need_number(value, "id"),
-        attempt=need_number(value, "run_attempt"),
-        event=need_text(value, "event", _WORD),
+        id=get_number(value, "id"),
+        attempt=get_number(value, "run_attempt"),
+        event=get_text(value, "event", _WORD),
         conclusion=find_text(value, "conclusion", _WORD),
-        head_sha=need_text(value, "head_sha", _SHA),
+        head_sha=get_text(value, "head_sha", _SHA),
         head_branch=find_text(value, "head_branch"),
         head_owner=find_text(value, "head_repository.owner.login"),
-        head_repository=need_number(value, "head_repository.id") if has_head else 0,
-        repository=need_number(value, "repository.id"),
+        head_repository=get_number(value, "head_repository.id") if has_head else 0,
+        repository=get_number(value, "repository.id"),
         started=started,
         created=parse_time(find_value(value, "created_at")),
-        url=need_text(value, "html_url"),
+        url=get_text(value, "html_url"),
         path=path.removeprefix(f"{find_text(value, 'repository.full_name')}/"),
     )
 
 
 def parse_pull(value: object) -> PullRequest:
-    """Parse a pull request; raises as :func:`parse_workflow_run`."""
+    """Raises as :func:`parse_workflow_run`."""
     has_fork = find_value(value, "head.repo") is not None
     return PullRequest(
-        number=need_number(value, "number"),
-        head_sha=need_text(value, "head.sha", _SHA),
-        head_branch=need_text(value, "head.ref"),
-        head_repository=need_number(value, "head.repo.id") if has_fork else 0,
-        base_repository=need_number(value, "base.repo.id"),
-        base_branch=need_text(value, "base.ref"),
+        number=get_number(value, "number"),
+        head_sha=get_text(value, "head.sha", _SHA),
+        head_branch=get_text(value, "head.ref"),
+        head_repository=get_number(value, "head.repo.id") if has_fork else 0,
+        base_repository=get_number(value, "base.repo.id"),
+        base_branch=get_text(value, "base.ref"),
         is_open=find_value(value, "state") == "open",
     )
 
@@ -260,21 +240,15 @@ def parse_time(text: object) -> str:
         return ""
 
 
-MAX_FILES = 300  # three requests; a change of more files is looked at in another way
-
-
 def note_touched(client: GitHubClient, number: int, rules: Iterable[str]) -> tuple[Fact, ...]:
-    """Note which of ``rules`` (paths in the repository) a pull request changes.
-
-    Only the rules are named, never a file of the pull request.
-    """
-    known = tuple(rules)
+    """Note which of ``rules`` (paths) a pull request changes; never a file of its own."""
+    paths = tuple(rules)
     files = client.paginate(f"pulls/{number}/files")
     touched: Counter[str] = Counter()
     seen = 0
     for file in islice(files, MAX_FILES):
         seen += 1
-        touched.update({rule for rule in known if any(_is_below(name, rule) for name in _list_names(file))})
+        touched.update({rule for rule in paths if any(_is_below(name, rule) for name in _list_names(file))})
     named = tuple(f"{rule} ({count_noun(count, 'file')})" for rule, count in touched.items())
     return (
         *([Fact(code=Code.TOUCHES_RULES, names={"rules": named})] if named else []),

@@ -1,7 +1,4 @@
-"""What may be published of a run: its artifact's verdict, as the job ended that left it, who accepted what.
-
-Artifacts are found and fetched here, and read by :mod:`gate.publish`.
-"""
+"""What of a run may be published: its artifact's verdict, how its job ended, and who accepted what."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,20 +9,20 @@ from gate.errors import FileError, UsageError
 from gate.github.client import GitHubClient
 from gate.github.events import (
     Target,
+    get_workflow_run,
     got_other_base,
     is_on_branch,
-    load_workflow_run,
     note_touched,
     parse_time,
 )
 from gate.github.git_data import GitData
 from gate.github.job import find_text
-from gate.github.run_jobs import FAILURE, SUCCESS, choose_conclusion, find_failed_step, load_jobs, name_lost
+from gate.github.run_jobs import FAILURE, SUCCESS, choose_conclusion, find_failed_step, list_jobs, name_lost
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
 from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
 from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive, parse_run
-from gate.publish.trusted import Base, Known, TrustedResult, needs_acceptance, note_accepted
+from gate.publish.trusted import Base, RunContext, TrustedResult, needs_acceptance, note_accepted
 from gate.records.cases import Acceptance
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -34,7 +31,7 @@ from gate.records.shown import Shown
 from gate.store.acceptances import BRANCH, MAX_COMMIT_BYTES, decode_commit_file, name_commit_file
 from gate.store.policy import DEFAULT_KEY
 
-MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # logs and reports may lie beside the verdict
+MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # with logs and reports next to the verdict
 MAX_RUN_ARCHIVE_BYTES = 16 * 1024 * 1024  # a run is compressed to about a tenth
 _SKIPPED = "skipped"
 
@@ -43,22 +40,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Artifact:
-    """One artifact, as the API tells it. ``others`` are when the run's other artifacts were made."""
+    """``other_times`` are when the run's other artifacts were made."""
 
     id: int
     created: str
     is_expired: bool
     size_bytes: int
-    others: tuple[str, ...] = ()
+    other_times: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What to publish and how: ``workflow`` is the file whose verdicts are, ``status`` "" sets none.
+    """``workflow`` is the file whose verdicts are published; an empty ``status`` sets none.
 
-    ``base`` is what the base commit says, ``author`` whose comments are ours. ``issue`` is whether the run
-    is an upgrade's, published in one issue a key instead of on a pull request. ``conclusion`` is how the job
-    that measured ended, where the run itself has not ended yet.
+    With ``issue`` the run is an upgrade's, published in an issue. ``conclusion`` is how the measuring job
+    ended, where the run itself has not ended yet.
     """
 
     run_id: int
@@ -76,7 +72,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """One run that is to be published. ``notes`` say what became of it, ``troubles`` what went wrong."""
+    """``notes`` describe what was done, ``troubles`` what failed."""
 
     client: GitHubClient
     settings: Settings
@@ -85,7 +81,7 @@ class Task:
     notes: list[str] = field(default_factory=list)
 
     def attempt(self, what: str, do: Callable[[], T]) -> T | None:
-        """Do one part and return what came of it; GitHub's trouble is written down, and gives None."""
+        """``None`` where GitHub fails, which is added to ``troubles``."""
         try:
             return do()
         except GitHubError as error:
@@ -93,9 +89,9 @@ class Task:
             return None
 
 
-def find_upgrade(client: GitHubClient, settings: Settings) -> Target:
-    """Find a run that compared two stacks; no pull request can start one that is published."""
-    run = load_workflow_run(client, settings.run_id)
+def resolve_upgrade(client: GitHubClient, settings: Settings) -> Target:
+    """No pull request can start a run that is published as an upgrade."""
+    run = get_workflow_run(client, settings.run_id)
     if run.is_of_pull_request or run.head_repository != run.repository:
         raise UsageError(
             f"run {run.id} measured a pull request", "Publish runs of a schedule or a dispatch as upgrades."
@@ -103,8 +99,7 @@ def find_upgrade(client: GitHubClient, settings: Settings) -> Target:
     return Target(run=replace(run, conclusion=run.conclusion or settings.conclusion))
 
 
-def _find_remarks(task: Task) -> tuple[Fact, ...]:
-    """What readers must know before all else: the change moves its own bar."""
+def _list_remarks(task: Task) -> tuple[Fact, ...]:
     pull, rules = task.target.pull, task.settings.base.rules
     if pull is None or not rules:
         return ()
@@ -115,42 +110,37 @@ def _find_remarks(task: Task) -> tuple[Fact, ...]:
     return remarks or ()
 
 
-def find_result(task: Task) -> TrustedResult:
-    """Make what may be published of the run, as the job ended that left its verdict."""
-    remarks = _find_remarks(task)
+def make_result(task: Task) -> TrustedResult:
+    remarks = _list_remarks(task)
     run, base, fail_on = task.target.run, task.settings.base, task.settings.fail_on
     try:
         _check_measured(task)
-        artifact = _fetch(task, lambda: find_artifact(task.client, run.id, task.settings.artifact_name))
-        run = _find_own_run(task, artifact)
+        artifact = _fetch(task, lambda: get_artifact(task.client, run.id, task.settings.artifact_name))
+        run = _adopt_job_conclusion(task, artifact)
         verdict = _fetch(task, lambda: fetch_verdict(task.client, run, artifact))
         if run.lost_jobs:  # the job that left the verdict may have ended well, and so may a run that goes on
             ended = task.target.run.conclusion
             run = replace(run, conclusion=FAILURE if ended in {SUCCESS, ""} else ended)
     except RefusedError as error:
-        if task.settings.issue:  # what could not be installed is told by the step that was to do it
-            jobs = task.attempt("The jobs could not be listed", lambda: load_jobs(task.client, run.id))
+        if task.settings.issue:  # the step that failed shows what could not be installed
+            jobs = task.attempt("The jobs could not be listed", lambda: list_jobs(task.client, run.id))
             run = replace(run, failed_step=find_failed_step(jobs or ()))
-        return TrustedResult(run=run, refusal=error.refusal, known=Known(remarks=remarks))
+        return TrustedResult(run=run, refusal=error.refusal, context=RunContext(remarks=remarks))
     if task.settings.issue:
         return make_upgrade_finding(verdict, base, run, fail_on)
-    accepted, is_lack_accepted = _find_accepted(task, run, verdict)
-    known = Known(
+    accepted, is_lack_accepted = _note_acceptances(task, run, verdict)
+    context = RunContext(
         remarks=(*remarks, *accepted),
         base_sha=_check_base(task, verdict),
         # A check that is red all the same did not count it.
         is_lack_accepted=is_lack_accepted and run.conclusion in {SUCCESS, ""},
         files=_list_files(task, verdict),
     )
-    return make_finding(verdict, base, run, known, fail_on)
+    return make_finding(verdict, base, run, context, fail_on)
 
 
 def _check_measured(task: Task) -> None:
-    """Check that the run measured the change as it is to be merged.
-
-    Raises:
-        RefusedError: It did not, whatever lies there.
-    """
+    """Raises RefusedError where the run did not measure the change as it is to be merged."""
     run, pull = task.target.run, task.target.pull
     if run.conclusion == _SKIPPED:
         raise RefusedError(Refusal.SKIPPED)
@@ -165,8 +155,7 @@ def _fetch(task: Task, do: Callable[[], T]) -> T:
     """Do a part without which there is no verdict.
 
     Raises:
-        RefusedError: GitHub does not tell. What an earlier attempt said of this commit must not stand then,
-            as if nothing had come after it.
+        RefusedError: GitHub does not answer. An earlier attempt's verdict must not stand then as the newest.
     """
     done = task.attempt("The verdict could not be fetched", do)
     if done is None:
@@ -174,36 +163,35 @@ def _fetch(task: Task, do: Callable[[], T]) -> T:
     return done
 
 
-def _find_own_run(task: Task, artifact: Artifact) -> CiRun:
-    """Find the run as the job ended that left the artifact: of several gates each counts by its own."""
+def _adopt_job_conclusion(task: Task, artifact: Artifact) -> CiRun:
+    """Each of several gates in a run counts by the job that left its artifact."""
     run = task.target.run
     if task.settings.conclusion or (run.attempt == 1 and not run.conclusion):
         return run
     jobs = task.attempt(
-        "Which job left the verdict could not be looked up", lambda: load_jobs(task.client, run.id)
+        "Which job left the verdict could not be looked up", lambda: list_jobs(task.client, run.id)
     )
     if jobs is None:
         return run
-    lost = name_lost(jobs, artifact.created, artifact.others)
+    lost = name_lost(jobs, artifact.created, artifact.other_times)
     return replace(
         run, conclusion=choose_conclusion(jobs, artifact.created) or run.conclusion, lost_jobs=lost
     )
 
 
 def _list_files(task: Task, verdict: Shown) -> frozenset[str]:
-    """The files of the commit that was measured, where the verdict names a place in one."""
     if not any(cause.fact.name("location") for cause in verdict.causes):
         return frozenset()
     data = GitData(task.client)
-    found = task.attempt(
+    files = task.attempt(
         "The files of the change could not be listed",
-        lambda: frozenset(data.list_files(data.load_tip(task.target.run.head_sha).tree, "")),
+        lambda: frozenset(data.list_files(data.fetch_commit(task.target.run.head_sha).tree, "")),
     )
-    return found or frozenset()
+    return files or frozenset()
 
 
 def _check_base(task: Task, verdict: Shown) -> str:
-    """What the verdict calls its base commit, if GitHub has it on the base branch; else ``""``."""
+    """Return the base commit of the verdict if GitHub has it on the base branch; else ``""``."""
     sha, pull = verdict.base.commit if verdict.base else "", task.target.pull
     if pull is None or not sha:
         return ""
@@ -214,8 +202,7 @@ def _check_base(task: Task, verdict: Shown) -> str:
     return sha if is_there else ""
 
 
-def _find_accepted(task: Task, run: CiRun, verdict: Shown) -> tuple[Sequence[Fact], bool]:
-    """Who accepted what the verdict counts as accepted; nobody, where GitHub does not tell."""
+def _note_acceptances(task: Task, run: CiRun, verdict: Shown) -> tuple[Sequence[Fact], bool]:
     if not run.is_of_pull_request or not needs_acceptance(verdict):
         return (), False
     try:
@@ -233,31 +220,27 @@ def _find_accepted(task: Task, run: CiRun, verdict: Shown) -> tuple[Sequence[Fac
 
 
 def find_acceptances(data: GitData, commit: str, ref: str = BRANCH) -> tuple[Acceptance, ...]:
-    """Find what was accepted of a commit.
-
-    Raises:
-        FileError: The file cannot be used.
-    """
+    """Raises FileError where the file cannot be used."""
     name = name_commit_file(commit)
-    content = data.load_file(name, ref, MAX_COMMIT_BYTES)
+    content = data.fetch_file(name, ref, MAX_COMMIT_BYTES)
     return () if content is None else decode_commit_file(content, name, commit).acceptances
 
 
-def find_artifact(client: GitHubClient, run_id: int, name: str) -> Artifact:
-    """Find the newest artifact of a run that has a name.
+def get_artifact(client: GitHubClient, run_id: int, name: str) -> Artifact:
+    """Get the newest artifact with this name.
 
     Raises:
-        RefusedError: There is none any more.
+        RefusedError: There is none, or it has expired.
     """
     listed = tuple(client.paginate(f"actions/runs/{run_id}/artifacts", key="artifacts"))
-    found = (_parse_artifact(value) for value in listed if find_text(value, "name") == name)
-    newest = max(filter(None, found), key=lambda one: one.id, default=None)
+    artifacts = (_parse_artifact(value) for value in listed if find_text(value, "name") == name)
+    newest = max(filter(None, artifacts), key=lambda artifact: artifact.id, default=None)
     if newest is None:
         raise RefusedError(Refusal.NO_ARTIFACT)
     if newest.is_expired:
         raise RefusedError(Refusal.EXPIRED)
-    others = (value.get("created_at") for value in listed if value.get("id") != newest.id)
-    return replace(newest, others=tuple(map(parse_time, others)))
+    times = (value.get("created_at") for value in listed if value.get("id") != newest.id)
+    return replace(newest, other_times=tuple(map(parse_time, times)))
 
 
 def _parse_artifact(value: Mapping[str, Any]) -> Artifact | None:
@@ -273,11 +256,7 @@ def _parse_artifact(value: Mapping[str, Any]) -> Artifact | None:
 
 
 def fetch_verdict(client: GitHubClient, run: CiRun, artifact: Artifact) -> Shown:
-    """Fetch the verdict that a run left in an artifact.
-
-    Raises:
-        RefusedError: There is none that can be believed to be one.
-    """
+    """Raises RefusedError where there is none that can be believed."""
     # A job that succeeded is not run again with the failed ones, so its artifact may be older; with
     # a run that failed, an older artifact would pass an earlier attempt's result off as this one's.
     if artifact.created < run.started and run.conclusion != SUCCESS:
@@ -289,13 +268,9 @@ def fetch_verdict(client: GitHubClient, run: CiRun, artifact: Artifact) -> Shown
 
 
 def fetch_run(client: GitHubClient, run_id: int, name: str) -> Run:
-    """Fetch the ``run.json`` that a workflow run left in the artifact ``name``.
-
-    Raises:
-        UsageError: There is none, or none that can be used.
-    """
+    """Raises UsageError where the artifact has no usable ``run.json``."""
     try:
-        artifact = find_artifact(client, run_id, name)
+        artifact = get_artifact(client, run_id, name)
     except RefusedError:
         what = f"there is no artifact {name} in run {run_id}"
         raise UsageError(what, "Look at the job that measured.") from None

@@ -14,7 +14,7 @@ from typing import Any
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
 from gate.github.job import find_text, find_value
-from gate.github.transport import GitHubError, MissingError, RejectedError, UncertainWriteError, need_text
+from gate.github.transport import GitHubError, MissingError, RejectedError, UncertainWriteError, get_text
 
 _FILES_A_TREE = 100  # files in one request: GitHub ends a request after 10 s
 _FILE, _DIRECTORY = "100644", "tree"
@@ -22,46 +22,37 @@ _FILE, _DIRECTORY = "100644", "tree"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tip:
-    """The commit that a branch points to, with its tree and message."""
-
     sha: str
     tree: str
     message: str
 
 
 class GitData:
-    """The objects of the client's repository; calls may raise the errors of :mod:`gate.github.transport`."""
-
     def __init__(self, client: GitHubClient) -> None:
         self._client = client
 
-    def load_tip(self, sha: str) -> Tip:
-        """Load a commit."""
+    def fetch_commit(self, sha: str) -> Tip:
         commit = self._client.get(f"git/commits/{sha}")
-        tree, message = need_text(commit, "tree.sha"), find_text(commit, "message")
-        return Tip(sha=need_text(commit, "sha"), tree=tree, message=message)
+        tree, message = get_text(commit, "tree.sha"), find_text(commit, "message")
+        return Tip(sha=get_text(commit, "sha"), tree=tree, message=message)
 
     def list_files(self, tree: str, directory: str) -> dict[str, str]:
-        """List the files below a directory of a tree: path from the top -> blob; empty if there is none.
-
-        Raises:
-            GitHubError: There are more than GitHub lists at once.
-        """
-        found = self._find_directory(tree, directory)
-        entries = self._load_tree(found, {"recursive": 1}) if found else []
+        """Map paths from the top to blobs, below a directory; empty if there is none."""
+        subtree = self._find_directory(tree, directory)
+        entries = self._fetch_tree(subtree, {"recursive": 1}) if subtree else []
         files = (item for item in entries if item["type"] == "blob" and item["mode"] == _FILE)
         return {str(PurePosixPath(directory, str(item["path"]))): str(item["sha"]) for item in files}
 
     def _find_directory(self, tree: str, path: str) -> str:
         for part in PurePosixPath(path).parts:
-            entries = self._load_tree(tree, {})
+            entries = self._fetch_tree(tree, {})
             below = [item for item in entries if item["path"] == part and item["type"] == _DIRECTORY]
             if not below:
                 return ""
             tree = str(below[0]["sha"])
         return tree
 
-    def _load_tree(self, sha: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
+    def _fetch_tree(self, sha: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
         answer = self._client.get(f"git/trees/{sha}", params)
         entries = find_value(answer, "tree")
         if find_value(answer, "truncated") or not isinstance(entries, list):
@@ -70,20 +61,12 @@ class GitData:
             )
         return entries
 
-    def load_blob(self, sha: str, limit_bytes: int) -> bytes:
-        """Load a file's content.
-
-        Raises:
-            GitHubError: It is larger than ``limit_bytes``, or not what GitHub says it is.
-        """
+    def fetch_blob(self, sha: str, limit_bytes: int) -> bytes:
+        """Raises GitHubError where it is larger than ``limit_bytes``, or not of that id."""
         return _decode_content(self._client.get(f"git/blobs/{sha}"), sha, limit_bytes)
 
-    def load_file(self, path: str, ref: str, limit_bytes: int) -> bytes | None:
-        """Load a file at a branch or a commit; None where there is none.
-
-        Raises:
-            GitHubError: It is larger than ``limit_bytes``, or not what GitHub says it is.
-        """
+    def fetch_file(self, path: str, ref: str, limit_bytes: int) -> bytes | None:
+        """``None`` where there is none; raises as :meth:`fetch_blob`."""
         try:
             file = self._client.get(f"contents/{quote_branch(path)}", {"ref": ref})
         except MissingError:
@@ -93,9 +76,7 @@ class GitData:
         return _decode_content(file, find_text(file, "sha"), limit_bytes)
 
     def write_tree(self, base_tree: str, directory: str, files: Mapping[str, str]) -> str:
-        """Write a tree: ``base_tree`` with ``files`` (path from the top -> text) put in; return its id.
-
-        An empty ``base_tree`` is a tree without files. Blobs are made by GitHub from the entries' texts.
+        """Write ``base_tree``, which may be empty, with ``files`` (path from the top -> text) put in.
 
         Raises:
             UsageError: A path does not lie below ``directory``: nothing was written.
@@ -109,16 +90,16 @@ class GitData:
                 for path in paths[start : start + _FILES_A_TREE]
             ]
             base = {"base_tree": tree} if tree else {}
-            tree = need_text(self._post("trees", {**base, "tree": entries}), "sha")
+            tree = get_text(self._post("trees", {**base, "tree": entries}), "sha")
         return tree
 
     def write_commit(self, tree: str, parent: str, message: str) -> str:
-        """Write a commit and return its id; no branch points to it yet. An empty ``parent`` is none."""
+        """No branch points to it yet. ``parent`` may be empty."""
         parents = [parent] if parent else []
-        return need_text(self._post("commits", {"message": message, "tree": tree, "parents": parents}), "sha")
+        return get_text(self._post("commits", {"message": message, "tree": tree, "parents": parents}), "sha")
 
     def _post(self, kind: str, body: object) -> Any:  # noqa: ANN401 -- JSON
-        """Post an object, twice if need be: a second copy of a tree or a commit harms nobody."""
+        """A second copy of a tree or a commit does no harm."""
         try:
             return self._client.post(f"git/{kind}", body)
         except UncertainWriteError:
@@ -127,39 +108,34 @@ class GitData:
     def find_branch(self, branch: str) -> str:
         """Find the commit of a branch; empty where there is no such branch."""
         try:
-            found = self._client.get(f"git/ref/heads/{quote_branch(branch)}")
+            answer = self._client.get(f"git/ref/heads/{quote_branch(branch)}")
         except MissingError:
             return ""
-        return find_text(found, "object.sha") if find_text(found, "ref") == f"refs/heads/{branch}" else ""
+        return find_text(answer, "object.sha") if find_text(answer, "ref") == f"refs/heads/{branch}" else ""
 
     def force_branch(self, branch: str, sha: str) -> None:
-        """Point a branch to a commit, whatever it pointed to."""
         self._client.patch(f"git/refs/heads/{quote_branch(branch)}", {"sha": sha, "force": True})
 
     def advance_branch(self, branch: str, old: str, new: str) -> bool:
-        """Point a branch from ``old``, empty where it is to be made, to its child ``new``.
-
-        False where the branch has moved on meanwhile: what it points to now is left alone.
-        """
+        """An empty ``old`` makes the branch. False where it has moved on meanwhile: it is left alone."""
         try:
             if old:
                 self._client.patch(f"git/refs/heads/{quote_branch(branch)}", {"sha": new, "force": False})
             else:
                 self._client.post("git/refs", {"ref": f"refs/heads/{branch}", "sha": new})
         except (UncertainWriteError, RejectedError) as error:
-            found = self.find_branch(branch)
-            if found == old and isinstance(error, RejectedError):
+            tip = self.find_branch(branch)
+            if tip == old and isinstance(error, RejectedError):
                 error.what = f"the branch {branch} cannot be made: {error.what}"
                 error.fix = (
                     "Remove that branch, or let the rules of the repository allow the token to make it."
                 )
                 raise
-            return found == new
+            return tip == new
         return True
 
 
 def _decode_content(value: object, sha: str, limit_bytes: int) -> bytes:
-    """Decode a blob or a file of the API, whose id must be that of its content."""
     try:
         content = base64.b64decode(find_text(value, "content"))
     except (binascii.Error, ValueError):
@@ -170,13 +146,11 @@ def _decode_content(value: object, sha: str, limit_bytes: int) -> bytes:
 
 
 def compute_blob_sha(content: bytes) -> str:
-    """Compute the id that git gives to a file's content."""
     header = b"blob %d\0" % len(content)
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
 def quote_branch(branch: str) -> str:
-    """Quote a branch's name for a path; its slashes stay."""
     return "/".join(quote_part(part) for part in branch.split("/"))
 
 

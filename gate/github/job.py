@@ -1,12 +1,10 @@
-"""A job of GitHub Actions: what it is told, and how it talks to its runner.
+"""A job of GitHub Actions: its event, and how it talks to its runner.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 
-The runner reads commands out of a step's output: ``::name::`` at the start of a line, ``##[name]``
-anywhere in one. It compares texts by culture, so it also finds them with invisible characters in
-between. A command with a token reads words of strangers (artifacts, comments, branches), and one of them
-may end up in a message. So all that it prints goes through :func:`make_line`, line by line, whoever
-prints it: a traceback of Python's is no exception. Its own annotations go by :func:`write_annotations`.
+The runner reads commands from a step's output, even with invisible characters in between. Foreign text
+(comments, branches) may get into a message or a traceback. So a command with a token prints everything
+through :func:`make_line`.
 """
 
 import io
@@ -26,11 +24,18 @@ from gate.files.untrusted import parse_json
 MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
 BRANCH_PATTERN = r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}"  # begins no option
+MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # GitHub's limit of a step is 1 MiB, and refuses all beyond
+MAX_ANNOTATIONS = 9  # GitHub shows 10 of a type for a step; a composite action is one step
+_MAX_MESSAGE = 4000  # GitHub's limit is 4,096 characters
+_CUT = "\n\n*Cut short: the whole report is in the artifact.*\n"
+MAX_LINE = 600  # characters: a sentence of ours and its fix, with a path or two in them
+# Printable ASCII is what no comparison overlooks; of the rest anything may be invisible to it.
+_MARK = re.compile(r":(?=[^\x20-\x7e]*:)|#(?=[^\x20-\x7e]*#[^\x20-\x7e]*\[)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobContext:
-    """One job of a workflow. ``event`` is the payload of the webhook that started it."""
+    """``event`` is the payload of the webhook that started the job."""
 
     repository: str  # owner/name
     server_url: str = "https://github.com"
@@ -42,12 +47,11 @@ class JobContext:
 
     @property
     def run_url(self) -> str:
-        """The page of this run."""
         return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
 
 
 def load_context(environ: Mapping[str, str]) -> JobContext:
-    """Load the context of the job that this process runs in.
+    """Read the context from variables and the payload.
 
     Raises:
         UsageError: This is no job of GitHub Actions.
@@ -70,11 +74,7 @@ def load_context(environ: Mapping[str, str]) -> JobContext:
 
 
 def load_payload(environ: Mapping[str, str]) -> dict[str, object]:
-    """Load the payload of the event that started the workflow; empty outside GitHub Actions.
-
-    Raises:
-        FileError: It cannot be read.
-    """
+    """Empty outside GitHub Actions; raises FileError where it cannot be read."""
     path = environ.get("GITHUB_EVENT_PATH", "")
     if not path:
         return {}
@@ -87,7 +87,7 @@ def load_payload(environ: Mapping[str, str]) -> dict[str, object]:
 
 
 def find_value(payload: object, path: str) -> object:
-    """Find a part in nested mappings by its path, as ``pull_request.head.sha``; None where it is missing."""
+    """``path`` is as ``pull_request.head.sha``."""
     value = payload
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -95,21 +95,12 @@ def find_value(payload: object, path: str) -> object:
 
 
 def find_text(payload: object, path: str, pattern: re.Pattern[str] | None = None) -> str:
-    """Find a text; empty where it is missing, is none, or does not match."""
     value = find_value(payload, path)
     return value if isinstance(value, str) and (pattern is None or pattern.fullmatch(value)) else ""
 
 
-MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # GitHub's limit of a step is 1 MiB, and refuses all beyond
-MAX_ANNOTATIONS = 9  # GitHub shows 10 of a type for a step; a composite action is one step
-_MAX_MESSAGE = 4000  # GitHub's limit is 4,096 characters
-_CUT = "\n\n*Cut short: the whole report is in the artifact.*\n"
-
-
 def write_outputs(environ: Mapping[str, str], outputs: Mapping[str, object]) -> None:
-    """Set outputs of the step; outside GitHub Actions there is nobody to tell, so nothing is done.
-
-    Every value is written with a delimiter that it cannot know, so none can forge another output.
+    """Outside GitHub Actions nothing is written. With random delimiters no value can forge another output.
 
     Raises:
         MachineError, UsageError: The runner's file cannot be written.
@@ -124,11 +115,7 @@ def write_outputs(environ: Mapping[str, str], outputs: Mapping[str, object]) -> 
 
 
 def append_summary(environ: Mapping[str, str], markdown: str) -> None:
-    """Append to the job summary, cut to what GitHub takes; outside GitHub Actions nothing is done.
-
-    Raises:
-        MachineError, UsageError: The runner's file cannot be written.
-    """
+    """The text is cut to what GitHub takes; else as :func:`write_outputs`."""
     if not (path := environ.get("GITHUB_STEP_SUMMARY")):
         return
     target = Path(path)
@@ -148,11 +135,11 @@ def _append(path: Path, content: bytes) -> None:
         raise describe_write_error(path, error) from error
 
 
-def render_annotation(level: str, message: str, title: str = "compile-gate", place: str = "") -> str:
-    """Render a workflow command: ``level`` is notice, warning or error; ``place`` is ``file.py:12``."""
+def render_annotation(level: str, message: str, title: str = "compile-gate", location: str = "") -> str:
+    """``level`` is notice, warning or error; ``location`` is ``file.py:12``."""
     properties = {"title": title}
-    if place:
-        file, _, line = place.rpartition(":")
+    if location:
+        file, _, line = location.rpartition(":")
         properties |= {"file": file, "line": line}
     escaped = {
         name: _escape(value).replace(":", "%3A").replace(",", "%2C") for name, value in properties.items()
@@ -162,22 +149,12 @@ def render_annotation(level: str, message: str, title: str = "compile-gate", pla
 
 
 def _escape(text: str) -> str:
-    """Escape what ends a command, and show what would turn or hide the text as a question mark."""
     shown = "".join(char if char.isprintable() or char in "\r\n" else "?" for char in text)
     return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-MAX_LINE = 600  # characters: a sentence of ours and its fix, with a path or two in them
-# Printable ASCII is what no comparison overlooks; of the rest anything may be invisible to it.
-_MARK = re.compile(r":(?=[^\x20-\x7e]*:)|#(?=[^\x20-\x7e]*#[^\x20-\x7e]*\[)")
-
-
 def make_line(text: str, limit: int = MAX_LINE) -> str:
-    """Make a text one harmless line of at most ``limit`` characters.
-
-    Control characters, such that turn the direction of writing and all others that show nothing
-    become ``?``, line ends become spaces, and what begins a command to the runner is broken by a space.
-    """
+    """Make a text one line without commands to the runner: what is not printable becomes ``?``."""
     line = "".join(
         char if char.isprintable() else " " if char.isspace() else "?" for char in text[: limit + 1]
     )
@@ -186,10 +163,7 @@ def make_line(text: str, limit: int = MAX_LINE) -> str:
 
 
 class GuardedLog(io.TextIOBase):
-    """A text stream that passes on whole lines, each made harmless; ``token`` stops and resumes commands.
-
-    An empty token is for where no runner listens: then there is nothing to stop.
-    """
+    """Passes on whole lines, made harmless. ``token`` stops commands; empty where no runner listens."""
 
     def __init__(self, target: TextIO, token: str) -> None:
         self._target = target
@@ -197,34 +171,29 @@ class GuardedLog(io.TextIOBase):
         self._rest = ""
 
     def write(self, text: str) -> int:
-        """Pass on what are whole lines by now, and keep the rest."""
         *lines, rest = (self._rest + text).split("\n")
         self._rest = rest[: MAX_LINE + 1]  # what is beyond is not shown anyway
         self._target.writelines(f"{make_line(line)}\n" for line in lines)
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream behind it; what is no whole line yet waits."""
         self._target.flush()
 
     def finish(self) -> None:
-        """Pass on the rest as a line of its own."""
         if self._rest:
             self.write("\n")
         self.flush()
 
     def stop_commands(self) -> None:
-        """Tell the runner to take nothing for a command from here on, in case a line escaped this guard."""
+        """In case a line escapes this guard."""
         if self._token:
             self._target.write(f"::stop-commands::{self._token}\n")
 
     def resume_commands(self) -> None:
-        """Tell the runner to listen again."""
         if self._token:
             self._target.write(f"::{self._token}::\n")
 
     def write_commands(self, commands: Iterable[str]) -> None:
-        """Give commands to the runner, made by :func:`gate.github.job.render_annotation`."""
         self.finish()
         self.resume_commands()
         self._target.writelines(f"{command}\n" for command in commands)
@@ -233,7 +202,6 @@ class GuardedLog(io.TextIOBase):
 
 @contextmanager
 def guard_output(environ: Mapping[str, str]) -> Iterator[None]:
-    """Let everything that this process prints meanwhile go through :class:`GuardedLog`."""
     token = secrets.token_hex(16) if environ.get("GITHUB_ACTIONS") == "true" else ""
     out, errors = GuardedLog(sys.stdout, token), GuardedLog(sys.stderr, "")
     out.stop_commands()
@@ -249,13 +217,11 @@ def guard_output(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def write_log(line: str) -> None:
-    """Write a line to the log at once: what follows may take its time."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def write_annotations(annotations: Iterable[str]) -> None:
-    """Write annotations to the standard output; they are commands to the runner, and nothing else may be."""
     lines = list(annotations)
     if isinstance(sys.stdout, GuardedLog):
         sys.stdout.write_commands(lines)

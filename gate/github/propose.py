@@ -1,14 +1,8 @@
-"""Refreshed baselines as a pull request: what to commit, on which branch, with which words.
+"""Refreshed baselines as a pull request: what to commit, on which branch.
 
-The run was measured by somebody's branch, so its file is read as hostile and nothing of it is copied:
-baselines are made here from decoded records, each under the path that its own environment and case
-give, or that the branch stores it at already, and only below the directory of the baselines.
-
-Refreshes of one commit add up: each is a commit of its own on the proposal's branch, whose message names what
-was measured.
-
-What a run says of its cases could be anybody's word, above all their definitions: one that is made up
-turns every stored value into that of something else. So cases are those of the commit's own registry.
+Somebody's branch measured the run, so its file is hostile: baselines are made here from decoded records, and
+cases from the commit's own registry. A made-up definition would turn stored values into those of something
+else. Each refresh of a commit adds one to the proposal's branch.
 """
 
 import os
@@ -44,17 +38,18 @@ from gate.store.baselines import MAX_BASELINE_BYTES, Proposal, make_key, make_pl
 from gate.version import __version__
 
 _ODD = re.compile(r"[^A-Za-z0-9_/-]")  # in a directory; a branch must not have all of it
-# The one refusal of a branch that no permission of the job could lift; GitHub does not tell it from others.
+# The one refusal of a branch that no permission of the job could lift; GitHub does not mark it.
 _WORKFLOWS_FIX = (
     " If the branch's .github/workflows differ from the default branch's, github.token may not write it:"
     " merge that change first, or give the mode propose-baselines an app's token that may write workflows."
 )
+_LINK = re.compile(r"https?://[A-Za-z0-9./:_~-]{1,300}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+MAX_REGISTRIES = 50  # each is a request
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RefreshRequest:
-    """What was authorised: the commit that was measured and the branch that the baselines are for."""
-
     head_sha: str
     head_ref: str
     directory: str  # of the baselines, from the top of the repository
@@ -65,16 +60,15 @@ class RefreshRequest:
 
     @property
     def branch(self) -> str:
-        """The branch that the proposal is made on; one a pull request, or one a branch, and a directory."""
         what = f"pr-{self.pr_number}" if self.pr_number else self.head_ref
         return f"compile-gate/{_ODD.sub('-', self.directory)}/{what}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProposalOutcome:
-    """What came of it. ``url`` is the pull request, or where to open it; empty when nothing changed.
+    """``url`` is the pull request, or the page to open it; empty when nothing changed.
 
-    ``trouble`` says why it is not open, in words that are GitHub's too.
+    ``trouble`` says why it is not open, partly in GitHub's words.
     """
 
     url: str = ""
@@ -83,9 +77,7 @@ class ProposalOutcome:
 
 
 def check_tip(data: GitData, request: RefreshRequest) -> None:
-    """Check that the branch still is where it was measured.
-
-    A proposal is made on the measured commit, so merging it would bring that commit back.
+    """A merge of the proposal would bring the measured commit back.
 
     Raises:
         UsageError: Somebody pushed meanwhile, or the branch is gone.
@@ -98,7 +90,7 @@ def check_tip(data: GitData, request: RefreshRequest) -> None:
 
 
 def _open_pull(client: GitHubClient, request: RefreshRequest, fields: Mapping[str, str]) -> str:
-    """Open the pull request, or bring the open one up to date."""
+    """Open the pull request, or update the open one; return its page."""
     number = _find_pull(client, request)
     if not number:
         body = {**fields, "head": request.branch, "base": request.head_ref}
@@ -121,23 +113,18 @@ def _find_pull(client: GitHubClient, request: RefreshRequest) -> int:
     return 0
 
 
-_LINK = re.compile(r"https?://[A-Za-z0-9./:_~-]{1,300}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-
-
 def propose_refresh(
     client: GitHubClient, context: JobContext, request: RefreshRequest, run: Run, policy: Policy
 ) -> ProposalOutcome:
-    """Commit what a run would store on a branch of its own and ask for it to be merged.
+    """Commit what a run would store, and open a pull request.
 
     Raises:
-        UsageError: The run is not of the authorised commit or its registry, or not fit to be recorded; or
-            the branch has moved on.
+        UsageError: The run is unfit or not of the authorised commit, or the branch has moved on.
         FileError: A stored baseline is damaged.
     """
     data = GitData(client)
     check_tip(data, request)
-    head = data.load_tip(request.head_sha)
+    head = data.fetch_commit(request.head_sha)
     check_measured_run(run, request.head_sha, load_cases_at(data, request.head_sha, request.config))
     new = record_run(run, _make_provenance(run, context, request))
     listed = data.list_files(head.tree, request.directory)
@@ -145,7 +132,7 @@ def propose_refresh(
     text = replace(measured.propose(new, context.run_url), reason=request.reason, notes=note_machine(run))
     if not measured.commit(_make_files(text), render_message(text)):
         return ProposalOutcome()
-    texts = (text, *measured.load_others(text))
+    texts = (text, *measured.list_others(text))
     fields = {"title": render_title(*texts), "body": render_proposal(*texts)}
     try:
         url, trouble = _open_pull(client, request, fields), ""
@@ -158,7 +145,7 @@ def propose_refresh(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Measured:
-    """The measured commit ``head``, and what it has below the directory: path from the top -> blob."""
+    """The measured commit, and its files below the directory: path from the top -> blob."""
 
     data: GitData
     request: RefreshRequest
@@ -167,12 +154,13 @@ class _Measured:
     policy: Policy
 
     def propose(self, new: tuple[Baseline, ...], run_url: str) -> ProposalText:
-        """Say what of one run's baselines would be stored, and over what."""
         request = self.request
         old = self._load_stored(new)
         environment_id = compute_environment_id(new[0].environment)
         return ProposalText(
-            proposals=tuple(one for one in propose_baselines(new, old, self.policy) if not _is_stored(one)),
+            proposals=tuple(
+                proposal for proposal in propose_baselines(new, old, self.policy) if not _is_stored(proposal)
+            ),
             head_sha=request.head_sha,
             run_url=run_url,
             environment_id=environment_id,
@@ -182,37 +170,34 @@ class _Measured:
         )
 
     def _load_stored(self, new: Iterable[Baseline]) -> Mapping[Path, Baseline]:
-        """Load what is stored for the same environments and cases, by its file relative to the directory.
-
-        Where somebody moved ``<environment>/<case>.json`` deeper below, it is replaced there.
-        """
-        directory, placed = PurePosixPath(self.request.directory), {}
+        """Load the stored baselines by path below the directory, also where somebody moved them deeper."""
+        directory, stored = PurePosixPath(self.request.directory), {}
         for baseline in new:
             path = _find_file(self.listed, directory, make_place(baseline))
             if path is None:
                 continue
-            found = BASELINE.decode(self.data.load_blob(self.listed[path], MAX_BASELINE_BYTES), path)
-            if make_key(found) == make_key(baseline):
-                placed[Path(PurePosixPath(path).relative_to(directory))] = found
-        return placed
+            old = BASELINE.decode(self.data.fetch_blob(self.listed[path], MAX_BASELINE_BYTES), path)
+            if make_key(old) == make_key(baseline):
+                stored[Path(PurePosixPath(path).relative_to(directory))] = old
+        return stored
 
     def commit(self, files: Mapping[str, str], message: str) -> bool:
-        """Commit files on the proposal's branch, unless all is there already; whether there is a proposal.
+        """Return whether there is a proposal.
 
         Raises:
             UsageError: The branch that the proposal is for has moved on.
         """
         data, head, branch = self.data, self.head, self.request.branch
-        found, parent = self._find_standing()
+        tip_sha, parent = self._choose_parent()
         tree = data.write_tree(parent.tree, self.request.directory, files) if files else head.tree
         if tree in {head.tree, parent.tree}:
             return tree != head.tree
         commit = data.write_commit(tree, parent.sha, message)
         check_tip(data, self.request)  # again: measuring is long past, and writing takes its time
         try:
-            if found in {"", parent.sha}:
-                is_moved = data.advance_branch(branch, found, commit)
-            elif is_moved := data.find_branch(branch) == found:
+            if tip_sha in {"", parent.sha}:
+                is_moved = data.advance_branch(branch, tip_sha, commit)
+            elif is_moved := data.find_branch(branch) == tip_sha:
                 data.force_branch(branch, commit)
         except (DeniedError, MissingError, RejectedError) as error:
             error.fix += _WORKFLOWS_FIX
@@ -221,25 +206,24 @@ class _Measured:
             raise RejectedError(f"the branch {branch} moved on meanwhile", "Ask for the refresh again.")
         return True
 
-    def _find_standing(self) -> tuple[str, Tip]:
-        """Find the commit that the branch points to, empty without one, and the one that is added to.
+    def _choose_parent(self) -> tuple[str, Tip]:
+        """Return the head of the proposal's branch, or "", and the commit to add to.
 
-        That is a proposal for the measured commit, or that itself: what is for another one is written over.
+        That is the head if it proposes for the measured commit, else the measured commit.
         """
         sha = self.data.find_branch(self.request.branch)
-        tip = self.data.load_tip(sha) if sha else self.head
+        tip = self.data.fetch_commit(sha) if sha else self.head
         return sha, tip if name_measured(self.head.sha) in tip.message else self.head
 
-    def load_others(self, text: ProposalText) -> list[ProposalText]:
-        """Load what other runs have proposed for the same commit, a text for each."""
+    def list_others(self, text: ProposalText) -> list[ProposalText]:
         data, written = self.data, _make_files(text)
-        _, standing = self._find_standing()
+        _, standing = self._choose_parent()
         runs: dict[tuple[str, str], list[Baseline]] = {}
         for path, blob in data.list_files(standing.tree, self.request.directory).items():
             if path not in written and self.listed.get(path) != blob:
-                found = BASELINE.decode(data.load_blob(blob, MAX_BASELINE_BYTES), path)
-                key = (compute_environment_id(found.environment), found.provenance.run_url)
-                runs.setdefault(key, []).append(found)
+                baseline = BASELINE.decode(data.fetch_blob(blob, MAX_BASELINE_BYTES), path)
+                key = (compute_environment_id(baseline.environment), baseline.provenance.run_url)
+                runs.setdefault(key, []).append(baseline)
         texts = []
         for (_, run_url), new in runs.items():
             url = run_url if _LINK.fullmatch(run_url) else text.run_url
@@ -252,7 +236,6 @@ def _make_files(text: ProposalText) -> dict[str, str]:
 
 
 def _make_provenance(run: Run, context: JobContext, request: RefreshRequest) -> Provenance:
-    """Make what is recorded of the origin: GitHub's facts, and of the run only when it was made."""
     created = run.provenance.created
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Provenance(
@@ -265,31 +248,27 @@ def _make_provenance(run: Run, context: JobContext, request: RefreshRequest) -> 
     )
 
 
-def _find_file(listed: Mapping[str, str], directory: PurePosixPath, own: Path) -> str | None:
-    """Find the file that ends as its own place does; that itself, where it is there."""
-    first = str(directory / own.as_posix())
-    moved = (path for path in sorted(listed) if PurePosixPath(path).parts[-len(own.parts) :] == own.parts)
+def _find_file(listed: Mapping[str, str], directory: PurePosixPath, path: Path) -> str | None:
+    """Find the file at ``path`` below the directory, or else the first whose path ends like it."""
+    first = str(directory / path.as_posix())
+    moved = (name for name in sorted(listed) if PurePosixPath(name).parts[-len(path.parts) :] == path.parts)
     return first if first in listed else next(moved, None)
 
 
 def _is_stored(proposal: Proposal) -> bool:
-    """Whether the same values are stored already; where they came from is no reason to store them again."""
     old, new = proposal.old, proposal.baseline
     return old is not None and replace(old, provenance=new.provenance) == new
 
 
-MAX_REGISTRIES = 50  # each is a request
-
-
 def load_cases_at(data: GitData, sha: str, config: str) -> tuple[Case, ...]:
-    """Load the cases of the configuration that lies at ``config`` in a commit; without one, the defaults'.
+    """``config`` is a path in the commit; without one, the default cases.
 
     Raises:
-        UsageError: Its files cannot be used, or lie outside the repository; none of their text is repeated.
+        UsageError: A file cannot be used, or lies outside the repository; none of its text is repeated.
     """
-    with TemporaryDirectory(prefix="compile-gate-registry-") as place:
+    with TemporaryDirectory(prefix="compile-gate-registry-") as directory:
         try:
-            return _load_cases(data, sha, Path(place), config)
+            return _load_cases(data, sha, Path(directory), config)
         except UsageError:
             raise UsageError(
                 f"{config} of the measured commit, or a registry that it names, cannot be used",
@@ -297,28 +276,26 @@ def load_cases_at(data: GitData, sha: str, config: str) -> tuple[Case, ...]:
             ) from None
 
 
-def _load_cases(data: GitData, sha: str, place: Path, config: str) -> tuple[Case, ...]:
-    """Load the cases from files of the commit, which are copied to below ``place`` under their names."""
-
+def _load_cases(data: GitData, sha: str, directory: Path, config: str) -> tuple[Case, ...]:
     def copy(path: Path) -> bool:
-        """Copy the file that belongs at ``path``, and say whether there is one."""
-        content = data.load_file(path.relative_to(place).as_posix(), sha, MAX_YAML_BYTES)
+        """Copy the file of the commit that belongs at ``path``; return whether there is one."""
+        content = data.fetch_file(path.relative_to(directory).as_posix(), sha, MAX_YAML_BYTES)
         if content is None:
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         return True
 
-    path = place / config
+    path = directory / config
     if not copy(path):
         return load_cases(make_default_config())
     loaded = load_config(path)
     # A registry may be named as `../models.yml`: what counts is where that is, and it must be in the commit.
-    registry = tuple(Path(os.path.normpath(one)) for one in loaded.registry)
+    registry = tuple(Path(os.path.normpath(file)) for file in loaded.registry)
     if len(registry) > MAX_REGISTRIES:
         raise FileError(config, "registry", f"names more than {MAX_REGISTRIES} files", "Join some.")
-    for one in registry:
-        if not one.is_relative_to(place) or one == place or not copy(one):
+    for file in registry:
+        if not file.is_relative_to(directory) or file == directory or not copy(file):
             raise FileError(
                 config, "registry", "names a file that the repository does not have", "Name another."
             )

@@ -1,10 +1,7 @@
 """Publishing a run's verdict: commit status, comment or issue, job summary, outputs.
 
-The verdict was decided by the run that measured. Whatever goes wrong here is reported and
-changes nothing about it: each part is tried for itself, the most needed first.
-
-A change is reported on its pull request, an upgrade of the stack in one issue for each environment. The
-artifact is as hostile in both: what measured an upgrade ran a new stack from a package index.
+Nothing here changes the verdict: each part is tried on its own, and failures are reported. Artifacts are
+hostile, also of upgrades, which ran a new stack from a package index.
 """
 
 import re
@@ -14,7 +11,7 @@ from typing import Any
 
 from gate.github.client import GitHubClient
 from gate.github.events import check_workflow, find_workflow_run, has_moved, resolve_target
-from gate.github.finding import Settings, Task, find_result, find_upgrade
+from gate.github.finding import Settings, Task, make_result, resolve_upgrade
 from gate.github.job import MAX_ANNOTATIONS, JobContext, render_annotation
 from gate.github.run_jobs import SUCCESS
 from gate.github.sticky import Draft, StickyComment, StickyIssue
@@ -29,11 +26,12 @@ from gate.store.policy import DEFAULT_KEY
 
 _RUN = re.compile(r"/actions/runs/([0-9]{1,18})(?:/|$)")
 MAX_DESCRIPTION = 140  # GitHub's limit of a commit status, in characters
+_UNKNOWN_UPGRADE = "upgrade of the stack"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Publication:
-    """What was published, and what could not be. ``lines`` are annotations, ready to print."""
+    """``lines`` are annotations, ready to print."""
 
     outputs: Mapping[str, object] = field(default_factory=dict)
     summary: str = ""
@@ -41,15 +39,16 @@ class Publication:
 
 
 def publish(client: GitHubClient, job: JobContext, settings: Settings) -> Publication:
-    """Publish the verdict of a run.
+    """Trouble with GitHub is reported, and is no error.
 
     Raises:
-        UsageError: The settings do not fit the event or the run. Nothing that GitHub does is an error here.
+        UsageError: The settings do not fit the event or the run.
     """
     try:
-        target = (
-            find_upgrade(client, settings) if settings.issue else resolve_target(client, job, settings.run_id)
-        )
+        if settings.issue:
+            target = resolve_upgrade(client, settings)
+        else:
+            target = resolve_target(client, job, settings.run_id)
         if target.silence:
             text = f"{escape_text(f'There is nothing to publish: {target.silence}.')}\n"
             return Publication(outputs={"head-sha": target.run.head_sha}, summary=text)
@@ -57,7 +56,7 @@ def publish(client: GitHubClient, job: JobContext, settings: Settings) -> Public
             check_workflow(target.run, settings.workflow)
         task = Task(client=client, settings=settings, target=target)
         gate = "" if settings.issue or settings.key == DEFAULT_KEY else settings.key
-        finding = replace(find_result(task), gate=gate)
+        finding = replace(make_result(task), gate=gate)
     except GitHubError as error:
         trouble = f"The verdict could not be fetched: {error.what}. {error.fix}"
         lines = (render_annotation("warning", trouble),)
@@ -77,7 +76,7 @@ def publish(client: GitHubClient, job: JobContext, settings: Settings) -> Public
 
 
 def _write_status(task: Task, finding: TrustedResult) -> str:
-    """Set the commit status and return its state; empty where it was not set."""
+    """Return the state that was set; empty if none."""
     if not task.settings.status:
         return ""
     if not finding.run.decides_merging:
@@ -100,20 +99,15 @@ def _write_status(task: Task, finding: TrustedResult) -> str:
 
 
 def _may_be_accepted(finding: TrustedResult) -> bool:
-    """Whether a merge group's check passed, and all that is amiss is a lack of baselines.
+    """Whether a merge group's check passed, and only baselines are missing.
 
-    The check counts what was accepted for the pull requests of the group, which takes a clone to find out
-    where the queue squashes them. Here neither red nor green would be sound.
+    Its acceptances cannot be looked up without a clone: neither red nor green would be sound.
     """
     run, lacks = finding.run, finding.outcome in {Outcome.NOTHING_COMPARED, Outcome.PASS}
     return run.event == MERGE_GROUP and run.conclusion == SUCCESS and finding.is_failing and lacks
 
 
 def _make_status(task: Task, finding: TrustedResult) -> dict[str, str]:
-    """Make the fields of the commit status.
-
-    Of several pull requests with one commit, each has a verdict of its own, and the commit has one status.
-    """
     sharing = task.target.sharing
     text = f"no result is published: {sharing}" if sharing else describe_outcome(finding)
     state = "failure" if finding.is_failing or finding.has_other_trouble else "success"
@@ -127,10 +121,9 @@ def _make_status(task: Task, finding: TrustedResult) -> dict[str, str]:
 
 
 def _set_status(task: Task, run: CiRun, fields: Mapping[str, str]) -> bool:
-    """Set a commit's status, unless it tells of a newer run; return whether it was set.
+    """Set a commit's status, unless it shows a newer run; return whether it was set.
 
-    A commit has several runs where a pull request was closed and opened again, and the older one may
-    be published last. One whose fate is unknown is looked for before it is sent again.
+    Of a pull request that was closed and opened again, the older run may be published last.
     """
     path = f"statuses/{run.head_sha}"
     match = _RUN.search(str(_find_newest_status(task, run, fields["context"]).get("target_url")))
@@ -148,13 +141,13 @@ def _set_status(task: Task, run: CiRun, fields: Mapping[str, str]) -> bool:
 
 
 def _find_newest_status(task: Task, run: CiRun, context: str) -> dict[str, Any]:
-    """Find the status in force, which GitHub lists first; empty where there is none."""
+    """GitHub lists the one in force first."""
     listed = task.client.paginate(f"commits/{run.head_sha}/statuses")
-    return next((found for found in listed if found.get("context") == context), {})
+    return next((status for status in listed if status.get("context") == context), {})
 
 
 def _write_comment(task: Task, finding: TrustedResult) -> str:
-    """Write the comment and return its page; empty where there is none."""
+    """Return its page; empty where there is none."""
     pull = task.target.pull
     if pull is None or task.settings.comment is CommentWhen.NEVER:
         task.notes.append("No comment, as the settings ask." if pull else f"No comment: {task.target.note}.")
@@ -163,11 +156,8 @@ def _write_comment(task: Task, finding: TrustedResult) -> str:
     return _write(task, finding, sticky, f"Comment on pull request {pull.number}")
 
 
-_UNKNOWN_UPGRADE = "upgrade of the stack"
-
-
 def _write_issue(task: Task, finding: TrustedResult) -> str:
-    """Open, update or close the issue of this environment, and return its page; empty where there is none."""
+    """Return its page; empty where there is none."""
     when = task.settings.comment
     is_bad = is_wanted(finding, when) and is_wanted(finding, CommentWhen.ON_CHANGE)
     if when is CommentWhen.NEVER:

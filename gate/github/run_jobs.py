@@ -1,6 +1,6 @@
-"""The jobs of a run: which one left an artifact, and which of its kind failed and left none.
+"""The jobs of a run: which job left an artifact, and which jobs of its kind failed and left none.
 
-GitHub says neither. A job's steps that upload, and when they ran, tell it.
+Both follow from the names and times of the steps that upload.
 """
 
 import re
@@ -22,7 +22,7 @@ _MATRIX = re.compile(r" \([^()]*\)")  # `check (gpu-a)`, `compile-gate (gpu-a) /
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunJob:
-    """One job of one attempt of a run: its steps by name, and when those that upload began and ended."""
+    """One attempt of a job. ``uploads`` are its steps that upload, by index: when each began and ended."""
 
     name: str
     attempt: int
@@ -34,31 +34,28 @@ class RunJob:
     failed_step: str = ""  # the first that failed
 
     def find_uploads(self, moments: Collection[str]) -> set[int]:
-        """Find the steps that uploaded something at one of these moments."""
         spans = self.uploads.items()
         return {at for at, (began, ended) in spans if any(began <= moment <= ended for moment in moments)}
 
     def is_like(self, other: "RunJob") -> bool:
-        """Whether both do the same: jobs of one matrix, or with the same steps."""
         names = [_MATRIX.sub("", job.name) for job in (self, other)]
         return names[0] == names[1] or bool(self.steps and self.steps == other.steps)
 
 
-def load_jobs(client: GitHubClient, run_id: int) -> tuple[RunJob, ...]:
-    """Load the jobs of all attempts: what succeeded is not run again with what failed."""
+def list_jobs(client: GitHubClient, run_id: int) -> tuple[RunJob, ...]:
+    """Of all attempts: what succeeded is not run again with what failed."""
     listed = client.paginate(f"actions/runs/{run_id}/jobs", {"filter": "all"}, key="jobs")
     return tuple(filter(None, map(_parse_job, listed)))
 
 
 def find_failed_step(jobs: Sequence[RunJob]) -> str:
-    """Find the first step that failed in the last attempt of a job; empty where none did."""
     return next((job.failed_step for job in jobs if job.failed_step and _is_last(job, jobs)), "")
 
 
 def choose_owners(jobs: Sequence[RunJob], moment: str) -> tuple[RunJob, ...]:
-    """Choose the job that uploaded something when an artifact was made; several where each may have.
+    """Choose the job that uploaded when an artifact was made; several where each may have.
 
-    Of its attempts the last one counts: a job that was lost when it ran again left an old artifact.
+    A job's last attempt counts: one that was lost when it ran again left an old artifact.
     """
     running = [job for job in jobs if job.began <= moment <= job.ended]
     likely = [job for job in running if job.find_uploads([moment])] or running
@@ -67,33 +64,35 @@ def choose_owners(jobs: Sequence[RunJob], moment: str) -> tuple[RunJob, ...]:
 
 
 def choose_conclusion(jobs: Sequence[RunJob], moment: str) -> str:
-    """Choose how the job ended that left an artifact; empty where several may have, not all well."""
+    """Empty where several jobs may have left the artifact, not all with success."""
     owners = choose_owners(jobs, moment)
-    ends = {job.conclusion for job in owners}
-    return ends.pop() if len(owners) == 1 or ends == {SUCCESS} else ""
+    if len(owners) == 1:
+        return owners[0].conclusion
+    all_passed = bool(owners) and all(owner.conclusion == SUCCESS for owner in owners)
+    return SUCCESS if all_passed else ""
 
 
-def name_lost(jobs: Sequence[RunJob], moment: str, others: Collection[str]) -> tuple[str, ...]:
-    """Name the jobs that failed, do what the owner does, and left no artifact as it did at that moment.
+def name_lost(jobs: Sequence[RunJob], moment: str, other_times: Collection[str]) -> tuple[str, ...]:
+    """Name the jobs that failed, do the same as the owner, and left no artifact.
 
-    The ``others`` are told by when they were made. A job that does something else lacks no verdict.
+    ``other_times`` are when other artifacts were made.
     """
     owners = choose_owners(jobs, moment)
     steps = {at for owner in owners for at in owner.find_uploads([moment])}
     failed = [job for job in jobs if _is_last(job, jobs) and job.conclusion not in _NO_FAILURE]
     alike = [job for job in failed if [job] != [*owners] and any(map(job.is_like, owners))]
-    return tuple(job.name for job in alike if not _left_own(job, jobs, steps, (moment, *others)))
+    return tuple(job.name for job in alike if not _left_own(job, jobs, steps, (moment, *other_times)))
 
 
 def _left_own(job: RunJob, jobs: Sequence[RunJob], steps: Collection[int], moments: Collection[str]) -> bool:
-    """Whether more was made while these steps of a job uploaded than steps of other jobs account for."""
+    """Whether more was made during a job's ``steps`` than steps of other jobs account for."""
     made = [moment for moment in moments if job.find_uploads([moment]) & {*(steps or job.uploads)}]
     others = sum(len(other.find_uploads(made)) for other in jobs if other.name != job.name)
     return len(made) > others
 
 
 def _is_last(job: RunJob, jobs: Sequence[RunJob]) -> bool:
-    return job.attempt == max(one.attempt for one in jobs if one.name == job.name)
+    return job.attempt == max(same.attempt for same in jobs if same.name == job.name)
 
 
 def _parse_job(value: object) -> RunJob | None:

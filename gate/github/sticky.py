@@ -1,14 +1,8 @@
-"""What is told in one place a key, such as a comment: found by marker and author, kept by the newest run.
+"""One comment or issue a key: found by marker and author, and kept up to date with the newest run.
 
-Publishers may race, requests may be lost and answers too. So whoever creates looks again afterwards,
-keeps the *oldest* own one and sees to it that it holds the *newest* run's text: one is left in every order.
-Other comments are deleted. An issue cannot be: the others are closed without their marker.
-
-Somebody who closes the issue as *not planned* has had enough: it is kept up to date and stays closed until
-a person opens it again.
-
-GitHub cannot change a comment on condition, so where publishers race within seconds an older text can come
-last; the workflows' concurrency group keeps them apart.
+Publishers may race, and answers may be lost. So whoever creates a post lists them again, keeps our *oldest*
+one with the *newest* run's text, and deletes the other comments, or closes the other issues. GitHub cannot
+change a comment on condition; the workflows' concurrency group keeps publishers apart.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,10 +20,11 @@ from gate.publish.body import Marker, parse_marker
 NOT_PLANNED = "not_planned"
 # Of the author's issues, those touched last; ours is touched by every run. Ten requests.
 MAX_LISTED = 1000
+DEFAULT_AUTHOR = "github-actions[bot]"  # whom a workflow's own token writes as
 
 
 class Action(StrEnum):
-    """What became of a draft; the value is shown."""
+    """What was done with a draft; the value is shown."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -42,9 +37,16 @@ class Action(StrEnum):
     NOT_WANTED = "not written, as the settings ask"
 
 
+# What else an action changes of an issue.
+_STATES: Mapping[Action, Mapping[str, object]] = {
+    Action.REOPENED: {"state": "open"},
+    Action.CLOSED: {"state": "closed", "state_reason": "completed"},
+}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Post:
-    """One comment or issue of ours. ``id`` is what GitHub's paths call it by."""
+    """``id`` stands in GitHub's paths."""
 
     id: int
     body: str
@@ -57,7 +59,7 @@ class Post:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draft:
-    """What is to be said. ``is_wanted`` is whether something is to be told where nothing has been yet.
+    """``is_wanted`` is whether to post it where there is no post yet.
 
     ``workflow`` is the file whose runs are published there. A comment has no ``title``.
     """
@@ -71,72 +73,59 @@ class Draft:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """What became of a draft."""
-
     action: Action
     url: str = ""
 
 
 class StickyComment:
-    """The comments of one pull request, as far as they are ours; of several the others are deleted."""
-
     noun = "comment"
     key_name = "id"  # of the field that GitHub's paths call a post by
 
-    def __init__(self, client: GitHubClient, author: str, place: str) -> None:
+    def __init__(self, client: GitHubClient, author: str, path: str) -> None:
         self._client = client
         self._author = author
-        self._place = place  # the path at which posts are made and listed
+        self._path = path  # at which posts are made and listed
 
     def list_all(self) -> Iterable[Mapping[str, Any]]:
-        """List what there is, of anybody."""
-        return self._client.paginate(self._place)
+        return self._client.paginate(self._path)
 
     def change(self, post: Post, fields: Mapping[str, object]) -> None:
-        """Change fields of a post."""
         self._client.patch(f"issues/comments/{post.id}", fields)
 
     def retire(self, post: Post, kept: Post) -> None:
-        """Take back a post beside the one that is kept."""
         del kept
         self._client.delete(f"issues/comments/{post.id}")
 
     def choose_action(self, kept: Post, draft: Draft, *, has_news: bool) -> Action:
-        """Choose what becomes of the post that is kept."""
         del kept, draft
         return Action.UPDATED if has_news else Action.UNCHANGED
 
     def write(self, draft: Draft, has_moved: Callable[[], bool]) -> Written:
-        """Make the one post of this key say what the draft says, unless it should not.
-
-        The oldest of ours holds the newest text, and the others are retired; without any, one is posted.
-        ``has_moved`` is asked right before the first write.
-        """
+        """``has_moved`` is called right before the first write."""
         self._client.wait_to_write()  # now, so that no pause lies between looking and writing
-        own = self.list_own(draft)
-        if own and max(post.marker.order for post in own) > draft.marker.order:
-            return Written(action=Action.NEWER, url=_find_oldest(own).url)
-        if not own and not draft.is_wanted:
+        posts = self.list_own(draft)
+        if posts and max(post.marker.order for post in posts) > draft.marker.order:
+            return Written(action=Action.NEWER, url=_choose_oldest(posts).url)
+        if not posts and not draft.is_wanted:
             return Written(action=Action.NOT_WANTED)
-        action, fields = self._plan(own, draft)
-        if len(own) == 1 and not fields:
-            return Written(action=action, url=own[0].url)
+        action, fields = self._plan(posts, draft)
+        if len(posts) == 1 and not fields:
+            return Written(action=action, url=posts[0].url)
         if has_moved():
             return Written(action=Action.SUPERSEDED)
-        own = own or self.create(draft)
-        kept, (_, fields) = _find_oldest(own), self._plan(own, draft)
+        posts = posts or self.create(draft)
+        kept, (_, fields) = _choose_oldest(posts), self._plan(posts, draft)
         if fields:
             self.change(kept, fields)
-        for post in own:
+        for post in posts:
             if post.id != kept.id:
                 self.retire(post, kept)
         return Written(action=action, url=kept.url)
 
-    def _plan(self, own: Sequence[Post], draft: Draft) -> tuple[Action, dict[str, object]]:
-        """Plan what becomes of the oldest of ours, and which of its fields change; without one it is made."""
-        if not own:
+    def _plan(self, posts: Sequence[Post], draft: Draft) -> tuple[Action, dict[str, object]]:
+        if not posts:
             return Action.CREATED, {}
-        kept, newest = _find_oldest(own), max(own, key=lambda post: post.marker.order)
+        kept, newest = _choose_oldest(posts), max(posts, key=lambda post: post.marker.order)
         # The text of the newest run, whoever wrote it.
         fields = _list_fields(newest if newest.marker.order > draft.marker.order else draft)
         has_news = not _is_same(kept.body, fields["body"])
@@ -144,7 +133,6 @@ class StickyComment:
         return action, {**(fields if has_news else {}), **_STATES.get(action, {})}
 
     def create(self, draft: Draft) -> Sequence[Post]:
-        """Post, and list all of ours that there are then."""
         for _ in range(2):
             made = self._post(draft)
             listed = self.list_own(draft)
@@ -157,21 +145,20 @@ class StickyComment:
         raise UncertainWriteError(what, f"Look at the {self.noun}s.")
 
     def list_own(self, draft: Draft) -> Sequence[Post]:
-        """List our own posts of the draft's key, none trusted further than its marker goes."""
-        own = (value for value in self.list_all() if find_text(value, "user.login") == self._author)
-        posts = [post for value in own if (post := self._parse(value, draft)) is not None]
+        values = (value for value in self.list_all() if find_text(value, "user.login") == self._author)
+        posts = [post for value in values if (post := self._parse(value, draft)) is not None]
         return [replace(post, marker=_check_marker(self._client, draft, post.marker)) for post in posts]
 
     def _post(self, draft: Draft) -> Mapping[str, Any] | None:
-        """Post once; ``None`` where the answer does not say that it is there now."""
+        """``None`` where no answer confirms it."""
         try:
-            made = self._client.post(self._place, _list_fields(draft))
+            made = self._client.post(self._path, _list_fields(draft))
         except UncertainWriteError:
             return None
         return made if isinstance(made, dict) and isinstance(made.get(self.key_name), int) else None
 
     def _parse(self, value: Mapping[str, Any], draft: Draft) -> Post | None:
-        """Parse a post of this key; GitHub lists pull requests among issues."""
+        """GitHub lists pull requests among issues."""
         number, body = value.get(self.key_name), value.get("body")
         marker = parse_marker(body) if isinstance(body, str) else None
         ours = marker is not None and marker.key == draft.marker.key and "pull_request" not in value
@@ -193,70 +180,54 @@ def _list_fields(text: Draft | Post) -> dict[str, str]:
     return {"body": text.body, **({"title": text.title} if text.title else {})}
 
 
-def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:
-    """Return a marker as it was found, or as the oldest of all where the run that it names is not newer.
+def _check_marker(client: GitHubClient, draft: Draft, marker: Marker) -> Marker:
+    """Keep a marker, or make it the oldest of all where its run is not newer than the draft's.
 
-    Of two runs of one commit, the one of the lower number is the newer where it was started again since.
-    A post is ours by its author and its first line. Another workflow that writes under the same name may
-    let a stranger choose that line, and one that claims the newest of all runs would keep every later
-    verdict from being shown. So what claims to be newer is looked up. A run of another workflow never is:
-    nobody tells its verdict here, and any pull request starts some.
+    A workflow that writes under our name may let a stranger choose the marker, and a made-up newest run would
+    block every later verdict: so newer runs are looked up, and must be of the same workflow. Of two runs of
+    one commit, the lower number is newer where it was started again since.
     """
     ours = draft.marker
-    if found.order <= ours.order:
-        return found
-    run = find_workflow_run(client, found.run_id)
+    if marker.order <= ours.order:
+        return marker
+    run = find_workflow_run(client, marker.run_id)
     is_true = (
         run is not None
-        and (run.head_sha == found.head_sha and run.attempt >= found.attempt)
+        and (run.head_sha == marker.head_sha and run.attempt >= marker.attempt)
         and (run.head_sha != ours.head_sha or run.started >= ours.started)
         and run.path == draft.workflow
     )
-    return found if is_true else replace(found, run_id=0, attempt=0)
+    return marker if is_true else replace(marker, run_id=0, attempt=0)
 
 
-def _find_oldest(own: Sequence[Post]) -> Post:
-    return min(own, key=lambda post: post.id)
+def _choose_oldest(posts: Sequence[Post]) -> Post:
+    return min(posts, key=lambda post: post.id)
 
 
-def _is_same(one: str, other: str) -> bool:
-    """Whether two texts are the same to GitHub, which may trim them and change line ends."""
-    return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
-
-
-DEFAULT_AUTHOR = "github-actions[bot]"  # whom a workflow's own token writes as
+def _is_same(text: str, other: str) -> bool:
+    """GitHub may trim texts and change line ends."""
+    return text.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
 
 
 class StickyIssue(StickyComment):
-    """The issues of one repository: they cannot be deleted, and are closed and opened instead."""
-
     noun = "issue"
     key_name = "number"
 
     def list_all(self) -> Iterable[Mapping[str, Any]]:
-        """List the author's issues: a racing publisher's is among those touched last."""
-        asked = {"state": "all", "creator": self._author, "sort": "updated", "direction": "desc"}
-        return islice(self._client.paginate(self._place, asked), MAX_LISTED)
+        """A racing publisher's issue is among those touched last."""
+        query = {"state": "all", "creator": self._author, "sort": "updated", "direction": "desc"}
+        return islice(self._client.paginate(self._path, query), MAX_LISTED)
 
     def change(self, post: Post, fields: Mapping[str, object]) -> None:
-        """Change an issue."""
         self._client.patch(f"issues/{post.id}", fields)
 
     def retire(self, post: Post, kept: Post) -> None:
-        """Close an issue without its marker, and point to the one that is kept."""
-        said = {"body": f"Continued in #{kept.id}.", "state": "closed", "state_reason": NOT_PLANNED}
-        self.change(post, said)
+        fields = {"body": f"Continued in #{kept.id}.", "state": "closed", "state_reason": NOT_PLANNED}
+        self.change(post, fields)
 
     def choose_action(self, kept: Post, draft: Draft, *, has_news: bool) -> Action:
-        """Open the issue while there is something to report, and close it after."""
         if not draft.is_wanted and kept.is_open:
             return Action.CLOSED
         if draft.is_wanted and not kept.is_open:
             return Action.MUTED if kept.is_muted else Action.REOPENED
         return super().choose_action(kept, draft, has_news=has_news)
-
-
-_STATES: Mapping[Action, Mapping[str, object]] = {
-    Action.REOPENED: {"state": "open"},
-    Action.CLOSED: {"state": "closed", "state_reason": "completed"},
-}

@@ -1,9 +1,4 @@
-"""One HTTP exchange, bounded in size and time, how long to wait for the next, and what can go wrong.
-
-None of that says anything about the measured code. A GitHubError has exit code 4, as every trouble with the
-surroundings: no usable answer after bounded repeats, one beyond its size, or a wait for longer than the
-budget has left.
-"""
+"""One HTTP exchange, bounded in size and time; how long to wait for the next; what can go wrong."""
 
 import email.utils
 import re
@@ -20,51 +15,6 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, InvalidHeader, Ne
 
 from gate.errors import MachineError
 from gate.github.job import find_text, find_value
-
-
-class GitHubError(MachineError):
-    """GitHub did not do what was asked."""
-
-
-class UncertainWriteError(GitHubError):
-    """A POST may or may not have taken effect; find out before sending it again."""
-
-
-class DeniedError(GitHubError):
-    """The token is wrong or lacks a right: 401, or a 403 that is about rights."""
-
-
-class MissingError(GitHubError):
-    """There is no such thing, or the token may not know of it: 404 or 410."""
-
-
-class RejectedError(GitHubError):
-    """GitHub refuses the request as such: any other 4xx, or a redirect that must not be followed."""
-
-
-def need_text(payload: object, path: str, pattern: re.Pattern[str] | None = None) -> str:
-    """Find a text that GitHub's description promises.
-
-    Raises:
-        GitHubError: It is missing, empty, or does not match.
-    """
-    if text := find_text(payload, path, pattern):
-        return text
-    raise describe_surprise(path)
-
-
-def need_number(payload: object, path: str) -> int:
-    """Find a number above 0; raises as :func:`need_text`."""
-    value = find_value(payload, path)
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    raise describe_surprise(path)
-
-
-def describe_surprise(path: str) -> GitHubError:
-    """The error of an answer that is not what GitHub's description promises."""
-    return GitHubError(f"GitHub's answer has no usable {path!r}", "Try again later.")
-
 
 API_VERSION = "2022-11-28"  # the REST version whose OpenAPI description the tests hold us to
 TIMEOUT_S = 30.0  # to connect, and between two packets; GitHub ends a request of its own accord after 10 s
@@ -84,11 +34,53 @@ _RETRIES = Retry(
     raise_on_status=False,
 )
 _REDIRECTS = range(300, 400)
+LATER = "Try again later, and look at GitHub's status page."
+_LONGEST_S = 1e11  # beyond any date in seconds; no number of an answer is too large for a float
+SECONDARY_WAIT_S = 60.0  # GitHub's advice where a secondary limit names no time
+
+
+class GitHubError(MachineError):
+    """GitHub did not do what was asked."""
+
+
+class UncertainWriteError(GitHubError):
+    """A POST may or may not have taken effect; find out before sending it again."""
+
+
+class DeniedError(GitHubError):
+    """The token is wrong or lacks a right: 401, or a 403 that is about rights."""
+
+
+class MissingError(GitHubError):
+    """There is no such thing, or the token may not know of it: 404 or 410."""
+
+
+class RejectedError(GitHubError):
+    """Any other 4xx, or a redirect that must not be followed."""
+
+
+def get_text(payload: object, path: str, pattern: re.Pattern[str] | None = None) -> str:
+    """Get a text that GitHub's description promises; raises GitHubError."""
+    if text := find_text(payload, path, pattern):
+        return text
+    raise make_answer_error(path)
+
+
+def get_number(payload: object, path: str) -> int:
+    """Get a number above 0; raises as :func:`get_text`."""
+    value = find_value(payload, path)
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    raise make_answer_error(path)
+
+
+def make_answer_error(path: str) -> GitHubError:
+    return GitHubError(f"GitHub's answer has no usable {path!r}", "Try again later.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What to send. ``limit_bytes`` bounds the answer's body."""
+    """``limit_bytes`` bounds the answer's body."""
 
     method: str
     url: str
@@ -103,7 +95,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Response:
-    """What came back. Header names match in any case; ``next_url`` is the next page of a list."""
+    """Header names match in any case; ``next_url`` is the next page of a list."""
 
     status: int
     headers: Mapping[str, str]
@@ -111,19 +103,16 @@ class Response:
     next_url: str = ""
 
 
-LATER = "Try again later, and look at GitHub's status page."
-
-
 class ExchangeFailedError(Exception):
     """No complete answer, although the request may have taken effect."""
 
 
 class BrokenAnswerError(ExchangeFailedError):
-    """An answer began, and what came of it is of no use."""
+    """An answer began, and is of no use."""
 
 
 class _Adapter(HTTPAdapter):
-    """Trusts what the system trusts, as well as what requests brings: a company's GitHub has its own."""
+    """Trusts the system's certificates as well as those of requests: a company's GitHub needs them."""
 
     def init_poolmanager(self, *args: object, **options: object) -> None:
         super().init_poolmanager(*args, ssl_context=ssl.create_default_context(), **options)  # type: ignore[arg-type]
@@ -159,14 +148,11 @@ class _Session(requests.Session):
         return prepared
 
     def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
-        """Drop the token where a redirect leads to another origin."""
         if self.should_strip_auth(str(response.request.url), str(prepared_request.url)):
             prepared_request.headers.pop("Authorization", None)
 
 
 class Transport:
-    """Sends requests to one API; ``exchange_s`` bounds each."""
-
     def __init__(self, api_url: str, token: str, exchange_s: float = EXCHANGE_S) -> None:
         self._session = _Session(api_url, token)
         self._exchange_s = exchange_s
@@ -197,13 +183,13 @@ class Transport:
             what = f"{request.name} is redirected to where it must not go: {type(error).__name__}"
             raise RejectedError(what, "Check the API's address, and proxies.") from None
         except requests.RequestException as error:
-            raise _describe_failure(request, error) from None
+            raise _make_failure(request, error) from None
         following = answer.links.get("next", {}).get("url", "")
         return Response(status=answer.status_code, headers=answer.headers, body=body, next_url=following)
 
 
-def _describe_failure(request: Request, error: requests.RequestException) -> Exception:
-    """Describe why no answer came; as a GitHubError where the request was surely not sent."""
+def _make_failure(request: Request, error: requests.RequestException) -> Exception:
+    """A GitHubError where the request was surely not sent."""
     reason = getattr(error.args[0], "reason", error) if error.args else error
     if isinstance(error, requests.exceptions.ProxyError):
         fix = "Check HTTPS_PROXY, and the name and password in it."
@@ -217,13 +203,13 @@ def _describe_failure(request: Request, error: requests.RequestException) -> Exc
 
 
 def get_origin(url: str) -> str:
-    """Get scheme, host and port of a URL: what must be equal for the token to be sent."""
+    """Get scheme, host and port: the token is sent where they are the same."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}:{parts.port or {'https': 443}.get(parts.scheme, 80)}"
 
 
 def _read_body(answer: requests.Response, limit_bytes: int, limit_s: float) -> bytes:
-    """Read what is there, as it comes: a chunk that trickles would never be whole."""
+    """Read chunks as they come: a whole one might never come."""
     body = bytearray()
     deadline = time.monotonic() + limit_s
     try:
@@ -239,14 +225,12 @@ def _read_body(answer: requests.Response, limit_bytes: int, limit_s: float) -> b
     return bytes(body)
 
 
-_LONGEST_S = 1e11  # beyond any date in seconds; no number of an answer is too large for a float
-SECONDARY_WAIT_S = 60.0  # GitHub's advice where a secondary limit names no time
-
-
 def compute_wait_s(response: Response, limits: int, now: float) -> float | None:
-    """Compute the seconds that GitHub asks to wait; None where it does not ask, and repeating is vain.
+    """None where GitHub asks for none, and repeating is vain.
 
-    ``limits`` is how many limits were met before; ``now`` is used where the answer has no date.
+    As long as ``Retry-After`` says; else, with no requests left, until ``x-ratelimit-reset``; else, on a
+    secondary limit, 60 s, twice as long each time. ``limits`` counts those before; ``now`` is for answers
+    without a date.
     """
     if response.status not in (403, 429):
         return None

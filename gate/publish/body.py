@@ -1,8 +1,4 @@
-"""The text of the comment: the trusted report, its top rows alone, and what its reader can do; pure.
-
-No command for a machine that the author of a pull request cannot reach; where somebody else is needed,
-the step says who. All of it is Markdown of fixed sentences and GitHub's own names.
-"""
+"""The text of the comment: the trusted report, its top rows alone, and what its reader can do; pure."""
 
 import re
 from dataclasses import dataclass, field
@@ -33,7 +29,7 @@ from gate.units import join_some
 
 _WRITER = "somebody with write access"
 _PUSH = "Fix it and push: the check measures the new commit."
-# A run's page, as GitHub tells it: below the page of its repository.
+# A run's page on GitHub: below the page of its repository.
 _REPOSITORY_RUN = re.compile(
     r"(https?://[A-Za-z0-9.:_-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)/actions/runs/[0-9]+"
 )
@@ -46,10 +42,19 @@ _REMOVE_FIRST = (
     " that leaves the code in place, then update this branch."
 )
 _ACCEPTING = f'comments `{ACCEPT} reason="..."`'
+# GitHub's limit is 65,536 characters, by a count that it does not define: bytes are never fewer.
+MAX_BODY_BYTES = 60_000
+_MARKER = re.compile(
+    r"<!-- compile-gate key=(?P<key>[A-Za-z0-9_.-]{1,40}) run=(?P<run>[0-9]{1,19}) "
+    r"attempt=(?P<attempt>[0-9]{1,6}) head=(?P<head>[0-9a-f]{40,64}) -->"
+)
+_LAYOUT = Layout(is_local=False, rows=10, members=10, blocks=10)
+# A pass that has nothing to show is one line, and what limits it.
+_BRIEF = Layout(is_local=False, counts=False, case_lines=0, footer=False)
+_WITHOUT_ARTIFACT = (Refusal.NO_ARTIFACT, Refusal.EXPIRED, Refusal.OLD_ATTEMPT, Refusal.SKIPPED)
 
 
 def list_comment_steps(finding: TrustedResult) -> list[str]:
-    """List what to do next, the most pressing first; empty where there is nothing to do."""
     run = finding.run
     if finding.verdict is None:
         how = "push or run it again" if run.decides_merging else "run it again"
@@ -66,9 +71,9 @@ def list_comment_steps(finding: TrustedResult) -> list[str]:
 
 def _list_by_outcome(finding: TrustedResult, verdict: Verdict) -> list[str]:
     if verdict.outcome is Outcome.INCOMPLETE:
-        return _step_incomplete(finding, verdict)
+        return _list_incomplete_steps(finding, verdict)
     if verdict.outcome is Outcome.REGRESSION:
-        return _step_regression(finding, verdict)
+        return _list_regression_steps(finding, verdict)
     if verdict.outcome is Outcome.INCONCLUSIVE:
         again = f"To measure again: {_WRITER} opens {link_run(finding.run)} and chooses *Re-run jobs*."
         return [again] if finding.is_failing else ["Nothing: this does not fail the check.", again]
@@ -77,24 +82,23 @@ def _list_by_outcome(finding: TrustedResult, verdict: Verdict) -> list[str]:
         return [write_step(lift, verdict).text]
     if finding.is_failing:
         accept = f"To let this commit pass without baselines: {_WRITER} {_ACCEPTING}."
-        return [*([accept] if finding.base.can_accept else []), _step_baselines(finding)]
-    return _step_pass(finding, verdict)
+        return [*([accept] if finding.base.can_accept else []), _write_baseline_step(finding)]
+    return _list_pass_steps(finding, verdict)
 
 
 def link_run(run: CiRun) -> str:
-    """Write a link to a run, by GitHub's own address of it."""
     return f"[run {run.id}]({run.url})"
 
 
 def link_commit(run: CiRun, sha: str) -> str:
-    """Write a commit, linked where the run's address tells the repository's."""
+    """Linked where the run's address holds the repository's."""
     base = _REPOSITORY_RUN.fullmatch(run.url)
     return f"[{sha[:12]}]({base[1]}/commit/{sha})" if base else sha[:12]
 
 
-def _step_incomplete(finding: TrustedResult, verdict: Verdict) -> list[str]:
-    broken = [one for one in verdict.comparisons if one.decides and one.status in BROKEN]
-    is_removed = [one.reason is Reason.REMOVED for one in broken]
+def _list_incomplete_steps(finding: TrustedResult, verdict: Verdict) -> list[str]:
+    broken = [row for row in verdict.comparisons if row.decides and row.status in BROKEN]
+    is_removed = [row.reason is Reason.REMOVED for row in broken]
     fix = f"Open the log of {link_run(finding.run)}, fix what failed and push."
     steps = [fix] if not (is_removed and all(is_removed) and verdict.tally.finished) else []
     if not any(is_removed):
@@ -103,31 +107,30 @@ def _step_incomplete(finding: TrustedResult, verdict: Verdict) -> list[str]:
     return [*steps, accept if finding.base.can_accept else _REMOVE_FIRST]
 
 
-def _step_regression(finding: TrustedResult, verdict: Verdict) -> list[str]:
+def _list_regression_steps(finding: TrustedResult, verdict: Verdict) -> list[str]:
     run = finding.run
-    worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
+    worse = [row for row in verdict.comparisons if row.decides and row.status is Status.REGRESSED]
     if not worse:
         named = f"The summary of {link_run(run)} names the cases: fix them and push."
         return [f"{named} They cannot be accepted before the default branch has them."]
-    gravest = sorted(worse, key=lambda one: -one.severity)
-    base = PairBase(commit=finding.known.base_sha) if finding.known.base_sha else None
-    command = escape_code(write_ab((one.case_id for one in gravest), base), MAX_STEP)
+    gravest = sorted(worse, key=lambda row: -row.severity)
+    base = PairBase(commit=finding.context.base_sha) if finding.context.base_sha else None
+    command = escape_code(write_ab((row.case_id for row in gravest), base), MAX_STEP)
     again = f"See it on your machine: {command}. The summary of {link_run(run)} has all the details."
     accept = f"If it is intended: {_WRITER} {_ACCEPTING}. That accepts these changes for this commit."
     return [again, _PUSH, accept if finding.base.can_accept else _ACCEPT_FIRST]
 
 
-def _step_pass(finding: TrustedResult, verdict: Verdict) -> list[str]:
-    deciding = [one for one in verdict.comparisons if one.decides]
-    unjudged = any(one.status in UNJUDGED for one in deciding)
-    if unjudged or any(one.reason is Reason.FEW_TRIALS for one in deciding):
-        return [_step_baselines(finding)]
-    improved = any(one.status is Status.IMPROVED for one in deciding)
-    return [_step_baselines(finding, "To make the improvement the new baseline")] if improved else []
+def _list_pass_steps(finding: TrustedResult, verdict: Verdict) -> list[str]:
+    deciding = [row for row in verdict.comparisons if row.decides]
+    unjudged = any(row.status in UNJUDGED for row in deciding)
+    if unjudged or any(row.reason is Reason.FEW_TRIALS for row in deciding):
+        return [_write_baseline_step(finding)]
+    improved = any(row.status is Status.IMPROVED for row in deciding)
+    return [_write_baseline_step(finding, "To make the improvement the new baseline")] if improved else []
 
 
-def _step_baselines(finding: TrustedResult, why: str = "To have baselines for later changes") -> str:
-    """How baselines come about: from a branch of the repository itself, or from the default branch."""
+def _write_baseline_step(finding: TrustedResult, why: str = "To have baselines for later changes") -> str:
     run = finding.run
     if not finding.base.can_refresh:
         by_hand = "records them on the machine that measures, by `compile-gate baseline refresh`"
@@ -138,37 +141,26 @@ def _step_baselines(finding: TrustedResult, why: str = "To have baselines for la
     return f"{why}: {_WRITER} merges this, then {start}."
 
 
-# GitHub's limit is 65,536 characters, by a count that it does not define: bytes are never fewer.
-MAX_BODY_BYTES = 60_000
-_MARKER = re.compile(
-    r"<!-- compile-gate key=(?P<key>[A-Za-z0-9_.-]{1,40}) run=(?P<run>[0-9]{1,19}) "
-    r"attempt=(?P<attempt>[0-9]{1,6}) head=(?P<head>[0-9a-f]{40,64}) -->"
-)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Marker:
-    """The first line of a comment: whose it is among several gates, and which run it tells of."""
+    """The first line of a comment: of which gate and run it is."""
 
     key: str
     run_id: int
     attempt: int
     head_sha: str
-    started: str = field(default="", compare=False)  # known of the run that is told; not written down
+    started: str = field(default="", compare=False)  # of the run that is published; not written down
 
     @property
     def order(self) -> tuple[int, int]:
-        """Greater is newer."""
         return (self.run_id, self.attempt)
 
 
 def make_marker(key: str, run: CiRun) -> Marker:
-    """Make the marker of a run's comment."""
     return Marker(key=key, run_id=run.id, attempt=run.attempt, head_sha=run.head_sha, started=run.started)
 
 
 def render_marker(marker: Marker) -> str:
-    """Render the line, which Markdown does not show."""
     return (
         f"<!-- compile-gate key={marker.key} run={marker.run_id} attempt={marker.attempt}"
         f" head={marker.head_sha} -->"
@@ -176,7 +168,7 @@ def render_marker(marker: Marker) -> str:
 
 
 def parse_marker(body: str) -> Marker | None:
-    """Parse the first line of a comment; ``None`` where it is no marker."""
+    """``None`` where the first line is no marker."""
     match = _MARKER.fullmatch(body.partition("\n")[0].rstrip("\r"))
     if match is None:
         return None
@@ -189,7 +181,7 @@ def parse_marker(body: str) -> Marker | None:
 
 
 def render_body(marker: Marker, finding: TrustedResult, limit_bytes: int = MAX_BODY_BYTES) -> str:
-    """Render the comment: the report with its top rows, or counts and a link where that is too long."""
+    """Render the report with its top rows, or counts and a link where that is too long."""
     body = f"{render_marker(marker)}\n{render_trusted_report(finding)}"
     return (
         body if len(body.encode()) <= limit_bytes else f"{render_marker(marker)}\n{_render_counts(finding)}"
@@ -197,26 +189,20 @@ def render_body(marker: Marker, finding: TrustedResult, limit_bytes: int = MAX_B
 
 
 def describe_outcome(finding: TrustedResult) -> str:
-    """Describe the outcome in one line of plain text: for a commit status."""
+    """One line of plain text, for a commit status."""
     if finding.verdict is None:
         return f"no result: {finding.refusal.value}"
     ended = f"; but the run ended with {finding.run.conclusion}" if finding.has_other_trouble else ""
     return f"{finding.outcome.value}: {render_counts(finding.counts)}{ended}"
 
 
-_LAYOUT = Layout(is_local=False, rows=10, members=10, blocks=10)
-# A pass that has nothing to show is one line, and what limits it.
-_BRIEF = Layout(is_local=False, counts=False, case_lines=0, footer=False)
-
-
 def render_trusted_report(finding: TrustedResult) -> str:
-    """Render what the comment says, without its marker; for the job summary."""
     verdict = finding.verdict
     if verdict is None:
         return _render_refusal(finding)
     frame = ReportFrame(
         heading=_write_heading(finding),
-        sign=_find_sign(finding),
+        sign=_choose_sign(finding),
         counts=finding.counts,
         origin=_write_origin(finding),
         preface=finding.preface,
@@ -228,7 +214,6 @@ def render_trusted_report(finding: TrustedResult) -> str:
 
 
 def _write_heading(finding: TrustedResult) -> str:
-    """The first line where it is not the verdict's own: a verdict of PASS must not stand over a red check."""
     if finding.has_other_trouble:
         ended = escape_text(finding.run.conclusion)
         return f"The run ended with {ended}, although its verdict is {finding.outcome.value}"
@@ -237,20 +222,19 @@ def _write_heading(finding: TrustedResult) -> str:
     return ""
 
 
-def _find_sign(finding: TrustedResult) -> str:
-    """Red where the check is red; what it lets pass without being a pass is in between. Then whose it is."""
+def _choose_sign(finding: TrustedResult) -> str:
     if finding.is_failing or finding.has_other_trouble:
-        return _name(finding, BAD)
-    return _name(finding, GOOD if finding.outcome is Outcome.PASS else UNSURE)
+        return _add_gate(finding, BAD)
+    return _add_gate(finding, GOOD if finding.outcome is Outcome.PASS else UNSURE)
 
 
-def _name(finding: TrustedResult, sign: str) -> str:
+def _add_gate(finding: TrustedResult, sign: str) -> str:
     return f"{sign} `{finding.gate}`:" if finding.gate else sign
 
 
 def _render_counts(finding: TrustedResult) -> str:
     """The last resort: its size does not depend on the verdict's."""
-    sign = _find_sign(finding)
+    sign = _choose_sign(finding)
     text = escape_text(describe_outcome(finding))
     return f"## {sign} {text}\n\nThe report is too long for a comment.\n\n{_render_origin(finding)}\n"
 
@@ -261,10 +245,10 @@ def _render_refusal(finding: TrustedResult) -> str:
     ended += f" The step that failed: {run.failed_step}." if run.failed_step else ""
     unknown = "Nothing is known about this commit." if run.decides_merging else "Nothing was compared."
     steps = "\n".join(f"- {step}" for step in list_comment_steps(finding))
-    remarks = "\n".join(f"- {escape_text(write_note(fact))}" for fact in finding.known.remarks)
+    remarks = "\n".join(f"- {escape_text(write_note(fact))}" for fact in finding.context.remarks)
     notes = f"**Notes**\n\n{remarks}\n\n" if remarks else ""
     return (
-        f"## {_name(finding, BAD)} INCOMPLETE: there is no verdict\n\n"
+        f"## {_add_gate(finding, BAD)} INCOMPLETE: there is no verdict\n\n"
         f"{upper_first(finding.refusal.value)}.{escape_text(ended)} {unknown}\n\n"
         f"**Next**\n\n{steps}\n\n{notes}{_render_origin(finding)}\n"
     )
@@ -275,11 +259,10 @@ def _render_origin(finding: TrustedResult) -> str:
 
 
 def _write_origin(finding: TrustedResult) -> str:
-    """Which commits, when, which run, and where all of it is: links of GitHub's own names for them."""
     run = finding.run
     branch = f"{escape_code(run.head_branch)}, commit" if run.head_branch else "Commit"
     when = f", {run.started[:16].replace('T', ' ')} UTC" if run.started else ""
-    against = f" against {link_commit(run, finding.known.base_sha)}" if finding.known.base_sha else ""
+    against = f" against {link_commit(run, finding.context.base_sha)}" if finding.context.base_sha else ""
     again = f", attempt {run.attempt}" if run.attempt > 1 else ""
     data = f", [report and data]({run.url}#artifacts)" if _has_artifact(finding) else ""
     commit = link_commit(run, run.head_sha)
@@ -288,6 +271,3 @@ def _write_origin(finding: TrustedResult) -> str:
 
 def _has_artifact(finding: TrustedResult) -> bool:
     return finding.verdict is not None or finding.refusal not in _WITHOUT_ARTIFACT
-
-
-_WITHOUT_ARTIFACT = (Refusal.NO_ARTIFACT, Refusal.EXPIRED, Refusal.OLD_ATTEMPT, Refusal.SKIPPED)

@@ -1,7 +1,7 @@
 """What a comment may ask for, and what it accepts of a verdict: its words, acceptances, the answer; pure.
 
-Anybody could have written the verdict, so of it only cases that the default branch knows, metrics and
-numbers are taken. The answer does not repeat the reason: whoever gave it wrote it in the comment.
+Anybody could have written the verdict: only its numbers, metrics and cases of the default branch count. The
+answer does not repeat the reason, which stands in the comment.
 """
 
 import re
@@ -37,20 +37,22 @@ _SELECT = re.compile(r"select=([A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]{0,499})
 _METRICS = {f"metric={metric.value}": metric for metric in Metric}
 # A reason has spaces: in quotes, as they are typed or as a phone turns them, or up to the line's end.
 _WORD = re.compile(r'reason=(?:"([^"]*)"|“([^“”]*)”|([^"“].*))(?= |$)|(\S+)(?= |$)')
+_NOTHING_NAMED = "no regression is among what the command names", "The report of the check lists them."
+MAX_ACCEPTED_ROWS = 40  # a reader has seen them in the report already
 
 
 class CommandRefusedError(UsageError):
-    """Somebody asked and it is not done; ``what`` and ``fix`` hold no foreign text.
+    """``what`` and ``fix`` hold no foreign text.
 
-    ``is_told`` is whether a comment says so: none does to a stranger whose words mean nothing.
+    ``is_answered`` is whether a comment answers: a stranger whose words mean nothing gets none.
     """
 
-    is_told = True
+    is_answered = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandWords:
-    """What the words after a command say; an empty ``select`` and no metric mean everything."""
+    """An empty ``select`` and no metric mean everything."""
 
     select: str = ""
     metric: Metric | None = None
@@ -59,59 +61,52 @@ class CommandWords:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether only some of what regressed is meant."""
+        """Whether it means only some of what regressed."""
         return bool(self.select or self.metric)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuthorizedCommand:
-    """A command that may go on: by whom and when, of which commit of which pull request, of what.
-
-    What was started by hand is of a branch of the repository, and of no pull request.
-    """
+    """A dispatch by hand is for a branch of the repository, and no pull request."""
 
     author: str
     head_sha: str
     head_branch: str
     words: CommandWords
-    asked: str = ""  # as 2026-11-01T12:00:00Z; "" where GitHub does not tell
+    asked: str = ""  # as 2026-11-01T12:00:00Z; "" where GitHub does not say
     head_repository: int = 0  # id; 0 where the fork is gone
     pr_number: int = 0
 
 
 def split_command(body: str, name: str) -> tuple[str, ...] | None:
-    """Split the first line of a comment into the words after the command; None where it is not this one."""
+    """None where it is another command."""
     lines = body.strip().splitlines()
     first, *words = lines[0].split() if lines else [""]
     return tuple(words) if first == name else None
 
 
 def parse_words(name: str, words: tuple[str, ...]) -> CommandWords:
-    """Parse the words after a command.
-
-    Raises:
-        CommandRefusedError: One of them means nothing, or there is no reason for an acceptance.
-    """
-    known, usage = _WORDS[name]
-    found: dict[str, Any] = {}
-    line, place = " ".join(words), 0
-    while place < len(line):
-        match = _WORD.match(line, place)
-        key, value = _read_word(match) if match else ("", "")
-        if match is None or key not in known or key in found:
-            count = line.count(" ", 0, place) + 1
+    """Raises CommandRefusedError where a word means nothing, or an acceptance has no reason."""
+    allowed, usage = _WORDS[name]
+    values: dict[str, Any] = {}
+    line, start = " ".join(words), 0
+    while start < len(line):
+        match = _WORD.match(line, start)
+        key, value = _parse_word(match) if match else ("", "")
+        if match is None or key not in allowed or key in values:
+            count = line.count(" ", 0, start) + 1
             raise CommandRefusedError(f"word {count} after the command cannot be read", usage)
-        found[key] = value
-        place = match.end() + 1
-    parsed = CommandWords(**found)
+        values[key] = value
+        start = match.end() + 1
+    parsed = CommandWords(**values)
     reason = parsed.reason.strip()
-    if "reason" in known and not (LINE.holds(reason) and reason.isprintable()):
+    if "reason" in allowed and not (LINE.holds(reason) and reason.isprintable()):
         raise CommandRefusedError(f"its reason is missing, or is not {LINE.what}", usage)
     return replace(parsed, reason=reason)
 
 
-def _read_word(match: re.Match[str]) -> tuple[str, object]:
-    """Read one word as a key and its value; an empty key for one that means nothing."""
+def _parse_word(match: re.Match[str]) -> tuple[str, object]:
+    """An empty key for a word that means nothing."""
     *reasons, word = match.groups()
     if word is None:
         return "reason", next(text for text in reasons if text is not None)
@@ -123,14 +118,14 @@ def _read_word(match: re.Match[str]) -> tuple[str, object]:
 
 
 def parse_select(word: str) -> str:
-    """Parse the word ``select=...`` of a command; empty where it is none."""
+    """Empty where it is no ``select=...``."""
     match = _SELECT.fullmatch(word)
     return match[1] if match else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptTerms:
-    """What the default branch says, where the gate's run left its verdict, and the ISO date of today."""
+    """The default branch's cases, where the gate's run left its verdict, and the ISO date of today."""
 
     cases: tuple[Case, ...]
     workflow: str  # the path of the file that runs the gate
@@ -141,10 +136,10 @@ class AcceptTerms:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Accepted:
-    """What is accepted of a run: ``rows`` are what regressed, with an acceptance each; then come cases.
+    """What is accepted of a run: an acceptance for each of ``rows``, which regressed, then those of cases.
 
-    ``remaining`` is what the same measurements would come to under it; ``trouble`` says why the check
-    was not started again, and is empty where it was.
+    ``remaining`` is what the same measurements come to then; ``trouble`` says why the check was not started
+    again.
     """
 
     acceptances: tuple[Acceptance, ...]
@@ -158,19 +153,19 @@ class Accepted:
 
 
 def accept_verdict(verdict: Shown, request: AuthorizedCommand, terms: AcceptTerms) -> Accepted:
-    """Accept just what regressed and is meant, and find what the same measurements come to then.
+    """Accept what regressed and is selected: as much as was measured, and no more.
 
-    Each acceptance allows what was measured and no more. Where nothing would be compared then, or nothing
-    was, and the comment means everything, the lack of baselines is accepted as well.
+    Where nothing would be compared then, and the comment selects everything, the lack of baselines is
+    accepted too.
 
     Raises:
         CommandRefusedError: Nothing is left that could be accepted.
     """
-    words, meant = request.words, _find_meant(request.words, terms.cases)
+    words, selected = request.words, _select_ids(request.words, terms.cases)
     rows = tuple(
-        one
-        for one in verdict.comparisons
-        if can_be_accepted(one) and one.case_id in meant and words.metric in {None, one.metric}
+        row
+        for row in verdict.comparisons
+        if can_be_accepted(row) and row.case_id in selected and words.metric in {None, row.metric}
     )
     shared = Acceptance(
         case="",
@@ -182,8 +177,8 @@ def accept_verdict(verdict: Shown, request: AuthorizedCommand, terms: AcceptTerm
         gate=terms.gate,
     )
     accepted = tuple(
-        replace(shared, case=one.case_id, metric=one.metric, allowance=compute_acceptance_limit(one))
-        for one in rows
+        replace(shared, case=row.case_id, metric=row.metric, allowance=compute_acceptance_limit(row))
+        for row in rows
     )
     if not words.is_narrow:
         lacking = _list_lacking(verdict, accepted, terms)
@@ -198,20 +193,20 @@ def accept_verdict(verdict: Shown, request: AuthorizedCommand, terms: AcceptTerm
         remaining=decide_outcome(remaining, finished=verdict.tally.finished),
         left=sum(map(can_be_accepted, remaining)),
         undecided=tuple(
-            one
-            for one in remaining
-            if one.decides and one.status is Status.INCONCLUSIVE and one.case_id in covered
+            row
+            for row in remaining
+            if row.decides and row.status is Status.INCONCLUSIVE and row.case_id in covered
         ),
         is_lack_accepted=is_lack_accepted(remaining, policy),
     )
 
 
 def _make_policy(accepted: tuple[Acceptance, ...], terms: AcceptTerms) -> Policy:
-    commits = tuple(dict.fromkeys(one.commit for one in accepted))
+    commits = tuple(dict.fromkeys(acceptance.commit for acceptance in accepted))
     return Policy(thresholds={}, acceptances=accepted, commits=commits, today=terms.today)
 
 
-def _find_meant(words: CommandWords, cases: tuple[Case, ...]) -> set[str]:
+def _select_ids(words: CommandWords, cases: tuple[Case, ...]) -> set[str]:
     try:
         return {case.id for case in (select_cases(cases, words.select) if words.select else cases)}
     except UsageError:
@@ -221,26 +216,24 @@ def _find_meant(words: CommandWords, cases: tuple[Case, ...]) -> set[str]:
 
 
 def _list_lacking(verdict: Shown, accepted: tuple[Acceptance, ...], terms: AcceptTerms) -> tuple[str, ...]:
-    """List the known cases without a baseline, where that alone fails once what regressed is accepted."""
+    """List the cases without a baseline, if only that fails once what regressed is accepted."""
     after = apply_acceptances(verdict.comparisons, _make_policy(accepted, terms))
     outcome = decide_outcome(after, finished=verdict.tally.finished)
     # A PASS that failed all the same asks for everything to have a baseline.
     is_partial = outcome is Outcome.PASS and not accepted and not measure_coverage(after).is_whole
-    known = {case.id for case in terms.cases} if outcome is Outcome.NOTHING_COMPARED or is_partial else set()
-    return tuple(case for case in list_uncompared(after) if case in known)
-
-
-_NOTHING_NAMED = "no regression is among what the command names", "The report of the check lists them."
+    if outcome is not Outcome.NOTHING_COMPARED and not is_partial:
+        return ()
+    ours = {case.id for case in terms.cases}
+    return tuple(case_id for case_id in list_uncompared(after) if case_id in ours)
 
 
 def _refuse(outcome: Outcome) -> tuple[str, str]:
-    """Why nothing of a verdict can be accepted, and what to do."""
     code = outcome.lower()
     return SENTENCES["unacceptable"][code], SENTENCES["unacceptable_fixes"][code]
 
 
 def write_message(request: AuthorizedCommand, accepted: Accepted) -> str:
-    """Write the commit's message; GitHub's own words and numbers are all that is in it."""
+    """It holds only GitHub's own words and numbers."""
     count = len(accepted.rows)
     what = [count_noun(count, "regression")] if count else []
     what += ["a lack of baselines"] if len(accepted.acceptances) > count else []
@@ -250,11 +243,7 @@ def write_message(request: AuthorizedCommand, accepted: Accepted) -> str:
     )
 
 
-MAX_ACCEPTED_ROWS = 40  # a reader has seen them in the report already
-
-
 def render_accepted(accepted: Accepted) -> str:
-    """Render what was accepted, what that leaves, and what happens now, as Markdown."""
     first = accepted.acceptances[0]  # all of one comment, and so of one gate, environment and day
     removed = " or is removed" if any(row.reason is Reason.REMOVED for row in accepted.rows) else ""
     what = f"{len(accepted.rows)} of what regressed{removed}" if accepted.rows else "the lack of baselines"
@@ -295,10 +284,10 @@ def _list_cells(row: Comparison, entry: Acceptance) -> tuple[str, ...]:
 
 
 def _describe_undecided(accepted: Accepted) -> str:
-    """Say which times of the accepted cases may turn red yet: nobody accepts what nobody has measured."""
+    """Name the times of accepted cases that may turn red yet: unmeasured, so not accepted."""
     if not accepted.undecided:
         return ""
-    metrics = join_some(tuple(dict.fromkeys(name_metric(one.metric) for one in accepted.undecided)))
+    metrics = join_some(tuple(dict.fromkeys(name_metric(row.metric) for row in accepted.undecided)))
     return (
         f"Inconclusive so far, and not covered: {metrics}. If the next run finds them worse, comment again."
     )

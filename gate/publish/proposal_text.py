@@ -1,7 +1,6 @@
 """A proposal of baselines in words: what moved, what moved the wrong way, and the question why; pure.
 
-A baseline can be made useless without moving a median: values that scatter let every later regression
-pass as noise, and a case that is defined anew has nothing to be held against. So all of it is listed.
+A baseline can become useless while its median stays: noisier, or redefined. So that is listed, too.
 """
 
 import math
@@ -24,6 +23,16 @@ SMALLEST_MOVE = 0.005  # changes below half a percent are not worth a row
 NOISE_FACTOR = 2.0
 SMALLEST_NOISE = {Family.NOISY: 0.01, Family.NEARLY_EXACT: 0.005, Family.LOG2: 0.1, Family.EXACT: 0.0}
 _NAMED = 6  # metrics named of one case
+_MAX_ROWS = 60  # of each table: enough to read, and the rest is in the files
+MAX_PROPOSAL_BYTES = 60_000  # GitHub takes 65,536 characters
+_NEW_ENVIRONMENT = (
+    "The branch has no baselines of this environment, so these cannot be compared. Check that the files name"
+    " the machine and the stack that you expect."
+)
+_ENDING = (
+    "After merging, later changes are compared with these values. It was made on the tip of the branch,"
+    " and touches only baselines."
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,45 +46,41 @@ class Move:
 
     @property
     def is_worse(self) -> bool:
-        """Whether a median moved the wrong way."""
         return (self.new < self.old) is SPECS[self.metric].higher_is_better
 
 
 def list_moves(proposals: Iterable[Proposal]) -> list[Move]:
-    """List the deciding metrics whose median moved."""
     return [
         move
-        for one in proposals
-        for move in _compare(one, lambda _, values: median(values))
+        for proposal in proposals
+        for move in _compare(proposal, lambda _, values: median(values))
         if abs(move.new - move.old) > SMALLEST_MOVE * abs(move.old)
     ]
 
 
 def list_growths(proposals: Iterable[Proposal]) -> list[Move]:
-    """List the deciding metrics that scatter at least twice as much as before."""
     return [
         growth
-        for one in proposals
-        for growth in _compare(one, compute_scatter)
+        for proposal in proposals
+        for growth in _compare(proposal, compute_scatter)
         if growth.new > SMALLEST_NOISE[SPECS[growth.metric].family]
         and growth.new >= NOISE_FACTOR * growth.old
     ]
 
 
-def _compare(one: Proposal, compute: Callable[[Metric, Sequence[float]], float]) -> Iterator[Move]:
-    stored = one.old.trials if one.old else {}
+def _compare(proposal: Proposal, compute: Callable[[Metric, Sequence[float]], float]) -> Iterator[Move]:
+    stored = proposal.old.trials if proposal.old else {}
     for metric in Metric:
-        old, new = stored.get(metric), one.baseline.trials.get(metric)
+        old, new = stored.get(metric), proposal.baseline.trials.get(metric)
         if SPECS[metric].role is Role.DECIDES and old and new:
             values = {"old": compute(metric, old), "new": compute(metric, new)}
-            yield Move(case_id=one.baseline.case_id, metric=metric, **values)
+            yield Move(case_id=proposal.baseline.case_id, metric=metric, **values)
 
 
 def compute_scatter(metric: Metric, values: Sequence[float]) -> float:
-    """Compute how much the trials of a metric scatter.
+    """Compute a standard deviation: a fraction of the value, of log2 values in their unit.
 
-    It is a standard deviation: a fraction of the value, of log2 values in their unit; of counters it is the
-    difference between the largest and the smallest.
+    Of counters it is the difference between the largest and the smallest.
     """
     family = SPECS[metric].family
     if family is Family.EXACT or len(values) < 2:  # noqa: PLR2004 - one value does not scatter
@@ -88,23 +93,19 @@ def compute_scatter(metric: Metric, values: Sequence[float]) -> float:
 
 
 def describe_losses(proposal: Proposal) -> str:
-    """Describe what of a case is measured less than before: later changes of it are judged by less."""
+    """Later changes are judged by less."""
     old, new = proposal.old, proposal.baseline
     if old is None:
         return ""
-    before, after = (max(map(len, one.trials.values()), default=0) for one in (old, new))
+    before, after = (max(map(len, baseline.trials.values()), default=0) for baseline in (old, new))
     fewer = [f"{after} trials instead of {before}"] if after < before else []
     gone = [metric for metric in Metric if metric in old.trials.keys() - new.trials.keys()]
     return "; ".join([*fewer, *([f"no longer measured: {join_some(gone, _NAMED)}"] if gone else [])])
 
 
-_MAX_ROWS = 60  # of each table: enough to read, and the rest is in the files
-MAX_PROPOSAL_BYTES = 60_000  # GitHub takes 65,536 characters
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProposalText:
-    """All that the words are made from: codes, ids, numbers and a reason, nothing else of who measured."""
+    """Codes, ids, numbers and a reason; nothing else of who measured."""
 
     proposals: tuple[Proposal, ...]
     head_sha: str
@@ -117,30 +118,26 @@ class ProposalText:
     notes: tuple[Fact, ...] = ()  # on the machine that measured
 
     def list_of(self, *kinds: ProposalKind) -> list[Proposal]:
-        """List the proposals of some kinds."""
         return [proposal for proposal in self.proposals if proposal.kind in kinds]
 
     @property
     def setbacks(self) -> tuple[Setback, ...]:
-        """All that would move the wrong way."""
         return tuple(setback for proposal in self.proposals for setback in proposal.setbacks)
 
 
 def render_title(*texts: ProposalText) -> str:
-    """Render the pull request's title."""
     count = sum(len(text.proposals) for text in texts)
-    places = dict.fromkeys(text.environment_id for text in texts)
-    where = f"{len(places)} environments" if len(places) > 1 else next(iter(places))
+    environments = dict.fromkeys(text.environment_id for text in texts)
+    where = f"{len(environments)} environments" if len(environments) > 1 else next(iter(environments))
     return f"Refresh {count_noun(count, 'baseline')} of {where}"
 
 
 def name_measured(head_sha: str) -> str:
-    """Name the commit that was measured: how its proposals are known again."""
+    """How the proposals of a commit are recognised."""
     return f"\nMeasured at {head_sha} by "
 
 
 def render_message(text: ProposalText) -> str:
-    """Render the commit's message."""
     lines = [render_title(text), f"{name_measured(text.head_sha)}{text.run_url}"]
     if text.setbacks:
         lines += [
@@ -153,18 +150,8 @@ def render_message(text: ProposalText) -> str:
     return "\n".join(lines) + "\n"
 
 
-_NEW_ENVIRONMENT = (
-    "The branch has no baselines of this environment, so these cannot be compared. Check that the files name"
-    " the machine and the stack that you expect."
-)
-_ENDING = (
-    "After merging, later changes are compared with these values. It was made on the tip of the branch,"
-    " and touches only baselines."
-)
-
-
 def render_proposal(*texts: ProposalText) -> str:
-    """Render the pull request's text: what each run proposes for one commit, the newest first."""
+    """``texts`` are of one commit, the newest first."""
     sections = [*(section for text in texts for section in _list_sections(text)), _ENDING]
     while len("\n\n".join(sections).encode()) > MAX_PROPOSAL_BYTES:
         longest = max(range(1, len(sections)), key=lambda index: len(sections[index]))
@@ -197,17 +184,18 @@ def _render_setbacks(text: ProposalText) -> str:
         return ""
     many = count_noun(len(text.setbacks), "metric")
     title = f"### {many} moved the wrong way"
-    box, why, said = "", "", f"The reason given: {escape_text(text.reason)}"
+    box, why, opening = "", "", f"The reason given: {escape_text(text.reason)}"
     if not text.reason:
         box, why = "[ ] ", ": *why?*"
-        said = (
+        opening = (
             "A baseline recorded over a regression hides it. **Write down why each of these is right**"
             " before merging, or close this and find the cause:"
         )
     rows = _cut(
-        [f"- {box}{_name_code(one)}{why}" for one in text.setbacks], f"- {box}and {{}} more, in the files"
+        [f"- {box}{_name_code(setback)}{why}" for setback in text.setbacks],
+        f"- {box}and {{}} more, in the files",
     )
-    return "\n".join([title, "", said, "", *rows])
+    return "\n".join([title, "", opening, "", *rows])
 
 
 def _name_code(setback: Setback) -> str:
@@ -224,7 +212,9 @@ def _render_growths(growths: Sequence[Move]) -> str:
         "Recorded noise hides smaller changes of these metrics. If the model does not explain it,"
         " measure again on a quieter machine."
     )
-    rows = [(one, _render_noise(one.metric, one.old), _render_noise(one.metric, one.new)) for one in growths]
+    rows = [
+        (move, _render_noise(move.metric, move.old), _render_noise(move.metric, move.new)) for move in growths
+    ]
     return join_parts((title, why, _render_table(("stored noise", "new noise"), rows)))
 
 
@@ -237,7 +227,7 @@ def _render_noise(metric: Metric, noise: float) -> str:
 def _render_redefined(proposals: Sequence[Proposal]) -> str:
     if not proposals:
         return ""
-    names = _cut([escape_code(one.baseline.case_id) for one in proposals], "and {} more")
+    names = _cut([escape_code(proposal.baseline.case_id) for proposal in proposals], "and {} more")
     moves = list_moves(proposals)
     verb = "is" if len(proposals) == 1 else "are"
     title = f"### {count_noun(len(proposals), 'case')} {verb} redefined on this branch"
@@ -248,32 +238,32 @@ def _render_redefined(proposals: Sequence[Proposal]) -> str:
 def _render_moves(moves: Sequence[Move]) -> str:
     rows = [
         (
-            one,
-            render_value(one.metric, one.old),
-            render_value(one.metric, one.new),
-            "worse" if one.is_worse else "better",
+            move,
+            render_value(move.metric, move.old),
+            render_value(move.metric, move.new),
+            "worse" if move.is_worse else "better",
         )
-        for one in moves
+        for move in moves
     ]
     return _render_table(("stored", "new", ""), rows)
 
 
 def _render_table(names: Sequence[str], rows: Sequence[tuple[Move, *tuple[str, ...]]]) -> str:
-    shown = [(escape_code(one.case_id), f"`{one.metric}`", *cells) for one, *cells in rows[:_MAX_ROWS]]
+    shown = [(escape_code(move.case_id), f"`{move.metric}`", *cells) for move, *cells in rows[:_MAX_ROWS]]
     left = len(rows) - _MAX_ROWS
     more = f"... and {left} more, in the files" if left > 0 else ""
     return render_table(("case", "metric", *names), names, shown, more) if rows else ""
 
 
 def _render_losses(proposals: Iterable[Proposal]) -> str:
-    described = [(one.baseline.case_id, describe_losses(one)) for one in proposals]
+    described = [(proposal.baseline.case_id, describe_losses(proposal)) for proposal in proposals]
     lines = [f"- {escape_code(case_id)}: {text}" for case_id, text in described if text]
     body = "\n".join(_cut(lines, "- and {} more, in the files"))
     return f"### {count_noun(len(lines), 'case')} measured less than before\n\n{body}" if lines else ""
 
 
 def _render_new(text: ProposalText) -> str:
-    names = [escape_code(one.baseline.case_id) for one in text.list_of(ProposalKind.NEW)]
+    names = [escape_code(proposal.baseline.case_id) for proposal in text.list_of(ProposalKind.NEW)]
     if not names:
         return ""
     many = count_noun(len(names), "case").capitalize()
@@ -281,5 +271,5 @@ def _render_new(text: ProposalText) -> str:
 
 
 def _cut(lines: list[str], rest: str) -> list[str]:
-    """Keep the first lines, and say of how many more there are in the words of ``rest``."""
+    """Keep the first lines; ``rest`` counts the others."""
     return lines if len(lines) <= _MAX_ROWS else [*lines[:_MAX_ROWS], rest.format(len(lines) - _MAX_ROWS)]

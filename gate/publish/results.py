@@ -1,7 +1,7 @@
 """What is published of a finished run, or of an upgrade: the result, outputs, the summary, the next steps.
 
-An upgrade is of one code side by side on two stacks. Above its report stand means by model: geometric ones of
-the cases' changes, so that twice as fast and twice as slow cancel out.
+An upgrade compares two stacks on one code. Its report begins with geometric means by model, so that twice as
+fast and twice as slow cancel out.
 """
 
 import math
@@ -17,7 +17,14 @@ from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family, Role, Unit, select_metrics
 from gate.publish.body import render_trusted_report
 from gate.publish.submitted import CiRun
-from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult, make_trusted_verdict, note_unknown
+from gate.publish.trusted import (
+    NO_CONTEXT,
+    Base,
+    RunContext,
+    TrustedResult,
+    make_trusted_verdict,
+    note_unknown,
+)
 from gate.records.cases import Metric
 from gate.records.run import Environment, Run
 from gate.records.shown import Shown, StackPart
@@ -42,10 +49,15 @@ _MEANS = select_metrics(
         spec.role is Role.DECIDES and spec.follows is None and spec.unit in {Unit.SECONDS, Unit.BYTES}
     )
 )
+_WORSE = frozenset({Status.REGRESSED, Status.FAILED})
+_AGAIN = "Start the workflow `upgrade` again, by hand or with more `minutes`"
+_CLOSING = (
+    "The first scheduled run that passes closes this issue. One by hand does not: it may be of other cases,"
+    " or of another stack."
+)
 
 
 def render_upgrade(verdict: Verdict, shown: Shown) -> str:
-    """Render what was upgraded, which cases work on the new stack, then what moved, and both stacks."""
     means = (_render_means(verdict, metric) for metric in _MEANS)
     upgrade = name_upgrade(shown, MAX_PARTS) or "Nothing is known of what was upgraded"
     listed = (f"- {line}" for line in (*_warn_of_builds(shown.stack), *means) if line)
@@ -54,7 +66,7 @@ def render_upgrade(verdict: Verdict, shown: Shown) -> str:
 
 
 def name_upgrade(shown: Shown, most: int) -> str:
-    """Name at most so many of what was upgraded, and count the rest; empty where nothing is known."""
+    """Name at most ``most`` packages, and count the rest."""
     moved = [part for part in shown.stack if part.base != part.head]
     named = [f"{part.name} {part.base or 'none'} -> {part.head or 'none'}" for part in moved[:most]]
     if not named and shown.stack:
@@ -65,7 +77,6 @@ def name_upgrade(shown: Shown, most: int) -> str:
 
 
 def _render_working(verdict: Verdict) -> str:
-    """Say first how many cases compile and agree: a time is worth nothing where they do not."""
     rows = [row for row in verdict.comparisons if row.decides]
     broken = {row.case_id for row in rows if row.status is Status.FAILED or _is_off(row)}
     judged = {row.case_id for row in rows if row.status in JUDGED}
@@ -80,14 +91,13 @@ def _is_off(row: Comparison) -> bool:
 
 
 def _warn_of_builds(stack: Sequence[StackPart]) -> Iterator[str]:
-    """A build for CPUs starts and compiles otherwise than one for GPUs of the same release."""
+    """A build for CPUs starts and compiles otherwise than one for GPUs."""
     for part in stack:
         if part.name == "torch" and part.base.endswith(_CPU_BUILD) != part.head.endswith(_CPU_BUILD):
             yield "One side is a CPU build and the other is not: starts and compiles differ for that alone."
 
 
 def _render_pins(shown: Shown) -> Iterator[str]:
-    """Commands that make both environments again, folded."""
     parts = [part for part in shown.stack if part.name not in _NOT_INSTALLED]
     if any(part.base != part.head for part in parts):
         yield "<details><summary>Both stacks</summary>\n"
@@ -100,10 +110,10 @@ def _render_pins(shown: Shown) -> Iterator[str]:
 def _render_means(verdict: Verdict, metric: Metric) -> str:
     models = {case.id: case.model for case in verdict.cases}
     by_model: dict[str, list[float]] = {}
-    for one in verdict.comparisons:
-        counts = one.metric is metric and one.status in JUDGED and one.case_id in models
-        if counts and one.change and -1.0 < one.change.centre < math.inf:
-            by_model.setdefault(models[one.case_id], []).append(1.0 + one.change.centre)
+    for row in verdict.comparisons:
+        counts = row.metric is metric and row.status in JUDGED and row.case_id in models
+        if counts and row.change and -1.0 < row.change.centre < math.inf:
+            by_model.setdefault(models[row.case_id], []).append(1.0 + row.change.centre)
     means = {model: geometric_mean(factors) - 1.0 for model, factors in by_model.items()}
     if not any(abs(mean) >= _VISIBLE for mean in means.values()):
         return ""
@@ -120,7 +130,7 @@ def _render_means(verdict: Verdict, metric: Metric) -> str:
 
 
 class CommentWhen(StrEnum):
-    """When a first comment is wanted; one that exists is always kept up to date, unless never."""
+    """When a first comment is wanted; an existing one is kept up to date, unless never."""
 
     ALWAYS = "always"
     ON_CHANGE = "on-change"  # whenever it is not a plain PASS
@@ -132,26 +142,24 @@ def make_finding(
     verdict: Shown,
     base: Base,
     run: CiRun,
-    known: Known = NOTHING_KNOWN,
+    context: RunContext = NO_CONTEXT,
     fail_on: FailOn = FailOn.REGRESSION,
 ) -> TrustedResult:
-    """Make what may be told of a verdict that anybody could have written."""
     return TrustedResult(
         run=run,
-        verdict=make_trusted_verdict(verdict, base, run, known),
+        verdict=make_trusted_verdict(verdict, base, run, context),
         fail_on=fail_on,
         counts=count_statuses(verdict),
         case_count=len(verdict.cases),
         coverage=measure_coverage(verdict.comparisons),
         base=base,
-        known=known,
+        context=context,
     )
 
 
 def describe_outputs(
     outcome: Outcome, counts: Mapping[Status, int], cases: int, environment: Environment | None
 ) -> dict[str, object]:
-    """Describe what was decided as outputs; ``counts`` are of what decides."""
     return {
         "verdict": outcome.value,
         "regressions": counts.get(Status.REGRESSED, 0),
@@ -163,7 +171,6 @@ def describe_outputs(
 
 
 def is_wanted(finding: TrustedResult, when: CommentWhen) -> bool:
-    """Whether this is to be told where nothing has been told yet."""
     if when is CommentWhen.ON_CHANGE:
         is_plain = finding.outcome is Outcome.PASS and not finding.is_failing
         return not is_plain or finding.has_other_trouble
@@ -173,15 +180,13 @@ def is_wanted(finding: TrustedResult, when: CommentWhen) -> bool:
 
 
 def describe_finding(finding: TrustedResult) -> dict[str, object]:
-    """Describe what came of a run as outputs."""
     verdict = finding.verdict
-    known = verdict.environment if verdict and verdict.environment.device_kind else None
-    outputs = describe_outputs(finding.outcome, dict(finding.counts), finding.case_count, known)
+    environment = verdict.environment if verdict and verdict.environment.device_kind else None
+    outputs = describe_outputs(finding.outcome, dict(finding.counts), finding.case_count, environment)
     return {**outputs, "head-sha": finding.run.head_sha}
 
 
 def render_summary(finding: TrustedResult, notes: list[str], troubles: list[str]) -> str:
-    """Render the job summary: the report, then what was published."""
     lines = [*notes, *(f"Trouble: {trouble}" for trouble in troubles)]
     listed = "\n".join(f"- {escape_text(line)}" for line in lines)
     return f"{render_trusted_report(finding)}\n**Published**\n\n{listed}\n"
@@ -190,7 +195,6 @@ def render_summary(finding: TrustedResult, notes: list[str], troubles: list[str]
 def make_upgrade_finding(
     verdict: Shown, base: Base, run: CiRun, fail_on: FailOn = FailOn.REGRESSION
 ) -> TrustedResult:
-    """Make what may be told of an upgrade's verdict that anybody could have written."""
     trusted = make_trusted_verdict(verdict, base, run)
     shown = Run(
         cases=trusted.cases, environment=trusted.environment, provenance=trusted.provenance, finished=True
@@ -211,12 +215,9 @@ def make_upgrade_finding(
 
 
 def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool = True) -> tuple[str, ...]:
-    """What to do next about an upgrade, in Markdown: fixed words and cases that the base commit knows.
-
-    ``can_refresh`` is whether a workflow of the repository records baselines.
-    """
+    """In Markdown. ``can_refresh`` is whether a workflow of the repository records baselines."""
     worse = _list_cases(verdict, _WORSE)
-    missing, undecided = (_list_cases(verdict, {one}) for one in (Status.MISSING, Status.INCONCLUSIVE))
+    missing, undecided = (_list_cases(verdict, {status}) for status in (Status.MISSING, Status.INCONCLUSIVE))
     if worse:
         return (
             "Stay on the old stack until this is fixed.",
@@ -232,23 +233,15 @@ def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool = True) -> tuple[s
         alone = _suggest_pairs("Or compare these cases alone", undecided)
         return (f"{_AGAIN}: more pairs may settle it.", alone, _CLOSING)
     if verdict.outcome is not Outcome.PASS:
-        return ()  # nothing was judged: what every check says of that holds
+        return ()  # nothing was judged: the steps of every check hold
     record = "start `compile-gate-respond` or `gate-refresh` on that branch"
     by_hand = "record its baselines there, on that machine, by `compile-gate baseline refresh`"
     return (f"Take the new stack: pin it on a branch, and {record if can_refresh else by_hand}.",)
 
 
-_WORSE = frozenset({Status.REGRESSED, Status.FAILED})
-_AGAIN = "Start the workflow `upgrade` again, by hand or with more `minutes`"
-_CLOSING = (
-    "The first scheduled run that passes closes this issue. One by hand does not: it may be of other cases,"
-    " or of another stack."
-)
-
-
 def _list_cases(verdict: Verdict, statuses: Collection[Status]) -> list[str]:
-    rows = (one for one in verdict.comparisons if one.decides and one.status in statuses)
-    return list(dict.fromkeys(one.case_id for one in rows))
+    rows = (row for row in verdict.comparisons if row.decides and row.status in statuses)
+    return list(dict.fromkeys(row.case_id for row in rows))
 
 
 def _suggest_pairs(why: str, case_ids: Iterable[str]) -> str:

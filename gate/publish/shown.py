@@ -31,11 +31,10 @@ _OF_PACKAGES = ("library ", f"{PACKAGE} ")  # how differences of environments na
 
 
 def make_shown(verdict: Verdict) -> Shown:
-    """Make what of a verdict may leave the machine that measured."""
-    own, base = verdict.environment, verdict.base
+    environment, base = verdict.environment, verdict.base
     commit = base.commit if base and is_sha(base.commit) else ""
-    ids = (compute_environment_id(replace(own, workers=workers)) for workers in (own.workers, ""))
-    stack, more_upgraded = find_upgrade(verdict)
+    ids = (compute_environment_id(each) for each in (environment, replace(environment, workers="")))
+    stack, more_upgraded = list_upgraded(verdict)
     rows = tuple(
         ShownRow(**_list_fields(row, remarks=tuple(map(_strip, row.remarks)))) for row in verdict.comparisons
     )
@@ -58,7 +57,7 @@ def make_shown(verdict: Verdict) -> Shown:
         machine=verdict.machine,
         environments=tuple(dict.fromkeys(ids)),
         baseline_environments=verdict.baseline_environments,
-        is_target=own.device_kind == TARGET_KIND,
+        is_target=environment.device_kind == TARGET_KIND,
         base=ShownBase(commit=commit, other_stack=base.other_stack) if base else None,
         stack=stack,
         more_upgraded=more_upgraded,
@@ -70,8 +69,8 @@ def make_shown(verdict: Verdict) -> Shown:
     )
 
 
-def find_upgrade(verdict: Verdict) -> tuple[tuple[StackPart, ...], int]:
-    """Find torch of base and head, and what else differs; the number is of packages that cannot be shown."""
+def list_upgraded(verdict: Verdict) -> tuple[tuple[StackPart, ...], int]:
+    """List torch of base and head, and what else differs; count what cannot be shown."""
     if verdict.base_environment is None:
         return (), 0
     shown, more = [], 0
@@ -91,7 +90,6 @@ def _list_fields(record: Any, **changed: object) -> Mapping[str, Any]:  # noqa: 
 
 
 def _strip(fact: Fact) -> Fact:
-    """Strip a fact of its words."""
     names = {
         name: words[:1]
         for name, words in fact.names.items()

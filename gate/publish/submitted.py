@@ -1,8 +1,7 @@
 """A run of CI, and its artifact, which anybody could have written: a verdict, or a run to make baselines of.
 
-One member is read of it, of limited size, as strict JSON; the archive is never extracted. What comes out is a
-decoded record, and what may be shown of it is :mod:`gate.publish.trusted`'s business. Every refusal is a
-sentence of ours: it may name cases of the registry, and repeats nothing else.
+One member of it is read, of limited size, as strict JSON; the archive is never extracted. A refusal is a
+fixed sentence: it may name cases of the registry, and nothing else.
 """
 
 import io
@@ -30,11 +29,30 @@ WORKFLOWS = ".github"  # what runs the gate is as much of a rule as what it judg
 MERGE_GROUP = "merge_group"
 SCHEDULE = "schedule"
 PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
+MAX_MEMBERS = 1000
+_CENTRAL_HEADER = b"PK\x01\x02"  # begins every entry of a zip's directory
+_ENCRYPTED = 0x1
+# A case takes up to 14 kB: this is 2,700 of the largest.
+MAX_MEMBER_BYTES = 36 * 1024 * 1024
+_LARGEST = float(MAX_INTEGER)  # of any number that is shown: as a text it stays short
+MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
+_NAMED = 6  # cases named in a refusal; the rest is counted
+_AGAIN = "Measure again, with the same compile-gate as this job's and nothing else in the artifact."
+# This job runs the default branch's gate, and has its reference models.
+_MERGE_FIRST = (
+    "Where the branch brings another version of the gate or of its reference models, merge it first and"
+    " refresh the default branch; else measure again."
+)
+_STAGES = frozenset(stage.value for stage in Stage)
+RUN_MEMBER = "run.json"
+# A trial is about 3 kB: this is 10,000 of them, which is more than a refresh of 1,000 cases takes.
+MAX_RUN_BYTES = 32 * 1024 * 1024
+_FIX = "Measure again, and upload nothing but run.json under that name."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CiRun:
-    """One run of a workflow, as the API tells it. ``lost_jobs`` failed and left no verdict of their own."""
+    """``lost_jobs`` failed and left no verdict of their own."""
 
     id: int
     attempt: int
@@ -54,22 +72,15 @@ class CiRun:
 
     @property
     def is_of_pull_request(self) -> bool:
-        """Whether a pull request started it."""
         return self.event in PULL_REQUEST_EVENTS
 
     @property
     def decides_merging(self) -> bool:
-        """Whether what it measured is what is to be merged: of a pull request, or of a merge queue."""
         return self.is_of_pull_request or self.event == MERGE_GROUP
 
 
-MAX_MEMBERS = 1000
-_CENTRAL_HEADER = b"PK\x01\x02"  # begins every entry of a zip's directory
-_ENCRYPTED = 0x1
-
-
 def read_member(archive: bytes, name: str, limit_bytes: int) -> bytes:
-    """Read the member ``name`` of at most ``limit_bytes``.
+    """Read one file of a zip archive.
 
     Raises:
         RefusedError: It is not there once, is no regular file, or is too large or broken.
@@ -78,7 +89,7 @@ def read_member(archive: bytes, name: str, limit_bytes: int) -> bytes:
         raise RefusedError(Refusal.TOO_LARGE)  # before zipfile makes an object of each
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            member = _find_member(opened, name, limit_bytes)
+            member = _get_member(opened, name, limit_bytes)
             with opened.open(member) as stream:
                 content = stream.read(limit_bytes + 1)
     except RefusedError:
@@ -90,7 +101,7 @@ def read_member(archive: bytes, name: str, limit_bytes: int) -> bytes:
     return content
 
 
-def _find_member(archive: zipfile.ZipFile, name: str, limit_bytes: int) -> zipfile.ZipInfo:
+def _get_member(archive: zipfile.ZipFile, name: str, limit_bytes: int) -> zipfile.ZipInfo:
     members = [member for member in archive.infolist() if member.filename == name]
     if len(members) != 1:
         raise RefusedError(Refusal.NO_MEMBER)
@@ -105,13 +116,8 @@ def _find_member(archive: zipfile.ZipFile, name: str, limit_bytes: int) -> zipfi
     return member
 
 
-# A case takes up to 14 kB: this is 2,700 of the largest.
-MAX_MEMBER_BYTES = 36 * 1024 * 1024
-_LARGEST = float(MAX_INTEGER)  # of any number that is shown: as a text it stays short
-
-
 class Refusal(StrEnum):
-    """Why there is no verdict; the value is the sentence that is shown."""
+    """Why there is no verdict; the value is shown."""
 
     NO_ARTIFACT = "the run left no artifact with a result"
     EXPIRED = "the artifact with the result has expired"
@@ -129,7 +135,7 @@ class Refusal(StrEnum):
 
 
 class RefusedError(Exception):
-    """There is no verdict to be had."""
+    """There is no usable verdict."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.value)
@@ -137,11 +143,7 @@ class RefusedError(Exception):
 
 
 def parse_archive(archive: bytes) -> Shown:
-    """Parse the archive that an artifact is downloaded as: strictly, and its parts against each other.
-
-    Raises:
-        RefusedError: It holds no verdict that can be used.
-    """
+    """Raises RefusedError where it holds no usable verdict."""
     content = read_member(archive, SHOWN_FILE, MAX_MEMBER_BYTES)
     try:
         verdict = SHOWN.decode(content, SHOWN_FILE)
@@ -155,10 +157,10 @@ def parse_archive(archive: bytes) -> Shown:
 
 def _check_consistency(verdict: Shown) -> None:
     planned = set(verdict.cases)
-    # A case that failed in one trial, or lacks some, has a row of its own beside those of what was measured.
-    rows = [(one.case_id, one.metric, one.is_of_whole_case) for one in verdict.comparisons]
+    # A case that failed in one trial, or lacks some, has a row of its own, next to the measured ones.
+    rows = [(row.case_id, row.metric, row.is_of_whole_case) for row in verdict.comparisons]
     named = {case_id for case_id, _, _ in rows}
-    named |= {one.case_id for one in verdict.failures} | {one.case_id for one in verdict.causes}
+    named |= {failure.case_id for failure in verdict.failures} | {cause.case_id for cause in verdict.causes}
     sound = (
         len(planned) == len(verdict.cases)
         and named <= planned
@@ -173,39 +175,22 @@ def _check_consistency(verdict: Shown) -> None:
 
 
 def _list_numbers(part: Any) -> Iterator[float]:  # noqa: ANN401 -- any part of a record
-    """All numbers that may be shown, but for whole ones: the decoder bounds those."""
+    """The decoder bounds whole ones."""
     if isinstance(part, float):
         yield part
         return
     if is_dataclass(part):
         part = tuple(getattr(part, field.name) for field in fields(part))
     inner = part.values() if isinstance(part, Mapping) else part if isinstance(part, tuple) else ()
-    for one in inner:
-        yield from _list_numbers(one)
-
-
-MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
-_NAMED = 6  # cases named in a refusal; the rest is counted
-_AGAIN = "Measure again, with the same compile-gate as this job's and nothing else in the artifact."
-# This job runs the default branch's gate, and has its reference models.
-_MERGE_FIRST = (
-    "Where the branch brings another version of the gate or of its reference models, merge it first and"
-    " refresh the default branch; else measure again."
-)
-_STAGES = frozenset(stage.value for stage in Stage)
-
-RUN_MEMBER = "run.json"
-# A trial is about 3 kB: this is 10,000 of them, which is more than a refresh of 1,000 cases takes.
-MAX_RUN_BYTES = 32 * 1024 * 1024
-_FIX = "Measure again, and upload nothing but run.json under that name."
+    for value in inner:
+        yield from _list_numbers(value)
 
 
 def parse_run(archive: bytes) -> Run:
-    """Parse the ``run.json`` of a zip archive that measured code may have written, extracting nothing.
+    """Parse the ``run.json`` of a zip archive that measured code may have written.
 
     Raises:
-        UsageError: It is not there once, or is no run; what is wrong with that is not told, since it would be
-            its own words.
+        UsageError: There is no usable one. Details are left out: they would be its own words.
     """
     try:
         return RUN.decode(read_member(archive, RUN_MEMBER, MAX_RUN_BYTES), RUN_MEMBER)
@@ -219,11 +204,7 @@ def parse_run(archive: bytes) -> Run:
 
 
 def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
-    """Check a run against the authorised commit and the cases that this commit's registry makes.
-
-    Raises:
-        UsageError: It does not fit.
-    """
+    """Raises UsageError where the run does not fit the commit, or the ``cases`` of its registry."""
     if run.provenance.commit != head_sha or run.provenance.dirty:
         raise UsageError(
             "the run did not measure the commit that was authorised, or measured it with changes",
@@ -232,15 +213,17 @@ def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
     planned = {case.id: case.definition for case in run.cases}
     if not 0 < len(planned) <= MAX_CASES:
         raise UsageError(f"the run's cases are none or more than {MAX_CASES}", _AGAIN)
-    known = {case.id: case.definition for case in cases}
-    unknown = len(planned.keys() - known.keys())
+    registered = {case.id: case.definition for case in cases}
+    unknown = len(planned.keys() - registered.keys())
     if unknown:
         many = f"{unknown} of the run's {len(planned)} cases {'is' if unknown == 1 else 'are'}"
         raise UsageError(f"{many} none that the registry of {head_sha[:12]} makes", _MERGE_FIRST)
-    other = [case_id for case_id in known if planned.get(case_id, known[case_id]) != known[case_id]]
-    if other:
+    changed = [
+        case_id for case_id in registered if planned.get(case_id, registered[case_id]) != registered[case_id]
+    ]
+    if changed:
         problem = f"the run defines cases differently than the registry of {head_sha[:12]}"
-        raise UsageError(f"{problem}: {join_some(other, _NAMED)}", _MERGE_FIRST)
+        raise UsageError(f"{problem}: {join_some(changed, _NAMED)}", _MERGE_FIRST)
     if not run.finished:
         raise UsageError("the run was stopped before its end", _AGAIN)
     if unfit := list_unfit(run, lambda stage: stage if stage in _STAGES else "an unknown stage"):
@@ -251,11 +234,7 @@ def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
 
 
 def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
-    """Make the baselines of a run that was checked.
-
-    Raises:
-        UsageError: Numbers of it are such as no measurement gives.
-    """
+    """Raises UsageError where no measurement gives its numbers."""
     try:
         baselines = make_baselines(run, provenance)
         for baseline in baselines:
@@ -269,6 +248,6 @@ def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
 
 
 def note_machine(run: Run) -> tuple[Fact, ...]:
-    """Notes on what disturbed the machine that measured; without names, which are the run's own words."""
+    """Without names, which are the run's own words."""
     kept = note_kept_disturbed(run, get_min_trials(run.environment.device_kind))
     return tuple(replace(note, names={}) for note in (*note_disturbed(run), *kept))

@@ -1,8 +1,7 @@
 """A verdict in the repository's own name, of what somebody else's says without words.
 
-What is shown are its numbers and enumerations, and cases and lines that the base commit or GitHub knows.
-Words are made of these, of the base commit's registry and baselines, and of GitHub's own facts of the run.
-The outcome is not ours to change: it counts all comparisons, also those of cases that are not shown.
+It shows numbers and enumerations, and only cases and lines that the base commit or GitHub knows. The outcome
+counts all comparisons, also those of cases that are not shown.
 """
 
 from collections.abc import Collection, Mapping
@@ -52,11 +51,9 @@ _BLANK = Environment(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Base:
-    """What the base commit says: its cases, its stored baselines, its policy.
+    """What the base commit says. ``rules`` are the paths of all this; a change that touches them is flagged.
 
-    ``rules`` are the paths of all this in the repository; a change that touches them is flagged.
-    ``can_accept`` is whether one of its workflows accepts regressions, ``can_refresh`` whether one records
-    baselines. ``gate`` is what acceptances call it.
+    ``can_accept`` and ``can_refresh`` are whether a workflow of it does. ``gate`` is its name in acceptances.
     """
 
     cases: tuple[Case, ...]
@@ -69,11 +66,10 @@ class Base:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
-    """What GitHub itself says of a run besides the run: ``base_sha`` is on the base branch, or empty.
+class RunContext:
+    """What GitHub says about a run. ``base_sha`` is on the base branch, or empty.
 
-    ``remarks`` are more notes, ahead of the others. ``files`` are those of the commit that was measured: a
-    place in one of them may be named.
+    ``remarks`` are notes ahead of the others. Lines in ``files``, of the measured commit, may be named.
     """
 
     base_sha: str = ""
@@ -82,11 +78,10 @@ class Known:
     files: frozenset[str] = frozenset()
 
 
-NOTHING_KNOWN = Known()
+NO_CONTEXT = RunContext()
 
 
-def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, known: Known = NOTHING_KNOWN) -> Verdict:
-    """Make a verdict that holds nothing but what may be shown in the repository's own name."""
+def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, context: RunContext = NO_CONTEXT) -> Verdict:
     ours = {case.id: case for case in base.cases}
     comparisons = tuple(
         replace(row, remarks=tuple(map(_strip, row.remarks)))
@@ -109,10 +104,10 @@ def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, known: Known = 
         cases=cases,
         comparisons=comparisons,
         failures=tuple(_name_role(failure) for failure in verdict.failures if failure.case_id in ours),
-        causes=_list_causes(verdict, ours, known.files),
+        causes=_list_causes(verdict, ours, context.files),
         next_steps=(),  # commands are for who has the machine
         notes=(
-            *known.remarks,
+            *context.remarks,
             *note_unknown(verdict, cases),
             *note_target(verdict.is_target),
             *([Fact(code=Code.NO_BASELINES_HERE)] if environment is _BLANK else []),
@@ -125,7 +120,9 @@ def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, known: Known = 
         provenance=provenance,
         baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
         baseline_environments=used_ids,
-        base=PairBase(commit=known.base_sha, other_stack=verdict.base.other_stack) if verdict.base else None,
+        base=PairBase(commit=context.base_sha, other_stack=verdict.base.other_stack)
+        if verdict.base
+        else None,
         tally=verdict.tally,
         summary=summarize_suite(cases, comparisons),
         trials=verdict.trials,
@@ -136,12 +133,11 @@ def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, known: Known = 
 
 
 def get_environment_id(verdict: Shown) -> str:
-    """Get the id of the environment that was measured; "" where the file says none."""
+    """Empty where the file has none."""
     return next(iter(verdict.environments), "")
 
 
 def _strip(fact: Fact) -> Fact:
-    """A fact without its names: its numbers and metrics say as much as may be shown."""
     return Fact(code=fact.code, numbers=fact.numbers, metrics=fact.metrics)
 
 
@@ -151,15 +147,12 @@ def _name_role(failure: ShownFailure) -> ShownFailure:
 
 
 def _list_causes(verdict: Shown, ours: Mapping[str, Case], files: Collection[str]) -> tuple[Cause, ...]:
-    """Each piece of evidence of a case that is known, once; without its words some are the same.
-
-    The line that it names is shown where the commit has that file.
-    """
+    """Without words some are the same. A line is shown if the commit has its file."""
     listed: list[Cause] = []
     for cause in verdict.causes:
         if cause.case_id in ours and cause.fact.code is not Code.MORE:
-            place = cause.fact.name("location")
-            names = name_words(location=place) if place.rpartition(":")[0] in files else {}
+            location = cause.fact.name("location")
+            names = name_words(location=location) if location.rpartition(":")[0] in files else {}
             left = replace(cause, fact=replace(_strip(cause.fact), names=names))
             listed += [left] if left not in listed[-_MAX_ALIKE:] else []
     return tuple(listed)
@@ -168,7 +161,7 @@ def _list_causes(verdict: Shown, ours: Mapping[str, Case], files: Collection[str
 def _make_headline(
     verdict: Shown, comparisons: tuple[Comparison, ...], cases: tuple[Case, ...]
 ) -> tuple[Fact, ...]:
-    """The headline; that of a regression names a case, so only one that is known."""
+    """The headline of a regression names a case, so only a known one."""
     finished = verdict.tally.finished
     if verdict.outcome is not Outcome.REGRESSION:
         return make_headline(verdict.outcome, verdict.comparisons, verdict.cases, finished=finished)
@@ -179,24 +172,23 @@ def _make_headline(
 
 
 def note_unknown(verdict: Shown, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
-    """A note on the cases of a verdict that are not among ``cases``, and so are not shown."""
+    """Note the cases that are not among ``cases``, and so are not shown."""
     unknown = len(verdict.cases) - len(cases)
     if not unknown:
         return ()
     shown = {case.id for case in cases}
-    rows = [one for one in verdict.comparisons if one.decides and one.case_id not in shown]
+    rows = [row for row in verdict.comparisons if row.decides and row.case_id not in shown]
     numbers = {
         "cases": unknown,
         "comparisons": len(rows),
-        "regressed": sum(one.status is Status.REGRESSED for one in rows),
-        "failed": sum(one.status in BROKEN for one in rows),
+        "regressed": sum(row.status is Status.REGRESSED for row in rows),
+        "failed": sum(row.status in BROKEN for row in rows),
     }
     return (Fact(code=Code.CASES_UNSHOWN, numbers=numbers),)
 
 
 def needs_acceptance(verdict: Shown) -> bool:
-    """Whether a verdict calls anything accepted, or compared less than everything."""
-    accepted = any(one.decides and one.status is Status.ACCEPTED for one in verdict.comparisons)
+    accepted = any(row.decides and row.status is Status.ACCEPTED for row in verdict.comparisons)
     return accepted or _lacks_baselines(verdict)
 
 
@@ -206,31 +198,31 @@ def _lacks_baselines(verdict: Shown) -> bool:
 
 
 def note_accepted(policy: Policy, verdict: Shown) -> tuple[list[Fact], bool]:
-    """Note what of a commit's acceptances a verdict counts: by whom, and never why, which is foreign text.
+    """Note which of a commit's acceptances a verdict counts, without reasons, which are foreign text.
 
-    Also returns whether somebody accepts that it lacks baselines. The check read the acceptances by itself.
-    Here they decide nothing but whether a check that is green although nothing was compared may be told so.
+    Also return whether somebody accepts that baselines are missing. This decides only whether a green check
+    that compared nothing may be published as one.
     """
     policy = keep_own(policy, get_environment_id(verdict))
     notes = note_elsewhere(policy)
-    own = [one for one in policy.acceptances if one.commit and is_in_force(one, policy)]
+    acceptances = [entry for entry in policy.acceptances if entry.commit and is_in_force(entry, policy)]
     is_lacking = _lacks_baselines(verdict) and is_lack_accepted(verdict.comparisons, policy)
-    for author in dict.fromkeys(one.author for one in own):
-        said = [one for one in own if one.author == author]
-        names = name_words(author=author, expires=min(one.expires for one in said))
-        if covered := list_covered(verdict.comparisons, said, policy):
+    for author in dict.fromkeys(entry.author for entry in acceptances):
+        theirs = [entry for entry in acceptances if entry.author == author]
+        names = name_words(author=author, expires=min(entry.expires for entry in theirs))
+        if covered := list_covered(verdict.comparisons, theirs, policy):
             notes.append(Fact(code=Code.ACCEPTED_HERE, numbers={"changes": len(covered)}, names=names))
-        if is_lacking and any(one.metric is None for one in said):
+        if is_lacking and any(entry.metric is None for entry in theirs):
             notes.append(Fact(code=Code.LACK_ACCEPTED_HERE, names=names))
     return notes, is_lacking
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrustedResult:
-    """What came of a run: a trusted verdict, or why there is none.
+    """A trusted verdict, or why there is none.
 
-    ``counts``, ``case_count`` and ``coverage`` are of all comparisons and cases, also of those that are
-    not shown. ``preface`` is a paragraph of Markdown that stands below the heading.
+    ``counts``, ``case_count`` and ``coverage`` count also what is not shown. ``preface`` is a paragraph of
+    Markdown.
     """
 
     run: CiRun
@@ -244,22 +236,20 @@ class TrustedResult:
     steps: tuple[str, ...] = ()  # in Markdown, what to do next where it is no pull request
     fail_on: FailOn = FailOn.REGRESSION
     base: Base = field(default_factory=lambda: Base(cases=()))
-    known: Known = NOTHING_KNOWN
-    gate: str = ""  # the key that tells it from others of the repository, if it has one
+    context: RunContext = NO_CONTEXT
+    gate: str = ""  # its key, where the repository has several
 
     @property
     def outcome(self) -> Outcome:
-        """The verdict's outcome; INCOMPLETE without one, since nothing is known."""
         return self.verdict.outcome if self.verdict else Outcome.INCOMPLETE
 
     @property
     def is_failing(self) -> bool:
-        """Whether the verdict fails the check."""
-        accepted = self.known.is_lack_accepted
+        accepted = self.context.is_lack_accepted
         code = compute_exit_code(self.outcome, self.fail_on, self.coverage, is_lack_accepted=accepted)
         return code is not ExitCode.PASS
 
     @property
     def has_other_trouble(self) -> bool:
-        """Whether the run failed although its verdict lets it pass: it knows better than its artifact."""
+        """Whether the run failed although its verdict lets it pass."""
         return not self.is_failing and self.run.conclusion not in {"success", ""}

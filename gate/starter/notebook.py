@@ -12,7 +12,7 @@ _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 
 
 def export_notebook(path: Path) -> str:
-    """Export imports, functions, classes and constants. What else cells run, such as training, is left out.
+    """What else cells run, such as training, is left out.
 
     Raises:
         FileError: It is no notebook, or a cell is no Python.
@@ -24,7 +24,7 @@ def export_notebook(path: Path) -> str:
             if cell["cell_type"] == "code" and not text.startswith("%%"):
                 lines = ["" if line.startswith(("%", "!")) else line for line in text.splitlines()]
                 nodes = filter(_is_definition, ast.parse("\n".join(lines)).body)
-                parts += ["\n".join(lines[_find_first(node) - 1 : node.end_lineno]) for node in nodes]
+                parts += ["\n".join(lines[_compute_first_line(node) - 1 : node.end_lineno]) for node in nodes]
     except (ValueError, KeyError, TypeError, SyntaxError) as error:
         problem = f"is no notebook of Python: {error}"
         raise FileError(str(path), "", problem, "Write the model into a module, and name that.") from error
@@ -32,10 +32,10 @@ def export_notebook(path: Path) -> str:
 
 
 def _is_definition(node: ast.stmt) -> bool:
-    is_called = any(isinstance(one, ast.Call) for one in ast.walk(node))
+    is_called = any(isinstance(part, ast.Call) for part in ast.walk(node))
     return isinstance(node, _DEFINITIONS) or (isinstance(node, ast.Assign) and not is_called)
 
 
-def _find_first(node: ast.stmt) -> int:
+def _compute_first_line(node: ast.stmt) -> int:
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(one.lineno for one in decorators)])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])

@@ -15,7 +15,7 @@ from records import make_comparison
 from gate.action.base import REF, AcceptedFiles, collect_accepted
 from gate.action.inputs import ActionStep, parse_inputs
 from gate.action.modes import make_check_arguments, make_compare_arguments
-from gate.action.rules import RuleSource, hold_rules
+from gate.action.rules import RuleSource, open_rule_source
 from gate.action.step import report_rules
 from gate.cli.parser import make_parser
 from gate.decide.conclude.outcome import is_lack_accepted
@@ -399,7 +399,7 @@ def test_the_check_is_given_what_was_accepted(place: Place, capsys: pytest.Captu
     environ |= {"INPUT_COMMENT_KEY": "slow"}
     step = ActionStep(inputs=parse_inputs(environ), environ=environ, event=make_pull(head))
 
-    with hold_rules(step) as rules:
+    with open_rule_source(step) as rules:
         arguments = make_check_arguments(step.inputs, rules)
         options = make_parser().parse_args(arguments)
         (file,) = options.accepted

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from rule_repository import CONFIG, MODELS, Repo, make_baseline, make_step
 
-from gate.action.rules import hold_rules
+from gate.action.rules import open_rule_source
 from gate.errors import MachineError, UsageError
 from gate.project.config import load_config
 from gate.records.cases import Metric
@@ -67,7 +67,7 @@ def test_what_the_base_did_meanwhile_is_not_held_against_the_change(repo: Repo) 
 def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(repo: Repo) -> None:
     """A push or a dispatch changes nothing that is still to be merged: no command is given a commit."""
     repo.commit()
-    with hold_rules(make_step(repo.place, "head")) as source:
+    with open_rule_source(make_step(repo.place, "head")) as source:
         assert source.rules.config == load_config(None)
         assert source.arguments == ()
 
@@ -102,7 +102,7 @@ def test_a_shallow_clone_is_told_what_it_lacks(repo: Repo) -> None:
     repo.commit()
 
     step = make_step(repo.place, "f" * 40)
-    with pytest.raises(UsageError, match="is not in this clone") as caught, hold_rules(step):
+    with pytest.raises(UsageError, match="is not in this clone") as caught, open_rule_source(step):
         pass
 
     assert "fetch-depth: 0" in caught.value.fix
@@ -226,7 +226,7 @@ def test_changed_workflows_are_flagged_and_only_the_changes_own(repo: Repo) -> N
     base = repo.commit()
     repo.git("checkout", "--quiet", "topic")
 
-    with hold_rules(make_step(repo.place, base)) as source:
+    with open_rule_source(make_step(repo.place, base)) as source:
         assert (source.rules.changed, source.workflows) == ((), (".github/workflows/gate.yml",))
 
 
@@ -236,7 +236,7 @@ def test_nothing_is_left_of_the_rules(repo: Repo) -> None:
     (repo.place / "temp").mkdir()
     before = sorted(path for path in repo.top.rglob("*"))
 
-    with hold_rules(step) as source:
+    with open_rule_source(step) as source:
         assert source.rules.tree
         assert source.rules.tree.tree.is_dir()
         assert sorted(path for path in repo.top.rglob("*")) == before

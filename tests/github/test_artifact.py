@@ -27,7 +27,7 @@ from records import (
 from gate.errors import UsageError
 from gate.files.codec import SHOWN
 from gate.github.client import GitHubClient
-from gate.github.finding import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, find_artifact
+from gate.github.finding import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, get_artifact
 from gate.publish import results, submitted
 from gate.publish.body import make_marker, render_body
 from gate.publish.shown import SHOWN_FILE, make_shown
@@ -172,7 +172,7 @@ def test_definition_of_a_known_case_is_the_base_s() -> None:
 
 
 def fetch(client: GitHubClient, run: CiRun = RUN) -> Shown:
-    return fetch_verdict(client, run, find_artifact(client, RUN.id, "compile-gate"))
+    return fetch_verdict(client, run, get_artifact(client, RUN.id, "compile-gate"))
 
 
 def test_fetch(github: FakeGitHub) -> None:

@@ -37,7 +37,7 @@ from gate.publish.body import (
 )
 from gate.publish.shown import make_shown
 from gate.publish.submitted import CiRun, Refusal
-from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult
+from gate.publish.trusted import NO_CONTEXT, Base, RunContext, TrustedResult
 from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.facts import CAUSE_CODES, Fact, name_words
@@ -113,7 +113,9 @@ def make_situations() -> dict[str, TrustedResult]:
     findings["failed_run"] = make_finding(make_passing(), run=RUN)
     fork = replace(RUN, head_repository=2000, head_owner="contributor")
     findings["fork"] = make_finding(make_verdicts()["nothing_compared"], run=fork)
-    findings["side_by_side"] = make_finding(make_paired(), known=Known(base_sha="b" * 40, remarks=REMARKS))
+    findings["side_by_side"] = make_finding(
+        make_paired(), context=RunContext(base_sha="b" * 40, remarks=REMARKS)
+    )
     findings["rejected"] = TrustedResult(run=RUN, refusal=Refusal.NOT_A_VERDICT)
     findings["no_result"] = TrustedResult(
         run=replace(RUN, conclusion="cancelled", attempt=2), refusal=Refusal.NO_ARTIFACT
@@ -125,12 +127,12 @@ def make_finding(
     verdict: Verdict,
     base: Base | None = None,
     run: CiRun | None = None,
-    known: Known = NOTHING_KNOWN,
+    context: RunContext = NO_CONTEXT,
 ) -> TrustedResult:
     """A finding of a run that ended as its verdict says."""
     passes = verdict.outcome in {Outcome.PASS, Outcome.INCONCLUSIVE}
     return results.make_finding(
-        make_shown(verdict), base or make_base(), run or (GREEN if passes else RUN), known
+        make_shown(verdict), base or make_base(), run or (GREEN if passes else RUN), context
     )
 
 
@@ -309,13 +311,13 @@ def test_a_long_comment_keeps_the_worst_rows() -> None:
 
 def test_without_a_verdict_what_github_says_of_the_change_is_told() -> None:
     """A change of the workflow may be why there is no verdict: the comment names what it touches, once."""
-    finding = TrustedResult(run=RUN, refusal=Refusal.SKIPPED, known=Known(remarks=REMARKS))
+    finding = TrustedResult(run=RUN, refusal=Refusal.SKIPPED, context=RunContext(remarks=REMARKS))
     body = render(finding)
     note = "This change edits the gate's configuration: gate.yml (1 file). Review that first."
     told = f"**Notes**\n\n- {note}"
     assert body.count(told) == 1
     assert body.index("**Next**") < body.index(told) < body.index("<sub>`topic`, commit ")
-    assert "**Notes**" not in render(replace(finding, known=Known()))
+    assert "**Notes**" not in render(replace(finding, context=RunContext()))
 
 
 def test_a_verdict_that_is_too_large_has_a_step_that_helps() -> None:

@@ -8,7 +8,7 @@ from fake.faults import NO_RIGHT, Fault
 from fake.server import FakeGitHub
 from refreshes import make_request
 
-from gate.github.accept import find_failed_run, rerun_failed_jobs
+from gate.github.accept import get_failed_run, rerun_failed_jobs
 from gate.github.client import GitHubClient
 from gate.github.transport import DeniedError, GitHubError
 from gate.publish.commands import CommandRefusedError
@@ -27,7 +27,7 @@ def _stage(github: FakeGitHub) -> None:
 
 
 def find(client: GitHubClient, workflow: str = ".github/workflows/gate.yml") -> CiRun:
-    return find_failed_run(client, workflow, make_request(head_sha=HEAD))
+    return get_failed_run(client, workflow, make_request(head_sha=HEAD))
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
@@ -89,7 +89,7 @@ def test_a_time_that_github_does_not_tell_accepts_nothing(github: FakeGitHub, pl
     request = make_request(head_sha=HEAD, **({"asked": ""} if place == "comment" else {}))
 
     with pytest.raises(CommandRefusedError, match="does not say whether"):
-        find_failed_run(github.client, ".github/workflows/gate.yml", request)
+        get_failed_run(github.client, ".github/workflows/gate.yml", request)
     github.violations.clear()  # GitHub's description promises a time
 
 
@@ -110,7 +110,7 @@ def test_a_run_of_a_deleted_fork_is_found(github: FakeGitHub) -> None:
     github.state.runs[100]["head_repository"] = None
     request = make_request(head_sha=HEAD, head_repository=0)
 
-    assert find_failed_run(github.client, ".github/workflows/gate.yml", request).id == 100
+    assert get_failed_run(github.client, ".github/workflows/gate.yml", request).id == 100
     # GitHub's description does not say that a run's head repository can be gone, but it can.
     github.violations.clear()
 

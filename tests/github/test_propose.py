@@ -211,7 +211,7 @@ def test_a_stored_baseline_is_checked_against_its_id(topic: Topic) -> None:
     topic.push({STORED: "x" * 100})
 
     with pytest.raises(GitHubError, match="cannot be used"):
-        GitData(topic.client).load_blob(compute_blob_sha(b"x" * 100), limit_bytes=99)
+        GitData(topic.client).fetch_blob(compute_blob_sha(b"x" * 100), limit_bytes=99)
 
 
 def test_a_damaged_stored_baseline_is_named(topic: Topic) -> None:

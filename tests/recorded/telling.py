@@ -9,7 +9,7 @@ from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_finding, make_upgrade_finding, render_upgrade
 from gate.publish.shown import SHOWN_FILE, make_shown
 from gate.publish.submitted import CiRun
-from gate.publish.trusted import Base, Known
+from gate.publish.trusted import Base, RunContext
 from gate.records.shown import Shown
 from gate.records.verdict import Verdict
 from gate.report import render
@@ -52,7 +52,7 @@ def tell_published(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
     known = situation.run.cases[:-1] or situation.run.cases
     policy = situation.policy
     base = Base(cases=known, baselines=situation.baselines, policy=policy)
-    finding = make_finding(pass_on(verdict), base, RUN, Known(base_sha="b" * 40 if verdict.base else ""))
+    finding = make_finding(pass_on(verdict), base, RUN, RunContext(base_sha="b" * 40 if verdict.base else ""))
     marker = make_marker("default", RUN)
     return {"comment": render_body(marker, finding)}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from fake.git_routes import BareRepository
 from workflow_files import ROOT
 
-from gate.starter.files import load_workflows
+from gate.starter.workflow_files import load_workflows
 from tests.git import run_git
 
 TOOL = "acme/compile-gate"  # this repository

@@ -9,7 +9,7 @@ import pytest
 from gate.decide.conclude.outcome import decide_outcome
 from gate.metrics import SPECS, Role
 from gate.publish.results import name_upgrade, render_upgrade
-from gate.publish.shown import find_upgrade, make_shown
+from gate.publish.shown import list_upgraded, make_shown
 from gate.records.cases import Case, Metric
 from gate.records.run import Environment
 from gate.records.verdict import Comparison, Estimate, PairBase, Status, Verdict
@@ -127,7 +127,7 @@ def test_what_was_not_compared_is_in_no_mean() -> None:
 
 def find(base: Environment, head: Environment) -> tuple[str, ...]:
     """The versions that are shown, as text; the last is the number of packages that are counted."""
-    parts, more = find_upgrade(replace(make_quiet(), base_environment=base, environment=head))
+    parts, more = list_upgraded(replace(make_quiet(), base_environment=base, environment=head))
     return (*(f"{part.name} {part.base} {part.head}" for part in parts), str(more))
 
 

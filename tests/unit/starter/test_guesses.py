@@ -11,7 +11,7 @@ from gate.cli import main
 from gate.cli.init import check_probed_name
 from gate.errors import UsageError
 from gate.starter.files import Sketch, TensorSketch, render_factory
-from gate.starter.sketch import CannotTellError, look
+from gate.starter.sketch import UnusableTargetError, look
 
 MODELS = """
 import dataclasses, torch
@@ -134,7 +134,7 @@ def test_inputs_are_guessed_and_say_from_what(place: Path, name: str, expected: 
 )
 def test_what_cannot_be_guessed_is_told(place: Path, name: str, kind: str, told: str) -> None:
     """The error is the likeliest guess's, and a name that there is not is answered with those there are."""
-    with pytest.raises(CannotTellError) as caught:
+    with pytest.raises(UnusableTargetError) as caught:
         ask(place, name)
     assert caught.value.kind == kind
     assert str(caught.value).startswith(told)

@@ -13,20 +13,16 @@ import yaml
 from gate.cli import main
 from gate.cli.init import parse_input, probe_module
 from gate.errors import MachineError, UsageError
-from gate.starter import files
-from gate.starter.files import (
+from gate.starter import workflow_files
+from gate.starter.files import Sketch, TensorSketch, name_model, render_factory, write_missing
+from gate.starter.workflow_files import (
     LONG_WORKFLOWS,
     RESPOND_WORKFLOWS,
-    Sketch,
-    TensorSketch,
     find_action,
-    find_workflows,
+    get_workflows_directory,
     load_workflows,
-    name_model,
     parse_action,
     parse_labels,
-    render_factory,
-    write_missing,
 )
 from gate.version import __version__
 from tests.git import run_git
@@ -356,7 +352,7 @@ def test_the_pin_is_what_pip_installed(
     origin: dict[str, object], pin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where pip took a commit from GitHub; nothing where it did not."""
-    monkeypatch.setattr(files, "_read_origin", lambda: origin)
+    monkeypatch.setattr(workflow_files, "_read_origin", lambda: origin)
     assert find_action() == pin
 
 
@@ -364,7 +360,7 @@ def test_a_clone_is_pinned_where_its_remote_has_the_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit that nobody pushed is in no action."""
-    monkeypatch.setattr(files, "_read_origin", dict)
+    monkeypatch.setattr(workflow_files, "_read_origin", dict)
     clone = tmp_path / "clone"
     clone.mkdir()
     run_git(clone, "init", "--quiet")
@@ -388,7 +384,7 @@ def test_the_workflows_that_are_written_name_no_placeholder() -> None:
     assert not any("OWNER" in text or "0" * 40 in text or '"gpu"' in text for text in files.values())
     assert "runs-on: [self-hosted, mine]" in files["gate.yml"]
     assert """runner: '["self-hosted", "mine"]'""" in files["compile-gate.yml"]
-    assert find_workflows().is_dir()
+    assert get_workflows_directory().is_dir()
 
 
 def test_workflows_in_full_are_not_given_what_a_short_one_says() -> None:
@@ -506,5 +502,5 @@ def test_a_project_below_the_top_is_named_in_the_workflows() -> None:
 def test_a_release_knows_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its wheel says so; the tag is that of the version."""
     url = f"https://github.com/acme/compile-gate/tree/{'b' * 40}"
-    monkeypatch.setattr("gate.starter.files.find_url", lambda _: url)
+    monkeypatch.setattr("gate.starter.workflow_files.find_url", lambda _: url)
     assert find_action() == f"acme/compile-gate@{'b' * 40} # v{__version__}"
