@@ -24,23 +24,24 @@ from typing import Any, Generic, TypeVar, cast
 
 from gate.errors import FileError, join_errors
 from gate.files.disk import describe_write_error, load_lines, write_atomic
+from gate.files.invalid import format_value
+from gate.files.record_checks import check_baseline, check_run, check_verdict
 from gate.files.schema import list_invalid
 from gate.files.structure import decode, get_hints
-from gate.files.untrusted import (
-    MAX_JSON_BYTES,
-    MAX_LINES,
-    MAX_ROWS_BYTES,
-    ORIGIN_FIX,
-    check_size,
-    format_value,
-    parse_json,
-)
+from gate.files.untrusted import MAX_JSON_BYTES, MAX_LINES, MAX_ROWS_BYTES, ORIGIN_FIX, check_size, parse_json
 from gate.metrics import SPECS
 from gate.records.cases import Metric
 from gate.records.run import Baseline, CaseFailure, Pairing, Run, Trial
 from gate.records.shown import Shown
 from gate.records.studies import Bisection, Calibration, SelftestReport
 from gate.records.verdict import Verdict
+
+R = TypeVar("R", Run, Verdict, Shown, Baseline, Calibration, SelftestReport, Bisection)
+T = TypeVar("T")
+RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
+_SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})")
+_RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
+HEAD = ""  # what a line belongs to that is no item of a list with rows
 
 
 def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type
@@ -66,14 +67,6 @@ def _list_fields(record: object) -> dict[str, object]:
 @cache
 def _list_field_names(record_type: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(record_type))
-
-
-R = TypeVar("R", Run, Verdict, Shown, Baseline, Calibration, SelftestReport, Bisection)
-T = TypeVar("T")
-RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
-
-_SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})")
-_RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,9 +160,6 @@ class FileKind(Generic[R]):
         return _add_items(record, rows)
 
 
-HEAD = ""  # what a line belongs to that is no item of a list with rows
-
-
 def split_rows(lines: Iterable[bytes], keys: Iterable[str]) -> Iterator[tuple[str, int, bytes]]:
     """Split a file into the items of lists with rows, each with the list's key, and the rest: its head.
 
@@ -199,109 +189,29 @@ class NewerFileError(FileError):
     """A newer compile-gate wrote the file, and this one cannot read it."""
 
 
-_EDITED = "It was edited: judge the run again with `compare`."
-_FIX = "compile-gate writes no such file: check its origin, or measure again."
-
-
-def check_run(run: Run, source: str) -> None:
-    """Refuse a run whose parts contradict its plan: reconciliation rests on these keys.
-
-    Raises:
-        FileError: With the file, the key and what is wrong.
-    """
-    planned = {case.id for case in run.cases}
-    if len(planned) < len(run.cases):
-        raise FileError(source, "cases", "plans a case twice", _FIX)
-    seen: set[tuple[str, int, str, bool]] = set()
-    for index, trial in enumerate(run.trials):
-        key = (trial.case_id, trial.index, trial.arm, trial.pairing is Pairing.ALONE)
-        if key in seen:
-            raise FileError(source, f"trials[{index}]", "repeats a trial that came before", _FIX)
-        seen.add(key)
-        _check_values(trial.samples, source, f"trials[{index}].samples")
-        _check_values(trial.undisturbed_s, source, f"trials[{index}].undisturbed_s")
-    named: dict[str, Sequence[Trial | CaseFailure]]
-    named = {"trials": run.trials, "failures": run.failures, "retried": run.retried}
-    for name, records in named.items():
-        for index, record in enumerate(records):
-            if record.case_id not in planned:
-                problem = f"the case {format_value(record.case_id)} is not planned"
-                raise FileError(source, f"{name}[{index}].case_id", problem, _FIX)
-
-
-def check_baseline(baseline: Baseline, source: str) -> None:
-    """Refuse a baseline with a metric that has no value, or one that no measurement gives.
-
-    Raises:
-        FileError: With the file, the key and what is wrong.
-    """
-    for metric, values in baseline.trials.items():
-        if not values:
-            raise FileError(source, f"trials.{metric}", "holds no value", "Remove the key or record again.")
-    _check_values(baseline.trials, source, "trials")
-
-
-def check_verdict(verdict: Verdict | Shown, source: str) -> None:
-    """Refuse a verdict that was cut, of another outcome than its rows call for, or with impossible values.
-
-    Raises:
-        FileError: With the file, the key and what is wrong.
-    """
-    from gate.decide.conclude.outcome import decide_outcome  # noqa: PLC0415 - workers write files and decide nothing
-
-    _check_counts(verdict, source)
-    expected = decide_outcome(verdict.comparisons, finished=verdict.tally.finished)
-    if verdict.outcome is not expected:
-        problem = f"is {verdict.outcome}, but what was compared makes it {expected}"
-        raise FileError(source, "outcome", problem, _EDITED)
-    for index, one in enumerate(verdict.comparisons):
-        for side in ("baseline", "candidate"):
-            estimate = getattr(one, side)
-            # A median of counts may lie between two of them, so it need not be whole.
-            if estimate and not SPECS[one.metric].domain.spans(estimate.centre):
-                problem = _describe(one.metric, estimate.centre)
-                raise FileError(source, f"comparisons[{index}].{side}.centre", problem, _FIX)
-
-
-def _check_counts(verdict: Verdict | Shown, source: str) -> None:
-    """Refuse a verdict that lacks what it was written with: a row that is cut out fails nothing."""
-    counted = (
-        ("cases", verdict.cases, verdict.tally.cases),
-        ("comparisons", verdict.comparisons, verdict.tally.comparisons),
-    )
-    for key, found, count in counted:
-        if count is not None and count != len(found):
-            raise FileError(source, key, f"holds {len(found)}, and was written with {count}", _EDITED)
-
-
-def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:
-    for metric, values in samples.items():
-        for index in _list_impossible(metric, values):
-            problem = _describe(metric, values[index])
-            raise FileError(source, f"{key}.{metric}[{index}]", problem, _FIX)
-
-
-def _list_impossible(metric: Metric, values: Sequence[float]) -> Iterator[int]:
-    domain = SPECS[metric].domain
-    # Thousands of samples a trial: their extremes tell of all but whether each is whole.
-    if values and not domain.whole and domain.spans(min(values)) and domain.spans(max(values)):
-        return iter(())
-    return (index for index, value in enumerate(values) if not domain.holds(value))
-
-
-def _describe(metric: Metric, value: float) -> str:
-    return f"{metric} is {SPECS[metric].domain.describe()}, not {value:g}"
-
-
 RUN = FileKind(name="run", record=Run, check=check_run, rows=("trials",))
+
+
 VERDICT = FileKind(
     name="verdict", record=Verdict, check=check_verdict, rows=("cases", "comparisons", "evidence")
 )
+
+
 SHOWN = FileKind(name="shown", record=Shown, check=check_verdict, rows=("comparisons",))
+
+
 BASELINE = FileKind(name="baseline", record=Baseline, check=check_baseline)
+
+
 CALIBRATION = FileKind(name="calibration", record=Calibration)
+
+
 SELFTEST = FileKind(name="selftest", record=SelftestReport)
+
+
 BISECTION = FileKind(name="bisection", record=Bisection)
+
+
 encode_verdict = VERDICT.encode  # a format of reports
 
 

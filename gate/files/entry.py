@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Annotated, Any, ClassVar, Protocol
 
-from gate.files.untrusted import InvalidValue, format_key
+from gate.files.invalid import InvalidValue, format_key
 from gate.records.bounds import Amount, Fraction, Pattern
 
 

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from gate.files.untrusted import (
+from gate.files.invalid import (
     MAX_INVALID,
     MAX_MEMBERS_NAMED,
     InvalidValue,

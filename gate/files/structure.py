@@ -18,8 +18,7 @@ from functools import cache
 from typing import Any, NoReturn, TypeVar, cast
 
 from gate.errors import FileError
-from gate.files.untrusted import (
-    MAX_DEPTH,
+from gate.files.invalid import (
     describe_key,
     describe_member,
     format_key,
@@ -28,6 +27,7 @@ from gate.files.untrusted import (
     is_number,
     is_text,
 )
+from gate.files.untrusted import MAX_DEPTH
 from gate.records.bounds import Bound, Format
 
 

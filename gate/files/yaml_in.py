@@ -21,18 +21,10 @@ from gate.errors import FileError, join_errors
 from gate.files.codec import decode, pause_collector
 from gate.files.disk import load_bytes
 from gate.files.entry import VERSION, YamlFile, list_contradictions
+from gate.files.invalid import MAX_INTEGER, MAX_INVALID, InvalidValue, format_key, format_value
 from gate.files.schema import list_invalid
 from gate.files.structure import get_hints
-from gate.files.untrusted import (
-    MAX_DEPTH,
-    MAX_INTEGER,
-    MAX_INVALID,
-    InvalidValue,
-    check_size,
-    decode_text,
-    format_key,
-    format_value,
-)
+from gate.files.untrusted import MAX_DEPTH, check_size, decode_text
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=YamlFile)

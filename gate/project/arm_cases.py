@@ -8,7 +8,8 @@ from gate.errors import FileError
 from gate.installation import MODELS, find_models
 from gate.project.cases import is_reference
 from gate.project.config import DEFAULT_FILE, Config, load_config
-from gate.project.registry import choose_cases, find_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases, find_cases
 from gate.records.cases import Case
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words

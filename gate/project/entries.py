@@ -10,7 +10,7 @@ from typing import ClassVar
 from gate.decide.conclude.outcome import FailOn
 from gate.devices import DEFAULT_DEVICE
 from gate.files.entry import Share
-from gate.files.untrusted import InvalidValue
+from gate.files.invalid import InvalidValue
 from gate.metrics import SPECS, Family, Role
 from gate.project.model_entries import RegistryFile
 from gate.records.cases import Metric, Quarantine

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
 from gate.files.entry import REFERENCE_PACKAGE
-from gate.files.untrusted import InvalidValue, suggest_nearest
+from gate.files.invalid import InvalidValue, suggest_nearest
 from gate.kinds import KIND_SPECS
 from gate.records.cases import DEFAULT_BACKEND, DType, Kind, Mode, Task
 

@@ -10,119 +10,15 @@ from itertools import islice
 from pathlib import Path
 
 from gate.errors import FileError, UsageError, join_errors
-from gate.files.untrusted import MAX_INVALID, find_nearest
+from gate.files.invalid import MAX_INVALID
 from gate.files.yaml_in import load_yaml
 from gate.installation import MODELS
 from gate.project.cases import find_module, is_reference, make_cases
 from gate.project.config import Config
 from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, RegistryFile, TestEntry
-from gate.records.cases import TAG, Case, fits_pattern, fits_term, split_pattern
-
-_NAMED = 8  # names in a suggestion: what fits on a line
-
-
-def select_cases(cases: tuple[Case, ...], selection: str) -> tuple[Case, ...]:
-    """Select the cases that a pattern means (``fits_pattern``), in the order of ``cases``.
-
-    Raises:
-        UsageError: A term matches nothing, or nothing is left.
-    """
-    removed, named = split_pattern(selection)
-    if not removed and not named:
-        raise UsageError("the selection is empty", "Name cases, as in --select tag:smoke.")
-    for term in (*removed, *named):
-        if not any(fits_term(term, case.id, case.tags) for case in cases):
-            raise _describe_unknown(cases, term)
-    selected = find_cases(cases, selection)
-    if not selected:
-        raise UsageError(
-            f"the selection {selection!r} leaves no case", "List what there is with `compile-gate models`."
-        )
-    return selected
-
-
-def find_cases(cases: tuple[Case, ...], selection: str) -> tuple[Case, ...]:
-    """Find what a selection means, though some of its terms may match none of these cases."""
-    return tuple(case for case in cases if fits_pattern(selection, case.id, case.tags))
-
-
-def _describe_unknown(cases: tuple[Case, ...], term: str) -> UsageError:
-    if not term.removeprefix(TAG):
-        return UsageError("a term of the selection is empty", "Name something behind `!` and `tag:`.")
-    model = term.partition("/")[0]
-    models = sorted({case.model for case in cases})
-    if term.startswith(TAG):
-        tags = sorted({tag for case in cases for tag in case.tags})
-        problem = f"no case has the tag {term.removeprefix(TAG)!r}"
-        return _suggest(problem, term, [TAG + tag for tag in tags])
-    if model in models:
-        return _suggest(f"no case matches {term!r}", term, [case.id for case in cases if case.model == model])
-    return _suggest(f"no model matches {term!r}", model, models)
-
-
-def _suggest(problem: str, name: str, known: list[str]) -> UsageError:
-    """Suggest the nearest of the known names; where none is near, some that there are."""
-    if nearest := find_nearest(name, known):
-        return UsageError(problem, f"Did you mean {nearest!r}?")
-    if not known:
-        return UsageError(problem, "No case has any tag: name cases or models instead.")
-    others = " and others" if len(known) > _NAMED else ""
-    return UsageError(problem, f"There are {', '.join(known[:_NAMED])}{others}: see `compile-gate models`.")
-
-
-DEFAULT_TAG = "smoke"  # of the reference models, and of projects that follow the example
-_DEFAULT_SELECTION = f"tag:{DEFAULT_TAG}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """The selected cases, and the selection: what gate.yml says, or what its default came to."""
-
-    cases: tuple[Case, ...]
-    selection: str
-    note: str = ""  # where the default is another than the usual one
-
-
-def choose_cases(config: Config, cases: tuple[Case, ...]) -> Choice:
-    """Choose among all the cases of a configuration those that it selects.
-
-    Raises:
-        FileError: There is no case, or ``select`` of gate.yml matches nothing.
-        UsageError: ``--select`` does.
-    """
-    if not cases:
-        fix = "List a model under `models:`, or remove `reference_models: false`."
-        raise FileError(config.locate("reference_models"), "reference_models", "leaves no case", fix)
-    if not config.select:
-        return _choose_default(config, cases)
-    try:
-        return Choice(cases=select_cases(cases, config.select), selection=config.select)
-    except UsageError as error:
-        if "select" not in config.origins or config.is_option("select"):
-            raise
-        raise FileError(config.locate("select"), "select", error.what, error.fix) from None
-
-
-def _choose_default(config: Config, cases: tuple[Case, ...]) -> Choice:
-    """Choose the cases with the usual tag; all of one's own where none of those has it.
-
-    Who lists a model and no tag means it to be measured: to leave it out would be a green check of
-    the reference models alone.
-    """
-    own = [case for case in cases if not (config.reference_models and is_reference(case))]
-    if not own or any(DEFAULT_TAG in case.tags for case in own):
-        return Choice(cases=select_cases(cases, _DEFAULT_SELECTION), selection=_DEFAULT_SELECTION)
-    usual = find_cases(cases, _DEFAULT_SELECTION)  # reference models
-    terms = [_DEFAULT_SELECTION] if usual else []
-    chosen = {case.id for case in (*usual, *own)}
-    selection = ",".join((*terms, *dict.fromkeys(case.model for case in own)))
-    note = (
-        f"measuring all of your cases ({len(own)}):"
-        f" none has the tag {DEFAULT_TAG!r}, the default of `select` in gate.yml"
-    )
-    return Choice(cases=tuple(case for case in cases if case.id in chosen), selection=selection, note=note)
-
+from gate.project.selection import select_cases
+from gate.records.cases import Case
 
 _REGISTRY_KEYS = RegistryFile.__dataclass_fields__.keys()
 

@@ -2,9 +2,9 @@
 
 import math
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,13 +12,22 @@ from gate.errors import FileError, UsageError
 from gate.files.codec import decode, encode, write_atomic
 from gate.files.disk import is_present, load_bytes
 from gate.files.entry import VERSION, Allowance, list_contradictions
+from gate.files.invalid import InvalidValue
 from gate.files.schema import get_example, list_invalid
-from gate.files.untrusted import InvalidValue, decode_text
+from gate.files.untrusted import decode_text
 from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml
 from gate.files.yaml_out import write_scalar
 from gate.metrics import SPECS, Family
 from gate.records.bounds import MOST_ALLOWED, MOST_DAYS, Amount, compute_last_day, read_amount, write_percent
 from gate.records.cases import Acceptance, Metric
+
+_HEADER = f"""\
+# Accepted changes. After its expiry date an entry no longer counts.
+version: {VERSION}
+accepted:
+"""
+# What an entry leaves out: one of accepted.yml lies beside its gate's baselines, and a file is of one commit.
+_UNSAID = {"gate": "", "environment": "*", "metric": None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,28 +98,6 @@ class CommitEntry:
     case: str
     metric: Metric | None = None
     allowance: Allowance = 0.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CommitFile:
-    """``acceptances/<commit>.yml`` on the branch of acceptances: what was accepted of one commit."""
-
-    SCHEMA: ClassVar[str] = "acceptances"
-    version: int
-    commit: str
-    accepted: tuple[CommitEntry, ...] = ()
-
-    @property
-    def acceptances(self) -> tuple[Acceptance, ...]:
-        """Its entries as records, expired ones included."""
-        return tuple(make_acceptance(one, self.commit) for one in self.accepted)
-
-
-_HEADER = f"""\
-# Accepted changes. After its expiry date an entry no longer counts.
-version: {VERSION}
-accepted:
-"""
 
 
 def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
@@ -206,10 +193,6 @@ def _append_text(path: Path, before: str, expected: tuple[Acceptance, ...]) -> s
     return text if tuple(map(make_acceptance, file.accepted)) == expected else ""
 
 
-# What an entry leaves out: one of accepted.yml lies beside its gate's baselines, and a file is of one commit.
-_UNSAID = {"gate": "", "environment": "*", "metric": None}
-
-
 def render_entry(acceptance: Acceptance) -> str:
     """Render an item of a list of acceptances."""
     lines = [f"{key}: {write_scalar(value)}\n" for key, value in _encode(acceptance).items()]
@@ -228,65 +211,3 @@ def _encode(acceptance: Acceptance) -> dict[str, object]:
     elif SPECS[acceptance.metric].is_ratio:
         plain["allowance"] = write_percent(acceptance.allowance) or acceptance.allowance
     return plain
-
-
-# ``/accept-regression`` on a pull request writes ``acceptances/<commit>.yml`` on a branch of the repository,
-# and the check of that commit reads it. Who can push to the branch can accept, so a file is strict and
-# bounded, and says for which commit it is.
-BRANCH = "compile-gate/acceptances"
-DIRECTORY = "acceptances"
-# A pull request waits for a review, not for a season: what should stay is an accepted.yml's business.
-COMMIT_DAYS = 14
-# Of one commit: metrics that got worse, of which nobody reads so many, or cases without a baseline.
-MAX_ACCEPTED = 1000
-MAX_COMMIT_BYTES = MAX_YAML_BYTES  # four times so many of the usual length
-_COMMIT_HEADER = f"""\
-# Written by compile-gate: what was accepted for this commit, and no other. Remove the file to revoke it.
-version: {VERSION}
-"""
-
-
-def name_commit_file(commit: str) -> str:
-    """Name the file of a commit, from the top of the branch."""
-    return f"{DIRECTORY}/{commit}.yml"
-
-
-def compute_expiry(today: str) -> str:
-    """Compute the last day of what is accepted of a commit today; both are ISO dates."""
-    return (date.fromisoformat(today) + timedelta(days=COMMIT_DAYS)).isoformat()
-
-
-def load_commit_file(path: Path) -> CommitFile:
-    """Load what was accepted of a commit; raises as :func:`decode_commit_file`."""
-    return decode_commit_file(load_bytes(path, MAX_COMMIT_BYTES), str(path))
-
-
-def decode_commit_file(data: bytes, source: str, commit: str = "") -> CommitFile:
-    """Decode what was accepted of a commit; ``commit`` is whose it must be, or empty.
-
-    Raises:
-        FileError: It cannot be used, or is for another commit.
-    """
-    file, document = decode_yaml(CommitFile, data, source)
-    if commit and file.commit != commit:
-        problem = f"is {file.commit[:12]}, another commit than {commit[:12]}"
-        raise document.refuse("commit", problem, _COMMIT_FIX)
-    if len(file.accepted) > MAX_ACCEPTED:
-        problem = f"has {len(file.accepted)} entries, more than {MAX_ACCEPTED}"
-        raise document.refuse("accepted", problem, _COMMIT_FIX)
-    return file
-
-
-_COMMIT_FIX = "Remove the file, and comment /accept-regression again."
-
-
-def render_commit_file(commit: str, acceptances: Sequence[Acceptance]) -> str:
-    """Render the file of a commit."""
-    accepted = ["accepted:\n", *map(render_entry, acceptances)] if acceptances else []
-    return "".join([_COMMIT_HEADER, f"commit: {write_scalar(commit)}\n", *accepted])
-
-
-def merge_acceptances(old: Sequence[Acceptance], new: Sequence[Acceptance]) -> tuple[Acceptance, ...]:
-    """Add to what was accepted of a commit before; of the same thing the newer word counts."""
-    merged = {(one.gate, one.environment, one.case, one.metric): one for one in (*old, *new)}
-    return tuple(merged.values())

@@ -21,7 +21,7 @@ from typing import Any
 
 from gate.errors import FileError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
-from gate.files.untrusted import MAX_INTEGER, is_text
+from gate.files.invalid import MAX_INTEGER, is_text
 from gate.records.bounds import Time
 from gate.records.cases import Metric, collect_columns
 

@@ -22,7 +22,8 @@ from gate.project.config import (
     make_default_config,
     name_base,
 )
-from gate.project.registry import choose_cases, fold_registries, load_cases
+from gate.project.registry import fold_registries, load_cases
+from gate.project.selection import choose_cases
 from gate.records.cases import Case
 from gate.store.baselines import load_baselines
 from gate.store.policy import load_policy
