@@ -1,11 +1,7 @@
 """The files we write and read again: run, verdict, baseline and others, each with its schema version.
 
-A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``. One of a newer version is
-refused with the version to install, and anything else as foreign. Long lists have a line for each item, so
-that a large file is decoded item by item. A file that was edited or damaged can hold values that no
-measurement gives, or parts that contradict each other: judged all the same, a peak memory of -1 would be an
-improvement. So what must hold beyond the type of each key is checked where a file is read.
-This module is also where the rest of the gate finds the codec's parts.
+A file is its record as JSON with ``"schema": "compile-gate/run/1"``. Long lists have a line for each item, so
+that a large file is decoded item by item. The rest of the gate finds the codec's parts here, too.
 """
 
 import dataclasses
@@ -45,15 +41,14 @@ HEAD = ""  # what a line belongs to that is no item of a list with rows
 
 
 def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type
-    """Encode a record into dicts, lists, strings and numbers; the inverse of decoding."""
     return json.loads(json.dumps(record, default=_list_fields))
 
 
 def dump(record: object) -> str:
-    """Encode a record, or a part of one, as one line of JSON.
+    """Encode as one line of JSON.
 
     Raises:
-        ValueError: It holds NaN or infinity, which its maker should have refused.
+        ValueError: It holds NaN or infinity.
     """
     return json.dumps(record, default=_list_fields, allow_nan=False)
 
@@ -71,8 +66,6 @@ def _list_field_names(record_type: type) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileKind(Generic[R]):
-    """One kind of versioned file. A release that changes its schema raises ``version``."""
-
     name: str
     record: type[R]
     version: int = 1
@@ -81,36 +74,32 @@ class FileKind(Generic[R]):
 
     @property
     def schema(self) -> str:
-        """The identity that the file carries, e.g. ``compile-gate/run/1``."""
+        """``compile-gate/run/1``."""
         return f"compile-gate/{self.name}/{self.version}"
 
     def load(self, path: Path) -> R:
-        """Load a file of this kind.
+        """Load a file.
 
         Raises:
-            FileError: It is missing or cannot be used.
+            FileError: The file is missing or cannot be used.
         """
         limit = MAX_ROWS_BYTES if self.rows else MAX_JSON_BYTES
         return self.decode(load_lines(path, limit), str(path))
 
     def save(self, record: R, path: Path) -> None:
-        """Write a file of this kind atomically.
-
-        Raises:
-            MachineError, UsageError: See :func:`gate.files.disk.write_atomic`.
-        """
+        """Atomically; raises as :func:`gate.files.disk.write_atomic`."""
         write_atomic(path, self._encode(record))
 
     def encode(self, record: R) -> str:
-        """Encode a record as the text of its file: JSON, one line a top-level key and row, no NaN.
+        """JSON, one line a top-level key and row.
 
         Raises:
-            ValueError: The record holds NaN or infinity, which its maker should have refused.
+            ValueError: The record holds NaN or infinity.
         """
         return "".join(self._encode(record))
 
     def decode(self, data: bytes | Iterable[bytes], source: str) -> R:
-        """Decode the bytes, or the lines, of a file of this kind.
+        """Decode the bytes, or the lines, of a file.
 
         Raises:
             FileError: Hostile, foreign or newer content, or one that does not fit the record or itself.
@@ -122,7 +111,7 @@ class FileKind(Generic[R]):
         return record
 
     def _encode(self, record: R) -> Iterator[str]:
-        """Encode part by part: the whole text of a large run need not be held."""
+        """Part by part: the whole text of a large run need not be held."""
         yield f'{{\n"schema": {json.dumps(self.schema)}'
         for name in _list_field_names(cast("Hashable", self.record)):
             value = getattr(record, name)
@@ -161,10 +150,9 @@ class FileKind(Generic[R]):
 
 
 def split_rows(lines: Iterable[bytes], keys: Iterable[str]) -> Iterator[tuple[str, int, bytes]]:
-    """Split a file into the items of lists with rows, each with the list's key, and the rest: its head.
+    """Split a file into items, each with its list's key, and the rest, its head; with line numbers.
 
-    Each piece comes with the number of its line; where an item was, the head has an empty line. A file in
-    another layout, as an editor may leave it, is all head.
+    Where an item was, the head has an empty line. A file in another layout, of an editor, is all head.
     """
     openings = {f'"{key}": ['.encode(): key for key in keys}
     key = HEAD
@@ -186,7 +174,7 @@ def split_rows(lines: Iterable[bytes], keys: Iterable[str]) -> Iterator[tuple[st
 
 
 class NewerFileError(FileError):
-    """A newer compile-gate wrote the file, and this one cannot read it."""
+    """A newer compile-gate wrote the file."""
 
 
 RUN = FileKind(name="run", record=Run, check=check_run, rows=("trials",))
@@ -217,7 +205,7 @@ encode_verdict = VERDICT.encode  # a format of reports
 
 @contextmanager
 def pause_collector() -> Iterator[None]:
-    """Look for no cycles within: parsing makes a million objects and none, and it took a quarter longer."""
+    """Parsing makes a million objects and no cycle; the collector took a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -228,9 +216,8 @@ def pause_collector() -> Iterator[None]:
 
 
 def _add_items(record: T, rows: Mapping[str, Sequence[object]]) -> T:
-    """Add the items of lists that have a line each to what the head holds of them."""
     filled: Any = record
-    more = {key: (*getattr(filled, key), *found) for key, found in rows.items()}
+    more = {key: (*getattr(filled, key), *items) for key, items in rows.items()}
     return cast("T", replace(filled, **more))
 
 
@@ -250,8 +237,8 @@ def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:
     except FileError as error:
         # A file of rows is too large to be gone through item by item.
         invalid = [] if kind.rows else list_invalid(kind.name, {"schema": schema, **plain})
-        others = [FileError(source, item.key, item.problem, item.fix) for item in invalid]
-        raise join_errors(others or [error]) from None
+        errors = [FileError(source, item.key, item.problem, item.fix) for item in invalid]
+        raise join_errors(errors or [error]) from None
 
 
 def _name_release(plain: Mapping[str, object]) -> str:

@@ -9,27 +9,24 @@ from gate.records.bounds import Amount, Fraction, Pattern
 
 
 class YamlFile(Protocol):
-    """A record of a file that people write."""
-
     SCHEMA: ClassVar[str]  # the name of its JSON Schema
 
 
 def list_contradictions(entry: Any, key: str = "", left_out: Collection[str] = ()) -> Iterator[InvalidValue]:  # noqa: ANN401 -- any record
-    """List what does not fit together in an entry, and in those in its lists and mappings.
+    """List what does not fit together in an entry at ``key``, and in those in its lists and mappings.
 
-    An entry may have ``find_contradictions``, which finds what its JSON Schema cannot say. Keys that were
-    ``left_out``, since they hold mistakes, have their defaults. ``key`` is where the entry stands.
+    Keys that were ``left_out``, since they hold mistakes, have their defaults.
     """
     for field in fields(entry):
         values = getattr(entry, field.name)
-        places: Iterable[tuple[str, object]] = ()
+        items: Iterable[tuple[str, object]] = ()
         if isinstance(values, tuple):
-            places = ((f"[{index}]", item) for index, item in enumerate(values))
+            items = ((f"[{index}]", item) for index, item in enumerate(values))
         elif isinstance(values, Mapping):
-            places = ((format_key(name), item) for name, item in values.items())
-        for place, item in places:
+            items = ((format_key(name), item) for name, item in values.items())
+        for suffix, item in items:
             if hasattr(item, "find_contradictions"):
-                yield from list_contradictions(item, f"{key}.{field.name}{place}")
+                yield from list_contradictions(item, f"{key}.{field.name}{suffix}")
     if hasattr(entry, "find_contradictions"):
         for invalid in entry.find_contradictions(left_out):
             yield replace(invalid, key=(key + invalid.key).removeprefix("."))

@@ -16,7 +16,6 @@ MAX_INVALID = 20  # of one file: more fill a screen, and fixing these may fix th
 
 
 def format_value(value: object) -> str:
-    """Show a foreign value in a message: its repr on one line, cut short."""
     if isinstance(value, dict):
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, list):
@@ -31,32 +30,30 @@ def format_value(value: object) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InvalidValue:
-    """A value that does not fit: its key path, what is wrong and the fix."""
-
     key: str
     problem: str
     fix: str
 
 
 def format_key(key: object) -> str:
-    """Format one key as a piece of a key path: ``.name``, or ``['odd name']``."""
+    """``.name``, or ``['odd name']``."""
     text = str(key)
     is_plain = len(text) <= _MAX_KEY_CHARS and text.isidentifier()
     return f".{text}" if is_plain else f"[{format_value(key)}]"
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a finite number, as every JSON reader holds it; ``true`` is none."""
+    """Finite, and held by every JSON reader; ``true`` is none."""
     return math.isfinite(value) if isinstance(value, float) else is_integer(value)
 
 
 def is_integer(value: object) -> bool:
-    """Whether it is a whole number of at most 64 bits, written as one."""
+    """At most 64 bits, written as a whole number."""
     return type(value) is int and -MAX_INTEGER <= value <= MAX_INTEGER
 
 
 def is_text(value: object) -> bool:
-    """Whether it is text without lone surrogates, which JSON can spell and no report could hold."""
+    """Without lone surrogates, which JSON can spell and no report could hold."""
     if not isinstance(value, str):
         return False
     try:
@@ -66,7 +63,6 @@ def is_text(value: object) -> bool:
 
 
 def describe_member(value: object, known: Sequence[str]) -> tuple[str, str]:
-    """Describe a value that is none of the known ones: the problem and the fix."""
     names = ", ".join(known)
     listed = f"one of {names}" if len(known) <= MAX_MEMBERS_NAMED else f"one of {len(known)} names"
     nearest = suggest_nearest(value, known) if isinstance(value, str) else ""
@@ -74,14 +70,13 @@ def describe_member(value: object, known: Sequence[str]) -> tuple[str, str]:
 
 
 def describe_key(name: object, known: Iterable[str]) -> tuple[str, str]:
-    """Describe a key that is none of the known ones: the problem and the fix."""
     names = sorted(known)
     listed = f"Known keys: {', '.join(names[:_MAX_KEYS_NAMED])}." if names else "Remove it: there are none."
     return "unknown key", suggest_nearest(str(name), names, listed)
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str:
-    """Find the known name that is most like ``name``; ``""`` when none is, or it is too long to be meant."""
+    """``""`` where no name is near, or it is too long to be meant."""
     if len(name) > _MAX_NAME_CHARS:
         return ""
     names = list(known)
@@ -90,6 +85,5 @@ def find_nearest(name: str, known: Iterable[str]) -> str:
 
 
 def suggest_nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Suggest the known name that is most like ``name``; ``otherwise`` when none is."""
     nearest = find_nearest(name, known)
     return f"Did you mean {nearest!r}?" if nearest else otherwise

@@ -1,7 +1,6 @@
 """What must hold of a record beyond the type of each key.
 
-A file that was edited or damaged can hold values that no measurement gives, or parts that contradict each
-other: judged all the same, a peak memory of -1 would be an improvement.
+In an edited or damaged file, a peak memory of -1 would be an improvement.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ _FIX = "compile-gate writes no such file: check its origin, or measure again."
 
 
 def check_run(run: Run, source: str) -> None:
-    """Refuse a run whose parts contradict its plan: reconciliation rests on these keys.
+    """Check that the parts of a run fit its plan, on which reconciliation rests.
 
     Raises:
         FileError: With the file, the key and what is wrong.
@@ -45,10 +44,10 @@ def check_run(run: Run, source: str) -> None:
 
 
 def check_baseline(baseline: Baseline, source: str) -> None:
-    """Refuse a baseline with a metric that has no value, or one that no measurement gives.
+    """Check the values of all metrics.
 
     Raises:
-        FileError: With the file, the key and what is wrong.
+        FileError: A metric has no value, or one that no measurement gives.
     """
     for metric, values in baseline.trials.items():
         if not values:
@@ -57,10 +56,10 @@ def check_baseline(baseline: Baseline, source: str) -> None:
 
 
 def check_verdict(verdict: Verdict | Shown, source: str) -> None:
-    """Refuse a verdict that was cut, of another outcome than its rows call for, or with impossible values.
+    """Check that a verdict is whole and fits its rows.
 
     Raises:
-        FileError: With the file, the key and what is wrong.
+        FileError: It was cut, has another outcome than its rows call for, or impossible values.
     """
     from gate.decide.conclude.outcome import decide_outcome  # noqa: PLC0415 - workers write files and decide nothing
 
@@ -69,24 +68,24 @@ def check_verdict(verdict: Verdict | Shown, source: str) -> None:
     if verdict.outcome is not expected:
         problem = f"is {verdict.outcome}, but what was compared makes it {expected}"
         raise FileError(source, "outcome", problem, _EDITED)
-    for index, one in enumerate(verdict.comparisons):
+    for index, comparison in enumerate(verdict.comparisons):
         for side in ("baseline", "candidate"):
-            estimate = getattr(one, side)
+            estimate = getattr(comparison, side)
             # A median of counts may lie between two of them, so it need not be whole.
-            if estimate and not SPECS[one.metric].domain.spans(estimate.centre):
-                problem = _describe(one.metric, estimate.centre)
+            if estimate and not SPECS[comparison.metric].domain.spans(estimate.centre):
+                problem = _describe(comparison.metric, estimate.centre)
                 raise FileError(source, f"comparisons[{index}].{side}.centre", problem, _FIX)
 
 
 def _check_counts(verdict: Verdict | Shown, source: str) -> None:
-    """Refuse a verdict that lacks what it was written with: a row that is cut out fails nothing."""
+    """A row that is cut out fails nothing."""
     counted = (
         ("cases", verdict.cases, verdict.tally.cases),
         ("comparisons", verdict.comparisons, verdict.tally.comparisons),
     )
-    for key, found, count in counted:
-        if count is not None and count != len(found):
-            raise FileError(source, key, f"holds {len(found)}, and was written with {count}", _EDITED)
+    for key, records, count in counted:
+        if count is not None and count != len(records):
+            raise FileError(source, key, f"holds {len(records)}, and was written with {count}", _EDITED)
 
 
 def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:

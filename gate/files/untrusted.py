@@ -1,9 +1,7 @@
-"""The border where bytes of somebody else become plain values, and what is said of those that do not fit.
+"""The border where bytes of somebody else become plain values.
 
-Run and verdict files travel as artifacts of pull requests, so they are read as hostile: size and
-depth are bounded, and duplicate keys and broken UTF-8 are refused here, NaN, infinity and huge integers
-where a record is made of them.
-Every refusal is a :class:`gate.errors.FileError`. The YAML border is :mod:`gate.files.yaml_in`.
+Run and verdict files travel as artifacts of pull requests, so they are hostile: size and depth are bounded,
+and duplicate keys and broken UTF-8 are refused. The YAML border is :mod:`gate.files.yaml_in`.
 """
 
 import json
@@ -38,10 +36,10 @@ ORIGIN_FIX = "compile-gate writes no such file: check its origin, or record it a
 
 
 def check_size(size: int, limit: int, source: str, fix: str = "") -> None:
-    """Refuse more than ``limit`` bytes; ``fix`` is for a file that people write.
+    """``fix`` is for a file that people write.
 
     Raises:
-        FileError: There are more.
+        FileError: There are more than ``limit`` bytes.
     """
     if size > limit:
         problem = f"is larger than {limit:,} bytes"
@@ -49,10 +47,10 @@ def check_size(size: int, limit: int, source: str, fix: str = "") -> None:
 
 
 def decode_text(data: bytes, source: str) -> str:
-    """Decode UTF-8, with or without a byte-order mark.
+    """With or without a byte-order mark.
 
     Raises:
-        FileError: The bytes are not UTF-8, or git keeps the file elsewhere and this only points there.
+        FileError: The bytes are not UTF-8, or a pointer of Git LFS.
     """
     if data.startswith(_LFS_POINTER):
         path = PurePath(source)
@@ -68,10 +66,10 @@ def decode_text(data: bytes, source: str) -> str:
 
 
 def parse_json(data: bytes, source: str) -> object:
-    """Parse hostile JSON into dicts, lists, strings, numbers, booleans and None.
+    """Parse hostile JSON.
 
-    NaN, infinities, those that arise from overflow (``1e999``) too, and integers beyond 64 bits pass
-    here and are refused by :func:`gate.files.codec.decode`, which can name their key.
+    NaN, infinities, also by overflow (``1e999``), and integers beyond 64 bits pass here:
+    :func:`gate.files.codec.decode` refuses them and can name their key.
 
     Raises:
         FileError: Too large, too deep, not UTF-8, cut short, duplicate keys or not JSON.
@@ -89,7 +87,7 @@ def parse_json(data: bytes, source: str) -> object:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """How deep lists and mappings nest in a JSON text, and how many of them and of their items there are."""
+    """How deep lists and mappings nest in a JSON text, and their number and that of their items."""
 
     depth: int
     containers: int
@@ -97,10 +95,7 @@ class Shape:
 
 
 def measure_shape(data: bytes) -> Iterator[Shape]:
-    """Measure the shape by the signs outside of strings, chunk by chunk; the last one is of the whole.
-
-    It takes neither recursion nor much memory, and whoever has seen enough can stop.
-    """
+    """Chunk by chunk, without recursion; the last shape is of the whole."""
     # Without escapes, quotes open and close by turns: every other piece lies outside of strings.
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     deepest = depth = containers = values = quotes = 0

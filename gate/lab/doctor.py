@@ -44,7 +44,6 @@ def is_fit(checks: tuple[Check, ...]) -> bool:
 def _grade(
     name: str, finding: str, fix: str = "", *, fails: bool = False, warns: bool = False, **numbers: float
 ) -> Check:
-    """``numbers`` are those of the finding, for programs."""
     level = CheckLevel.FAIL if fails else CheckLevel.WARN if warns else CheckLevel.OK
     return Check(name=name, level=level, finding=finding, fix=fix if fails or warns else "", numbers=numbers)
 
@@ -186,7 +185,6 @@ def _judge_mode(gpu: GpuState) -> Check:
 
 
 def _judge_guards(state: MachineState) -> Check:
-    """Workers ask NVML during a trial: else nobody would see throttling and other programs."""
     if state.nvml_problem:
         finding = f"workers cannot ask NVML: {state.nvml_problem}"
         needed = f"Install nvidia-ml-py for {state.interpreter}"

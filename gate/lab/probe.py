@@ -50,8 +50,6 @@ print("\\n" + json.dumps(found))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineState:
-    """Words are empty and numbers 0 where the machine does not report them."""
-
     device: str
     threads: int
     interpreter: str
@@ -134,7 +132,6 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
 
 
 def probe_compiler() -> tuple[str, str]:
-    """Return the name and version of Inductor's C++ compiler, and what is wrong with it."""
     name = os.environ.get("CXX") or "g++"
     if shutil.which(name) is None:
         return "", f"{name} is not installed"
@@ -156,5 +153,4 @@ def _probe_lock(key: str) -> tuple[str, GateError | None]:
 
 
 def find_existing(path: Path) -> Path:
-    """Find the nearest directory at or above ``path`` that exists."""
     return next(directory for directory in (path, *path.absolute().parents) if directory.is_dir())

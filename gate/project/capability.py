@@ -27,18 +27,15 @@ class Card:
 def list_unavailable(
     cases: Iterable[Case], card: Card, absent: Collection[str] = frozenset()
 ) -> dict[str, Fact]:
-    """List the cases that such a GPU cannot run compiled, or that need what is ``absent``, with why."""
     reasons = {case.id: _find_reason(case, card, absent) for case in cases}
     return {case_id: why for case_id, why in reasons.items() if why}
 
 
 def list_needs(case: Case) -> tuple[str, ...]:
-    """List the packages that a case needs, and its kind."""
     return tuple(dict.fromkeys((*case.needs, *KIND_SPECS[case.kind].needs)))
 
 
 def list_absent(cases: Iterable[Case]) -> frozenset[str]:
-    """List the needed packages that are not installed here, and whose modules are not found otherwise."""
     needed = {name for case in cases for name in list_needs(case)}
     return frozenset(
         name

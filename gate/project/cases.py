@@ -1,4 +1,4 @@
-"""The cases that an entry of a registry makes, and which of them a machine cannot run: known before."""
+"""The cases that an entry of a registry makes."""
 
 import hashlib
 import json
@@ -21,17 +21,14 @@ _Axes = tuple[str, Task, DType, Mode, str]  # size first, backend last
 
 
 def is_reference(case: Case) -> bool:
-    """Whether the case is of a model that comes with compile-gate."""
     return case.factory.startswith(f"{REFERENCE_PACKAGE}.")
 
 
 def make_cases(entry: ModelEntry | TestEntry, models: Path) -> Iterator[tuple[str, Case]]:
-    """Make an entry's cases, each with the key below the entry that it is made of.
-
-    ``models`` holds the reference models.
+    """Make an entry's cases, each with its key below the entry.
 
     Raises:
-        LookupError: The factory is in a module that the reference models do not have.
+        LookupError: The factory is in a module that the reference models, in ``models``, do not have.
     """
     if isinstance(entry, TestEntry):
         yield "", _make_test_case(entry)
@@ -74,9 +71,11 @@ def _make_model_case(entry: ModelEntry, case: CaseEntry, axes: _Axes, source_dig
     unusual |= {"options": dict(case.options)} if case.options else {}
     unusual |= {"kind": case.kind, "settings": dict(case.settings)} if case.kind is not Kind.CALL else {}
     # Where one's own model is built is left out, as its source is: a factory that moves stays the same case.
-    own: dict[str, object] = {"factory": entry.factory, "source": source_digest} if source_digest else {}
+    source: dict[str, object] = {}
+    if source_digest:
+        source = {"factory": entry.factory, "source": source_digest}
     definition = {
-        **own,
+        **source,
         "arguments": arguments,
         "task": task,
         "dtype": dtype,
@@ -108,7 +107,6 @@ def _make_model_case(entry: ModelEntry, case: CaseEntry, axes: _Axes, source_dig
 
 
 def _name_rest(entry: ModelEntry, case: CaseEntry, backend: str) -> str:
-    """The end of a case's id: what is not torch.compile's default, each with a hyphen before it."""
     parts = ["dynamic"] if entry.dynamic else []
     parts += ["fullgraph"] if case.fullgraph else []
     parts += [backend] if backend != DEFAULT_BACKEND else []
@@ -126,7 +124,7 @@ def _name_options(options: Mapping[str, object]) -> str:
 
 
 def _name_settings(settings: Mapping[str, object]) -> list[str]:
-    """Name what distinguishes cases of a kind: its words; numbers and lists only define it."""
+    """Only words are in an id; numbers and lists are in the definition."""
     return [value for _, value in sorted(settings.items()) if isinstance(value, str)]
 
 
@@ -136,7 +134,7 @@ def _compute_digest(definition: Mapping[str, object]) -> str:
 
 
 def find_module(module: str, search: Sequence[str]) -> ModuleSpec | None:
-    """Find a module without importing it or its packages; ``None`` where it is not there."""
+    """Without importing it or its packages."""
     top, *inner = module.split(".")
     spec = PathFinder.find_spec(top, search) or find_spec(top)  # an editable installation has its own finder
     for part in inner:
@@ -145,7 +143,7 @@ def find_module(module: str, search: Sequence[str]) -> ModuleSpec | None:
 
 
 def _compute_source_digest(factory: str, models: Path) -> str:
-    """Hash the source of a reference model's module, found without importing it; ``""`` for others.
+    """Hash a reference model's module; ``""`` for others.
 
     A user's module is not hashed: it may import anything, and its commit is in the provenance.
     """

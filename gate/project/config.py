@@ -35,18 +35,16 @@ _ARMS = 2
 
 
 def find_config() -> Path | None:
-    """Find the nearest ``gate.yml``: here, or above as far as the top of the repository.
+    """Find the nearest ``gate.yml``, as a relative path: here, or above up to the top of the repository.
 
-    The path is relative; outside of repositories the root of the file system is the top. A link that
-    leads nowhere is found, and reading it is an error.
+    A link that leads nowhere is found, and reading it is an error.
 
     Raises:
-        FileError: There is a ``gate.yaml`` in its place, or whether there is one cannot be told: a directory
-            on the way may not be looked into.
+        FileError: There is a ``gate.yaml`` in its place, or a directory on the way may not be looked into.
     """
     here = Path.cwd()
-    for place in (here, *here.parents):
-        path = Path(os.path.relpath(place, here))
+    for directory in (here, *here.parents):
+        path = Path(os.path.relpath(directory, here))
         if is_present(path / DEFAULT_FILE):
             return path / DEFAULT_FILE
         if is_present(path / _MISNAMED_FILE):
@@ -61,8 +59,8 @@ def find_config() -> Path | None:
 class Config:
     """The configuration in force. Keys mean what they mean in ``gate.yml``; paths are resolved.
 
-    ``origins`` maps a key path (``sampling.block_s``, ``models[0]``) to where it was set: ``gate.yml:12``, or
-    an option of the command line, ``--out``. A key that is not there has its default.
+    ``origins`` maps a key path (``sampling.block_s``, ``models[0]``) to ``gate.yml:12``, or to an option,
+    ``--out``. A key that is not there has its default.
     """
 
     device: str
@@ -98,26 +96,23 @@ class Config:
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def locate(self, key: str) -> str:
-        """Say where a key or its nearest ancestor was set: ``gate.yml:12``, an option, or the file."""
+        """Where a key or its nearest ancestor was set: ``gate.yml:12``, an option, or the file."""
         return find_above(key, self.origins) or self.label
 
     @property
     def label(self) -> str:
-        """The file's name, and the commit that it was taken from."""
         return f"{self.source}{name_base(self.commit)}" if self.commit else self.source
 
     def is_option(self, key: str) -> bool:
-        """Whether an option said what a key is."""
         return self.origins.get(key) == name_option(key)
 
 
 def name_base(commit: str) -> str:
-    """Write behind the name of a file that it is the base commit's, and not the one that lies there."""
     return f" of the base commit {commit[:_SHORT_SHA]}"
 
 
 def load_config(path: Path | str | None) -> Config:
-    """Load ``gate.yml``. Without a path, or an empty one, the nearest; where there is none, the defaults.
+    """Without a path, or an empty one, the nearest; where there is none, the defaults.
 
     Raises:
         FileError: It does not exist, is not YAML or holds a wrong key or value.
@@ -131,12 +126,10 @@ def load_config(path: Path | str | None) -> Config:
 
 
 def make_default_config() -> Config:
-    """Make the configuration without a ``gate.yml``: its models are the reference models."""
     return replace(make_config(GateFile(version=VERSION)), is_found=False)
 
 
 def make_config(file: GateFile, directory: Path = Path()) -> Config:
-    """Make the configuration of a parsed ``gate.yml`` that lies in ``directory``."""
     thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
     for metric, entry in file.thresholds.items():
         parts = {name: value for name, value in asdict(entry).items() if value is not None}
@@ -151,8 +144,8 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
         "overrides": tuple(Override(**asdict(entry)) for entry in file.overrides),
         "limits": tuple(
             # one of the two is written, on the side on which the metric is worse
-            AbsoluteLimit(case=one.case, metric=one.metric, value=one.at_least or one.at_most or 0.0)
-            for one in file.limits
+            AbsoluteLimit(case=limit.case, metric=limit.metric, value=limit.at_least or limit.at_most or 0.0)
+            for limit in file.limits
         ),
     }
     kept = {name: getattr(file, name) for name in _KEYS}
@@ -160,9 +153,9 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
 
 
 def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- checked as gate.yml's keys are
-    """Replace keys by what options of the command line say; None leaves a key as it is.
+    """Replace keys by options of the command line; ``None`` leaves a key as it is.
 
-    Values are as those of ``gate.yml``, and checked as they are; paths are relative to the current directory.
+    Values are checked as those of ``gate.yml``; paths are relative to the current directory.
 
     Raises:
         UsageError: A value does not fit, or `out` and `baselines` lie in each other.
@@ -180,18 +173,17 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
 
 def _set_limits(config: Config) -> Config:
     defaults = GateFile.__dataclass_fields__
-    own = find_kind(config.device).limits
+    of_device = find_kind(config.device).limits
     chosen: dict[str, Any] = {
-        key: own.get(key, defaults[key].default) for key in LIMIT_KEYS if key not in config.origins
+        key: of_device.get(key, defaults[key].default) for key in LIMIT_KEYS if key not in config.origins
     }
     return replace(config, **chosen)
 
 
 def fit_limits(config: Config, cases: Sequence[Case]) -> Config:
-    """Raise the limits that are not set to what the slowest of ``cases`` needs to be settled.
+    """Raise the limits that are not set to what the slowest of ``cases`` needs.
 
-    The defaults are those of small cases: one of ten minutes would be ended as hung, and get neither a
-    second trial nor the pairs without which nothing is confirmed.
+    A case of ten minutes would be ended as hung, and get no pairs.
     """
     slowest_s = max((case.expected_s for case in cases), default=0.0)
     needed = {
@@ -208,7 +200,7 @@ def fit_limits(config: Config, cases: Sequence[Case]) -> Config:
 
 
 def check_places(config: Config) -> None:
-    """Refuse results among baselines: what one run writes over must not lie where the other is kept.
+    """Check that results do not lie among baselines.
 
     Raises:
         FileError: One is the other, or lies in it.
@@ -230,5 +222,5 @@ def _refuse_option(invalid: InvalidValue) -> UsageError:
 
 
 def name_option(key: str) -> str:
-    """Name the option that stands for a key: ``--lock-timeout`` for ``lock_timeout_s``."""
+    """``--lock-timeout`` for ``lock_timeout_s``."""
     return "--" + key.removesuffix("_s").replace("_", "-")

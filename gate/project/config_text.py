@@ -17,7 +17,6 @@ _DEFAULTS = {"fail_on": "default: inconclusive; in the action: regression"}
 
 
 def render_config(config: Config) -> str:
-    """Render the configuration as a ``gate.yml`` with the origin of each value beside it."""
     return "\n".join([_render_line(f"version: {VERSION}", ""), *_render_keys(config)]) + "\n"
 
 
@@ -26,13 +25,13 @@ def _render_keys(config: Config) -> Iterator[str]:
         if isinstance(value, Mapping):
             yield f"{key}:"
             for name, item in value.items():
-                yield _render_line(f"  {name}: {write_scalar(item)}", _find_origin(config, f"{key}.{name}"))
+                yield _render_line(f"  {name}: {write_scalar(item)}", _name_origin(config, f"{key}.{name}"))
         elif isinstance(value, list) and value:
-            yield _render_line(f"{key}:", _find_origin(config, key))
+            yield _render_line(f"{key}:", _name_origin(config, key))
             for index, item in enumerate(value):
-                yield _render_line(f"  - {write_scalar(item)}", _find_origin(config, f"{key}[{index}]"))
+                yield _render_line(f"  - {write_scalar(item)}", _name_origin(config, f"{key}[{index}]"))
         else:
-            yield _render_line(f"{key}: {write_scalar(value)}", _find_origin(config, key))
+            yield _render_line(f"{key}: {write_scalar(value)}", _name_origin(config, key))
 
 
 def _collect_values(config: Config) -> dict[str, object]:
@@ -65,7 +64,6 @@ def _collect_values(config: Config) -> dict[str, object]:
 
 
 def _render_parts(parts: Threshold | Override, family: Family | None = None) -> dict[str, object]:
-    """Render the parts that there are, and that the family looks at, as gate.yml would hold them."""
     rendered: dict[str, object] = {}
     if parts.relative is not None and family is not Family.LOG2:
         rendered["relative"] = write_percent(parts.relative) or parts.relative
@@ -78,9 +76,8 @@ def _to_text(path: Path, directory: Path) -> str:
     return str(path.relative_to(directory) if path.is_relative_to(directory) else path)
 
 
-def _find_origin(config: Config, key: str) -> str:
-    """Find where a key was set; the default of a part that its parent leaves out is the default."""
-    inner = (place for path, place in config.origins.items() if path.startswith((f"{key}.", f"{key}[")))
+def _name_origin(config: Config, key: str) -> str:
+    inner = (origin for path, origin in config.origins.items() if path.startswith((f"{key}.", f"{key}[")))
     return config.origins.get(key) or next(inner, _DEFAULTS.get(key, "default"))
 
 

@@ -16,16 +16,14 @@ _Named = tuple[str, Run]  # a run, and its file as somebody named it
 
 
 def merge_runs(runs: Sequence[Run], names: Sequence[str], planned: tuple[Case, ...] = ()) -> Run:
-    """Join the runs of shards, one or more, into one; errors call the runs by their ``names``.
+    """Join the runs of shards into one; errors call the runs by their ``names``.
 
-    The plan is ``planned`` and what the runs planned: a case whose shard did not come back stays in
-    it without trials and is INCOMPLETE later. Provenance and environment are the first run's. Wall
-    and toolchain seconds add up: machine time, not elapsed time. Runs with pairs keep them, with the
-    base's cases of all.
+    A case of ``planned`` whose shard did not come back stays without trials, and is INCOMPLETE later.
+    Provenance and environment are the first run's. Seconds add up: machine time.
 
     Raises:
-        UsageError: Other environments, commits, bases, sampling, trials or definitions; a case
-            measured twice; shards of other plans, or one that is missing where the plan is unknown.
+        UsageError: Other environments, commits, bases, sampling, trials or definitions; a case measured
+            twice; shards of other plans, or one that is missing where the plan is unknown.
     """
     first, *others = named = list(zip(names, runs, strict=True))
     for other in others:
@@ -39,18 +37,14 @@ def merge_runs(runs: Sequence[Run], names: Sequence[str], planned: tuple[Case, .
 
 
 def list_missing_shards(runs: Sequence[Run]) -> list[int]:
-    """List the shards of the same plan that none of ``runs`` is; none where no run is a shard."""
     shards = [run.shard for run in runs if run.shard]
-    return sorted(set(range(1, shards[0].of + 1)) - {one.number for one in shards}) if shards else []
+    return sorted(set(range(1, shards[0].of + 1)) - {shard.number for shard in shards}) if shards else []
 
 
 def pool_runs(runs: Sequence[Run], names: Sequence[str]) -> Run:
-    """Join runs, one or more, of one unchanged program on one machine, so that more is known of its noise.
+    """Join runs of one unchanged program on one machine, so that more is known of its noise.
 
-    Errors call the runs by their ``names``.
-
-    They may hold the same cases: trials and pairs are numbered anew. The base is the first one's, with
-    the cases of all. Commits may differ: that nothing changed is what the caller says.
+    They may hold the same cases: trials and pairs are numbered anew. Commits may differ.
 
     Raises:
         UsageError: Other environments, sampling or definitions; a trial that two of them hold.
@@ -64,7 +58,7 @@ def pool_runs(runs: Sequence[Run], names: Sequence[str]) -> Run:
 
 
 def _number_anew(runs: Sequence[Run]) -> Iterator[Trial]:
-    """Go on, for each case, where the run before stopped; pairs are counted apart from lone trials."""
+    """Each case goes on where the run before stopped; pairs are counted apart from lone trials."""
     offsets: Counter[tuple[str, bool]] = Counter()
     for run in runs:
         ends = offsets.copy()
@@ -118,19 +112,21 @@ _COMMON: Sequence[tuple[str, Callable[[Run], str], str]] = (
 
 
 def _check_common(first: _Named, other: _Named) -> None:
-    (first_name, one), (name, run) = first, other
+    (first_name, first_run), (name, run) = first, other
     for what, read, fix in _COMMON:
-        if (own := read(run)) != (firsts := read(one)):
-            raise UsageError(f"the {what} of {name} is {own}, and that of {first_name} {firsts}", fix)
+        if (value := read(run)) != (first_value := read(first_run)):
+            raise UsageError(f"the {what} of {name} is {value}, and that of {first_name} {first_value}", fix)
 
 
 def _check_alike(first: _Named, other: _Named, fix: str) -> None:
-    (first_name, one), (name, run) = first, other
-    if not has_same_host(one.environment, run.environment):
-        differences = join_some(describe_difference(one.environment, run.environment))
+    (first_name, first_run), (name, run) = first, other
+    if not has_same_host(first_run.environment, run.environment):
+        differences = join_some(describe_difference(first_run.environment, run.environment))
         raise UsageError(f"{name} has another environment than {first_name}: {differences}", fix)
-    if run.sampling != one.sampling:
-        values = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - one.sampling.items())
+    if run.sampling != first_run.sampling:
+        values = sorted(
+            f"{key} {value:g}" for key, value in run.sampling.items() - first_run.sampling.items()
+        )
         listed = join_some(values) or "not recorded"
         raise UsageError(f"{name} sampled differently than {first_name}: {listed}", fix)
 
@@ -140,30 +136,30 @@ def _check_overlap(named: Sequence[_Named]) -> None:
     for name, run in named:
         measured = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
         if twice := sorted(measured & seen.keys()):
-            other = seen[twice[0]]
-            what = f"{name} holds what {other} holds as well: {join_some(twice)}"
-            what = what if name != other else f"{name} is named twice"
+            holder = seen[twice[0]]
+            what = f"{name} holds what {holder} holds as well: {join_some(twice)}"
+            what = what if name != holder else f"{name} is named twice"
             raise UsageError(what, "Name each shard once, and shards that share no case.")
         seen |= dict.fromkeys(measured, name)
 
 
 def _check_copies(named: Sequence[_Named]) -> None:
-    """Refuse a trial that was measured once and is there twice: copies agree, and look like little noise."""
+    """A trial that is there twice would look like little noise."""
     seen: dict[tuple[object, ...], str] = {}
     for name, run in named:
-        own = [
+        trials = [
             (trial.case_id, trial.arm, trial.started, *trial.samples.items())
             for trial in run.trials
             if trial.started
         ]
-        if copied := next((one for one in own if one in seen), None):
+        if copied := next((trial_key for trial_key in trials if trial_key in seen), None):
             what = f"{name} holds a trial of {copied[0]} that {seen[copied]} holds as well"
             raise UsageError(what, "Name each run once, and no earlier save of it.")
-        seen |= dict.fromkeys(own, name)
+        seen |= dict.fromkeys(trials, name)
 
 
 def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
-    """Refuse shards of different plans, and what lacks one: nothing else says which cases it had."""
+    """Nothing else shows which cases a missing shard had."""
     marked = [(name, run, run.shard) for name, run in named if run.shard]
     if not marked:
         return
@@ -171,8 +167,8 @@ def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
     for name, run, shard in marked:
         if (shard.of, shard.cases, run.selection) != (first.of, first.cases, first_run.selection):
             sets = [
-                f"{one} of {one.cases} cases by {of.selection!r}"
-                for one, of in ((shard, run), (first, first_run))
+                f"{part} of {part.cases} cases by {part_run.selection!r}"
+                for part, part_run in ((shard, run), (first, first_run))
             ]
             raise UsageError(f"{name} is {sets[0]}, and {first_name} {sets[1]}", "Merge shards of one plan.")
     missing = list_missing_shards([run for _, run, _ in marked])
@@ -188,7 +184,7 @@ def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
 
 
 def _check_number(runs: Sequence[Run], held: int) -> None:
-    """Refuse a selection that lacks cases of a missing shard: they would be gone, and not MISSING."""
+    """Cases of a missing shard must be MISSING, not absent."""
     divided = next((run.shard.cases for run in runs if run.shard), 0)
     if held < divided:
         what = f"--select names {held} of the {divided} cases that were divided, and a shard is missing"

@@ -1,8 +1,4 @@
-"""The shapes of models and tests, in gate.yml and in registry files.
-
-``gate/schemas/config.json`` describes and bounds their keys, and :mod:`gate.project.registry` makes cases of
-them.
-"""
+"""The shapes of models and tests, in gate.yml and in registry files."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,8 +16,6 @@ _DEAF_BACKENDS = {"eager", "aot_eager"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseEntry:
-    """One case of a model, or one for each combination where keys hold lists."""
-
     size: str | tuple[str, ...] = DEFAULT_SIZE
     task: Task | tuple[Task, ...] = Task.INFERENCE
     dtype: DType | tuple[DType, ...] = DType.FLOAT32
@@ -39,8 +33,6 @@ class CaseEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelEntry:
-    """A model: who builds it, with which arguments, and the cases to make of it."""
-
     name: str
     factory: str
     arguments: Mapping[str, object] = field(default_factory=dict)
@@ -50,7 +42,6 @@ class ModelEntry:
     cases: tuple[CaseEntry, ...]
 
     def find_contradictions(self, left_out: Collection[str]) -> Iterator[InvalidValue]:
-        """Cases must be of the model's sizes and of what their kinds listen to; `gate` is taken."""
         del left_out
         package = self.factory.partition(":")[0]
         if f"{package}.".startswith("gate.") and not package.startswith(f"{REFERENCE_PACKAGE}."):
@@ -68,7 +59,6 @@ _T = TypeVar("_T")
 
 
 def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:
-    """List what stands behind a key that takes one value or several."""
     return written if isinstance(written, tuple) else (written,)
 
 
@@ -81,7 +71,6 @@ def _check_sizes(sizes: tuple[str, ...], known: Collection[str], key: str) -> It
 
 
 def _check_ignored(case: CaseEntry, key: str) -> Iterator[InvalidValue]:
-    """Refuse what nobody takes notice of: the case would measure something else than its id says."""
     modes = [mode for mode in list_values(case.mode) if mode is not Mode.DEFAULT]
     backends = [backend for backend in list_values(case.backend) if backend != DEFAULT_BACKEND]
     written = {"mode": modes, "backend": backends, "options": case.options}
@@ -102,7 +91,6 @@ def _check_ignored(case: CaseEntry, key: str) -> Iterator[InvalidValue]:
 
 
 def _check_kind(case: CaseEntry, key: str, *, dynamic: bool | None) -> Iterator[InvalidValue]:
-    """Check that the kind measures the case's tasks and has its settings, and listens to its model."""
     spec = KIND_SPECS[case.kind]
     for name, known in (("task", spec.tasks), ("dtype", spec.dtypes)):
         for word in (word for word in list_values(getattr(case, name)) if word not in known):
@@ -133,8 +121,6 @@ def _check_lengths(lengths: Collection[int], key: str) -> Iterator[InvalidValue]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TestEntry:
-    """A test of your own that calls the `compile_benchmark` fixture."""
-
     __test__ = False  # pytest must not collect it
 
     name: str
@@ -149,8 +135,6 @@ class TestEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegistryFile:
-    """A registry file: models and tests, for lists that are too long for gate.yml."""
-
     SCHEMA: ClassVar[str] = "registry"
 
     version: int

@@ -1,4 +1,4 @@
-"""What must come back, what a target spares, how it is divided over machines, and joined again."""
+"""The plan of a run: its shards, and what a target spares."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from gate.records.run import Run, Shard
 
 
 def sum_expected_s(cases: Iterable[Case], trials: int) -> float:
-    """Sum the seconds that so many trials of each case take on one machine."""
     return sum(case.expected_s for case in cases) * trials
 
 
 def shard_cases(cases: tuple[Case, ...], shards: int) -> tuple[tuple[Case, ...], ...]:
     """Divide cases into at most ``shards`` parts of about equal expected time; none is empty.
 
-    The longest case goes first, each to the part with the least so far. The parts depend on the
-    set of cases only, and within a part the order is that of ``cases``.
+    The longest case goes first, each to the part with the least so far; the order in a part is that of
+    ``cases``.
 
     Raises:
         UsageError: ``shards`` is not positive.
@@ -40,10 +39,10 @@ def shard_cases(cases: tuple[Case, ...], shards: int) -> tuple[tuple[Case, ...],
 
 
 def pick_shard(cases: tuple[Case, ...], number: int, of: int) -> tuple[tuple[Case, ...], Shard]:
-    """Pick the ``number``-th of ``of`` parts, counted from 1, and say which part of what it is.
+    """Pick the ``number``-th of ``of`` parts, counted from 1.
 
     Raises:
-        UsageError: There is no such part; there are fewer cases than parts.
+        UsageError: There is no such part, or there are fewer cases than parts.
     """
     parts = shard_cases(cases, of)
     if len(parts) < of:
@@ -54,7 +53,7 @@ def pick_shard(cases: tuple[Case, ...], number: int, of: int) -> tuple[tuple[Cas
 
 
 def render_github_matrix(cases: tuple[Case, ...], trials: int, shards: int) -> str:
-    """Render the shards as a ``strategy.matrix`` for GitHub: one line of JSON.
+    """Render a ``strategy.matrix`` for GitHub: one line of JSON.
 
     Raises:
         UsageError: ``shards`` is not positive.
@@ -74,9 +73,7 @@ def render_github_matrix(cases: tuple[Case, ...], trials: int, shards: int) -> s
 
 
 def drop_unchanged_code(cases: Iterable[Case], run: Run) -> tuple[Case, ...]:
-    """Leave out the cases whose code ``ab --target`` found to be that of the base.
-
-    One that is defined otherwise by now stays.
+    """Drop the cases whose code ``ab --target`` found to be that of the base, and that are still defined so.
 
     Raises:
         UsageError: The run is of a device, or compares nothing with a base, or did not end.

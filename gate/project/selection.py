@@ -14,7 +14,7 @@ _DEFAULT_SELECTION = f"tag:{DEFAULT_TAG}"
 
 
 def select_cases(cases: tuple[Case, ...], selection: str) -> tuple[Case, ...]:
-    """Select the cases that a pattern means (``fits_pattern``), in the order of ``cases``.
+    """Select cases, in their order.
 
     Raises:
         UsageError: A term matches nothing, or nothing is left.
@@ -34,7 +34,6 @@ def select_cases(cases: tuple[Case, ...], selection: str) -> tuple[Case, ...]:
 
 
 def find_cases(cases: tuple[Case, ...], selection: str) -> tuple[Case, ...]:
-    """Find what a selection means, though some of its terms may match none of these cases."""
     return tuple(case for case in cases if fits_pattern(selection, case.id, case.tags))
 
 
@@ -53,7 +52,6 @@ def _describe_unknown(cases: tuple[Case, ...], term: str) -> UsageError:
 
 
 def _suggest(problem: str, name: str, known: list[str]) -> UsageError:
-    """Suggest the nearest of the known names; where none is near, some that there are."""
     if nearest := find_nearest(name, known):
         return UsageError(problem, f"Did you mean {nearest!r}?")
     if not known:
@@ -64,15 +62,13 @@ def _suggest(problem: str, name: str, known: list[str]) -> UsageError:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """The selected cases, and the selection: what gate.yml says, or what its default came to."""
-
     cases: tuple[Case, ...]
     selection: str
     note: str = ""  # where the default is another than the usual one
 
 
 def choose_cases(config: Config, cases: tuple[Case, ...]) -> Choice:
-    """Choose among all the cases of a configuration those that it selects.
+    """Choose the cases that a configuration selects.
 
     Raises:
         FileError: There is no case, or ``select`` of gate.yml matches nothing.
@@ -92,20 +88,16 @@ def choose_cases(config: Config, cases: tuple[Case, ...]) -> Choice:
 
 
 def _choose_default(config: Config, cases: tuple[Case, ...]) -> Choice:
-    """Choose the cases with the usual tag; all of one's own where none of those has it.
-
-    Who lists a model and no tag means it to be measured: to leave it out would be a green check of
-    the reference models alone.
-    """
-    own = [case for case in cases if not (config.reference_models and is_reference(case))]
-    if not own or any(DEFAULT_TAG in case.tags for case in own):
+    """All of one's own cases where none has the tag: else the reference models alone would be green."""
+    projects = [case for case in cases if not (config.reference_models and is_reference(case))]
+    if not projects or any(DEFAULT_TAG in case.tags for case in projects):
         return Choice(cases=select_cases(cases, _DEFAULT_SELECTION), selection=_DEFAULT_SELECTION)
     usual = find_cases(cases, _DEFAULT_SELECTION)  # reference models
     terms = [_DEFAULT_SELECTION] if usual else []
-    chosen = {case.id for case in (*usual, *own)}
-    selection = ",".join((*terms, *dict.fromkeys(case.model for case in own)))
+    chosen = {case.id for case in (*usual, *projects)}
+    selection = ",".join((*terms, *dict.fromkeys(case.model for case in projects)))
     note = (
-        f"measuring all of your cases ({len(own)}):"
+        f"measuring all of your cases ({len(projects)}):"
         f" none has the tag {DEFAULT_TAG!r}, the default of `select` in gate.yml"
     )
     return Choice(cases=tuple(case for case in cases if case.id in chosen), selection=selection, note=note)

@@ -32,8 +32,6 @@ _UNSAID = {"gate": "", "environment": "*", "metric": None}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptanceEntry:
-    """A known change that somebody took responsibility for, until a date."""
-
     case: str
     metric: Metric
     allowance: Allowance
@@ -43,13 +41,11 @@ class AcceptanceEntry:
     environment: str = "*"
 
     def find_contradictions(self, left_out: Collection[str]) -> Iterator[InvalidValue]:
-        """An allowance is in the metric's unit; which metrics can fail, gate.yml's limits say."""
         del left_out
         yield from _check_allowance(self.metric, self.allowance)
 
 
 def _check_allowance(metric: Metric, written: float | str) -> Iterator[InvalidValue]:
-    """A percentage for what is compared by ratio, a plain number for counters and drift."""
     spec, is_percent, amount = SPECS[metric], isinstance(written, str), read_amount(written)
     if not spec.is_ratio and is_percent:
         problem = f"{written} does not fit {metric}, which is not compared by ratio"
@@ -75,8 +71,6 @@ def _refuse_allowance(problem: str, fix: str) -> InvalidValue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptedFile:
-    """``accepted.yml``, in the directory of baselines: changes that were accepted, until a date."""
-
     SCHEMA: ClassVar[str] = "accepted"
 
     version: int
@@ -85,10 +79,7 @@ class AcceptedFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommitEntry:
-    """Somebody accepts a change of one commit, of what one gate measured in one environment.
-
-    Without a metric: that the case had no baseline to compare with.
-    """
+    """Without a metric: the case had no baseline to compare with."""
 
     reason: str
     author: str
@@ -101,10 +92,10 @@ class CommitEntry:
 
 
 def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
-    """Load ``accepted.yml``, expired ones included; a file that does not exist holds none.
+    """Expired ones included.
 
     Raises:
-        FileError: It cannot be used.
+        FileError: The file cannot be used.
     """
     if not is_present(path):
         return ()
@@ -113,7 +104,6 @@ def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
 
 
 def make_acceptance(entry: AcceptanceEntry | CommitEntry, commit: str = "") -> Acceptance:
-    """Make the record of an entry: a percentage becomes a fraction."""
     allowance = read_amount(entry.allowance)
     return Acceptance(**{**encode(entry), "metric": entry.metric, "allowance": allowance}, commit=commit)
 
@@ -122,8 +112,7 @@ def parse_allowance(text: str, metric: Metric) -> float:
     """Parse ``8%`` or ``0.08``; for counters and drift a plain number in the metric's unit.
 
     Raises:
-        UsageError: It is not such a number, a bare one that must have been meant as percent, or so large
-            that nothing would be left to fail.
+        UsageError: It is no such number, must have been meant as percent, or leaves nothing to fail.
     """
     is_fraction = SPECS[metric].is_ratio
     fix = "Write it as 8%." if is_fraction else f"Write a plain number: the unit is {SPECS[metric].unit}."
@@ -139,11 +128,10 @@ def parse_allowance(text: str, metric: Metric) -> float:
 
 
 def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> bool:
-    """Add an acceptance to ``accepted.yml``; it replaces what is there of the same case and metric.
+    """Add an acceptance to ``accepted.yml``; it replaces one of the same case and metric.
 
-    A new one is appended as text, so that comments stay; else the file is written anew. Returns whether
-    more than entries was lost by that: comments, or the style in which somebody wrote them.
-    ``today`` is an ISO date, by default the current one in UTC.
+    A new one is appended as text; else the file is written anew. Returns whether comments, or a style of
+    writing, were lost. ``today`` is an ISO date, by default that in UTC.
 
     Raises:
         UsageError: The reason is missing or the expiry is no day, past or too far.
@@ -154,7 +142,7 @@ def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> bool
     old = load_acceptances(path)
     before = decode_text(load_bytes(path, MAX_YAML_BYTES), str(path)) if is_present(path) else ""
     # Of another case or metric there may be several: each counts.
-    others = [one for one in old if (one.case, one.metric) != (acceptance.case, acceptance.metric)]
+    others = [kept for kept in old if (kept.case, kept.metric) != (acceptance.case, acceptance.metric)]
     expected = (*others, acceptance)
     appended = _append_text(path, before, expected) if old and len(others) == len(old) else ""
     write_atomic(path, appended or _render_file(expected))
@@ -184,7 +172,7 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
 
 
 def _append_text(path: Path, before: str, expected: tuple[Acceptance, ...]) -> str:
-    """Append the last to what is there; ``""`` when that does not read back, as after a flow list."""
+    """``""`` where the result does not read back, as after a flow list."""
     text = before.rstrip() + "\n" + render_entry(expected[-1])
     try:
         file, _ = decode_yaml(AcceptedFile, text.encode(), str(path))
@@ -194,13 +182,11 @@ def _append_text(path: Path, before: str, expected: tuple[Acceptance, ...]) -> s
 
 
 def render_entry(acceptance: Acceptance) -> str:
-    """Render an item of a list of acceptances."""
     lines = [f"{key}: {write_scalar(value)}\n" for key, value in _encode(acceptance).items()]
     return "  - " + "    ".join(lines)
 
 
 def _encode(acceptance: Acceptance) -> dict[str, object]:
-    """Encode an acceptance as an entry holds it: fractions as percent, as nobody can misread them."""
     plain: dict[str, object] = {
         key: value
         for key, value in encode(acceptance).items()

@@ -1,7 +1,6 @@
 """The release anchor, ``baselines/anchor.yml``: a commit that many small changes together are compared with.
 
-Each change is compared with its own base, and baselines are recorded anew as changes are merged, so that
-twenty changes of 1.5 % each pass. The anchor stays where it is until somebody moves it.
+Twenty changes of 1.5 % each pass. The anchor stays where it is until somebody moves it.
 """
 
 from dataclasses import dataclass
@@ -27,8 +26,6 @@ _HEADER = """\
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnchorFile:
-    """``anchor.yml``, in the directory of baselines: the commit that is held against over many changes."""
-
     SCHEMA: ClassVar[str] = "anchor"
 
     version: int
@@ -40,7 +37,7 @@ class AnchorFile:
 
 
 def load_anchor(directory: Path) -> AnchorFile | None:
-    """Load the anchor beside the baselines in ``directory``; ``None`` where there is none.
+    """Load the anchor next to the baselines.
 
     Raises:
         FileError: It cannot be used.
@@ -50,30 +47,30 @@ def load_anchor(directory: Path) -> AnchorFile | None:
 
 
 def save_anchor(directory: Path, anchor: AnchorFile) -> Path:
-    """Write the anchor beside the baselines in ``directory``, in place of an older one; return its path.
+    """Replace the anchor; return its path.
 
     Raises:
         MachineError: The disk is full or read-only.
         UsageError: It could not be read back, or the path cannot be written.
     """
     path = directory / ANCHOR_FILE
-    known = {key: value for key, value in encode(anchor).items() if value or key == "reason"}
-    for invalid in list_invalid(AnchorFile.SCHEMA, known):
+    plain = {key: value for key, value in encode(anchor).items() if value or key == "reason"}
+    for invalid in list_invalid(AnchorFile.SCHEMA, plain):
         raise UsageError(f"--{invalid.key}: {invalid.problem}", f"Write, for example, {_EXAMPLE}.")
-    write_atomic(path, _HEADER + "".join(f"{key}: {write_scalar(value)}\n" for key, value in known.items()))
+    write_atomic(path, _HEADER + "".join(f"{key}: {write_scalar(value)}\n" for key, value in plain.items()))
     return path
 
 
 def name_anchor(anchor: AnchorFile) -> str:
-    """Name it as a revision is: ``v1.2 (1a2b3c4)``, or the short commit alone."""
+    """As a revision: ``v1.2 (1a2b3c4)``, or the short commit alone."""
     short = anchor.commit[:_SHORT_CHARS]
     return f"{anchor.name} ({short})" if anchor.name else short
 
 
 def describe_anchor(anchor: AnchorFile, now: str = "") -> str:
-    """Describe it: ``v1.2 (1a2b3c4), recorded 2026-03-01 by Ada: the release of March``.
+    """``v1.2 (1a2b3c4), recorded 2026-03-01 by Ada: the release of March``.
 
-    With ``now`` (ISO 8601) its age stands behind the day.
+    With ``now`` (ISO 8601) its age follows the day.
     """
     age = render_age(anchor.created, now) if now and anchor.created else ""
     recorded = f", recorded {anchor.created[:_DAY_CHARS]}" if anchor.created else ""

@@ -1,7 +1,6 @@
-"""``acceptances/<commit>.yml`` on a branch of the repository: what was accepted of one commit.
+"""``acceptances/<commit>.yml`` on a branch: what ``/accept-regression`` accepted of one commit.
 
-``/accept-regression`` on a pull request writes it, and the check of that commit reads it. Who can push to the
-branch can accept, so a file is strict and bounded, and says for which commit it is.
+Who can push to the branch can accept, so a file is strict and bounded, and names its commit.
 """
 
 from collections.abc import Sequence
@@ -36,8 +35,6 @@ _COMMIT_FIX = "Remove the file, and comment /accept-regression again."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommitFile:
-    """``acceptances/<commit>.yml`` on the branch of acceptances: what was accepted of one commit."""
-
     SCHEMA: ClassVar[str] = "acceptances"
     version: int
     commit: str
@@ -45,27 +42,24 @@ class CommitFile:
 
     @property
     def acceptances(self) -> tuple[Acceptance, ...]:
-        """Its entries as records, expired ones included."""
-        return tuple(make_acceptance(one, self.commit) for one in self.accepted)
+        return tuple(make_acceptance(entry, self.commit) for entry in self.accepted)
 
 
 def name_commit_file(commit: str) -> str:
-    """Name the file of a commit, from the top of the branch."""
     return f"{DIRECTORY}/{commit}.yml"
 
 
 def compute_expiry(today: str) -> str:
-    """Compute the last day of what is accepted of a commit today; both are ISO dates."""
     return (date.fromisoformat(today) + timedelta(days=COMMIT_DAYS)).isoformat()
 
 
 def load_commit_file(path: Path) -> CommitFile:
-    """Load what was accepted of a commit; raises as :func:`decode_commit_file`."""
+    """Raises as :func:`decode_commit_file`."""
     return decode_commit_file(load_bytes(path, MAX_COMMIT_BYTES), str(path))
 
 
 def decode_commit_file(data: bytes, source: str, commit: str = "") -> CommitFile:
-    """Decode what was accepted of a commit; ``commit`` is whose it must be, or empty.
+    """Decode the file of ``commit``, or of any.
 
     Raises:
         FileError: It cannot be used, or is for another commit.
@@ -81,12 +75,14 @@ def decode_commit_file(data: bytes, source: str, commit: str = "") -> CommitFile
 
 
 def render_commit_file(commit: str, acceptances: Sequence[Acceptance]) -> str:
-    """Render the file of a commit."""
     accepted = ["accepted:\n", *map(render_entry, acceptances)] if acceptances else []
     return "".join([_COMMIT_HEADER, f"commit: {write_scalar(commit)}\n", *accepted])
 
 
 def merge_acceptances(old: Sequence[Acceptance], new: Sequence[Acceptance]) -> tuple[Acceptance, ...]:
-    """Add to what was accepted of a commit before; of the same thing the newer word counts."""
-    merged = {(one.gate, one.environment, one.case, one.metric): one for one in (*old, *new)}
+    """Of the same thing the newer one counts."""
+    merged = {
+        (acceptance.gate, acceptance.environment, acceptance.case, acceptance.metric): acceptance
+        for acceptance in (*old, *new)
+    }
     return tuple(merged.values())

@@ -1,9 +1,4 @@
-"""The policy in force, and the release anchor: ``baselines/anchor.yml``.
-
-The anchor is a commit that many small changes together are held against. Each change is held against its own
-base, and baselines are recorded anew as changes are merged, so that twenty changes of 1.5 % are each within
-what counts. The anchor stays where it is until somebody moves it.
-"""
+"""The policy in force: thresholds, limits, and what was accepted."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -21,9 +16,9 @@ ACCEPTED_FILE = "accepted.yml"
 
 
 def name_gate(config: Path, top: Path, key: str = DEFAULT_KEY) -> str:
-    """Name a gate as acceptances do: its configuration from the top of the repository, and its key if any."""
-    place = config.parent.resolve() / config.name
-    path = place.relative_to(top).as_posix() if place.is_relative_to(top) else ""
+    """As acceptances do: the configuration from the top of the repository, and a key if any."""
+    absolute = config.parent.resolve() / config.name
+    path = absolute.relative_to(top).as_posix() if absolute.is_relative_to(top) else ""
     return path if key == DEFAULT_KEY else f"{path}:{key}"
 
 
@@ -32,8 +27,7 @@ def load_policy(
 ) -> Policy:
     """Make the policy in force today, with what was accepted of single commits in these files.
 
-    Standing acceptances and the anchor lie beside the baselines: those of ``config``, unless others are
-    judged by. ``gate`` is whose acceptances of a commit count; empty where that is not known.
+    ``baselines`` replaces the directory of ``config``. ``gate`` is whose acceptances of a commit count.
 
     Raises:
         FileError: A file cannot be used.
@@ -48,7 +42,7 @@ def load_policy(
         thresholds=config.thresholds,
         overrides=config.overrides,
         limits=config.limits,
-        acceptances=(*standing, *(one for file in files for one in file.acceptances)),
+        acceptances=(*standing, *(accepted for file in files for accepted in file.acceptances)),
         commits=tuple(file.commit for file in files),
         gate=gate,
         quarantine=config.quarantine,

@@ -1,7 +1,4 @@
-"""What is under test: a directory that measured code is imported from, and an interpreter.
-
-The code is the working tree, another directory, or a commit that is checked out for the time being.
-"""
+"""What is under test: a directory that measured code is imported from, and an interpreter."""
 
 import sys
 from collections.abc import Iterator
@@ -47,10 +44,8 @@ _MAX_NAME = 255  # bytes of a file's name, and so of a ref's, on every file syst
 class ArmOptions:
     """Refs and paths as a user gives them; empty means not given.
 
-    Without ``head`` it is the working tree. Without ``base`` it is head's code where the interpreters differ,
-    else the commit at which head left the default branch; on that branch itself the last commit, if the
-    working
-    tree has changes since.
+    Head is the working tree by default. Base is head's code where the interpreters differ, else the commit at
+    which head left the default branch; on that branch the last commit, if there are changes since.
     """
 
     directory: Path  # of gate.yml in the working tree: what measured code is imported from
@@ -92,7 +87,6 @@ def make_working_tree_arm(directory: Path) -> Arm:
 
 
 def find_checkouts(sources: ArmSources) -> Checkouts | None:
-    """``None`` unless both arms run on one interpreter and base is a commit."""
     base, head = sources.base, sources.head
     if not (base.commit and base.arm.checkout) or base.arm.python != head.arm.python:
         return None
@@ -194,7 +188,6 @@ def _parse_code(directory: Path, spec: str) -> Revision | Path:
 
 
 def _prepare_interpreters(options: ArmOptions, scratch: Path) -> dict[str, ForeignInterpreter]:
-    """Both or none, so that both arms find the gate in one place."""
     if not (options.base_python or options.head_python):
         return {}
     pythons = {BASE_ARM: options.base_python, CANDIDATE_ARM: options.head_python}
@@ -256,10 +249,7 @@ def _check_out(
 
 
 def _place_arm(name: str, path: Path, directory: Path) -> Arm:
-    """Make the arm of another directory than the working tree's; ``origin`` is the latter's checkout.
-
-    Where both lie in one checkout, the two directories take the place of the checkouts.
-    """
+    """Where both directories lie in one checkout, they take the place of the checkouts."""
     working_tree = directory.resolve()
     checkout, origin = find_checkout(path) or path, find_checkout(working_tree) or working_tree
     if checkout == origin:

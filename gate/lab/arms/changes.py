@@ -68,18 +68,15 @@ def _read_new(directory: Path, name: str) -> bytes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Changes:
-    """As paths relative to the checkout's top."""
-
     python: tuple[str, ...] = ()  # changed or new: imports show who uses it
     other: tuple[str, ...] = ()  # what any case may read unseen
 
 
 def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | None:
-    """List what differs from ``commit``, without what no measured code reads.
+    """List what differs from ``commit`` and measured code may read.
 
-    That is texts, what only GitHub reads, new files that our output goes to, and what lies in the gate's own
-    directories. git-ignored files are left out: the base would not have them.
-    ``None`` where git does not answer, and beyond MAX_CHANGED files.
+    Not what git ignores: the base would not have it. ``None`` where git does not answer, and beyond
+    MAX_CHANGED files.
     """
     changed = ask_git(top, *_DIFF, commit, limit_s=STATUS_LIMIT_S)
     added = ask_git(top, *NEW_FILES, limit_s=STATUS_LIMIT_S)
@@ -100,7 +97,6 @@ def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | No
 
 
 def _split(answer: GitAnswer) -> list[str]:
-    """A file name need not be UTF-8, but workers and files get it so."""
     return answer.output.decode(errors="replace").split("\0")[:-1]
 
 

@@ -1,9 +1,8 @@
 """Another interpreter as an arm: it measures with this installation's gate and its own torch.
 
-Its workers find two directories besides their own packages. The first on the path holds a copy of the
-package ``gate`` alone, so that nothing else is shadowed. The last (:mod:`gate` appends it) holds links to
-those packages of pytest and its dependencies that the interpreter lacks. The directory that they are
-installed in is on no path, so this interpreter's torch cannot be imported.
+First on its workers' path is a copy of the package ``gate`` alone; last (:mod:`gate` appends it) are links to
+the packages of pytest that the interpreter lacks. So nothing is shadowed, and this interpreter's torch cannot
+be imported.
 """
 
 import json
@@ -72,7 +71,6 @@ class ForeignInterpreter:
 
     @property
     def label(self) -> str:
-        """``torch 2.11.0 (/opt/new/bin/python)``."""
         return f"torch {self.torch} ({self.python})"
 
 
@@ -99,7 +97,6 @@ def prepare_interpreter(python: str, option: str, scratch: Path) -> ForeignInter
 
 
 def list_needed() -> tuple[str, ...]:
-    """The distributions that a worker needs besides torch, with their dependencies, sorted."""
     needed: set[str] = set()
     waiting = list(_NEEDED)
     while waiting:

@@ -1,6 +1,6 @@
-"""The files that our own output goes to: they change as a run goes on, and are no code of anybody's.
+"""The files that our own output goes to: they change as a run goes on, and are no code.
 
-A file is known by its device and inode: another program may write one of the same name.
+A file is known by its device and inode.
 """
 
 import os
@@ -33,7 +33,6 @@ def _name(status: os.stat_result) -> tuple[int, int]:
 
 
 def _find_readers(pipe: os.stat_result) -> Iterator[list[Path]]:
-    """Yield the descriptors of each process that reads ``pipe``."""
     for process in _PROC.glob("[0-9]*"):
         with suppress(OSError):  # it ended, or is not ours to read
             fds = list((process / "fd").iterdir()) if process.stat().st_uid == os.geteuid() else []

@@ -37,7 +37,6 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
 
 
 def make_run_url(environ: Mapping[str, str]) -> str:
-    """Empty outside of GitHub Actions."""
     server, repository = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
     run_id = environ.get("GITHUB_RUN_ID", "")
     if not (server and repository and run_id):

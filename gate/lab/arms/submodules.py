@@ -41,7 +41,6 @@ def list_links(checkout: Path) -> Iterator[tuple[str, str]]:
 
 
 def _list_names(checkout: Path) -> dict[str, str]:
-    """Names by path: git keeps the repository under the name, wherever the submodule moves."""
     asked = ("config", "--file", ".gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$")
     entries = (entry.partition("\n") for entry in os.fsdecode(ask_git(checkout, *asked).output).split("\0"))
     names = {path: key.removeprefix("submodule.").removesuffix(".path") for key, _, path in entries if path}
@@ -50,7 +49,6 @@ def _list_names(checkout: Path) -> dict[str, str]:
 
 
 def _list_stores(checkout: Path) -> list[Path]:
-    """List the directories in which git keeps a checkout's repository: a linked worktree has two."""
     if not (checkout / ".git").exists():
         return []
     answers = [ask_git(checkout, "rev-parse", option) for option in ("--git-dir", "--git-common-dir")]
@@ -66,7 +64,6 @@ def _has_commit(store: Path, commit: str) -> bool:
 
 
 def _check_out(store: Path, commit: str, path: Path) -> bool:
-    """Check a commit out into a repository of its own, which borrows the objects of ``store``."""
     path.mkdir(parents=True, exist_ok=True)
     repository = path / ".git"
     if not ask_git(path, "init", "--quiet", "--template=").is_good:

@@ -1,7 +1,7 @@
 """Worktrees: checkouts of other commits, registered with the user's repository.
 
-They are removed at the end, and those of killed runs by the next run on that host. Nobody else's worktree is
-touched: ours lie directly in a scratch directory of this host, whose owner must have ended.
+Those of killed runs are removed by the next run on that host. Nobody else's is touched: ours lie directly in
+a scratch directory of this host, whose owner must have ended.
 """
 
 import shutil
@@ -40,7 +40,6 @@ def remove_worktree(top: Path, path: Path) -> None:
 
 
 def remove_leftover_worktrees(top: Path) -> None:
-    """Remove the worktrees of this host's killed runs."""
     for path in list_worktrees(top):
         scratch = path.parent
         is_gone = not scratch.exists()  # another run has removed it, or the machine was restarted
@@ -50,7 +49,6 @@ def remove_leftover_worktrees(top: Path) -> None:
 
 
 def list_worktrees(top: Path) -> tuple[Path, ...]:
-    """The linked ones, also where their directory is gone."""
     listed = ask_git(top, "worktree", "list", "--porcelain").said.splitlines()
     paths = [Path(line.removeprefix(_ENTRY)) for line in listed if line.startswith(_ENTRY)]
     return tuple(paths[1:])  # the first is the main one

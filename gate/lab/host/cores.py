@@ -1,9 +1,8 @@
 """The cores that workers are kept on.
 
-Where a host has several processors, a launch from the far one takes longer, and a worker that is moved
-between them has two speeds. So workers stay on the cores near their GPU. Cores that are near several GPUs
-are divided among them: under a neighbour's load a GPU kept 55 to 62 % of its throughput on shared cores, 92 %
-on its own (sgl-project/sglang-omni#1321).
+A launch from a far processor takes longer, so workers stay on the cores near their GPU. Cores that are near
+several GPUs are divided: under a neighbour's load a GPU kept 55 to 62 % of its throughput on shared cores,
+92 % on its own (sgl-project/sglang-omni#1321).
 """
 
 import os
@@ -21,20 +20,16 @@ _DOMAIN_CHARS = 4  # nvidia-smi writes eight: 00000000:17:00.0
 
 
 def read_near_cores(bus: str) -> frozenset[int]:
-    """Find the cores of the node that a PCI device, by its address in nvidia-smi, is attached to.
-
-    Empty where the system does not report them.
-    """
+    """``bus`` is a PCI address in nvidia-smi; empty where the system does not report its cores."""
     domain, _, rest = bus.lower().partition(":")
     directory = _DEVICES / f"{domain[-_DOMAIN_CHARS:]}:{rest}"
     return parse_cores(read_text(directory / "local_cpulist")) if rest else frozenset()
 
 
 def choose_cores(gpu: GpuState, gpus: Sequence[GpuState], threads: int) -> frozenset[int]:
-    """Find a GPU's share of the cores near it, whether the other GPUs are in use or not.
+    """Choose a GPU's share of the cores near it, whether the other GPUs are in use or not.
 
-    All that are near where a share has fewer than ``threads``. Where this process may not use all of those,
-    somebody has divided them already. Empty where the system does not report them.
+    All that are near where a share has fewer than ``threads``; those allowed where they were divided before.
     """
     near, allowed = read_near_cores(gpu.bus), frozenset(list_cores())
     if not near <= allowed:

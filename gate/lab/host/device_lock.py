@@ -76,7 +76,6 @@ def _try_lock(path: Path, kind: int = fcntl.LOCK_EX) -> int | None:
 
 
 def _name_holder(path: Path) -> str:
-    """The holder may just be letting go, and anybody may have written to the file."""
     expected = (MachineError, OSError, psutil.Error, LookupError, TypeError, ValueError, OverflowError)
     with suppress(*expected), os.fdopen(open_lock_file(path), "rb") as file:
         record = json.loads(file.read(_MAX_BYTES))

@@ -1,9 +1,8 @@
 """What disturbed a trial on the host, from the host's counters before and after.
 
-A disturbance is what the measured code cannot cause: time that other programs or the hypervisor took, clocks
-lowered for heat, a quota that stopped the worker, memory that ran out. The clock itself is not read: between
-two trials a core idles. The kernel adds the counters up, so two samples are enough, and nothing wakes up
-while something is measured. What the machine does not report is 0.
+A disturbance is what the measured code cannot cause. The clock itself is not read: between two trials a core
+idles. The kernel adds the counters up, so two samples are enough, and nothing wakes up while something is
+measured. What the machine does not report is 0.
 """
 
 import os
@@ -58,8 +57,6 @@ _WITH_CHILDREN = 4  # psutil's first times of a process: user and system, its ow
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostSample:
-    """Counters since boot, of the cores that workers may run on."""
-
     at_s: float  # of a clock that only goes forward
     cores: int = 1
     busy_s: float = 0.0  # processor seconds of all programs
@@ -73,7 +70,6 @@ class HostSample:
 
 
 def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample], threads: int) -> Conditions:
-    """Add what happened between two samples; the worker itself keeps ``threads`` cores busy."""
     before, after = samples
     wall_s = max(after.at_s - before.at_s, 1e-9)
     foreign_s = (after.busy_s - before.busy_s) - (after.own_s - before.own_s)
@@ -126,7 +122,6 @@ def compute_crowding(foreign_cores: float, cores: int, threads: int) -> float:
 
 
 def read_host() -> HostSample:
-    """Takes a millisecond or two."""
     cores = list_cores()
     times = psutil.cpu_times(percpu=True)
     # Offline cores leave gaps in the numbering: then all cores are looked at.

@@ -57,7 +57,6 @@ class GpuState:
 
     @property
     def is_whole_lane(self) -> bool:
-        """A MIG instance, or a board without MIG."""
         return not self.mig or self.uuid.startswith(_MIG)
 
     @property
@@ -86,7 +85,6 @@ def parse_gpus(table: str, processes: str) -> tuple[GpuState, ...]:
 
 
 def parse_instances(listed: str, gpus: Sequence[GpuState]) -> tuple[GpuState, ...]:
-    """Parse the MIG instances that ``nvidia-smi -L`` lists below each board."""
     boards, instances, board = {gpu.uuid: gpu for gpu in gpus}, [], None
     for line in listed.splitlines():
         if match := _BOARD.match(line):
@@ -126,7 +124,6 @@ def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) 
 
 
 def look_up_gpu(device: str, environ: Mapping[str, str]) -> GpuState | None:
-    """``None`` for a CPU, and where nvidia-smi does not list the device."""
     return find_gpu(load_gpus(), device, environ) if find_kind(device).is_gpu else None
 
 
@@ -142,17 +139,12 @@ def read_memory_share(gpu: GpuState | None) -> float:
 
 
 def name_lock(device: str, gpu: GpuState | None) -> str:
-    """``cpu``, or a GPU's UUID, or its number when that is unknown."""
     if find_kind(device) is TARGET:
         return CPU.name  # which compiling for it keeps busy
     return gpu.uuid.replace("/", "-") if gpu else device.replace(":", "-")
 
 
 def show_alone(gpu: GpuState | None, device: str) -> tuple[str, dict[str, str]]:
-    """Return what a worker must call ``device``, and the variables that hide all other GPUs.
-
-    A board that is cut up shows as its first instance, which its own UUID does not promise.
-    """
     if gpu is None or not gpu.is_whole_lane:
         return device, {}
     # Seen alone, every GPU is number 0: its number would stand in the generated code.

@@ -1,10 +1,8 @@
 """Lock files, and the directory of those that all users of a host share.
 
-The owner of a file holds a lock on it. The kernel drops the lock when the process ends, however it ends. A
-process id could not show that: ids are used again, and mean nothing in another container.
-
-Whoever may make files in the directory may also plant them: a link to another user's file, a pipe that never
-opens, a file that others may not read. None of it is followed, written or waited for: it is an error.
+The kernel drops the owner's lock when the process ends, however it ends. A process id could not show that:
+ids are used again, and mean nothing in another container. Anybody may plant links, pipes or unreadable files
+in the directory: none is followed, written or waited for.
 """
 
 import errno
@@ -112,13 +110,11 @@ def _make_shared(directory: Path) -> None:
     finally:
         os.umask(before)
     status = directory.lstat()
+    user, mode = _name_user(status.st_uid), stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode):
-        raise OSError(errno.ENOTDIR, f"it is not a directory, and belongs to {_name_user(status.st_uid)}")
-    if stat.S_IMODE(status.st_mode) & _SHARED != _SHARED:
-        rights = (
-            f"it belongs to {_name_user(status.st_uid)} and has the mode {stat.S_IMODE(status.st_mode):o}"
-        )
-        raise OSError(errno.EPERM, f"{rights}, not {_SHARED:o}")
+        raise OSError(errno.ENOTDIR, f"it is not a directory, and belongs to {user}")
+    if mode & _SHARED != _SHARED:
+        raise OSError(errno.EPERM, f"it belongs to {user} and has the mode {mode:o}, not {_SHARED:o}")
 
 
 def _refuse(path: Path, reason: str) -> MachineError:

@@ -1,8 +1,7 @@
 """Whether CUDA's Multi-Process Service (MPS) shares the GPU: nothing is measured through it.
 
-Its clients run in one another's time, and NVML counts the server as one more process: strangers, throttling
-and whose turn it is could not be distinguished. Every CUDA program that finds the service's control daemon
-becomes a client (nvidia-cuda-mps-control(1)).
+Every CUDA program that finds the service's control daemon becomes a client (nvidia-cuda-mps-control(1)).
+Clients run in one another's time, and NVML counts the server as one more process.
 """
 
 from collections.abc import Mapping

@@ -74,7 +74,6 @@ def get_scratch_root() -> Path:
 
 
 def is_scratch_name(name: str) -> bool:
-    """Whether it is the name of a scratch directory of this host."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -85,7 +84,6 @@ def remove_leftovers(parent: Path) -> None:
 
 
 def is_abandoned(path: Path) -> bool:
-    """Whether it is a scratch directory of ours whose owner has ended."""
     try:
         if path.is_symlink() or path.stat().st_uid != os.getuid():
             return False  # planted by somebody else, who could make us remove what is not ours

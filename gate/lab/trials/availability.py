@@ -31,9 +31,7 @@ def list_later_jobs(bench: Bench) -> Sequence[WorkerJob]:
 def try_imports(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure, ...]:
     """Import and build ``cases`` in one process; return a failure for each that cannot be.
 
-    A case that fails there is tried again alone: another one may have been in its way, as none is in a trial.
-    A
-    process that dies or hangs blames nobody: a trial finds out whose fault it is.
+    It is tried again alone: another one may have been in its way. A process that dies or hangs blames nobody.
 
     Raises:
         MachineError: The interpreter cannot be started, or a disk is full.
@@ -98,7 +96,6 @@ def refuse_base(base: Bench, cases: Sequence[Case]) -> None:
 
 
 def list_unavailable_here(cases: Sequence[Case], bench: Bench) -> tuple[CaseFailure, ...]:
-    """List what is known to be unavailable before anything is warmed up, as `plan` and `doctor` know it."""
     card = bench.gpu.card if bench.gpu else Card()
     absent = list_absent(cases) if bench.arm.python == sys.executable else frozenset()
     return _fail_unavailable(list_unavailable(cases, card, absent), bench)
@@ -107,7 +104,6 @@ def list_unavailable_here(cases: Sequence[Case], bench: Bench) -> tuple[CaseFail
 def find_unavailable(
     cases: Sequence[Case], environment: Environment, bench: Bench
 ) -> tuple[CaseFailure, ...]:
-    """Cases that this GPU cannot run compiled fail, instead of giving eager's figures."""
     traits = environment.device_traits
     memory_gib = 0.0 if is_target(bench.settings.device) else _parse_gib(traits.get("memory", ""))
     card = Card(capability=traits.get("capability", ""), memory_gib=memory_gib)
@@ -129,7 +125,6 @@ def _fail_unavailable(unavailable: Mapping[str, Fact], bench: Bench) -> tuple[Ca
 
 
 def _parse_gib(trait: str) -> float:
-    """``80 GiB``; 0 for what is none."""
     number = trait.removesuffix(" GiB")
     return float(number) if number.isdecimal() else 0.0
 

@@ -62,12 +62,7 @@ class LabSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bench:
-    """An arm, the settings, and where to measure.
-
-    ``toolchain`` is the scratch directory of whoever primed, by default ``scratch``; ``folder`` keeps the
-    logs of
-    an arm of a pair apart from those of trials.
-    """
+    """``toolchain`` is the scratch of whoever primed; ``folder`` keeps the logs of pairs apart."""
 
     arm: Arm
     settings: LabSettings
@@ -81,7 +76,6 @@ class Bench:
 
     @property
     def primer_cache(self) -> Path:
-        """Toolchain files only."""
         return (self.toolchain or self.scratch) / "primer"
 
     @property
@@ -94,7 +88,6 @@ class Bench:
 
     @property
     def temporary(self) -> Path:
-        """``TMPDIR`` of all workers of the run; holds the precompiled headers."""
         return (self.toolchain or self.scratch) / "tmp"
 
 
@@ -141,10 +134,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
 
 
 def _set_extensions(bench: Bench) -> Mapping[str, str]:
-    """A directory for ``torch.utils.cpp_extension.load`` to each arm of a comparison.
-
-    It goes by the extension's name alone, and whoever finds a build under way loads what that one built.
-    """
+    """``torch.utils.cpp_extension.load`` goes by the name alone: each arm builds in its own directory."""
     if not bench.arm.checkout and bench.arm.name != BASE_ARM:
         return {}
     return {"TORCH_EXTENSIONS_DIR": str(bench.temporary / f"extensions-{bench.arm.name}")}
@@ -183,7 +173,6 @@ def check_disk(bench: Bench) -> None:
 
 
 def load_options(bench: Bench) -> Mapping[str, str]:
-    """The options of torch.compile that the primer found in force."""
     path = bench.primer_cache / "inductor" / OPTIONS_FILE
     plain = codec.parse_json(path.read_bytes(), path.name) if path.is_file() else {}
     return {name: str(value) for name, value in plain.items()} if isinstance(plain, dict) else {}
@@ -206,9 +195,7 @@ def seed_cache(bench: Bench, source: Path | None = None) -> None:
 def keep_cache(bench: Bench, case: Case) -> None:
     """Keep what the cold process left, if there is room.
 
-    The warm process adds code of other programs, as of the same model in float32: a trial that began with
-    that
-    would look like another program.
+    The warm process adds code of other programs, as of the same model in float32.
     """
     if not bench.settings.keeps_caches or shutil.disk_usage(bench.scratch).free < MIN_FREE_TO_KEEP_BYTES:
         return

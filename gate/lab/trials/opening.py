@@ -43,7 +43,7 @@ from gate.report.words.facts import advise_unprimed, describe_unprimed
 def prime_bench(bench: Bench, first: Case | None = None, *, warms_up: bool = True) -> Environment:
     """Run the primer: later workers find precompiled headers and the ISA probe's results.
 
-    What the ``first`` case needs is imported meanwhile. Without ``warms_up`` only the environment is read.
+    Without ``warms_up`` only the environment is read.
 
     Raises:
         MachineError: The machine cannot compile on this device.
@@ -85,8 +85,6 @@ def open_base_bench(head: Bench, arm: Arm) -> tuple[Bench, Environment | None]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lab:
-    """A locked and primed device, ready to run trials of one arm, and pairs with the base."""
-
     bench: Bench
     base: Bench
     environment: Environment
@@ -169,13 +167,12 @@ def _name_lock(bench: Bench) -> str:
 
 
 def read_place(device: str) -> Place:
-    """A card, by its UUID, or the cores that this process is kept on."""
     return Place(host=platform.node(), device=device, cores=write_cores(list_cores()))
 
 
 @contextmanager
 def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
-    """Make a scratch directory; nothing is locked or primed. Raises as :func:`open_lab`."""
+    """Raises as :func:`open_lab`."""
     if sys.platform != "linux":
         raise MachineError(f"this is {sys.platform}, and only Linux can be measured on", "Run it on Linux.")
     refuse_service(settings.device, os.environ)
@@ -199,7 +196,7 @@ def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
 
 
 def make_results_directory(path: Path) -> None:
-    """Nothing is added where there are files. Raises as :func:`gate.files.disk.write_atomic`."""
+    """Raises as :func:`gate.files.disk.write_atomic`."""
     make_directory(path)
     if not any(path.iterdir()):
         write_atomic(path / ".gitignore", IGNORE_ALL)
@@ -208,7 +205,6 @@ def make_results_directory(path: Path) -> None:
 def _leave_out(
     failures: tuple[CaseFailure, ...], cases: Sequence[Case], observe: Observer
 ) -> tuple[tuple[CaseFailure, ...], Sequence[Case]]:
-    """Report the cases that cannot be measured, and keep the others."""
     for failure in failures:
         observe(CaseFailed(failure=failure, progress=None))
     failed = {failure.case_id for failure in failures}

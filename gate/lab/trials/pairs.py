@@ -1,7 +1,7 @@
 """Pairs: one trial of the base and one of the head on one machine, their timed blocks alternating.
 
-Two processes of one program differ by far more than blocks that alternate within milliseconds, so both
-workers are kept alive and take turns. Where two do not fit on the device, whole processes take turns.
+Processes differ by far more than alternating blocks, so both workers are kept alive. Where two do not fit on
+the device, whole processes take turns.
 """
 
 import re
@@ -45,8 +45,6 @@ class Sides:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairPlan:
-    """``index`` counts from 1."""
-
     index: int
     content: Content
     pairing: Pairing
@@ -70,7 +68,7 @@ def measure_lab_pair(lab: Lab, unit: Unit) -> Part:
 
 
 def find_shared_caches(lab: Lab, case: Case, *, unchanged_code: bool) -> Path | None:
-    """Head's caches, where base's code is known to be in them and both arms run on one interpreter.
+    """Head's caches, if base's code is known to be in them.
 
     Not where code is found by a file's name: base would be given head's.
     """
@@ -154,7 +152,6 @@ def _trace_side(sides: Sides, trial: Trial) -> Trial:
 
 
 def list_changed_sources(outcomes: Mapping[str, WorkerOutcome]) -> dict[str, str]:
-    """The source, by hash, of the kernels that only one arm has."""
     arms = [worker.outcome for worker in outcomes.values() if isinstance(worker.outcome, WorkerResult)]
     codes = [set(arm.identity.kernels.values()) for arm in arms]
     shared = set.intersection(*codes) if codes else set()
@@ -210,7 +207,6 @@ def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> tuple[WorkerJo
 
 
 def is_crowded(message: str) -> bool:
-    """Whether a process reports that its device had no room for it."""
     return _CROWDED.search(message) is not None
 
 

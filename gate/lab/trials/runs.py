@@ -1,7 +1,4 @@
-"""Runs: begun in a lab, and measured slot by slot, trial or pair, on a lane.
-
-A lane is a device with an open lab. A command measures on one lane of its own, or hands slots to many:
-:mod:`gate.check.measurer`.
+"""Runs: begun in a lab, and measured slot by slot on a lane, which is a device with an open lab.
 
 ::
 
@@ -46,8 +43,6 @@ def measure_unit(lab: Lab, unit: Unit) -> Part:
 
 
 class OwnLane:
-    """The lab of this process as the only lane: a slot is measured while its answer is awaited."""
-
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._units: list[Unit] = []
@@ -108,7 +103,6 @@ def keep_note(facts: list[Fact], event: Event) -> None:
 
 
 def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Run:
-    """Cases that cannot be imported, or that the GPU cannot run, have failed already."""
     planned = {case.id for case in cases}
     return Run(
         cases=tuple(cases),

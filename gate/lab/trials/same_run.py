@@ -18,7 +18,6 @@ _FIX = "Run without --resume, or restore what was there when the run began."
 
 
 def take_up(fresh: Run, previous: Run, observe: Observer) -> Run:
-    """Continue ``previous``, with a note where its code cannot be compared; raises as :func:`carry_over`."""
     if not fresh.changes:
         observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
     return carry_over(fresh, previous)
@@ -27,8 +26,8 @@ def take_up(fresh: Run, previous: Run, observe: Observer) -> Run:
 def carry_over(fresh: Run, previous: Run) -> Run:
     """Take the trials of ``previous`` into ``fresh``, the same run about to be started again.
 
-    What failed is tried again, with what was measured before it: the failures are kept, since the same code
-    failed. Trials of a part of their case are not taken where whole ones are wanted.
+    What failed is tried again; its failures are kept. Parts of trials are not taken where whole ones are
+    wanted.
 
     Raises:
         UsageError: It is not the same run; the first differences are named.
@@ -64,7 +63,6 @@ def _list_sound(run: Run) -> tuple[Trial, ...]:
 
 
 def list_differences(fresh: Run, previous: Run) -> list[str]:
-    """Empty where the two can be one run."""
     sampling: list[str] = []
     for key, value in fresh.sampling.items():
         before = f"{previous.sampling.get(key, math.nan):g}"
@@ -83,9 +81,9 @@ def list_differences(fresh: Run, previous: Run) -> list[str]:
 def sort_lanes(
     runs: Mapping[int, Run], tree_changes: Mapping[int, str], states: Sequence[CodeState]
 ) -> tuple[int, dict[int, list[str]]]:
-    """Choose the lane, with the code of ``own``, that most others are like; return what each lane differs in.
+    """Choose, of the lanes with this host's code, the one that most are like; list what each differs in.
 
-    ``tree_changes`` are those of each lane's working tree.
+    ``tree_changes`` are those of each lane's working tree, ``states`` are this host's.
     """
     differences = {n: _list_code_differences(run, tree_changes[n], states) for n, run in runs.items()}
     sound = [number for number in runs if not differences[number]]
@@ -127,7 +125,6 @@ def _name_kind(run: Run) -> str:
 
 
 def _is_edited(now: str, then: str) -> bool:
-    """Whether what is in no commit differs; not where that is unknown."""
     return bool(now and then) and now != then
 
 

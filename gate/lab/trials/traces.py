@@ -20,11 +20,8 @@ _NO_TRACE = Fact(code=Code.NO_TRACE)
 def add_trace(bench: Bench, case: Case, trial: Trial) -> Trial:
     """Add the path of torch's trace, below the out directory, or why there is none.
 
-    torch reads ``TORCH_TRACE`` as it is imported, which is too late in a forked worker; and writing a trace
-    takes
-    time. So another process compiles the case once more, on empty caches, after the trial. An error there is
-    no
-    failure of the case: its trial has been measured.
+    torch reads ``TORCH_TRACE`` as it is imported: too late in a forked worker. So another process compiles
+    the case once more, on empty caches, after the trial, which an error there does not fail.
 
     Raises:
         MachineError: The interpreter cannot be started, or a disk is full.
@@ -42,7 +39,6 @@ def add_trace(bench: Bench, case: Case, trial: Trial) -> Trial:
 
 
 def _record_trace(bench: Bench, case: Case, index: int, path: Path) -> Fact | None:
-    """Return what went wrong."""
     path.unlink(missing_ok=True)  # of an earlier run
     scratch = bench.scratch / TRACE_FOLDER
     tracing = replace(bench, scratch=scratch, toolchain=bench.toolchain or bench.scratch)

@@ -41,11 +41,10 @@ _NO_PROCESS = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
 
 
 def measure_trial(lab: Lab, unit: Unit) -> Part:
-    """Measure what is wanted of a trial; all there is where its code is not that of the trials before.
+    """Measure what is wanted of a trial.
 
-    A light trial leaves out counters, memory and drift. Where its code is new it is measured again as a
-    whole,
-    even beyond the budget. Raises as :func:`run_trial`.
+    Where a light trial finds new code it is measured again as a whole, with counters, memory and drift, even
+    beyond the budget. Raises as :func:`run_trial`.
     """
     (case,), trials, begun = unit.run.cases, unit.run.trials, time.monotonic()
     content = plan_trial(unit.metrics, trials, lab.bench.settings.device)
@@ -62,7 +61,7 @@ def measure_trial(lab: Lab, unit: Unit) -> Part:
 def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> Part:
     """Measure a trial, and once more where the host was not fit, as far as repeats and time allow.
 
-    A repeat that was killed is no failure of the case, which ran before: the first trial is kept.
+    A repeat that was killed is no failure of the case.
     """
     (case,) = unit.run.cases
     first = run_trial(lab.bench, case, unit.index, content)
@@ -126,10 +125,7 @@ def sample_host(bench: Bench) -> HostSample:
 
 
 def add_host(trial: Trial, samples: tuple[HostSample, HostSample], settings: LabSettings) -> Trial:
-    """Add what happened between both samples, and the variables that the trial did not get.
-
-    Where counts alone are wanted, what depends on the host is dropped.
-    """
+    """Without what depends on the host where counts alone are wanted."""
     conditions = describe_host(trial.conditions, samples, settings.threads)
     if settings.counts_only:
         trial = replace(trial, samples=drop_host_metrics(trial.samples), undisturbed_s={})
@@ -145,7 +141,6 @@ def add_host(trial: Trial, samples: tuple[HostSample, HostSample], settings: Lab
 def _run_processes(
     bench: Bench, case: Case, index: int, content: Content
 ) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
-    """Run the cold process, then the warm one unless it failed; keep what a failed one had written."""
     has_warm = content.warm and not is_target(bench.settings.device)
     later = [make_job(bench, WorkerRole.WARM, case, index)] if has_warm else []
     cold = run_job(bench, make_job(bench, WorkerRole.COLD, case, index), later)
@@ -168,7 +163,6 @@ def repeat_samples(cold: WorkerResult) -> WorkerResult:
 
 
 def _load_part(bench: Bench, role: WorkerRole) -> WorkerResult:
-    """What a failed process wrote: each sample was complete when it was written."""
     left = load_result(Path(make_job(bench, role).request.result))
     warning = Fact(code=Code.PROCESS_FAILED, names=name_words(role=role))
     part = left if isinstance(left, WorkerResult) else WorkerResult(role=role, stage=Stage.START)
@@ -176,11 +170,9 @@ def _load_part(bench: Bench, role: WorkerRole) -> WorkerResult:
 
 
 def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: float) -> Trial:
-    """Join what both processes measured in ``wall_s`` seconds.
+    """Join what both processes measured in ``wall_s`` seconds; the cold one has precedence.
 
-    The cold process is believed where both report something, except for what only a warm one can know.
-    Overhead
-    is the wall time that no stage but ``start`` explains.
+    Overhead is the wall time that no stage but ``start`` explains.
     """
     stages_s = {
         stage: cold.stages_s.get(stage, 0.0) + warm.stages_s.get(stage, 0.0)

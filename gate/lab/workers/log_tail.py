@@ -29,11 +29,8 @@ _HINTS = {
 def clean_log_tail(log: bytes, *, of_hang: bool = False) -> str:
     """Take at most 30 lines and 8 KiB, without control characters.
 
-    Of a line that carriage returns overwrite, as of progress bars, the last state is kept. Where Python's
-    fault
-    handler ended the log, the lines are those around its first ones: it prints the innermost frame first.
-    With
-    ``of_hang``, which the gate asked for, the user's innermost frame comes first.
+    Where Python's fault handler ended the log, the lines are those around its first ones: it prints the
+    innermost frame first. With ``of_hang``, which the gate asked for, the user's innermost frame comes first.
     """
     text = _ESCAPES.sub("", log.decode("utf-8", errors="replace")).strip("\r\n")
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
@@ -46,7 +43,6 @@ def clean_log_tail(log: bytes, *, of_hang: bool = False) -> str:
 
 
 def _list_frames(dump: Sequence[str]) -> Iterator[str]:
-    """The frames of the thread that was at work, the user's innermost first, without the gate's."""
     begin = next((number for number, line in enumerate(dump) if line.startswith(_CURRENT)), 0)
     frames = takewhile(_FRAME.match, dump[begin + 1 :])
     kept = [line for line in frames if not _FRAME_OF_GATE.match(line)]
@@ -56,7 +52,6 @@ def _list_frames(dump: Sequence[str]) -> Iterator[str]:
 
 
 def name_shortage(log_tail: str) -> str:
-    """``memory``, ``disk`` or ``""``."""
     return next((name for name, pattern in _HINTS.items() if pattern.search(log_tail)), "")
 
 

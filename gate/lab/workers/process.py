@@ -1,7 +1,7 @@
 """One child process: its log of bounded size, its time limit, and the end of everything it started.
 
-The child gets a process group of its own. A compiler that it starts may leave that group, so every descendant
-carries a token in its environment: when the child has ended, whatever still carries the token is killed.
+A compiler that the child starts may leave its process group, so every descendant carries a token in its
+environment: at the end whatever still carries it is killed.
 """
 
 import math
@@ -38,7 +38,6 @@ _REAP_S = 5.0  # SIGKILL takes longer than this only for a process stuck in the 
 
 class LogFile:
     def __init__(self, path: Path) -> None:
-        """Make the file, and its directory; raises as :func:`gate.files.disk.write_atomic`."""
         self._path = path
         with self._describe_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +48,6 @@ class LogFile:
         self._left_out = 0
 
     def write(self, chunk: bytes) -> None:
-        """Add to the file while it has room, and to the tail that is kept."""
         head, rest = chunk[: self._room], chunk[self._room :]
         self._room -= len(head)
         self._put(head)
@@ -60,7 +58,6 @@ class LogFile:
             self._tail_bytes -= len(self._tail.popleft())
 
     def close(self) -> bytes:
-        """Finish the file, once, and return the last bytes of the log."""
         tail = b"".join(self._tail)[-LOG_TAIL_BYTES:]
         if not self._file.closed:
             with self._file:
@@ -83,30 +80,24 @@ class LogFile:
 
 
 class ForkedWorker:
-    """A worker that a server has forked, with as much of :class:`subprocess.Popen` as is needed."""
-
     def __init__(self, pid: int, stdout: IO[bytes], reap: Callable[[float], int]) -> None:
-        """``reap`` waits so many seconds for its end, and for that of what it left behind."""
         self.pid = pid
         self.stdout: IO[bytes] | None = stdout
         self._reap = reap
         self.returncode = 0
 
     def send_signal(self, number: int) -> None:
-        """The worker is not reaped yet, so its number is still its own."""
         os.kill(self.pid, number)
 
     def poll(self) -> int | None:
         """Only asked where the system cannot announce the end of a process.
 
-        Its server keeps a worker that has ended until it is asked to reap it. A worker that is gone before
-        was killed
-        along with its server.
+        Its server keeps an ended worker until it is reaped: one that is gone was killed along with its
+        server.
         """
         return None if psutil.pid_exists(self.pid) else -signal.SIGKILL
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the worker, and of what it left behind."""
         self.returncode = self._reap(math.inf if timeout is None else timeout)
         return self.returncode
 
@@ -178,7 +169,6 @@ def load_oom_kills() -> int:
 
 
 def end_marked(token: str) -> None:
-    """Kill every process that carries ``token``, until none is left."""
     for _ in range(_SWEEPS):
         family = [process for process in psutil.process_iter() if _has_token(process, token)]
         if not family:
@@ -244,10 +234,7 @@ def _start(command: ProcessCommand, token: str) -> Child:
 
 
 def _wait(process: Child, log: LogFile, compute_left_s: Callable[[], float], alarm: int = -1) -> bool:
-    """Copy output to ``log`` until the process ends; false when time ran out, or the alarm came first.
-
-    Sleeps in the kernel: the lab must take no CPU time from what is being measured.
-    """
+    """Copy output until the process ends; false on time-out or alarm. Sleeps in the kernel."""
     poller = select.poll()
     end = _open_end(process.pid)
     output = _get_output(process).fileno()
@@ -302,7 +289,6 @@ def _open_end(pid: int) -> int:
 
 
 def _copy_chunk(output: int, log: LogFile) -> bool:
-    """False at the end of the output."""
     try:
         chunk = os.read(output, _CHUNK_BYTES)
     except BlockingIOError:  # nothing is there: somebody else took it, or nobody wrote

@@ -1,8 +1,7 @@
 """The servers of a run: one for each interpreter, checkout and set of variables, each with one a module.
 
-The hash seed is one of the variables: a warm process is forked from another server than the cold one.
-Servers are opened as pairs need them and live until the lab closes. Where forking cannot be trusted, workers
-are started afresh, and the reason is kept.
+The hash seed is one of the variables: cold and warm processes have different servers. Where forking cannot be
+trusted, workers are started afresh, and the reason is kept.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ class ServerPool:
     def open(self, jobs: Sequence[WorkerJob], later: Sequence[WorkerJob] = ()) -> tuple[WorkerJob, ...]:
         """Give each of a pair's jobs a server that has imported what it needs, or give none of them one.
 
-        All missing servers import at the same time, those of ``later`` jobs too. The jobs share the time it
-        took.
+        Servers of ``later`` jobs import at the same time. The jobs share the time it took.
 
         Raises:
             MachineError: An interpreter cannot be started, or a disk is full.
@@ -66,7 +64,6 @@ class ServerPool:
 
     @staticmethod
     def _begin(job: WorkerJob, root: RootServer, imported: str) -> WorkerServer:
-        """The server of a job, which has ``imported`` what it needs, or has begun to."""
         if imported in root.branches and root.branches[imported].is_gone:
             del root.branches[imported]  # whoever killed it may have meant its worker alone
         if imported not in root.branches:
@@ -81,11 +78,9 @@ class ServerPool:
         return replace(job, fork=server.start, request=request)
 
     def close(self) -> None:
-        """End all servers, at the same time."""
         self._end(list(self._roots))
 
     def drop(self, arm: Arm) -> None:
-        """End the servers of an arm whose checkout is about to go."""
         self._end([key for key in self._roots if key[:3] == (arm.name, arm.python, arm.directory)])
         self._why_not.clear()
 
@@ -98,7 +93,6 @@ class ServerPool:
             root.close()
 
     def _open(self, jobs: Sequence[WorkerJob]) -> Fact | None:
-        """Return why workers must be started afresh, if so."""
         try:
             return self._open_roots(jobs) or self._open_branches(jobs)
         except ServerError as error:
@@ -141,10 +135,7 @@ class ServerPool:
         return next(filter(None, problems), None)
 
     def _make_room(self, arm: str, jobs: Sequence[WorkerJob]) -> None:
-        """End the branches of an arm that were used least recently until one more server fits.
-
-        Not those that have a worker, or serve one of ``jobs``. A root goes with its last branch.
-        """
+        """End idle branches that were used least recently; a root goes with its last branch."""
         needed = {_make_key(job): _name_import(job) for job in jobs}
         roots = {key: root for key, root in self._roots.items() if key[0] == arm}
         while sum(1 + len(root.branches) for root in roots.values()) >= MAX_SERVERS:

@@ -47,8 +47,6 @@ _GONE = Fact(code=Code.SERVER_GONE)
 
 
 class WorkerServer:
-    """One server, or a branch of one. Orders are answered one by one."""
-
     def __init__(self, pid: int, line: socket.socket) -> None:
         self.pid = pid
         self.is_gone = False
@@ -58,7 +56,6 @@ class WorkerServer:
         self._line = line
 
     def begin_import(self, request: WorkerRequest) -> None:
-        """:meth:`end_import` waits for the answer."""
         self._send(ServerOrder(does=ServerDoes.IMPORT, request=request))
         self.is_importing = True
 
@@ -109,10 +106,9 @@ class WorkerServer:
             os.close(writing)
 
     def reap(self, pid: int, limit_s: float) -> int:
-        """Wait for a worker's end and return its status; a server that is gone took it along.
+        """Wait for a worker's end and return its status.
 
-        A server that is silent for too long is hung up on: its late answer would be taken for the next
-        order's.
+        A server that is silent is hung up on: its late answer would be taken for the next order's.
         """
         try:
             self._send(ServerOrder(does=ServerDoes.REAP, pid=pid))
@@ -162,8 +158,6 @@ class WorkerServer:
 
 
 class RootServer(WorkerServer):
-    """A server that the lab itself has started, and ends."""
-
     def __init__(self, command: ProcessCommand) -> None:
         """Start it; it has imported nothing yet.
 
@@ -185,7 +179,6 @@ class RootServer(WorkerServer):
         self.branches: dict[str, WorkerServer] = {}  # by what they have imported, in their order
 
     def close(self) -> None:
-        """End it, its branches and whatever they left."""
         with defer_interrupts():
             self.hang_up()
             with suppress(subprocess.TimeoutExpired):

@@ -1,8 +1,7 @@
 """Two workers that take turns: the lab's side of :mod:`gate.records.protocol`.
 
-Blocks alternate within milliseconds, over a socket that a process inherits. A thread for each worker, asleep
-in the kernel, reads its log and sees its end; the caller's thread talks with both. A worker is charged only
-for the time in which it is its turn.
+A thread for each worker, asleep in the kernel, reads its log and sees its end; the caller's thread talks with
+both. A worker is charged only for its own turns.
 """
 
 import math
@@ -79,14 +78,12 @@ class LiveWorker:
         return line.decode("ascii", errors="replace")
 
     def listen(self, *, is_ready: bool) -> None:
-        """Read what has come, and notice a worker that is gone."""
         self.is_gone = not (self._receive() if is_ready else not self._future.done())
 
     def charge(self, seconds: float) -> None:
         self._charged_s += seconds
 
     def send(self, line: str) -> None:
-        """A worker that is gone is noticed when it is heard next."""
         with suppress(OSError):
             self._line.sendall(f"{line}\n".encode("ascii"))
 
@@ -95,10 +92,7 @@ class LiveWorker:
         os.write(self._ring, b"!")
 
     def end(self, most_s: float = math.inf) -> WorkerOutcome:
-        """Hang up and wait ``most_s`` seconds for the worker's end; then it is killed.
-
-        Raises as :func:`gate.lab.workers.worker.run_worker`.
-        """
+        """Wait ``most_s`` seconds for the worker's end; then it is killed. Raises as ``run_worker``."""
         self._line.close()
         self._end_s = time.monotonic()
         try:
@@ -113,7 +107,6 @@ class LiveWorker:
         os.close(self._alarm)
 
     def _read_s(self) -> float:
-        """The seconds that it was charged, and those of its end."""
         return self._charged_s + (time.monotonic() - self._end_s if self._end_s else 0.0)
 
     def _receive(self) -> bool:
@@ -128,7 +121,7 @@ class LiveWorker:
 def hear_all(workers: Sequence[LiveWorker]) -> list[str | None]:
     """Wait for the next line of each; ``None`` of a worker that was silent when another was gone.
 
-    All are at work until they are heard: each is charged its share of that time.
+    Each is charged its share of the time until it is heard.
     """
     lines = [worker.take() for worker in workers]
     while not any(worker.is_gone for worker in workers):
@@ -148,12 +141,9 @@ def hear_all(workers: Sequence[LiveWorker]) -> list[str | None]:
 def run_together(
     first: WorkerJob, second: WorkerJob, sampling: Sampling
 ) -> tuple[WorkerOutcome, WorkerOutcome]:
-    """Run two workers, ``first`` started first, with their timed blocks alternating.
+    """Run two workers with their timed blocks alternating; each compiles and ends while the other sleeps.
 
-    Before, both work at once. Each compiles where that is timed, warms up, and ends while the other sleeps.
-    They
-    run more rounds than ``sampling`` asks for where blocks are disturbed, while that gains more a second than
-    another pair would.
+    They run more rounds while that gains more a second than another pair would.
 
     Raises:
         MachineError: An interpreter cannot be started, or the disk is full.
@@ -184,7 +174,6 @@ def run_warm_together(first: WorkerJob, second: WorkerJob) -> tuple[WorkerOutcom
 
 @contextmanager
 def _open_workers() -> Iterator[tuple[list[LiveWorker], Executor]]:
-    """A list for two workers, and their executor; none of them is left running."""
     workers: list[LiveWorker] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         try:
@@ -202,9 +191,7 @@ def _open_workers() -> Iterator[tuple[list[LiveWorker], Executor]]:
 def make_turn_order(super_blocks: int) -> tuple[int, ...]:
     """Order the blocks of arms 0 and 1, eight a super-block.
 
-    Both run E C C E, so 0 1 1 0 0 1 1 0 gives eager and compiled of both arms the same mean position: a
-    linear
-    drift in time cancels.
+    As both run E C C E, 0 1 1 0 0 1 1 0 gives all four the same mean position: a linear drift cancels.
     """
     order: list[int] = []
     for index in range(super_blocks):
@@ -258,16 +245,15 @@ def _alternate(workers: Sequence[LiveWorker], super_blocks: int, wanted: int, op
 
 
 def _hear_turn(worker: LiveWorker) -> float | None:
-    """Seconds of the worker's last block, undisturbed; ``None`` once it is gone."""
     block_s = read_line(float, "turn", worker.hear())
     worker.is_gone = block_s is None
     return block_s
 
 
 def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor) -> bool:
-    """Let both load all that is not timed; false where one could not.
+    """Load all that is not timed; false where one worker could not.
 
-    One after the other where kernels are chosen by timing them, as libraries do on a GPU; else both at once.
+    One after the other where libraries choose kernels by timing them, as on a GPU.
     """
     waiting = list(jobs)
     while waiting:
@@ -285,7 +271,6 @@ def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob],
 
 
 def _collect(workers: list[LiveWorker]) -> tuple[WorkerOutcome, WorkerOutcome]:
-    """Let one after the other end. Where one was gone early, the other has no result."""
     gone = any(worker.is_gone for worker in workers)
     outcomes = []
     for worker in workers:

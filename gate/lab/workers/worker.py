@@ -21,8 +21,6 @@ JobOutcome = WorkerResult | CaseFailure
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerJob(ProcessCommand):
-    """``argv`` is that of any worker, before its request's path."""
-
     request: WorkerRequest
     trial: int = 0
     arm: str = "head"
@@ -56,7 +54,6 @@ def make_directory(path: Path) -> None:
 
 
 def load_result(path: Path) -> WorkerResult | Fact:
-    """A crash may have left nothing, or something unreadable."""
     try:
         if path.stat().st_size > MAX_RESULT_BYTES:
             return Fact(code=Code.RESULT_TOO_LARGE, numbers={"bytes": MAX_RESULT_BYTES})
@@ -107,7 +104,6 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
 
 
 def _clean_words(fact: Fact, checkout: str) -> Fact:
-    """Make one printable line of each word that a worker sent."""
     cleaned = {
         name: tuple(" ".join(_clean(word, checkout).split()) for word in words)
         for name, words in fact.names.items()
@@ -120,28 +116,22 @@ def _clean(text: str, checkout: str) -> str:
 
 
 def _name_from_top(text: str, checkout: str) -> str:
-    """Name files from the top of the checkout: its directory is one machine's."""
     return text.replace(f"{checkout.rstrip('/')}/", "") if checkout.strip("/") else text
 
 
 def add_report(failure: CaseFailure, reported: WorkerFailure, checkout: str) -> CaseFailure:
-    """Add what a worker reports of a failure; nothing from measured code is trusted to be printable.
-
-    Files are named from the top of ``checkout``, the arm's.
-    """
+    """Nothing from measured code is trusted to be printable; ``checkout`` is the arm's."""
     traceback = _clean(reported.traceback, checkout)
     fact = _clean_words(reported.fact, checkout)
     return replace(failure, kind=reported.kind, fact=fact, log_tail=traceback or failure.log_tail)
 
 
 def name_log(path: Path) -> str:
-    """From the current directory where the log lies below."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _accept(job: WorkerJob, result: WorkerResult, status: int) -> WorkerResult:
-    """Add how it ended, how long opening its server took and, where it has none, why."""
     names = name_words(role=result.role)
     badly = Fact(code=Code.ENDED_BADLY, numbers={"status": status}, names=names) if status else None
     stages_s: dict[str, float] = {Stage.SERVER: job.opened_s} if job.opened_s else {}

@@ -1,10 +1,8 @@
 """The environment variables of a worker.
 
-It inherits the caller's, because compilers, drivers, proxies and model caches are found by them. It does not
-inherit what would change the measurement without a trace in the environment's fingerprint: settings of torch,
-Triton, OpenMP and the allocators, and hooks of coverage tools and pytest. ``PYTHONPATH`` stays, since module
-systems on clusters find torch by it; its relative entries become absolute, because a worker runs in its arm's
-directory.
+It inherits the caller's, by which compilers, drivers and model caches are found, but not what would change
+the measurement without a trace in the environment's fingerprint. ``PYTHONPATH`` stays, since clusters find
+torch by it; relative entries become absolute, because a worker runs in its arm's directory.
 """
 
 import os
@@ -71,7 +69,6 @@ def make_worker_environment(
 
 
 def keep_variables(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Keep the caller's variables that every worker inherits."""
     dropped = set(list_dropped_variables(inherited))
     kept = {name: value for name, value in inherited.items() if name not in dropped}
     entries = filter(None, kept.pop("PYTHONPATH", "").split(os.pathsep))
@@ -81,7 +78,6 @@ def keep_variables(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_dropped_variables(inherited: Mapping[str, str]) -> tuple[str, ...]:
-    """Sorted, for a reader who may wonder about them."""
     return tuple(
         sorted(name for name in inherited if name.startswith(_DROPPED_PREFIXES) and name not in _KEPT)
     )
