@@ -9,7 +9,6 @@ import gc
 import io
 import json
 import re
-import types
 import typing
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,9 +24,7 @@ from gate.files.record_checks import check_baseline, check_run, check_verdict
 from gate.files.schema import list_invalid
 from gate.files.structure import decode, get_hints
 from gate.files.untrusted import MAX_JSON_BYTES, MAX_LINES, MAX_ROWS_BYTES, ORIGIN_FIX, check_size, parse_json
-from gate.metrics import SPECS
-from gate.records.cases import Metric
-from gate.records.run import Baseline, CaseFailure, Pairing, Run, Trial
+from gate.records.run import Baseline, Run
 from gate.records.shown import Shown
 from gate.records.studies import Bisection, Calibration, SelftestReport
 from gate.records.verdict import Verdict

@@ -7,6 +7,15 @@ from typing import Annotated, Any, ClassVar, Protocol
 from gate.files.invalid import InvalidValue, format_key
 from gate.records.bounds import Amount, Fraction, Pattern
 
+VERSION = 1
+REFERENCE_PACKAGE = "gate.models"  # of the models that come with compile-gate
+
+Share = Annotated[float, Fraction()]
+Allowance = Annotated[float | str, Amount()]
+# Neither controls nor what turns a line around or hides in it.
+_UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+LINE = Pattern(regex=rf"(?=.*\S)[^{_UNSEEN}]{{1,300}}", what="one line of 1 to 300 visible characters")
+
 
 class YamlFile(Protocol):
     SCHEMA: ClassVar[str]  # the name of its JSON Schema
@@ -30,13 +39,3 @@ def list_contradictions(entry: Any, key: str = "", left_out: Collection[str] = (
     if hasattr(entry, "find_contradictions"):
         for invalid in entry.find_contradictions(left_out):
             yield replace(invalid, key=(key + invalid.key).removeprefix("."))
-
-
-VERSION = 1
-REFERENCE_PACKAGE = "gate.models"  # of the models that come with compile-gate
-
-Share = Annotated[float, Fraction()]
-Allowance = Annotated[float | str, Amount()]
-# Neither controls nor what turns a line around or hides in it.
-_UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-LINE = Pattern(regex=rf"(?=.*\S)[^{_UNSEEN}]{{1,300}}", what="one line of 1 to 300 visible characters")

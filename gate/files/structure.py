@@ -29,6 +29,9 @@ from gate.files.invalid import (
 from gate.files.untrusted import MAX_DEPTH
 from gate.records.bounds import Bound, Format
 
+_T = TypeVar("_T")
+_Decoder = Callable[[object], Any]
+
 
 class _MisfitError(Exception):
     def __init__(self, problem: str, fix: str) -> None:
@@ -64,10 +67,6 @@ def _decode_str(value: object) -> str:
     if is_text(value):
         return cast("str", value)
     raise _expect("text", value)
-
-
-_T = TypeVar("_T")
-_Decoder = Callable[[object], Any]
 
 
 def decode(record_type: type[_T], value: object, source: str, within: str = "") -> _T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
@@ -72,22 +73,25 @@ def _number_anew(runs: Sequence[Run]) -> Iterator[Trial]:
 
 def _join_runs(named: Sequence[_Named], cases: tuple[Case, ...], trials: tuple[Trial, ...]) -> Run:
     runs = [run for _, run in named]
+    selection = ",".join(dict.fromkeys(run.selection for run in runs if run.selection))
+    joined = reduce(_join_two, runs)
     return replace(
-        runs[0],
-        cases=cases,
-        base=_join_bases(named),
-        shard=None,
-        trials=trials,
-        failures=tuple(failure for run in runs for failure in run.failures),
-        retried=tuple(failure for run in runs for failure in run.retried),
-        selection=",".join(dict.fromkeys(run.selection for run in runs if run.selection)),
-        trials_planned=max(run.trials_planned for run in runs),
-        toolchain_s=sum(run.toolchain_s for run in runs),
-        wall_s=sum(run.wall_s for run in runs),
-        finished=all(run.finished for run in runs),
-        sources={code: text for run in runs for code, text in run.sources.items()},
-        places={name: place for run in runs for name, place in run.places.items()},
-        lanes=tuple(fact for run in runs for fact in run.lanes),
+        joined, cases=cases, base=_join_bases(named), shard=None, trials=trials, selection=selection
+    )
+
+
+def _join_two(first: Run, second: Run) -> Run:
+    return replace(
+        first,
+        failures=(*first.failures, *second.failures),
+        retried=(*first.retried, *second.retried),
+        trials_planned=max(first.trials_planned, second.trials_planned),
+        toolchain_s=first.toolchain_s + second.toolchain_s,
+        wall_s=first.wall_s + second.wall_s,
+        finished=first.finished and second.finished,
+        sources={**first.sources, **second.sources},
+        places={**first.places, **second.places},
+        lanes=(*first.lanes, *second.lanes),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import ClassVar, TypeVar
 
 from gate.files.entry import REFERENCE_PACKAGE
@@ -79,15 +80,16 @@ def _check_ignored(case: CaseEntry, key: str) -> Iterator[InvalidValue]:
         problem = f"cannot be combined with the mode {str(modes[0])!r}: torch.compile takes one of the two"
         fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
         yield InvalidValue(key=f"{key}.options", problem=problem, fix=fix)
-    for backend in (backend for backend in backends if backend in _DEAF_BACKENDS):
-        for name in (name for name in given if name != "backend"):
+    for backend, name in product(backends, given):
+        if backend in _DEAF_BACKENDS and name != "backend":
             problem = f"the backend {backend!r} ignores `{name}`, as torch's own other than inductor do"
             fix = f"Remove it, or measure that backend in a case of its own, without `{name}`."
             yield InvalidValue(key=f"{key}.{name}", problem=problem, fix=fix)
-    for name in (name for name in given if name in KIND_SPECS[case.kind].ignores):
-        problem = f"the kind {case.kind} ignores `{name}`"
-        fix = f"Remove it, or measure it in a case of another kind, as `{Kind.CALL}` is."
-        yield InvalidValue(key=f"{key}.{name}", problem=problem, fix=fix)
+    for name in given:
+        if name in KIND_SPECS[case.kind].ignores:
+            problem = f"the kind {case.kind} ignores `{name}`"
+            fix = f"Remove it, or measure it in a case of another kind, as `{Kind.CALL}` is."
+            yield InvalidValue(key=f"{key}.{name}", problem=problem, fix=fix)
 
 
 def _check_kind(case: CaseEntry, key: str, *, dynamic: bool | None) -> Iterator[InvalidValue]:

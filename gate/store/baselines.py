@@ -173,17 +173,23 @@ def list_unfit(run: Run, name_stage: Callable[[str], str] = str) -> dict[str, st
     eager = {trial.case_id for trial in run.trials if 0.0 in trial.samples.get(Metric.UNIQUE_GRAPHS, ())}
     needed = max(get_min_trials(run.environment.device_kind), run.trials_planned)
     few = [case.id for case in run.cases if counts[case.id] < needed]
-    late = {
-        trial.case_id for trial in run.trials for fact in trial.warnings if fact.code is Code.SERVER_SILENT
-    }
-    grouped = group_cases(run.trials).items()
-    late |= {case_id for case_id, trials in grouped if find_environment(run, trials).workers == PARTLY_FORKED}
     return {
-        **{case_id: f"{case_id} (not all workers were forked)" for case_id in sorted(late)},
+        **{case_id: f"{case_id} (not all workers were forked)" for case_id in _list_late(run)},
         **{case_id: f"{case_id} (nothing was compiled)" for case_id in eager},
         **{case_id: f"{case_id} ({counts[case_id]} of {needed} trials)" for case_id in few},
         **{case_id: f"{case_id} (failed in {stage})" for case_id, stage in failed.items()},
     }
+
+
+def _list_late(run: Run) -> list[str]:
+    """Cases with a worker that was started afresh, since its server was silent."""
+    late = {
+        case_id
+        for case_id, trials in group_cases(run.trials).items()
+        if find_environment(run, trials).workers == PARTLY_FORKED
+        or any(fact.code is Code.SERVER_SILENT for trial in trials for fact in trial.warnings)
+    }
+    return sorted(late)
 
 
 def propose_baselines(

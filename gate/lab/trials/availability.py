@@ -40,41 +40,49 @@ def try_imports(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure, ...]:
     factories = tuple(factory for factory in wanted if not factory.startswith(_OWN_PACKAGE))
     if not factories:
         return ()
+    builds = {
+        _name_build(case): case
+        for case in cases
+        if case.kind is Kind.CALL and case.factory in factories and not is_target(bench.settings.device)
+    }
     job = make_job(bench, WorkerRole.IMPORT)
-    is_bare = is_target(bench.settings.device)
-    usual = [case for case in cases if case.kind is Kind.CALL and case.factory in factories and not is_bare]
-    builds = {_name_build(case): case for case in usual}
-
-    def ask(factories: tuple[str, ...], *built: Case) -> Mapping[str, WorkerFailure]:
-        request = replace(job.request, factories=factories, builds=built)
-        result = run_job(bench, replace(job, request=request), list_later_jobs(bench), IMPORT_LIMIT_S)
-        return {} if isinstance(result, CaseFailure) else result.unimportable
-
-    unimportable = ask(factories, *builds.values())
-    absent = {factory: unimportable[factory] for factory in factories if factory in unimportable}
-    if len(factories) > 1:
-        absent = {name: failure for factory in absent for name, failure in ask((factory,)).items()}
-    doubtful = [
-        case for case in builds.values() if case.id in unimportable and case.factory not in unimportable
-    ]
-    unbuilt = {name: why for case in doubtful[:_MOST_BUILT] for name, why in ask((), case).items()}
-    blank = CaseFailure(
-        case_id="",
-        trial=1,
-        arm=bench.arm.name,
-        kind=FailureKind.ERROR,
-        stage=Stage.IMPORT,
-        fact=Fact(code=Code.RAISED),
-        log=name_log(job.log),
-    )
+    problems = _find_problems(bench, job, factories, tuple(builds.values()))
     failures = []
     for case in cases:
         built = builds.get(_name_build(case), case)
-        stage = Stage.IMPORT if case.factory in absent else Stage.BUILD
-        if failure := absent.get(case.factory) or unbuilt.get(built.id):
-            checkout = job.request.checkout or job.request.directory
-            failures.append(add_report(replace(blank, case_id=case.id, stage=stage), failure, checkout))
+        if problem := problems.get(case.factory) or problems.get(built.id):
+            failure = CaseFailure(
+                case_id=case.id,
+                trial=1,
+                arm=bench.arm.name,
+                kind=FailureKind.ERROR,
+                stage=Stage.IMPORT if case.factory in problems else Stage.BUILD,
+                fact=Fact(code=Code.RAISED),
+                log=name_log(job.log),
+            )
+            failures.append(add_report(failure, problem, job.request.checkout or job.request.directory))
     return tuple(failures)
+
+
+def _find_problems(
+    bench: Bench, job: WorkerJob, factories: tuple[str, ...], builds: tuple[Case, ...]
+) -> dict[str, WorkerFailure]:
+    """Problems by factory, and by case id of what is built."""
+
+    def ask(factories: tuple[str, ...], builds: tuple[Case, ...] = ()) -> Mapping[str, WorkerFailure]:
+        request = replace(job.request, factories=factories, builds=builds)
+        result = run_job(bench, replace(job, request=request), list_later_jobs(bench), IMPORT_LIMIT_S)
+        return {} if isinstance(result, CaseFailure) else result.unimportable
+
+    together = ask(factories, builds)
+    problems = {factory: together[factory] for factory in factories if factory in together}
+    if len(factories) > 1:
+        problems = {name: problem for factory in problems for name, problem in ask((factory,)).items()}
+    doubtful = [case for case in builds if case.id in together and case.factory not in together]
+    for case in doubtful[:_MOST_BUILT]:
+        if problem := ask((), (case,)).get(case.id):
+            problems[case.id] = problem
+    return problems
 
 
 def _name_build(case: Case) -> str:

@@ -5,7 +5,7 @@ the device, whole processes take turns.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -112,12 +112,12 @@ def measure_pair(sides: Sides, plan: PairPlan) -> Part:
         if plan.first is WorkerRole.COLD or not bench.trial_cache.is_dir():
             seed_cache(bench, None if plan.first is WorkerRole.COLD else plan.kept)
     outcomes = _run_rounds(sides, plan)
-    failures = [worker.outcome for worker in outcomes.values() if isinstance(worker.outcome, CaseFailure)]
+    failures = _list_failures(outcomes.values())
     if failures and plan.pairing is Pairing.LIVE and _failed_for_room(sides, failures):
         content = replace(plan.content, compiles=True)
         return measure_pair(sides, replace(plan, content=content, pairing=Pairing.TURNS))
     warm = {} if failures or not plan.content.warm else _run_warm(sides, plan)
-    failures += [worker.outcome for worker in warm.values() if isinstance(worker.outcome, CaseFailure)]
+    failures += _list_failures(warm.values())
     if is_target(sides.head.settings.device):
         warm = {
             arm: WorkerOutcome(outcome=repeat_samples(worker.outcome), wall_s=0.0)
@@ -127,22 +127,35 @@ def measure_pair(sides: Sides, plan: PairPlan) -> Part:
     if failures:
         check_disk(sides.head)  # a full disk is the machine's fault, not the case's
         return Part(failures=tuple(failures))
-    place = sides.head.place
     blank = Trial(
-        case_id=sides.head_case.id, index=plan.index, pairing=plan.pairing, started=started, place=place
+        case_id=sides.head_case.id,
+        index=plan.index,
+        pairing=plan.pairing,
+        started=started,
+        place=sides.head.place,
     )
-    joined = [
+    trials = _join_trials(blank, outcomes, warm)
+    if not is_target(sides.head.settings.device):
+        samples = (before, sample_host(sides.head))
+        trials = [add_host(trial, samples, sides.head.settings) for trial in trials]
+    if sides.head.settings.traces and plan.index == 1:  # later pairs compile the same, if at all
+        trials = [_trace_side(sides, trial) for trial in trials]
+    return Part(trials=tuple(trials), sources=list_changed_sources(outcomes))
+
+
+def _join_trials(
+    blank: Trial, outcomes: Mapping[str, WorkerOutcome], warm: Mapping[str, WorkerOutcome]
+) -> list[Trial]:
+    trials = [
         _join_trial(replace(blank, arm=arm), [outcomes[arm], *([warm[arm]] if warm else [])])
         for arm in outcomes
     ]
-    functions = keep_changed(*(trial.functions for trial in sorted(joined, key=lambda trial: trial.arm)))
-    joined = [replace(trial, functions=functions[trial.arm != BASE_ARM]) for trial in joined]
-    if not is_target(sides.head.settings.device):
-        samples = (before, sample_host(sides.head))
-        joined = [add_host(trial, samples, sides.head.settings) for trial in joined]
-    if sides.head.settings.traces and plan.index == 1:  # later pairs compile the same, if at all
-        joined = [_trace_side(sides, trial) for trial in joined]
-    return Part(trials=tuple(joined), sources=list_changed_sources(outcomes))
+    functions = keep_changed(*(trial.functions for trial in sorted(trials, key=lambda trial: trial.arm)))
+    return [replace(trial, functions=functions[trial.arm != BASE_ARM]) for trial in trials]
+
+
+def _list_failures(outcomes: Iterable[WorkerOutcome]) -> list[CaseFailure]:
+    return [worker.outcome for worker in outcomes if isinstance(worker.outcome, CaseFailure)]
 
 
 def _trace_side(sides: Sides, trial: Trial) -> Trial:
@@ -188,8 +201,7 @@ def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
     jobs = _open_jobs(sides, plan, WorkerRole.WARM)
     if plan.pairing is Pairing.LIVE and not find_kind(sides.head.settings.device).is_gpu:
         outcomes = run_warm_together(jobs[0], jobs[1])
-        failures = [worker.outcome for worker in outcomes if isinstance(worker.outcome, CaseFailure)]
-        if not _failed_for_room(sides, failures):
+        if not _failed_for_room(sides, _list_failures(outcomes)):
             return {job.arm: worker for job, worker in zip(jobs, outcomes, strict=True)}
         jobs = _open_jobs(sides, plan, WorkerRole.WARM)
     return {job.arm: run_timed(job) for job in jobs}
