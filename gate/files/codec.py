@@ -139,7 +139,7 @@ class FileKind(Generic[R]):
                     for row in cast("list[object]", parse_json(b"[%b]" % line, f"{source}:{number}")):
                         rows[key].append(decode(row_types[key], row, source, f"{key}[{len(rows[key])}]"))
                 except FileError as error:
-                    fault = error  # told below, unless the head says that a newer version wrote the file
+                    fault = error  # raised below, unless a newer version wrote the file
         record = _decode_content(self, parse_json(bytes(head), source), source)
         if fault:
             raise fault

@@ -97,7 +97,7 @@ def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: s
 
 def _list_impossible(metric: Metric, values: Sequence[float]) -> Iterator[int]:
     domain = SPECS[metric].domain
-    # Thousands of samples a trial: their extremes tell of all but whether each is whole.
+    # Thousands of samples a trial: their extremes show all but whether each is whole.
     if values and not domain.whole and domain.spans(min(values)) and domain.spans(max(values)):
         return iter(())
     return (index for index, value in enumerate(values) if not domain.holds(value))

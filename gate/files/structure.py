@@ -167,7 +167,7 @@ def _make_items_decoder(decode_item: _Decoder) -> _Decoder:
         items: list[Any] = []
         try:
             for item in value:
-                items.append(decode_item(item))  # noqa: PERF401 - their number says where it failed
+                items.append(decode_item(item))  # noqa: PERF401 - their number shows where it failed
         except _MisfitError as error:
             error.path.append(f"[{len(items)}]")
             raise

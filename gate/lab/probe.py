@@ -26,25 +26,25 @@ _CPU = Path("/sys/devices/system/cpu")
 # Runs in the arm's interpreter, prints one line of JSON.
 _TORCH_PROBE = """
 import json, os, platform, sysconfig
-found = {"python": platform.python_version(), "torch": "", "problem": "", "devices": 0, "nvml": ""}
+answer = {"python": platform.python_version(), "torch": "", "problem": "", "devices": 0, "nvml": ""}
 # Where Inductor and the compiler look.
-places = [sysconfig.get_path("include"), sysconfig.get_path("include", "posix_prefix")]
+directories = [sysconfig.get_path("include"), sysconfig.get_path("include", "posix_prefix")]
 for name in ("CPATH", "CPLUS_INCLUDE_PATH"):
-    places += filter(None, os.environ.get(name, "").split(os.pathsep))
-has_headers = any(os.path.exists(os.path.join(place, "Python.h")) for place in places)
-found["headers"] = "" if has_headers else places[0]
+    directories += filter(None, os.environ.get(name, "").split(os.pathsep))
+has_headers = any(os.path.exists(os.path.join(directory, "Python.h")) for directory in directories)
+answer["headers"] = "" if has_headers else directories[0]
 try:
     import torch
-    found["torch"] = str(torch.__version__)
-    found["devices"] = torch.cuda.device_count()
+    answer["torch"] = str(torch.__version__)
+    answer["devices"] = torch.cuda.device_count()
 except BaseException as error:
-    found["problem"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    answer["problem"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
 try:
     import pynvml
     pynvml.nvmlInit()
 except BaseException as error:
-    found["nvml"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-print("\\n" + json.dumps(found))
+    answer["nvml"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+print("\\n" + json.dumps(answer))
 """
 
 
@@ -70,7 +70,7 @@ class MachineState:
     memory_bytes: int = 0  # available, within the container's limit
     disk_bytes: int = 0  # the least free of the scratch and the output directory
     git: str = ""
-    git_problem: GateError | None = None  # why it says nothing of this checkout
+    git_problem: GateError | None = None  # why it does not answer in this checkout
     commit: str = ""
     dirty: bool = False
     holder: str = ""  # who holds the device's lock, in words

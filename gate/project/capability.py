@@ -50,7 +50,7 @@ def _find_reason(case: Case, card: Card, absent: Collection[str]) -> Fact | None
     if case.kind is Kind.DISTRIBUTED and card.memory_gib:
         # Workers see the one GPU that they measure: NCCL refuses two processes on it.
         return Fact(code=Code.NO_GPU_EACH)
-    # None where the card does not say it, or in other words.
+    # None where the card does not report it, or in other words.
     capability = float(card.capability) if _CAPABILITY.fullmatch(card.capability) else None
     is_compiled = case.dtype is DType.BFLOAT16 and case.backend == DEFAULT_BACKEND
     if is_compiled and capability is not None and capability < _BFLOAT16_CAPABILITY:

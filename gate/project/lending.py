@@ -66,7 +66,7 @@ def _list_building(config: Config, cases: tuple[Case, ...]) -> Iterator[str]:
 def _list_imported(directory: Path, file: str) -> Iterator[str]:
     try:
         tree = ast.parse((directory / file).read_bytes())
-    except (OSError, SyntaxError, ValueError):  # its import says so
+    except (OSError, SyntaxError, ValueError):  # its import reports it
         return
     here = Path(file).parent
     for node in ast.walk(tree):

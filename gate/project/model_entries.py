@@ -107,7 +107,7 @@ def _check_kind(case: CaseEntry, key: str, *, dynamic: bool | None) -> Iterator[
             problem = f"a case of the kind {spec.kind} needs the setting {name!r}"
             yield InvalidValue(key=f"{key}.kind", problem=problem, fix=f"Write it: {setting.title}.")
     varied = case.settings.get("vary")
-    if isinstance(varied, Mapping):  # the schema says so of the kind that has it
+    if isinstance(varied, Mapping):  # by the schema of the kind that has it
         yield from _check_lengths({len(values) for values in varied.values()}, f"{key}.settings.vary")
 
 

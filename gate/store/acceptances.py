@@ -26,7 +26,7 @@ _HEADER = f"""\
 version: {VERSION}
 accepted:
 """
-# What an entry leaves out: one of accepted.yml lies beside its gate's baselines, and a file is of one commit.
+# Left out of an entry: accepted.yml belongs to the gate of its directory, and a commit's file to that commit.
 _UNSAID = {"gate": "", "environment": "*", "metric": None}
 
 

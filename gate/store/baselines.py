@@ -27,7 +27,7 @@ from gate.records.codes import Code
 from gate.records.run import PARTLY_FORKED, Baseline, Extent, Run
 from gate.units import join_some
 
-# Nothing of a target is timed: a second trial tells which counts vary.
+# Nothing of a target is timed: a second trial shows which counts vary.
 MIN_TARGET_TRIALS = 2
 
 MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB

@@ -16,9 +16,6 @@ from gate.files.yaml_out import write_scalar
 from gate.records.cases import Acceptance
 from gate.store.acceptances import CommitEntry, make_acceptance, render_entry
 
-# ``/accept-regression`` on a pull request writes ``acceptances/<commit>.yml`` on a branch of the repository,
-# and the check of that commit reads it. Who can push to the branch can accept, so a file is strict and
-# bounded, and says for which commit it is.
 BRANCH = "compile-gate/acceptances"
 DIRECTORY = "acceptances"
 # A pull request waits for a review, not for a season: what should stay is an accepted.yml's business.

@@ -11,7 +11,7 @@ from gate.store.acceptances import load_acceptances
 from gate.store.anchor import load_anchor
 from gate.store.commit_files import load_commit_file
 
-DEFAULT_KEY = "default"  # of a gate that needs none to be told from others
+DEFAULT_KEY = "default"  # of the only gate of a configuration
 ACCEPTED_FILE = "accepted.yml"
 
 

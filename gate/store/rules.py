@@ -107,7 +107,7 @@ def load_rules(base: BaseTree, asked: AskedRules) -> BaseRules:
         mended = _take_mended(error, base, asked, own_path)
         return replace(_take_own(base, asked, own_path), mended=mended, changed=())
     change = _load_own(base, asked, own_path)
-    # A configuration that the change puts nearer says nothing of what the base's names.
+    # A configuration that the change puts nearer is another than the base's.
     followed = follow_moves(rules, change) if own_path in {None, here} else Followed(config=rules.config)
     return BaseRules(
         config=_place(followed.config, base, path, here),

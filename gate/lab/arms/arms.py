@@ -64,7 +64,7 @@ class ArmSource:
     label: str  # "main (1a2b3c4)", "torch 2.11.0 (/opt/new/bin/python)": for a reader
     provenance: Provenance
     notes: tuple[Fact, ...] = ()  # what a reader must know
-    commit: str = ""  # that was checked out for it; empty for a directory as it lies
+    commit: str = ""  # that was checked out for it; empty for a directory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,7 +130,7 @@ class CodeState(NamedTuple):
 
     commit: str
     changes: str = ""
-    is_tree: bool = False  # as it lies there, with the new files that code may read
+    is_tree: bool = False  # the working tree, with the new files that code may read
 
 
 def find_states(directory: Path, options: ArmOptions | None) -> list[CodeState]:
@@ -181,7 +181,7 @@ def _parse_code(directory: Path, spec: str) -> Revision | Path:
         if revision := find_ref(directory, spec):
             return revision
         if not path.is_dir():
-            return resolve_ref(directory, spec)  # says what is wrong
+            return resolve_ref(directory, spec)  # raises what is wrong
     if not path.is_dir():
         raise UsageError(f"{spec} is not a directory", "Name a directory that exists, or a git ref.")
     return path.resolve()

@@ -24,14 +24,14 @@ _UNCHANGED = hashlib.sha256().hexdigest()[:_DIGITS]
 CODE = (b".py", b".c", b".cc", b".cpp", b".cu", b".cuh", b".h", b".hpp", b".hip", b".pyx", b".rs")
 READ_BY_CODE = (*CODE, b".json", b".yaml", b".yml", b".toml", b".ini", b".cfg")
 _DIFF = (*DIFF, "--name-status", "-z")
-# Each worker is told of them. A change of so many files is no small one: pairs are what it gets.
+# Each worker gets the list. A change of more files is no small one, and gets pairs.
 MAX_CHANGED = 2000
 # Python that was changed or added shows where it is imported. Without a file that is gone, an import may find
 # another one.
 _SHOWN_BY_IMPORTS = frozenset({"A", "M"})
 # Written for people, or for GitHub.
 _TEXTS = frozenset({".md", ".rst"})
-_COMPILED = "__pycache__"  # made of the files beside it
+_COMPILED = "__pycache__"  # made of the sources next to it
 _OF_GITHUB = ".github"
 
 

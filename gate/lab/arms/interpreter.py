@@ -37,27 +37,27 @@ SLOW_IMPORT_FIX = (
 # Run in the other interpreter; each prints one line of JSON. Nothing of the gate is imported by the first.
 _ASK_VERSIONS = """
 import importlib.metadata as metadata, json, sys
-found = {}
+versions = {}
 for name in json.loads(sys.argv[1]):
     try:
-        found[name] = metadata.version(name)
+        versions[name] = metadata.version(name)
     except metadata.PackageNotFoundError:
         pass
-print("\\n" + json.dumps({"python": "%d.%d" % sys.version_info[:2], "packages": found}))
+print("\\n" + json.dumps({"python": "%d.%d" % sys.version_info[:2], "packages": versions}))
 """
 _ASK_IMPORTS = """
 import json
-told = {"torch": "", "problem": "", "module": "torch"}
+answer = {"torch": "", "problem": "", "module": "torch"}
 try:
     import torch
-    told["torch"] = str(torch.__version__)
-    told["module"] = "gate.suite.plugin"
+    answer["torch"] = str(torch.__version__)
+    answer["module"] = "gate.suite.plugin"
     import gate.worker.worker, gate.suite.plugin
-    told["module"] = "pytest_benchmark.plugin"
+    answer["module"] = "pytest_benchmark.plugin"
     import pytest_benchmark.plugin
 except BaseException as error:
-    told["problem"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-print("\\n" + json.dumps(told))
+    answer["problem"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+print("\\n" + json.dumps(answer))
 """
 
 

@@ -58,7 +58,7 @@ def _list_stores(checkout: Path) -> list[Path]:
 def _has_commit(store: Path, commit: str) -> bool:
     if not (store / "objects").is_dir():
         return False
-    # It says itself where its checkout lies, which may be gone by now: any directory does.
+    # Its own setting of a work tree may name a checkout that is gone: any directory does.
     options = (f"--git-dir={store}", f"--work-tree={store}")
     return ask_git(store, *options, "cat-file", "-e", f"{commit}^{{commit}}").is_good
 

@@ -15,7 +15,7 @@ from gate.lab.host.locks import VARIABLE, make_lock_directory, open_lock_file, t
 from gate.records.events import LockAwaited, Observer
 
 _POLL_S = 0.5  # how late a waiter notices that the device is free
-_MAX_BYTES = 200  # of what a holder says of itself; more was not written by one
+_MAX_BYTES = 200  # of a holder's record; more was not written by one
 _ELSEWHERE = "a run that cannot be seen from here, in another container most likely"
 
 
@@ -76,6 +76,7 @@ def _try_lock(path: Path, kind: int = fcntl.LOCK_EX) -> int | None:
 
 
 def _name_holder(path: Path) -> str:
+    # It may just be letting go, and anybody may have written to the file.
     expected = (MachineError, OSError, psutil.Error, LookupError, TypeError, ValueError, OverflowError)
     with suppress(*expected), os.fdopen(open_lock_file(path), "rb") as file:
         record = json.loads(file.read(_MAX_BYTES))

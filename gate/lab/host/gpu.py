@@ -46,7 +46,7 @@ class GpuState:
     throttled: tuple[str, ...] = ()
     temperature_c: float = 0.0
     persistent: bool = False
-    mig: bool = False  # switched on; the device itself is one of its instances where the UUID says so
+    mig: bool = False  # switched on; by its UUID the device itself may be an instance
     exclusive: bool = False  # one process at a time may use it
     blind: tuple[str, ...] = ()  # what the driver does not report
     capability: str = ""  # "9.0"
@@ -186,7 +186,7 @@ def _parse_gpu(fields: Mapping[str, str], processes: int) -> GpuState:
 def _parse_number(text: str) -> float:
     try:
         return float(text)
-    except ValueError:  # "[N/A]" and "[Not Supported]": the device does not tell
+    except ValueError:  # "[N/A]" and "[Not Supported]"
         return 0.0
 
 

@@ -70,7 +70,7 @@ class Bench:
     toolchain: Path | None = None
     folder: str = ""
     pool: ServerPool = field(default_factory=ServerPool)  # whoever opens something with it closes it
-    gpu: GpuState | None = None  # that workers measure on, where nvidia-smi tells
+    gpu: GpuState | None = None  # that workers measure on, where nvidia-smi lists it
     place: str = ""  # what its trials call where they ran
     observe: Observer = ignore_event
 

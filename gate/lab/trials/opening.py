@@ -62,7 +62,7 @@ def prime_bench(bench: Bench, first: Case | None = None, *, warms_up: bool = Tru
     if result.environment is None:
         fix = advise_unprimed(FailureKind.ERROR, None, str(job.log))
         raise MachineError("the primer did not report the environment", fix)
-    # How busy the machine was names no environment: trials open servers of their own, or say why not.
+    # How busy the machine was is no part of the environment: trials open servers of their own.
     is_late = any(fact.code in LATE_SERVER_CODES for fact in result.warnings)
     return replace(result.environment, workers="forked") if is_late else result.environment
 

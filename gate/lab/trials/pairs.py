@@ -26,7 +26,7 @@ from gate.records.cases import Case, Metric
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from gate.records.run import BASE_ARM, CaseFailure, FailureKind, Pairing, Trial
 
-# What CUDA, ROCm, torch and their libraries say where a device has no room for two, or lets only one in. A
+# Messages of CUDA, ROCm, torch and their libraries where a device has no room for two, or lets only one in. A
 # library that cannot allocate its handle is "not initialized".
 _CROWDED = re.compile(
     r"out[ _]of[ _]memory|memoryallocation|alloc_failed|(cublas|cudnn|cusolver)_status_not_initialized"

@@ -30,7 +30,7 @@ from gate.records.events import Event, Noted, Observer, ignore_event
 from gate.records.facts import Fact
 from gate.records.run import BaseArm, Place, Provenance, Run
 
-OwnCode = Callable[[], Sequence[CodeState]]  # of head and, beside it, base: found where the command runs
+OwnCode = Callable[[], Sequence[CodeState]]  # of head and base, read where the command runs
 
 
 def measure_unit(lab: Lab, unit: Unit) -> Part:

@@ -133,7 +133,7 @@ def _list_base_differences(fresh: BaseArm, previous: BaseArm) -> list[str]:
     is_committed = bool(fresh.provenance.commit) and not fresh.provenance.dirty
     if _is_edited(fresh.changes, previous.changes):
         uncommitted = ["what the base has in no commit has changed"]
-    else:  # another directory, or another state of it, where no commit tells all of the base
+    else:  # another directory, or another state of it, where no commit identifies the base
         uncommitted = [] if is_committed else _describe_change("base ", previous.label, fresh.label)
     return [
         *(f"base: {difference}" for difference in changed),

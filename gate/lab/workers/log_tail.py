@@ -16,8 +16,8 @@ _FRAME_OF_GATE = re.compile(
     r' +File "(?:.*/gate/(?:measure|suite|worker)/|.*/(?:_pytest|pluggy)/|<frozen runpy>)'
 )
 _FRAME_OF_LIBRARY = re.compile(r' +File "(?:.*/lib/python\d|.*/c[a-z0-9]{51}\.py|<)')
-_FAULT_LINES = 12  # of the dump, as many as a report shows; the rest of the 30 is what was said before
-# What processes say when they run out of memory or disk, by what to call it.
+_FAULT_LINES = 12  # of the dump, as many as a report shows; the rest of the 30 is the output before it
+# Messages of processes that run out of memory or disk, by its name.
 _HINTS = {
     "memory": re.compile(
         r"bad_alloc|can't allocate memory|cannot allocate memory|out of memory|MemoryError", re.IGNORECASE
