@@ -173,9 +173,9 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
 
 def _set_limits(config: Config) -> Config:
     defaults = GateFile.__dataclass_fields__
-    of_device = find_kind(config.device).limits
+    device_limits = find_kind(config.device).limits
     chosen: dict[str, Any] = {
-        key: of_device.get(key, defaults[key].default) for key in LIMIT_KEYS if key not in config.origins
+        key: device_limits.get(key, defaults[key].default) for key in LIMIT_KEYS if key not in config.origins
     }
     return replace(config, **chosen)
 

@@ -89,15 +89,15 @@ def choose_cases(config: Config, cases: tuple[Case, ...]) -> Choice:
 
 def _choose_default(config: Config, cases: tuple[Case, ...]) -> Choice:
     """All of one's own cases where none has the tag: else the reference models alone would be green."""
-    projects = [case for case in cases if not (config.reference_models and is_reference(case))]
-    if not projects or any(DEFAULT_TAG in case.tags for case in projects):
+    project_cases = [case for case in cases if not (config.reference_models and is_reference(case))]
+    if not project_cases or any(DEFAULT_TAG in case.tags for case in project_cases):
         return Choice(cases=select_cases(cases, _DEFAULT_SELECTION), selection=_DEFAULT_SELECTION)
     usual = find_cases(cases, _DEFAULT_SELECTION)  # reference models
     terms = [_DEFAULT_SELECTION] if usual else []
-    chosen = {case.id for case in (*usual, *projects)}
-    selection = ",".join((*terms, *dict.fromkeys(case.model for case in projects)))
+    chosen = {case.id for case in (*usual, *project_cases)}
+    selection = ",".join((*terms, *dict.fromkeys(case.model for case in project_cases)))
     note = (
-        f"measuring all of your cases ({len(projects)}):"
+        f"measuring all of your cases ({len(project_cases)}):"
         f" none has the tag {DEFAULT_TAG!r}, the default of `select` in gate.yml"
     )
     return Choice(cases=tuple(case for case in cases if case.id in chosen), selection=selection, note=note)

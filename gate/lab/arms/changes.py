@@ -88,11 +88,11 @@ def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | No
     states += [(name, "A") for name in new]
     if len(states) > MAX_CHANGED:
         return None
-    ours_resolved = [str(directory.resolve()) for directory in ours]
+    our_directories = [str(directory.resolve()) for directory in ours]
     python = tuple(name for name, state in states if _is_shown(name) and state in _SHOWN_BY_IMPORTS)
     outputs = find_outputs([top / name for name in new])
     left = (name for name, _ in states if name not in python and top / name not in outputs)
-    other = (name for name in left if not _is_unread(top / name, top, ours_resolved))
+    other = (name for name in left if not _is_unread(top / name, top, our_directories))
     return Changes(python=python, other=tuple(other))
 
 

@@ -87,7 +87,7 @@ class ForkedWorker:
         self.returncode = 0
 
     def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        os.kill(self.pid, number)  # not reaped yet: the number is still its own
 
     def poll(self) -> int | None:
         """Only asked where the system cannot announce the end of a process.

@@ -84,7 +84,7 @@ class LiveWorker:
         self._charged_s += seconds
 
     def send(self, line: str) -> None:
-        with suppress(OSError):
+        with suppress(OSError):  # a worker that is gone is noticed when it is heard next
             self._line.sendall(f"{line}\n".encode("ascii"))
 
     def ring(self) -> None:
