@@ -32,7 +32,8 @@ from gate.lab.arms.arms import make_working_tree_arm
 from gate.lab.trials.bench import Bench, LabSettings, make_job, remove_cache, run_job, seed_cache
 from gate.lab.trials.opening import open_bench, prime_bench
 from gate.project.config import apply_options, load_config
-from gate.project.registry import choose_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
 from gate.records.cases import Case, Metric
 from gate.records.protocol import WorkerResult, WorkerRole
 from gate.report.words.facts import describe_failure

@@ -31,7 +31,8 @@ from gate.lab.trials.opening import open_base_bench, open_bench, prime_bench
 from gate.lab.trials.pairs import Sides, make_sides, measure_pair, plan_pair
 from gate.lab.workers.server_pool import ServerPool
 from gate.project.config import apply_options, load_config
-from gate.project.registry import choose_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
 from gate.records.cases import Case, Metric
 from gate.records.run import BASE_ARM, Pairing
 from gate.report.words.facts import describe_failure

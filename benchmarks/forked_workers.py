@@ -33,7 +33,8 @@ from gate.lab.trials.opening import open_bench, prime_bench
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import run_worker
 from gate.project.config import apply_options, load_config
-from gate.project.registry import choose_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
 from gate.records.cases import Case
 from gate.records.protocol import WorkerResult, WorkerRole
 from gate.report.words.facts import describe_failure, describe_measuring

@@ -34,7 +34,8 @@ from gate.measure.device.cpu import CpuDevice
 from gate.measure.turns import await_idle_threads
 from gate.measure.workload.build import build_workload, compile_function, make_step, make_subject
 from gate.project.config import apply_options, load_config
-from gate.project.registry import choose_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
 from gate.records.cases import Case
 from gate.records.protocol import Side
 

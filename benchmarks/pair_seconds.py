@@ -22,7 +22,8 @@ from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import open_base_bench, open_bench, prime_bench
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
 from gate.project.config import apply_options, load_config
-from gate.project.registry import choose_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
 from gate.records.cases import Metric
 from gate.records.protocol import Stage
 from gate.records.run import BASE_ARM, Pairing, Trial

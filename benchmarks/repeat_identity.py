@@ -33,7 +33,8 @@ from gate.lab.trials.opening import open_bench, prime_bench
 from gate.lab.trials.trials import run_trial
 from gate.metrics import SPECS, Family
 from gate.project.config import Config, apply_options, load_config
-from gate.project.registry import choose_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
 from gate.records.cases import Case, Metric
 from gate.report.words.facts import describe_failure
 

@@ -25,11 +25,13 @@ from gate.files.codec import dump
 from gate.files.structure import decode
 from gate.files.untrusted import parse_json
 from gate.lab.arms.arms import CodeState
-from gate.lab.arms.checkouts import READ_BY_CODE, hash_changes
-from gate.lab.host.fitness import share_cores
+from gate.lab.arms.changes import READ_BY_CODE, hash_changes
+from gate.lab.host.cores import share_cores
+from gate.lab.host.device_lock import hold_device
 from gate.lab.host.gpu import name_lock
-from gate.lab.host.ownership import hold_device, open_scratch
-from gate.lab.trials.runs import Lane, LaneTerms, OpenLane, OwnCode, keep_note, sort_lanes
+from gate.lab.host.scratch import open_scratch
+from gate.lab.trials.runs import Lane, LaneTerms, OpenLane, OwnCode, keep_note
+from gate.lab.trials.same_run import sort_lanes
 from gate.programs import answer_signals, die_with_parent
 from gate.project.config import Config
 from gate.records.codes import Code

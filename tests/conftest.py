@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gate.errors import MachineError
-from gate.lab.host.ownership import VARIABLE, find_scratch_place
+from gate.lab.host.locks import VARIABLE
+from gate.lab.host.scratch import get_scratch_root
 from tests import compile_once
 
 PARTS = ("all", "pure", "shared", "alone")
@@ -39,7 +40,7 @@ def pytest_configure() -> None:
     Where the gate could keep no scratch, say so once instead of failing test by test.
     """
     try:
-        find_scratch_place()
+        get_scratch_root()
     except MachineError as error:
         pytest.exit(f"{error.what}. {error.fix}", returncode=pytest.ExitCode.USAGE_ERROR)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gate.decide.verdict import Screening, decide_verdict
-from gate.files.codec import check_verdict
+from gate.files.record_checks import check_verdict
 from gate.metrics import SPECS
 from gate.records.cases import Case, DType, Kind, Metric, Policy, Task
 from gate.records.facts import Fact

@@ -20,7 +20,7 @@ from gate.git import ask_git, is_true, read_git
 from gate.github.job import find_text, find_value
 from gate.records.bounds import is_sha
 from gate.records.cases import Acceptance
-from gate.store.acceptances import (
+from gate.store.commit_files import (
     BRANCH,
     DIRECTORY,
     MAX_COMMIT_BYTES,

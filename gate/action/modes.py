@@ -39,7 +39,7 @@ from gate.fingerprint import compute_environment_id
 from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.job import find_value, load_payload, render_annotation
 from gate.project.config import Config, load_config
-from gate.project.registry import choose_cases
+from gate.project.selection import choose_cases
 from gate.publish.results import describe_outputs, render_upgrade
 from gate.publish.shown import SHOWN_FILE, make_shown
 from gate.records.verdict import Outcome

@@ -22,11 +22,13 @@ from gate.files.codec import RUN
 from gate.git import read_git
 from gate.lab.arms.arms import ArmSource, ArmSources, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
-from gate.lab.host.ownership import open_scratch
+from gate.lab.host.scratch import open_scratch
+from gate.lab.trials.availability import find_unavailable
 from gate.lab.trials.bench import Bench, check_disk
-from gate.lab.trials.opening import Lab, find_unavailable, open_lab, prime_bench
+from gate.lab.trials.opening import Lab, open_lab, prime_bench
 from gate.lab.trials.pairs import find_side_cache
-from gate.lab.trials.runs import carry_over, make_measurer, make_run
+from gate.lab.trials.runs import make_measurer, make_run
+from gate.lab.trials.same_run import carry_over
 from gate.lab.workers.worker import make_directory
 from gate.project.arm_cases import load_head_cases
 from gate.records.cases import Case, Metric, Policy

@@ -68,9 +68,10 @@ from gate.records.facts import Fact, make_text, name_words
 from gate.records.run import BASE_ARM, Run
 from gate.report.words.facts import describe_failure, write_note
 from gate.revisions import NothingDiffersError, advise_missing, find_ref, find_top
+from gate.store.anchor import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor
 from gate.store.baselines import load_baselines
 from gate.store.history import HistoryKind
-from gate.store.policy import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor, load_policy
+from gate.store.policy import load_policy
 from gate.store.rules import BaseRules
 from gate.units import count_noun
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from gate.cli.setup import load_configured
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import ExitCode, UsageError
-from gate.files.untrusted import format_value
+from gate.files.invalid import format_value
 from gate.git import find_checkout
 from gate.github.accept import accept_regression
 from gate.github.client import GitHubClient, Patience

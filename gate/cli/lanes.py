@@ -22,8 +22,10 @@ from gate.files.disk import is_present
 from gate.github.job import find_text, load_payload
 from gate.installation import find_page, find_release
 from gate.lab.arms.arms import ArmSources, find_states, make_working_tree_arm
-from gate.lab.arms.checkouts import Changes, find_tree, hash_changes, load_provenance, read_changes
-from gate.lab.host.fitness import write_cores
+from gate.lab.arms.changes import Changes, hash_changes, read_changes
+from gate.lab.arms.checkouts import find_tree
+from gate.lab.arms.provenance import load_provenance
+from gate.lab.host.cores import write_cores
 from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import Lab, make_results_directory, open_lab
 from gate.lab.trials.runs import (
@@ -35,9 +37,8 @@ from gate.lab.trials.runs import (
     make_measurer,
     make_run,
     measure_plan,
-    refuse_other_run,
-    take_up,
 )
+from gate.lab.trials.same_run import refuse_other_run, take_up
 from gate.programs import MOST_WALL_LIMITS, list_cores
 from gate.project.arm_cases import load_base_cases
 from gate.project.config import Config
@@ -81,7 +82,7 @@ def find_measured(options: Namespace, request: Project, trials: int) -> Run | No
     """Find the run that ``--resume`` continues, if nothing of it is left to measure.
 
     Where torch or what is in no commit may be another, lanes are to tell.
-    Raises as :func:`load_previous`, and as :func:`gate.lab.trials.runs.refuse_other_run`.
+    Raises as :func:`load_previous`, and as :func:`gate.lab.trials.same_run.refuse_other_run`.
     """
     run = load_previous(options, request.config.out)
     if run is None or run.base or run.failures or not run.finished:
@@ -100,7 +101,7 @@ def _refuse_other(
 ) -> None:
     """Refuse to continue another run, by all that is known before anything is warmed up.
 
-    Raises as :func:`gate.lab.trials.runs.refuse_other_run`.
+    Raises as :func:`gate.lab.trials.same_run.refuse_other_run`.
     """
     base = sources.base if sources else None
     directory = Path(sources.head.arm.directory) if sources else request.config.directory

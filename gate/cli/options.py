@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gate.devices import BOARDS, DEVICE_FORMS, name_targets, read_architecture
 from gate.errors import ExitCode
-from gate.files.untrusted import format_value
+from gate.files.invalid import format_value
 from gate.installation import find_page
 from gate.records.bounds import SHA
 from gate.report import FORMATS
@@ -139,7 +139,7 @@ def _read_lanes(text: str) -> tuple[int, str]:
 
 
 def _read_cores(text: str) -> tuple[int, ...]:
-    from gate.lab.host.fitness import parse_cores  # noqa: PLC0415 - heavy
+    from gate.lab.host.cores import parse_cores  # noqa: PLC0415 - heavy
 
     return tuple(sorted(parse_cores(text)))
 

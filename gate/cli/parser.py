@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from gate.cli.commands import COMMANDS, GROUPS
 from gate.cli.options import LOCK, Command
 from gate.errors import ExitCode, GateError
-from gate.files.untrusted import find_nearest, format_value, suggest_nearest
+from gate.files.invalid import find_nearest, format_value, suggest_nearest
 from gate.metrics import SPECS
 from gate.report.clean import clean_message
 from gate.version import __version__

@@ -23,11 +23,12 @@ from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.codec import CALIBRATION, RUN
 from gate.files.disk import is_present
 from gate.files.entry import VERSION
-from gate.lab.arms.checkouts import load_provenance, read_time
+from gate.lab.arms.provenance import load_provenance, read_time
 from gate.metrics import NOISY_DECIDING
 from gate.project.config import Config, apply_options
-from gate.project.plan import pool_runs
-from gate.project.registry import load_cases, select_cases
+from gate.project.merge import pool_runs
+from gate.project.registry import load_cases
+from gate.project.selection import select_cases
 from gate.records.cases import Acceptance
 from gate.records.run import BaseArm, Run
 from gate.records.studies import Effort
@@ -37,6 +38,7 @@ from gate.report.words.facts import write_note
 from gate.report.words.steps import describe_hidden, describe_setback
 from gate.revisions import find_tag, resolve_ancestor
 from gate.store.acceptances import parse_allowance, save_acceptance
+from gate.store.anchor import AnchorFile, describe_anchor, load_anchor, name_anchor, save_anchor
 from gate.store.baselines import (
     Proposal,
     SetbackError,
@@ -48,15 +50,7 @@ from gate.store.baselines import (
     save_baselines,
 )
 from gate.store.history import HistoryKind
-from gate.store.policy import (
-    ACCEPTED_FILE,
-    AnchorFile,
-    describe_anchor,
-    load_anchor,
-    load_policy,
-    name_anchor,
-    save_anchor,
-)
+from gate.store.policy import ACCEPTED_FILE, load_policy
 from gate.units import count_noun, join_some, render_age
 
 # A refresh measures up to so many times the trials that were asked for where others were disturbed.

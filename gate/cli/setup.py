@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gate.cli.measuring_commands import AB_MINUTES
 from gate.errors import UsageError
 from gate.files.disk import IGNORE_ALL
-from gate.files.untrusted import suggest_nearest
+from gate.files.invalid import suggest_nearest
 from gate.git import DIFF, ask_git, find_checkout
 from gate.programs import read_text
 from gate.project.config import (
@@ -27,7 +27,8 @@ from gate.project.config import (
 )
 from gate.project.entries import can_decide
 from gate.project.plan import pick_shard
-from gate.project.registry import choose_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
 from gate.records.cases import Case, Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words

@@ -11,10 +11,12 @@ from gate.cli.setup import Project, describe_source, load_configured, load_proje
 from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import RUN, encode
 from gate.files.schema import read_schema
-from gate.project.cases import Card, list_absent, list_unavailable
-from gate.project.config import LIMIT_KEYS, Config, fit_limits, render_config
+from gate.project.capability import Card, list_absent, list_unavailable
+from gate.project.config import LIMIT_KEYS, Config, fit_limits
+from gate.project.config_text import render_config
 from gate.project.plan import drop_unchanged_code, render_github_matrix
-from gate.project.registry import choose_cases, load_cases, select_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases, select_cases
 from gate.records.cases import Case
 from gate.records.run import CaseFailure, Run
 from gate.report.tables import render_attempt, render_doctor, render_models, render_plan, render_tally
@@ -40,7 +42,8 @@ def _try_cases(options: Namespace) -> ExitCode:
     Nothing is timed, so this takes no lock of the device.
     """
     from gate.cli.lanes import place_lab  # noqa: PLC0415 - psutil
-    from gate.lab.trials.opening import open_bench, try_in_worker  # noqa: PLC0415 - psutil
+    from gate.lab.trials.availability import try_in_worker  # noqa: PLC0415 - psutil
+    from gate.lab.trials.opening import open_bench  # noqa: PLC0415 - psutil
 
     request = load_project(options)
     as_json = options.format == "json"
@@ -94,7 +97,8 @@ def _check_same_checkout(run: Run, directory: Path, path: str) -> None:
     Raises:
         UsageError: It is of another commit, or something was edited since.
     """
-    from gate.lab.arms.checkouts import hash_changes, run_git  # noqa: PLC0415 - the lab is slow to import
+    from gate.lab.arms.changes import hash_changes  # noqa: PLC0415 - the lab is slow to import
+    from gate.lab.arms.checkouts import run_git  # noqa: PLC0415 - the lab is slow to import
 
     commits, edits = (run.provenance.commit, run_git(directory, "rev-parse", "HEAD")), hash_changes(directory)
     if commits[0] == commits[1] and edits == run.changes:
@@ -117,7 +121,8 @@ def _explain_unavailable(request: Project) -> str:
 def run_doctor(options: Namespace) -> ExitCode:
     """Say whether this machine is fit to judge; a failed check is exit 4."""
     from gate.cli.lanes import place_lab  # noqa: PLC0415 - psutil
-    from gate.lab.doctor import examine_machine, is_fit, probe_machine  # noqa: PLC0415 - psutil
+    from gate.lab.doctor import examine_machine, is_fit  # noqa: PLC0415 - psutil
+    from gate.lab.probe import probe_machine  # noqa: PLC0415 - psutil
 
     request = load_project(options)
     state = probe_machine(*place_lab(request.config))

@@ -17,8 +17,9 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, VERDICT, pause_collector, write_atomic
 from gate.files.disk import is_present
 from gate.project.config import Config, check_places, load_config
-from gate.project.plan import list_missing_shards, merge_runs
-from gate.project.registry import find_cases, load_cases, select_cases
+from gate.project.merge import list_missing_shards, merge_runs
+from gate.project.registry import load_cases
+from gate.project.selection import find_cases, select_cases
 from gate.records.cases import Case
 from gate.records.codes import Code
 from gate.records.run import Baseline, Run

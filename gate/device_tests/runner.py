@@ -16,10 +16,11 @@ from pathlib import Path
 
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode, MachineError, UsageError
-from gate.lab.host.gpu import look_up_gpu, refuse_service, show_alone
-from gate.lab.host.ownership import open_scratch
+from gate.lab.host.gpu import look_up_gpu, show_alone
+from gate.lab.host.mps import refuse_service
+from gate.lab.host.scratch import open_scratch
 from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
-from gate.lab.workers.worker import make_worker_environment
+from gate.lab.workers.worker_environment import make_worker_environment
 from gate.units import render_duration
 
 _TESTS = Path(__file__).parent

@@ -12,15 +12,16 @@ from typing import BinaryIO
 from gate.errors import FileError, GateError, MachineError, UsageError
 from gate.files.untrusted import MAX_JSON_BYTES, check_size
 
+IGNORE_ALL = "*\n"  # what a directory of results has as its .gitignore
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _MACHINE = {errno.EROFS, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
 
 def is_present(path: Path) -> bool:
-    """Whether there is anything at ``path``, a link that leads nowhere included.
+    """A link that leads nowhere is present.
 
     Raises:
-        FileError: It cannot be told: a directory above may not be looked into.
+        FileError: A directory above may not be looked into.
     """
     try:
         path.lstat()
@@ -44,10 +45,7 @@ def load_bytes(path: Path, limit: int, fix: str = "") -> bytes:
 
 
 def load_lines(path: Path, limit: int) -> Iterator[bytes]:
-    """Read a regular file of at most ``limit`` bytes line by line; raises as :func:`load_bytes`.
-
-    A line that is too long to be parsed comes in pieces.
-    """
+    """A line that is too long to be parsed comes in pieces. Raises as :func:`load_bytes`."""
     with _open(path) as file:
         size = 0
         while line := file.readline(MAX_JSON_BYTES + 1):
@@ -78,10 +76,9 @@ def _refuse_reading(path: Path, error: Exception) -> FileError:
 
 
 def write_atomic(path: Path, text: str | Iterable[str]) -> None:
-    """Replace ``path`` by ``text``, or its parts, in UTF-8: temporary file beside it, fsync, rename.
+    """Replace ``path`` by ``text``, or its parts, in UTF-8: temporary file, fsync, rename.
 
-    Missing parent directories are made. On any failure the target is as it was and no temporary
-    file is left.
+    Missing directories are made. On any failure the target is as it was and no temporary file is left.
 
     Raises:
         MachineError: The disk is full or read-only.
@@ -104,23 +101,18 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> None:
 
 
 def list_cut_short(path: Path) -> list[Path]:
-    """List the temporary files of ``path`` that killed writers have left."""
     return list(path.parent.glob(f".{path.name}.*.tmp"))
 
 
 def read_written_ns(path: Path) -> int:
-    """Read when a file was last written, in ns by the clock of its file system; 0 where it is gone."""
+    """By the clock of the file system; 0 where the file is gone."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
 
 
-IGNORE_ALL = "*\n"  # what a directory of results has as its .gitignore
-
-
 def describe_write_error(path: Path, error: OSError) -> GateError:
-    """Turn an OSError of writing ``path`` into the error to raise, with its fix."""
     if error.errno in _FULL:
         return MachineError(f"{path}: cannot be written: the disk is full", "Free some space and run again.")
     if file := _find_obstacle(path, error):
@@ -135,15 +127,13 @@ def describe_write_error(path: Path, error: OSError) -> GateError:
 
 
 def _name_owner(path: Path) -> str:
-    """Name another user that a file or its directory belongs to: the first run may have been root's."""
     try:
-        place = next(one for one in (path, *path.absolute().parents) if one.exists())
-        return "" if place.stat().st_uid == os.geteuid() else f" ({place} belongs to {place.owner()})"
+        nearest = next(directory for directory in (path, *path.absolute().parents) if directory.exists())
+        return "" if nearest.stat().st_uid == os.geteuid() else f" ({nearest} belongs to {nearest.owner()})"
     except (KeyError, OSError):
         return ""
 
 
 def _find_obstacle(path: Path, error: OSError) -> Path | None:
-    """Find the file that stands where a directory should be made: ``path``, or one above it."""
-    places = {errno.EEXIST: (path, *path.parents), errno.ENOTDIR: path.parents}.get(error.errno or 0, ())
-    return next((place for place in places if place.exists() and not place.is_dir()), None)
+    above = {errno.EEXIST: (path, *path.parents), errno.ENOTDIR: path.parents}.get(error.errno or 0, ())
+    return next((file for file in above if file.exists() and not file.is_dir()), None)

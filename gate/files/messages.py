@@ -1,13 +1,10 @@
-"""What processes of the gate say to each other: files without a version, lines, and messages; torch-free.
+"""What processes of the gate send to each other: files without a version, lines, and messages; torch-free.
 
-A server is a process that has imported what workers need and forks them
-(:mod:`gate.worker.server`). The lab orders, the server answers, one after the other, by one JSON
-line each and descriptors beside it:
+A server (:mod:`gate.worker.server`) answers each order of the lab by one JSON line; descriptors come along:
 
-- ``import``: import what a worker of ``request`` imports before it measures;
-- ``branch``: fork another server, which takes its orders on the descriptor that comes along;
-- ``run``: fork a worker, whose output goes to the first descriptor that comes along; a second one is its
-  ``channel``;
+- ``import``: import what a worker of ``request`` imports;
+- ``branch``: fork another server, which takes its orders on the descriptor;
+- ``run``: fork a worker, whose output goes to the first descriptor; a second one is its ``channel``;
 - ``reap``: wait for the end of a worker, and end what it left behind.
 """
 
@@ -30,7 +27,7 @@ T = TypeVar("T")
 
 
 def load_plain(record: type[T], path: Path) -> T:
-    """Load what one process of the gate left for another: JSON without a version.
+    """Load JSON without a version.
 
     Raises:
         FileError: It is none.
@@ -39,7 +36,7 @@ def load_plain(record: type[T], path: Path) -> T:
 
 
 def save_plain(record: object, path: Path) -> None:
-    """Write what :func:`load_plain` reads, atomically.
+    """Write atomically.
 
     Raises:
         ValueError: It holds NaN or infinity.
@@ -48,22 +45,19 @@ def save_plain(record: object, path: Path) -> None:
 
 
 def write_line(word: str, content: object) -> str:
-    """Write what one process says to another on a line: a word, and what comes with it as JSON."""
     return f"{word} {dump(content)}"
 
 
 def read_line(content: type[T], word: str, line: str) -> T | None:
-    """Read what comes with this word on a line; ``None`` where the line says something else."""
-    said, _, rest = line.partition(" ")
+    """``None`` where the line has another word."""
+    first_word, _, rest = line.partition(" ")
     try:
-        return decode(content, parse_json(rest.encode(), word), word) if said == word else None
+        return decode(content, parse_json(rest.encode(), word), word) if first_word == word else None
     except FileError:
         return None
 
 
 class ServerDoes(StrEnum):
-    """What a server is told to do."""
-
     IMPORT = "import"
     BRANCH = "branch"
     RUN = "run"
@@ -72,8 +66,6 @@ class ServerDoes(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerOrder:
-    """An order of the lab."""
-
     does: ServerDoes
     request: WorkerRequest | None = None  # import only
     path: str = ""  # of the request file; run only
@@ -84,7 +76,7 @@ class ServerOrder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerAnswer:
-    """A server's answer. ``status`` is negative for a signal, as in :mod:`subprocess`."""
+    """``status`` is negative for a signal, as in :mod:`subprocess`."""
 
     pid: int = 0  # of the process that was forked
     status: int = 0  # of the worker that was reaped
@@ -104,7 +96,7 @@ def send(line: socket.socket, message: ServerOrder | ServerAnswer, descriptors: 
 
 
 def receive(line: socket.socket) -> tuple[Any, tuple[int, ...]]:
-    """Receive one message, parsed but not decoded, with its descriptors; ``None`` at the end of the line.
+    """One message, parsed but not decoded, with its descriptors; ``None`` at the end of the line.
 
     Raises:
         OSError: The other end is gone, or silent for longer than the socket's time-out.
@@ -123,6 +115,5 @@ def receive(line: socket.socket) -> tuple[Any, tuple[int, ...]]:
 
 
 def close_descriptors(descriptors: Sequence[int]) -> None:
-    """Close each of some descriptors."""
     for descriptor in descriptors:
         os.close(descriptor)

@@ -1,7 +1,6 @@
 """What a file holds that its JSON Schema refuses: each value with its key, what was expected, and the fix.
 
-The schemas of files that people write are written by hand in ``gate/schemas``, with the text, the example and
-the default of each key. Their ``errorMessage``, which editors show as well, says in words what is expected.
+The schemas are in ``gate/schemas``. Their ``errorMessage``, which editors show too, is what is expected.
 """
 
 import json
@@ -11,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from gate.files.untrusted import (
+from gate.files.invalid import (
     MAX_INVALID,
     MAX_MEMBERS_NAMED,
     InvalidValue,
@@ -40,12 +39,10 @@ _Schema = Mapping[str, Any]
 
 
 def read_schema(name: str) -> str:
-    """Read the JSON Schema of a kind of file: ``config`` is that of gate.yml."""
     return (_DIRECTORY / f"{name}.json").read_text(encoding="utf-8")
 
 
 def list_invalid(name: str, value: object) -> list[InvalidValue]:
-    """List what the schema of this kind of file refuses in a plain value, up to ``MAX_INVALID``."""
     validator = _make_validator(name)
     errors = validator.iter_errors(value)
     invalid: dict[InvalidValue, None] = {}  # in their order, each once: a value may be refused in two ways
@@ -57,7 +54,7 @@ def list_invalid(name: str, value: object) -> list[InvalidValue]:
 
 
 def get_example(name: str, key: str) -> str:
-    """Get the example of a top-level key, or of one of a list's items (``accepted.case``), as text."""
+    """Of a top-level key, or of one of a list's items (``accepted.case``)."""
     schema = _load_schema(name)
     for part in key.split(".")[:-1]:
         schema = schema["properties"][part]["items"]
@@ -67,7 +64,7 @@ def get_example(name: str, key: str) -> str:
 
 @cache
 def _load_schema(name: str) -> _Schema:
-    """Load a schema and put its definitions where they are referred to: looking them up takes a third."""
+    """Definitions are put in where they are referred to: looking them up takes a third of the time."""
     plain = json.loads(read_schema(name))
 
     def insert(part: Any) -> Any:  # noqa: ANN401 -- any part of a schema
@@ -87,7 +84,7 @@ def _load_schema(name: str) -> _Schema:
 
 @cache
 def _make_validator(name: str) -> Any:  # noqa: ANN401 -- a class that is made here
-    """Make a validator that is as strict as the decoder: 1.0 is no whole number, and NaN is no number."""
+    """As strict as the decoder: 1.0 is no whole number, and NaN is no number."""
     from jsonschema import Draft202012Validator, FormatChecker, validators  # noqa: PLC0415 - 50 ms
 
     checks = {
@@ -104,7 +101,6 @@ def _make_validator(name: str) -> Any:  # noqa: ANN401 -- a class that is made h
 
 
 def _describe_error(error: Any, validator: Any) -> Iterator[InvalidValue]:  # noqa: ANN401 -- of jsonschema
-    """Describe an error of the validator, which may be about several keys."""
     schema, value, key = error.schema, error.instance, _render_path(error)
     match error.validator:
         case "anyOf":
@@ -139,15 +135,14 @@ def _describe_error(error: Any, validator: Any) -> Iterator[InvalidValue]:  # no
 
 
 def _choose_branch(error: Any) -> Iterable[Any]:  # noqa: ANN401
-    """Choose the errors of the alternative that was meant: the first that the value went furthest in."""
+    """The alternative that was meant is the first that the value went furthest in."""
     branches: dict[int, list[Any]] = {}
     for inner in error.context:
         branches.setdefault(inner.relative_schema_path[0], []).append(inner)
-    return max(branches.values(), key=lambda inner: max(len(one.relative_path) for one in inner))
+    return max(branches.values(), key=lambda inner: max(len(leaf.relative_path) for leaf in inner))
 
 
 def _list_missing(schema: _Schema, value: Mapping[str, object], key: str) -> Iterator[InvalidValue]:
-    """List the keys that are missing, less those that an unknown key is a slip of the pen of."""
     known = schema["properties"]
     unknown = islice((name for name in value if name not in known), MAX_INVALID)
     meant = {find_nearest(str(name), known) for name in unknown}
@@ -158,7 +153,6 @@ def _list_missing(schema: _Schema, value: Mapping[str, object], key: str) -> Ite
 
 
 def _advise(error: Any, root: _Schema) -> str:  # noqa: ANN401
-    """Advise to write the key as in its example; empty where it has none."""
     node, advice = root, ""
     for part in error.absolute_schema_path:
         node = node[part]
@@ -170,7 +164,7 @@ def _advise(error: Any, root: _Schema) -> str:  # noqa: ANN401
 
 
 def _show_example(name: str, key: _Schema) -> str:
-    """Show how a key may be written: ``Write, for example, `trials: 3`; the default is 1.``."""
+    """``Write, for example, `trials: 3`; the default is 1.``, or nothing."""
     if "examples" not in key:
         return ""
     default = key.get("default")
@@ -186,7 +180,6 @@ def _show_example(name: str, key: _Schema) -> str:
 
 
 def _suggest_percent(error: Any, validator: Any) -> str:  # noqa: ANN401
-    """Suggest how to write a bare number that was meant as percent; else empty."""
     value = error.instance
     if error.schema.get("type") != ["number", "string"] or not is_number(value) or value < 1:
         return ""

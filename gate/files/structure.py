@@ -1,9 +1,8 @@
 """Plain values (dict, list, str, number, bool, None) -> frozen records, strictly.
 
-One decoder per type is built from its type hints and cached. Decoding is strict: no unknown keys, no
-missing ones, ``true`` is not a number, numbers are finite. Errors say where: ``run.json:
-trials[3].samples.compiled_latency[2]: ...``. The bytes come through :mod:`gate.files.untrusted` first, and
-what people write through :mod:`gate.files.schema`, which finds all of its mistakes.
+No unknown keys, no missing ones, ``true`` is not a number, numbers are finite. Errors name the place:
+``run.json: trials[3].samples.compiled_latency[2]: ...``. Bytes come through :mod:`gate.files.untrusted`
+first.
 """
 
 import builtins
@@ -18,8 +17,7 @@ from functools import cache
 from typing import Any, NoReturn, TypeVar, cast
 
 from gate.errors import FileError
-from gate.files.untrusted import (
-    MAX_DEPTH,
+from gate.files.invalid import (
     describe_key,
     describe_member,
     format_key,
@@ -28,12 +26,14 @@ from gate.files.untrusted import (
     is_number,
     is_text,
 )
+from gate.files.untrusted import MAX_DEPTH
 from gate.records.bounds import Bound, Format
+
+_T = TypeVar("_T")
+_Decoder = Callable[[object], Any]
 
 
 class _MisfitError(Exception):
-    """A value that does not fit; containers add where it was as it goes up."""
-
     def __init__(self, problem: str, fix: str) -> None:
         super().__init__(problem)
         self.problem = problem
@@ -42,7 +42,6 @@ class _MisfitError(Exception):
 
 
 def _expect(what: str, value: object) -> _MisfitError:
-    """Make the error of a value that is not ``what`` was expected."""
     return _MisfitError(f"expected {what}, got {format_value(value)}", f"Write {what} there.")
 
 
@@ -70,17 +69,13 @@ def _decode_str(value: object) -> str:
     raise _expect("text", value)
 
 
-_T = TypeVar("_T")
-_Decoder = Callable[[object], Any]
-
-
 def decode(record_type: type[_T], value: object, source: str, within: str = "") -> _T:
     """Decode a plain ``value`` into a record, or any type that records are made of.
 
     ``source`` names the file in errors, and ``within`` the key path of the value in it.
 
     Raises:
-        FileError: With the file, the key path, what is wrong and the fix, of the first invalid value.
+        FileError: Of the first invalid value: the file, the key path, what is wrong and the fix.
     """
     decoder = _make_decoder(cast("Hashable", record_type))
     try:
@@ -128,7 +123,6 @@ def _decode_floats(value: object) -> tuple[float, ...]:
 
 
 def _decode_object(value: object, depth: int = 0) -> object:
-    """Any plain value; numbers are checked, containers are copied."""
     if depth > MAX_DEPTH:
         raise _MisfitError(f"is nested deeper than {MAX_DEPTH} levels", "Write a flatter value there.")
     if value is None or isinstance(value, (bool, str)):
@@ -173,7 +167,7 @@ def _make_items_decoder(decode_item: _Decoder) -> _Decoder:
         items: list[Any] = []
         try:
             for item in value:
-                items.append(decode_item(item))  # noqa: PERF401 - their number says where it failed
+                items.append(decode_item(item))  # noqa: PERF401 - their number shows where it failed
         except _MisfitError as error:
             error.path.append(f"[{len(items)}]")
             raise
@@ -276,5 +270,4 @@ _decode_floats_slowly = _make_items_decoder(_decode_float)
 
 @cache
 def get_hints(record_type: Any) -> Mapping[str, Any]:  # noqa: ANN401 -- a record's type
-    """The type of each field, with its bounds."""
     return typing.get_type_hints(record_type, include_extras=True)

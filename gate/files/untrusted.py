@@ -1,22 +1,19 @@
-"""The border where bytes of somebody else become plain values, and what is said of those that do not fit.
+"""The border where bytes of somebody else become plain values.
 
-Run and verdict files travel as artifacts of pull requests, so they are read as hostile: size and
-depth are bounded, and duplicate keys and broken UTF-8 are refused here, NaN, infinity and huge integers
-where a record is made of them.
-Every refusal is a :class:`gate.errors.FileError`. The YAML border is :mod:`gate.files.yaml_in`.
+Run and verdict files travel as artifacts of pull requests, so they are hostile: size and depth are bounded,
+and duplicate keys and broken UTF-8 are refused. The YAML border is :mod:`gate.files.yaml_in`.
 """
 
-import difflib
 import json
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import PurePath
 
 from gate.errors import FileError
+from gate.files.invalid import format_value
 
 # Of what is parsed at once: nothing that the gate writes comes near this.
 MAX_JSON_BYTES = 128 * 1024 * 1024
@@ -25,42 +22,24 @@ MAX_ROWS_BYTES = 1024 * 1024 * 1024
 MAX_LINES = 1_000_000  # of such a file: an item of 30 bytes takes up to 1 kB of memory
 # Our deepest record is a run's trial conditions, 6 levels; a factory's arguments may add some.
 MAX_DEPTH = 32
-# What every JSON reader can hold exactly; also keeps int-to-text conversion cheap.
-MAX_INTEGER = 2**63 - 1
-
 # An empty list takes 3 bytes as JSON and 64 in memory, a key with its number 6 and 200, so that a few
 # megabytes of them would become hundreds. Our large files have a list or a mapping in 100 bytes and a
 # value in 15 and more; small files may be as they like.
 _BYTES_A_CONTAINER, _FREE_CONTAINERS = 32, 10_000
 _BYTES_A_VALUE, _FREE_VALUES = 8, 100_000
 _CHUNK_BYTES = 256 * 1024
-
 # What a commit holds of a file that Git LFS keeps: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-_SHOWN_CHARS = 60  # of a foreign value in a message: enough to recognise it, and still one line
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-
-
-def format_value(value: object) -> str:
-    """Show a foreign value in a message: its repr on one line, cut short."""
-    if isinstance(value, dict):
-        return "a mapping" if value else "an empty mapping"
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_INTEGER:
-        return "a huge integer"
-    if isinstance(value, str):
-        value = value[: _SHOWN_CHARS + 1]  # before its repr, which may be ten times as long
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."
+ORIGIN_FIX = "compile-gate writes no such file: check its origin, or record it again."
 
 
 def check_size(size: int, limit: int, source: str, fix: str = "") -> None:
-    """Refuse more than ``limit`` bytes; ``fix`` is for a file that people write.
+    """``fix`` is for a file that people write.
 
     Raises:
-        FileError: There are more.
+        FileError: There are more than ``limit`` bytes.
     """
     if size > limit:
         problem = f"is larger than {limit:,} bytes"
@@ -68,10 +47,10 @@ def check_size(size: int, limit: int, source: str, fix: str = "") -> None:
 
 
 def decode_text(data: bytes, source: str) -> str:
-    """Decode UTF-8, with or without a byte-order mark.
+    """With or without a byte-order mark.
 
     Raises:
-        FileError: The bytes are not UTF-8, or git keeps the file elsewhere and this only points there.
+        FileError: The bytes are not UTF-8, or a pointer of Git LFS.
     """
     if data.startswith(_LFS_POINTER):
         path = PurePath(source)
@@ -87,10 +66,10 @@ def decode_text(data: bytes, source: str) -> str:
 
 
 def parse_json(data: bytes, source: str) -> object:
-    """Parse hostile JSON into dicts, lists, strings, numbers, booleans and None.
+    """Parse hostile JSON.
 
-    NaN, infinities, those that arise from overflow (``1e999``) too, and integers beyond 64 bits pass
-    here and are refused by :func:`gate.files.codec.decode`, which can name their key.
+    NaN, infinities, also by overflow (``1e999``), and integers beyond 64 bits pass here:
+    :func:`gate.files.codec.decode` refuses them and can name their key.
 
     Raises:
         FileError: Too large, too deep, not UTF-8, cut short, duplicate keys or not JSON.
@@ -106,12 +85,9 @@ def parse_json(data: bytes, source: str) -> object:
         raise FileError(source, "", str(error).split(";")[0], ORIGIN_FIX) from None
 
 
-ORIGIN_FIX = "compile-gate writes no such file: check its origin, or record it again."
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """How deep lists and mappings nest in a JSON text, and how many of them and of their items there are."""
+    """How deep lists and mappings nest in a JSON text, and their number and that of their items."""
 
     depth: int
     containers: int
@@ -119,10 +95,7 @@ class Shape:
 
 
 def measure_shape(data: bytes) -> Iterator[Shape]:
-    """Measure the shape by the signs outside of strings, chunk by chunk; the last one is of the whole.
-
-    It takes neither recursion nor much memory, and whoever has seen enough can stop.
-    """
+    """Chunk by chunk, without recursion; the last shape is of the whole."""
     # Without escapes, quotes open and close by turns: every other piece lies outside of strings.
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     deepest = depth = containers = values = quotes = 0
@@ -168,76 +141,3 @@ def _describe_syntax(error: json.JSONDecodeError, text: str, source: str) -> Fil
         return FileError(source, "", problem, "Copy or record it again.")
     problem = f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
     return FileError(source, "", problem, "Fix the syntax there, or record the file again.")
-
-
-_MAX_NAME_CHARS = 100  # of a word that could be a slip of the pen; comparing takes their square
-MAX_MEMBERS_NAMED = 9  # of an enumeration, in the problem: what is still read on one line
-_MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
-_MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
-MAX_INVALID = 20  # of one file: more fill a screen, and fixing these may fix the others
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InvalidValue:
-    """A value that does not fit: its key path, what is wrong and the fix."""
-
-    key: str
-    problem: str
-    fix: str
-
-
-def format_key(key: object) -> str:
-    """Format one key as a piece of a key path: ``.name``, or ``['odd name']``."""
-    text = str(key)
-    is_plain = len(text) <= _MAX_KEY_CHARS and text.isidentifier()
-    return f".{text}" if is_plain else f"[{format_value(key)}]"
-
-
-def is_number(value: object) -> bool:
-    """Whether it is a finite number, as every JSON reader holds it; ``true`` is none."""
-    return math.isfinite(value) if isinstance(value, float) else is_integer(value)
-
-
-def is_integer(value: object) -> bool:
-    """Whether it is a whole number of at most 64 bits, written as one."""
-    return type(value) is int and -MAX_INTEGER <= value <= MAX_INTEGER
-
-
-def is_text(value: object) -> bool:
-    """Whether it is text without lone surrogates, which JSON can spell and no report could hold."""
-    if not isinstance(value, str):
-        return False
-    try:
-        return value.isascii() or bool(value.encode())
-    except UnicodeEncodeError:
-        return False
-
-
-def describe_member(value: object, known: Sequence[str]) -> tuple[str, str]:
-    """Describe a value that is none of the known ones: the problem and the fix."""
-    names = ", ".join(known)
-    listed = f"one of {names}" if len(known) <= MAX_MEMBERS_NAMED else f"one of {len(known)} names"
-    nearest = suggest_nearest(value, known) if isinstance(value, str) else ""
-    return f"expected {listed}, got {format_value(value)}", nearest or f"Write one of {names}."
-
-
-def describe_key(name: object, known: Iterable[str]) -> tuple[str, str]:
-    """Describe a key that is none of the known ones: the problem and the fix."""
-    names = sorted(known)
-    listed = f"Known keys: {', '.join(names[:_MAX_KEYS_NAMED])}." if names else "Remove it: there are none."
-    return "unknown key", suggest_nearest(str(name), names, listed)
-
-
-def find_nearest(name: str, known: Iterable[str]) -> str:
-    """Find the known name that is most like ``name``; ``""`` when none is, or it is too long to be meant."""
-    if len(name) > _MAX_NAME_CHARS:
-        return ""
-    names = list(known)
-    swapped = [other for other in names if sorted(other) == sorted(name)]
-    return next(iter(swapped + difflib.get_close_matches(name, names, n=1, cutoff=0.6)), "")
-
-
-def suggest_nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Suggest the known name that is most like ``name``; ``otherwise`` when none is."""
-    nearest = find_nearest(name, known)
-    return f"Did you mean {nearest!r}?" if nearest else otherwise

@@ -1,8 +1,7 @@
 """YAML to plain values: the core schema of YAML 1.2, and nothing that surprises.
 
-``no`` and ``on`` are text, ``1e-5`` is a number, a date is text. Anchors, aliases, tags, several
-documents and duplicate keys are refused, which rules out every bomb. Errors name the line, and all
-the mistakes of a file that can be parsed are told at once: those against its JSON Schema too.
+``no`` and ``on`` are text, ``1e-5`` is a number, a date is text. Anchors, aliases, tags and duplicate keys
+are refused, which rules out every bomb. All mistakes of a file are reported at once, by line.
 """
 
 import math
@@ -21,18 +20,10 @@ from gate.errors import FileError, join_errors
 from gate.files.codec import decode, pause_collector
 from gate.files.disk import load_bytes
 from gate.files.entry import VERSION, YamlFile, list_contradictions
+from gate.files.invalid import MAX_INTEGER, MAX_INVALID, InvalidValue, format_key, format_value
 from gate.files.schema import list_invalid
 from gate.files.structure import get_hints
-from gate.files.untrusted import (
-    MAX_DEPTH,
-    MAX_INTEGER,
-    MAX_INVALID,
-    InvalidValue,
-    check_size,
-    decode_text,
-    format_key,
-    format_value,
-)
+from gate.files.untrusted import MAX_DEPTH, check_size, decode_text
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=YamlFile)
@@ -53,35 +44,30 @@ _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class YamlDocument:
-    """A parsed document: its plain value, and the line of every key path in it."""
-
     source: str
     value: object
     lines: Mapping[str, int]
 
     def find_line(self, key: str) -> int:
-        """Find the line of a key path or of its nearest ancestor; 0 when there is none."""
         return find_above(key, self.lines) or 0
 
     def locate(self, key: str) -> str:
-        """Say where a key or its nearest ancestor is written: ``gate.yml:12``, or the file."""
         line = self.find_line(key)
         return f"{self.source}:{line}" if line else self.source
 
     def refuse(self, key: str, problem: str, fix: str) -> FileError:
-        """Make the error of a key of this document, with its line."""
         return FileError(self.locate(key), key, problem, fix)
 
 
-def find_above(key: str, places: Mapping[str, _T]) -> _T | None:
-    """Find the place of a key path, or of its nearest ancestor that has one."""
-    while key and key not in places:
+def find_above(key: str, values: Mapping[str, _T]) -> _T | None:
+    """The value of a key path, or of its nearest ancestor that has one."""
+    while key and key not in values:
         key = key[: max(key.rfind("."), key.rfind("["), 0)]
-    return places.get(key)
+    return values.get(key)
 
 
 def parse_yaml(data: bytes, source: str) -> YamlDocument:
-    """Parse YAML; an empty document is None.
+    """An empty document is None.
 
     Raises:
         FileError: With the line: syntax, size, depth, aliases, tags, duplicate keys, NaN.
@@ -93,7 +79,6 @@ def parse_yaml(data: bytes, source: str) -> YamlDocument:
 
 
 def _parse(data: bytes, source: str) -> tuple[YamlDocument, list[_Mistake]]:
-    """Parse, and list the values that cannot be taken; what is no YAML at all raises."""
     check_size(len(data), MAX_YAML_BYTES, source, _TOO_LARGE)
     text = decode_text(data, source)
     try:
@@ -110,14 +95,14 @@ def load_yaml(file_type: type[_F], path: Path) -> tuple[_F, YamlDocument]:
     """Load one of our own YAML files, a record with a ``version``.
 
     Raises:
-        FileError: With the line: it does not exist, is not YAML, is of another version or does not
-            fit. All that does not fit is told, in the order of the lines.
+        FileError: With the line: it does not exist, is not YAML, is of another version or does not fit. All
+            mistakes are reported, in the order of the lines.
     """
     return decode_yaml(file_type, load_bytes(path, MAX_YAML_BYTES, _TOO_LARGE), str(path))
 
 
 def decode_yaml(file_type: type[_F], data: bytes, source: str) -> tuple[_F, YamlDocument]:
-    """Decode the bytes of one of our own YAML files; raises as :func:`load_yaml`."""
+    """Raises as :func:`load_yaml`."""
     with pause_collector():
         document, mistakes = _parse(data, source)
         plain = _check_version(document)
@@ -137,8 +122,6 @@ def decode_yaml(file_type: type[_F], data: bytes, source: str) -> tuple[_F, Yaml
 def _find_contradictions(
     file_type: type[YamlFile], plain: Mapping[str, object], wrong: list[str]
 ) -> Iterator[InvalidValue]:
-    """Find what does not fit together in those parts of a file that hold nothing wrong."""
-
     def is_wrong(key: str) -> bool:
         return any(other == key or other.startswith((f"{key}.", f"{key}[")) for other in wrong)
 
@@ -158,7 +141,7 @@ def _find_contradictions(
 
 
 def _check_version(document: YamlDocument) -> dict[str, object]:
-    """Refuse another version at once: all its other keys may mean something else; give the keys of this."""
+    """In another version all other keys may mean something else."""
     source, value = document.source, document.value
     begin = f"Begin the file with 'version: {VERSION}'."
     if value is None:
@@ -174,26 +157,21 @@ def _check_version(document: YamlDocument) -> dict[str, object]:
 
 
 def _locate_invalid(
-    document: YamlDocument, invalid: list[InvalidValue], known: list[_Mistake]
+    document: YamlDocument, invalid: list[InvalidValue], mistakes: list[_Mistake]
 ) -> list[_Mistake]:
-    """Find the line of each invalid value and add them to what the parser refused.
-
-    What both refused is told once: in the parser's words, which quote the file, and with the fix of the
-    key, which knows what belongs there.
-    """
-    refused = {(line, mistake.key): mistake for line, mistake in known}
-    others: list[_Mistake] = []
+    """What the parser refused too is reported once, in its words, with the fix of the key."""
+    refused = {(line, mistake.key): mistake for line, mistake in mistakes}
+    added: list[_Mistake] = []
     for item in invalid:
         line = document.find_line(item.key)
         if earlier := refused.get((line, item.key)):
             earlier.fix = item.fix
         else:
-            others.append((line, document.refuse(item.key, item.problem, item.fix)))
-    return [*((line, mistake) for (line, _), mistake in refused.items()), *others]
+            added.append((line, document.refuse(item.key, item.problem, item.fix)))
+    return [*((line, mistake) for (line, _), mistake in refused.items()), *added]
 
 
 def _join_mistakes(source: str, mistakes: list[_Mistake]) -> FileError:
-    """Join mistakes into one error, in the order of their lines."""
     errors = [error for _, error in sorted(mistakes, key=itemgetter(0))[:MAX_INVALID]]
     if len(mistakes) >= MAX_INVALID:
         errors.append(FileError(source, "", "may hold more mistakes than these", "Fix these first."))
@@ -201,7 +179,6 @@ def _join_mistakes(source: str, mistakes: list[_Mistake]) -> FileError:
 
 
 def _check_events(text: str, source: str) -> None:
-    """Refuse what could blow up or surprise, before a tree is built."""
     depth = documents = 0
     for event in yaml.parse(text, Loader=_LOADER):
         line = 1 + (event.start_mark.line if event.start_mark else 0)
@@ -234,8 +211,6 @@ def _describe_syntax(error: yaml.YAMLError, text: str, source: str) -> FileError
 
 
 class _Builder:
-    """Turns nodes into plain values, notes the line of each and what cannot be taken."""
-
     def __init__(self, source: str) -> None:
         self._source = source
         self.lines: dict[str, int] = {}
@@ -293,7 +268,7 @@ class _Builder:
 
 
 def _parse_number(text: str) -> int | float | None:
-    """Parse what looks like a number; None when it is infinite, NaN or an integer beyond 64 bits."""
+    """``None`` for infinity, NaN and integers beyond 64 bits."""
     if _NOT_FINITE.fullmatch(text):
         return None
     if _INTEGER.fullmatch(text):

@@ -12,7 +12,7 @@ _NOT_PRINTABLE = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def write_scalar(value: object, *, inside: bool = False) -> str:
-    """Render a plain value in YAML's flow style; ``inside`` a list or mapping, a colon needs quotes."""
+    """In YAML's flow style; ``inside`` a list or mapping, a colon needs quotes."""
     if isinstance(value, dict):
         pairs = (
             f"{write_scalar(key, inside=True)}: {write_scalar(value[key], inside=True)}" for key in value

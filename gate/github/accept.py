@@ -24,7 +24,7 @@ from gate.publish.commands import (
 )
 from gate.publish.submitted import CiRun, RefusedError
 from gate.records.cases import Acceptance
-from gate.store.acceptances import (
+from gate.store.commit_files import (
     BRANCH,
     DIRECTORY,
     MAX_ACCEPTED,

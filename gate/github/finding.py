@@ -28,7 +28,7 @@ from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import Run
 from gate.records.shown import Shown
-from gate.store.acceptances import BRANCH, MAX_COMMIT_BYTES, decode_commit_file, name_commit_file
+from gate.store.commit_files import BRANCH, MAX_COMMIT_BYTES, decode_commit_file, name_commit_file
 from gate.store.policy import DEFAULT_KEY
 
 MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # with logs and reports next to the verdict

@@ -8,7 +8,8 @@ from gate.errors import FileError
 from gate.installation import MODELS, find_models
 from gate.project.cases import is_reference
 from gate.project.config import DEFAULT_FILE, Config, load_config
-from gate.project.registry import choose_cases, find_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases, find_cases
 from gate.records.cases import Case
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
@@ -16,8 +17,6 @@ from gate.records.facts import Fact, name_words
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """A configuration and all of its cases."""
-
     config: Config
     cases: tuple[Case, ...]
 
@@ -26,8 +25,7 @@ class Rules:
 class Followed:
     """The base's configuration with each model where the change has it.
 
-    ``moved`` names those that are elsewhere now; ``removed`` are the cases that the change no longer has, or
-    defines otherwise.
+    ``moved`` are those that are elsewhere now, ``removed`` the cases that the change dropped or redefined.
     """
 
     config: Config
@@ -36,48 +34,44 @@ class Followed:
 
 
 def follow_moves(base: Rules, change: Rules) -> Followed:
-    """Follow factories and tests that the change moves, and nothing else of what it says.
+    """Follow factories and tests that the change moves, and nothing else of it.
 
-    Neither configuration has registry files. A model is the same where one of its cases has the same
-    definition on both sides.
+    A model is the same where one of its cases has the same definition.
     """
     definitions = {case.id: case.definition for case in change.cases}
     kept = [case for case in base.cases if definitions.get(case.id) == case.definition]
-    places = _list_places(change.config)
+    homes = _map_homes(change.config)
     wanted = {case.model for case in kept}
-    now = {name: place for name, place in places.items() if name in wanted}
-    before = _list_places(base.config)
+    now = {name: home for name, home in homes.items() if name in wanted}
+    before = _map_homes(base.config)
     config = replace(
         base.config,
-        models=tuple(replace(one, factory=now.get(one.name, one.factory)) for one in base.config.models),
-        tests=tuple(replace(one, node=now.get(one.name, one.node)) for one in base.config.tests),
+        models=tuple(
+            replace(entry, factory=now.get(entry.name, entry.factory)) for entry in base.config.models
+        ),
+        tests=tuple(replace(entry, node=now.get(entry.name, entry.node)) for entry in base.config.tests),
     )
     return Followed(
         config=config,
         moved=tuple(
-            f"{name}: {place}, now {now[name]}"
-            for name, place in before.items()
-            if now.get(name, place) != place
+            f"{name}: {home}, now {now[name]}" for name, home in before.items() if now.get(name, home) != home
         ),
         removed=tuple(case.id for case in base.cases if definitions.get(case.id) != case.definition),
     )
 
 
-def _list_places(config: Config) -> dict[str, str]:
-    models = {one.name: one.factory for one in config.models}
-    return models | {one.name: one.node for one in config.tests}
+def _map_homes(config: Config) -> dict[str, str]:
+    models = {entry.name: entry.factory for entry in config.models}
+    return models | {entry.name: entry.node for entry in config.tests}
 
 
 def mark_removed(cases: Iterable[Case], removed: Iterable[str]) -> tuple[Case, ...]:
-    """Mark the cases that the change no longer has: one that cannot be run is no failure then."""
     gone = set(removed)
     return tuple(replace(case, is_removed=True) if case.id in gone else case for case in cases)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseCases:
-    """The base's cases of a run, and what a reader must know of how they were found."""
-
     cases: tuple[Case, ...]
     notes: tuple[Fact, ...] = ()
 
@@ -85,15 +79,11 @@ class BaseCases:
 def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> BaseCases:
     """Load the cases that the base defines, for a run of head's ``cases``.
 
-    The rule: what the base measures is what the base's own ``gate.yml`` and registries say, read from
-    ``directory``, which stands for the directory of head's ``config``. Of these, the cases that head
-    runs and those that head's selection names; a case that only one side has is not compared. Where
-    the base has no configuration, head's stands for it. Where it has one that cannot be used (invalid, of a
-    newer version, a registry missing), the reference models come from the installed gate for both sides and
-    keep head's definition, and every other case is absent in the base. Where the reference models are under
-    test themselves, the base has its own (:func:`gate.installation.find_models`). Device, threads, sampling
-    and thresholds are head's for both sides. A configuration that was taken from a commit already defines the
-    same cases for both; only where they are is the base's own to say.
+    They come from the ``gate.yml`` in ``directory``, the counterpart of head's: those that head runs or
+    selects. Without one the base gets head's cases. With one that cannot be used it has only the installed
+    gate's reference models; where these are under test, its own (:func:`gate.installation.find_models`). A
+    configuration that was taken from a commit defines the same cases for both: only their places are the
+    base's.
     """
     models = find_models(config.directory, directory)
     path = find_config(config, directory)
@@ -118,21 +108,21 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
 
 
 def _place_cases(cases: tuple[Case, ...], path: Path | None) -> tuple[Case, ...]:
-    """Put each case where the base's own configuration has it; one that cannot be used moves nothing."""
     try:
         defined = load_cases(_load_arm(path)) if path else ()
     except FileError:
         return cases
-    places = {(one.id, one.definition): one for one in defined}
-    placed = [(case, places.get((case.id, case.definition), case)) for case in cases]
-    return tuple(replace(case, factory=place.factory, node=place.node) for case, place in placed)
+    homes = {(case.id, case.definition): (case.factory, case.node) for case in defined}
+    placed = [homes.get((case.id, case.definition), (case.factory, case.node)) for case in cases]
+    return tuple(
+        replace(case, factory=factory, node=node) for case, (factory, node) in zip(cases, placed, strict=True)
+    )
 
 
 def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> tuple[Case, ...]:
-    """Load the cases that a head which is not the working tree defines; its code is in ``directory``.
+    """Load the cases of a head that is not the working tree; its code is in ``directory``.
 
-    ``cases`` are those of the working tree's ``config``, which stand where head has no configuration.
-    What is selected, how it is measured and by which thresholds it is judged is ``config``'s.
+    ``cases``, those of the working tree, are head's where it has no configuration.
 
     Raises:
         UsageError: Head's configuration cannot be used, or has nothing that is selected.
@@ -146,24 +136,21 @@ def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
 
 
 def _load_arm(path: Path) -> Config:
-    """Load an arm's configuration without what judges: an entry of it that fits no case is no fault here."""
+    """Without thresholds and limits: an entry of these that fits no case is no fault here."""
     return replace(load_config(path), overrides=(), limits=(), quarantine=())
 
 
 def find_config(config: Config, directory: Path) -> Path | None:
-    """Find the configuration of the directory that stands for that of ``config``."""
     names = (Path(config.source).name, DEFAULT_FILE)
     return next((path for name in names if (path := directory / name).is_file()), None)
 
 
 def _find_selected(config: Config, base: Config, defined: tuple[Case, ...]) -> tuple[Case, ...]:
-    """Find what head's selection names among the base's cases; it may name what the base lacks."""
     asked = _select_as(config, base)
     if not defined:  # its first model is what head adds
         return ()
     return find_cases(defined, asked.select) if asked.select else choose_cases(asked, defined).cases
 
 
-def _select_as(config: Config, other: Config) -> Config:
-    """Let another configuration select as ``config`` does; where that says nothing, by the default."""
-    return replace(other, select=config.select if "select" in config.origins else "", origins=config.origins)
+def _select_as(config: Config, arm: Config) -> Config:
+    return replace(arm, select=config.select if "select" in config.origins else "", origins=config.origins)

@@ -1,22 +1,17 @@
-"""The cases that an entry of a registry makes, and which of them a machine cannot run: known before."""
+"""The cases that an entry of a registry makes."""
 
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
 from gate.files.entry import REFERENCE_PACKAGE
-from gate.installation import is_installed
-from gate.kinds import KIND_SPECS
 from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry, list_values
 from gate.records.cases import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
-from gate.records.codes import Code
-from gate.records.facts import Fact
 
 _DEFINITION_CHARS = 16  # 64 bits: definitions are compared within one case only
 # Options in a case's id are readable up to this length and while they are a file name; then a digest.
@@ -26,17 +21,14 @@ _Axes = tuple[str, Task, DType, Mode, str]  # size first, backend last
 
 
 def is_reference(case: Case) -> bool:
-    """Whether the case is of a model that comes with compile-gate."""
     return case.factory.startswith(f"{REFERENCE_PACKAGE}.")
 
 
 def make_cases(entry: ModelEntry | TestEntry, models: Path) -> Iterator[tuple[str, Case]]:
-    """Make an entry's cases, each with the key below the entry that it is made of.
-
-    ``models`` holds the reference models.
+    """Make an entry's cases, each with its key below the entry.
 
     Raises:
-        LookupError: The factory is in a module that the reference models do not have.
+        LookupError: The factory is in a module that the reference models, in ``models``, do not have.
     """
     if isinstance(entry, TestEntry):
         yield "", _make_test_case(entry)
@@ -79,9 +71,11 @@ def _make_model_case(entry: ModelEntry, case: CaseEntry, axes: _Axes, source_dig
     unusual |= {"options": dict(case.options)} if case.options else {}
     unusual |= {"kind": case.kind, "settings": dict(case.settings)} if case.kind is not Kind.CALL else {}
     # Where one's own model is built is left out, as its source is: a factory that moves stays the same case.
-    own: dict[str, object] = {"factory": entry.factory, "source": source_digest} if source_digest else {}
+    source: dict[str, object] = {}
+    if source_digest:
+        source = {"factory": entry.factory, "source": source_digest}
     definition = {
-        **own,
+        **source,
         "arguments": arguments,
         "task": task,
         "dtype": dtype,
@@ -113,7 +107,6 @@ def _make_model_case(entry: ModelEntry, case: CaseEntry, axes: _Axes, source_dig
 
 
 def _name_rest(entry: ModelEntry, case: CaseEntry, backend: str) -> str:
-    """The end of a case's id: what is not torch.compile's default, each with a hyphen before it."""
     parts = ["dynamic"] if entry.dynamic else []
     parts += ["fullgraph"] if case.fullgraph else []
     parts += [backend] if backend != DEFAULT_BACKEND else []
@@ -131,7 +124,7 @@ def _name_options(options: Mapping[str, object]) -> str:
 
 
 def _name_settings(settings: Mapping[str, object]) -> list[str]:
-    """Name what distinguishes cases of a kind: its words; numbers and lists only define it."""
+    """Only words are in an id; numbers and lists are in the definition."""
     return [value for _, value in sorted(settings.items()) if isinstance(value, str)]
 
 
@@ -141,7 +134,7 @@ def _compute_digest(definition: Mapping[str, object]) -> str:
 
 
 def find_module(module: str, search: Sequence[str]) -> ModuleSpec | None:
-    """Find a module without importing it or its packages; ``None`` where it is not there."""
+    """Without importing it or its packages."""
     top, *inner = module.split(".")
     spec = PathFinder.find_spec(top, search) or find_spec(top)  # an editable installation has its own finder
     for part in inner:
@@ -150,7 +143,7 @@ def find_module(module: str, search: Sequence[str]) -> ModuleSpec | None:
 
 
 def _compute_source_digest(factory: str, models: Path) -> str:
-    """Hash the source of a reference model's module, found without importing it; ``""`` for others.
+    """Hash a reference model's module; ``""`` for others.
 
     A user's module is not hashed: it may import anything, and its commit is in the provenance.
     """
@@ -162,57 +155,3 @@ def _compute_source_digest(factory: str, models: Path) -> str:
         raise LookupError(f"there is no module {module!r} among the reference models")
     source = Path(spec.origin).read_bytes().replace(b"\r\n", b"\n")
     return hashlib.sha256(source).hexdigest()
-
-
-# Inductor compiles bfloat16 for these and newer; older ones it leaves to eager, with a warning.
-_BFLOAT16_CAPABILITY = 8.0
-_CAPABILITY = re.compile(r"[0-9]+\.[0-9]")  # a minor number has one digit
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Card:
-    """What a GPU reports of itself. What it does not report rules nothing out."""
-
-    capability: str = ""  # compute capability: "9.0"
-    memory_gib: float = 0.0  # all of it; 0 where that is not known, or where nothing is run
-
-
-def list_unavailable(
-    cases: Iterable[Case], card: Card, absent: Collection[str] = frozenset()
-) -> dict[str, Fact]:
-    """List the cases that such a GPU cannot run compiled, or that need what is ``absent``, with why."""
-    reasons = {case.id: _find_reason(case, card, absent) for case in cases}
-    return {case_id: why for case_id, why in reasons.items() if why}
-
-
-def list_needs(case: Case) -> tuple[str, ...]:
-    """List the packages that a case needs, and its kind."""
-    return tuple(dict.fromkeys((*case.needs, *KIND_SPECS[case.kind].needs)))
-
-
-def list_absent(cases: Iterable[Case]) -> frozenset[str]:
-    """List the needed packages that are not installed here, and whose modules are not found otherwise."""
-    needed = {name for case in cases for name in list_needs(case)}
-    return frozenset(
-        name
-        for name in needed
-        if not is_installed(name) and find_spec(name.replace("-", "_").replace(".", "_")) is None
-    )
-
-
-def _find_reason(case: Case, card: Card, absent: Collection[str]) -> Fact | None:
-    if lacking := tuple(name for name in list_needs(case) if name in absent):
-        return Fact(code=Code.PACKAGES_LACKING, names={"packages": lacking})
-    if case.kind is Kind.DISTRIBUTED and card.memory_gib:
-        # Workers see the one GPU that they measure: NCCL refuses two processes on it.
-        return Fact(code=Code.NO_GPU_EACH)
-    # None where the card does not say it, or in other words.
-    capability = float(card.capability) if _CAPABILITY.fullmatch(card.capability) else None
-    is_compiled = case.dtype is DType.BFLOAT16 and case.backend == DEFAULT_BACKEND
-    if is_compiled and capability is not None and capability < _BFLOAT16_CAPABILITY:
-        numbers = {"capability": capability, "needed": _BFLOAT16_CAPABILITY}
-        return Fact(code=Code.NO_BFLOAT16, numbers=numbers)
-    if 0 < card.memory_gib < case.gpu_memory_gib:
-        numbers = {"gib": card.memory_gib, "needed_gib": case.gpu_memory_gib}
-        return Fact(code=Code.TOO_LITTLE_MEMORY, numbers=numbers)
-    return None

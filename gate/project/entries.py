@@ -1,7 +1,4 @@
-"""The shape of gate.yml, whose keys ``gate/schemas/config.json`` describes and bounds.
-
-What it becomes is in :mod:`gate.project.config`.
-"""
+"""The shape of gate.yml, whose keys ``gate/schemas/config.json`` describes and bounds."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +7,7 @@ from typing import ClassVar
 from gate.decide.conclude.outcome import FailOn
 from gate.devices import DEFAULT_DEVICE
 from gate.files.entry import Share
-from gate.files.untrusted import InvalidValue
+from gate.files.invalid import InvalidValue
 from gate.metrics import SPECS, Family, Role
 from gate.project.model_entries import RegistryFile
 from gate.records.cases import Metric, Quarantine
@@ -24,16 +21,10 @@ _BOUNDS = ("at_most", "at_least")  # by whether more is better
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ThresholdEntry:
-    """The smallest change of a metric that counts: it must exceed both parts.
-
-    A part that is left out keeps its default.
-    """
-
     relative: Share | None = None
     absolute: float | None = None
 
     def find_contradictions(self, left_out: Collection[str]) -> Iterator[InvalidValue]:
-        """A threshold of neither part leaves everything as it is."""
         del left_out
         if not _list_parts(self):
             yield _refuse_nothing()
@@ -41,10 +32,7 @@ class ThresholdEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverrideEntry:
-    """Another threshold for some cases and one metric.
-
-    A part that is left out is as for the other cases. Of several overrides that fit, the last counts.
-    """
+    """A part that is left out is as for other cases. Of several that fit, the last counts."""
 
     case: str
     metric: Metric
@@ -53,7 +41,6 @@ class OverrideEntry:
     absolute: float | None = None
 
     def find_contradictions(self, left_out: Collection[str]) -> Iterator[InvalidValue]:
-        """An override must say something that its metric listens to."""
         del left_out
         if not _list_parts(self):
             yield _refuse_nothing()
@@ -71,7 +58,6 @@ def _refuse_nothing() -> InvalidValue:
 
 
 def _check_parts(metric: Metric, parts: Mapping[str, float], key: str = "") -> Iterator[InvalidValue]:
-    """Refuse parts that the metric's family does not look at: they would do nothing, unnoticed."""
     family = SPECS[metric].family
     if parts and family is Family.EXACT:
         yield _refuse_counter(metric, key)
@@ -92,10 +78,7 @@ def _refuse_counter(metric: Metric, key: str) -> InvalidValue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitEntry:
-    """An absolute limit of a metric, held to whatever is stored.
-
-    It decides even where nothing is. Of several limits that fit a case and a metric, the last counts.
-    """
+    """An absolute limit, whatever is stored. Of several that fit, the last counts."""
 
     metric: Metric
     case: str = "*"
@@ -103,7 +86,6 @@ class LimitEntry:
     at_least: float | None = None
 
     def find_contradictions(self, left_out: Collection[str]) -> Iterator[InvalidValue]:
-        """A limit is one bound, on the side on which the metric is worse."""
         del left_out
         given = [part for part in _BOUNDS if getattr(self, part) is not None]
         metric, right = self.metric, _BOUNDS[SPECS[self.metric].higher_is_better]
@@ -120,8 +102,6 @@ class LimitEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GateFile(RegistryFile):
-    """``gate.yml``. Every key but `version` can be left out; paths are relative to the file's directory."""
-
     SCHEMA: ClassVar[str] = "config"
 
     device: str = DEFAULT_DEVICE
@@ -150,7 +130,6 @@ class GateFile(RegistryFile):
     quarantine: tuple[Quarantine, ...] = ()
 
     def find_contradictions(self, left_out: Collection[str]) -> Iterator[InvalidValue]:
-        """Thresholds and quarantines must fit their metrics, and trials the most that there can be."""
         limited = list(Metric) if "limits" in left_out else [entry.metric for entry in self.limits]
         for index, quarantine in enumerate(self.quarantine):
             # What never decides needs no quarantine; what has a limit decides.
@@ -168,5 +147,4 @@ class GateFile(RegistryFile):
 
 
 def can_decide(metric: Metric, limited: Collection[Metric]) -> bool:
-    """Whether a metric can fail a check: by its role, or since gate.yml has a limit for it."""
     return SPECS[metric].role is Role.DECIDES or metric in limited

@@ -16,18 +16,17 @@ _LAYOUTS = ("", "src", "lib", "python")  # where a project keeps its packages
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lent:
-    """Names of files, in the directory of the configuration. ``modules`` are head's own on both sides."""
+    """Names in the directory of the configuration. ``modules`` are head's own on both sides."""
 
     files: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
 
 
 def lend_files(config: Config, cases: tuple[Case, ...], directory: Path) -> Lent:
-    """Lend a checkout that has no configuration head's, and the files that build ``cases`` and that it lacks.
+    """Lend a checkout without a configuration head's, and the files that build ``cases`` and that it lacks.
 
-    So the change that brings gate.yml is compared like any other: the base's model, built by head's factory.
-    Modules that a lent file imports, and that are new on the branch, go with it. A checkout that has a
-    configuration is lent nothing; ``directory`` stands for the directory of ``config``.
+    So the change that brings gate.yml is compared like any other. New modules that a lent file imports go
+    with it.
     """
     if config.commit or find_config(config, directory):
         return Lent()
@@ -53,7 +52,6 @@ def _lend(source: Path, directory: Path, name: str) -> bool:
 
 
 def _list_building(config: Config, cases: tuple[Case, ...]) -> Iterator[str]:
-    """List the files, by their names in the directory of ``config``, that its cases are built of."""
     for registry in config.registry:
         if registry.is_relative_to(config.directory):
             yield registry.relative_to(config.directory).as_posix()
@@ -66,24 +64,23 @@ def _list_building(config: Config, cases: tuple[Case, ...]) -> Iterator[str]:
 
 
 def _list_imported(directory: Path, file: str) -> Iterator[str]:
-    """List the files that a module may import, with the packages around them; nothing is run."""
     try:
         tree = ast.parse((directory / file).read_bytes())
-    except (OSError, SyntaxError, ValueError):  # its import says so
+    except (OSError, SyntaxError, ValueError):  # its import reports it
         return
     here = Path(file).parent
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (name for one in node.names for name in _list_files(one.name, _LAYOUTS))
+            yield from (file for alias in node.names for file in _list_files(alias.name, _LAYOUTS))
         elif isinstance(node, ast.ImportFrom):
             around = [here, *here.parents][node.level - 1 :][:1] if node.level else _LAYOUTS
-            names = [f"{node.module or ''}.{one.name}".strip(".") for one in node.names]
-            yield from (name for one in names for name in _list_files(one, map(str, around)))
+            names = [f"{node.module or ''}.{alias.name}".strip(".") for alias in node.names]
+            yield from (file for name in names for file in _list_files(name, map(str, around)))
 
 
 def _list_files(module: str, roots: Iterable[str]) -> Iterator[str]:
     parts = module.split(".")
     for root in roots:
         for length in range(1, len(parts) + 1):
-            place = Path(root, *parts[:length]).as_posix()
-            yield from (f"{place}/__init__.py", f"{place}.py")
+            path = Path(root, *parts[:length]).as_posix()
+            yield from (f"{path}/__init__.py", f"{path}.py")

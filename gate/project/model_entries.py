@@ -1,15 +1,12 @@
-"""The shapes of models and tests, in gate.yml and in registry files.
-
-``gate/schemas/config.json`` describes and bounds their keys, and :mod:`gate.project.registry` makes cases of
-them.
-"""
+"""The shapes of models and tests, in gate.yml and in registry files."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import ClassVar, TypeVar
 
 from gate.files.entry import REFERENCE_PACKAGE
-from gate.files.untrusted import InvalidValue, suggest_nearest
+from gate.files.invalid import InvalidValue, suggest_nearest
 from gate.kinds import KIND_SPECS
 from gate.records.cases import DEFAULT_BACKEND, DType, Kind, Mode, Task
 
@@ -20,8 +17,6 @@ _DEAF_BACKENDS = {"eager", "aot_eager"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseEntry:
-    """One case of a model, or one for each combination where keys hold lists."""
-
     size: str | tuple[str, ...] = DEFAULT_SIZE
     task: Task | tuple[Task, ...] = Task.INFERENCE
     dtype: DType | tuple[DType, ...] = DType.FLOAT32
@@ -39,8 +34,6 @@ class CaseEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelEntry:
-    """A model: who builds it, with which arguments, and the cases to make of it."""
-
     name: str
     factory: str
     arguments: Mapping[str, object] = field(default_factory=dict)
@@ -50,7 +43,6 @@ class ModelEntry:
     cases: tuple[CaseEntry, ...]
 
     def find_contradictions(self, left_out: Collection[str]) -> Iterator[InvalidValue]:
-        """Cases must be of the model's sizes and of what their kinds listen to; `gate` is taken."""
         del left_out
         package = self.factory.partition(":")[0]
         if f"{package}.".startswith("gate.") and not package.startswith(f"{REFERENCE_PACKAGE}."):
@@ -68,7 +60,6 @@ _T = TypeVar("_T")
 
 
 def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:
-    """List what stands behind a key that takes one value or several."""
     return written if isinstance(written, tuple) else (written,)
 
 
@@ -81,7 +72,6 @@ def _check_sizes(sizes: tuple[str, ...], known: Collection[str], key: str) -> It
 
 
 def _check_ignored(case: CaseEntry, key: str) -> Iterator[InvalidValue]:
-    """Refuse what nobody takes notice of: the case would measure something else than its id says."""
     modes = [mode for mode in list_values(case.mode) if mode is not Mode.DEFAULT]
     backends = [backend for backend in list_values(case.backend) if backend != DEFAULT_BACKEND]
     written = {"mode": modes, "backend": backends, "options": case.options}
@@ -90,19 +80,19 @@ def _check_ignored(case: CaseEntry, key: str) -> Iterator[InvalidValue]:
         problem = f"cannot be combined with the mode {str(modes[0])!r}: torch.compile takes one of the two"
         fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
         yield InvalidValue(key=f"{key}.options", problem=problem, fix=fix)
-    for backend in (backend for backend in backends if backend in _DEAF_BACKENDS):
-        for name in (name for name in given if name != "backend"):
+    for backend, name in product(backends, given):
+        if backend in _DEAF_BACKENDS and name != "backend":
             problem = f"the backend {backend!r} ignores `{name}`, as torch's own other than inductor do"
             fix = f"Remove it, or measure that backend in a case of its own, without `{name}`."
             yield InvalidValue(key=f"{key}.{name}", problem=problem, fix=fix)
-    for name in (name for name in given if name in KIND_SPECS[case.kind].ignores):
-        problem = f"the kind {case.kind} ignores `{name}`"
-        fix = f"Remove it, or measure it in a case of another kind, as `{Kind.CALL}` is."
-        yield InvalidValue(key=f"{key}.{name}", problem=problem, fix=fix)
+    for name in given:
+        if name in KIND_SPECS[case.kind].ignores:
+            problem = f"the kind {case.kind} ignores `{name}`"
+            fix = f"Remove it, or measure it in a case of another kind, as `{Kind.CALL}` is."
+            yield InvalidValue(key=f"{key}.{name}", problem=problem, fix=fix)
 
 
 def _check_kind(case: CaseEntry, key: str, *, dynamic: bool | None) -> Iterator[InvalidValue]:
-    """Check that the kind measures the case's tasks and has its settings, and listens to its model."""
     spec = KIND_SPECS[case.kind]
     for name, known in (("task", spec.tasks), ("dtype", spec.dtypes)):
         for word in (word for word in list_values(getattr(case, name)) if word not in known):
@@ -117,7 +107,7 @@ def _check_kind(case: CaseEntry, key: str, *, dynamic: bool | None) -> Iterator[
             problem = f"a case of the kind {spec.kind} needs the setting {name!r}"
             yield InvalidValue(key=f"{key}.kind", problem=problem, fix=f"Write it: {setting.title}.")
     varied = case.settings.get("vary")
-    if isinstance(varied, Mapping):  # the schema says so of the kind that has it
+    if isinstance(varied, Mapping):  # by the schema of the kind that has it
         yield from _check_lengths({len(values) for values in varied.values()}, f"{key}.settings.vary")
 
 
@@ -133,8 +123,6 @@ def _check_lengths(lengths: Collection[int], key: str) -> Iterator[InvalidValue]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TestEntry:
-    """A test of your own that calls the `compile_benchmark` fixture."""
-
     __test__ = False  # pytest must not collect it
 
     name: str
@@ -149,8 +137,6 @@ class TestEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegistryFile:
-    """A registry file: models and tests, for lists that are too long for gate.yml."""
-
     SCHEMA: ClassVar[str] = "registry"
 
     version: int

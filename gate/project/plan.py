@@ -1,33 +1,26 @@
-"""What must come back, what a target spares, how it is divided over machines, and joined again."""
+"""The plan of a run: its shards, and what a target spares."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 from gate.decide.evidence.programs import find_unchanged_code
 from gate.devices import TARGET_KIND
 from gate.errors import UsageError
-from gate.fingerprint import describe_difference, has_same_host
 from gate.records.cases import Case
-from gate.records.run import BaseArm, Pairing, Run, Shard, Trial
-from gate.units import join_some
-
-_Named = tuple[str, Run]  # a run, and its file as somebody named it
+from gate.records.run import Run, Shard
 
 
 def sum_expected_s(cases: Iterable[Case], trials: int) -> float:
-    """Sum the seconds that so many trials of each case take on one machine."""
     return sum(case.expected_s for case in cases) * trials
 
 
 def shard_cases(cases: tuple[Case, ...], shards: int) -> tuple[tuple[Case, ...], ...]:
     """Divide cases into at most ``shards`` parts of about equal expected time; none is empty.
 
-    The longest case goes first, each to the part with the least so far. The parts depend on the
-    set of cases only, and within a part the order is that of ``cases``.
+    The longest case goes first, each to the part with the least so far; the order in a part is that of
+    ``cases``.
 
     Raises:
         UsageError: ``shards`` is not positive.
@@ -46,10 +39,10 @@ def shard_cases(cases: tuple[Case, ...], shards: int) -> tuple[tuple[Case, ...],
 
 
 def pick_shard(cases: tuple[Case, ...], number: int, of: int) -> tuple[tuple[Case, ...], Shard]:
-    """Pick the ``number``-th of ``of`` parts, counted from 1, and say which part of what it is.
+    """Pick the ``number``-th of ``of`` parts, counted from 1.
 
     Raises:
-        UsageError: There is no such part; there are fewer cases than parts.
+        UsageError: There is no such part, or there are fewer cases than parts.
     """
     parts = shard_cases(cases, of)
     if len(parts) < of:
@@ -60,7 +53,7 @@ def pick_shard(cases: tuple[Case, ...], number: int, of: int) -> tuple[tuple[Cas
 
 
 def render_github_matrix(cases: tuple[Case, ...], trials: int, shards: int) -> str:
-    """Render the shards as a ``strategy.matrix`` for GitHub: one line of JSON.
+    """Render a ``strategy.matrix`` for GitHub: one line of JSON.
 
     Raises:
         UsageError: ``shards`` is not positive.
@@ -79,200 +72,8 @@ def render_github_matrix(cases: tuple[Case, ...], trials: int, shards: int) -> s
     return json.dumps({"include": include})
 
 
-def merge_runs(runs: Sequence[Run], names: Sequence[str], planned: tuple[Case, ...] = ()) -> Run:
-    """Join the runs of shards, one or more, into one; errors call the runs by their ``names``.
-
-    The plan is ``planned`` and what the runs planned: a case whose shard did not come back stays in
-    it without trials and is INCOMPLETE later. Provenance and environment are the first run's. Wall
-    and toolchain seconds add up: machine time, not elapsed time. Runs with pairs keep them, with the
-    base's cases of all.
-
-    Raises:
-        UsageError: Other environments, commits, bases, sampling, trials or definitions; a case
-            measured twice; shards of other plans, or one that is missing where the plan is unknown.
-    """
-    first, *others = named = list(zip(names, runs, strict=True))
-    for other in others:
-        _check_alike(first, other, "Merge only shards that were measured on machines of one kind.")
-        _check_common(first, other)
-    _check_overlap(named)
-    _check_shards(named, is_planned=bool(planned))
-    cases = _join_cases([("gate.yml", planned), *((name, run.cases) for name, run in named)])
-    _check_number(runs, len(cases))
-    return _join_runs(named, cases, tuple(trial for run in runs for trial in run.trials))
-
-
-def list_missing_shards(runs: Sequence[Run]) -> list[int]:
-    """List the shards of the same plan that none of ``runs`` is; none where no run is a shard."""
-    shards = [run.shard for run in runs if run.shard]
-    return sorted(set(range(1, shards[0].of + 1)) - {one.number for one in shards}) if shards else []
-
-
-def pool_runs(runs: Sequence[Run], names: Sequence[str]) -> Run:
-    """Join runs, one or more, of one unchanged program on one machine, so that more is known of its noise.
-
-    Errors call the runs by their ``names``.
-
-    They may hold the same cases: trials and pairs are numbered anew. The base is the first one's, with
-    the cases of all. Commits may differ: that nothing changed is what the caller says.
-
-    Raises:
-        UsageError: Other environments, sampling or definitions; a trial that two of them hold.
-    """
-    first, *others = named = list(zip(names, runs, strict=True))
-    for other in others:
-        _check_alike(first, other, "Pool only runs of one machine, with one compile-gate.")
-    _check_copies(named)
-    cases = _join_cases([(name, run.cases) for name, run in named])
-    return _join_runs(named, cases, tuple(_number_anew(runs)))
-
-
-def _number_anew(runs: Sequence[Run]) -> Iterator[Trial]:
-    """Go on, for each case, where the run before stopped; pairs are counted apart from lone trials."""
-    offsets: Counter[tuple[str, bool]] = Counter()
-    for run in runs:
-        ends = offsets.copy()
-        for trial in run.trials:
-            key = (trial.case_id, trial.pairing is Pairing.ALONE)
-            index = offsets[key] + trial.index
-            ends[key] = max(ends[key], index)
-            yield replace(trial, index=index)
-        offsets = ends
-
-
-def _join_runs(named: Sequence[_Named], cases: tuple[Case, ...], trials: tuple[Trial, ...]) -> Run:
-    runs = [run for _, run in named]
-    return replace(
-        runs[0],
-        cases=cases,
-        base=_join_bases(named),
-        shard=None,
-        trials=trials,
-        failures=tuple(failure for run in runs for failure in run.failures),
-        retried=tuple(failure for run in runs for failure in run.retried),
-        selection=",".join(dict.fromkeys(run.selection for run in runs if run.selection)),
-        trials_planned=max(run.trials_planned for run in runs),
-        toolchain_s=sum(run.toolchain_s for run in runs),
-        wall_s=sum(run.wall_s for run in runs),
-        finished=all(run.finished for run in runs),
-        sources={code: text for run in runs for code, text in run.sources.items()},
-        places={name: place for run in runs for name, place in run.places.items()},
-        lanes=tuple(fact for run in runs for fact in run.lanes),
-    )
-
-
-def _join_bases(named: Sequence[_Named]) -> BaseArm | None:
-    bases = [(f"the base of {name}", run.base) for name, run in named if run.base]
-    if not bases:
-        return None
-    return replace(bases[0][1], cases=_join_cases([(name, base.cases) for name, base in bases]))
-
-
-def _name_base(run: Run) -> str:
-    return run.base.provenance.commit or "in no commit" if run.base else "none"
-
-
-# What the runs of shards have in common; with another base a regression against one would be judged against
-# the other, and with another number of trials a shard's cases would seem to lack some, or be excused.
-_COMMON: Sequence[tuple[str, Callable[[Run], str], str]] = (
-    ("commit", lambda run: run.provenance.commit or "none", "Merge only shards of one commit."),
-    ("base", _name_base, "Measure all shards with the same --base."),
-    ("number of trials", lambda run: str(run.trials_planned), "Measure all shards with the same --trials."),
-)
-
-
-def _check_common(first: _Named, other: _Named) -> None:
-    (first_name, one), (name, run) = first, other
-    for what, read, fix in _COMMON:
-        if (own := read(run)) != (firsts := read(one)):
-            raise UsageError(f"the {what} of {name} is {own}, and that of {first_name} {firsts}", fix)
-
-
-def _check_alike(first: _Named, other: _Named, fix: str) -> None:
-    (first_name, one), (name, run) = first, other
-    if not has_same_host(one.environment, run.environment):
-        differences = join_some(describe_difference(one.environment, run.environment))
-        raise UsageError(f"{name} has another environment than {first_name}: {differences}", fix)
-    if run.sampling != one.sampling:
-        values = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - one.sampling.items())
-        listed = join_some(values) or "not recorded"
-        raise UsageError(f"{name} sampled differently than {first_name}: {listed}", fix)
-
-
-def _check_overlap(named: Sequence[_Named]) -> None:
-    seen: dict[str, str] = {}
-    for name, run in named:
-        measured = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
-        if twice := sorted(measured & seen.keys()):
-            other = seen[twice[0]]
-            what = f"{name} holds what {other} holds as well: {join_some(twice)}"
-            what = what if name != other else f"{name} is named twice"
-            raise UsageError(what, "Name each shard once, and shards that share no case.")
-        seen |= dict.fromkeys(measured, name)
-
-
-def _check_copies(named: Sequence[_Named]) -> None:
-    """Refuse a trial that was measured once and is there twice: copies agree, and look like little noise."""
-    seen: dict[tuple[object, ...], str] = {}
-    for name, run in named:
-        own = [
-            (trial.case_id, trial.arm, trial.started, *trial.samples.items())
-            for trial in run.trials
-            if trial.started
-        ]
-        if copied := next((one for one in own if one in seen), None):
-            what = f"{name} holds a trial of {copied[0]} that {seen[copied]} holds as well"
-            raise UsageError(what, "Name each run once, and no earlier save of it.")
-        seen |= dict.fromkeys(own, name)
-
-
-def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
-    """Refuse shards of different plans, and what lacks one: nothing else says which cases it had."""
-    marked = [(name, run, run.shard) for name, run in named if run.shard]
-    if not marked:
-        return
-    first_name, first_run, first = marked[0]
-    for name, run, shard in marked:
-        if (shard.of, shard.cases, run.selection) != (first.of, first.cases, first_run.selection):
-            sets = [
-                f"{one} of {one.cases} cases by {of.selection!r}"
-                for one, of in ((shard, run), (first, first_run))
-            ]
-            raise UsageError(f"{name} is {sets[0]}, and {first_name} {sets[1]}", "Merge shards of one plan.")
-    missing = list_missing_shards([run for _, run, _ in marked])
-    if missing and not is_planned:
-        listed = join_some([str(number) for number in missing])
-        fix = f"Name its run.json too, or let its cases be MISSING: --select {first_run.selection!r}."
-        are = "shard {} of {} is missing" if len(missing) == 1 else "shards {} of {} are missing"
-        raise UsageError(are.format(listed, first.of), fix)
-    held = len({case.id for _, run, _ in marked for case in run.cases})
-    if not missing and held != first.cases:
-        fix = "Measure them all with one gate.yml and one compile-gate."
-        raise UsageError(f"all shards together hold {held} cases, and {first.cases} were divided", fix)
-
-
-def _check_number(runs: Sequence[Run], held: int) -> None:
-    """Refuse a selection that lacks cases of a missing shard: they would be gone, and not MISSING."""
-    divided = next((run.shard.cases for run in runs if run.shard), 0)
-    if held < divided:
-        what = f"--select names {held} of the {divided} cases that were divided, and a shard is missing"
-        raise UsageError(what, f"Name them all: --select {runs[0].selection!r}.")
-
-
-def _join_cases(plans: Sequence[tuple[str, tuple[Case, ...]]]) -> tuple[Case, ...]:
-    joined: dict[str, tuple[str, Case]] = {}
-    for name, case in ((name, case) for name, cases in plans for case in cases):
-        first_name, first = joined.setdefault(case.id, (name, case))
-        if first.program != case.program:
-            what = f"{name} defines the case {case.id!r} differently than {first_name}"
-            raise UsageError(what, "Measure them all with one gate.yml and one compile-gate.")
-    return tuple(case for _, case in joined.values())
-
-
 def drop_unchanged_code(cases: Iterable[Case], run: Run) -> tuple[Case, ...]:
-    """Leave out the cases whose code ``ab --target`` found to be that of the base.
-
-    One that is defined otherwise by now stays.
+    """Drop the cases whose code ``ab --target`` found to be that of the base, and that are still defined so.
 
     Raises:
         UsageError: The run is of a device, or compares nothing with a base, or did not end.

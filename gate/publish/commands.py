@@ -12,14 +12,14 @@ from gate.decide.conclude.accept import apply_acceptances, can_be_accepted, comp
 from gate.decide.conclude.outcome import decide_outcome, is_lack_accepted, list_uncompared, measure_coverage
 from gate.errors import UsageError
 from gate.files.entry import LINE
-from gate.project.registry import select_cases
+from gate.project.selection import select_cases
 from gate.publish.trusted import get_environment_id
 from gate.records.cases import Acceptance, Case, Metric, Policy
 from gate.records.shown import Shown
 from gate.records.verdict import Comparison, Outcome, Reason, Status
 from gate.report.markdown import escape_code, render_table
 from gate.report.words.templates import SENTENCES, name_metric
-from gate.store.acceptances import compute_expiry
+from gate.store.commit_files import compute_expiry
 from gate.units import count_noun, join_some, render_allowance, render_change
 
 ACCEPT_COMMAND = "/accept-regression"

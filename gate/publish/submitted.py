@@ -14,8 +14,9 @@ from typing import Any
 
 from gate.decide.evidence.trials import make_baselines, note_disturbed, note_kept_disturbed
 from gate.errors import FileError, UsageError
-from gate.files.codec import RUN, SHOWN, NewerFileError, check_baseline
-from gate.files.untrusted import MAX_INTEGER
+from gate.files.codec import RUN, SHOWN, NewerFileError
+from gate.files.invalid import MAX_INTEGER
+from gate.files.record_checks import check_baseline
 from gate.publish.shown import SHOWN_FILE
 from gate.records.cases import Case
 from gate.records.facts import Fact

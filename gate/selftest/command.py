@@ -18,7 +18,7 @@ from gate.decide.side_by_side import judge_pairs, list_unsettled
 from gate.decide.suspects import Suspect
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, SELFTEST
-from gate.lab.arms.checkouts import load_provenance
+from gate.lab.arms.provenance import load_provenance
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runs import describe_base, make_measurer, make_run

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from gate.devices import CPU, CUDA
-from gate.files.untrusted import find_nearest
+from gate.files.invalid import find_nearest
 from gate.programs import TimeLimit
 from gate.records.cases import Case, Metric
 from gate.records.protocol import Sampling, WorkerRole

@@ -1,1 +1,1 @@
-"""What is kept beside the code: baselines, acceptances, the release anchor."""
+"""What is kept next to the code: baselines, acceptances, the release anchor."""

@@ -2,9 +2,9 @@
 
 import math
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,19 +12,26 @@ from gate.errors import FileError, UsageError
 from gate.files.codec import decode, encode, write_atomic
 from gate.files.disk import is_present, load_bytes
 from gate.files.entry import VERSION, Allowance, list_contradictions
+from gate.files.invalid import InvalidValue
 from gate.files.schema import get_example, list_invalid
-from gate.files.untrusted import InvalidValue, decode_text
+from gate.files.untrusted import decode_text
 from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml
 from gate.files.yaml_out import write_scalar
 from gate.metrics import SPECS, Family
 from gate.records.bounds import MOST_ALLOWED, MOST_DAYS, Amount, compute_last_day, read_amount, write_percent
 from gate.records.cases import Acceptance, Metric
 
+_HEADER = f"""\
+# Accepted changes. After its expiry date an entry no longer counts.
+version: {VERSION}
+accepted:
+"""
+# Left out of an entry: accepted.yml belongs to the gate of its directory, and a commit's file to that commit.
+_UNSAID = {"gate": "", "environment": "*", "metric": None}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptanceEntry:
-    """A known change that somebody took responsibility for, until a date."""
-
     case: str
     metric: Metric
     allowance: Allowance
@@ -34,13 +41,11 @@ class AcceptanceEntry:
     environment: str = "*"
 
     def find_contradictions(self, left_out: Collection[str]) -> Iterator[InvalidValue]:
-        """An allowance is in the metric's unit; which metrics can fail, gate.yml's limits say."""
         del left_out
         yield from _check_allowance(self.metric, self.allowance)
 
 
 def _check_allowance(metric: Metric, written: float | str) -> Iterator[InvalidValue]:
-    """A percentage for what is compared by ratio, a plain number for counters and drift."""
     spec, is_percent, amount = SPECS[metric], isinstance(written, str), read_amount(written)
     if not spec.is_ratio and is_percent:
         problem = f"{written} does not fit {metric}, which is not compared by ratio"
@@ -66,8 +71,6 @@ def _refuse_allowance(problem: str, fix: str) -> InvalidValue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptedFile:
-    """``accepted.yml``, in the directory of baselines: changes that were accepted, until a date."""
-
     SCHEMA: ClassVar[str] = "accepted"
 
     version: int
@@ -76,10 +79,7 @@ class AcceptedFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommitEntry:
-    """Somebody accepts a change of one commit, of what one gate measured in one environment.
-
-    Without a metric: that the case had no baseline to compare with.
-    """
+    """Without a metric: the case had no baseline to compare with."""
 
     reason: str
     author: str
@@ -91,33 +91,11 @@ class CommitEntry:
     allowance: Allowance = 0.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CommitFile:
-    """``acceptances/<commit>.yml`` on the branch of acceptances: what was accepted of one commit."""
-
-    SCHEMA: ClassVar[str] = "acceptances"
-    version: int
-    commit: str
-    accepted: tuple[CommitEntry, ...] = ()
-
-    @property
-    def acceptances(self) -> tuple[Acceptance, ...]:
-        """Its entries as records, expired ones included."""
-        return tuple(make_acceptance(one, self.commit) for one in self.accepted)
-
-
-_HEADER = f"""\
-# Accepted changes. After its expiry date an entry no longer counts.
-version: {VERSION}
-accepted:
-"""
-
-
 def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
-    """Load ``accepted.yml``, expired ones included; a file that does not exist holds none.
+    """Expired ones included.
 
     Raises:
-        FileError: It cannot be used.
+        FileError: The file cannot be used.
     """
     if not is_present(path):
         return ()
@@ -126,7 +104,6 @@ def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
 
 
 def make_acceptance(entry: AcceptanceEntry | CommitEntry, commit: str = "") -> Acceptance:
-    """Make the record of an entry: a percentage becomes a fraction."""
     allowance = read_amount(entry.allowance)
     return Acceptance(**{**encode(entry), "metric": entry.metric, "allowance": allowance}, commit=commit)
 
@@ -135,8 +112,7 @@ def parse_allowance(text: str, metric: Metric) -> float:
     """Parse ``8%`` or ``0.08``; for counters and drift a plain number in the metric's unit.
 
     Raises:
-        UsageError: It is not such a number, a bare one that must have been meant as percent, or so large
-            that nothing would be left to fail.
+        UsageError: It is no such number, must have been meant as percent, or leaves nothing to fail.
     """
     is_fraction = SPECS[metric].is_ratio
     fix = "Write it as 8%." if is_fraction else f"Write a plain number: the unit is {SPECS[metric].unit}."
@@ -152,11 +128,10 @@ def parse_allowance(text: str, metric: Metric) -> float:
 
 
 def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> bool:
-    """Add an acceptance to ``accepted.yml``; it replaces what is there of the same case and metric.
+    """Add an acceptance to ``accepted.yml``; it replaces one of the same case and metric.
 
-    A new one is appended as text, so that comments stay; else the file is written anew. Returns whether
-    more than entries was lost by that: comments, or the style in which somebody wrote them.
-    ``today`` is an ISO date, by default the current one in UTC.
+    A new one is appended as text; else the file is written anew. Returns whether comments, or a style of
+    writing, were lost. ``today`` is an ISO date, by default that in UTC.
 
     Raises:
         UsageError: The reason is missing or the expiry is no day, past or too far.
@@ -167,7 +142,7 @@ def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> bool
     old = load_acceptances(path)
     before = decode_text(load_bytes(path, MAX_YAML_BYTES), str(path)) if is_present(path) else ""
     # Of another case or metric there may be several: each counts.
-    others = [one for one in old if (one.case, one.metric) != (acceptance.case, acceptance.metric)]
+    others = [kept for kept in old if (kept.case, kept.metric) != (acceptance.case, acceptance.metric)]
     expected = (*others, acceptance)
     appended = _append_text(path, before, expected) if old and len(others) == len(old) else ""
     write_atomic(path, appended or _render_file(expected))
@@ -197,7 +172,7 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
 
 
 def _append_text(path: Path, before: str, expected: tuple[Acceptance, ...]) -> str:
-    """Append the last to what is there; ``""`` when that does not read back, as after a flow list."""
+    """``""`` where the result does not read back, as after a flow list."""
     text = before.rstrip() + "\n" + render_entry(expected[-1])
     try:
         file, _ = decode_yaml(AcceptedFile, text.encode(), str(path))
@@ -206,18 +181,12 @@ def _append_text(path: Path, before: str, expected: tuple[Acceptance, ...]) -> s
     return text if tuple(map(make_acceptance, file.accepted)) == expected else ""
 
 
-# What an entry leaves out: one of accepted.yml lies beside its gate's baselines, and a file is of one commit.
-_UNSAID = {"gate": "", "environment": "*", "metric": None}
-
-
 def render_entry(acceptance: Acceptance) -> str:
-    """Render an item of a list of acceptances."""
     lines = [f"{key}: {write_scalar(value)}\n" for key, value in _encode(acceptance).items()]
     return "  - " + "    ".join(lines)
 
 
 def _encode(acceptance: Acceptance) -> dict[str, object]:
-    """Encode an acceptance as an entry holds it: fractions as percent, as nobody can misread them."""
     plain: dict[str, object] = {
         key: value
         for key, value in encode(acceptance).items()
@@ -228,65 +197,3 @@ def _encode(acceptance: Acceptance) -> dict[str, object]:
     elif SPECS[acceptance.metric].is_ratio:
         plain["allowance"] = write_percent(acceptance.allowance) or acceptance.allowance
     return plain
-
-
-# ``/accept-regression`` on a pull request writes ``acceptances/<commit>.yml`` on a branch of the repository,
-# and the check of that commit reads it. Who can push to the branch can accept, so a file is strict and
-# bounded, and says for which commit it is.
-BRANCH = "compile-gate/acceptances"
-DIRECTORY = "acceptances"
-# A pull request waits for a review, not for a season: what should stay is an accepted.yml's business.
-COMMIT_DAYS = 14
-# Of one commit: metrics that got worse, of which nobody reads so many, or cases without a baseline.
-MAX_ACCEPTED = 1000
-MAX_COMMIT_BYTES = MAX_YAML_BYTES  # four times so many of the usual length
-_COMMIT_HEADER = f"""\
-# Written by compile-gate: what was accepted for this commit, and no other. Remove the file to revoke it.
-version: {VERSION}
-"""
-
-
-def name_commit_file(commit: str) -> str:
-    """Name the file of a commit, from the top of the branch."""
-    return f"{DIRECTORY}/{commit}.yml"
-
-
-def compute_expiry(today: str) -> str:
-    """Compute the last day of what is accepted of a commit today; both are ISO dates."""
-    return (date.fromisoformat(today) + timedelta(days=COMMIT_DAYS)).isoformat()
-
-
-def load_commit_file(path: Path) -> CommitFile:
-    """Load what was accepted of a commit; raises as :func:`decode_commit_file`."""
-    return decode_commit_file(load_bytes(path, MAX_COMMIT_BYTES), str(path))
-
-
-def decode_commit_file(data: bytes, source: str, commit: str = "") -> CommitFile:
-    """Decode what was accepted of a commit; ``commit`` is whose it must be, or empty.
-
-    Raises:
-        FileError: It cannot be used, or is for another commit.
-    """
-    file, document = decode_yaml(CommitFile, data, source)
-    if commit and file.commit != commit:
-        problem = f"is {file.commit[:12]}, another commit than {commit[:12]}"
-        raise document.refuse("commit", problem, _COMMIT_FIX)
-    if len(file.accepted) > MAX_ACCEPTED:
-        problem = f"has {len(file.accepted)} entries, more than {MAX_ACCEPTED}"
-        raise document.refuse("accepted", problem, _COMMIT_FIX)
-    return file
-
-
-_COMMIT_FIX = "Remove the file, and comment /accept-regression again."
-
-
-def render_commit_file(commit: str, acceptances: Sequence[Acceptance]) -> str:
-    """Render the file of a commit."""
-    accepted = ["accepted:\n", *map(render_entry, acceptances)] if acceptances else []
-    return "".join([_COMMIT_HEADER, f"commit: {write_scalar(commit)}\n", *accepted])
-
-
-def merge_acceptances(old: Sequence[Acceptance], new: Sequence[Acceptance]) -> tuple[Acceptance, ...]:
-    """Add to what was accepted of a commit before; of the same thing the newer word counts."""
-    merged = {(one.gate, one.environment, one.case, one.metric): one for one in (*old, *new)}
-    return tuple(merged.values())

@@ -1,7 +1,6 @@
-"""The store of baselines: ``baselines/<environment_id>/<case_id>.json``, and accepted.yml beside them.
+"""The store of baselines: ``baselines/<environment_id>/<case_id>.json``.
 
-Writes are proposed as values first, each with what it would move the wrong way, so that a refresh
-cannot hide a regression: such a proposal is saved only with a reason.
+A refresh that moves something the wrong way is saved only with a reason.
 """
 
 import json
@@ -28,7 +27,7 @@ from gate.records.codes import Code
 from gate.records.run import PARTLY_FORKED, Baseline, Extent, Run
 from gate.units import join_some
 
-# Nothing of a target is timed: a second trial tells which counts vary.
+# Nothing of a target is timed: a second trial shows which counts vary.
 MIN_TARGET_TRIALS = 2
 
 MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB
@@ -37,8 +36,6 @@ _CASE_PATH = re.compile(r"[a-z0-9_]+/[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class ProposalKind(StrEnum):
-    """What a write would do."""
-
     NEW = "new"
     REDEFINED = "redefined"  # the case's definition changed: the old values mean something else
     CHANGED = "changed"
@@ -46,8 +43,6 @@ class ProposalKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setback:
-    """A deciding metric that a refresh would move the wrong way, beyond its threshold."""
-
     case_id: str
     metric: Metric
     old: float
@@ -55,8 +50,6 @@ class Setback:
 
 
 class SetbackError(UsageError):
-    """``setbacks`` would be recorded, and nobody says why that is right."""
-
     def __init__(self, setbacks: Sequence[Setback]) -> None:
         super().__init__("the refresh would hide a regression", "Find out why, or record it with --reason.")
         self.setbacks = tuple(setbacks)
@@ -64,7 +57,7 @@ class SetbackError(UsageError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proposal:
-    """One file to write. ``path`` is relative to the directory of the baselines; ``old`` lies there now."""
+    """``path`` is relative to the directory of the baselines; ``old`` lies there now."""
 
     path: Path
     baseline: Baseline
@@ -73,7 +66,6 @@ class Proposal:
 
     @property
     def kind(self) -> ProposalKind:
-        """What the write would do."""
         if self.old is None:
             return ProposalKind.NEW
         is_same = self.old.definition == self.baseline.definition
@@ -81,14 +73,11 @@ class Proposal:
 
     @property
     def text(self) -> str:
-        """What the file holds then."""
         return encode_baseline(self.baseline)
 
 
 def load_baselines(directory: Path) -> tuple[Baseline, ...]:
-    """Load every baseline below ``directory``, of all environments; one that is missing holds none.
-
-    What cannot be looked into is an error: its baselines would pass for absent, and the cases for new.
+    """Load the baselines of all environments; a missing directory holds none.
 
     Raises:
         FileError: A file or directory cannot be used, or two files hold the same case of one environment.
@@ -97,10 +86,7 @@ def load_baselines(directory: Path) -> tuple[Baseline, ...]:
 
 
 def load_placed(directory: Path) -> Mapping[Path, Baseline]:
-    """Load every baseline by its file, relative to ``directory``; raises as :func:`load_baselines`.
-
-    What a file holds says what it is of: it may lie anywhere below.
-    """
+    """By file, relative to ``directory``: it may lie anywhere below. Raises as :func:`load_baselines`."""
     if not is_present(directory):
         return {}
     loaded: dict[Key, Path] = {}
@@ -118,12 +104,11 @@ def load_placed(directory: Path) -> Mapping[Path, Baseline]:
 
 
 def make_key(baseline: Baseline) -> Key:
-    """What there is one baseline of: an environment and a case."""
     return compute_environment_id(baseline.environment), baseline.case_id
 
 
 def _list_files(directory: Path) -> Iterator[Path]:
-    """List the files of baselines; a link to a directory is refused, since it may lead round in a circle.
+    """A link to a directory is refused: it may lead round in a circle.
 
     Raises:
         FileError: A directory cannot be listed, or is a link.
@@ -148,9 +133,7 @@ def _list_files(directory: Path) -> Iterator[Path]:
 
 
 def check_whole(run: Run, source: str) -> None:
-    """Refuse to compare with a run that was stopped or lacks trials that it planned; failed cases are known.
-
-    ``source`` names its file in errors.
+    """Check that a run that others are compared with ended and has its trials; failed cases are known.
 
     Raises:
         FileError: It is not whole.
@@ -158,23 +141,22 @@ def check_whole(run: Run, source: str) -> None:
     if not run.finished:
         problem = "is false: the run was stopped before its end, so it is no baseline"
         raise FileError(source, "finished", problem, "Finish it with --resume, or name a run that ended.")
-    short = [f"{one.case.id} ({len(one.trials)} of {one.planned} trials)" for one in list_short(run)]
+    short = [f"{case.case.id} ({len(case.trials)} of {case.planned} trials)" for case in list_short(run)]
     if short:
         problem = f"lacks trials that were planned: {join_some(short)}"
         raise FileError(source, "trials", problem, "Measure these cases again, or name another run.")
 
 
 def get_min_trials(device_kind: str) -> int:
-    """The fewest trials that a baseline of such a device is recorded from."""
     return MIN_TARGET_TRIALS if device_kind == TARGET_KIND else MIN_BASELINE_TRIALS
 
 
 def check_refresh(run: Run) -> None:
-    """Refuse to record from a run in which a planned case failed, has too few trials or compiled nothing.
+    """Check that a run is fit to be recorded.
 
     Raises:
-        IncompleteError: The run was stopped; or names the cases: leaving them out of the selection records
-            the others.
+        IncompleteError: The run was stopped, or planned cases failed, have too few trials or compiled
+            nothing.
     """
     if not run.finished:
         raise IncompleteError("the run was stopped before its end", "Finish it with --resume.")
@@ -191,39 +173,45 @@ def list_unfit(run: Run, name_stage: Callable[[str], str] = str) -> dict[str, st
     eager = {trial.case_id for trial in run.trials if 0.0 in trial.samples.get(Metric.UNIQUE_GRAPHS, ())}
     needed = max(get_min_trials(run.environment.device_kind), run.trials_planned)
     few = [case.id for case in run.cases if counts[case.id] < needed]
-    late = {one.case_id for one in run.trials for fact in one.warnings if fact.code is Code.SERVER_SILENT}
-    grouped = group_cases(run.trials).items()
-    late |= {case_id for case_id, own in grouped if find_environment(run, own).workers == PARTLY_FORKED}
     return {
-        **{case_id: f"{case_id} (not all workers were forked)" for case_id in sorted(late)},
+        **{case_id: f"{case_id} (not all workers were forked)" for case_id in _list_late(run)},
         **{case_id: f"{case_id} (nothing was compiled)" for case_id in eager},
         **{case_id: f"{case_id} ({counts[case_id]} of {needed} trials)" for case_id in few},
         **{case_id: f"{case_id} (failed in {stage})" for case_id, stage in failed.items()},
     }
 
 
+def _list_late(run: Run) -> list[str]:
+    """Cases with a worker that was started afresh, since its server was silent."""
+    late = {
+        case_id
+        for case_id, trials in group_cases(run.trials).items()
+        if find_environment(run, trials).workers == PARTLY_FORKED
+        or any(fact.code is Code.SERVER_SILENT for trial in trials for fact in trial.warnings)
+    }
+    return sorted(late)
+
+
 def propose_baselines(
     new: Iterable[Baseline], old: Mapping[Path, Baseline], policy: Policy
 ) -> tuple[Proposal, ...]:
-    """Propose a file for each new baseline, with what it moves the wrong way against the old one.
-
-    Only an old baseline of the same environment and case counts, and it is replaced where it lies.
+    """Propose a file for each new baseline, in place of the old one of its environment and case.
 
     Raises:
         UsageError: A case id is no file name.
     """
-    stored = {make_key(one): (path, one) for path, one in old.items()}
+    stored = {make_key(baseline): (path, baseline) for path, baseline in old.items()}
     proposals = []
     for baseline in new:
         path, before = stored.get(make_key(baseline), (make_place(baseline), None))
         is_same = before is not None and before.definition == baseline.definition
-        setbacks = tuple(_find_setbacks(baseline, before, policy)) if before and is_same else ()
+        setbacks = tuple(_list_setbacks(baseline, before, policy)) if before and is_same else ()
         proposals.append(Proposal(path=path, baseline=baseline, old=before, setbacks=setbacks))
     return tuple(proposals)
 
 
 def make_place(baseline: Baseline) -> Path:
-    """Where a new baseline is stored, relative to the directory.
+    """Make the path of a new baseline, relative to the directory.
 
     Raises:
         UsageError: The case id is no file name.
@@ -234,16 +222,13 @@ def make_place(baseline: Baseline) -> Path:
     return Path(environment_id, f"{case_id}.json")
 
 
-def _find_setbacks(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setback]:
-    """Find what got worse. A ratio does so too where eager got better, which is no setback.
-
-    What it follows tells whether it was compiled code, where both baselines have that.
-    """
-    found = {setback.metric: setback for setback in _list_worse(new, old, policy)}
-    for metric, setback in found.items():
+def _list_setbacks(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setback]:
+    """Where eager got better a ratio gets worse, which is no setback: its leader decides, if there is one."""
+    setbacks = {setback.metric: setback for setback in _list_worse(new, old, policy)}
+    for metric, setback in setbacks.items():
         leader = SPECS[metric].follows
         is_led = leader in old.trials and leader in new.trials and setback.new is not None
-        if leader is None or leader in found or not is_led:
+        if leader is None or leader in setbacks or not is_led:
             yield setback
 
 
@@ -267,13 +252,13 @@ def _list_worse(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setbac
 
 
 def save_baselines(directory: Path, proposals: Sequence[Proposal]) -> tuple[Path, ...]:
-    """Write the proposed files, each atomically, and return their paths.
+    """Write each file atomically.
 
     Raises:
-        SetbackError: Something moves the wrong way, and its provenance has no reason; nothing was written.
+        SetbackError: Something moves the wrong way, without a reason; nothing was written.
         MachineError: The disk is full or read-only; the files before it were written.
     """
-    unexplained = [one for one in proposals if not one.baseline.provenance.reason.strip()]
+    unexplained = [proposal for proposal in proposals if not proposal.baseline.provenance.reason.strip()]
     if setbacks := [setback for proposal in unexplained for setback in proposal.setbacks]:
         raise SetbackError(setbacks)
     written = [directory / proposal.path for proposal in proposals]
@@ -283,7 +268,6 @@ def save_baselines(directory: Path, proposals: Sequence[Proposal]) -> tuple[Path
 
 
 def encode_baseline(baseline: Baseline) -> str:
-    """Encode a baseline as the text of its file: keys sorted, a line for each metric."""
     return _render_block({"schema": BASELINE.schema, **encode(baseline)}, "") + "\n"
 
 

@@ -1,8 +1,7 @@
 """The history of runs: lines of JSON in a file, or in files of a directory, that many may append to.
 
-A line that is torn, because its writer was killed or a disk was full, ends where the next one begins: readers
-leave it out and say so. Writers of one file take turns by a lock on the file itself. In a directory each run
-is a file of its own, which suits a branch that several jobs push to.
+A line that a killed writer tore ends where the next one begins, and is skipped with a message. In a directory
+each run is a file, which suits a branch that several jobs push to.
 """
 
 import fcntl
@@ -21,7 +20,7 @@ from typing import Any
 
 from gate.errors import FileError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
-from gate.files.untrusted import MAX_INTEGER, is_text
+from gate.files.invalid import MAX_INTEGER, is_text
 from gate.records.bounds import Time
 from gate.records.cases import Metric, collect_columns
 
@@ -45,8 +44,6 @@ Figures = tuple[float, ...]
 
 
 class HistoryKind(StrEnum):
-    """What kind of run a line is of."""
-
     CHECK = "check"
     BASELINE = "baseline"
     ANCHOR = "anchor"  # side by side with the release anchor: its figures are changes, not values
@@ -54,8 +51,6 @@ class HistoryKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HistoryHead:
-    """What a line says of its run."""
-
     id: str  # of the content: the same line twice is one run
     kind: HistoryKind
     created: Time
@@ -70,23 +65,18 @@ class HistoryHead:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HistoryLine:
-    """A line: the run, and the figures of each case and metric."""
-
     head: HistoryHead
     cases: Mapping[str, Mapping[Metric, Figures]] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
 class HistoryReading:
-    """What became of the lines while they were read."""
-
     lines: int = 0
     damaged: list[str] = field(default_factory=list)  # "history.jsonl:12: what is wrong"
     foreign: list[str] = field(default_factory=list)  # lines of other versions of the format, as they are
 
 
 def make_history_line(head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> HistoryLine:
-    """Make a line; its id is that of its content, whatever ``head`` says."""
     short = {
         case_id: {metric: tuple(map(_shorten, figures)) for metric, figures in values.items()}
         for case_id, values in cases.items()
@@ -97,9 +87,9 @@ def make_history_line(head: HistoryHead, cases: dict[str, dict[Metric, Figures]]
 
 
 def append_line(path: Path, line: HistoryLine) -> Path:
-    """Append a line, to a file or as a file of a directory, and return the file.
+    """Append to a file, or add a file to a directory, and return the file.
 
-    A path that is a directory, or that does not end in ``.jsonl``, is a directory.
+    A path that is a directory, or does not end in ``.jsonl``, is a directory.
 
     Raises:
         MachineError: The disk is full or read-only.
@@ -119,7 +109,7 @@ def append_line(path: Path, line: HistoryLine) -> Path:
 
 
 def _append(path: Path, data: bytes) -> None:
-    """Write at the end all of it, or nothing; where the last line was torn, on a new line."""
+    """Write all of it at the end, or nothing; where the last line was torn, on a new line."""
     while True:
         with path.open("ab+", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -141,9 +131,7 @@ def _append(path: Path, data: bytes) -> None:
 
 
 def read_history(path: Path, reading: HistoryReading, since: str = "") -> Iterator[HistoryLine]:
-    """Read the lines that can be used, each once, in the order of their files; ``reading`` counts the rest.
-
-    Those of before ``since``, a date, are left out without a look at their figures.
+    """Read each usable line once, from the date ``since`` on; ``reading`` counts the rest.
 
     Raises:
         FileError: There is no such file or directory, or it cannot be read.
@@ -152,9 +140,7 @@ def read_history(path: Path, reading: HistoryReading, since: str = "") -> Iterat
 
 
 def read_days(path: Path, head: HistoryHead, *, since: str) -> dict[str, dict[Metric, tuple[float, ...]]]:
-    """Read what the machine and stack of ``head`` measured on other days: a value a day, by case and metric.
-
-    Of a day the last run of a case counts, and no comparison with the anchor.
+    """Values of other days on the machine and stack of ``head``: the last of each day, by case and metric.
 
     Raises:
         FileError: There is no history, or it cannot be read.
@@ -177,16 +163,15 @@ def read_days(path: Path, head: HistoryHead, *, since: str) -> dict[str, dict[Me
 def _read_usable(
     files: Collection[Path], reading: HistoryReading, since: str = ""
 ) -> Iterator[tuple[HistoryLine, str]]:
-    """Each line with its text, which a newer version may have written more into."""
     seen: set[str] = set()
-    for place, data in _read_lines(files):
-        if (found := _CREATED.search(data, 0, _HEAD_BYTES)) and found[1].decode() < since:
+    for location, data in _read_lines(files):
+        if (created := _CREATED.search(data, 0, _HEAD_BYTES)) and created[1].decode() < since:
             continue
         try:
-            plain = _parse(data, place)
+            plain = _parse(data, location)
             if (schema := str(plain.get("schema"))) != SCHEMA and schema.startswith(_FORMAT):
                 reading.foreign.append(data.decode())
-            line = _decode(plain, place)
+            line = _decode(plain, location)
         except FileError as error:
             reading.damaged.append(error.what)
             continue
@@ -215,8 +200,8 @@ def list_files(path: Path) -> tuple[Path, ...]:
     Raises:
         FileError: There is none.
     """
-    found = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
-    files = tuple(file for file in found if file.is_file())
+    paths = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+    files = tuple(file for file in paths if file.is_file())
     if not files:
         fix = "Name a history: what `--history` of check, ab --anchor and baseline refresh wrote to."
         raise FileError(str(path), "", "holds no history", fix)
@@ -224,10 +209,7 @@ def list_files(path: Path) -> tuple[Path, ...]:
 
 
 def compact_history(path: Path) -> HistoryReading:
-    """Write all lines that can be used in the order of time: those of a directory into a file a month.
-
-    Lines stay as they are, and those of other versions of the format at the end: a newer compile-gate may
-    have written them. Writers of a file wait meanwhile.
+    """Sort all usable lines by time, those of a directory into a file a month.
 
     Raises:
         FileError: There is no history, or it cannot be read.
@@ -240,8 +222,8 @@ def compact_history(path: Path) -> HistoryReading:
         month = _MONTH.match(file.name)
         target = path / f"{month[0] if month else _UNDATED}{SUFFIX}" if path.is_dir() else path
         groups.setdefault(target, []).append(file)
-    for target, own in groups.items():
-        _compact(target, own, reading)
+    for target, sources in groups.items():
+        _compact(target, sources, reading)
     return reading
 
 
@@ -249,12 +231,12 @@ def _compact(target: Path, files: Sequence[Path], reading: HistoryReading) -> No
     target.touch()
     with target.open("rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
-        known = len(reading.foreign)
+        foreign_before = len(reading.foreign)
         lines = sorted(
             ((line.head.created, text) for line, text in _read_usable({*files, target}, reading)),
             key=itemgetter(0),
         )
-        texts = (*(text for _, text in lines), *reading.foreign[known:])
+        texts = (*(text for _, text in lines), *reading.foreign[foreign_before:])
         if texts or target in files:
             write_atomic(target, (f"{text.rstrip()}\n" for text in texts))
         else:
@@ -269,39 +251,39 @@ def _encode(line: HistoryLine) -> str:
     return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-def _parse(data: bytes, place: str) -> dict[str, Any]:
+def _parse(data: bytes, location: str) -> dict[str, Any]:
     if len(data) > _MAX_LINE:
-        raise FileError(place, "", "is larger than a line may be", _FIX)
+        raise FileError(location, "", "is larger than a line may be", _FIX)
     try:
         plain = json.loads(data.decode())  # by hand, like the figures: a year of lines is gigabytes
     except (ValueError, RecursionError):
         problem = "is no JSON" if data.endswith(b"\n") else "was not written to its end"
-        raise FileError(place, "", problem, _FIX) from None
+        raise FileError(location, "", problem, _FIX) from None
     if not isinstance(plain, dict):
-        raise FileError(place, "", "is no object", _FIX)
+        raise FileError(location, "", "is no object", _FIX)
     return plain
 
 
-def _decode(plain: dict[str, Any], place: str) -> HistoryLine:
+def _decode(plain: dict[str, Any], location: str) -> HistoryLine:
     if plain.pop("schema", None) != SCHEMA:
-        raise FileError(place, "schema", f"is not {SCHEMA}", _FIX)
-    cases = _read_cases(plain.pop("cases", None), place)
-    known = {key: value for key, value in plain.items() if key in HistoryHead.__dataclass_fields__}
-    return HistoryLine(head=decode(HistoryHead, known, place), cases=cases)
+        raise FileError(location, "schema", f"is not {SCHEMA}", _FIX)
+    cases = _read_cases(plain.pop("cases", None), location)
+    head = {key: value for key, value in plain.items() if key in HistoryHead.__dataclass_fields__}
+    return HistoryLine(head=decode(HistoryHead, head, location), cases=cases)
 
 
-def _read_cases(plain: Any, place: str) -> dict[str, dict[Metric, Figures]]:  # noqa: ANN401 - whatever lies there
-    """Read the figures, strictly, and by hand: a year of them is millions. Unknown metrics are left out."""
+def _read_cases(plain: Any, location: str) -> dict[str, dict[Metric, Figures]]:  # noqa: ANN401 - whatever lies there
+    """By hand: a year of figures is millions. Unknown metrics are left out."""
     cases: dict[str, dict[Metric, Figures]] = {}
     for case_id, values in plain.items() if isinstance(plain, dict) else ():
         if not is_text(case_id):
-            raise FileError(place, "cases", "has a name that UTF-8 cannot hold", _FIX)
+            raise FileError(location, "cases", "has a name that UTF-8 cannot hold", _FIX)
         cases[case_id] = figures = {}
         for name, numbers in values.items() if isinstance(values, dict) else ():
             is_list = isinstance(numbers, list) and len(numbers) in (1, 3)
             if not (is_list and all(map(_is_figure, numbers))):
                 problem = "expected one finite number or three"
-                raise FileError(place, f"cases.{case_id}.{name}", problem, _FIX)
+                raise FileError(location, f"cases.{case_id}.{name}", problem, _FIX)
             if metric := _METRICS.get(name):
                 figures[metric] = tuple(numbers)
     return cases

@@ -1,8 +1,6 @@
-"""The rules that judge a change: the base commit's, read from a checkout of it before any of the change runs.
+"""The rules that judge a change: the base commit's, read before any of the change runs.
 
-Then they are in memory: what a change writes to that checkout while it is measured moves no rule. Measured
-code is imported from where the change has it. The change's own rules are read too: they must hold for the
-next change, and they say where its models are now.
+The change's own rules are read too: they must be valid for the next change, and they locate its models.
 """
 
 import os
@@ -22,7 +20,8 @@ from gate.project.config import (
     make_default_config,
     name_base,
 )
-from gate.project.registry import choose_cases, fold_registries, load_cases
+from gate.project.registry import fold_registries, load_cases
+from gate.project.selection import choose_cases
 from gate.records.cases import Case
 from gate.store.baselines import load_baselines
 from gate.store.policy import load_policy
@@ -32,7 +31,7 @@ LIMIT_S = 120.0  # a large repository on a cold disk
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseTree:
-    """The base commit: ``tree`` is a checkout of it, ``top`` that of the change.
+    """``tree`` is a checkout of the base commit, ``top`` that of the change.
 
     ``empty`` are submodules of it that this clone does not have.
     """
@@ -43,10 +42,10 @@ class BaseTree:
     empty: tuple[str, ...] = ()
 
     def find(self, path: Path) -> Path:
-        """Find where the base would have what lies at ``path`` in the checkout of the change.
+        """Return the base's path of what lies at ``path`` in the checkout of the change.
 
         Raises:
-            UsageError: Outside of it, where no commit has it; or in a submodule that this clone lacks.
+            UsageError: It is outside of the checkout, or in a submodule that this clone lacks.
         """
         absolute = Path(os.path.normpath(path))
         if not absolute.is_relative_to(self.top):
@@ -61,7 +60,7 @@ class BaseTree:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AskedRules:
-    """What options say of the rules, as paths from the current directory; empty where they do not."""
+    """Options, as paths from the current directory; empty where not given."""
 
     config: str = ""
     baselines: str = ""
@@ -70,7 +69,7 @@ class AskedRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseRules:
-    """What a change is judged by; ``sha`` is empty where that is its own: the base has none of use."""
+    """``sha`` is empty where the change is judged by its own rules: the base has none of use."""
 
     config: Config
     cases: tuple[Case, ...]
@@ -84,7 +83,6 @@ class BaseRules:
 
     @property
     def is_first(self) -> bool:
-        """Whether the change adds the configuration: the base commit has none."""
         return bool(self.changed) and not (self.sha or self.mended)
 
 
@@ -109,7 +107,7 @@ def load_rules(base: BaseTree, asked: AskedRules) -> BaseRules:
         mended = _take_mended(error, base, asked, own_path)
         return replace(_take_own(base, asked, own_path), mended=mended, changed=())
     change = _load_own(base, asked, own_path)
-    # A configuration that the change puts nearer says nothing of what the base's names.
+    # A configuration that the change puts nearer is another than the base's.
     followed = follow_moves(rules, change) if own_path in {None, here} else Followed(config=rules.config)
     return BaseRules(
         config=_place(followed.config, base, path, here),
@@ -143,7 +141,7 @@ def _load_base(base: BaseTree, asked: AskedRules, path: Path) -> Rules:
 
 
 def _load_own(base: BaseTree, asked: AskedRules, own_path: Path | None) -> Rules:
-    """Load the change's own rules as the next one will; without a configuration, those of the defaults.
+    """Load the change's own rules; without a configuration, those of the defaults.
 
     Raises:
         UsageError: They cannot be used.
@@ -164,7 +162,6 @@ def _load_own(base: BaseTree, asked: AskedRules, own_path: Path | None) -> Rules
 
 
 def _load(path: Path, root: Path, asked: AskedRules, stored: Path | None) -> Rules:
-    """Load the rules at ``path`` of the checkout ``root``, registries folded in."""
     _refuse_links(root, path)
     loaded = load_config(path)
     config = replace(loaded, baselines=stored or loaded.baselines)
@@ -182,10 +179,10 @@ def _load(path: Path, root: Path, asked: AskedRules, stored: Path | None) -> Rul
 
 
 def _refuse_links(root: Path, path: Path) -> None:
-    """Refuse what no commit holds by itself: a link could lead to what the change says.
+    """Check that a path is in the commit itself: a link could lead to a file of the change.
 
     Raises:
-        UsageError: It is outside of the checkout ``root``, or one, or behind one.
+        UsageError: It is outside of the checkout ``root``, or a link, or behind one.
     """
     absolute = Path(os.path.normpath(path))
     if not absolute.is_relative_to(root):
@@ -198,10 +195,10 @@ def _refuse_links(root: Path, path: Path) -> None:
 
 
 def _take_mended(error: UsageError, base: BaseTree, asked: AskedRules, own_path: Path | None) -> str:
-    """Say what is wrong with the base's rules, which nobody can be judged by, where the change mends it.
+    """Describe the error in the base's rules that the change mends.
 
     Raises:
-        UsageError: The base's, with what to do: the change does not mend them.
+        UsageError: The base's error, with a fix: the change does not mend it.
     """
     fix = f"{error.fix} A change that mends this is judged by its own rules."
     try:
@@ -217,7 +214,6 @@ def _take_mended(error: UsageError, base: BaseTree, asked: AskedRules, own_path:
 
 
 def _place(config: Config, base: BaseTree, path: Path, here: Path) -> Config:
-    """Let the configuration of the base be about the checkout of the change, and be named as the base's."""
     before, now = base.find(path).parent, here.parent
 
     def move(path: Path) -> Path:
@@ -235,7 +231,6 @@ def _place(config: Config, base: BaseTree, path: Path, here: Path) -> Config:
 
 
 def _list_candidates(base: BaseTree, config: str) -> list[Path]:
-    """List where a configuration may lie: where it is named, else from here up to the top."""
     here = Path.cwd()
     above = [parent / DEFAULT_FILE for parent in (here, *here.parents) if parent.is_relative_to(base.top)]
     return [here / config] if config else above
@@ -244,7 +239,7 @@ def _list_candidates(base: BaseTree, config: str) -> list[Path]:
 def _find_moved(base: BaseTree, own_path: Path) -> Path | None:
     """Find the base's configuration where the change moves it: else a change could be judged by its own.
 
-    That is the file that git takes for it, or else the one of such a name that is gone above or below it.
+    That is git's rename, or the only removed file of such a name above or below.
     """
     words = iter(_diff(base, "--find-renames", "--diff-filter=RD", "--name-status", "-z", base.sha))
     renamed: dict[str, str] = {}
@@ -268,7 +263,6 @@ def _find_moved(base: BaseTree, own_path: Path) -> Path | None:
 
 
 def _list_changed(base: BaseTree, config: Config, path: Path) -> tuple[str, ...]:
-    """List the files of the base's rules that the change touches."""
     registry = load_config(base.find(path)).registry
     rules = (base.find(path), *registry, config.baselines)
     names = (Path(os.path.normpath(rule)).relative_to(base.tree).as_posix() for rule in rules)
@@ -283,12 +277,11 @@ def list_changed(base: BaseTree, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _diff(base: BaseTree, *arguments: str) -> list[str]:
-    """List the words of what ``git diff`` finds."""
     return os.fsdecode(_read(base, *DIFF, *arguments)).split("\0")
 
 
 def _read(base: BaseTree, *arguments: str) -> bytes:
-    """Ask git: what it cannot read is no mistake in what the commit holds."""
+    """An error of git is no mistake in what the commit holds."""
     try:
         return read_git(base.top, *arguments, limit_s=LIMIT_S)
     except UsageError as error:
@@ -296,13 +289,10 @@ def _read(base: BaseTree, *arguments: str) -> bytes:
 
 
 def _name_files(error: UsageError, root: Path, suffix: str) -> None:
-    """Let an error name files below ``root`` from there, with ``suffix`` behind each name.
-
-    A reader knows ``gate.yml`` of a commit, and not the file of a scratch directory that is gone by then.
-    """
+    """Readers know ``gate.yml`` of a commit, not a scratch file that is gone by then."""
     # A name of ours ends where a path usually does; the file of an error is known whole.
-    known = {part.file.partition(":")[0] for part in (error, *error.others) if isinstance(part, FileError)}
-    inside = [re.escape(name) for name in sorted(known) if name.startswith(f"{root}/")]
+    files = {part.file.partition(":")[0] for part in (error, *error.others) if isinstance(part, FileError)}
+    inside = [re.escape(name) for name in sorted(files) if name.startswith(f"{root}/")]
     named = re.compile("(" + "|".join([*inside, rf"{re.escape(str(root))}/[^\s:,;'\"`()]+"]) + r")(:\d+)?")
 
     def write_name(match: re.Match[str]) -> str:

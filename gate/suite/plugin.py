@@ -103,7 +103,8 @@ def _list_factory_cases(config: Config) -> tuple[Case, ...]:
     Raises:
         UsageError: The selection holds none.
     """
-    from gate.project.registry import choose_cases, load_cases  # noqa: PLC0415 - as above
+    from gate.project.registry import load_cases  # noqa: PLC0415 - as above
+    from gate.project.selection import choose_cases  # noqa: PLC0415 - as above
 
     choice = choose_cases(config, load_cases(config))
     built = tuple(case for case in choice.cases if case.factory)

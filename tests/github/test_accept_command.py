@@ -17,7 +17,7 @@ from gate.publish.commands import MAX_ACCEPTED_ROWS
 from gate.records.cases import Acceptance, Case, Metric
 from gate.records.codes import Code
 from gate.records.verdict import Reason, Status, Verdict
-from gate.store.acceptances import BRANCH, decode_commit_file, name_commit_file
+from gate.store.commit_files import BRANCH, decode_commit_file, name_commit_file
 from tests.told import say
 
 HEAD = "a" * 40

@@ -18,7 +18,7 @@ from gate.github.git_data import GitData
 from gate.github.transport import DeniedError, GitHubError, RejectedError
 from gate.publish.commands import CommandRefusedError
 from gate.records.cases import Metric
-from gate.store.acceptances import (
+from gate.store.commit_files import (
     BRANCH,
     MAX_ACCEPTED,
     MAX_COMMIT_BYTES,

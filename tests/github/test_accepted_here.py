@@ -19,7 +19,7 @@ from gate.publish.results import make_finding
 from gate.publish.shown import make_shown
 from gate.records.cases import Acceptance, Metric
 from gate.records.verdict import Reason, Status, Verdict
-from gate.store.acceptances import BRANCH, name_commit_file, render_commit_file
+from gate.store.commit_files import BRANCH, name_commit_file, render_commit_file
 
 LATENCY = Metric.COMPILED_LATENCY
 SLOWER = make_comparison(CASES[0], LATENCY, Status.ACCEPTED, Reason.ACCEPTED, (0.010, 0.0108))

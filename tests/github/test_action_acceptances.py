@@ -23,7 +23,7 @@ from gate.fingerprint import compute_environment_id
 from gate.project.config import make_default_config
 from gate.records.cases import Acceptance, Case, Metric
 from gate.records.verdict import Reason, Status
-from gate.store.acceptances import BRANCH, load_commit_file, name_commit_file, render_commit_file
+from gate.store.commit_files import BRANCH, load_commit_file, name_commit_file, render_commit_file
 from gate.store.policy import load_policy
 from gate.store.rules import BaseRules
 from tests.git import run_git

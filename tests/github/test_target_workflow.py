@@ -13,7 +13,7 @@ from workflow_files import ROOT, load
 
 from gate.devices import TARGET_KIND
 from gate.files.codec import RUN
-from gate.lab.arms.checkouts import hash_changes
+from gate.lab.arms.changes import hash_changes
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records.run import CodeIdentity, Provenance

@@ -10,7 +10,7 @@ import pytest
 from gate.files.yaml_in import decode_yaml
 from gate.project.entries import GateFile
 from gate.store.acceptances import AcceptedFile
-from gate.store.policy import AnchorFile
+from gate.store.anchor import AnchorFile
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (

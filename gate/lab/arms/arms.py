@@ -1,9 +1,4 @@
-"""What is under test: a directory that measured code is imported from, and an interpreter.
-
-An arm's code is the working tree as it lies there, a directory that is used as it is, or a commit that
-is checked out for the time being. Its interpreter is this one, or another that is made ready to
-measure with this installation's gate.
-"""
+"""What is under test: a directory that measured code is imported from, and an interpreter."""
 
 import sys
 from collections.abc import Iterator
@@ -15,18 +10,13 @@ from typing import NamedTuple
 from gate.errors import UsageError
 from gate.git import find_checkout
 from gate.installation import MODELS, find_models
-from gate.lab.arms.checkouts import (
-    CODE,
-    READ_BY_CODE,
-    fill_submodules,
-    hash_changes,
-    load_provenance,
-    open_worktree,
-    remove_leftover_worktrees,
-    run_git,
-)
+from gate.lab.arms.changes import CODE, READ_BY_CODE, hash_changes
+from gate.lab.arms.checkouts import run_git
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
-from gate.lab.host.ownership import open_scratch
+from gate.lab.arms.provenance import load_provenance
+from gate.lab.arms.submodules import fill_submodules
+from gate.lab.arms.worktrees import open_worktree, remove_leftover_worktrees
+from gate.lab.host.scratch import open_scratch
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import Checkouts
@@ -52,11 +42,10 @@ _MAX_NAME = 255  # bytes of a file's name, and so of a ref's, on every file syst
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmOptions:
-    """What to hold against what. Refs and paths as a user gives them; empty means not given.
+    """Refs and paths as a user gives them; empty means not given.
 
-    Without ``head`` it is the working tree. Without ``base`` it is the same code as head's where the
-    interpreters differ, else where head left the branch that changes are merged into; on that branch
-    itself, the last commit, if the working tree has changes since.
+    Head is the working tree by default. Base is head's code where the interpreters differ, else the commit at
+    which head left the default branch; on that branch the last commit, if there are changes since.
     """
 
     directory: Path  # of gate.yml in the working tree: what measured code is imported from
@@ -71,25 +60,21 @@ class ArmOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmSource:
-    """An arm that is ready to be measured, and where it comes from."""
-
     arm: Arm
     label: str  # "main (1a2b3c4)", "torch 2.11.0 (/opt/new/bin/python)": for a reader
     provenance: Provenance
     notes: tuple[Fact, ...] = ()  # what a reader must know
-    commit: str = ""  # that was checked out for it; empty for a directory as it lies
+    commit: str = ""  # that was checked out for it; empty for a directory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmSources:
-    """Both sides of a side-by-side run."""
-
     base: ArmSource
     head: ArmSource
 
 
 def make_working_tree_arm(directory: Path) -> Arm:
-    """Make the arm of the code as it lies in ``directory``.
+    """Make the arm of the working tree.
 
     Raises:
         UsageError: There is no such directory.
@@ -102,7 +87,6 @@ def make_working_tree_arm(directory: Path) -> Arm:
 
 
 def find_checkouts(sources: ArmSources) -> Checkouts | None:
-    """Find the checkouts in which one interpreter runs head and a commit; ``None`` without both."""
     base, head = sources.base, sources.head
     if not (base.commit and base.arm.checkout) or base.arm.python != head.arm.python:
         return None
@@ -111,9 +95,7 @@ def find_checkouts(sources: ArmSources) -> Checkouts | None:
 
 @contextmanager
 def open_arms(options: ArmOptions) -> Iterator[ArmSources]:
-    """Make both arms ready; checkouts and whatever else was made for them are gone at the end.
-
-    Checkouts that a killed run left in the repository are removed first.
+    """Make both arms ready, and remove what was made for them at the end.
 
     Raises:
         UsageError: A ref, directory or interpreter cannot be used; the fix is named.
@@ -137,38 +119,35 @@ def open_arms(options: ArmOptions) -> Iterator[ArmSources]:
 def open_arm(
     name: str, directory: Path, ref: str, interpreter: ForeignInterpreter | None
 ) -> Iterator[ArmSource]:
-    """Make one arm ready: a commit, or the working tree at ``directory`` where ``ref`` is empty.
-
-    Without ``interpreter`` it is this one. Raises as :func:`open_arms`.
-    """
+    """Make an arm of a commit, or of the working tree where ``ref`` is empty; raises as :func:`open_arms`."""
     code = _parse_code(directory, ref) if ref else None
     with open_scratch() as scratch, _open_code(name, code, directory, scratch) as opened:
         yield _use_interpreter(opened, interpreter, same_code=not ref)
 
 
 class CodeState(NamedTuple):
-    """What an arm's code is: a commit, and the hash of what differs from it; empty where that is unknown."""
+    """A commit, and the hash of what differs from it; empty where that is unknown."""
 
     commit: str
     changes: str = ""
-    is_tree: bool = False  # as it lies there, with the new files that code may read
+    is_tree: bool = False  # the working tree, with the new files that code may read
 
 
 def find_states(directory: Path, options: ArmOptions | None) -> list[CodeState]:
-    """Find what head is on this host and, with ``options``, base; raises as :func:`resolve_arms`."""
+    """Head's and, with ``options``, base's; raises as :func:`resolve_arms`."""
     base, head = resolve_arms(options) if options else (None, None)
-    return [_find_state(code, directory) for code in ((head, base) if options else (head,))]
+    return [_read_code_state(code, directory) for code in ((head, base) if options else (head,))]
 
 
-def _find_state(code: _Code, directory: Path) -> CodeState:
+def _read_code_state(code: _Code, working_tree: Path) -> CodeState:
     if isinstance(code, Revision):
         return CodeState(code.commit)
-    place, suffixes = (code, CODE) if code else (directory, READ_BY_CODE)
-    return CodeState(run_git(place, "rev-parse", "HEAD"), hash_changes(place, suffixes), is_tree=code is None)
+    path, suffixes = (code, CODE) if code else (working_tree, READ_BY_CODE)
+    return CodeState(run_git(path, "rev-parse", "HEAD"), hash_changes(path, suffixes), is_tree=code is None)
 
 
 def resolve_arms(options: ArmOptions) -> tuple[_Code, _Code]:
-    """Find what base and head are to be made of, and make none; raises UsageError as :func:`open_arms`."""
+    """Base and head; nothing is checked out. Raises UsageError as :func:`open_arms`."""
     head = _parse_code(options.directory, options.head) if options.head else None
     tip = head.commit if isinstance(head, Revision) else "HEAD"
     if not options.base:
@@ -188,12 +167,11 @@ def resolve_arms(options: ArmOptions) -> tuple[_Code, _Code]:
 
 
 def _is_changed(options: ArmOptions, head: _Code) -> bool:
-    """Whether head is the working tree and has uncommitted changes."""
     return head is None and load_provenance(options.directory).dirty
 
 
 def _parse_code(directory: Path, spec: str) -> Revision | Path:
-    """Tell a ref from a directory. What is both is a ref, as it is for git; ``./name`` is a directory."""
+    """What is both a ref and a directory is a ref, as it is for git; ``./name`` is a directory."""
     path = Path(spec).expanduser()
     if len(path.name) > _MAX_NAME:
         raise UsageError(
@@ -203,14 +181,13 @@ def _parse_code(directory: Path, spec: str) -> Revision | Path:
         if revision := find_ref(directory, spec):
             return revision
         if not path.is_dir():
-            return resolve_ref(directory, spec)  # says what is wrong
+            return resolve_ref(directory, spec)  # raises what is wrong
     if not path.is_dir():
         raise UsageError(f"{spec} is not a directory", "Name a directory that exists, or a git ref.")
     return path.resolve()
 
 
 def _prepare_interpreters(options: ArmOptions, scratch: Path) -> dict[str, ForeignInterpreter]:
-    """Make the interpreters ready: both of them or none, so that both arms find the gate in one place."""
     if not (options.base_python or options.head_python):
         return {}
     pythons = {BASE_ARM: options.base_python, CANDIDATE_ARM: options.head_python}
@@ -247,15 +224,14 @@ def _open_code(
 def _check_out(
     name: str, revision: Revision, directory: Path, where: Path | AbstractContextManager[Path]
 ) -> Iterator[ArmSource]:
-    """Make the arm of a commit, ``where`` it is to be checked out, or is already."""
     top = find_top(directory)
     remove_leftover_worktrees(top)
     inside = directory.resolve().relative_to(top)
     with open_worktree(top, revision.commit, where) if isinstance(where, Path) else where as checkout:
-        place, notes = checkout / inside, []
-        if not place.is_dir():
+        path, notes = checkout / inside, []
+        if not path.is_dir():
             # Workers start there all the same: the reference models need nothing of it.
-            place.mkdir(parents=True)
+            path.mkdir(parents=True)
             names = name_words(arm=revision.label, place=str(inside))
             notes.append(Fact(code=Code.NO_DIRECTORY, names=names))
         if revision.other:
@@ -264,7 +240,7 @@ def _check_out(
             names = {**name_words(arm=revision.label), "paths": empty}
             notes.append(Fact(code=Code.NO_SUBMODULES, names=names))
         yield ArmSource(
-            arm=_place_arm(name, place, directory),
+            arm=_place_arm(name, path, directory),
             label=revision.label,
             provenance=load_provenance(checkout),
             notes=tuple(notes),
@@ -272,20 +248,17 @@ def _check_out(
         )
 
 
-def _place_arm(name: str, place: Path, directory: Path) -> Arm:
-    """Make the arm of another directory than the working tree's; ``origin`` is the latter's checkout.
-
-    Where both lie in one checkout, the directories themselves stand for each other.
-    """
-    own = directory.resolve()
-    checkout, origin = find_checkout(place) or place, find_checkout(own) or own
+def _place_arm(name: str, path: Path, directory: Path) -> Arm:
+    """Where both directories lie in one checkout, they take the place of the checkouts."""
+    working_tree = directory.resolve()
+    checkout, origin = find_checkout(path) or path, find_checkout(working_tree) or working_tree
     if checkout == origin:
-        checkout, origin = place, own
-    models = find_models(directory, place)
+        checkout, origin = path, working_tree
+    models = find_models(directory, path)
     arm = Arm(
         name=name,
         python=sys.executable,
-        directory=str(place),
+        directory=str(path),
         models="" if models == MODELS else str(models),
     )
     return arm if checkout == origin else replace(arm, checkout=str(checkout), origin=str(origin))
@@ -294,7 +267,6 @@ def _place_arm(name: str, place: Path, directory: Path) -> Arm:
 def _use_interpreter(
     source: ArmSource, interpreter: ForeignInterpreter | None, *, same_code: bool
 ) -> ArmSource:
-    """Give an arm its interpreter; the label names what tells the arms apart."""
     if interpreter is None:
         return source
     return replace(

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gate.lab.arms.checkouts import fill_submodules, open_worktree, remove_leftover_worktrees
-from gate.lab.host.ownership import open_scratch
+from gate.lab.arms.submodules import fill_submodules
+from gate.lab.arms.worktrees import open_worktree, remove_leftover_worktrees
+from gate.lab.host.scratch import open_scratch
 from gate.revisions import find_top
 from gate.store.rules import BaseTree
 
 
 @contextmanager
 def open_base_tree(directory: Path, sha: str) -> Iterator[BaseTree]:
-    """Check a commit of the repository around ``directory`` out; it is gone at the end.
+    """Check a commit out of the repository around ``directory``.
 
     Raises:
         UsageError: There is no repository, or it lacks content of the commit.

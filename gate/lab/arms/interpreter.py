@@ -1,10 +1,8 @@
 """Another interpreter as an arm: it measures with this installation's gate and its own torch.
 
-Its workers find two directories besides their own packages. In front, one that holds a copy of the
-package ``gate`` and nothing else, so that nothing else can be shadowed. At the end of the search path
-(:mod:`gate` appends it), one with links to those of pytest and its dependencies that the interpreter
-lacks: pure Python, a few directories by name. The directory that they are installed in is on no
-path, so this interpreter's torch cannot be imported.
+First on its workers' path is a copy of the package ``gate`` alone; last (:mod:`gate` appends it) are links to
+the packages of pytest that the interpreter lacks. So nothing is shadowed, and this interpreter's torch cannot
+be imported.
 """
 
 import json
@@ -26,7 +24,7 @@ from gate.installation import (
     is_installed,
     is_older,
 )
-from gate.lab.workers.worker import keep_variables
+from gate.lab.workers.worker_environment import keep_variables
 from gate.programs import ProgramAnswer, ask_program
 
 _NEEDED = ("pytest", "pytest-benchmark")  # what a worker imports besides torch
@@ -39,33 +37,33 @@ SLOW_IMPORT_FIX = (
 # Run in the other interpreter; each prints one line of JSON. Nothing of the gate is imported by the first.
 _ASK_VERSIONS = """
 import importlib.metadata as metadata, json, sys
-found = {}
+versions = {}
 for name in json.loads(sys.argv[1]):
     try:
-        found[name] = metadata.version(name)
+        versions[name] = metadata.version(name)
     except metadata.PackageNotFoundError:
         pass
-print("\\n" + json.dumps({"python": "%d.%d" % sys.version_info[:2], "packages": found}))
+print("\\n" + json.dumps({"python": "%d.%d" % sys.version_info[:2], "packages": versions}))
 """
 _ASK_IMPORTS = """
 import json
-told = {"torch": "", "problem": "", "module": "torch"}
+answer = {"torch": "", "problem": "", "module": "torch"}
 try:
     import torch
-    told["torch"] = str(torch.__version__)
-    told["module"] = "gate.suite.plugin"
+    answer["torch"] = str(torch.__version__)
+    answer["module"] = "gate.suite.plugin"
     import gate.worker.worker, gate.suite.plugin
-    told["module"] = "pytest_benchmark.plugin"
+    answer["module"] = "pytest_benchmark.plugin"
     import pytest_benchmark.plugin
 except BaseException as error:
-    told["problem"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-print("\\n" + json.dumps(told))
+    answer["problem"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+print("\\n" + json.dumps(answer))
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForeignInterpreter:
-    """An interpreter that is ready to measure. ``variables`` are its workers' besides the usual ones."""
+    """``variables`` are those that only its workers get."""
 
     python: str
     torch: str
@@ -73,34 +71,32 @@ class ForeignInterpreter:
 
     @property
     def label(self) -> str:
-        """Name it for a reader: ``torch 2.11.0 (/opt/new/bin/python)``."""
         return f"torch {self.torch} ({self.python})"
 
 
-def prepare_interpreter(python: str, option: str, place: Path) -> ForeignInterpreter:
-    """Make an interpreter ready to measure; ``place`` is a scratch directory that all arms share.
+def prepare_interpreter(python: str, option: str, scratch: Path) -> ForeignInterpreter:
+    """Make an interpreter ready to measure; all arms share the directory ``scratch``.
 
-    ``option`` is what errors call it by, as in ``--base-python``.
+    Errors name it by ``option``, as in ``--base-python``.
 
     Raises:
         UsageError: It does not run, is too old, or lacks torch or something that cannot be lent.
         MachineError: It does not answer in time.
     """
-    found = shutil.which(python)
-    if found is None:
+    program = shutil.which(python)
+    if program is None:
         raise UsageError(
             f"{option}: there is no program {python}", "Give the path of a Python interpreter with torch."
         )
-    path = str(Path(found).absolute())  # not resolved: a virtual environment is known by its link
-    packages = _lend_packages(path, option, place)
+    path = str(Path(program).absolute())  # not resolved: a virtual environment is known by its link
+    packages = _lend_packages(path, option, scratch)
     inherited = keep_variables(os.environ).get("PYTHONPATH", "")
-    paths = [str(copy_package(place / "source")), *([inherited] if inherited else [])]
+    paths = [str(copy_package(scratch / "source")), *([inherited] if inherited else [])]
     variables = {"PYTHONPATH": os.pathsep.join(paths), PACKAGES_VARIABLE: str(packages)}
     return ForeignInterpreter(python=path, torch=_check_imports(path, option, variables), variables=variables)
 
 
 def list_needed() -> tuple[str, ...]:
-    """List the distributions that a worker needs besides torch, dependencies included, sorted."""
     needed: set[str] = set()
     waiting = list(_NEEDED)
     while waiting:
@@ -110,13 +106,17 @@ def list_needed() -> tuple[str, ...]:
         needed.add(name)
         required = [Requirement(line) for line in metadata.requires(name) or ()]
         # Not what another system or an older Python needs: something may have put that on our path.
-        waiting += [one.name for one in required if not one.marker or one.marker.evaluate({"extra": ""})]
+        waiting += [
+            requirement.name
+            for requirement in required
+            if not requirement.marker or requirement.marker.evaluate({"extra": ""})
+        ]
     return tuple(sorted(needed))
 
 
-def _lend_packages(python: str, option: str, place: Path) -> Path:
+def _lend_packages(python: str, option: str, scratch: Path) -> Path:
     stem = f"packages-{option.strip('-')}"  # an option may name many
-    directory = next(path for n in count(1) if not (path := place / f"{stem}{n if n > 1 else ''}").exists())
+    directory = next(path for n in count(1) if not (path := scratch / f"{stem}{n if n > 1 else ''}").exists())
     directory.mkdir()
     needed = list_needed()
     # Not with -P, which an interpreter that is too old does not know: the empty directory does instead.
@@ -129,11 +129,11 @@ def _lend_packages(python: str, option: str, place: Path) -> Path:
 
 
 def _check_versions(python: str, option: str, answer: ProgramAnswer) -> dict[str, str]:
-    told = answer.read_record()
-    if not told:
+    reported = answer.read_record()
+    if not reported:
         what = f"{option}: {python} {answer.describe_end()}"
         raise UsageError(what, "Give the path of a Python interpreter.")
-    release, have = str(told["python"]), dict(told["packages"])
+    release, have = str(reported["python"]), dict(reported["packages"])
     if is_older(release, OLDEST_PYTHON):
         raise UsageError(
             f"{option}: {python} is Python {release}",
@@ -150,7 +150,6 @@ def _check_versions(python: str, option: str, answer: ProgramAnswer) -> dict[str
 
 
 def _link_distribution(name: str, directory: Path) -> None:
-    """Link all that a distribution has beside each other in ``site-packages``, its metadata included."""
     distribution = metadata.distribution(name)
     tops = {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}
     for top in tops:
@@ -160,13 +159,13 @@ def _link_distribution(name: str, directory: Path) -> None:
 
 def _check_imports(python: str, option: str, variables: dict[str, str]) -> str:
     answer = _ask((python, "-P", "-c", _ASK_IMPORTS), option, variables, Path(variables[PACKAGES_VARIABLE]))
-    told = answer.read_record()
-    if not told:
+    reported = answer.read_record()
+    if not reported:
         what = f"{option}: {python}, importing torch, {answer.describe_end()}"
         raise UsageError(what, f"Try `{python} -c 'import torch'`.")
-    if told.get("torch") and not told["problem"]:
-        return str(told["torch"])
-    module, problem = told.get("module", "torch"), told.get("problem", "it does not say why")
+    if reported.get("torch") and not reported["problem"]:
+        return str(reported["torch"])
+    module, problem = reported.get("module", "torch"), reported.get("problem", "it does not say why")
     fix = f"Install torch for {python}, or name an interpreter that has it."
     if module != "torch":
         fix = f"Install pytest and pytest-benchmark for {python}."
@@ -174,7 +173,6 @@ def _check_imports(python: str, option: str, variables: dict[str, str]) -> str:
 
 
 def _ask(command: tuple[str, ...], option: str, variables: dict[str, str], directory: Path) -> ProgramAnswer:
-    """Run Python as a worker is run."""
     environment = keep_variables(os.environ) | variables
     answer = ask_program(command, limit_s=IMPORT_LIMIT_S, directory=directory, variables=environment)
     if answer.is_late:

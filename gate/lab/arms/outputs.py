@@ -1,6 +1,6 @@
-"""The files that our own output goes to: they change as a run goes on, and are no code of anybody's.
+"""The files that our own output goes to: they change as a run goes on, and are no code.
 
-A file is known by its device and inode: another program may write one of the same name.
+A file is known by its device and inode.
 """
 
 import os
@@ -15,17 +15,17 @@ _STREAMS = ("1", "2")  # standard output and error
 
 def find_outputs(paths: Collection[Path]) -> frozenset[Path]:
     """Find those of ``paths`` that our standard streams lead to, also through programs of this user."""
-    found: set[tuple[int, int]] = set()
+    outputs: set[tuple[int, int]] = set()
     waiting = [_PROC / "self" / "fd" / stream for stream in _STREAMS] if paths else []
     while waiting:
         for status in _list_open([waiting.pop()], os.O_WRONLY):
-            if stat.S_ISFIFO(status.st_mode) and _name(status) not in found:
+            if stat.S_ISFIFO(status.st_mode) and _name(status) not in outputs:
                 for fds in _find_readers(status):
                     waiting += [fd for fd in fds if fd.name in _STREAMS]
-                    files = (one for one in _list_open(fds, os.O_WRONLY) if stat.S_ISREG(one.st_mode))
-                    found.update(map(_name, files))
-            found.add(_name(status))
-    return frozenset(path for path in paths if os.path.lexists(path) and _name(path.lstat()) in found)
+                    written = _list_open(fds, os.O_WRONLY)
+                    outputs.update(_name(file) for file in written if stat.S_ISREG(file.st_mode))
+            outputs.add(_name(status))
+    return frozenset(path for path in paths if os.path.lexists(path) and _name(path.lstat()) in outputs)
 
 
 def _name(status: os.stat_result) -> tuple[int, int]:
@@ -33,7 +33,6 @@ def _name(status: os.stat_result) -> tuple[int, int]:
 
 
 def _find_readers(pipe: os.stat_result) -> Iterator[list[Path]]:
-    """Find the processes that read ``pipe``, each as its descriptors."""
     for process in _PROC.glob("[0-9]*"):
         with suppress(OSError):  # it ended, or is not ours to read
             fds = list((process / "fd").iterdir()) if process.stat().st_uid == os.geteuid() else []
@@ -42,7 +41,6 @@ def _find_readers(pipe: os.stat_result) -> Iterator[list[Path]]:
 
 
 def _list_open(fds: Iterable[Path], access: int) -> Iterator[os.stat_result]:
-    """List what descriptors have open, of those that may be accessed so."""
     for fd in fds:
         with suppress(OSError):  # closed meanwhile
             flags = (fd.parent.parent / "fdinfo" / fd.name).read_text().partition("flags:")[2].split()[0]

@@ -1,11 +1,4 @@
-"""The GPUs of this host as nvidia-smi tells of them, and whether MPS shares them.
-
-Nothing is measured on a GPU that is shared through the CUDA Multi-Process Service (MPS).
-Its clients run in one another's time, within limits that the service sets, and NVML counts the server as one
-more process: strangers, throttling and whose turn it is could not be told apart. Every program of CUDA that
-finds the service's control daemon becomes a client, and runs as ever where it finds none
-(nvidia-cuda-mps-control(1)).
-"""
+"""The GPUs of this host, as nvidia-smi reports them."""
 
 import csv
 import re
@@ -19,29 +12,30 @@ from pathlib import Path
 from gate.devices import CPU, NO_TRITON, TARGET, find_kind, is_target, name_clock_reasons
 from gate.errors import MachineError
 from gate.programs import ask_program, read_text
-from gate.project.cases import Card
+from gate.project.capability import Card
 from gate.records.run import EXPECTED_THROTTLING
 
 _CSV = "--format=csv,noheader,nounits"
 _MIG = "MIG-"
 _LIMIT_S = 20.0  # without persistence mode nvidia-smi loads the driver first: seconds on large hosts
-
 FIELDS = (
-    *("index", "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm"),
-    *("temperature.gpu", "persistence_mode", "mig.mode.current", "compute_mode"),
-    *("memory.used", "memory.total", "pci.bus_id"),
-    *("clocks_event_reasons.active", "compute_cap"),  # since driver 535
-)
+    "index", "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm",
+    "temperature.gpu", "persistence_mode", "mig.mode.current", "compute_mode",
+    "memory.used", "memory.total", "pci.bus_id",
+    "clocks_event_reasons.active", "compute_cap",  # since driver 535
+)  # fmt: skip
 _INSTANCE = re.compile(r"^\s+MIG (?P<profile>\S+)\s.*\(UUID: (?P<uuid>MIG-[^)]+)\)")
 _SLICE = re.compile(r"\.(?P<gib>\d+)gb")  # of a profile: "1g.18gb"
 _BOARD = re.compile(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>GPU-[^)]+)\)")
 _EXCLUSIVE = "Exclusive_Process"
 _BUILT_FOR = re.compile(r"^(?:cuda|hip)\b[^=]*= *(\S+)$", re.MULTILINE)  # in torch/version.py
+# Of Linux, of Windows below WSL, of Jetson, of ROCm. Without any of them no torch sees a GPU.
+_DRIVERS = tuple(map(Path, ("/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/kfd")))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuState:
-    """One GPU. Numbers that the driver does not give are 0, words are empty."""
+    """Numbers that the driver does not give are 0, words are empty."""
 
     index: int
     uuid: str
@@ -52,7 +46,7 @@ class GpuState:
     throttled: tuple[str, ...] = ()
     temperature_c: float = 0.0
     persistent: bool = False
-    mig: bool = False  # switched on; the device itself is one of its instances where the UUID says so
+    mig: bool = False  # switched on; by its UUID the device itself may be an instance
     exclusive: bool = False  # one process at a time may use it
     blind: tuple[str, ...] = ()  # what the driver does not report
     capability: str = ""  # "9.0"
@@ -63,17 +57,15 @@ class GpuState:
 
     @property
     def is_whole_lane(self) -> bool:
-        """Whether workers can measure on it: an instance of MIG, or a board that has none."""
         return not self.mig or self.uuid.startswith(_MIG)
 
     @property
     def card(self) -> Card:
-        """What decides which cases it can run."""
         return Card(capability=self.capability, memory_gib=self.memory_total_mib / 1024)
 
 
 def load_gpus() -> tuple[GpuState, ...]:
-    """Ask nvidia-smi; empty where it is missing or fails. Instances of MIG come after the boards."""
+    """Empty where nvidia-smi is missing or fails. MIG instances come after the boards."""
     table = _run_nvidia_smi(f"--query-gpu={','.join(FIELDS)}", _CSV)
     if not table:
         return ()
@@ -83,7 +75,7 @@ def load_gpus() -> tuple[GpuState, ...]:
 
 
 def parse_gpus(table: str, processes: str) -> tuple[GpuState, ...]:
-    """Parse what nvidia-smi prints as CSV without header and units; lines that do not fit are left out."""
+    """Lines of the CSV that do not fit are left out."""
     busy = Counter(row[0] for row in _parse_rows(processes, 2))
     return tuple(
         _parse_gpu(dict(zip(FIELDS, row, strict=True)), busy[row[1]])
@@ -93,14 +85,13 @@ def parse_gpus(table: str, processes: str) -> tuple[GpuState, ...]:
 
 
 def parse_instances(listed: str, gpus: Sequence[GpuState]) -> tuple[GpuState, ...]:
-    """Parse the instances that ``nvidia-smi -L`` lists below each board; each is its board in part."""
-    boards, found, board = {gpu.uuid: gpu for gpu in gpus}, [], None
+    boards, instances, board = {gpu.uuid: gpu for gpu in gpus}, [], None
     for line in listed.splitlines():
         if match := _BOARD.match(line):
             board = boards.get(match["uuid"])
         elif board and (match := _INSTANCE.match(line)):
-            found.append(_cut_board(board, match["uuid"], match["profile"]))
-    return tuple(found)
+            instances.append(_cut_board(board, match["uuid"], match["profile"]))
+    return tuple(instances)
 
 
 def _cut_board(board: GpuState, uuid: str, profile: str) -> GpuState:
@@ -111,7 +102,7 @@ def _cut_board(board: GpuState, uuid: str, profile: str) -> GpuState:
 
 
 def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) -> GpuState | None:
-    """Find the GPU that a worker will call ``device`` (``cuda``, ``cuda:1``); None when there is none.
+    """Find the GPU that a worker will call ``device`` (``cuda``, ``cuda:1``).
 
     Workers order devices by PCI bus, as nvidia-smi does, and inherit ``CUDA_VISIBLE_DEVICES``.
     """
@@ -133,33 +124,27 @@ def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) 
 
 
 def look_up_gpu(device: str, environ: Mapping[str, str]) -> GpuState | None:
-    """Look up the GPU that ``device`` names; ``None`` for a CPU, and where nvidia-smi does not tell."""
     return find_gpu(load_gpus(), device, environ) if find_kind(device).is_gpu else None
 
 
 def read_memory_share(gpu: GpuState | None) -> float:
-    """Read what share of a GPU's memory is in use now, by whomever.
+    """Share of the GPU's memory that is in use now.
 
-    0 where that is not known, as for a MIG instance and of a card that shares the host's memory.
+    0 where it is not known: of a MIG instance, and of a card that shares the host's memory.
     """
     if gpu is None or gpu.uuid.startswith(_MIG) or not gpu.memory_total_mib:
         return 0.0
-    told = _run_nvidia_smi("--query-gpu=memory.used", _CSV, f"--id={gpu.uuid}")
-    return _parse_number(told.strip()) / gpu.memory_total_mib
+    used = _run_nvidia_smi("--query-gpu=memory.used", _CSV, f"--id={gpu.uuid}")
+    return _parse_number(used.strip()) / gpu.memory_total_mib
 
 
 def name_lock(device: str, gpu: GpuState | None) -> str:
-    """Name a device for the host's lock: ``cpu``, or a GPU's UUID, or its number when that is unknown."""
     if find_kind(device) is TARGET:
         return CPU.name  # which compiling for it keeps busy
     return gpu.uuid.replace("/", "-") if gpu else device.replace(":", "-")
 
 
 def show_alone(gpu: GpuState | None, device: str) -> tuple[str, dict[str, str]]:
-    """What a worker must call ``device``, and the variables by which it sees this GPU and no other.
-
-    A board that is cut up shows as its first instance, which its own UUID does not promise.
-    """
     if gpu is None or not gpu.is_whole_lane:
         return device, {}
     # Seen alone, every GPU is number 0: its number would stand in the generated code.
@@ -201,12 +186,12 @@ def _parse_gpu(fields: Mapping[str, str], processes: int) -> GpuState:
 def _parse_number(text: str) -> float:
     try:
         return float(text)
-    except ValueError:  # "[N/A]" and "[Not Supported]": the device does not tell
+    except ValueError:  # "[N/A]" and "[Not Supported]"
         return 0.0
 
 
 def _parse_reasons(mask: str) -> tuple[str, ...]:
-    """Name what lowers clocks and should not: under load a power cap is normal."""
+    """Only what should not lower clocks: under load a power cap is normal."""
     try:
         named = name_clock_reasons(int(mask, 16))
     except ValueError:  # "[N/A]"
@@ -214,39 +199,11 @@ def _parse_reasons(mask: str) -> tuple[str, ...]:
     return tuple(reason for reason in named if reason not in EXPECTED_THROTTLING)
 
 
-VARIABLE = "CUDA_MPS_PIPE_DIRECTORY"
-_USUAL = "/tmp/nvidia-mps"  # noqa: S108 - the service's, only looked at
-_CONTROL = "control"  # what a client connects to; gone once the daemon has quit
-
-
-def find_service(environ: Mapping[str, str]) -> str:
-    """Find where workers would become clients of the service; empty where they would not."""
-    place = Path(environ.get(VARIABLE) or _USUAL)
-    try:
-        return str(place) if (place / _CONTROL).exists() else ""
-    except OSError:  # whoever may not look may not connect
-        return ""
-
-
-def refuse_service(device: str, environ: Mapping[str, str]) -> None:
-    """Refuse to measure on a GPU through the service.
-
-    Raises:
-        MachineError: Workers would become its clients.
-    """
-    if find_kind(device).is_gpu and (place := find_service(environ)):
-        raise MachineError(*describe_service(place))
-
-
-# Of Linux, of Windows below WSL, of Jetson, of ROCm. Without any of them no torch sees a GPU.
-_DRIVERS = tuple(map(Path, ("/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/kfd")))
-
-
 def refuse_stack(device: str) -> None:
-    """Refuse a GPU where this interpreter's torch was built for none, and a target without triton.
+    """Check that torch, or triton for a target, can use the device, without importing it.
 
     Raises:
-        MachineError: So it is, as torch's own file says.
+        MachineError: This interpreter's torch is a CPU build, or triton is missing.
     """
     if is_target(device) and find_spec("triton") is None:
         raise MachineError(*NO_TRITON)
@@ -258,7 +215,7 @@ def refuse_stack(device: str) -> None:
 
 
 def refuse_absent(device: str, gpu: GpuState | None) -> None:
-    """Refuse a GPU of a machine without a driver, before torch is imported to find that out.
+    """Check for a GPU's driver before torch is imported.
 
     Raises:
         MachineError: nvidia-smi lists no such GPU, and there is no driver.
@@ -268,13 +225,5 @@ def refuse_absent(device: str, gpu: GpuState | None) -> None:
 
 
 def describe_unlisted(device: str) -> tuple[str, str]:
-    """Say that nvidia-smi does not list the device, and what to do."""
     fix = "Check the driver (535 or newer): `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."
     return f"nvidia-smi is missing, or does not list {device}", fix
-
-
-def describe_service(place: str) -> tuple[str, str]:
-    """Say that the service is in use, and what to do."""
-    what = f"CUDA's Multi-Process Service ({place}) shares the GPU: its clients cannot be distinguished"
-    stop = "Stop it (`echo quit | nvidia-cuda-mps-control`), or let the gate's processes not find it"
-    return what, f"{stop}: set {VARIABLE} to an empty directory."

@@ -13,7 +13,8 @@ from gate.errors import MachineError
 from gate.files import codec
 from gate.lab.host.gpu import GpuState, show_alone
 from gate.lab.workers.server_pool import ServerPool
-from gate.lab.workers.worker import JobOutcome, WorkerJob, make_worker_environment, run_worker
+from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
+from gate.lab.workers.worker_environment import make_worker_environment
 from gate.records.cases import Case
 from gate.records.events import Observer, WorkerPlanned, ignore_event
 from gate.records.protocol import (
@@ -40,7 +41,7 @@ MIN_FREE_TO_KEEP_BYTES = 8 * MIN_FREE_BYTES
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabSettings:
-    """How to measure. ``worker`` is the interpreter's arguments before the request's path."""
+    """``worker`` is the interpreter's arguments before the request's path."""
 
     out: Path
     device: str = DEFAULT_DEVICE
@@ -61,11 +62,7 @@ class LabSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bench:
-    """An arm, the settings, and where to measure.
-
-    ``toolchain`` is the scratch directory of whoever primed, ``scratch`` itself unless it is given;
-    ``folder`` keeps the logs of an arm of a pair apart from those of trials on their own.
-    """
+    """``toolchain`` is the scratch of whoever primed; ``folder`` keeps the logs of pairs apart."""
 
     arm: Arm
     settings: LabSettings
@@ -73,32 +70,28 @@ class Bench:
     toolchain: Path | None = None
     folder: str = ""
     pool: ServerPool = field(default_factory=ServerPool)  # whoever opens something with it closes it
-    gpu: GpuState | None = None  # that workers measure on, where nvidia-smi tells
+    gpu: GpuState | None = None  # that workers measure on, where nvidia-smi lists it
     place: str = ""  # what its trials call where they ran
     observe: Observer = ignore_event
 
     @property
     def primer_cache(self) -> Path:
-        """The cache directory that the primer filled: toolchain files only."""
         return (self.toolchain or self.scratch) / "primer"
 
     @property
     def trial_cache(self) -> Path:
-        """The cache directory of the trial at hand; the same path for each, so that keys agree."""
+        """The same path for each trial, so that cache keys agree."""
         return self.scratch / "cache"
 
     def find_kept(self, case: Case) -> Path:
-        """The directory that keeps the caches of the case's last trial, where they are kept."""
         return self.scratch / "kept" / make_case_path(case.id)
 
     @property
     def temporary(self) -> Path:
-        """``TMPDIR`` of all workers of the run; holds the precompiled headers."""
         return (self.toolchain or self.scratch) / "tmp"
 
 
 def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: int = 0) -> WorkerJob:
-    """Make the job of one worker process of a trial, or of the primer."""
     settings, arm = bench.settings, bench.arm
     name = Path(bench.folder) / (make_case_path(case.id) if case else role)
     benchmark = settings.out / "benchmark" / name.with_name(f"{name.name}-{index}.json")
@@ -141,10 +134,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
 
 
 def _set_extensions(bench: Bench) -> Mapping[str, str]:
-    """Where ``torch.utils.cpp_extension.load`` builds: a place of its own for each arm of a comparison.
-
-    It goes by the extension's name alone, and whoever finds a build under way loads what that one built.
-    """
+    """``torch.utils.cpp_extension.load`` goes by the name alone: each arm builds in its own directory."""
     if not bench.arm.checkout and bench.arm.name != BASE_ARM:
         return {}
     return {"TORCH_EXTENSIONS_DIR": str(bench.temporary / f"extensions-{bench.arm.name}")}
@@ -153,16 +143,16 @@ def _set_extensions(bench: Bench) -> Mapping[str, str]:
 def run_job(
     bench: Bench, job: WorkerJob, later: Sequence[WorkerJob] = (), most_s: float = math.inf
 ) -> JobOutcome:
-    """Run one worker to its end, forked if possible, for ``most_s`` at most; raises as ``run_worker``.
+    """Run one worker, forked if possible, for ``most_s`` at most; raises as ``run_worker``.
 
-    The servers of ``later`` jobs are opened with its own, which is waited for as any other.
+    The servers of ``later`` jobs are opened together with its own.
     """
     (opened,) = bench.pool.open((job,), later)
     return run_worker(replace(opened, limit_s=min(opened.limit_s, most_s)))
 
 
 def make_case_path(case_id: str) -> Path:
-    """Make a relative path of a case id that stays below the directory it is put in."""
+    """A relative path that stays below the directory it is put in."""
     parts = [re.sub(r"[^A-Za-z0-9._-]", "_", part).lstrip(".") for part in case_id.split("/")]
     return Path(*[part for part in parts if part] or ["case"])
 
@@ -173,29 +163,27 @@ def check_disk(bench: Bench) -> None:
     Raises:
         MachineError: There is not, in the scratch or the output directory.
     """
-    for place in (bench.scratch, bench.settings.out):
-        free = shutil.disk_usage(place).free
+    for directory in (bench.scratch, bench.settings.out):
+        free = shutil.disk_usage(directory).free
         if free < MIN_FREE_BYTES:
             raise MachineError(
-                f"{place}: {free // 2**20} MiB free, a trial may need {MIN_FREE_BYTES // 2**20} MiB",
+                f"{directory}: {free // 2**20} MiB free, a trial may need {MIN_FREE_BYTES // 2**20} MiB",
                 "Free some space, or set TMPDIR (or --out) to a larger disk; then continue with --resume.",
             )
 
 
 def load_options(bench: Bench) -> Mapping[str, str]:
-    """Load the options of torch.compile that the primer found in force; none where it left no such file."""
     path = bench.primer_cache / "inductor" / OPTIONS_FILE
     plain = codec.parse_json(path.read_bytes(), path.name) if path.is_file() else {}
     return {name: str(value) for name, value in plain.items()} if isinstance(plain, dict) else {}
 
 
 def remove_cache(bench: Bench) -> None:
-    """Remove the caches of a trial; what cannot be removed now goes with the scratch directory."""
     shutil.rmtree(bench.trial_cache, ignore_errors=True)
 
 
 def seed_cache(bench: Bench, source: Path | None = None) -> None:
-    """Give the trial a copy of ``source``; unless it is given, of the primer's toolchain files alone."""
+    """Copy ``source``, by default the primer's toolchain files alone."""
     remove_cache(bench)  # of a trial that was interrupted
     source = source or bench.primer_cache
     if source.is_dir():
@@ -205,10 +193,9 @@ def seed_cache(bench: Bench, source: Path | None = None) -> None:
 
 
 def keep_cache(bench: Bench, case: Case) -> None:
-    """Keep what the cold process left, in the place of what a trial before left, if there is room.
+    """Keep what the cold process left, if there is room.
 
-    The warm process adds code of other programs, as of the same model in float32: whoever began with that
-    would be taken for another program by its code.
+    The warm process adds code of other programs, as of the same model in float32.
     """
     if not bench.settings.keeps_caches or shutil.disk_usage(bench.scratch).free < MIN_FREE_TO_KEEP_BYTES:
         return

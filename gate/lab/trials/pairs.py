@@ -1,12 +1,11 @@
 """Pairs: one trial of the base and one of the head on one machine, their timed blocks alternating.
 
-Back-to-back processes of one program differ by far more than blocks that alternate within
-milliseconds, so both arms' workers are kept alive and take turns. Where two do not fit on the device,
-whole processes take turns instead, and the trials say so.
+Processes differ by far more than alternating blocks, so both workers are kept alive. Where two do not fit on
+the device, whole processes take turns.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,17 +14,19 @@ from gate.check.work import Part, Unit
 from gate.decide.explain.functions import keep_changed
 from gate.devices import find_kind, is_target
 from gate.kinds import KIND_SPECS
-from gate.lab.arms.checkouts import read_time
+from gate.lab.arms.provenance import read_time
 from gate.lab.trials.bench import Bench, check_disk, make_case_path, make_job, seed_cache
 from gate.lab.trials.opening import Lab
-from gate.lab.trials.trials import add_host, add_trace, look_at_host, merge_results, repeat_samples
+from gate.lab.trials.traces import add_trace
+from gate.lab.trials.trials import add_host, merge_results, repeat_samples, sample_host
+from gate.lab.workers.log_tail import name_shortage
 from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together, run_warm_together
-from gate.lab.workers.worker import WorkerJob, find_shortage
+from gate.lab.workers.worker import WorkerJob
 from gate.records.cases import Case, Metric
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from gate.records.run import BASE_ARM, CaseFailure, FailureKind, Pairing, Trial
 
-# What CUDA, ROCm, torch and their libraries say where a device has no room for two, or lets only one in. A
+# Messages of CUDA, ROCm, torch and their libraries where a device has no room for two, or lets only one in. A
 # library that cannot allocate its handle is "not initialized".
 _CROWDED = re.compile(
     r"out[ _]of[ _]memory|memoryallocation|alloc_failed|(cublas|cudnn|cusolver)_status_not_initialized"
@@ -36,8 +37,6 @@ _CROWDED = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sides:
-    """The benches of both arms of one case, and the case as each defines it."""
-
     base: Bench
     head: Bench
     base_case: Case
@@ -46,8 +45,6 @@ class Sides:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairPlan:
-    """What one pair measures. ``index`` counts from 1."""
-
     index: int
     content: Content
     pairing: Pairing
@@ -55,16 +52,14 @@ class PairPlan:
 
     @property
     def first(self) -> WorkerRole:
-        """On empty caches, or on those that are there."""
         return WorkerRole.COLD if self.content.compiles else WorkerRole.ROUNDS
 
 
 def measure_lab_pair(lab: Lab, unit: Unit) -> Part:
-    """Measure the pair of a unit on a lab's arms; raises as :func:`measure_pair`."""
     gpu, (case,) = lab.bench.gpu, unit.run.cases
     (base_case,) = unit.run.base.cases if unit.run.base else (case,)
     alone = gpu is not None and gpu.exclusive  # the second arm's process would be turned away
-    crowded = any(one.pairing is Pairing.TURNS for one in unit.run.trials)
+    crowded = any(trial.pairing is Pairing.TURNS for trial in unit.run.trials)
     pairing = Pairing.TURNS if alone or crowded else Pairing.LIVE
     kept = find_shared_caches(lab, case, unchanged_code=unit.unchanged_code)
     plan = plan_pair(unit.metrics, unit.index, lab.bench.settings.device, pairing, kept)
@@ -73,7 +68,7 @@ def measure_lab_pair(lab: Lab, unit: Unit) -> Part:
 
 
 def find_shared_caches(lab: Lab, case: Case, *, unchanged_code: bool) -> Path | None:
-    """Find the caches of head's trial, where base's code is known to be in them: both run on one interpreter.
+    """Head's caches, if base's code is known to be in them.
 
     Not where code is found by a file's name: base would be given head's.
     """
@@ -94,62 +89,73 @@ def make_sides(base: Bench, head: Bench, base_case: Case, head_case: Case) -> Si
 
 
 def find_side_cache(bench: Bench, case: Case) -> Path:
-    """The caches that an arm has of a case once it had a pair."""
     return replace(bench, scratch=bench.scratch / make_case_path(case.id)).trial_cache
 
 
 def plan_pair(
     metrics: Collection[Metric], index: int, device: str, pairing: Pairing, kept: Path | None = None
 ) -> PairPlan:
-    """Plan the processes of a pair by :func:`gate.check.schedule.plan_content`."""
     if is_target(device):  # nothing is timed: there are no blocks to alternate
         pairing = Pairing.TURNS
     return PairPlan(index=index, content=plan_content(metrics, index, device), pairing=pairing, kept=kept)
 
 
 def measure_pair(sides: Sides, plan: PairPlan) -> Part:
-    """Measure one pair; an arm that fails is a failure of that arm, and the pair gives no trial.
+    """An arm that fails is a failure of that arm, and the pair gives no trial.
 
     Raises:
         MachineError: Too little disk, or an interpreter cannot be started.
     """
     check_disk(sides.head)
-    started, before = read_time(), look_at_host(sides.head)
+    started, before = read_time(), sample_host(sides.head)
     for bench in (sides.base, sides.head):
         if plan.first is WorkerRole.COLD or not bench.trial_cache.is_dir():
             seed_cache(bench, None if plan.first is WorkerRole.COLD else plan.kept)
     outcomes = _run_rounds(sides, plan)
-    failures = [one.outcome for one in outcomes.values() if isinstance(one.outcome, CaseFailure)]
+    failures = _list_failures(outcomes.values())
     if failures and plan.pairing is Pairing.LIVE and _failed_for_room(sides, failures):
         content = replace(plan.content, compiles=True)
         return measure_pair(sides, replace(plan, content=content, pairing=Pairing.TURNS))
     warm = {} if failures or not plan.content.warm else _run_warm(sides, plan)
-    failures += [one.outcome for one in warm.values() if isinstance(one.outcome, CaseFailure)]
+    failures += _list_failures(warm.values())
     if is_target(sides.head.settings.device):
         warm = {
-            arm: WorkerOutcome(outcome=repeat_samples(one.outcome), wall_s=0.0)
-            for arm, one in outcomes.items()
-            if isinstance(one.outcome, WorkerResult)
+            arm: WorkerOutcome(outcome=repeat_samples(worker.outcome), wall_s=0.0)
+            for arm, worker in outcomes.items()
+            if isinstance(worker.outcome, WorkerResult)
         }
     if failures:
         check_disk(sides.head)  # a full disk is the machine's fault, not the case's
         return Part(failures=tuple(failures))
-    place = sides.head.place
     blank = Trial(
-        case_id=sides.head_case.id, index=plan.index, pairing=plan.pairing, started=started, place=place
+        case_id=sides.head_case.id,
+        index=plan.index,
+        pairing=plan.pairing,
+        started=started,
+        place=sides.head.place,
     )
-    joined = [
+    trials = _join_trials(blank, outcomes, warm)
+    if not is_target(sides.head.settings.device):
+        samples = (before, sample_host(sides.head))
+        trials = [add_host(trial, samples, sides.head.settings) for trial in trials]
+    if sides.head.settings.traces and plan.index == 1:  # later pairs compile the same, if at all
+        trials = [_trace_side(sides, trial) for trial in trials]
+    return Part(trials=tuple(trials), sources=list_changed_sources(outcomes))
+
+
+def _join_trials(
+    blank: Trial, outcomes: Mapping[str, WorkerOutcome], warm: Mapping[str, WorkerOutcome]
+) -> list[Trial]:
+    trials = [
         _join_trial(replace(blank, arm=arm), [outcomes[arm], *([warm[arm]] if warm else [])])
         for arm in outcomes
     ]
-    functions = keep_changed(*(trial.functions for trial in sorted(joined, key=lambda trial: trial.arm)))
-    joined = [replace(trial, functions=functions[trial.arm != BASE_ARM]) for trial in joined]
-    if not is_target(sides.head.settings.device):
-        samples = (before, look_at_host(sides.head))
-        joined = [add_host(trial, samples, sides.head.settings) for trial in joined]
-    if sides.head.settings.traces and plan.index == 1:  # later pairs compile the same, if at all
-        joined = [_trace_side(sides, trial) for trial in joined]
-    return Part(trials=tuple(joined), sources=list_changed_sources(outcomes))
+    functions = keep_changed(*(trial.functions for trial in sorted(trials, key=lambda trial: trial.arm)))
+    return [replace(trial, functions=functions[trial.arm != BASE_ARM]) for trial in trials]
+
+
+def _list_failures(outcomes: Iterable[WorkerOutcome]) -> list[CaseFailure]:
+    return [worker.outcome for worker in outcomes if isinstance(worker.outcome, CaseFailure)]
 
 
 def _trace_side(sides: Sides, trial: Trial) -> Trial:
@@ -159,8 +165,7 @@ def _trace_side(sides: Sides, trial: Trial) -> Trial:
 
 
 def list_changed_sources(outcomes: Mapping[str, WorkerOutcome]) -> dict[str, str]:
-    """The source of the kernels that one arm has and the other has not, by hash; the order is theirs."""
-    arms = [one.outcome for one in outcomes.values() if isinstance(one.outcome, WorkerResult)]
+    arms = [worker.outcome for worker in outcomes.values() if isinstance(worker.outcome, WorkerResult)]
     codes = [set(arm.identity.kernels.values()) for arm in arms]
     shared = set.intersection(*codes) if codes else set()
     return {code: text for arm in arms for code, text in arm.sources.items() if code not in shared}
@@ -185,26 +190,25 @@ def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
         outcomes = run_together(jobs[0], jobs[1], sides.head.settings.sampling)
     else:
         outcomes = run_timed(jobs[0]), run_timed(jobs[1])
-    return {job.arm: one for job, one in zip(jobs, outcomes, strict=True)}
+    return {job.arm: outcome for job, outcome in zip(jobs, outcomes, strict=True)}
 
 
 def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
-    """Run the second processes, both at once where nothing but their compiles needs the machine alone.
+    """Both at once where nothing but their compiles needs the machine alone.
 
     One after the other on a GPU, whose memory and time are shared, and where two have no room.
     """
     jobs = _open_jobs(sides, plan, WorkerRole.WARM)
     if plan.pairing is Pairing.LIVE and not find_kind(sides.head.settings.device).is_gpu:
         outcomes = run_warm_together(jobs[0], jobs[1])
-        failures = [one.outcome for one in outcomes if isinstance(one.outcome, CaseFailure)]
-        if not _failed_for_room(sides, failures):
-            return {job.arm: one for job, one in zip(jobs, outcomes, strict=True)}
+        if not _failed_for_room(sides, _list_failures(outcomes)):
+            return {job.arm: worker for job, worker in zip(jobs, outcomes, strict=True)}
         jobs = _open_jobs(sides, plan, WorkerRole.WARM)
     return {job.arm: run_timed(job) for job in jobs}
 
 
 def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> tuple[WorkerJob, ...]:
-    """Make one job of each arm, in the order of their start, which changes from pair to pair."""
+    """One job of each arm, in the order of their start, which alternates from pair to pair."""
     arms = [(sides.base, sides.base_case), (sides.head, sides.head_case)]
     if not is_base_first(sides.head_case.id, plan.index):
         arms.reverse()
@@ -214,26 +218,24 @@ def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> tuple[WorkerJo
     return sides.head.pool.open(asked, later)
 
 
-def is_crowded(said: str) -> bool:
-    """Whether what a process said means that its device had no room for it."""
-    return _CROWDED.search(said) is not None
+def is_crowded(message: str) -> bool:
+    return _CROWDED.search(message) is not None
 
 
 def _failed_for_room(sides: Sides, failures: Collection[CaseFailure]) -> bool:
-    """Whether a pair failed because the device has no memory for two, or lets one process in at a time."""
     on_gpu = find_kind(sides.head.settings.device).is_gpu
-    for one in failures:
-        said = f"{one.fact.name('message')}\n{one.log_tail}"
-        if is_crowded(said) if on_gpu else find_shortage(said) == "memory":
+    for failure in failures:
+        message = f"{failure.fact.name('message')}\n{failure.log_tail}"
+        if is_crowded(message) if on_gpu else name_shortage(message) == "memory":
             return True
         # The kernel killed some meanwhile because memory ran out.
-        if one.kind is FailureKind.KILLED and one.fact.numbers.get("oom_kills", 0) > 0:
+        if failure.kind is FailureKind.KILLED and failure.fact.numbers.get("oom_kills", 0) > 0:
             return True
     return False
 
 
 def _join_trial(blank: Trial, outcomes: Collection[WorkerOutcome]) -> Trial:
-    results = [one.outcome for one in outcomes if isinstance(one.outcome, WorkerResult)]
+    results = [worker.outcome for worker in outcomes if isinstance(worker.outcome, WorkerResult)]
     nothing = WorkerResult(role=WorkerRole.WARM, stage=Stage.DONE, changed_imports=results[0].changed_imports)
-    wall_s = sum(one.wall_s for one in outcomes)
-    return merge_results(blank, results[0], results[1] if len(results) > 1 else nothing, wall_s)
+    cold, warm = (*results, nothing)[:2]
+    return merge_results(blank, cold, warm, sum(worker.wall_s for worker in outcomes))

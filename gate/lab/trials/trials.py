@@ -11,7 +11,7 @@ from gate.check.work import Part, Unit
 from gate.decide.evidence.steal import excuse_steal
 from gate.decide.evidence.trials import drop_host_metrics, sum_up_disturbances
 from gate.devices import is_target
-from gate.lab.arms.checkouts import read_time
+from gate.lab.arms.provenance import read_time
 from gate.lab.host.fitness import HostSample, describe_host, find_crowd, read_host
 from gate.lab.host.gpu import read_memory_share
 from gate.lab.trials.bench import (
@@ -19,14 +19,15 @@ from gate.lab.trials.bench import (
     LabSettings,
     check_disk,
     keep_cache,
-    make_case_path,
     make_job,
     remove_cache,
     run_job,
     seed_cache,
 )
 from gate.lab.trials.opening import Lab
-from gate.lab.workers.worker import load_result, note_dropped_variables, run_worker
+from gate.lab.trials.traces import add_trace
+from gate.lab.workers.worker import load_result
+from gate.lab.workers.worker_environment import note_dropped_variables
 from gate.metrics import OF_WARM
 from gate.records.cases import Case
 from gate.records.codes import Code
@@ -40,16 +41,16 @@ _NO_PROCESS = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
 
 
 def measure_trial(lab: Lab, unit: Unit) -> Part:
-    """Measure what is wanted of a trial; all there is where its code is not that of the trials before.
+    """Measure what is wanted of a trial.
 
-    A light trial of other code leaves out what that code does: its counters, memory and drift. So it is
-    measured anew, even where that ends after the budget. Raises as :func:`run_trial`.
+    Where a light trial finds new code it is measured again as a whole, with counters, memory and drift, even
+    beyond the budget. Raises as :func:`run_trial`.
     """
-    (case,), own, begun = unit.run.cases, unit.run.trials, time.monotonic()
-    content = plan_trial(unit.metrics, own, lab.bench.settings.device)
+    (case,), trials, begun = unit.run.cases, unit.run.trials, time.monotonic()
+    content = plan_trial(unit.metrics, trials, lab.bench.settings.device)
     came = _measure_fit(lab, unit, content, begun)
     if content.extent is not Extent.WHOLE and not came.failures:
-        alone = [one for one in own if one.pairing is Pairing.ALONE]
+        alone = [trial for trial in trials if trial.pairing is Pairing.ALONE]
         if has_other_code((*alone, *came.trials)):
             came = _measure_fit(lab, unit, WHOLE, begun)
     if lab.bench.settings.traces and not came.failures:
@@ -60,8 +61,7 @@ def measure_trial(lab: Lab, unit: Unit) -> Part:
 def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> Part:
     """Measure a trial, and once more where the host was not fit, as far as repeats and time allow.
 
-    Counts alone are the same on any host. A repeat that somebody killed says nothing of the case, which ran
-    before: that trial is kept.
+    A repeat that was killed is no failure of the case.
     """
     (case,) = unit.run.cases
     first = run_trial(lab.bench, case, unit.index, content)
@@ -73,29 +73,27 @@ def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> Part:
     at_s = unit.run.wall_s + time.monotonic() - begun
     if unit.limit_s is not None and at_s + compute_trial_s(trial) > unit.limit_s:
         return first
-    told = sum_up_disturbances(Code.REPEATED, [trial.conditions], unit.run.environment.cores)
-    numbers = {**told.numbers, "trial": unit.index}
-    lab.observe(Noted(fact=replace(told, cases=(case.id,), numbers=numbers)))
+    fact = sum_up_disturbances(Code.REPEATED, [trial.conditions], unit.run.environment.cores)
+    fact = replace(fact, cases=(case.id,), numbers={**fact.numbers, "trial": unit.index})
+    lab.observe(Noted(fact=fact))
     again = run_trial(lab.bench, case, unit.index, content)
     if any(failure.kind is FailureKind.KILLED for failure in again.failures):
         warning = again.failures[0].quote(Code.REPEAT_KILLED)
         lab.observe(Noted(fact=warning))
         again = Part(trials=(replace(trial, warnings=(*trial.warnings, warning)),))
-    repeated = (replace(one, conditions=replace(one.conditions, repeated=True)) for one in again.trials)
-    return replace(again, trials=tuple(repeated))
+    trials = [replace(trial, conditions=replace(trial.conditions, repeated=True)) for trial in again.trials]
+    return replace(again, trials=tuple(trials))
 
 
 def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) -> Part:
-    """Measure ``case`` once; ``index`` counts from 1. The caches are gone afterwards, or kept for pairs.
-
-    A trial that failed may have measured something: then both are there.
+    """Measure ``case`` once; ``index`` counts from 1. A trial that failed may still have measured something.
 
     Raises:
         MachineError: Too little disk, or the interpreter cannot be started.
     """
     check_disk(bench)
     begun, started = time.monotonic(), read_time()
-    before = look_at_host(bench)
+    before = sample_host(bench)
     try:
         seed_cache(bench)
         cold, warm, failure = _run_processes(bench, case, index, content)
@@ -117,21 +115,17 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
     )
     trial = merge_results(blank, cold, warm, time.monotonic() - begun)
     if not is_target(bench.settings.device):  # how fit the host was matters to what is timed
-        trial = add_host(trial, (before, look_at_host(bench)), bench.settings)
+        trial = add_host(trial, (before, sample_host(bench)), bench.settings)
     return Part(trials=(trial,), failures=(failure,) if failure else ())
 
 
-def look_at_host(bench: Bench) -> HostSample:
-    """Look at the host, and at its GPU's memory, which nobody should use: no worker of a trial is alive."""
+def sample_host(bench: Bench) -> HostSample:
+    """No worker of a trial is alive, so nobody should use the GPU's memory."""
     return replace(read_host(), foreign_memory=read_memory_share(bench.gpu))
 
 
 def add_host(trial: Trial, samples: tuple[HostSample, HostSample], settings: LabSettings) -> Trial:
-    """Add what happened on the host between both looks, and the settings that the trial did not get.
-
-    The first look was before anything of the trial was started, the second once all of it has ended. Where
-    counts alone are wanted, what depends on the host is dropped.
-    """
+    """Without what depends on the host where counts alone are wanted."""
     conditions = describe_host(trial.conditions, samples, settings.threads)
     if settings.counts_only:
         trial = replace(trial, samples=drop_host_metrics(trial.samples), undisturbed_s={})
@@ -147,7 +141,6 @@ def add_host(trial: Trial, samples: tuple[HostSample, HostSample], settings: Lab
 def _run_processes(
     bench: Bench, case: Case, index: int, content: Content
 ) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
-    """Run the cold process, then the warm one unless it failed; of one that failed, what it had written."""
     has_warm = content.warm and not is_target(bench.settings.device)
     later = [make_job(bench, WorkerRole.WARM, case, index)] if has_warm else []
     cold = run_job(bench, make_job(bench, WorkerRole.COLD, case, index), later)
@@ -165,32 +158,31 @@ def _run_processes(
 
 
 def repeat_samples(cold: WorkerResult) -> WorkerResult:
-    """Stand in for the warm process of a target's trial, which has none: the first tells all there is."""
+    """A target's trial has no warm process: it would find the same."""
     return WorkerResult(role=WorkerRole.WARM, stage=Stage.DONE, samples=cold.samples)
 
 
 def _load_part(bench: Bench, role: WorkerRole) -> WorkerResult:
-    """Load what a failed process wrote before: each sample was complete when it was written."""
     left = load_result(Path(make_job(bench, role).request.result))
-    told = Fact(code=Code.PROCESS_FAILED, names=name_words(role=role))
+    warning = Fact(code=Code.PROCESS_FAILED, names=name_words(role=role))
     part = left if isinstance(left, WorkerResult) else WorkerResult(role=role, stage=Stage.START)
-    return replace(part, warnings=(*part.warnings, told))
+    return replace(part, warnings=(*part.warnings, warning))
 
 
 def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: float) -> Trial:
-    """Join what both processes measured in ``wall_s`` seconds into one trial. Pure.
+    """Join what both processes measured in ``wall_s`` seconds; the cold one has precedence.
 
-    Where both report something, the cold process is believed, except for what only a warm one can
-    know. Stage times are summed; the overhead is the wall time that no stage but ``start`` explains.
+    Overhead is the wall time that no stage but ``start`` explains.
     """
     stages_s = {
         stage: cold.stages_s.get(stage, 0.0) + warm.stages_s.get(stage, 0.0)
         for stage in (*cold.stages_s, *(stage for stage in warm.stages_s if stage not in cold.stages_s))
     }
     explained_s = sum(value for stage, value in stages_s.items() if stage != Stage.START)
+    from_cold = {metric: values for metric, values in cold.samples.items() if metric not in OF_WARM}
     return replace(
         blank,
-        samples={**warm.samples, **{one: was for one, was in cold.samples.items() if one not in OF_WARM}},
+        samples={**warm.samples, **from_cold},
         undisturbed_s=cold.undisturbed_s,
         identity=cold.identity if cold.identity.digest else warm.identity,
         workload={**warm.workload, **cold.workload},
@@ -219,7 +211,7 @@ def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: 
 
 
 def _merge_imports(cold: WorkerResult, warm: WorkerResult) -> tuple[str, ...] | None:
-    """What either process imported; where one did not compare, nobody knows."""
+    """``None`` where one process did not compare."""
     if cold.changed_imports is None or warm.changed_imports is None:
         return None
     return tuple(dict.fromkeys((*cold.changed_imports, *warm.changed_imports)))
@@ -229,52 +221,5 @@ def _merge_warnings(cold: WorkerResult, warm: WorkerResult) -> tuple[Fact, ...]:
     differing = sorted(
         key for key in cold.workload.keys() & warm.workload.keys() if cold.workload[key] != warm.workload[key]
     )
-    told = [Fact(code=Code.PROCESSES_DISAGREE, names=name_words(subject=key)) for key in differing]
-    return list_distinct((*cold.warnings, *warm.warnings, *told))
-
-
-TRACE_FOLDER = "traces"
-_NOT_TOLD = Fact(code=Code.NO_TRACE)
-
-
-def add_trace(bench: Bench, case: Case, trial: Trial) -> Trial:
-    """Add where torch's trace of such a trial lies, below the out directory, or why there is none.
-
-    torch reads ``TORCH_TRACE`` as it is imported, so a forked worker cannot be told; and writing a trace
-    takes time. So a process of its own compiles the case once more, on empty caches of its own, when all of
-    the trial has ended. What goes wrong there is no failure of the case: its trial has been measured.
-
-    Raises:
-        MachineError: The interpreter cannot be started, or a disk is full.
-    """
-    begun = time.monotonic()
-    name = make_case_path(case.id)
-    path = TRACE_FOLDER / Path(bench.folder) / name.with_name(f"{name.name}-{trial.index}.log")
-    problem = _record_trace(bench, case, trial.index, bench.settings.out / path)
-    return replace(
-        trial,
-        trace="" if problem == _NOT_TOLD else str(path),
-        stages_s={**trial.stages_s, Stage.TRACE: time.monotonic() - begun},
-        unknown=(*trial.unknown, *([problem] if problem else [])),
-    )
-
-
-def _record_trace(bench: Bench, case: Case, index: int, path: Path) -> Fact | None:
-    """Compile once in a process that imports torch itself, and keep what it wrote; what went wrong."""
-    path.unlink(missing_ok=True)  # of an earlier run
-    scratch = bench.scratch / TRACE_FOLDER
-    own = replace(bench, scratch=scratch, toolchain=bench.toolchain or bench.scratch)
-    written = scratch / "written"
-    try:
-        seed_cache(own)
-        job = make_job(own, WorkerRole.TRACE, case, index)
-        outcome = run_worker(replace(job, environment={**job.environment, "TORCH_TRACE": str(written)}))
-        # A file a process: that of the worker itself is by far the largest.
-        largest = max(written.glob("*.log"), key=lambda one: one.stat().st_size, default=None)
-        if largest is None:
-            return _NOT_TOLD
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(largest, path)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return outcome.quote(Code.TRACE_CUT) if isinstance(outcome, CaseFailure) else None
+    disagreements = [Fact(code=Code.PROCESSES_DISAGREE, names=name_words(subject=key)) for key in differing]
+    return list_distinct((*cold.warnings, *warm.warnings, *disagreements))

@@ -1,8 +1,7 @@
 """One child process: its log of bounded size, its time limit, and the end of everything it started.
 
-The child gets a process group of its own. A compiler or a compile pool that it starts may leave that
-group, so every descendant is also known by a token in its environment: when the child has ended, by
-itself, by time-out or by Ctrl-C, whatever still carries the token is killed.
+A compiler that the child starts may leave its process group, so every descendant carries a token in its
+environment: at the end whatever still carries it is killed.
 """
 
 import math
@@ -28,7 +27,7 @@ from gate.programs import MOST_WALL_LIMITS, Clock, TimeLimit, TimeUse, answer_si
 TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, not a secret
 
 LOG_HEAD_BYTES = 4 * 1024 * 1024  # enough for any traceback and compiler message; a flood stops here
-LOG_TAIL_BYTES = 256 * 1024  # the end says why a process died, so it is kept however long the log is
+LOG_TAIL_BYTES = 256 * 1024  # the end shows why a process died, so it is kept however long the log is
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
 _DRAIN_CHUNKS = 32  # more cannot be in the pipe of a family that has ended
 _POLL_S = 0.05  # only where the operating system cannot announce the end of a process
@@ -38,10 +37,7 @@ _REAP_S = 5.0  # SIGKILL takes longer than this only for a process stuck in the 
 
 
 class LogFile:
-    """Takes what a process says, chunk by chunk, and is finished by its end."""
-
     def __init__(self, path: Path) -> None:
-        """Make the file, and its directory; errors are those of :func:`gate.files.disk.write_atomic`."""
         self._path = path
         with self._describe_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +48,6 @@ class LogFile:
         self._left_out = 0
 
     def write(self, chunk: bytes) -> None:
-        """Add a chunk: to the file while it has room, and to the tail that is kept."""
         head, rest = chunk[: self._room], chunk[self._room :]
         self._room -= len(head)
         self._put(head)
@@ -63,7 +58,6 @@ class LogFile:
             self._tail_bytes -= len(self._tail.popleft())
 
     def close(self) -> bytes:
-        """Finish the file, once, and return the last bytes of the log."""
         tail = b"".join(self._tail)[-LOG_TAIL_BYTES:]
         if not self._file.closed:
             with self._file:
@@ -86,29 +80,24 @@ class LogFile:
 
 
 class ForkedWorker:
-    """A worker that a server has forked, with as much of :class:`subprocess.Popen` as is needed."""
-
     def __init__(self, pid: int, stdout: IO[bytes], reap: Callable[[float], int]) -> None:
-        """Take ``reap`` to wait for its end, so many seconds, and for that of what it left behind."""
         self.pid = pid
         self.stdout: IO[bytes] | None = stdout
         self._reap = reap
         self.returncode = 0
 
     def send_signal(self, number: int) -> None:
-        """Send a signal; the worker is not reaped yet, so its number is still its own."""
-        os.kill(self.pid, number)
+        os.kill(self.pid, number)  # not reaped yet: the number is still its own
 
     def poll(self) -> int | None:
-        """Tell whether it is gone: only asked where the system could not announce its end.
+        """Only asked where the system cannot announce the end of a process.
 
-        Its server keeps a worker that has ended until it is asked to reap it. A worker that is gone
-        before that was killed along with its server.
+        Its server keeps an ended worker until it is reaped: one that is gone was killed along with its
+        server.
         """
         return None if psutil.pid_exists(self.pid) else -signal.SIGKILL
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the worker, and of what it left behind."""
         self.returncode = self._reap(math.inf if timeout is None else timeout)
         return self.returncode
 
@@ -120,7 +109,7 @@ Fork = Callable[["ProcessCommand", str], ForkedWorker]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessCommand:
-    """What to start. ``log`` gets standard output and standard error."""
+    """``log`` gets standard output and standard error."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -136,7 +125,7 @@ class ProcessCommand:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessExit:
-    """How it ended. ``status`` is negative for a signal, as in :mod:`subprocess`."""
+    """``status`` is negative for a signal, as in :mod:`subprocess`."""
 
     status: int
     log_tail: bytes
@@ -145,7 +134,7 @@ class ProcessExit:
 
 
 def run_process(command: ProcessCommand) -> ProcessExit:
-    """Run ``command`` to its end or its time limit; nothing that it started survives the call.
+    """Run to the end or the time limit; nothing that it started survives the call.
 
     Raises:
         MachineError: The program cannot be started, or its log cannot be written.
@@ -175,12 +164,11 @@ def run_process(command: ProcessCommand) -> ProcessExit:
 
 
 def load_oom_kills() -> int:
-    """How many processes the kernel has killed because memory ran out since boot; 0 where it does not say."""
+    """Processes that the kernel killed for memory since boot; 0 where it does not report them."""
     return read_counters(Path("/proc/vmstat"), "oom_kill").get("oom_kill", 0)
 
 
 def end_marked(token: str) -> None:
-    """Kill every process that carries ``token``, and again until none is left."""
     for _ in range(_SWEEPS):
         family = [process for process in psutil.process_iter() if _has_token(process, token)]
         if not family:
@@ -199,7 +187,7 @@ def _has_token(process: psutil.Process, token: str) -> bool:
 
 
 def start_marked(command: ProcessCommand, token: str, output: int | IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start a program that carries ``token``, as does all that it starts; ``output`` gets what it says.
+    """Start a program that carries ``token``, as does all that it starts.
 
     Raises:
         MachineError: It cannot be started.
@@ -225,7 +213,7 @@ def start_marked(command: ProcessCommand, token: str, output: int | IO[bytes]) -
 
 @contextmanager
 def defer_interrupts() -> Iterator[None]:
-    """Let SIGINT and SIGTERM wait until the block is done, so that cleaning up is never cut short."""
+    """Let SIGINT and SIGTERM wait, so that cleaning up is never cut short."""
     pending: list[int] = []
     try:
         with answer_signals(lambda number, _: pending.append(number)):
@@ -246,10 +234,7 @@ def _start(command: ProcessCommand, token: str) -> Child:
 
 
 def _wait(process: Child, log: LogFile, compute_left_s: Callable[[], float], alarm: int = -1) -> bool:
-    """Copy output to ``log`` until the process ends; false when no time was left, or the alarm came first.
-
-    Sleeps in the kernel: the lab must take no CPU time from what is being measured.
-    """
+    """Copy output until the process ends; false on time-out or alarm. Sleeps in the kernel."""
     poller = select.poll()
     end = _open_end(process.pid)
     output = _get_output(process).fileno()
@@ -275,7 +260,7 @@ def _wait(process: Child, log: LogFile, compute_left_s: Callable[[], float], ala
 
 
 def _ask_where(process: Child, log: LogFile) -> None:
-    """Give a process that hangs a moment to say where: Python's fault handler does, on SIGABRT."""
+    """Python's fault handler prints, on SIGABRT, where the process hangs."""
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGABRT)
     deadline = time.monotonic() + _LAST_WORDS_S
@@ -289,14 +274,14 @@ def _get_output(process: Child) -> IO[bytes]:
 
 
 def can_announce_ends() -> bool:
-    """Whether the system announces the end of a process: Linux 5.3 does, unless a container forbids it."""
+    """Linux 5.3 announces the end of a process, unless a container forbids it."""
     if (end := _open_end(os.getpid())) >= 0:
         os.close(end)
     return end >= 0
 
 
 def _open_end(pid: int) -> int:
-    """A descriptor that becomes readable when the process ends; -1 where there is no such thing."""
+    """Open a descriptor that becomes readable when the process ends; -1 where there is no such thing."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -304,7 +289,6 @@ def _open_end(pid: int) -> int:
 
 
 def _copy_chunk(output: int, log: LogFile) -> bool:
-    """Copy what is there; false at the end of the output."""
     try:
         chunk = os.read(output, _CHUNK_BYTES)
     except BlockingIOError:  # nothing is there: somebody else took it, or nobody wrote

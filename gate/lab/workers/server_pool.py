@@ -1,9 +1,7 @@
 """The servers of a run: one for each interpreter, checkout and set of variables, each with one a module.
 
-The hash seed is one of the variables: a warm process is forked from another server than the cold one.
-
-Servers are opened as pairs need them and live until the lab closes. Where forking cannot be trusted to
-give what a process of its own gives, workers are started afresh, and the reason is kept to be told.
+The hash seed is one of the variables: cold and warm processes have different servers. Where forking cannot be
+trusted, workers are started afresh, and the reason is kept.
 """
 
 from __future__ import annotations
@@ -32,8 +30,6 @@ _Key = tuple[object, ...]
 
 
 class ServerPool:
-    """Opens servers, keeps them, and closes them."""
-
     def __init__(self) -> None:
         self._roots: dict[_Key, RootServer] = {}
         self._why_not: dict[str, Fact | None] = {}  # by what is imported
@@ -42,8 +38,7 @@ class ServerPool:
     def open(self, jobs: Sequence[WorkerJob], later: Sequence[WorkerJob] = ()) -> tuple[WorkerJob, ...]:
         """Give each of a pair's jobs a server that has imported what it needs, or give none of them one.
 
-        All servers that are missing import at the same time, those of ``later`` jobs of the case as well.
-        The jobs share what that took, and say why they have no server.
+        Servers of ``later`` jobs import at the same time. The jobs share the time it took.
 
         Raises:
             MachineError: An interpreter cannot be started, or a disk is full.
@@ -60,10 +55,7 @@ class ServerPool:
         return tuple(opened if why_not else (self._seat(job, imported) for job in opened))
 
     def begin(self, jobs: Sequence[WorkerJob]) -> None:
-        """Let servers that have torch begin to import for ``jobs`` of a case, which are opened later.
-
-        Nothing may be timed meanwhile. What goes wrong shows when they are opened.
-        """
+        """Let servers begin to import while nothing is timed. Errors show when they are opened."""
         for job in jobs:
             root = self._roots.get(_make_key(job))
             if root is not None and not root.problem:
@@ -72,7 +64,6 @@ class ServerPool:
 
     @staticmethod
     def _begin(job: WorkerJob, root: RootServer, imported: str) -> WorkerServer:
-        """The server of a job, which has ``imported`` what it needs, or has begun to."""
         if imported in root.branches and root.branches[imported].is_gone:
             del root.branches[imported]  # whoever killed it may have meant its worker alone
         if imported not in root.branches:
@@ -87,11 +78,9 @@ class ServerPool:
         return replace(job, fork=server.start, request=request)
 
     def close(self) -> None:
-        """End all servers, at the same time."""
         self._end(list(self._roots))
 
     def drop(self, arm: Arm) -> None:
-        """End the servers of an arm whose checkout is about to go; what could not be forked is tried anew."""
         self._end([key for key in self._roots if key[:3] == (arm.name, arm.python, arm.directory)])
         self._why_not.clear()
 
@@ -104,12 +93,11 @@ class ServerPool:
             root.close()
 
     def _open(self, jobs: Sequence[WorkerJob]) -> Fact | None:
-        """Open what is missing; return why workers must be started afresh, if so."""
         try:
             return self._open_roots(jobs) or self._open_branches(jobs)
         except ServerError as error:
             self.close()  # whoever is left may be in the middle of something
-            return error.told
+            return error.warning
 
     def _open_roots(self, jobs: Sequence[WorkerJob]) -> Fact | None:
         opened: list[tuple[WorkerJob, RootServer]] = []
@@ -147,10 +135,7 @@ class ServerPool:
         return next(filter(None, problems), None)
 
     def _make_room(self, arm: str, jobs: Sequence[WorkerJob]) -> None:
-        """End the branches of an arm that were used least recently until one more server fits, if need be.
-
-        Who has a worker stays, and who serves one of ``jobs``. A root goes with its last branch.
-        """
+        """End idle branches that were used least recently; a root goes with its last branch."""
         needed = {_make_key(job): _name_import(job) for job in jobs}
         roots = {key: root for key, root in self._roots.items() if key[0] == arm}
         while sum(1 + len(root.branches) for root in roots.values()) >= MAX_SERVERS:
@@ -177,6 +162,6 @@ def _make_key(job: WorkerJob) -> _Key:
 
 
 def _name_import(job: WorkerJob) -> str:
-    """Name what a job's server imports: a module, whose factories all share it."""
+    """A module, whose factories all share it."""
     case = job.request.case
     return (case.factory.partition(":")[0] or case.id) if case else ""

@@ -1,4 +1,4 @@
-"""One server of workers, as the lab speaks to it; what both say is in :mod:`gate.files.messages`."""
+"""One server of workers, as the lab talks to it by :mod:`gate.files.messages`."""
 
 from __future__ import annotations
 
@@ -36,19 +36,17 @@ _END_S = 5.0  # a server ends when it is hung up on; more only where it is impor
 
 
 class ServerError(Exception):
-    """A server is gone, or silent: its workers must be started otherwise. ``told`` is a warning of it."""
+    """A server is gone, or silent: its workers must be started otherwise. ``warning`` describes it."""
 
-    def __init__(self, message: str, told: Fact) -> None:
+    def __init__(self, message: str, warning: Fact) -> None:
         super().__init__(message)
-        self.told = told
+        self.warning = warning
 
 
 _GONE = Fact(code=Code.SERVER_GONE)
 
 
 class WorkerServer:
-    """One server, or a branch of one. Orders are answered one by one."""
-
     def __init__(self, pid: int, line: socket.socket) -> None:
         self.pid = pid
         self.is_gone = False
@@ -58,12 +56,11 @@ class WorkerServer:
         self._line = line
 
     def begin_import(self, request: WorkerRequest) -> None:
-        """Tell it to import what a worker of ``request`` does; :meth:`end_import` hears the answer."""
-        self._tell(ServerOrder(does=ServerDoes.IMPORT, request=request))
+        self._send(ServerOrder(does=ServerDoes.IMPORT, request=request))
         self.is_importing = True
 
     def end_import(self, limit_s: float) -> Fact | None:
-        """Wait until everything is imported; return why nothing may be forked, if so.
+        """Return why nothing may be forked, if so.
 
         Raises:
             ServerError: It ended, or did not answer within ``limit_s`` CPU seconds.
@@ -75,7 +72,7 @@ class WorkerServer:
         """Fork another server from this one; raises as :meth:`end_import`."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self._tell(ServerOrder(does=ServerDoes.BRANCH), (theirs.fileno(),))
+            self._send(ServerOrder(does=ServerDoes.BRANCH), (theirs.fileno(),))
             try:
                 return WorkerServer(self._hear(_FORK_S).pid, ours)
             except ServerError:
@@ -97,7 +94,7 @@ class WorkerServer:
         reading, writing = os.pipe()
         output = os.fdopen(reading, "rb", buffering=0)
         try:
-            self._tell(order, (writing, *command.given))
+            self._send(order, (writing, *command.given))
             pid = self._hear_pid()
             self.is_busy = True
             return ForkedWorker(pid, output, partial(self.reap, pid))
@@ -109,13 +106,12 @@ class WorkerServer:
             os.close(writing)
 
     def reap(self, pid: int, limit_s: float) -> int:
-        """Wait for a worker's end and return its status; a server that is gone took it along.
+        """Wait for a worker's end and return its status.
 
-        One that is silent for too long is hung up on: its late answer would be taken for that of the next
-        order.
+        A server that is silent is hung up on: its late answer would be taken for the next order's.
         """
         try:
-            self._tell(ServerOrder(does=ServerDoes.REAP, pid=pid))
+            self._send(ServerOrder(does=ServerDoes.REAP, pid=pid))
             return self._hear(limit_s).status
         except ServerError:
             self.hang_up()
@@ -124,18 +120,17 @@ class WorkerServer:
             self.is_busy = False
 
     def hang_up(self) -> None:
-        """Let it end, by itself."""
         self.is_gone = True
         self._line.close()
 
     def _hear_pid(self) -> int:
-        """Hear which process was forked; to signal 0 would be to signal ourselves."""
+        """Never 0: signal 0 would go to ourselves."""
         pid = self._hear(_FORK_S).pid
         if pid <= 0:
             raise ServerError("its answer is to something else", _GONE)
         return pid
 
-    def _tell(self, order: ServerOrder, descriptors: Sequence[int] = ()) -> None:
+    def _send(self, order: ServerOrder, descriptors: Sequence[int] = ()) -> None:
         try:
             self._line.settimeout(_FORK_S)
             send(self._line, order, descriptors)
@@ -155,18 +150,16 @@ class WorkerServer:
             return codec.decode(ServerAnswer, received, "answer")
         except TimeoutError as error:
             use = limit.read_use()
-            told = Fact(code=Code.SERVER_SILENT, numbers={"wall_s": use.wall_s, "cpu_s": use.cpu_s})
-            raise ServerError(f"no answer in {use.wall_s:,.0f} s", told) from error
+            silence = Fact(code=Code.SERVER_SILENT, numbers={"wall_s": use.wall_s, "cpu_s": use.cpu_s})
+            raise ServerError(f"no answer in {use.wall_s:,.0f} s", silence) from error
         except (OSError, FileError) as error:
             self.is_gone = True
             raise ServerError("it ended", _GONE) from error
 
 
 class RootServer(WorkerServer):
-    """A server that the lab itself has started, and ends."""
-
     def __init__(self, command: ProcessCommand) -> None:
-        """Start it, with its line and its parent as further arguments; it has imported nothing yet.
+        """Start it; it has imported nothing yet.
 
         Raises:
             MachineError: The interpreter cannot be started, or the log cannot be written.
@@ -186,7 +179,6 @@ class RootServer(WorkerServer):
         self.branches: dict[str, WorkerServer] = {}  # by what they have imported, in their order
 
     def close(self) -> None:
-        """End it, its branches and whatever they left."""
         with defer_interrupts():
             self.hang_up()
             with suppress(subprocess.TimeoutExpired):

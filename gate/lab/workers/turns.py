@@ -1,8 +1,7 @@
-"""Two workers alive at once that take turns: the lab's side of what :mod:`gate.records.protocol` tells.
+"""Two workers that take turns: the lab's side of :mod:`gate.records.protocol`.
 
-Both are on this machine: blocks alternate within milliseconds, over a socket that a process inherits.
-Each worker runs in a thread of its own, asleep in the kernel, so that its log is read and its end seen;
-the caller's thread speaks with both. A worker is charged only for the time in which it is its turn.
+A thread for each worker, asleep in the kernel, reads its log and sees its end; the caller's thread talks with
+both. A worker is charged only for its own turns.
 """
 
 import math
@@ -42,17 +41,14 @@ _LINE_BYTES = 256  # a word and a few numbers; more is not one of our workers
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerOutcome:
-    """What became of one arm's worker; nothing when it was stopped because the other arm's had failed."""
+    """``None`` where it was stopped because the other arm's had failed."""
 
     outcome: JobOutcome | None
     wall_s: float  # from its start to its end, waiting included
 
 
 class LiveWorker:
-    """One arm's worker and the line to it."""
-
     def __init__(self, job: WorkerJob, pool: Executor) -> None:
-        """Start the worker."""
         self._line, theirs = socket.socketpair()
         self._alarm, self._ring = os.pipe()
         self._charged_s = 0.0
@@ -70,11 +66,10 @@ class LiveWorker:
         return line or ""
 
     def fileno(self) -> int:
-        """The line to wait on."""
         return self._line.fileno()
 
     def take(self) -> str | None:
-        """Take the next line that has come; "" once the worker is gone, and nothing while it is silent."""
+        """The next line that has come; "" once the worker is gone, ``None`` while it is silent."""
         if self.is_gone:
             return ""
         if b"\n" not in self._heard:
@@ -83,16 +78,13 @@ class LiveWorker:
         return line.decode("ascii", errors="replace")
 
     def listen(self, *, is_ready: bool) -> None:
-        """Keep what can be read, and notice a worker that is gone."""
         self.is_gone = not (self._receive() if is_ready else not self._future.done())
 
     def charge(self, seconds: float) -> None:
-        """Let the clock of its limit go on."""
         self._charged_s += seconds
 
-    def say(self, line: str) -> None:
-        """Send a line; a worker that is gone is noticed when it is heard next."""
-        with suppress(OSError):
+    def send(self, line: str) -> None:
+        with suppress(OSError):  # a worker that is gone is noticed when it is heard next
             self._line.sendall(f"{line}\n".encode("ascii"))
 
     def ring(self) -> None:
@@ -100,10 +92,7 @@ class LiveWorker:
         os.write(self._ring, b"!")
 
     def end(self, most_s: float = math.inf) -> WorkerOutcome:
-        """Hang up and wait for the worker's end, for ``most_s`` seconds at most; then it is killed.
-
-        Raises as :func:`gate.lab.workers.worker.run_worker`.
-        """
+        """Wait ``most_s`` seconds for the worker's end; then it is killed. Raises as ``run_worker``."""
         self._line.close()
         self._end_s = time.monotonic()
         try:
@@ -113,13 +102,11 @@ class LiveWorker:
             return self._future.result()
 
     def close(self) -> None:
-        """Close what is left open; the worker has ended."""
         self._line.close()
         os.close(self._ring)
         os.close(self._alarm)
 
     def _read_s(self) -> float:
-        """Read the seconds that it was charged, and those of its end."""
         return self._charged_s + (time.monotonic() - self._end_s if self._end_s else 0.0)
 
     def _receive(self) -> bool:
@@ -132,9 +119,9 @@ class LiveWorker:
 
 
 def hear_all(workers: Sequence[LiveWorker]) -> list[str | None]:
-    """Wait for the next line of each, as :meth:`LiveWorker.hear`; ``None`` of who was silent as one was gone.
+    """Wait for the next line of each; ``None`` of a worker that was silent when another was gone.
 
-    All are at work until they are heard: each is charged its share of that time.
+    Each is charged its share of the time until it is heard.
     """
     lines = [worker.take() for worker in workers]
     while not any(worker.is_gone for worker in workers):
@@ -154,11 +141,9 @@ def hear_all(workers: Sequence[LiveWorker]) -> list[str | None]:
 def run_together(
     first: WorkerJob, second: WorkerJob, sampling: Sampling
 ) -> tuple[WorkerOutcome, WorkerOutcome]:
-    """Run two workers, ``first`` started first, with their timed blocks alternating.
+    """Run two workers with their timed blocks alternating; each compiles and ends while the other sleeps.
 
-    Each compiles where that is timed, warms up, and ends while the other sleeps. Before, both are at work.
-    They run no more rounds than tell more a second than another pair would. Where blocks are disturbed, they
-    run more than ``sampling`` asks for.
+    They run more rounds while that gains more a second than another pair would.
 
     Raises:
         MachineError: An interpreter cannot be started, or the disk is full.
@@ -174,25 +159,21 @@ def run_together(
 
 
 def run_warm_together(first: WorkerJob, second: WorkerJob) -> tuple[WorkerOutcome, WorkerOutcome]:
-    """Run two second processes: their compiles one after the other, all before and after both at once.
-
-    Nothing but the compile is timed there. Raises as :func:`run_together`.
-    """
+    """Only the compiles, one after the other, are timed. Raises as :func:`run_together`."""
     with _open_workers() as (workers, pool):
         if _load_together(workers, (first, second), pool):
             for worker in workers:
-                worker.say("go")
+                worker.send("go")
                 if _hear_turn(worker) is None:
                     break
             else:
                 for worker in workers:
-                    worker.say("go")
+                    worker.send("go")
         return _collect(workers)
 
 
 @contextmanager
 def _open_workers() -> Iterator[tuple[list[LiveWorker], Executor]]:
-    """A list for two workers, and who starts them; whatever goes wrong, none of them is left running."""
     workers: list[LiveWorker] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         try:
@@ -208,10 +189,9 @@ def _open_workers() -> Iterator[tuple[list[LiveWorker], Executor]]:
 
 
 def make_turn_order(super_blocks: int) -> tuple[int, ...]:
-    """Make the order in which arms 0 and 1 run their blocks, eight a super-block.
+    """Order the blocks of arms 0 and 1, eight a super-block.
 
-    Both run E C C E, so 0 1 1 0 0 1 1 0 gives eager and compiled of both arms the same mean position: a
-    drift that is linear in time cancels.
+    As both run E C C E, 0 1 1 0 0 1 1 0 gives all four the same mean position: a linear drift cancels.
     """
     order: list[int] = []
     for index in range(super_blocks):
@@ -223,12 +203,12 @@ def make_turn_order(super_blocks: int) -> tuple[int, ...]:
 def _bring_together(
     workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor, sampling: Sampling
 ) -> int:
-    """Bring both to their rounds; return how many super-blocks they run at most, 0 where one is gone."""
+    """Return how many super-blocks they run at most, 0 where one is gone."""
     if not _load_together(workers, jobs, pool):
         return 0
     offers: list[Offer] = []
     for worker in workers:
-        worker.say("go")
+        worker.send("go")
         offer = read_line(Offer, "ready", worker.hear())
         if offer is None:
             worker.is_gone = True
@@ -239,21 +219,17 @@ def _bring_together(
     super_blocks = compute_super_blocks(first.super_block_s + second.super_block_s, most)
     plan = RoundPlan(super_blocks=super_blocks, sizes=agree_on_sizes(first, second))
     for worker in workers:
-        worker.say(write_line("rounds", plan))
+        worker.send(write_line("rounds", plan))
     return super_blocks if all(_hear_turn(worker) is not None for worker in workers) else 0
 
 
 def _alternate(workers: Sequence[LiveWorker], super_blocks: int, wanted: int, opened_s: float) -> None:
-    """Let both run their blocks by turns, so many super-blocks at most.
-
-    They end where ``wanted`` of them tell something, or another pair, after ``opened_s``, promises more a
-    second.
-    """
+    """End where ``wanted`` super-blocks are enough, or another pair gains more a second."""
     blocks_s: tuple[list[float], list[float]] = ([], [])
     begun = time.monotonic()
     order = make_turn_order(super_blocks)
     for index, (turn, following) in enumerate(zip_longest(order, order[1:]), start=1):
-        workers[turn].say(f"go {KEEP}" if turn == following else "go")
+        workers[turn].send(f"go {KEEP}" if turn == following else "go")
         block_s = _hear_turn(workers[turn])
         if block_s is None:
             return
@@ -263,22 +239,21 @@ def _alternate(workers: Sequence[LiveWorker], super_blocks: int, wanted: int, op
         rounds_s = time.monotonic() - begun
         if has_enough_rounds(*blocks_s, wanted=wanted, opened_s=opened_s, rounds_s=rounds_s):
             for worker in workers:
-                worker.say("stop")
+                worker.send("stop")
                 _hear_turn(worker)
             return
 
 
 def _hear_turn(worker: LiveWorker) -> float | None:
-    """Hear that a worker waits for its turn: its last block undisturbed, s; ``None`` once it is gone."""
     block_s = read_line(float, "turn", worker.hear())
     worker.is_gone = block_s is None
     return block_s
 
 
 def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor) -> bool:
-    """Let both load all that is not timed; false where one could not.
+    """Load all that is not timed; false where one worker could not.
 
-    One after the other where kernels are chosen by timing them, as libraries do on a GPU; else both at once.
+    One after the other where libraries choose kernels by timing them, as on a GPU.
     """
     waiting = list(jobs)
     while waiting:
@@ -296,12 +271,11 @@ def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob],
 
 
 def _collect(workers: list[LiveWorker]) -> tuple[WorkerOutcome, WorkerOutcome]:
-    """Let one after the other end. Where one was gone early, the other's end tells nothing."""
     gone = any(worker.is_gone for worker in workers)
     outcomes = []
     for worker in workers:
         if not gone:
-            worker.say("go")
+            worker.send("go")
         stopped = gone and not worker.is_gone
         ended = worker.end(_STOP_S if stopped else math.inf)
         outcomes.append(replace(ended, outcome=None) if stopped else ended)
@@ -311,7 +285,7 @@ def _collect(workers: list[LiveWorker]) -> tuple[WorkerOutcome, WorkerOutcome]:
 
 
 def run_timed(job: WorkerJob) -> WorkerOutcome:
-    """Run a worker to its end, and time it with its server's opening; raises as ``run_worker`` does."""
+    """Its server's opening counts. Raises as ``run_worker``."""
     begun = time.monotonic()
     outcome = run_worker(job)
     return WorkerOutcome(outcome=outcome, wall_s=time.monotonic() - begun + job.opened_s)

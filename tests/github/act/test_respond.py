@@ -8,7 +8,7 @@ from deliveries import make_comment, make_workflow_run
 
 from act.project import BREAK, CASE, RESPOND, MakeProject, Project
 from act.runner import Runner
-from gate.store.acceptances import BRANCH
+from gate.store.commit_files import BRANCH
 
 JOB = "compile-gate/respond/"
 

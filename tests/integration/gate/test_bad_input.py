@@ -14,7 +14,7 @@ import pytest
 
 from gate.cli import main
 from gate.errors import ExitCode
-from gate.lab.host.ownership import hold_device
+from gate.lab.host.device_lock import hold_device
 from gate.records.events import ignore_event
 
 MODEL = """\

@@ -18,7 +18,7 @@ import pytest
 
 from gate.errors import ExitCode
 from gate.files.codec import RUN, VERDICT
-from gate.lab.host.ownership import hold_device
+from gate.lab.host.device_lock import hold_device
 from gate.metrics import SPECS, Family
 from gate.records.cases import group_cases
 from gate.records.codes import Code

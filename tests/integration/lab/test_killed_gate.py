@@ -10,18 +10,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gate.lab.host.ownership import is_abandoned, remove_leftovers
+from gate.lab.host.scratch import is_abandoned, remove_leftovers
 
 GATE = """
 import sys, tempfile
 from pathlib import Path
-from gate.lab.host import ownership
+from gate.lab.host import device_lock
 from gate.lab.arms.arms import make_working_tree_arm
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.bench import LabSettings
 place = Path(sys.argv[1])
 tempfile.tempdir = str(place / "temporary")
-ownership.make_lock_directory = lambda: place
+device_lock.make_lock_directory = lambda: place
 with open_lab(make_working_tree_arm(place), LabSettings(out=place / "out")):
     pass
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.lab.arms.arms import ArmOptions, open_arms
-from gate.lab.host import ownership
+from gate.lab.host import device_lock
 from gate.lab.trials.bench import LabSettings, make_job
 from gate.lab.trials.opening import open_lab
 from gate.lab.workers.worker import run_worker
@@ -72,7 +72,7 @@ def test_base_of_another_commit_and_interpreter(tmp_path: Path, monkeypatch: pyt
     python = make_interpreter(tmp_path / "other")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr(ownership, "make_lock_directory", lambda: tmp_path)
+    monkeypatch.setattr(device_lock, "make_lock_directory", lambda: tmp_path)
     options = ArmOptions(
         directory=tmp_path / "project", base="main", base_python=str(python), head_python=sys.executable
     )

@@ -15,7 +15,8 @@ import pytest
 from gate.files import codec
 from gate.lab.workers.process import run_process
 from gate.lab.workers.server_pool import ServerPool
-from gate.lab.workers.worker import WorkerJob, keep_variables, make_worker_environment
+from gate.lab.workers.worker import WorkerJob
+from gate.lab.workers.worker_environment import keep_variables, make_worker_environment
 from gate.records.cases import Case
 from gate.records.protocol import WORKER_ARGUMENTS, Sampling, WorkerRequest, WorkerResult, WorkerRole
 

@@ -9,7 +9,8 @@ import torch
 
 from gate.measure.workload.build import build_workload, load_factory, make_function
 from gate.project.config import load_config
-from gate.project.registry import load_cases, select_cases
+from gate.project.registry import load_cases
+from gate.project.selection import select_cases
 from gate.records.cases import Case, Task
 from gate.workload import Workload
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gate.cli import lanes, main
 from gate.lab.host.fitness import HostSample
-from gate.lab.host.ownership import VARIABLE
+from gate.lab.host.locks import VARIABLE
 from gate.lab.trials import opening, trials
 from gate.lab.trials.bench import LabSettings
 from gate.project.config import Config

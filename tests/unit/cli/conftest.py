@@ -19,7 +19,7 @@ from gate.bisect import lab as bisect_lab
 from gate.cli import lanes, main
 from gate.cli.parser import make_parser
 from gate.files.codec import RUN
-from gate.lab.host.ownership import VARIABLE
+from gate.lab.host.locks import VARIABLE
 from gate.lab.trials import opening, trials
 from gate.records.cases import Case, Metric
 from gate.records.run import Conditions, Provenance, Run

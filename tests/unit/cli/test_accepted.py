@@ -14,7 +14,7 @@ from gate.fingerprint import compute_environment_id
 from gate.records.cases import Acceptance, Metric
 from gate.records.run import CaseFailure, Provenance, Run
 from gate.records.verdict import Outcome, Status
-from gate.store.acceptances import render_commit_file
+from gate.store.commit_files import render_commit_file
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_run, make_trials
 from tests.told import tell_notes, tell_row

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.store.policy import AnchorFile, load_anchor, save_anchor
+from gate.store.anchor import AnchorFile, load_anchor, save_anchor
 from tests.unit.cli.conftest import CASE_ID, Place
 from tests.unit.cli.sides import SLOWER_S, TOMORROW, begin_repository
 

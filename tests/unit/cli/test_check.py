@@ -19,7 +19,7 @@ from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import RUN, VERDICT
 from gate.lab.arms.arms import ArmOptions
-from gate.lab.host.fitness import write_cores
+from gate.lab.host.cores import write_cores
 from gate.lab.trials import opening
 from gate.metrics import SPECS, Scope
 from gate.project.config import load_config

@@ -7,7 +7,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from gate.lab.host.ownership import VARIABLE, hold_device
+from gate.lab.host.device_lock import hold_device
+from gate.lab.host.locks import VARIABLE
 from gate.records.events import ignore_event
 
 RunGate = Callable[..., "CompletedProcess[str]"]

@@ -11,14 +11,15 @@ import pytest
 
 from gate.errors import FileError
 from gate.files.codec import BASELINE, encode
+from gate.files.invalid import MAX_INVALID
 from gate.files.schema import get_example, list_invalid, read_schema
-from gate.files.untrusted import MAX_INVALID
 from gate.kinds import KIND_SPECS
 from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
 from gate.records.cases import Metric
-from gate.store.acceptances import AcceptedFile, CommitFile
-from gate.store.policy import AnchorFile
+from gate.store.acceptances import AcceptedFile
+from gate.store.anchor import AnchorFile
+from gate.store.commit_files import CommitFile
 from tests.make import make_baseline
 
 FILES = (GateFile, RegistryFile, AcceptedFile, AnchorFile, CommitFile)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.files.codec import encode
+from gate.files.invalid import find_nearest, format_key
 from gate.files.structure import decode
-from gate.files.untrusted import find_nearest, format_key
 from gate.records.bounds import MOMENT, Pattern, Range
 from gate.records.cases import Case, DType, Metric
 from gate.records.codes import Code

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from gate.errors import FileError
 from gate.files import untrusted as hostile
 from gate.files.disk import load_bytes
-from gate.files.untrusted import decode_text, format_value, measure_shape, parse_json
+from gate.files.invalid import format_value
+from gate.files.untrusted import decode_text, measure_shape, parse_json
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from gate.errors import UsageError
 from gate.installation import MODELS
 from gate.lab.arms.arms import ArmOptions, open_arms, resolve_arms
-from gate.lab.arms.checkouts import list_worktrees
+from gate.lab.arms.worktrees import list_worktrees
 from gate.records.codes import Code
 from gate.revisions import NothingDiffersError
 from tests.git import run_git

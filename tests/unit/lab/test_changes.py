@@ -11,7 +11,7 @@ import pytest
 
 import gate
 from gate.lab.arms import outputs
-from gate.lab.arms.checkouts import Changes, read_changes
+from gate.lab.arms.changes import Changes, read_changes
 from gate.lab.arms.outputs import find_outputs
 from tests.git import run_git
 
@@ -91,7 +91,7 @@ def test_nobody_knows_where_git_does_not_tell(tmp_path: Path) -> None:
 
 def test_a_change_of_thousands_of_files_is_not_looked_at(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each worker would be told of them."""
-    monkeypatch.setattr("gate.lab.arms.checkouts.MAX_CHANGED", 1)
+    monkeypatch.setattr("gate.lab.arms.changes.MAX_CHANGED", 1)
     (top / "model.py").write_text("2\n")
     assert read(top) == Changes(python=("model.py",))
     (top / "new.py").write_text("2\n")
@@ -108,7 +108,7 @@ def test_a_name_that_is_no_utf8_is_told_in_utf8(top: Path) -> None:
 LOOK = """
 import sys
 from pathlib import Path
-from gate.lab.arms.checkouts import read_changes
+from gate.lab.arms.changes import read_changes
 changes = read_changes(Path.cwd(), "HEAD", ())
 Path(sys.argv[1]).write_text(" ".join(changes.other))
 """

@@ -7,15 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.host import fitness
-from gate.lab.host.fitness import (
-    divide_cores,
-    find_near_cores,
-    find_own_cores,
-    parse_cores,
-    stay_on,
-    write_cores,
-)
+from gate.lab.host import cores
+from gate.lab.host.cores import choose_cores, divide_cores, parse_cores, read_near_cores, stay_on, write_cores
 from gate.lab.host.gpu import GpuState
 
 BUS = "00000000:17:00.0"
@@ -46,10 +39,10 @@ def attach(devices: Path, text: str) -> Path:
 
 def test_the_address_is_the_one_of_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """nvidia-smi writes the domain with eight digits, the kernel with four, and letters small."""
-    monkeypatch.setattr(fitness, "_DEVICES", attach(tmp_path, "0-3\n"))
-    assert find_near_cores(BUS) == {0, 1, 2, 3}
-    assert find_near_cores("00000000:C1:00.0") == frozenset()
-    assert find_near_cores("") == find_near_cores("[N/A]") == frozenset()
+    monkeypatch.setattr(cores, "_DEVICES", attach(tmp_path, "0-3\n"))
+    assert read_near_cores(BUS) == {0, 1, 2, 3}
+    assert read_near_cores("00000000:C1:00.0") == frozenset()
+    assert read_near_cores("") == read_near_cores("[N/A]") == frozenset()
 
 
 def test_what_is_started_stays_on_its_cores() -> None:
@@ -71,7 +64,7 @@ def test_nobody_is_held_to_too_few(wanted: tuple[int, ...], threads: int) -> Non
 
 def test_cores_are_divided_without_parting_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cores 0 to 3 have their second threads at 4 to 7; a third part gets one core, and one is left over."""
-    monkeypatch.setattr(fitness, "_CPUS", tmp_path)
+    monkeypatch.setattr(cores, "CPUS", tmp_path)
     for core in range(8):
         (tmp_path / f"cpu{core}/topology").mkdir(parents=True)
         siblings = tmp_path / f"cpu{core}/topology/thread_siblings_list"
@@ -84,9 +77,9 @@ def test_cores_are_divided_without_parting_threads(tmp_path: Path, monkeypatch: 
 def test_gpus_of_one_node_have_cores_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two near cores 0-5, one of them cut into two instances, and one near others."""
     near = {"1": frozenset(range(6)), "2": frozenset(range(6)), "3": frozenset({8, 9})}
-    monkeypatch.setattr(fitness, "find_near_cores", lambda bus: near.get(bus, frozenset()))
-    monkeypatch.setattr(fitness, "list_cores", lambda: range(10))
-    monkeypatch.setattr(fitness, "_CPUS", Path("/no/such/place"))
+    monkeypatch.setattr(cores, "read_near_cores", lambda bus: near.get(bus, frozenset()))
+    monkeypatch.setattr(cores, "list_cores", lambda: range(10))
+    monkeypatch.setattr(cores, "CPUS", Path("/no/such/place"))
     gpus = [
         GpuState(index=0, uuid="GPU-a", bus="1"),
         GpuState(index=1, uuid="GPU-b", bus="2", mig=True),
@@ -94,7 +87,7 @@ def test_gpus_of_one_node_have_cores_of_their_own(monkeypatch: pytest.MonkeyPatc
         GpuState(index=1, uuid="MIG-2", bus="2", mig=True),
         GpuState(index=2, uuid="GPU-c", bus="3"),
     ]
-    found = {gpu.uuid: find_own_cores(gpu, gpus, 2) for gpu in gpus}
+    found = {gpu.uuid: choose_cores(gpu, gpus, 2) for gpu in gpus}
     assert found == {
         "GPU-a": {0, 1},
         "GPU-b": {0, 1, 2, 3, 4, 5},
@@ -102,13 +95,13 @@ def test_gpus_of_one_node_have_cores_of_their_own(monkeypatch: pytest.MonkeyPatc
         "MIG-2": {4, 5},
         "GPU-c": {8, 9},
     }
-    assert find_own_cores(gpus[0], gpus, 3) == near["1"]  # no share has as many
-    assert find_own_cores(GpuState(index=0, uuid="GPU-a", bus=""), gpus, 1) == frozenset()
+    assert choose_cores(gpus[0], gpus, 3) == near["1"]  # no share has as many
+    assert choose_cores(GpuState(index=0, uuid="GPU-a", bus=""), gpus, 1) == frozenset()
 
 
 def test_cores_that_somebody_has_divided_are_not_divided_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler has given this job two of the six near cores."""
-    monkeypatch.setattr(fitness, "find_near_cores", lambda _: frozenset(range(6)))
-    monkeypatch.setattr(fitness, "list_cores", lambda: [4, 5, 12])
+    monkeypatch.setattr(cores, "read_near_cores", lambda _: frozenset(range(6)))
+    monkeypatch.setattr(cores, "list_cores", lambda: [4, 5, 12])
     gpus = [GpuState(index=number, uuid=f"GPU-{number}", bus="1") for number in range(2)]
-    assert find_own_cores(gpus[0], gpus, 1) == {4, 5}
+    assert choose_cores(gpus[0], gpus, 1) == {4, 5}

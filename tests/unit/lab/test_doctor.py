@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.doctor import MachineState, examine_machine, is_fit
+from gate.lab.doctor import examine_machine, is_fit
 from gate.lab.host.gpu import GpuState
+from gate.lab.probe import MachineState
 from gate.records.events import Check, CheckLevel
 
 GIB = 2**30

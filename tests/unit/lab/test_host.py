@@ -107,7 +107,7 @@ def test_heat_events_of_all_cores_add_up(tmp_path: Path, monkeypatch: pytest.Mon
         place = tmp_path / f"cpu{core}" / "thermal_throttle"
         place.mkdir(parents=True)
         (place / "core_throttle_count").write_text("4\n", encoding="ascii")
-    monkeypatch.setattr(host_module, "_CPUS", tmp_path)
+    monkeypatch.setattr(host_module, "CPUS", tmp_path)
     sample = read_host()
     assert sample.heat_events == 4 * sample.cores
 

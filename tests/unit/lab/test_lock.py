@@ -14,14 +14,15 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError, UsageError
-from gate.lab.host import ownership
-from gate.lab.host.ownership import VARIABLE, find_holder, hold_device, make_lock_directory, open_lock_file
+from gate.lab.host import locks
+from gate.lab.host.device_lock import describe_holder, hold_device
+from gate.lab.host.locks import VARIABLE, make_lock_directory, open_lock_file
 from gate.records.events import Event, LockAwaited, ignore_event
 
 HOLDER = """
 import os, sys
 from gate.records.events import ignore_event
-from gate.lab.host.ownership import hold_device
+from gate.lab.host.device_lock import hold_device
 os.setuid(int(sys.argv[1]))  # after the imports: another user may not read this interpreter
 with hold_device("cpu", 5.0, ignore_event):
     print("held", flush=True)
@@ -66,7 +67,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         place = Path(name)
         place.chmod(0o1777)
         monkeypatch.delenv(VARIABLE)
-        monkeypatch.setattr(ownership, "_TEMPORARY", place)
+        monkeypatch.setattr(locks, "_TEMPORARY", place)
         yield place
 
 
@@ -93,16 +94,16 @@ def test_waits_until_it_is_free(holder: subprocess.Popen[str]) -> None:
     timer = threading.Timer(0.3, release, [holder])
     timer.start()
     with hold_device("cpu", 20.0, ignore_event):
-        assert f"process {os.getpid()} of {getpass.getuser()}" == find_holder("cpu")
+        assert f"process {os.getpid()} of {getpass.getuser()}" == describe_holder("cpu")
     timer.join()
-    assert find_holder("cpu") == ""
+    assert describe_holder("cpu") == ""
 
 
 def test_killed_holder_holds_nothing(holder: subprocess.Popen[str]) -> None:
     """A run that was killed leaves no lock behind, and is not named as holder."""
     holder.kill()
     holder.communicate()
-    assert find_holder("cpu") == ""
+    assert describe_holder("cpu") == ""
     with hold_device("cpu", 0.0, ignore_event):
         pass
 
@@ -110,7 +111,7 @@ def test_killed_holder_holds_nothing(holder: subprocess.Popen[str]) -> None:
 def test_devices_are_independent(holder: subprocess.Popen[str]) -> None:
     """A run on another device does not wait."""
     with hold_device("GPU-1", 0.0, ignore_event):
-        assert find_holder("cpu") == f"process {holder.pid} of {getpass.getuser()}"
+        assert describe_holder("cpu") == f"process {holder.pid} of {getpass.getuser()}"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_holder_that_cannot_be_seen(tmp_path: Path, said: str) -> None:
     space = Path("/proc/self/ns/pid").stat().st_ino
     with hold_device("cpu", 0.0, ignore_event):
         (tmp_path / "cpu.lock").write_text(said.replace("SPACE", str(space)))
-        assert find_holder("cpu").startswith("a run that cannot be seen from here")
+        assert describe_holder("cpu").startswith("a run that cannot be seen from here")
 
 
 def plant_link(path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.lab.workers.worker import LOG_EXCERPT_BYTES, LOG_EXCERPT_LINES, clean_log_tail, find_shortage
+from gate.lab.workers.log_tail import LOG_EXCERPT_BYTES, LOG_EXCERPT_LINES, clean_log_tail, name_shortage
 
 
 def test_keeps_the_last_thirty_lines() -> None:
@@ -122,7 +122,7 @@ def test_is_always_bounded_and_printable(log: bytes, times: int) -> None:
 )
 def test_finds_what_was_short(tail: str, expected: str) -> None:
     """The usual words for a lack of memory or disk are known."""
-    assert expected == find_shortage(tail)
+    assert expected == name_shortage(tail)
 
 
 def test_endless_line_leaves_room_for_the_others() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.host.gpu import VARIABLE, find_service, refuse_service
+from gate.lab.host.mps import VARIABLE, find_service, refuse_service
 
 
 def test_a_gpu_behind_the_service_is_refused(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from gate.errors import MachineError
+from gate.lab.trials.availability import try_imports
 from gate.lab.trials.bench import Bench
-from gate.lab.trials.opening import find_unimportable, open_bench, prime_bench
+from gate.lab.trials.opening import open_bench, prime_bench
 from gate.lab.workers.server_pool import ServerPool
 from gate.measure.logbook import make_worker_failure
 from gate.records.codes import Code
@@ -103,6 +104,6 @@ def test_the_check_of_imports_waits_for_its_server_as_all_others_do(
         return jobs
 
     monkeypatch.setattr(ServerPool, "open", open_slowly)
-    monkeypatch.setattr("gate.lab.trials.opening.IMPORT_LIMIT_S", 0.0)
-    assert find_unimportable(bench, [replace(make_case(), factory="actor:error")]) == ()
+    monkeypatch.setattr("gate.lab.trials.availability.IMPORT_LIMIT_S", 0.0)
+    assert try_imports(bench, [replace(make_case(), factory="actor:error")]) == ()
     assert waited == [bench.settings.trial_timeout_s]

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab import doctor
+from gate.lab import probe
 from gate.lab.arms.interpreter import SLOW_IMPORT_FIX
-from gate.lab.doctor import examine_machine, find_existing, probe_compiler, probe_machine
+from gate.lab.doctor import examine_machine
+from gate.lab.probe import find_existing, probe_compiler, probe_machine
 from gate.lab.trials.bench import LabSettings
 from gate.programs import count_cores
 from gate.records.events import Check
@@ -70,7 +71,7 @@ def test_a_slow_import_is_no_missing_torch(
     examine_script: Callable[[str], tuple[Check, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says how long it took, and what helps; nothing has to be installed."""
-    monkeypatch.setattr(doctor, "IMPORT_LIMIT_S", 0.5)
+    monkeypatch.setattr(probe, "IMPORT_LIMIT_S", 0.5)
     of_python, of_torch, *_ = examine_script("exec sleep 60")
     assert "/python, importing torch, hangs (0." in of_python.finding
     assert of_python.fix == SLOW_IMPORT_FIX

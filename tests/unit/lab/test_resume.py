@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import UsageError
-from gate.lab.trials.runs import carry_over, take_up
+from gate.lab.trials.same_run import carry_over, take_up
 from gate.records.cases import Case
 from gate.records.events import Event, Noted
 from gate.records.run import BaseArm, Extent, Provenance, Run, Trial

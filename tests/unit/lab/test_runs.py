@@ -16,16 +16,17 @@ from gate.check.schedule import compute_trial_s, want_whole
 from gate.decide.verdict import decide_verdict
 from gate.errors import InterruptedRunError, MachineError, UsageError
 from gate.files.codec import RUN
+from gate.lab.host import device_lock
 from gate.lab.host import gpu as gpu_module
-from gate.lab.host import ownership
 from gate.lab.host.fitness import HostSample
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials import opening as opening_module
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import Lab, open_lab
-from gate.lab.trials.runs import make_measurer, make_run, measure_plan, take_up
-from gate.lab.workers.worker import list_dropped_variables
+from gate.lab.trials.runs import make_measurer, make_run, measure_plan
+from gate.lab.trials.same_run import take_up
+from gate.lab.workers.worker_environment import list_dropped_variables
 from gate.records.cases import Case, DType, Metric, Policy
 from gate.records.codes import Code
 from gate.records.events import (
@@ -80,7 +81,7 @@ def workshop(arm: Arm, settings: LabSettings, tmp_path: Path, monkeypatch: pytes
     """A workshop whose locks and scratch directories are the test's own."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr(ownership, "make_lock_directory", lambda: tmp_path)
+    monkeypatch.setattr(device_lock, "make_lock_directory", lambda: tmp_path)
     return Workshop(arm, settings)
 
 

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.host import ownership
-from gate.lab.host.ownership import find_scratch_place, is_abandoned, is_scratch_name, open_scratch
+from gate.lab.host.scratch import OWNER_FILE, get_scratch_root, is_abandoned, is_scratch_name, open_scratch
 
 HOLDER = """
 import sys, tempfile, time
 tempfile.tempdir = sys.argv[1]
-from gate.lab.host.ownership import open_scratch
+from gate.lab.host.scratch import open_scratch
 with open_scratch() as path:
     (path / "cache").mkdir()
     (path / "cache" / "kernel.so").write_text("x")
@@ -97,7 +96,7 @@ def test_what_is_not_ours_stays(place: Path, tmp_path: Path) -> None:
     """Directories without an owner's file, files, and links that were planted, are left alone."""
     victim = tmp_path / "victim"
     victim.mkdir()
-    (victim / ownership.OWNER_FILE).touch()
+    (victim / OWNER_FILE).touch()
     (place / "compile-gate-locks-0").mkdir()
     (place / "compile-gate-notes").touch()
     (place / "compile-gate-abcdefgh").symlink_to(victim)
@@ -113,7 +112,7 @@ def test_directory_of_another_user_stays(place: Path, monkeypatch: pytest.Monkey
     """What another user's run left is that user's to remove."""
     left = place / "compile-gate-abcdefgh"
     left.mkdir()
-    (left / ownership.OWNER_FILE).touch()
+    (left / OWNER_FILE).touch()
     assert is_abandoned(left)
     other = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: other)
@@ -127,7 +126,7 @@ def test_unsafe_path_is_refused(place: Path, name: str, monkeypatch: pytest.Monk
     """Where TMPDIR has a character that breaks compiler commands, the error names it and what to set."""
     monkeypatch.setattr(tempfile, "tempdir", str(place / name))
     with pytest.raises(MachineError, match="stumble over") as caught:
-        find_scratch_place()
+        get_scratch_root()
     assert str(place / name) in caught.value.what
     assert caught.value.fix.startswith("Set TMPDIR")
 
@@ -139,4 +138,4 @@ def test_unsafe_path_is_refused(place: Path, name: str, monkeypatch: pytest.Monk
 def test_usual_paths_are_safe(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What systems and people call their temporary directories passes."""
     monkeypatch.setattr(tempfile, "tempdir", name)
-    assert find_scratch_place() == Path(name)
+    assert get_scratch_root() == Path(name)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from gate.check.schedule import want_whole
-from gate.lab.trials import trials
+from gate.lab.trials import traces
 from gate.lab.trials.bench import Bench, LabSettings
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
 from gate.lab.trials.runs import make_measurer, make_run
-from gate.lab.trials.trials import add_trace
+from gate.lab.trials.traces import add_trace
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records.cases import Case, Metric
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
@@ -49,7 +49,7 @@ def write_half(job: WorkerJob) -> JobOutcome:
 @pytest.fixture(autouse=True)
 def torch_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers leave what torch does."""
-    monkeypatch.setattr(trials, "run_worker", write_trace)
+    monkeypatch.setattr(traces, "run_worker", write_trace)
 
 
 def test_trace_lies_below_the_out_directory(bench: Bench) -> None:
@@ -74,7 +74,7 @@ def test_trace_that_is_not_there_fails_nothing(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, run: RunWorker, kept: bool, told: str
 ) -> None:
     """It is told; and of an earlier run nothing is left to be taken for it."""
-    monkeypatch.setattr(trials, "run_worker", run)
+    monkeypatch.setattr(traces, "run_worker", run)
     case = Case(id=TRIAL.case_id, model="actor")
     old = bench.settings.out / "traces" / "actor" / "inference-float32-smoke-default-2.log"
     old.parent.mkdir(parents=True)

@@ -6,8 +6,8 @@ import pytest
 
 from gate.errors import NothingComparedError
 from gate.lab.trials import bench as bench_module
+from gate.lab.trials.availability import refuse_base, try_imports, try_in_worker
 from gate.lab.trials.bench import Bench
-from gate.lab.trials.opening import find_unimportable, refuse_base, try_in_worker
 from gate.lab.workers.worker import WorkerJob
 from gate.records.cases import Kind
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
@@ -52,7 +52,7 @@ def test_a_factory_that_fails_beside_another_is_tried_alone(
 
     cases = [replace(make_case(name=name), factory=f"{name}:build") for name in ("first", "second", "gone")]
     monkeypatch.setattr(bench_module, "run_worker", run)
-    failures = find_unimportable(bench, cases)
+    failures = try_imports(bench, cases)
     assert asked == [("first:build", "second:build", "gone:build"), ("second:build",), ("gone:build",)]
     assert [failure.case_id for failure in failures] == [cases[2].id]
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_built_without_memory_is_built_in_earnest(
         for task in ("inference", "training")
     ]
     other = replace(cases[4], id="wrong/export", kind=Kind.EXPORT)
-    failures = find_unimportable(bench, [*cases, other])
+    failures = try_imports(bench, [*cases, other])
     assert asked == [("mine:build", "good", "values", "wrong"), ("values",), ("wrong",)]
     assert [failure.case_id for failure in failures] == ["wrong/inference", "wrong/training", "wrong/export"]
     assert {failure.stage for failure in failures} == {Stage.BUILD}

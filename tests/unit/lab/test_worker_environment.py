@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.workers.worker import list_dropped_variables, make_worker_environment, note_dropped_variables
+from gate.lab.workers.worker_environment import (
+    list_dropped_variables,
+    make_worker_environment,
+    note_dropped_variables,
+)
 from gate.records.protocol import WorkerRole
 from tests.told import describe_measuring
 

@@ -259,7 +259,7 @@ def test_a_server_that_cannot_start_is_told(place: ProcessCommand) -> None:
     dead = RootServer(replace(place, argv=(sys.executable, "-c", "raise SystemExit(3)")))
     with pytest.raises(ServerError) as gone:
         dead.branch()
-    assert gone.value.told.code is Code.SERVER_GONE
+    assert gone.value.warning.code is Code.SERVER_GONE
     dead.close()
     with pytest.raises(MachineError, match="/nowhere/python cannot be started"):
         RootServer(replace(place, argv=("/nowhere/python", *place.argv[1:])))

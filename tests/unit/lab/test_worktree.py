@@ -10,16 +10,16 @@ import pytest
 
 from gate.errors import MachineError
 from gate.git import MissingContentError
-from gate.lab.arms.checkouts import list_worktrees, open_worktree, remove_leftover_worktrees
-from gate.lab.host.ownership import OWNER_FILE, name_prefix, open_scratch
+from gate.lab.arms.worktrees import list_worktrees, open_worktree, remove_leftover_worktrees
+from gate.lab.host.scratch import OWNER_FILE, name_prefix, open_scratch
 from tests.git import run_git
 
 HOLDER = """
 import sys, tempfile, time
 from pathlib import Path
 top, commit, tempfile.tempdir = sys.argv[1:]
-from gate.lab.host.ownership import open_scratch
-from gate.lab.arms.checkouts import open_worktree
+from gate.lab.host.scratch import open_scratch
+from gate.lab.arms.worktrees import open_worktree
 with open_scratch() as scratch, open_worktree(Path(top), commit, scratch / "base") as path:
     print(path, flush=True)
     time.sleep(600)

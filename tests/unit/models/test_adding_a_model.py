@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from gate.project.config import load_config
-from gate.project.registry import load_cases, select_cases
+from gate.project.registry import load_cases
+from gate.project.selection import select_cases
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "custom-model"

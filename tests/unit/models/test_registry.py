@@ -12,7 +12,8 @@ import gate
 from gate.kinds import FAMILIES as WORKLOADS
 from gate.kinds import find_family
 from gate.project.config import load_config
-from gate.project.registry import load_cases, select_cases
+from gate.project.registry import load_cases
+from gate.project.selection import select_cases
 from gate.records.cases import Case, DType, Kind, Mode, Task
 
 FAMILIES = {"resnet50", "vit", "bert", "llama", "unet", "lstm", "stencil", "elementwise"}

@@ -10,7 +10,8 @@ from gate.errors import FileError
 from gate.installation import MODELS as OWN_MODELS
 from gate.project.arm_cases import BaseCases, load_base_cases, load_head_cases
 from gate.project.config import load_config
-from gate.project.registry import choose_cases, load_cases, select_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases, select_cases
 from gate.records.codes import Code
 
 SHOP = """

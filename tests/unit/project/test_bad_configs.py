@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.project.config import load_config
-from gate.project.registry import choose_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
 from tests.unit.files.test_yaml_in import list_errors
 
 CORPUS = (Path(__file__).parent / "bad_configs.txt").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gate.project.cases import Card, list_unavailable
+from gate.project.capability import Card, list_unavailable
 from gate.records.cases import Case, DType, Kind
 from gate.records.codes import Code
 from gate.records.facts import Fact

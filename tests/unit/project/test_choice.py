@@ -7,7 +7,8 @@ import pytest
 import gate.records.cases as cases_module
 from gate.errors import FileError, UsageError
 from gate.project.config import apply_options, load_config
-from gate.project.registry import Choice, choose_cases, load_cases
+from gate.project.registry import load_cases
+from gate.project.selection import Choice, choose_cases
 
 OWN = "models:\n  - {name: mixer, factory: 'mixer.bench:build', cases: [{}, {task: training}]}\n"
 TAGGED = "tests:\n  - {name: smoothing, node: 'tests/test_smoothing.py::test', tags: [smoke]}\n"

@@ -10,7 +10,8 @@ from gate.errors import FileError, UsageError
 from gate.files.codec import decode
 from gate.files.schema import list_invalid
 from gate.metrics import SPECS
-from gate.project.config import apply_options, load_config, make_config, render_config
+from gate.project.config import apply_options, load_config, make_config
+from gate.project.config_text import render_config
 from gate.project.entries import GateFile
 from gate.records.cases import Metric, Override, Quarantine, Threshold
 from gate.records.protocol import Sampling

@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.errors import UsageError
-from gate.project.plan import (
-    list_missing_shards,
-    merge_runs,
-    pick_shard,
-    pool_runs,
-    render_github_matrix,
-    shard_cases,
-    sum_expected_s,
-)
+from gate.project.merge import list_missing_shards, merge_runs, pool_runs
+from gate.project.plan import pick_shard, render_github_matrix, shard_cases, sum_expected_s
 from gate.records.cases import Case
 from gate.records.run import BaseArm, FailureKind, Pairing, Provenance, Run, Shard, Trial
 from tests.hosts import CPU_HOST

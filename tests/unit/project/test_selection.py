@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.errors import UsageError
-from gate.project.registry import select_cases
+from gate.project.selection import select_cases
 from gate.records.cases import Case
 
 

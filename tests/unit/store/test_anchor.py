@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError, UsageError
 from gate.project.config import load_config
-from gate.store.policy import AnchorFile, describe_anchor, load_anchor, load_policy, name_anchor, save_anchor
+from gate.store.anchor import AnchorFile, describe_anchor, load_anchor, name_anchor, save_anchor
+from gate.store.policy import load_policy
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ANCHOR = AnchorFile(

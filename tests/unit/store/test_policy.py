@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gate.errors import FileError
 from gate.project.config import load_config
 from gate.records.cases import Acceptance, Metric
-from gate.store.acceptances import (
+from gate.store.commit_files import (
     MAX_ACCEPTED,
     MAX_COMMIT_BYTES,
     compute_expiry,

@@ -1,0 +1,107 @@
+"""What must hold of a record beyond the type of each key.
+
+In an edited or damaged file, a peak memory of -1 would be an improvement.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gate.errors import FileError
+from gate.files.invalid import format_value
+from gate.metrics import SPECS
+from gate.records.cases import Metric
+from gate.records.run import Baseline, CaseFailure, Pairing, Run, Trial
+from gate.records.shown import Shown
+from gate.records.verdict import Verdict
+
+_EDITED = "It was edited: judge the run again with `compare`."
+_FIX = "compile-gate writes no such file: check its origin, or measure again."
+
+
+def check_run(run: Run, source: str) -> None:
+    """Check that the parts of a run fit its plan, on which reconciliation rests.
+
+    Raises:
+        FileError: With the file, the key and what is wrong.
+    """
+    planned = {case.id for case in run.cases}
+    if len(planned) < len(run.cases):
+        raise FileError(source, "cases", "plans a case twice", _FIX)
+    seen: set[tuple[str, int, str, bool]] = set()
+    for index, trial in enumerate(run.trials):
+        key = (trial.case_id, trial.index, trial.arm, trial.pairing is Pairing.ALONE)
+        if key in seen:
+            raise FileError(source, f"trials[{index}]", "repeats a trial that came before", _FIX)
+        seen.add(key)
+        _check_values(trial.samples, source, f"trials[{index}].samples")
+        _check_values(trial.undisturbed_s, source, f"trials[{index}].undisturbed_s")
+    named: dict[str, Sequence[Trial | CaseFailure]]
+    named = {"trials": run.trials, "failures": run.failures, "retried": run.retried}
+    for name, records in named.items():
+        for index, record in enumerate(records):
+            if record.case_id not in planned:
+                problem = f"the case {format_value(record.case_id)} is not planned"
+                raise FileError(source, f"{name}[{index}].case_id", problem, _FIX)
+
+
+def check_baseline(baseline: Baseline, source: str) -> None:
+    """Check the values of all metrics.
+
+    Raises:
+        FileError: A metric has no value, or one that no measurement gives.
+    """
+    for metric, values in baseline.trials.items():
+        if not values:
+            raise FileError(source, f"trials.{metric}", "holds no value", "Remove the key or record again.")
+    _check_values(baseline.trials, source, "trials")
+
+
+def check_verdict(verdict: Verdict | Shown, source: str) -> None:
+    """Check that a verdict is whole and fits its rows.
+
+    Raises:
+        FileError: It was cut, has another outcome than its rows call for, or impossible values.
+    """
+    from gate.decide.conclude.outcome import decide_outcome  # noqa: PLC0415 - workers write files and decide nothing
+
+    _check_counts(verdict, source)
+    expected = decide_outcome(verdict.comparisons, finished=verdict.tally.finished)
+    if verdict.outcome is not expected:
+        problem = f"is {verdict.outcome}, but what was compared makes it {expected}"
+        raise FileError(source, "outcome", problem, _EDITED)
+    for index, comparison in enumerate(verdict.comparisons):
+        for side in ("baseline", "candidate"):
+            estimate = getattr(comparison, side)
+            # A median of counts may lie between two of them, so it need not be whole.
+            if estimate and not SPECS[comparison.metric].domain.spans(estimate.centre):
+                problem = _describe(comparison.metric, estimate.centre)
+                raise FileError(source, f"comparisons[{index}].{side}.centre", problem, _FIX)
+
+
+def _check_counts(verdict: Verdict | Shown, source: str) -> None:
+    """A row that is cut out fails nothing."""
+    counted = (
+        ("cases", verdict.cases, verdict.tally.cases),
+        ("comparisons", verdict.comparisons, verdict.tally.comparisons),
+    )
+    for key, records, count in counted:
+        if count is not None and count != len(records):
+            raise FileError(source, key, f"holds {len(records)}, and was written with {count}", _EDITED)
+
+
+def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:
+    for metric, values in samples.items():
+        for index in _list_impossible(metric, values):
+            problem = _describe(metric, values[index])
+            raise FileError(source, f"{key}.{metric}[{index}]", problem, _FIX)
+
+
+def _list_impossible(metric: Metric, values: Sequence[float]) -> Iterator[int]:
+    domain = SPECS[metric].domain
+    # Thousands of samples a trial: their extremes show all but whether each is whole.
+    if values and not domain.whole and domain.spans(min(values)) and domain.spans(max(values)):
+        return iter(())
+    return (index for index, value in enumerate(values) if not domain.holds(value))
+
+
+def _describe(metric: Metric, value: float) -> str:
+    return f"{metric} is {SPECS[metric].domain.describe()}, not {value:g}"
