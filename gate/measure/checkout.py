@@ -33,9 +33,9 @@ def set_search_path(request: WorkerRequest) -> None:
         take_models(request.models)
 
 
-def take_models(place: str) -> None:
+def take_models(path: str) -> None:
     """Import the reference models from another place than this installation's own."""
-    importlib.import_module(REFERENCE_PACKAGE).__path__ = [place]
+    importlib.import_module(REFERENCE_PACKAGE).__path__ = [path]
 
 
 def check_source(factory: str, request: WorkerRequest) -> None:
@@ -50,9 +50,9 @@ def check_source(factory: str, request: WorkerRequest) -> None:
     if not request.checkout or name in ("", _OWN_PACKAGE):
         return
     places = _list_places(importlib.util.find_spec(name))
-    if not places or any(place.is_relative_to(request.checkout) for place in places):
+    if not places or any(path.is_relative_to(request.checkout) for path in places):
         return
-    is_ours = any(is_project_file(place, request.origin) for place in places)
+    is_ours = any(is_project_file(path, request.origin) for path in places)
     if is_ours or has_module(Path(request.checkout), name):
         raise UsageError(
             f"{name} is imported from {places[0]} and not from the arm's checkout: "
@@ -61,9 +61,9 @@ def check_source(factory: str, request: WorkerRequest) -> None:
         )
 
 
-def lies_below(place: Path, top: Path) -> bool:
+def lies_below(path: Path, top: Path) -> bool:
     """Whether a place lies in a directory, by their text: this is asked of thousands of modules."""
-    return str(place).startswith(f"{top}{os.sep}")
+    return str(path).startswith(f"{top}{os.sep}")
 
 
 def _move(entry: str, request: WorkerRequest) -> str:
@@ -74,12 +74,12 @@ def _move(entry: str, request: WorkerRequest) -> str:
     return str(moved) if moved.exists() else entry
 
 
-def is_project_file(place: Path, origin: str) -> bool:
+def is_project_file(path: Path, origin: str) -> bool:
     """Whether a place lies in the checkout ``origin``; an environment that is kept there is not code."""
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix}
-    if any(lies_below(place, Path(prefix)) for prefix in prefixes):
+    if any(lies_below(path, Path(prefix)) for prefix in prefixes):
         return False
-    resolved = place.resolve()
+    resolved = path.resolve()
     within = resolved.is_relative_to(Path(origin).resolve())
     return within and not any(map(resolved.is_relative_to, prefixes))
 
@@ -89,18 +89,18 @@ def has_module(checkout: Path, name: str) -> bool:
     inside = [entry for entry in sys.path if Path(entry).is_relative_to(checkout)]
     if PathFinder.find_spec(name, inside) is not None:
         return True
-    found = PathFinder.find_spec(name, [str(layout) for layout in list_layouts(checkout)])
-    return found is not None and found.origin is not None  # a directory of that name alone is no package
+    spec = PathFinder.find_spec(name, [str(layout) for layout in list_layouts(checkout)])
+    return spec is not None and spec.origin is not None  # a directory of that name alone is no package
 
 
 def list_layouts(checkout: Path) -> list[Path]:
     """Where a checkout may keep packages that pip installs, whether or not they are there."""
-    projects = {place.parent for pattern in _PROJECTS for place in checkout.glob(pattern)}
+    projects = {file.parent for pattern in _PROJECTS for file in checkout.glob(pattern)}
     return [project / layout for project in (checkout, *projects) for layout in _LAYOUTS]
 
 
 def _list_places(spec: ModuleSpec | None) -> list[Path]:
     if spec is None:  # it fails where it is imported, and says so
         return []
-    found = [spec.origin] if spec.has_location and spec.origin else []
-    return [Path(place).resolve() for place in (*found, *(spec.submodule_search_locations or ()))]
+    origins = [spec.origin] if spec.has_location and spec.origin else []
+    return [Path(path).resolve() for path in (*origins, *(spec.submodule_search_locations or ()))]

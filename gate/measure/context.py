@@ -65,16 +65,16 @@ class _Watch(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
         """Look at what ``func`` gets; reading a dtype or a shape is no use."""
         if getattr(func, "__name__", "") != "__get__":
-            for one in pytree.tree_leaves((args, kwargs)):
-                if isinstance(one, torch.nn.Parameter) and id(one) not in self._known:
-                    self._unseen[id(one)] = one
+            for argument in pytree.tree_leaves((args, kwargs)):
+                if isinstance(argument, torch.nn.Parameter) and id(argument) not in self._known:
+                    self._unseen[id(argument)] = argument
         return func(*args, **(kwargs or {}))
 
     def describe(self) -> str:
         """Describe what was collected."""
         if not self._unseen:
             return ""
-        shapes = ["x".join(map(str, one.shape)) or "one number" for one in self._unseen.values()]
+        shapes = ["x".join(map(str, parameter.shape)) or "one number" for parameter in self._unseen.values()]
         more = f" and {len(shapes) - 1} more" if shapes[1:] else ""
         return (
             f"forward uses a parameter of {shapes[0]}{more} that no module which can be found has registered"
@@ -128,9 +128,9 @@ def _prepare_case(
 ) -> Prepared:
     logbook = context.logbook
     subject = build_subject(context, workload, lambda built: protocol.make_subject(built, context.device))
-    for place, leaf in subject.iterate_given():
+    for path, leaf in subject.iterate_given():
         if is_foreign(leaf):
-            logbook.note(Code.INPUT_AS_IT_IS, input=place, kind=type(leaf).__qualname__)
+            logbook.note(Code.INPUT_AS_IT_IS, input=path, kind=type(leaf).__qualname__)
     logbook.enter(Stage.EAGER)
     eager_step = protocol.make_eager_step(subject)
     if context.case.kind is Kind.DISTRIBUTED:  # each process trains a copy
@@ -194,9 +194,12 @@ def build_subject(
         load_factory(context.case.factory)
     context.logbook.enter(Stage.BUILD)
     subject = make_subject(workload or find_protocol(context.case).build())
-    own = subject.module.parameters() if subject.module is not None else ()
-    size = {"parameters": str(sum(one.numel() for one in own)), "inputs": _describe_inputs(subject)}
-    asking = [place for place, leaf in subject.iterate_given() if getattr(leaf, "requires_grad", False)]
+    parameters = subject.module.parameters() if subject.module is not None else ()
+    size = {
+        "parameters": str(sum(parameter.numel() for parameter in parameters)),
+        "inputs": _describe_inputs(subject),
+    }
+    asking = [path for path, leaf in subject.iterate_given() if getattr(leaf, "requires_grad", False)]
     if asking and not subject.is_training:  # as forces are taken by positions
         torch.set_grad_enabled(True)
         size[GRADIENTS] = asking[0]
@@ -252,7 +255,7 @@ def _describe_inputs(subject: Subject) -> str:
     """
     tensors = subject.list_inputs()
     listed, more = tensors[:_MAX_INPUTS], tensors[_MAX_INPUTS:]
-    rest = [f"{len(more)} more of {sum(one.numel() for one in more)} elements"] if more else []
+    rest = [f"{len(more)} more of {sum(tensor.numel() for tensor in more)} elements"] if more else []
     return ", ".join([*map(describe_tensor, listed), *rest])
 
 

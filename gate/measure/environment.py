@@ -92,10 +92,10 @@ def probe_isas() -> None:
     """Probe the processor's instruction sets, and leave the mark for workers if all of them passed."""
     supported, check = SUPPORTED_ISAS.find(), CHECK_ISAS.find()
     flags = check() if check else ()
-    own = [isa for isa in supported or () if all(flag in flags for flag in str(isa).split())]
+    available = [isa for isa in supported or () if all(flag in flags for flag in str(isa).split())]
     with ThreadPoolExecutor(count_cores()) as threads:  # Inductor does so one after the other
-        list(threads.map(bool, own))
-    expected, mark = tuple(map(str, own)), find_cache() / _MARK
+        list(threads.map(bool, available))
+    expected, mark = tuple(map(str, available)), find_cache() / _MARK
     is_passed = list_isas() == expected
     mark.unlink(missing_ok=True)
     if expected and is_passed:
@@ -164,12 +164,12 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
 
 def _list_libraries(device: Device) -> dict[str, str]:
     """The workloads' libraries and, for a GPU, those that torch calls: pip can change them under a torch."""
-    found = {name: version for name in WORKLOAD_LIBRARIES if (version := _read_version(name))}
+    versions = {name: version for name in WORKLOAD_LIBRARIES if (version := _read_version(name))}
     if device.kind.is_gpu:
-        for one in importlib.metadata.distributions():
-            if one.name.startswith("nvidia-") and one.name not in _WATCHING:
-                found[one.name] = one.version
-    return dict(sorted(found.items()))
+        for distribution in importlib.metadata.distributions():
+            if distribution.name.startswith("nvidia-") and distribution.name not in _WATCHING:
+                versions[distribution.name] = distribution.version
+    return dict(sorted(versions.items()))
 
 
 def _read_version(distribution: str) -> str:
@@ -213,16 +213,16 @@ def without_tf32() -> Iterator[None]:
     Both interfaces agree within, since torch's own guards read the older one. What is exact already is left
     as it is: torch 2.15 compiles anew where "none" became "ieee", though both mean the same.
     """
-    newer = [(one, one.fp32_precision) for one in _list_settings()]
+    newer = [(setting, setting.fp32_precision) for setting in _list_settings()]
     matmul = _read(torch.get_float32_matmul_precision, "")
     convolution = convolves_in_tf32()
     if matmul != _EXACT_PRODUCTS:
         torch.set_float32_matmul_precision(_EXACT_PRODUCTS)
     if convolution:
         torch.backends.cudnn.allow_tf32 = False
-    for one, value in newer:  # the older interface leaves some to what is set for all libraries
+    for setting, value in newer:  # the older interface leaves some to what is set for all libraries
         if value not in _EXACT:
-            one.fp32_precision = "ieee"
+            setting.fp32_precision = "ieee"
     try:
         yield
     finally:
@@ -230,9 +230,9 @@ def without_tf32() -> Iterator[None]:
             torch.set_float32_matmul_precision(matmul or _EXACT_PRODUCTS)
         if convolution:
             torch.backends.cudnn.allow_tf32 = True
-        for one, value in newer:
-            if one.fp32_precision != value:
-                one.fp32_precision = value
+        for setting, value in newer:
+            if setting.fp32_precision != value:
+                setting.fp32_precision = value
 
 
 def bakes_tf32() -> bool:
@@ -276,8 +276,9 @@ def describe_convolution() -> str:
 
 def _list_settings() -> list[Any]:
     """List what has a precision of its own, libraries before their operators."""
-    own: Any = torch.backends
-    return [own.cudnn, own.cudnn.conv, own.cudnn.rnn, own.cuda.matmul, own.mkldnn.matmul]
+    backends: Any = torch.backends
+    cudnn = backends.cudnn
+    return [cudnn, cudnn.conv, cudnn.rnn, backends.cuda.matmul, backends.mkldnn.matmul]
 
 
 def _read(ask: Callable[[], _T], unknown: _T) -> _T:

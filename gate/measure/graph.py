@@ -53,14 +53,14 @@ def list_recompiles(records: Sequence[Any], directory: str) -> Iterable[Recompil
 
 def _parse_reason(reason: str, record: Any, files: Mapping[str, str], directory: str) -> Recompile:  # noqa: ANN401 - torch's
     guard, _, rest = _FRAME_NUMBER.sub("", reason).partition(_SEPARATOR)
-    place = _PLACE.search(rest)
+    location = _PLACE.search(rest)
     file, line, function = getattr(record, "co_filename", ""), getattr(record, "co_firstlineno", None), ""
-    if place:
-        file, line = files.get(place["file"], place["file"]), int(place["line"])
-    function = place["function"] if place else getattr(record, "co_name", "")
+    if location:
+        file, line = files.get(location["file"], location["file"]), int(location["line"])
+    function = location["function"] if location else getattr(record, "co_name", "")
     return Recompile(
         guard=" ".join(_ADDRESS.sub(r"\1", _HINT.sub("", guard)).split())[:_MAX_GUARD],
-        code=" ".join(rest[: place.start()].split())[:MAX_CODE] if place else "",
+        code=" ".join(rest[: location.start()].split())[:MAX_CODE] if location else "",
         location=format_location(file, line, directory) if file else "",
         function=_RESUMED.sub(r"\1", function or "")[:MAX_CODE],
     )
@@ -135,8 +135,8 @@ class GraphReport:
     def cache(self) -> CacheUse:
         """How often compiled graphs were found; one that could not be cached was missed."""
         uses = [self.caches[name] for name in GRAPH_CACHES if name in self.caches]
-        missed = sum(one.misses + one.bypasses for one in uses)
-        return CacheUse(hits=sum(one.hits for one in uses), misses=missed)
+        missed = sum(use.misses + use.bypasses for use in uses)
+        return CacheUse(hits=sum(use.hits for use in uses), misses=missed)
 
 
 def start_observation() -> None:
@@ -157,7 +157,7 @@ def observe_graphs(directory: str) -> GraphReport:
     breaks = BREAKS.find()
     recompiles = tuple(list_recompiles(records or (), directory))
     phases_us = {phase: _sum_field(records, name) for phase, name in _PHASES.items()}
-    configs = [config for one in records or () if (config := getattr(one, "dynamo_config", None))]
+    configs = [config for record in records or () if (config := getattr(record, "dynamo_config", None))]
     nested = {NESTED_BREAKS: "on" if any(_NESTED in config for config in configs) else "off"}
     counts, unknown = {}, []
     for metric, value in (
@@ -288,9 +288,9 @@ def _sum_field(records: list[Any] | None, name: str) -> int | None:
 
 
 def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 - a private object of torch
-    own = str(Path(importlib.import_module("torch").__file__ or "").parent)
+    torch_directory = str(Path(importlib.import_module("torch").__file__ or "").parent)
     whole, reason = list(getattr(entry, "user_stack", ())), str(getattr(entry, "reason", entry))
-    frames = [one for one in whole if not one.filename.startswith(own)]
+    frames = [frame for frame in whole if not frame.filename.startswith(torch_directory)]
     stack = tuple(_describe_frame(frame, directory) for frame in frames[-_MAX_FRAMES:])
     last = _describe_frame(whole[-1], directory) if whole else None
     registered = _REGISTERED.search(reason)
@@ -328,6 +328,6 @@ def _shorten(reason: str) -> str:
     """The first line, and the function that it is about, which torch names further down."""
     first = " ".join(reason.strip().partition("\n")[0].split())
     first = f"{_BRANCH}{first.removeprefix(_JUMP)}" if first.startswith(_JUMP) else first
-    found = _FUNCTION.search(reason)
-    name = ".".join(part for part in found.groups() if part) if found else ""
+    match = _FUNCTION.search(reason)
+    name = ".".join(part for part in match.groups() if part) if match else ""
     return f"{first}: {name}"[:_MAX_REASON] if name and name not in first else first[:_MAX_REASON]

@@ -36,11 +36,11 @@ _FIXES = {
 def find_fix(error: BaseException) -> str:
     """Find what gives a primer that ended with ``error`` what it lacks; "" where that is not the reason."""
     chain = list(_list_chain(error))
-    if any(isinstance(one, ModuleNotFoundError) and one.name == "torch" for one in chain):
+    if any(isinstance(cause, ModuleNotFoundError) and cause.name == "torch" for cause in chain):
         return f"Install torch for {sys.executable}, or name an interpreter that has it."
     # The gate's own words around them name a compiler, or CUDA, whatever it is that does not work.
-    foreign = [one for one in chain if not isinstance(one, GateError)]
-    said = "\n".join(f"{type(one).__name__}: {one}" for one in foreign)
+    foreign = [cause for cause in chain if not isinstance(cause, GateError)]
+    said = "\n".join(f"{type(cause).__name__}: {cause}" for cause in foreign)
     return next((fix for fix, pattern in _FIXES.items() if pattern.search(said)), "")
 
 
@@ -74,8 +74,8 @@ def format_error(error: BaseException) -> str:
         lines = (*StackSummary.from_list(stack).format(), *format_exception_only(traced))
         return f"Traceback (most recent call last):\n{''.join(lines)}"
     exception = TracebackException.from_exception(error)
-    for one in _walk_causes(exception):
-        one.stack = StackSummary.from_list(choose_frames(one.stack))
+    for cause in _walk_causes(exception):
+        cause.stack = StackSummary.from_list(choose_frames(cause.stack))
     is_alone = error.__cause__ is None and (error.__context__ is None or error.__suppress_context__)
     if isinstance(error, GateError) and is_alone and not exception.stack:
         return f"{error}\n".removeprefix(f"{error.what}\n")  # the failure's own line says what
@@ -86,7 +86,7 @@ def _find_traced(error: BaseException) -> BaseException:
     """Find the operator's own error in one of Dynamo's, which says no more than that there is one."""
     if type(error).__name__ != _TRACED:
         return error
-    causes = (one for one in _list_chain(error) if not type(one).__module__.startswith(_COMPILER))
+    causes = (cause for cause in _list_chain(error) if not type(cause).__module__.startswith(_COMPILER))
     return next(causes, error)
 
 

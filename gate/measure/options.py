@@ -59,8 +59,8 @@ def find_set_options() -> dict[str, str]:
 def set_options(options: Mapping[str, str]) -> None:
     """Set options of this process; raises AttributeError where this release has no such one."""
     for name, value in options.items():
-        prefix, _, own = name.partition(".")
-        setattr(importlib.import_module(_MODULES[prefix][0].module), own, json.loads(value))
+        prefix, _, option = name.partition(".")
+        setattr(importlib.import_module(_MODULES[prefix][0].module), option, json.loads(value))
 
 
 def _list_recorded(record: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - torch's

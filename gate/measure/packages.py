@@ -22,11 +22,11 @@ def list_packages() -> dict[str, str]:
 # Reading takes half a second: once a server, whose workers inherit it.
 @lru_cache(maxsize=1)
 def _read_packages(_search_path: tuple[str, ...]) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    for one in metadata.distributions():
-        if one.name:  # one that was half removed has none
-            found.setdefault(name_package(one.name), one.version or "")
-    return {name: found[name] for name in sorted(found.keys() - _IN_ID)}
+    versions: dict[str, str] = {}
+    for distribution in metadata.distributions():
+        if distribution.name:  # one that was half removed has none
+            versions.setdefault(name_package(distribution.name), distribution.version or "")
+    return {name: versions[name] for name in sorted(versions.keys() - _IN_ID)}
 
 
 def list_owners() -> Mapping[str, Sequence[str]]:
@@ -46,12 +46,12 @@ def name_package(name: str) -> str:
 
 def list_installed(origin: Path) -> frozenset[str]:
     """List the modules and packages of what pip installed from the checkout."""
-    known = list_owners()
-    return frozenset(top for top, names in known.items() if any(_is_from(name, origin) for name in names))
+    owners = list_owners()
+    return frozenset(top for top, names in owners.items() if any(_is_from(name, origin) for name in names))
 
 
 def _is_from(distribution: str, origin: Path) -> bool:
     """Whether a distribution was installed from below ``origin``: PEP 610 has where it says so."""
     record = json.loads(metadata.distribution(distribution).read_text("direct_url.json") or "{}")
-    place = urlsplit(record.get("url", ""))
-    return place.scheme == "file" and Path(unquote(place.path)).is_relative_to(origin)
+    url = urlsplit(record.get("url", ""))
+    return url.scheme == "file" and Path(unquote(url.path)).is_relative_to(origin)

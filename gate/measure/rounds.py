@@ -288,13 +288,13 @@ def time_first_call(step: Callable[[], Any], device: Device) -> FirstCall:
     gc.collect()
     has_peak = _start_peak(device)
     device.synchronize()
-    children, own, begun = _read_children_s(), time.process_time(), time.perf_counter()
+    children, self_s, begun = _read_children_s(), time.process_time(), time.perf_counter()
     step()
     device.synchronize()
     wall_s = time.perf_counter() - begun
     return FirstCall(
         wall_s=wall_s,
-        cpu_self_s=time.process_time() - own,
+        cpu_self_s=time.process_time() - self_s,
         cpu_children_s=_read_children_s() - children,
         peak_bytes=device.read_peak() if has_peak else None,
     )

@@ -75,10 +75,10 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     return habit is Habit.SAME
 
 
-def _call_thrice(pair: CompiledSubject, others: Sequence[torch.Tensor] | None) -> CompiledSubject:
+def _call_thrice(pair: CompiledSubject, redrawn: Sequence[torch.Tensor] | None) -> CompiledSubject:
     """Let a second call have other inputs and a third those of the first; where none are drawn they stay."""
-    own = [one.detach().clone() for one in pair.subject.list_inputs()]
-    later = ((), ()) if others is None else (others, own)
+    first = [tensor.detach().clone() for tensor in pair.subject.list_inputs()]
+    later = ((), ()) if redrawn is None else (redrawn, first)
     return replace(pair, subject=replace(pair.subject, later=later))
 
 
@@ -86,7 +86,7 @@ def _iterate_seeds(
     context: WorkerContext, pair: CompiledSubject, drawn: Redrawn
 ) -> Iterator[CompiledSubject]:
     """Yield the pair once for each seed, with weights and inputs of that seed: ``drawn`` is of the second."""
-    first = [one.detach().clone() for one in pair.subject.list_inputs()]
+    first = [tensor.detach().clone() for tensor in pair.subject.list_inputs()]
     yield pair
     for index in range(1, context.sampling.drift_seeds):
         if index > 1:
@@ -107,13 +107,13 @@ def _measure_seeds(
         eager = first if not index and habit is Habit.SAME else _evaluate_eager(pair.subject, habit)
         exact = _evaluate_reference(context, pair.subject, eager)
         if not index:
-            _record_workload(context, exact, eager.found)
-            if not eager.found.has_tensors:  # a drift of 0 would say that all is well
+            _record_workload(context, exact, eager.evaluation)
+            if not eager.evaluation.has_tensors:  # a drift of 0 would say that all is well
                 context.logbook.note(Code.NO_TENSORS)
-        own = _compare(context, pair, exact, eager)
-        if own is None:
+        drift = _compare(context, pair, exact, eager)
+        if drift is None:
             return
-        drifts[Metric.DRIFT].append(own)
+        drifts[Metric.DRIFT].append(drift)
         if exact is None:
             break
         # In 16 bits float32 may stand in for float64; and there may have been no room under an earlier seed.
@@ -122,7 +122,7 @@ def _measure_seeds(
         with _note_no_twin(context):
             twin = twin or _make_float32_twin(pair)
             precise = _compare_in_float32(context, pair, twin, exact, habit)
-            drifts[Metric.DRIFT_FLOAT32].append(own if precise is None else precise)
+            drifts[Metric.DRIFT_FLOAT32].append(drift if precise is None else precise)
     for metric, seeds in drifts.items():
         if seeds and len(seeds) == len(drifts[Metric.DRIFT]):
             record_drift(context.logbook, metric, seeds)
@@ -131,8 +131,8 @@ def _measure_seeds(
 def _evaluate_eager(subject: Subject, habit: Habit) -> Called:
     state = copy_state(subject)
     with Recording() if habit is Habit.RANDOM else nullcontext() as recording:
-        found = reference.evaluate(subject, subject.function, state)
-    return Called(state=state, drawn=recording and recording.drawn, found=found)
+        evaluation = reference.evaluate(subject, subject.function, state)
+    return Called(state=state, drawn=recording and recording.drawn, evaluation=evaluation)
 
 
 def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> None:
@@ -142,7 +142,7 @@ def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> No
     """
     ratios = [seed.log2_ratio for seed in seeds if seed.log2_ratio is not None]
     logbook.add_samples({metric: (MISMATCH if MISMATCH in ratios else statistics.mean(ratios),)})
-    largest = max(seeds, key=lambda one: (_get_doubt(one), one.log2_ratio or 0.0))
+    largest = max(seeds, key=lambda seed: (_get_doubt(seed), seed.log2_ratio or 0.0))
     worst = Worst(output=largest.worst, steps=largest.steps, beyond=largest.beyond)
     logbook.record(worst={**logbook.result.worst, metric: worst})
 
@@ -242,25 +242,25 @@ def _compare(
         context.logbook.note(Code.RANDOM_UNJUDGED)
         return None
     if not protocol.shares_state:
-        if eager.found.written:  # by a package or another process, to tensors of its own
-            names = {"outputs": tuple(sorted(eager.found.written))}
+        if eager.evaluation.written:  # by a package or another process, to tensors of its own
+            names = {"outputs": tuple(sorted(eager.evaluation.written))}
             context.logbook.add_warnings(Fact(code=Code.WRITES_UNSEEN, names=names))
-        eager = replace(eager, found=replace(eager.found, written={}, values={}))
+        eager = replace(eager, evaluation=replace(eager.evaluation, written={}, values={}))
         compiled = replace(compiled, written={}, values={})
     if Metric.LAYOUT_DIFFERENCES not in context.logbook.result.samples:
-        unlike = list_unlike(eager.found, compiled, eager.state)
+        unlike = list_unlike(eager.evaluation, compiled, eager.state)
         context.logbook.add_samples({Metric.LAYOUT_DIFFERENCES: (len(unlike),)})
         context.logbook.add_warnings(*unlike)
-    drift = compare(exact, eager.found, compiled, eager.state)
+    drift = compare(exact, eager.evaluation, compiled, eager.state)
     if drift.log2_ratio is not None and drift.log2_ratio > DRIFT_LIMIT_FLOAT32:
         compiled = excuse(pair.subject, exact, eager, compiled)
-        drift = compare(exact, eager.found, compiled, eager.state)
+        drift = compare(exact, eager.evaluation, compiled, eager.state)
     # Under another seed the same has other numbers.
-    noted = [(one.code, one.names) for one in context.logbook.result.warnings]
-    context.logbook.add_warnings(*(one for one in drift.warnings if (one.code, one.names) not in noted))
+    noted = [(fact.code, fact.names) for fact in context.logbook.result.warnings]
+    context.logbook.add_warnings(*(fact for fact in drift.warnings if (fact.code, fact.names) not in noted))
     if drift.log2_ratio == MISMATCH:
         return drift
-    if exact is None or drift.log2_ratio is None or not eager.found.has_tensors:
+    if exact is None or drift.log2_ratio is None or not eager.evaluation.has_tensors:
         return None
     if drift.log2_ratio <= DRIFT_LIMIT_FLOAT32 or not exact.is_float64:
         return drift
@@ -272,7 +272,7 @@ def _can_judge(pair: CompiledSubject, eager: Called, compiled: Evaluation) -> bo
 
     A backward that draws others computes the gradients of another forward.
     """
-    if draws_alike(eager.found.draws, compiled.draws):
+    if draws_alike(eager.evaluation.draws, compiled.draws):
         return True
     return draws_nothing(compiled.draws) and ignores_seed(pair.subject, pair.compiled, eager.state)
 

@@ -50,16 +50,16 @@ def sum_cubins(cubins: Iterable[Cubin]) -> dict[Metric, int]:
     Registers, memory and sizes are summed, so that any change shows. The stack is that of each kernel's least
     configuration: tuning chooses no other.
     """
-    found = tuple(cubins)
+    listed = tuple(cubins)
     least: dict[str, int] = {}
-    for cubin in found:
+    for cubin in listed:
         least[cubin.kernel] = min(cubin.stack_bytes, least.get(cubin.kernel, cubin.stack_bytes))
     return {
-        Metric.TRITON_CONFIGS: len(found),
-        Metric.REGISTERS: sum(cubin.registers for cubin in found),
-        Metric.SHARED_MEMORY: sum(cubin.shared_bytes for cubin in found),
+        Metric.TRITON_CONFIGS: len(listed),
+        Metric.REGISTERS: sum(cubin.registers for cubin in listed),
+        Metric.SHARED_MEMORY: sum(cubin.shared_bytes for cubin in listed),
         Metric.STACK_MEMORY: sum(least.values()),
-        Metric.CUBIN_BYTES: sum(cubin.size_bytes for cubin in found),
+        Metric.CUBIN_BYTES: sum(cubin.size_bytes for cubin in listed),
     }
 
 
@@ -97,8 +97,8 @@ def _read_cubin(path: Path) -> Cubin:
 
 
 def _find_tool() -> Path:
-    found = importlib.util.find_spec("triton")
-    tool = Path(found.origin if found and found.origin else "").parent / "backends/nvidia/bin/cuobjdump"
+    spec = importlib.util.find_spec("triton")
+    tool = Path(spec.origin if spec and spec.origin else "").parent / "backends/nvidia/bin/cuobjdump"
     if not tool.is_file():
         raise MachineError(f"triton brings no {tool.name}: {tool}", "Install triton 3.6 or newer from PyPI.")
     return tool
@@ -165,19 +165,19 @@ def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subje
     """Put fake tensors on the target in the place of a workload's own; the optimizer is no compiled code."""
     dtype = TORCH_DTYPES[case.dtype]
     # Each tensor once: tied weights stay tied.
-    place: Callable[[torch.Tensor], Any] = functools.cache(lambda tensor: device.place(tensor, dtype))
+    put: Callable[[torch.Tensor], Any] = functools.cache(lambda tensor: device.place(tensor, dtype))
     held = hold(workload.forward, workload.loss)
-    loose = {id(one): place(one) for one in held.list_loose()} if isinstance(held, Held) else {}
+    loose = {id(tensor): put(tensor) for tensor in held.list_loose()} if isinstance(held, Held) else {}
     for part in held.modules() if held is not None else ():
         for tensors in (part._parameters, part._buffers):  # noqa: SLF001 - modules cannot be moved to where nothing is
             for name, tensor in tensors.items():
-                tensors[name] = None if tensor is None else place(tensor)
+                tensors[name] = None if tensor is None else put(tensor)
     placed = replace(
         workload,
         forward=rebind(workload.forward, loose),
         loss=workload.loss and rebind(workload.loss, loose),
-        inputs=map_tensors(place, workload.inputs),
-        kwargs=map_tensors(place, dict(workload.kwargs)),
+        inputs=map_tensors(put, workload.inputs),
+        kwargs=map_tensors(put, dict(workload.kwargs)),
         optimizer=None,
         exact=None,
     )

@@ -93,7 +93,7 @@ def move_parameters(
     ``mode`` is what gradients are computed in. The optimizer has no part in it: its own numbers, as a
     scaler's, have the types that they ask for.
     """
-    leaves = {name: one for name, one in subject.name_parameters().items() if one.requires_grad}
+    leaves = {name: leaf for name, leaf in subject.name_parameters().items() if leaf.requires_grad}
     before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
     make = subject.workload.optimizer
     optimizer = make(list(leaves.values())) if make else None
@@ -124,18 +124,18 @@ def measure_unreturned(context: WorkerContext, subject: Subject) -> None:
     if samples.get(Metric.DRIFT, (MISMATCH,))[0] > DRIFT_WRONG:
         return
     try:
-        found = compare_unreturned(subject)
+        compared = compare_unreturned(subject)
     except NotFiniteError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a model or the compiler cannot do with such gradients
         context.logbook.note(Code.TRAINING_UNSEEN, why=describe_error(error))
         return
-    if isinstance(found, str):
-        context.logbook.note(Code.TRAINING_UNSEEN, why=found)
-    elif found is not None and found.log2_ratio == MISMATCH:
-        context.logbook.add_warnings(*found.warnings)
+    if isinstance(compared, str):
+        context.logbook.note(Code.TRAINING_UNSEEN, why=compared)
+    elif compared is not None and compared.log2_ratio == MISMATCH:
+        context.logbook.add_warnings(*compared.warnings)
         for metric in samples.keys() & {Metric.DRIFT, Metric.DRIFT_FLOAT32}:
-            record_drift(context.logbook, metric, [found])
+            record_drift(context.logbook, metric, [compared])
 
 
 def compare_unreturned(subject: Subject) -> Drift | str | None:
@@ -145,7 +145,7 @@ def compare_unreturned(subject: Subject) -> Drift | str | None:
     """
     if not subject.is_training or subject.case.kind is not Kind.CALL:
         return None
-    known = {f"the gradient of {name}" for name in subject.name_leaves()}
+    measured = {f"the gradient of {name}" for name in subject.name_leaves()}
     subject, case = _ask_for_gradients(subject), subject.case
     forward, loss, state = subject.workload.forward, subject.workload.loss, copy_state(subject)
 
@@ -155,8 +155,8 @@ def compare_unreturned(subject: Subject) -> Drift | str | None:
 
     eager = evaluate(subject, compute_all, state)
     # Of a mask of infinities eager has none that is a number.
-    new = {name for name, value in eager.gradients.items() if name not in known and is_finite(value)}
-    if len(eager.outputs) + len(eager.others) <= 1 and not new:
+    new = {name for name, value in eager.gradients.items() if name not in measured and is_finite(value)}
+    if len(eager.outputs) + len(eager.non_tensors) <= 1 and not new:
         return None  # the loss depends on the only output
     if case.backend == DEFAULT_BACKEND:
         case = replace(case, backend=_FRONT_HALF, mode=Mode.DEFAULT, options={})

@@ -229,7 +229,7 @@ def make_conditions(before: MachineState, after: MachineState, *, is_paired: boo
             for name, times_s in sorted(before.canaries_s.items())
         },
         throttled=list_throttling(before.state, after.state),
-        foreign_processes=count_strangers((before.state, after.state), own=2 if is_paired else 1),
+        foreign_processes=count_strangers((before.state, after.state), ours=2 if is_paired else 1),
     )
 
 
@@ -296,8 +296,8 @@ def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
     # In a trial on its own nobody asks which: what it convicts is measured in pairs.
     by_function = context.turns is not None
     calls = count_compile_calls(prepared.compiled_step, graph.find_cache(), by_function=by_function)
-    found = graph.observe_graphs(context.directory).cache
-    if found.hits and not found.misses:  # a graph that repeats within a model is found once it was compiled
+    cache = graph.observe_graphs(context.directory).cache
+    if cache.hits and not cache.misses:  # a graph that repeats within a model is found once it was compiled
         context.logbook.note_unmeasured(Metric.COMPILE_CALLS, "graphs came from a cache")
         return
     context.logbook.add_samples({Metric.COMPILE_CALLS: (calls.total,)})

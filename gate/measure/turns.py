@@ -31,8 +31,8 @@ _LINE_BYTES = 80  # three numbers of 64 bits
 
 def await_idle_threads(limit_s: float = MAX_WAIT_S) -> bool:
     """Sleep until no other thread of this process runs; return whether that came within ``limit_s``."""
-    end, own = time.monotonic() + limit_s, str(threading.get_native_id())
-    while any(_read_state(task) == "R" for task in _TASKS.iterdir() if task.name != own):
+    end, this_thread = time.monotonic() + limit_s, str(threading.get_native_id())
+    while any(_read_state(task) == "R" for task in _TASKS.iterdir() if task.name != this_thread):
         if time.monotonic() > end:
             return False
         time.sleep(_POLL_S)

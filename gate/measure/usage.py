@@ -130,8 +130,8 @@ def count_host_launches(events: Iterable[Any], calls: int) -> dict[Metric, int]:
         metric: sum(event.count for event in host if kind.match(event.key))
         for metric, kind in _ASKED_FOR.items()
     }
-    known = {metric: total // calls for metric, total in totals.items() if total % calls == 0}
-    return known if known.get(Metric.LAUNCHES) and Metric.CUDAGRAPH_LAUNCHES in known else {}
+    counts = {metric: total // calls for metric, total in totals.items() if total % calls == 0}
+    return counts if counts.get(Metric.LAUNCHES) and Metric.CUDAGRAPH_LAUNCHES in counts else {}
 
 
 def sum_kernels(events: Iterable[Any], calls: int) -> dict[str, float]:
@@ -184,14 +184,14 @@ def _make_canaries(device: Device) -> dict[str, Callable[[], object]]:
 
 def _make_operands(device: Device) -> tuple[torch.Tensor, torch.Tensor]:
     """Make a matrix and the bytes to copy; on a GPU random, since constants run faster and cooler."""
-    sizes, place = device.kind.canaries, device.name
+    sizes, name = device.kind.canaries, device.name
     shape, copied = (sizes.matmul_size, sizes.matmul_size), (sizes.copy_bytes,)
     if not device.kind.is_gpu:
-        return torch.full(shape, 0.5, device=place), torch.ones(copied, dtype=torch.uint8, device=place)
-    own = torch.Generator(place)  # the workload's random numbers stay as they are
-    own.manual_seed(0)
-    matrix = torch.randn(shape, generator=own, device=place, dtype=torch.bfloat16)
-    return matrix, torch.randint(0, 256, copied, generator=own, device=place, dtype=torch.uint8)
+        return torch.full(shape, 0.5, device=name), torch.ones(copied, dtype=torch.uint8, device=name)
+    generator = torch.Generator(name)  # the workload's random numbers stay as they are
+    generator.manual_seed(0)
+    matrix = torch.randn(shape, generator=generator, device=name, dtype=torch.bfloat16)
+    return matrix, torch.randint(0, 256, copied, generator=generator, device=name, dtype=torch.uint8)
 
 
 def _time_canary(run: Callable[[], object], device: Device, calls: int) -> tuple[float, ...]:

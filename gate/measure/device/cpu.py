@@ -93,11 +93,11 @@ def check_device(name: str) -> None:
     Raises:
         MachineError: It is not.
     """
-    found = torch.cuda.device_count()
-    if (torch.device(name).index or 0) >= found:
+    count = torch.cuda.device_count()
+    if (torch.device(name).index or 0) >= count:
         fix = "Choose one that `nvidia-smi` lists, install a torch built for CUDA, or use cpu."
         raise MachineError(
-            f"no such device: {name} (torch {torch.__version__} sees {found} CUDA devices)", fix
+            f"no such device: {name} (torch {torch.__version__} sees {count} CUDA devices)", fix
         )
 
 
@@ -181,10 +181,10 @@ def read_status(key: str) -> int:
     Raises:
         OSError: There is no such line.
     """
-    found = re.search(rf"^{key}:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE)
-    if not found:
+    match = re.search(rf"^{key}:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE)
+    if not match:
         raise OSError(f"/proc/self/status has no {key}")
-    return int(found[1]) * 1024
+    return int(match[1]) * 1024
 
 
 def compute_allocated_growth(changes_bytes: Iterable[int]) -> int:
@@ -214,10 +214,10 @@ def trim_heap() -> None:
 def read_cpu_model() -> str:
     """Read the CPU's model name, or its architecture where there is none."""
     try:
-        found = re.search(r"^model name\s*:\s*(.+)$", _CPU_INFO.read_text(), re.MULTILINE)
+        match = re.search(r"^model name\s*:\s*(.+)$", _CPU_INFO.read_text(), re.MULTILINE)
     except OSError:
-        found = None
-    return found[1].strip() if found else platform.machine()
+        match = None
+    return match[1].strip() if match else platform.machine()
 
 
 class _Counts(ctypes.Structure):
@@ -274,9 +274,9 @@ class TargetDevice(CpuDevice):
 
     def place(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Make a fake tensor like ``tensor`` on the target; floating-point ones are of ``dtype``."""
-        own = dtype if tensor.is_floating_point() else tensor.dtype
+        kept_dtype = dtype if tensor.is_floating_point() else tensor.dtype
         with self.mode:
-            fake = torch.empty_strided(tensor.size(), tensor.stride(), dtype=own, device=self.name)
+            fake = torch.empty_strided(tensor.size(), tensor.stride(), dtype=kept_dtype, device=self.name)
         if isinstance(tensor, torch.nn.Parameter):
             return torch.nn.Parameter(fake, tensor.requires_grad)
         return fake

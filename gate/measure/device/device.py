@@ -219,6 +219,6 @@ def _list_variables(environ: Mapping[str, str]) -> dict[str, str]:
     Torch itself points Triton to its own assembler once it compiles: its path differs between environments
     that are the same.
     """
-    own = str(Path(torch.__file__).parent)
+    torch_directory = str(Path(torch.__file__).parent)
     driving = (name for name in sorted(environ) if name.startswith(_DRIVING))
-    return {name: environ[name] for name in driving if not environ[name].startswith(own)}
+    return {name: environ[name] for name in driving if not environ[name].startswith(torch_directory)}

@@ -60,10 +60,10 @@ def imitate_gpu(target: str) -> None:
 
 
 def _find_torch() -> Path:
-    found = importlib.util.find_spec("torch")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
         raise MachineError("No module named 'torch'", "Install a CPU build of torch.")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def _check_release() -> None:
@@ -101,17 +101,17 @@ def _build_hooks(torch: Path) -> Path:
     return library
 
 
-def _make_private(place: Path) -> Path:
+def _make_private(directory: Path) -> Path:
     """Make a directory into which nobody else can put a library that would be loaded."""
     with suppress(FileExistsError):
-        place.mkdir(mode=0o700)
-    found = place.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & _FOR_OTHERS:
+        directory.mkdir(mode=0o700)
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & _FOR_OTHERS:
         raise MachineError(
-            f"other users can write to {place}, from where a library is loaded",
+            f"other users can write to {directory}, from where a library is loaded",
             "Remove it, or set TMPDIR to a directory of your own.",
         )
-    return place
+    return directory
 
 
 def _answer_as(board: Board, capability: tuple[int, int]) -> None:

@@ -125,11 +125,15 @@ class NvmlDevice:
         )
 
     def _read_slowed_s(self) -> dict[str, float]:
-        found = {
+        violations = {
             reason: self._ask_board("nvmlDeviceGetViolationStatus", None, policy)
             for policy, reason in _POLICIES.items()
         }
-        return {reason: one.violationTime * _NS for reason, one in found.items() if one is not None}
+        return {
+            reason: violation.violationTime * _NS
+            for reason, violation in violations.items()
+            if violation is not None
+        }
 
     def _ask_board(self, name: str, unknown: Any, constant: str = "") -> Any:  # noqa: ANN401 - untyped
         """Ask a question of the board, with one of nvidia-ml-py's constants where it needs one."""
@@ -156,9 +160,9 @@ def list_throttling(before: DeviceState, after: DeviceState) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*before.throttled, *after.throttled, *between)))
 
 
-def count_strangers(states: Iterable[DeviceState], own: int) -> int:
+def count_strangers(states: Iterable[DeviceState], ours: int) -> int:
     """Count the processes that computed on the device beside ``own`` of the gate's, at the worst look."""
-    return max(0, max(state.processes for state in states) - own)
+    return max(0, max(state.processes for state in states) - ours)
 
 
 def note_unwatched(state: DeviceState) -> tuple[Fact, ...]:

@@ -210,11 +210,11 @@ class Distributed(Protocol):
 def _copy_caches() -> Iterator[tuple[str, str]]:
     """Copy this process's caches, unless a second process of this trial has left its own."""
     for name in _CACHES:
-        if not (own := os.environ.get(name)):
+        if not (directory := os.environ.get(name)):
             continue
-        copied = Path(own).with_name(f"{Path(own).name}-peer")
-        if Path(own).is_dir() and not copied.exists():
-            shutil.copytree(own, copied)
+        copied = Path(directory).with_name(f"{Path(directory).name}-peer")
+        if Path(directory).is_dir() and not copied.exists():
+            shutil.copytree(directory, copied)
         yield name, str(copied)
 
 
@@ -247,13 +247,13 @@ class Member:
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: distributed`."
             raise UsageError("only a module is spread over processes", fix)
         self._subject, self._plain, self._rank = subject, plain, rank
-        self._own = own = copy.deepcopy(plain)
+        self._own = model = copy.deepcopy(plain)
         if get_setting(subject.case, "strategy", Strategy) is Strategy.FSDP2:
-            self.module = _shard(own, subject.device)
+            self.module = _shard(model, subject.device)
         else:
             bucket_mib = get_setting(subject.case, "bucket_mib", float)
-            self.module = DistributedDataParallel(own, bucket_cap_mb=bucket_mib)
-        leaves = [one for one in own.parameters() if one.requires_grad]
+            self.module = DistributedDataParallel(model, bucket_cap_mb=bucket_mib)
+        leaves = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._optimizer = make_optimizer(leaves) if make_optimizer else None
         self._functions = {
             Command.EAGER: self._make_function(self.module),
@@ -273,9 +273,11 @@ class Member:
         loss = self._call(Command.COMPILED)
         loss.backward()  # type: ignore[no-untyped-call] # torch's
         gradients = {
-            name: (one.grad.full_tensor() if isinstance(one.grad, DTensor) else one.grad).detach().clone()
-            for name, one in self._own.named_parameters()
-            if one.grad is not None
+            name: (parameter.grad.full_tensor() if isinstance(parameter.grad, DTensor) else parameter.grad)
+            .detach()
+            .clone()
+            for name, parameter in self._own.named_parameters()
+            if parameter.grad is not None
         }
         self._own.zero_grad()
         mean = loss.detach().clone()
@@ -295,10 +297,10 @@ class Member:
         with torch.no_grad():
             for tensor in self._subject.list_state():
                 dist.broadcast(tensor, src=0)
-            for own, plain in zip(list_held(self._own), list_held(self._plain), strict=True):
-                own.copy_(
-                    distribute_tensor(plain, own.device_mesh, own.placements)
-                    if isinstance(own, DTensor)
+            for sharded, plain in zip(list_held(self._own), list_held(self._plain), strict=True):
+                sharded.copy_(
+                    distribute_tensor(plain, sharded.device_mesh, sharded.placements)
+                    if isinstance(sharded, DTensor)
                     else plain
                 )
 
@@ -308,8 +310,8 @@ def count_buckets(module: nn.Module) -> int:
     if isinstance(module, DistributedDataParallel):
         logged = module._get_ddp_logging_data()  # type: ignore[no-untyped-call] # noqa: SLF001 - no public way
         sizes = str(logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes", ""))
-        return len([one for one in sizes.split(",") if one.strip()])
-    return sum(isinstance(one, FSDPModule) for one in module.modules())
+        return len([size for size in sizes.split(",") if size.strip()])
+    return sum(isinstance(part, FSDPModule) for part in module.modules())
 
 
 def _shard(module: nn.Module, device: Device) -> nn.Module:

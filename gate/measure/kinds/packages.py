@@ -190,13 +190,13 @@ class OnnxFile(Package):
         options = runtime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         session = runtime.InferenceSession(str(self.path), options, providers=list(_PROVIDERS))
-        names = [one.name for one in session.get_inputs()]
+        names = [node.name for node in session.get_inputs()]
 
         def run(*inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any model's
-            given = [one for one in pytree.tree_leaves((inputs, kwargs)) if isinstance(one, torch.Tensor)]
-            feeds = {name: one.detach().numpy() for name, one in zip(names, given, strict=True)}
-            found = [torch.from_numpy(one) for one in session.run(None, feeds)]
-            return pytree.tree_unflatten(found, self._structure)
+            given = [leaf for leaf in pytree.tree_leaves((inputs, kwargs)) if isinstance(leaf, torch.Tensor)]
+            feeds = {name: tensor.detach().numpy() for name, tensor in zip(names, given, strict=True)}
+            outputs = [torch.from_numpy(output) for output in session.run(None, feeds)]
+            return pytree.tree_unflatten(outputs, self._structure)
 
         return run
 
@@ -222,12 +222,12 @@ class Onnx(Export):
 
 def _describe_graph(graph: Any) -> str:  # noqa: ANN401 - onnx's own
     """Describe what a graph computes, a line each: what it is given, and its operators in order."""
-    given = (f"{one.name}: {_describe_type(one.type.tensor_type)}" for one in graph.input)
-    stored = (f"{one.name}: {_describe_tensor(one)}" for one in graph.initializer)
+    given = (f"{value.name}: {_describe_type(value.type.tensor_type)}" for value in graph.input)
+    stored = (f"{tensor.name}: {_describe_tensor(tensor)}" for tensor in graph.initializer)
     nodes = (
-        f"{one.op_type}({', '.join(one.input)}; {', '.join(map(_describe_attribute, one.attribute))}):"
-        f" {', '.join(one.output)}"
-        for one in graph.node
+        f"{node.op_type}({', '.join(node.input)}; {', '.join(map(_describe_attribute, node.attribute))}):"
+        f" {', '.join(node.output)}"
+        for node in graph.node
     )
     return "\n".join((*given, *stored, *nodes))
 
@@ -244,7 +244,7 @@ def _describe_attribute(attribute: Any) -> str:  # noqa: ANN401 - onnx's own
 
 
 def _describe_type(tensor: Any) -> str:  # noqa: ANN401 - onnx's own
-    return f"{tensor.elem_type}{[one.dim_param or one.dim_value for one in tensor.shape.dim]}"
+    return f"{tensor.elem_type}{[dim.dim_param or dim.dim_value for dim in tensor.shape.dim]}"
 
 
 def _describe_tensor(tensor: Any) -> str:  # noqa: ANN401 - onnx's own

@@ -101,7 +101,9 @@ class Protocol:
         # What torch does not report is no finding, and what is exported into a file would have failed by now.
         if report.counts.get(Metric.UNIQUE_GRAPHS) != 0 or not has_metric(self.case, Metric.UNIQUE_GRAPHS):
             return
-        left = (" at ".join(filter(None, map(one.name, ("reason", "location")))) for one in report.skipped)
+        left = (
+            " at ".join(filter(None, map(frame.name, ("reason", "location")))) for frame in report.skipped
+        )
         frames = "; ".join(islice(left, _NAMED_FRAMES))
         why = frames or "it makes no tensors, or Dynamo is disabled or skips it"
         fix = f"Compile something, or leave the case out; what Dynamo skips: {find_page('adding-a-model')}."
@@ -132,7 +134,7 @@ class Protocol:
 
 def join_workloads(built: Sequence[Workload]) -> Workload:
     """Make one workload of several: the model of the first, and the arguments of each as an input."""
-    inputs = tuple((one.inputs, dict(one.kwargs)) for one in built)
+    inputs = tuple((workload.inputs, dict(workload.kwargs)) for workload in built)
     return replace(built[0], inputs=inputs, kwargs={})
 
 

@@ -114,10 +114,12 @@ class Data(Shapes):
     def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
         """Make one epoch of ``compiled``; it reads the loader, whose processes live as long as the step."""
         loader = make_loader(subject, get_setting(self.case, "workers", int))
-        place = subject.device.name
+        device = subject.device.name
 
         def run_loader() -> None:
-            moved = (map_tensors(lambda one: one.to(place, non_blocking=True), batch) for batch in loader)
+            moved = (
+                map_tensors(lambda tensor: tensor.to(device, non_blocking=True), batch) for batch in loader
+            )
             run_epoch(subject, compiled, moved)
 
         return run_loader
@@ -284,8 +286,8 @@ def list_blocks(module: nn.Module) -> list[str]:
     Raises:
         UsageError: It has no list of modules.
     """
-    if found := list(_walk_blocks(module)):
-        return found
+    if names := list(_walk_blocks(module)):
+        return names
     fix = "Hold them in a torch.nn.ModuleList or torch.nn.Sequential, or compile another `part`."
     raise UsageError("the model has no list of blocks", fix)
 
@@ -298,11 +300,11 @@ def mark_regions(blocks: list[nn.Module]) -> None:
     """
     marked: dict[type[nn.Module], type[nn.Module]] = {}
     for block in blocks:
-        own = type(block)
-        if own not in marked:
-            region = torch.compiler.nested_compile_region(own.forward)
-            marked[own] = type(own.__name__, (own,), {"forward": region})
-        block.__class__ = marked[own]
+        plain = type(block)
+        if plain not in marked:
+            region = torch.compiler.nested_compile_region(plain.forward)
+            marked[plain] = type(plain.__name__, (plain,), {"forward": region})
+        block.__class__ = marked[plain]
 
 
 def find_hottest(subject: Subject) -> str:
@@ -313,11 +315,11 @@ def find_hottest(subject: Subject) -> str:
     with FlopCounterMode(display=False) as counter:
         subject.function(*subject.workload.inputs, **subject.workload.kwargs)
     counts = {
-        name.partition(".")[2]: sum(found.values()) for name, found in counter.get_flop_counts().items()
+        name.partition(".")[2]: sum(flops.values()) for name, flops in counter.get_flop_counts().items()
     }
     forward = subject.workload.forward
-    known = forward.named_modules() if isinstance(forward, nn.Module) else ()
-    parts = [name for name, one in known if name and counts.get(name) and not list(_walk_blocks(one))]
+    modules = forward.named_modules() if isinstance(forward, nn.Module) else ()
+    parts = [name for name, module in modules if name and counts.get(name) and not list(_walk_blocks(module))]
     if not parts:
         fix = "Compile another `part`, or the whole model."
         raise UsageError("no submodule has products, convolutions or attention of its own", fix)

@@ -65,11 +65,11 @@ def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, s
     drifts = [compute_drift(*values, step=step), compute_drift(*gradients, pooled=True, step=step)]
     if not (eager.gradients or compiled.gradients):
         drifts.pop()
-    worst = max(drifts, key=lambda one: -math.inf if one.log2_ratio is None else one.log2_ratio)
+    worst = max(drifts, key=lambda drift: -math.inf if drift.log2_ratio is None else drift.log2_ratio)
     differing, unseen = _compare_others(eager, compiled)
     if differing and worst.log2_ratio != MISMATCH:
         worst = Drift(log2_ratio=MISMATCH, worst=differing[0].name("output"))
-    facts = (fact for one in drifts for fact in one.warnings)
+    facts = (fact for drift in drifts for fact in drift.warnings)
     return replace(worst, warnings=tuple(_drop_repeated([*facts, *differing, *unseen])))
 
 
@@ -108,7 +108,7 @@ def _add_values(side: Evaluation, lost: AbstractSet[str]) -> Evaluation:
     """Add Python's values that both sides changed, of which numbers that may be rounded are tensors."""
     shared = {name: value for name, value in side.values.items() if name not in lost}
     rounded = {name: value for name, value in shared.items() if isinstance(value, torch.Tensor)}
-    return replace(side, outputs={**side.outputs, **rounded}, others={**side.others, **shared})
+    return replace(side, outputs={**side.outputs, **rounded}, non_tensors={**side.non_tensors, **shared})
 
 
 def find_step(state: State) -> float:
@@ -121,13 +121,15 @@ def _compare_others(eager: Evaluation, compiled: Evaluation) -> tuple[list[Fact]
     """List which numbers, words and keys differ among what was returned, and what cannot be compared."""
     differing, unseen = [], []
     for name in sorted(
-        (eager.others.keys() | compiled.others.keys()) - eager.outputs.keys() - compiled.outputs.keys()
+        (eager.non_tensors.keys() | compiled.non_tensors.keys())
+        - eager.outputs.keys()
+        - compiled.outputs.keys()
     ):
-        if name not in eager.others or name not in compiled.others:
+        if name not in eager.non_tensors or name not in compiled.non_tensors:
             differing.append(Fact(code=Code.OUTPUT_LOST, names=name_words(output=name)))
             continue
-        leaf = eager.others[name]
-        same, kind = compare_leaves(leaf, compiled.others[name]), type(leaf).__qualname__
+        leaf = eager.non_tensors[name]
+        same, kind = compare_leaves(leaf, compiled.non_tensors[name]), type(leaf).__qualname__
         if same is None:
             unseen.append(Fact(code=Code.OUTPUT_UNSEEN, names=name_words(output=name, dtype=kind)))
         elif same is False:
@@ -169,7 +171,7 @@ class Pushing(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
             with self:
                 return apart[func](*args, **kwargs)
         returned = func(*args, **kwargs)
-        if any(one.alias_info is not None for one in func._schema.returns):  # noqa: SLF001 - torch names it so
+        if any(value.alias_info is not None for value in func._schema.returns):  # noqa: SLF001 - torch names it so
             return returned
         given = [
             leaf.numel() for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)
@@ -226,9 +228,10 @@ def measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled:
     for seed in range(_TRIES):
         perturbed = evaluate_perturbed(subject, eager, seed)
         parts: dict[str, Any] = {
-            part: _add(*(getattr(one, part) for one in (eager.found, perturbed, exact))) for part in PARTS
+            part: _add(*(getattr(evaluation, part) for evaluation in (eager.evaluation, perturbed, exact)))
+            for part in PARTS
         }
-        drift = compare(exact, replace(eager.found, **parts), compiled, eager.state)
+        drift = compare(exact, replace(eager.evaluation, **parts), compiled, eager.state)
         tries.append(drift.log2_ratio or 0.0)
     return min(tries)
 
@@ -269,47 +272,49 @@ def _add(eager: Outputs, perturbed: Outputs, exact: Outputs) -> Outputs:
 
 def excuse(subject: Subject, exact: Evaluation | None, eager: Called, compiled: Evaluation) -> Evaluation:
     """Give compiled eager's values where they differ, and rounding or a clock explains it."""
-    if eager.found.values != compiled.values:
+    if eager.evaluation.values != compiled.values:
         again = evaluate(subject, subject.function, eager.state).values
-        given = {name: value for name, value in eager.found.values.items() if again.get(name) != value}
+        given = {name: value for name, value in eager.evaluation.values.items() if again.get(name) != value}
         compiled = replace(compiled, values={**compiled.values, **given})
-    whole = [] if exact is None else _list_whole(exact, eager.found, compiled)
+    whole = [] if exact is None else _list_whole(exact, eager.evaluation, compiled)
     if exact is None or not whole:
         return compiled
     step = find_step(eager.state)
     by = _STEPS_HALF * step if step > torch.finfo(torch.float32).eps else PERTURBED
-    bounds = {place: (_get(exact, place),) * 2 for place in whole}
+    bounds = {key: (_get(exact, key),) * 2 for key in whole}
     for seed, sign in itertools.product(range(_TRIES), (1, -1)):
-        if not any(_count_outside(_get(compiled, place), bounds[place]) for place in whole):
+        if not any(_count_outside(_get(compiled, key), bounds[key]) for key in whole):
             break
         perturbed = evaluate_perturbed(subject, eager, seed, sign * by, is_float64=exact.is_float64)
-        for place, (low, high) in bounds.items():
-            value = _get(perturbed, place)
+        for key, (low, high) in bounds.items():
+            value = _get(perturbed, key)
             if value.shape == low.shape:
-                bounds[place] = torch.minimum(low, value), torch.maximum(high, value)
+                bounds[key] = torch.minimum(low, value), torch.maximum(high, value)
     parts: dict[str, Any] = {part: dict(getattr(compiled, part)) for part in _WHOLE_PARTS}
-    for place, bound in bounds.items():
-        of_compiled, of_eager = (_count_outside(_get(side, place), bound) for side in (compiled, eager.found))
-        turned = int((_get(compiled, place) != _get(exact, place)).sum()) - of_compiled
+    for key, bound in bounds.items():
+        of_compiled, of_eager = (
+            _count_outside(_get(side, key), bound) for side in (compiled, eager.evaluation)
+        )
+        turned = int((_get(compiled, key) != _get(exact, key)).sum()) - of_compiled
         if of_compiled <= _TIMES_EAGER * of_eager + _SHARE_MISSED * turned:
-            part, name = place
-            parts[part][name] = _get(eager.found, place)
+            part, name = key
+            parts[part][name] = _get(eager.evaluation, key)
     return replace(compiled, **parts)
 
 
 def _list_whole(exact: Evaluation, eager: Evaluation, compiled: Evaluation) -> list[_Place]:
     """List the integers and booleans in which compiled differs from eager, and as many in float64."""
-    found = []
-    for place in ((part, name) for part in _WHOLE_PARTS for name in getattr(eager, part)):
-        values = [_get(side, place) for side in (exact, eager, compiled)]
+    keys = []
+    for key in ((part, name) for part in _WHOLE_PARTS for name in getattr(eager, part)):
+        values = [_get(side, key) for side in (exact, eager, compiled)]
         is_alike = len({(value.shape, value.dtype) for value in values}) == 1
         if is_alike and not is_rounded(values[0]) and not torch.equal(*values[1:]):
-            found.append(place)
-    return found
+            keys.append(key)
+    return keys
 
 
-def _get(side: Evaluation, place: _Place) -> torch.Tensor:
-    part, name = place
+def _get(side: Evaluation, key: _Place) -> torch.Tensor:
+    part, name = key
     value: torch.Tensor = getattr(side, part).get(name, torch.empty(0))
     return value
 

@@ -98,31 +98,31 @@ def compute_drift(
     reshaped = [_describe_reshaped(name, reference[name], eager[name]) for name in alone if name in reference]
     sides = (reference, eager, compiled)
     triples = [Triple(name, *(_split(side[name]) for side in sides)) for name in rounded if name not in alone]
-    known, unknown = _split_known(triples)
+    judgeable, unknown = _split_known(triples)
     warnings = (*reshaped, *unknown)
-    if (warnings or alone) and not known:
+    if (warnings or alone) and not judgeable:
         return Drift(log2_ratio=None, warnings=warnings)
-    judged = [judge_group(group) for group in group_triples(known, pooled=pooled)]
-    drifts = [one for one in judged if one is not None]
-    worst = max(drifts, key=lambda one: one.log2_ratio or 0.0, default=Drift(log2_ratio=0.0))
+    judged = [judge_group(group) for group in group_triples(judgeable, pooled=pooled)]
+    drifts = [drift for drift in judged if drift is not None]
+    worst = max(drifts, key=lambda drift: drift.log2_ratio or 0.0, default=Drift(log2_ratio=0.0))
     return replace(worst, warnings=warnings)
 
 
 def _split_known(triples: Sequence[Triple]) -> tuple[list[Triple], list[Fact]]:
     """Take the elements of which the reference says what is right, and note the others."""
-    known, unknown = [], []
-    for one in triples:
-        taken = one
-        if not is_finite(one.reference):
-            finite = torch.isfinite(one.reference)
+    judgeable, unknown = [], []
+    for triple in triples:
+        taken = triple
+        if not is_finite(triple.reference):
+            finite = torch.isfinite(triple.reference)
             numbers = {"unknown": int((~finite).sum()), "elements": finite.numel()}
-            names = name_words(output=one.name)
+            names = name_words(output=triple.name)
             unknown.append(Fact(code=Code.REFERENCE_NOT_FINITE, numbers=numbers, names=names))
-            sides = (one.reference, one.eager, one.compiled)
-            taken = Triple(one.name, *(side[finite] for side in sides))
+            sides = (triple.reference, triple.eager, triple.compiled)
+            taken = Triple(triple.name, *(side[finite] for side in sides))
         if taken.reference.numel():
-            known.append(taken)
-    return known, unknown
+            judgeable.append(taken)
+    return judgeable, unknown
 
 
 def _describe_reshaped(name: str, reference: torch.Tensor, eager: torch.Tensor) -> Fact:
@@ -200,7 +200,7 @@ def compare_group(group: Sequence[Triple]) -> Drift:
         for (of_eager, _), exact in zip(squares, references, strict=True)
     ]
     sizes = _compute_sizes(references, lost)
-    relative = [[one / size**2 for one in pair] for pair, size in zip(squares, sizes, strict=True)]
+    relative = [[square / size**2 for square in pair] for pair, size in zip(squares, sizes, strict=True)]
     eager, compiled = (
         max(step * FLOOR_STEPS, math.sqrt(sum(side) / elements)) for side in zip(*relative, strict=True)
     )
@@ -240,17 +240,17 @@ def check_any_finite(outputs: Outputs, side: Side) -> None:
 def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
     """Find outputs that are not the same kind of thing, or not the same integers or booleans."""
     missing = sorted(eager.keys() ^ compiled.keys())
-    found = [Fact(code=Code.OUTPUT_LOST, names=name_words(output=name)) for name in missing]
-    for name in (one for one in eager if one in compiled):
+    facts = [Fact(code=Code.OUTPUT_LOST, names=name_words(output=name)) for name in missing]
+    for name in (name for name in eager if name in compiled):
         left, right = eager[name], compiled[name]
         if left.shape != right.shape or left.dtype != right.dtype:
             names = name_words(output=name, eager=describe_tensor(left), compiled=describe_tensor(right))
-            found.append(Fact(code=Code.OUTPUT_RESHAPED, names=names))
+            facts.append(Fact(code=Code.OUTPUT_RESHAPED, names=names))
         elif not is_rounded(left) and not torch.equal(left, right):
             names = name_words(output=name, dtype=str(left.dtype).removeprefix("torch."))
             numbers = _measure_difference(left, right)
-            found.append(Fact(code=Code.OUTPUT_DIFFERS, numbers=numbers, names=names))
-    return tuple(found)
+            facts.append(Fact(code=Code.OUTPUT_DIFFERS, numbers=numbers, names=names))
+    return tuple(facts)
 
 
 def _measure_difference(left: torch.Tensor, right: torch.Tensor) -> dict[str, float]:
@@ -267,7 +267,7 @@ def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: flo
 
     They round in steps of ``least`` at least: a loss is cast to float32 in many a model of 16 bits.
     """
-    found = []
+    facts = []
     same = [name for name in names if eager[name].shape == compiled[name].shape]
     values = [_split(eager[name]).double() for name in same]
     for name, value, size in zip(same, values, _compute_sizes(values), strict=True):
@@ -280,8 +280,8 @@ def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: flo
         )
         if error > limit:
             numbers = {"error": error, "limit": limit}
-            found.append(Fact(code=Code.OUTPUT_FAR, numbers=numbers, names=name_words(output=name)))
-    return tuple(found)
+            facts.append(Fact(code=Code.OUTPUT_FAR, numbers=numbers, names=name_words(output=name)))
+    return tuple(facts)
 
 
 def describe_tensor(tensor: torch.Tensor) -> str:

@@ -30,7 +30,7 @@ _FLAT = 2  # the dimensions of an operand that has its groups one after the othe
 
 
 def multiply_groups(
-    left: torch.Tensor, right: torch.Tensor, offs: torch.Tensor | None = None, **others: object
+    left: torch.Tensor, right: torch.Tensor, offs: torch.Tensor | None = None, **options: object
 ) -> torch.Tensor:
     """Multiply matrices group by group, as torch's own operator does that has no float64.
 
@@ -40,7 +40,7 @@ def multiply_groups(
     Raises:
         TypeError: There is a bias.
     """
-    if others.get("bias") is not None:
+    if options.get("bias") is not None:
         raise TypeError("no bias of groups in float64")  # torch's own operator has none either, up to 2.13
     if offs is None:
         return torch.bmm(left, right)
@@ -49,9 +49,9 @@ def multiply_groups(
     if left.dim() == right.dim() == _FLAT:
         return torch.stack([left[:, span] @ right[span] for span in spans])
     if left.dim() == _FLAT:
-        parts = [left[span] @ one for span, one in zip(spans, right, strict=True)]
+        parts = [left[span] @ matrix for span, matrix in zip(spans, right, strict=True)]
         return torch.cat([*parts, left.new_zeros(left.shape[0] - ends[-1], right.shape[-1])])
-    parts = [one @ right[:, span] for span, one in zip(spans, left, strict=True)]
+    parts = [matrix @ right[:, span] for span, matrix in zip(spans, left, strict=True)]
     return torch.cat([*parts, left.new_zeros(left.shape[1], right.shape[1] - ends[-1])], dim=1)
 
 
@@ -109,7 +109,11 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
         """Call the operator, and copy what it returns if it draws."""
         returned = func(*args, **(kwargs or {}))
         if _draws(func):
-            kept = tuple(one.clone() for one in returned) if isinstance(returned, tuple) else returned.clone()
+            kept = (
+                tuple(tensor.clone() for tensor in returned)
+                if isinstance(returned, tuple)
+                else returned.clone()
+            )
             self.drawn.append((str(func), kept))
         return returned
 
@@ -184,9 +188,9 @@ class Draws:
     end: Generators
 
 
-def draws_alike(one: Sequence[Draws], other: Sequence[Draws]) -> bool:
+def draws_alike(left: Sequence[Draws], right: Sequence[Draws]) -> bool:
     """Whether the forwards of two sides leave torch's generators at the same place, call by call."""
-    return [call.forward[0] for call in one] == [call.forward[0] for call in other]
+    return [call.forward[0] for call in left] == [call.forward[0] for call in right]
 
 
 def draws_nothing(calls: Sequence[Draws]) -> bool:

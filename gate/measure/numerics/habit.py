@@ -30,7 +30,7 @@ def find_habit(subject: Subject) -> tuple[Habit, Called]:
     """
     state = copy_state(subject)
     first, again = (evaluate(subject, subject.function, state) for _ in range(2))
-    return _choose_habit(subject, state, first, again), Called(state=state, found=first)
+    return _choose_habit(subject, state, first, again), Called(state=state, evaluation=first)
 
 
 def _choose_habit(subject: Subject, state: State, first: Evaluation, again: Evaluation) -> Habit:
@@ -40,13 +40,13 @@ def _choose_habit(subject: Subject, state: State, first: Evaluation, again: Eval
         return Habit.RANDOM
     if not any(call.before != call.end for call in first.draws):
         return Habit.SAME
-    other = evaluate(subject, subject.function, state, seed=_OTHER_SEED)
-    return Habit.SAME if _is_equal(first, other) else Habit.RANDOM
+    reseeded = evaluate(subject, subject.function, state, seed=_OTHER_SEED)
+    return Habit.SAME if _is_equal(first, reseeded) else Habit.RANDOM
 
 
 def _differ(first: Evaluation, again: Evaluation, state: State) -> bool:
     """Whether two calls differ by more than rounding."""
-    if _is_equal(first, again) and not (first.others or again.others):
+    if _is_equal(first, again) and not (first.non_tensors or again.non_tensors):
         return False
     try:
         first, again = replace(first, values={}), replace(again, values={})  # a clock's are not used
@@ -60,8 +60,8 @@ def ignores_seed(subject: Subject, function: Function, state: State) -> bool:
     return _is_equal(*(evaluate(subject, function, state, seed=seed) for seed in (SEED, _OTHER_SEED)))
 
 
-def _is_equal(first: Evaluation, other: Evaluation) -> bool:
+def _is_equal(first: Evaluation, second: Evaluation) -> bool:
     return all(
         left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
-        for left, right in ((getattr(first, part), getattr(other, part)) for part in PARTS)
+        for left, right in ((getattr(first, part), getattr(second, part)) for part in PARTS)
     )

@@ -21,7 +21,7 @@ def describe_layout(returned: Any, given: Mapping[str, Any], root: str) -> Layou
 
     Of a tensor: the input that it is or lies in, and its strides, where a dimension is larger than 1.
     """
-    inputs = {place: leaf for place, leaf in given.items() if isinstance(leaf, torch.Tensor)}
+    inputs = {path: leaf for path, leaf in given.items() if isinstance(leaf, torch.Tensor)}
     described: dict[str, tuple[str, ...]] = {}
     for path, node, items in visit(returned):
         if isinstance(node, torch.Tensor):
@@ -52,13 +52,13 @@ def _describe_strides(tensor: torch.Tensor) -> str:
 
 
 def _describe_memory(tensor: torch.Tensor, inputs: Mapping[str, torch.Tensor]) -> str:
-    for place, own in inputs.items():
-        if tensor is own:
-            return f"{place} itself"
+    for path, given in inputs.items():
+        if tensor is given:
+            return f"{path} itself"
     address = _find_address(tensor)
-    for place, own in inputs.items():
-        if address and address == _find_address(own):
-            return f"in the memory of {place}"
+    for path, given in inputs.items():
+        if address and address == _find_address(given):
+            return f"in the memory of {path}"
     return "a tensor of its own"
 
 

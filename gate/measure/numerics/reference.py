@@ -47,7 +47,7 @@ class Evaluation:
     outputs: Mapping[str, torch.Tensor]  # of the function itself: the loss, when training
     gradients: Mapping[str, torch.Tensor]  # the sum over the calls
     written: Mapping[str, torch.Tensor]  # of all that a call can write, what differs from before
-    others: Mapping[str, object] = field(default_factory=dict)  # returned, and no tensors
+    non_tensors: Mapping[str, object] = field(default_factory=dict)  # returned, and no tensors
     values: Mapping[str, object] = field(default_factory=dict)  # of Python that the calls changed
     layout: Layout = field(default_factory=dict)  # of what the first call returned
     draws: tuple[Draws, ...] = ()  # call by call
@@ -65,7 +65,7 @@ class Called:
 
     state: State
     drawn: Sequence[Drawn] | None = None  # None: nothing
-    found: Evaluation
+    evaluation: Evaluation
 
 
 def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None) -> Subject:
@@ -108,8 +108,8 @@ def _copy_held(
     copied.train(module.training)
     convert_module(copied, device.name, dtype)
     with torch.no_grad():
-        for own, other in zip(list_held(module), list_held(copied), strict=True):
-            write_tensor(other, own)
+        for tensor, target in zip(list_held(module), list_held(copied), strict=True):
+            write_tensor(target, tensor)
     return copied
 
 
@@ -158,7 +158,7 @@ def evaluate(
         outputs=outputs,
         gradients=gradients,
         written=written,
-        others={name: leaf for name, leaf in leaves.items() if name not in outputs},
+        non_tensors={name: leaf for name, leaf in leaves.items() if name not in outputs},
         values=values,
         layout=layout,
         draws=tuple(draws),
@@ -219,9 +219,9 @@ def evaluate_reference(
     _check_host_memory(subject, attempted_bytes)
     with _use_all_cores():
         exact = evaluate_twin(make_exact_twin(subject, CpuDevice()), state, drawn)
-    place = subject.device.name
+    device_name = subject.device.name
     moved: dict[str, Any] = {
-        part: {name: value.to(place) for name, value in getattr(exact, part).items()}
+        part: {name: value.to(device_name) for name, value in getattr(exact, part).items()}
         for part in ("outputs", "gradients", "written")
     }
     return replace(exact, **moved)
@@ -273,10 +273,10 @@ def evaluate_twin(
         DrawsError: It draws otherwise, or out of sight: other numbers than eager's would hide all.
     """
     with in_float64() if is_float64 else nullcontext(), replay(drawn):
-        found = evaluate(twin, twin.function, state)
-    if drawn is not None and any(call.before[0] != call.end[0] for call in found.draws):
+        evaluation = evaluate(twin, twin.function, state)
+    if drawn is not None and any(call.before[0] != call.end[0] for call in evaluation.draws):
         raise DrawsError("an operator draws random numbers inside, which float64 cannot be given")
-    return replace(found, is_float64=is_float64)
+    return replace(evaluation, is_float64=is_float64)
 
 
 def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
@@ -302,8 +302,8 @@ def draw_state(subject: Subject, seed: int) -> list[torch.Tensor] | None:
     if not subject.case.factory or subject.workload.exact is not None:
         return None
     state = _list_drawn(find_protocol(subject.case).build(seed), subject)
-    own = subject.list_state()
-    is_alike = [_describe_room(tensor) for tensor in state] == [_describe_room(tensor) for tensor in own]
+    current = subject.list_state()
+    is_alike = [_describe_room(tensor) for tensor in state] == [_describe_room(tensor) for tensor in current]
     return state if is_alike else None
 
 

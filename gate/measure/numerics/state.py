@@ -49,7 +49,7 @@ class State:
     """A copy of what a call may write, by name, and how everything is put back."""
 
     tensors: Mapping[str, torch.Tensor]  # copies, in the processor's memory
-    own: Mapping[str, torch.Tensor]
+    live: Mapping[str, torch.Tensor]
     holders: tuple[Restore, ...]
     values: Mapping[str, object]
     objects: Mapping[str, object]
@@ -60,18 +60,18 @@ class State:
         for put_back in self.holders:
             put_back()
         with torch.no_grad():
-            for name, tensor in self.own.items():
+            for name, tensor in self.live.items():
                 if not _is_same(tensor.detach(), self.tensors[name]):
                     write_tensor(tensor, self.tensors[name])
 
 
 def copy_state(subject: Subject) -> State:
     """Copy parameters, buffers, inputs, and what else the model and its inputs hold."""
-    own, walk = _find_tensors(subject)
-    copies = {name: tensor.detach().cpu().clone() for name, tensor in own.items()}
+    live, walk = _find_tensors(subject)
+    copies = {name: tensor.detach().cpu().clone() for name, tensor in live.items()}
     return State(
         tensors=copies,
-        own=own,
+        live=live,
         holders=tuple(walk.holders),
         values=walk.values,
         objects=walk.objects,
@@ -102,16 +102,16 @@ def list_values(subject: Subject, state: State) -> dict[str, object]:
     An object is named by where it lay before the calls; a new one by its type.
     """
     walk = _find_tensors(subject)[1]
-    places = {id(one): name for name, one in reversed([*state.objects.items()])}
+    places = {id(value): name for name, value in reversed([*state.objects.items()])}
     values = {
         name: value
         for name, value in walk.values.items()
         if name not in state.values or (type(value), value) != (type(state.values[name]), state.values[name])
     }
     objects = {
-        name: places.get(id(one), type(one).__qualname__)
-        for name, one in walk.objects.items()
-        if one is not state.objects.get(name)
+        name: places.get(id(value), type(value).__qualname__)
+        for name, value in walk.objects.items()
+        if value is not state.objects.get(name)
     }
     return {VALUE + name: value for name, value in {**values, **objects}.items()}
 
@@ -136,22 +136,24 @@ def _is_same(value: torch.Tensor, before: torch.Tensor) -> bool:
 
 def _find_tensors(subject: Subject) -> tuple[dict[str, torch.Tensor], _Walk]:
     """Find the tensors that a call may write, by name, and what holds them."""
-    found: dict[str, torch.Tensor] = {}
+    tensors: dict[str, torch.Tensor] = {}
     if subject.module is not None:
-        found |= {f"the parameter {name}": one for name, one in subject.module.named_parameters()}
-        found |= {f"the buffer {name}": one for name, one in subject.module.named_buffers()}
+        tensors |= {f"the parameter {name}": tensor for name, tensor in subject.module.named_parameters()}
+        tensors |= {f"the buffer {name}": tensor for name, tensor in subject.module.named_buffers()}
     workload = subject.workload
     inputs, kwargs = workload.inputs, workload.kwargs
     for given in (inputs, kwargs):
-        found |= {_INPUT + path: one for path, one in iterate_tensors(given)}
-    named = {id(tensor) for tensor in found.values()}
+        tensors |= {_INPUT + path: tensor for path, tensor in iterate_tensors(given)}
+    named = {id(tensor) for tensor in tensors.values()}
     walk = _Walk()
     walk.visit([(_INPUT, kwargs), (_INPUT, inputs), ("loss", workload.loss), ("", workload.forward)])
     for path, tensor in walk.tensors.items():
         if id(tensor) not in named:
-            found[path if path.startswith(_INPUT) else HELD + path] = tensor
+            tensors[path if path.startswith(_INPUT) else HELD + path] = tensor
     # One that wraps others, as a quantized weight, has no storage to copy.
-    return {name: one for name, one in found.items() if not is_traceable_wrapper_subclass(one)}, walk
+    return {
+        name: tensor for name, tensor in tensors.items() if not is_traceable_wrapper_subclass(tensor)
+    }, walk
 
 
 class _Walk:
@@ -179,16 +181,16 @@ class _Walk:
             self.holders += _list_restores(value)
             self.has_generator |= isinstance(value, torch.Generator)
             for more, item in _list_held(value):
-                place = (path + more).lstrip(".")
+                item_path = (path + more).lstrip(".")
                 if isinstance(item, _VALUES):
-                    self.values[place] = _DECIMALS.sub("#", item) if isinstance(item, str) else item
+                    self.values[item_path] = _DECIMALS.sub("#", item) if isinstance(item, str) else item
                     continue
-                if isinstance(item, AbstractSet) and all(isinstance(one, _EXACT) for one in item):
-                    self.values[place] = frozenset(item)
+                if isinstance(item, AbstractSet) and all(isinstance(member, _EXACT) for member in item):
+                    self.values[item_path] = frozenset(item)
                 elif _is_looked_into(item) and not isinstance(item, torch.nn.Module):
-                    self.objects[place] = item
+                    self.objects[item_path] = item
                 if not isinstance(item, _ATOMS):
-                    waiting.append((place, item))
+                    waiting.append((item_path, item))
 
 
 def _list_held(value: object) -> Iterator[tuple[str, object]]:
@@ -208,9 +210,9 @@ def _list_held(value: object) -> Iterator[tuple[str, object]]:
     elif isinstance(value, torch.nn.Module):
         yield from ((f".{name}", child) for name, child in value.named_children())
         yield from ((f".{name}", item) for name, item in vars(value).items() if name not in _OF_MODULES)
-        own = [one for one in type(value).__mro__ if _is_measured(one.__module__)]
+        measured = [kind for kind in type(value).__mro__ if _is_measured(kind.__module__)]
         yield from (
-            ("", item) for one in own for item in vars(one).values() if isinstance(item, FunctionType)
+            ("", item) for kind in measured for item in vars(kind).values() if isinstance(item, FunctionType)
         )
     elif _is_looked_into(value):
         yield from ((f".{name}", item) for name, item in vars(value).items())
@@ -281,7 +283,9 @@ def _keep_items(held: Any) -> Restore:  # noqa: ANN401 - a list, a deque or a se
     saved = list(held)
 
     def put_back() -> None:
-        if len(held) != len(saved) or any(one is not other for one, other in zip(held, saved, strict=True)):
+        if len(held) != len(saved) or any(
+            item is not before for item, before in zip(held, saved, strict=True)
+        ):
             held.clear()
             (held.update if isinstance(held, set) else held.extend)(saved)
 

@@ -96,7 +96,7 @@ class Subject:
 
     def name_leaves(self) -> dict[str, torch.Tensor]:
         """Name the tensors that a training step computes gradients of."""
-        given = {place: leaf for place, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)}
+        given = {path: leaf for path, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)}
         named = {**self.name_parameters(), **given}
         return {name: tensor for name, tensor in named.items() if tensor.requires_grad and tensor.is_leaf}
 
@@ -199,8 +199,8 @@ def make_subject(
     inputs, kwargs = cast_inputs(workload, device.name, dtype)
     if case.kind in (_ASKING if case.task is Task.INFERENCE else {Kind.CALL}):
         given = iterate_tensors((tuple(workload.inputs), dict(workload.kwargs)))
-        for (_, tensor), (_, own) in zip(given, iterate_tensors((inputs, kwargs)), strict=True):
-            own.requires_grad_(tensor.requires_grad)
+        for (_, tensor), (_, copied) in zip(given, iterate_tensors((inputs, kwargs)), strict=True):
+            copied.requires_grad_(tensor.requires_grad)
     return assemble_subject(replace(workload, inputs=inputs, kwargs=kwargs), case, device, spread)
 
 
@@ -237,9 +237,9 @@ def _check_values(held: torch.nn.Module, case: Case) -> None:
 
 
 def _check_given(subject: Subject) -> None:
-    for place, leaf in subject.iterate_given():
+    for path, leaf in subject.iterate_given():
         if callable(leaf) and hold(leaf) is not None:
-            message = f"{_name_source(subject.case)}: {place} is or holds a module, which is no input"
+            message = f"{_name_source(subject.case)}: {path} is or holds a module, which is no input"
             fix = "Close over it: forward=functools.partial(function, module), with the tensors as inputs."
             raise UsageError(message, fix)
 

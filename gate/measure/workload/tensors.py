@@ -80,7 +80,7 @@ def compare_leaves(left: Any, right: Any) -> bool | None:  # noqa: ANN401 - any 
 def is_opaque(leaf: object) -> bool:
     """Whether a leaf may hold what cannot be seen: ``==`` shows only whether two of them are one object."""
     if isinstance(leaf, AbstractSet):
-        return any(isinstance(one, torch.Tensor) or is_opaque(one) for one in leaf)
+        return any(isinstance(member, torch.Tensor) or is_opaque(member) for member in leaf)
     if isinstance(leaf, (torch.Tensor, type(None), type, torch.dtype)):
         return False
     return type(leaf).__eq__ is object.__eq__
@@ -126,16 +126,18 @@ def _copy_with(value: Any, visits: list[Visit], memo: dict[int, Any]) -> Any:  #
         copied = copy.deepcopy(value, memo)
     except Exception as error:
         raise _make_refusal(visits, f"{type(error).__name__}: {error}") from error
-    found = [tensor for _, tensor in iterate_tensors(copied)]
-    if len(found) != len(wanted) or any(one is not other for one, other in zip(found, wanted, strict=True)):
+    tensors = [tensor for _, tensor in iterate_tensors(copied)]
+    if len(tensors) != len(wanted) or any(
+        tensor is not expected for tensor, expected in zip(tensors, wanted, strict=True)
+    ):
         raise _make_refusal(visits, "its copy holds other tensors")
     return copied
 
 
 def _rebuild_node(node: Any, memo: dict[int, Any]) -> Any:  # noqa: ANN401 - see above
-    known = pytree.SUPPORTED_NODES[type(node)]
-    items, context = known.flatten_fn(node)
-    return known.unflatten_fn([copy.deepcopy(item, memo) for item in items], context)
+    spec = pytree.SUPPORTED_NODES[type(node)]
+    items, context = spec.flatten_fn(node)
+    return spec.unflatten_fn([copy.deepcopy(item, memo) for item in items], context)
 
 
 def _make_refusal(visits: list[Visit], why: str) -> UsageError:
@@ -151,13 +153,13 @@ def visit(value: Any) -> Iterator[Visit]:  # noqa: ANN401 - see above
     opened: dict[int, Any] = {}
     while todo:
         path, node, above = todo.pop()
-        if id(node) in opened or any(one is node for one in above):
+        if id(node) in opened or any(outer is node for outer in above):
             continue
         items = list_items(node)
         if items and not _is_container(node):
             opened[id(node)] = node
         yield path, node, items
-        todo.extend((path + place, item, (*above, node)) for place, item in reversed(items))
+        todo.extend((path + key, item, (*above, node)) for key, item in reversed(items))
 
 
 def list_items(node: Any) -> Items:  # noqa: ANN401 - see above
@@ -168,13 +170,15 @@ def list_items(node: Any) -> Items:  # noqa: ANN401 - see above
         names = ("data", "sorted_indices", "unsorted_indices")
         sizes = node.batch_sizes.tolist()
         return [(".batch_sizes", sizes), *((f".{name}", getattr(node, name)) for name in names)]
-    if known := pytree.SUPPORTED_NODES.get(type(node)):
-        if known.flatten_with_keys_fn:
-            return [(str(key), item) for key, item in known.flatten_with_keys_fn(node)[0]]
-        return _number(known.flatten_fn(node)[0])
+    if spec := pytree.SUPPORTED_NODES.get(type(node)):
+        if spec.flatten_with_keys_fn:
+            return [(str(key), item) for key, item in spec.flatten_with_keys_fn(node)[0]]
+        return _number(spec.flatten_fn(node)[0])
     if not _is_container(node):
         return _list_attributes(node)
-    return [(f"[{key!r}]", one) for key, one in node.items()] if isinstance(node, Mapping) else _number(node)
+    return (
+        [(f"[{key!r}]", item) for key, item in node.items()] if isinstance(node, Mapping) else _number(node)
+    )
 
 
 def _is_container(node: Any) -> bool:  # noqa: ANN401 - see above
@@ -236,10 +240,10 @@ def copy_module(module: torch.nn.Module, device: torch.device | str, dtype: torc
 
 
 def _copy_converted(tensor: torch.Tensor, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:
-    own = tensor.detach()
-    converted = convert_tensor(own, device, dtype)
-    if converted is own:  # it was so already
-        converted = own.clone()
+    plain = tensor.detach()
+    converted = convert_tensor(plain, device, dtype)
+    if converted is plain:  # it was so already
+        converted = plain.clone()
     if isinstance(tensor, torch.nn.Parameter):
         return torch.nn.Parameter(converted, tensor.requires_grad)
     return converted.requires_grad_(tensor.requires_grad)
