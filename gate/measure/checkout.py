@@ -1,8 +1,8 @@
 """Which checkout measured code is imported from; torch-free.
 
-A project under test is often installed editable: the interpreter's search path names places in the
-user's checkout. In an arm that is another checkout those places must be the other's, or both arms would
-measure the same code and every regression would pass.
+A project under test is often installed editable: ``sys.path`` then names directories of the user's checkout.
+In an arm with another checkout those must be the other's: else both arms would measure the same code, and
+every regression would pass.
 """
 
 import importlib
@@ -24,7 +24,6 @@ _LAYOUTS = ("", "src", "lib", "python")  # where a project keeps its packages
 
 
 def set_search_path(request: WorkerRequest) -> None:
-    """Make ``sys.path`` that of the request's arm."""
     if request.checkout:
         sys.path[:] = [_move(entry, request) for entry in sys.path]
     if request.directory not in sys.path:
@@ -34,14 +33,11 @@ def set_search_path(request: WorkerRequest) -> None:
 
 
 def take_models(path: str) -> None:
-    """Import the reference models from another place than this installation's own."""
     importlib.import_module(REFERENCE_PACKAGE).__path__ = [path]
 
 
 def check_source(factory: str, request: WorkerRequest) -> None:
     """Check that a factory's package comes from the arm's checkout, if the project under test has it.
-
-    A user's own test has no factory (``""``): pytest collects it from the arm's directory.
 
     Raises:
         UsageError: It would be imported from the user's own checkout, or from an installed copy.
@@ -62,12 +58,12 @@ def check_source(factory: str, request: WorkerRequest) -> None:
 
 
 def lies_below(path: Path, top: Path) -> bool:
-    """Whether a place lies in a directory, by their text: this is asked of thousands of modules."""
+    """Compare as text: this is asked of thousands of modules."""
     return str(path).startswith(f"{top}{os.sep}")
 
 
 def _move(entry: str, request: WorkerRequest) -> str:
-    """Find the place of the arm's checkout that a place of the user's checkout stands for."""
+    """Replace a path of the user's checkout by that of the arm's, if it exists there."""
     if not is_project_file(Path(entry), request.origin):
         return entry
     moved = Path(request.checkout) / Path(entry).resolve().relative_to(Path(request.origin).resolve())
@@ -75,7 +71,7 @@ def _move(entry: str, request: WorkerRequest) -> str:
 
 
 def is_project_file(path: Path, origin: str) -> bool:
-    """Whether a place lies in the checkout ``origin``; an environment that is kept there is not code."""
+    """Whether a path lies in the checkout ``origin``; an environment that is kept there is not code."""
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix}
     if any(lies_below(path, Path(prefix)) for prefix in prefixes):
         return False
@@ -94,13 +90,12 @@ def has_module(checkout: Path, name: str) -> bool:
 
 
 def list_layouts(checkout: Path) -> list[Path]:
-    """Where a checkout may keep packages that pip installs, whether or not they are there."""
     projects = {file.parent for pattern in _PROJECTS for file in checkout.glob(pattern)}
     return [project / layout for project in (checkout, *projects) for layout in _LAYOUTS]
 
 
 def _list_places(spec: ModuleSpec | None) -> list[Path]:
-    if spec is None:  # it fails where it is imported, and says so
+    if spec is None:  # its import fails, and reports that
         return []
     origins = [spec.origin] if spec.has_location and spec.origin else []
     return [Path(path).resolve() for path in (*origins, *(spec.submodule_search_locations or ()))]

@@ -1,5 +1,3 @@
-"""What both protocols share: the context of a measurement and the workload made ready."""
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -35,7 +33,7 @@ _FIX = "Register what it uses in a module, as in a torch.nn.ModuleList, and give
 
 
 def call_watched(subject: Subject, step: Callable[[], Any]) -> str:
-    """Call ``step``; describe what it uses that is neither cast nor trained, ``""`` if nothing is.
+    """Call ``step``; describe the parameters that it uses and that are neither cast nor trained.
 
     Raises:
         UsageError: It fails, or is to train, and uses such parameters. Else what the call raises.
@@ -63,7 +61,6 @@ class _Watch(TorchFunctionMode):
         self._unseen: dict[int, torch.nn.Parameter] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
-        """Look at what ``func`` gets; reading a dtype or a shape is no use."""
         if getattr(func, "__name__", "") != "__get__":
             for argument in pytree.tree_leaves((args, kwargs)):
                 if isinstance(argument, torch.nn.Parameter) and id(argument) not in self._known:
@@ -71,7 +68,6 @@ class _Watch(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
     def describe(self) -> str:
-        """Describe what was collected."""
         if not self._unseen:
             return ""
         shapes = ["x".join(map(str, parameter.shape)) or "one number" for parameter in self._unseen.values()]
@@ -86,8 +82,6 @@ _MAX_INPUTS = 8  # tensors that are named
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerContext:
-    """One measurement: of what, where, how much, and where it is written down."""
-
     case: Case
     device: Device
     sampling: Sampling
@@ -99,8 +93,6 @@ class WorkerContext:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A subject with one step for each side, eager called, nothing compiled yet."""
-
     subject: Subject
     compiled: Function
     eager_step: Callable[[], Any]
@@ -112,7 +104,7 @@ class Prepared:
 def open_case(
     context: WorkerContext, workload: Workload | None, *, is_cold: bool = True
 ) -> Iterator[Prepared]:
-    """Build the workload, unless the caller brings one, call it eagerly, and end what it started afterwards.
+    """Build the workload, unless the caller brings one, and call it eagerly; end what it started afterwards.
 
     ``is_cold`` is true in a process that compiles, false in one that finds what another compiled.
 
@@ -160,7 +152,7 @@ def _prepare_case(
 
 
 def try_case(context: WorkerContext, workload: Workload | None) -> None:
-    """Build the workload, call it eagerly, and trace what would be compiled; no code is generated.
+    """Call the workload eagerly, and trace what would be compiled; no code is generated.
 
     Raises:
         UsageError: Nothing would be compiled. Else as :func:`open_case`.
@@ -185,10 +177,7 @@ def _trace(context: WorkerContext, subject: Subject) -> None:
 def build_subject(
     context: WorkerContext, workload: Workload | None, make_subject: Callable[[Workload], Subject]
 ) -> Subject:
-    """Build the workload, unless the caller brings one, and make a subject of it; record its size.
-
-    Inference records gradients until :func:`use_gradients` ends, where an input asks for one.
-    """
+    """Build the workload, unless the caller brings one, make a subject of it and record its size."""
     if workload is None:
         context.logbook.enter(Stage.IMPORT)
         load_factory(context.case.factory)
@@ -209,7 +198,7 @@ def build_subject(
 
 
 def record_first(context: WorkerContext, report: GraphReport, phases_s: Mapping[str, float]) -> None:
-    """Record what a first call compiled: only its breaks count, since a recompile repeats them."""
+    """Record what a first call compiled. Only its breaks count: a recompile repeats them."""
     about = {**context.logbook.result.workload, **report.settings}
     phases_s = {**report.phases_s, **phases_s}
     context.logbook.record(workload=about, graph_breaks=report.graph_breaks, phases_s=phases_s)
@@ -218,7 +207,6 @@ def record_first(context: WorkerContext, report: GraphReport, phases_s: Mapping[
 
 
 def record_graphs(context: WorkerContext, protocol: Protocol) -> None:
-    """Record what was compiled so far, but for breaks."""
     record_code(context, protocol)
     report = graph.observe_graphs(context.directory)
     counts: dict[Metric, int | None] = {**report.counts, Metric.GRAPH_BREAKS: None}
@@ -229,14 +217,12 @@ def record_graphs(context: WorkerContext, protocol: Protocol) -> None:
 
 
 def record_code(context: WorkerContext, protocol: Protocol) -> None:
-    """Record the generated code's identity, and the sources of its kernels."""
     context.logbook.enter(Stage.EVIDENCE)
     sources = read_sources(graph.find_cache())
     context.logbook.record(identity=protocol.identify(), sources=sources)
 
 
 def _add_counts(context: WorkerContext, counts: Mapping[Metric, int | None]) -> None:
-    """Add what is known, and can be something else than 0 on this kind of device."""
     context.logbook.add_samples(
         {
             metric: (value,)
@@ -249,10 +235,6 @@ def _add_counts(context: WorkerContext, counts: Mapping[Metric, int | None]) -> 
 
 
 def _describe_inputs(subject: Subject) -> str:
-    """Describe dtype and shape of what the workload is called with: ``float32[8, 1000]``.
-
-    Of the tensors beyond _MAX_INPUTS the number and the elements of all.
-    """
     tensors = subject.list_inputs()
     listed, more = tensors[:_MAX_INPUTS], tensors[_MAX_INPUTS:]
     rest = [f"{len(more)} more of {sum(tensor.numel() for tensor in more)} elements"] if more else []
@@ -261,6 +243,5 @@ def _describe_inputs(subject: Subject) -> str:
 
 @contextmanager
 def use_gradients(case: Case) -> Iterator[None]:
-    """Record gradients within for a training case, and not for inference; the same for both sides."""
     with torch.set_grad_enabled(case.task == Task.TRAINING):
         yield

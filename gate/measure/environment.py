@@ -1,16 +1,16 @@
 """Where code is compiled and runs: the toolchain's one-off work, torch's settings, the fingerprint of all.
 
-The primer pays for what is done once, so that no case is charged for it. On a CPU, Inductor first finds out
-which vector instructions the compiler and the processor have (a compile and a load each, kept in its cache
+The primer pays for what is done once, so that no case is charged for it. On a CPU, Inductor finds out which
+vector instructions the compiler and the processor have (a compile and a load each, kept in its cache
 directory) and precompiles its C++ header (kept below ``TMPDIR``). On CUDA, Triton compiles its driver module
 (kept in its cache directory).
 
 Every process loads each probe of an instruction set in a process of its own: seconds that no case's compile
-needs. Where the primer saw that all of them pass, it leaves a mark in the cache that seeds each trial's, and
-workers take Inductor's word for it.
+needs. Where the primer saw all of them pass, it leaves a mark in the cache that seeds each trial's, and
+workers rely on Inductor's list.
 
-Since torch 2.9 each library and operator has a property ``fp32_precision``. The older interface is checked
-against it whenever it is read: it raises once they disagree, while writing it brings both in line again.
+Since torch 2.9 each library and operator has a property ``fp32_precision``. Reading the older interface
+raises once both disagree; writing it brings both in line again.
 """
 
 import importlib
@@ -47,7 +47,7 @@ _MARK = "all.isas"  # in Inductor's cache directory
 
 
 def prime_toolchain(device: Device) -> None:
-    """Do the toolchain's work; of what it leaves in the cache directories none is a compiled graph.
+    """Do the toolchain's work; none of what it leaves in the cache directories is a compiled graph.
 
     Raises:
         MachineError: This machine cannot compile for this device.
@@ -72,7 +72,6 @@ def prime_toolchain(device: Device) -> None:
 
 
 def load_toolchain(device: Device) -> None:
-    """Find out what this machine has; what the primer compiled or found out is only loaded."""
     if device.kind is CPU:
         if (find_cache() / _MARK).is_file():
             importlib.import_module("torch._inductor.config").cpp.vec_isa_ok = True
@@ -89,7 +88,6 @@ def list_isas() -> tuple[str, ...]:
 
 
 def probe_isas() -> None:
-    """Probe the processor's instruction sets, and leave the mark for workers if all of them passed."""
     supported, check = SUPPORTED_ISAS.find(), CHECK_ISAS.find()
     flags = check() if check else ()
     available = [isa for isa in supported or () if all(flag in flags for flag in str(isa).split())]
@@ -120,7 +118,6 @@ def _compile_for_target(device: TargetDevice) -> None:
 
 
 def _describe_cause(error: BaseException) -> str:
-    """Describe what lies below the compiler's own wrapping, in one line."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -131,7 +128,6 @@ _WATCHING = frozenset({"nvidia-ml-py"})  # of the gate's own: no program runs ot
 
 
 def capture_environment(device: Device, request: WorkerRequest) -> Environment:
-    """Capture the environment of this process, which measures on ``device`` as ``request`` says."""
     identity, libraries = device.identify(), _list_libraries(device)
     isas = list_isas() if device.kind is CPU else ()
     # A GPU's worker is held to cores near it, where the lab knows them.
@@ -163,7 +159,6 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
 
 
 def _list_libraries(device: Device) -> dict[str, str]:
-    """The workloads' libraries and, for a GPU, those that torch calls: pip can change them under a torch."""
     versions = {name: version for name in WORKLOAD_LIBRARIES if (version := _read_version(name))}
     if device.kind.is_gpu:
         for distribution in importlib.metadata.distributions():
@@ -180,7 +175,6 @@ def _read_version(distribution: str) -> str:
 
 
 def _read_compiler() -> str:
-    """Read name and version of the C++ compiler that Inductor uses; empty when there is none."""
     command = os.environ.get("CXX", "g++").split()
     # Without a limit: the primer has one. A busy machine's compiler is no other compiler.
     answer = ask_program([*command, "-dumpfullversion", "-dumpversion"], limit_s=math.inf)
@@ -236,10 +230,7 @@ def without_tf32() -> Iterator[None]:
 
 
 def bakes_tf32() -> bool:
-    """Whether Inductor's own convolutions, which it tries when it tunes, are compiled with TF32 in them.
-
-    Their code then keeps it, whatever is set when they are called; torch's guards and caches do not mind it.
-    """
+    """Whether Inductor's own convolutions, which it tries when it tunes, are compiled with TF32 in them."""
     return torch.backends.cudnn.fp32_precision == "tf32"
 
 
@@ -249,7 +240,6 @@ def convolves_in_tf32() -> bool:
 
 
 def describe_settings(kind: DeviceKind) -> str:
-    """Describe, in a line, what a user's code may have set by now and what changes values and times."""
     parts = [f"float32 products {describe_matmul()}"]
     if kind.has_tf32:
         parts.append(f"TF32 in convolutions {describe_convolution()}")
@@ -263,19 +253,18 @@ def describe_settings(kind: DeviceKind) -> str:
 
 
 def describe_matmul() -> str:
-    """Describe the precision of matrix products: the older interface's word, else what the newer one says."""
+    """Describe the precision of matrix products, by the older interface's word where it has one."""
     return _read(torch.get_float32_matmul_precision, str(torch.backends.cuda.matmul.fp32_precision))
 
 
 def describe_convolution() -> str:
-    """Describe whether convolutions may use TF32; operators of cuDNN by name where they differ."""
+    """Describe whether convolutions may use TF32; by operator of cuDNN where they differ."""
     cudnn: Any = torch.backends.cudnn
     differing = f"conv {cudnn.conv.fp32_precision}, rnn {cudnn.rnn.fp32_precision}"
     return _read(lambda: str(cudnn.allow_tf32), differing)
 
 
 def _list_settings() -> list[Any]:
-    """List what has a precision of its own, libraries before their operators."""
     backends: Any = torch.backends
     cudnn = backends.cudnn
     return [cudnn, cudnn.conv, cudnn.rnn, backends.cuda.matmul, backends.mkldnn.matmul]
@@ -288,14 +277,13 @@ def _read(ask: Callable[[], _T], unknown: _T) -> _T:
 
 
 def describe_runtime() -> str:
-    """Describe, in a line, the threads, and whatever is not as torch and Python begin with."""
     unusual = {
         "oneDNN off": not torch.backends.mkldnn.enabled,
         "cuDNN off": not torch.backends.cudnn.enabled,
         "cuDNN deterministic": bool(torch.backends.cudnn.deterministic),
         "denormals flushed": sys.float_info.min / 2 == 0.0,
         "anomaly detection": torch.is_anomaly_enabled(),
-        "a function mode": torch._C._len_torch_function_stack() > 0,  # noqa: SLF001 - nothing public says
+        "a function mode": torch._C._len_torch_function_stack() > 0,  # noqa: SLF001 - nothing public has it
         "a dispatch mode": torch._C._len_torch_dispatch_stack() > 0,  # noqa: SLF001
         "Python traced": sys.gettrace() is not None or sys.getprofile() is not None,
     }

@@ -1,8 +1,7 @@
-"""What the compiler says it did, by torch's private records.
+"""What the compiler did, by torch's private records.
 
-Of a recompile torch writes ``3/1: n == 1 # y = n * x # a.py:8 in f (HINT: ...)`` on the first line. A size's
-guard has two such places and ends in torch's own; what compares tensors has none, and is of the function
-compiled.
+Torch writes a recompile as ``3/1: n == 1 # y = n * x # a.py:8 in f (HINT: ...)`` on the first line. A size's
+guard has two locations, the second in torch; a guard that compares tensors has none.
 """
 
 import importlib
@@ -44,7 +43,6 @@ _ADDRESS = re.compile(r"(?<=_id\()(.+), \d+(?=\))| at 0x[0-9a-f]+")
 
 
 def list_recompiles(records: Sequence[Any], directory: str) -> Iterable[Recompile]:
-    """Each recompile in torch's compilation metrics; places below ``directory`` are named relative to it."""
     files = _name_files(records)
     for record in records:
         if reason := getattr(record, "recompile_reason", None):
@@ -67,7 +65,6 @@ def _parse_reason(reason: str, record: Any, files: Mapping[str, str], directory:
 
 
 def _name_files(records: Iterable[Any]) -> dict[str, str]:
-    """Files by what torch calls them: it takes off what their paths share with its own directory's."""
     shorten = SHORTEN_FILE.find()
     compiled = (getattr(record, "co_filename", None) for record in records)
     return {shorten(file): file for file in (*linecache.cache, *compiled) if file} if shorten else {}
@@ -78,7 +75,7 @@ _MAX_REASON = 200  # characters; the first line of a reason names its kind
 _MAX_FRAMES = 12  # of a stack, the innermost
 _REGISTERED = re.compile(r"/(gb\d{4,6})\.html")  # in the address of torch's page on this kind of break
 _NESTED = f'"{NESTED_BREAKS}": true'  # in the settings that each compile records
-# Of a branch on a tensor's value torch records a function of its own; its error messages say what it is.
+# Of a branch on a tensor's value torch records a function of its own; its error messages describe it.
 _JUMP, _BRANCH = "generic_jump ", "Data-dependent branching: "
 _US = 1e-6
 
@@ -120,8 +117,6 @@ _FUNCTION = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GraphReport:
-    """What was compiled since :func:`start_observation`."""
-
     counts: Mapping[Metric, int]
     caches: Mapping[str, CacheUse] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)  # of Dynamo's, by which it records
@@ -140,7 +135,6 @@ class GraphReport:
 
 
 def start_observation() -> None:
-    """Forget what was compiled so far in this process."""
     if (counters := _find_counters()) is not None:
         counters.clear()
     if clear := CLEAR_COMPILES.find():
@@ -152,7 +146,6 @@ def start_observation() -> None:
 
 
 def observe_graphs(directory: str) -> GraphReport:
-    """Read what was compiled; locations below ``directory`` are named relative to it."""
     records, counters = _list_compiles(), _find_counters()
     breaks = BREAKS.find()
     recompiles = tuple(list_recompiles(records or (), directory))
@@ -190,17 +183,14 @@ def count_compiles() -> int:
 
 
 def awaits_capture(device: int) -> bool:
-    """Whether the last call ran a CUDA graph's warm-up: a later one captures it.
-
-    A model may put that off from call to call (``cudagraph_mark_warmup_incomplete``); nothing counts it.
-    """
+    """Whether the last call ran a CUDA graph's warm-up: a later one captures it."""
     find_manager = GRAPH_TREES.find()
     manager = find_manager(device, create_if_none_exists=False) if find_manager else None
     return bool(getattr(manager, "in_warmup", False))
 
 
 def find_cache() -> Path:
-    """Find Inductor's cache directory: in a trial it is the trial's own."""
+    """Get Inductor's cache directory: in a trial it is the trial's own."""
     if directory := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         return Path(directory)
     find_default = CACHE_DIRECTORY.find()
@@ -213,14 +203,13 @@ def is_recompile_error(error: BaseException) -> bool:
 
 
 def format_location(file: str, line: int | None, directory: str) -> str:
-    """Format a place in a source file, without what differs between machines and checkouts."""
     path, top = Path(file), Path(directory)
     if "site-packages" in path.parts:  # of an environment that may lie in the checkout
         path = Path(*path.parts[path.parts.index("site-packages") + 1 :])
     elif directory and path.is_relative_to(top):
         path = path.relative_to(top)
     elif directory and path.resolve().is_relative_to(find_checkout(top) or top.resolve()):
-        path = Path(os.path.relpath(path.resolve(), top.resolve()))  # beside the directory of gate.yml
+        path = Path(os.path.relpath(path.resolve(), top.resolve()))  # outside of the directory of gate.yml
     return f"{path}:{line}" if line else str(path)
 
 
@@ -250,10 +239,10 @@ def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - se
 
 
 def _read_caches(counters: Any, records: list[Any] | None) -> dict[str, CacheUse]:  # noqa: ANN401 - as above
-    """How each cache was used, of those that were asked; nothing where torch does not count.
+    """Read how each cache was used that was asked at all.
 
-    A graph may be found without its kernels: Triton's binaries are kept in a bundle beside each, and one that
-    was lost is recompiled while the graph counts as found.
+    A graph may be found without its kernels: Triton's binaries are kept in a bundle next to each, and a lost
+    one is recompiled while the graph counts as found.
     """
     if counters is None:
         return {}
@@ -271,11 +260,11 @@ def _read_caches(counters: Any, records: list[Any] | None) -> dict[str, CacheUse
 
 
 def _correct_kernels(kernels: CacheUse, graphs: CacheUse) -> CacheUse:
-    """How many kernels were found and missed, from torch's counts of a process.
+    """Correct torch's counts of kernels in a process.
 
-    Torch counts a kernel as missed when it is asked for, and as found besides once it is. A graph that is
-    found adds what was counted when it was compiled (``counter_deltas``): where others were not found, nobody
-    knows how many of the kernels are of which.
+    Torch counts a kernel as missed when it is asked for, and as found as well once it is. A graph that is
+    found adds what was counted when it was compiled (``counter_deltas``): where other graphs were missed,
+    nobody knows which kernels belong to which.
     """
     if graphs.hits and graphs.misses + graphs.bypasses:
         return CacheUse()
@@ -325,7 +314,6 @@ def _locate_failure(record: Any, directory: str) -> str:  # noqa: ANN401 - a pri
 
 
 def _shorten(reason: str) -> str:
-    """The first line, and the function that it is about, which torch names further down."""
     first = " ".join(reason.strip().partition("\n")[0].split())
     first = f"{_BRANCH}{first.removeprefix(_JUMP)}" if first.startswith(_JUMP) else first
     match = _FUNCTION.search(reason)

@@ -1,11 +1,4 @@
-"""What a compile came to: identity of the generated code, and the compilers that ran at once.
-
-Inductor leaves a Python file a graph in its cache directory; the C++ and Triton kernels stand in it as
-strings. Comments name source lines and includes name places on the machine: neither is code.
-
-A compile that is timed takes one core, since a pool is ready sooner or later. What is not timed need not wait
-for one, and what tuning tries would take minutes on one.
-"""
+"""What a compile came to: identity of the generated code, and the compilers that ran at once."""
 
 import hashlib
 import importlib
@@ -68,7 +61,7 @@ def _read_files(cache: Path) -> Iterator[str]:
 
 
 def _normalize_choice(path: Path) -> str:
-    """A configuration without how long it took and what its binary's hash was: neither was chosen."""
+    """Drop from a configuration its time and its binary's hash: neither was chosen."""
     text = path.read_text(errors="replace")
     try:
         choice = json.loads(text)
@@ -80,7 +73,6 @@ def _normalize_choice(path: Path) -> str:
 
 
 def compute_identity(files: Iterable[str]) -> CodeIdentity:
-    """Compute the identity of generated Python files, in any order; other files are left out."""
     graphs = _normalize_graphs(files)
     if not graphs:
         return CodeIdentity(digest="")
@@ -98,7 +90,6 @@ def _normalize_graphs(files: Iterable[str]) -> list[str]:
 
 
 def _group_kernels(graphs: Iterable[str]) -> dict[str, set[str]]:
-    """The sources of kernels by name: graphs of one case may use a name for several."""
     kernels: dict[str, set[str]] = {}
     for graph in graphs:
         for name, source in list_kernels(graph):
@@ -107,7 +98,6 @@ def _group_kernels(graphs: Iterable[str]) -> dict[str, set[str]]:
 
 
 def _count_dtypes(graphs: Iterable[str]) -> dict[str, int]:
-    """Count how often each floating-point type is mentioned, in the names that torch has for them."""
     words = Counter(word for graph in graphs for word in _DTYPE.findall(graph))
     counts: dict[str, int] = {}
     for word, count in sorted(words.items()):
@@ -117,19 +107,16 @@ def _count_dtypes(graphs: Iterable[str]) -> dict[str, int]:
 
 
 def _count_calls(graphs: Iterable[str]) -> dict[str, int]:
-    """Count the calls of libraries, of ATen and of custom operators in the graphs' own code."""
     launched = (name for graph in graphs for name in _LAUNCH.findall(_KERNEL.sub("", graph)))
     return dict(sorted(Counter(name for name in launched if name.startswith(_CALLED)).items()))
 
 
 def hash_sources(texts: Iterable[str]) -> CodeIdentity:
-    """Compute the identity of generated sources that name no kernels for themselves; empty for none."""
     sources = [normalize_code(text) for text in texts]
     return CodeIdentity(digest=_compute_hash(sources) if sources else "")
 
 
 def count_kernels(cache: Path) -> int:
-    """Count the kernels in the graphs in Inductor's cache directory, each as often as it stands there."""
     return sum(len(list_kernels(text)) for text in _read_files(cache) if _GRAPH_MARK in text)
 
 
@@ -140,12 +127,10 @@ def count_launches(cache: Path) -> int:
 
 
 def list_kernels(graph: str) -> list[tuple[str, str]]:
-    """List the names and sources of the kernels that a graph's Python file holds."""
     return _KERNEL.findall(graph)
 
 
 def normalize_code(text: str) -> str:
-    """Leave out comments, includes and paths of a cache, none of which is code."""
     lines = (line.rstrip() for line in text.splitlines())
     kept = (line for line in lines if line and not _NOT_CODE.match(line))
     return _CACHE_PATH.sub("", "\n".join(kept))
@@ -160,7 +145,6 @@ def _compute_hash(texts: Iterable[str]) -> str:
 
 
 def list_graph_keys(cache: Path) -> frozenset[Path]:
-    """List the keys that compiled graphs have in the cache directory: the directories of their files."""
     files = (path for name in GRAPH_CACHES for path in (cache / name).rglob("*") if path.is_file())
     return frozenset(path.parent for path in files)
 
@@ -201,5 +185,4 @@ def tune_together() -> None:
 
 
 def count_compilers() -> int:
-    """Count the cores that this process may run on, as far as more of them help."""
     return min(_MOST, count_cores())

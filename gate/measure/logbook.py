@@ -1,4 +1,4 @@
-"""The worker's result, kept on disk while it grows, and what it says of an exception."""
+"""The worker's result, kept on disk while it grows, and how an exception is recorded."""
 
 import contextlib
 import math
@@ -34,14 +34,14 @@ _FIXES = {
 
 
 def find_fix(error: BaseException) -> str:
-    """Find what gives a primer that ended with ``error`` what it lacks; "" where that is not the reason."""
+    """Find what a primer that ended with ``error`` lacks; "" where that is not the reason."""
     chain = list(_list_chain(error))
     if any(isinstance(cause, ModuleNotFoundError) and cause.name == "torch" for cause in chain):
         return f"Install torch for {sys.executable}, or name an interpreter that has it."
     # The gate's own words around them name a compiler, or CUDA, whatever it is that does not work.
     foreign = [cause for cause in chain if not isinstance(cause, GateError)]
-    said = "\n".join(f"{type(cause).__name__}: {cause}" for cause in foreign)
-    return next((fix for fix, pattern in _FIXES.items() if pattern.search(said)), "")
+    text = "\n".join(f"{type(cause).__name__}: {cause}" for cause in foreign)
+    return next((fix for fix, pattern in _FIXES.items() if pattern.search(text)), "")
 
 
 def _list_chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -53,7 +53,7 @@ def _list_chain(error: BaseException | None) -> Iterator[BaseException]:
 _GATE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 # Of the gate's own code these stand for a user's: a reference model, and a planted fault.
 _MEASURED = (f"{_GATE}models{os.sep}", f"{_GATE}selftest{os.sep}planted.py")
-# How the measured code was reached, which says nothing about it.
+# How the measured code was reached, which is not about it.
 _MACHINERY = ("importlib", "_pytest", "pluggy", "pytest_benchmark")
 _CONTEXTS = contextlib.__file__
 _FROZEN = "<frozen "  # the import system, runpy
@@ -66,8 +66,8 @@ _BARE_HEADER = re.compile(r"^Traceback \(most recent call last\):\n(?! )", re.MU
 def format_error(error: BaseException) -> str:
     """Format an exception and its causes with the frames that a reader can do something about.
 
-    Where measured code called torch, of torch's frames only the one that raised is kept. Of an operator that
-    failed as Dynamo traced it, these are the lines that were traced.
+    Of torch's frames only the one that raised is kept. For an operator that failed as Dynamo traced it, these
+    are the lines that were traced.
     """
     traced, stack = _find_traced(error), choose_frames(getattr(error, "real_stack", ()))
     if traced is not error and stack:
@@ -78,12 +78,12 @@ def format_error(error: BaseException) -> str:
         cause.stack = StackSummary.from_list(choose_frames(cause.stack))
     is_alone = error.__cause__ is None and (error.__context__ is None or error.__suppress_context__)
     if isinstance(error, GateError) and is_alone and not exception.stack:
-        return f"{error}\n".removeprefix(f"{error.what}\n")  # the failure's own line says what
+        return f"{error}\n".removeprefix(f"{error.what}\n")  # the failure's own line has `what`
     return _BARE_HEADER.sub("", "".join(exception.format()))
 
 
 def _find_traced(error: BaseException) -> BaseException:
-    """Find the operator's own error in one of Dynamo's, which says no more than that there is one."""
+    """Get the operator's error out of Dynamo's, which only reports that there is one."""
     if type(error).__name__ != _TRACED:
         return error
     causes = (cause for cause in _list_chain(error) if not type(cause).__module__.startswith(_COMPILER))
@@ -91,7 +91,7 @@ def _find_traced(error: BaseException) -> BaseException:
 
 
 def choose_frames(frames: Sequence[FrameSummary]) -> list[FrameSummary]:
-    """Leave out the gate's, pytest's and importlib's frames, and torch's above and below measured code."""
+    """Drop the gate's, pytest's and importlib's frames, and torch's above and below measured code."""
     machinery, torch = _find_places(_MACHINERY), _find_places(("torch",))
     foreign = [frame for frame in frames if not _is_machinery(frame, machinery)]
     measured = [frame for frame in foreign if not frame.filename.startswith(torch)]
@@ -127,30 +127,23 @@ class NotFiniteError(Exception):
 
 
 class Logbook:
-    """Collects a :class:`WorkerResult`. Without a path nothing is written.
-
-    ``enter`` closes the stage at hand and writes the result with the stage being entered.
-    """
+    """Collects a :class:`WorkerResult`. Without a path nothing is written."""
 
     def __init__(self, path: Path | None, role: WorkerRole, begun: float | None = None) -> None:
-        """Begin at stage ``start``; ``begun`` is the ``time.perf_counter()`` it is counted from."""
         self._path = path
         self._entered = time.perf_counter() if begun is None else begun
         self._account = Stage.START
         self.result = WorkerResult(role=role, stage=Stage.START)
 
     def enter(self, stage: Stage) -> None:
-        """Close the current stage, add its wall seconds to those it had, and enter ``stage``."""
         self._close_stage(stage)
         self.result = replace(self.result, stage=stage)
         self.save()
 
     def leave(self) -> None:
-        """Close the current stage: the time from now on is the tool's own, as that of ``start``."""
         self._close_stage(Stage.START)
 
     def charge(self, stage: Stage, seconds: float) -> None:
-        """Charge some of the current stage's seconds to another stage."""
         stages_s = self.result.stages_s
         self.record(stages_s={**stages_s, stage: stages_s.get(stage, 0.0) + seconds})
         self._entered += seconds
@@ -161,7 +154,6 @@ class Logbook:
         self._entered, self._account = now, following
 
     def record(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of WorkerResult
-        """Set fields of the result."""
         self.result = replace(self.result, **changes)
 
     def add_samples(self, samples: Mapping[Metric, Iterable[float]]) -> None:
@@ -177,31 +169,25 @@ class Logbook:
         self.result = replace(self.result, samples={**self.result.samples, **added})
 
     def note(self, code: Code, number: Mapping[str, float] | None = None, **words: str) -> None:
-        """Add what a reader should know, with its numbers and names; the same is noted once."""
         self.add_warnings(Fact(code=code, numbers=number or {}, names=name_words(**words)))
 
     def note_unmeasured(self, metric: Metric, why: str) -> None:
-        """Add that a metric is not measured, and why."""
         self.add_warnings(Fact(code=Code.UNMEASURED, metrics=(metric,), names=name_words(why=why)))
 
     def add_warnings(self, *facts: Fact) -> None:
-        """Add what a reader should know; the same is noted once."""
         self.result = replace(self.result, warnings=list_distinct((*self.result.warnings, *facts)))
 
     def fail(self, error: BaseException, fix: str = "") -> None:
-        """Record why the case could not be measured; the stage stays where it happened."""
         failure = make_worker_failure(error)
         self.result = replace(self.result, failure=replace(failure, fix=fix or failure.fix))
         self.save()
 
     def save(self) -> None:
-        """Write the result, atomically."""
         if self._path:
             save_plain(self.result, self._path)
 
 
 def make_worker_failure(error: BaseException) -> WorkerFailure:
-    """Tell an exception as a failure: its kind, one line, and the frames of measured code."""
     kind = FailureKind.NOT_FINITE if isinstance(error, NotFiniteError) else FailureKind.ERROR
     fact = Fact(code=Code.RAISED, names=name_words(message=describe_error(error)))
     # Around another error it may be something else that does not work.
@@ -210,15 +196,12 @@ def make_worker_failure(error: BaseException) -> WorkerFailure:
 
 
 def describe_error(error: BaseException) -> str:
-    """Describe an exception in one line: its type and the first line of what it says.
-
-    Of an operator that failed as Dynamo traced it, that is the operator's.
-    """
+    """Describe an exception in one line: its type and the first line of its message."""
     if isinstance(error, (GateError, NotFiniteError)):
         return str(error.args[0])[:_MAX_MESSAGE]
     error = _find_traced(error)
     lines = str(error).strip().splitlines()
-    if len(lines) > 1 and lines[0].endswith("raised:"):  # a compiler's name, and below it what it said
+    if len(lines) > 1 and lines[0].endswith("raised:"):  # a compiler's name, and its message below it
         lines = [f"{lines[0]} {lines[1]}"]
     text = f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
     return text[:_MAX_MESSAGE]

@@ -1,7 +1,7 @@
 """The names of torch's and Triton's private modules that are read, and what is unmeasured without them.
 
-Each is looked up when it is needed. What a release does not have is None, never 0: a metric that is unknown
-must not look like a good one. All are there in torch 2.11 to 2.15.
+A name that a release lacks is None, never 0: an unknown metric must not look like a good one. All are there
+in torch 2.11 to 2.15.
 """
 
 import importlib
@@ -13,8 +13,6 @@ from gate.records.cases import Metric
 
 @dataclass(frozen=True, slots=True)
 class PrivateName:
-    """An object by its module and name, and the metrics that are unknown without it."""
-
     module: str
     name: str
     metrics: frozenset[Metric] = frozenset()

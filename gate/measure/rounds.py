@@ -1,7 +1,7 @@
 """The timed rounds: eager and compiled in alternating blocks, timed by pytest-benchmark's ``pedantic``.
 
 A *block* is a number of calls of one side, timed together. A *super-block* is four blocks, ``E C C E``
-or ``C E E C`` in turn, so that a drift of the machine that is linear in time cancels within it.
+or ``C E E C`` in turn: a linear drift of the machine cancels within it.
 """
 
 import gc
@@ -38,7 +38,6 @@ Times = Mapping[Side, tuple[float, ...]]
 
 
 def make_schedule(super_blocks: int) -> tuple[Side, ...]:
-    """Make the order of ``4 * super_blocks`` blocks."""
     outer, inner = Side.EAGER, Side.COMPILED
     schedule: list[Side] = []
     for _ in range(super_blocks):
@@ -48,14 +47,12 @@ def make_schedule(super_blocks: int) -> tuple[Side, ...]:
 
 
 def compute_block_calls(calls: int, elapsed_s: float, sampling: Sampling) -> int:
-    """Compute how many calls fill ``sampling.block_s`` when ``calls`` of them took ``elapsed_s``."""
     if elapsed_s <= 0:
         return sampling.max_block_calls
     return max(1, min(sampling.max_block_calls, math.ceil(calls * sampling.block_s / elapsed_s)))
 
 
 def size_block(timed: int, elapsed_s: float) -> BlockSize:
-    """Size a block of ``timed`` calls that took ``elapsed_s`` seconds: with calls of ``LEAD_S`` before it."""
     call_s = elapsed_s / timed
     if call_s >= MAX_LED_CALL_S:
         return BlockSize(timed=timed)
@@ -63,7 +60,6 @@ def size_block(timed: int, elapsed_s: float) -> BlockSize:
 
 
 def split_parts(calls: int) -> tuple[range, ...]:
-    """Split the calls of a block into at most ``PARTS_OF_BLOCK`` parts, all but the last of equal length."""
     size = math.ceil(calls / PARTS_OF_BLOCK)
     return tuple(range(start, min(start + size, calls)) for start in range(0, calls, size))
 
@@ -100,8 +96,6 @@ TimeBlocks = Callable[[Callable[[], float | None], Callable[[], None], int], lis
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rounds:
-    """The outcome: times per call, and the calls of a block."""
-
     times: Times
     calls: Mapping[Side, int]
     recompiled: int  # blocks during which something was compiled
@@ -111,11 +105,10 @@ class Rounds:
 
 
 class BlockRunner:
-    """Runs the next block of the schedule at each call. A recompile does not stop it.
+    """Runs the next block of the schedule at each call.
 
-    The first recompile ends the stance that forbids them; its block is remembered as spoilt.
-    With ``waits`` a block is timed in parts as well, and those count as undisturbed during which no thread
-    of this process waited for a processor.
+    The first recompile ends the stance that forbids them, and spoils its block. With ``waits`` a block is
+    timed in parts; a part during which a thread waited for a processor is disturbed.
     """
 
     def __init__(
@@ -136,7 +129,6 @@ class BlockRunner:
         self.undisturbed_s: list[float] = []  # of each block, were all of it as its undisturbed calls
 
     def lead_in(self) -> None:
-        """Run the calls that are not timed before the next block."""
         if self._waits is not None:
             self._waits.find_threads()
         self._run(self._led[self._schedule[self._next]])
@@ -182,10 +174,7 @@ class BlockRunner:
 
 
 def settle_step(step: Step, device: Device, quiet_calls: int) -> bool:
-    """Call until ``quiet_calls`` in a row compile, capture and tune nothing, and no capture is due.
-
-    So the counters do not depend on how fast the machine is. Returns whether it came to that.
-    """
+    """Call until ``quiet_calls`` in a row compile, capture and tune nothing, and no capture is due."""
     quiet, compiles = 0, graph.count_compiles()
     for _ in range(MAX_SETTLING_CALLS):
         step()
@@ -199,10 +188,6 @@ def settle_step(step: Step, device: Device, quiet_calls: int) -> bool:
 
 
 def warm_up(step: Step, device: Device, sampling: Sampling) -> int:
-    """Warm one side up for ``sampling.warmup_s``; return the calls that make a block of ``block_s``.
-
-    A GPU gets a second at least: in a pair it may have idled for minutes while the other arm compiled.
-    """
     calls, begun, attempts = 1, time.perf_counter(), 0
     while True:
         elapsed_s = time_calls(step, device, calls)
@@ -215,7 +200,6 @@ def warm_up(step: Step, device: Device, sampling: Sampling) -> int:
 
 
 def time_calls(step: Step, device: Device, calls: int) -> float:
-    """Time ``calls`` calls together, with the device synchronized around them; seconds in all."""
     device.synchronize()
     begun = time.perf_counter()
     for _ in range(calls):
@@ -225,14 +209,13 @@ def time_calls(step: Step, device: Device, calls: int) -> float:
 
 
 def compute_percentile(values: Sequence[float], share: float) -> float:
-    """Compute the smallest of ``values``, at least one, that at least ``share`` of them do not exceed."""
+    """Compute the smallest of ``values`` that at least ``share`` of them do not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def size_blocks(
     steps: Mapping[Side, Step], calls: Mapping[Side, int], device: Device
 ) -> tuple[dict[Side, BlockSize], float]:
-    """Time one block of each side; return their sizes, and the seconds that a super-block will take."""
     elapsed_s = {side: time_calls(steps[side], device, calls[side]) for side in Side}
     sizes = {side: size_block(calls[side], elapsed_s[side]) for side in Side}
     lasting_s = (elapsed_s[side] * (1 + size.led / size.timed) for side, size in sizes.items())
@@ -270,8 +253,6 @@ def run_rounds(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FirstCall:
-    """One first call. Times in seconds; children are compilers that it started."""
-
     wall_s: float
     cpu_self_s: float
     cpu_children_s: float
@@ -279,11 +260,11 @@ class FirstCall:
 
 
 def time_first_call(step: Callable[[], Any], device: Device) -> FirstCall:
-    """Call once and time it, the device synchronized on both sides.
+    """Time one call, with the device synchronized around it.
 
-    Garbage is collected just before. A full collection takes a quarter of a second for all of torch's
-    objects, and what was made since the last one decides when it is due: whether it falls into a warm
-    compile of 0.7 s would be chance. What the call itself makes due stays, since users pay for it too.
+    Garbage is collected just before: a full collection takes a quarter of a second for all of torch's
+    objects, and chance would put it into a warm compile of 0.7 s or not. Collections that the call itself
+    makes due stay.
     """
     gc.collect()
     has_peak = _start_peak(device)
@@ -301,7 +282,6 @@ def time_first_call(step: Callable[[], Any], device: Device) -> FirstCall:
 
 
 def compute_compile_time(first_s: float, steady_s: float) -> float:
-    """Compute the seconds that compiling added to a first call; ``steady_s`` is a usual call's."""
     return max(0.0, first_s - steady_s)
 
 

@@ -1,7 +1,7 @@
 """Measuring drift: at the case's dtype, and in float32 with TF32 off.
 
-What is compared are several calls in order, from one start and with other inputs: some code is wrong from the
-second call on.
+Several calls in order are compared, from one start and with other inputs: some code is wrong from the second
+call on.
 """
 
 import math
@@ -34,7 +34,7 @@ from gate.records.run import DRIFT_DEFINITION, Worst
 _INDUCTOR = "inductor"  # the backend that draws random numbers of its own
 # Random numbers are drawn by the operators that eager calls.
 _DRAWS_AS_EAGER = {"torch._inductor.config": {"fallback_random": True}}
-# Nothing is found that was compiled before, and nothing left: no cache key says that code uses TF32.
+# No code is found in a cache, and none left there: no cache key names TF32.
 _WITHOUT_CACHES = {
     "torch._functorch.config": {"enable_autograd_cache": False},
     "torch._inductor.config": {"fx_graph_cache": False},
@@ -45,8 +45,6 @@ Redrawn = Sequence[torch.Tensor] | None  # values of all parameters, buffers and
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledSubject:
-    """A subject and its compiled function."""
-
     subject: Subject
     compiled: Function
 
@@ -54,7 +52,6 @@ class CompiledSubject:
 def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     """Measure drift under each seed; the samples are the means. The subject's state must be as built.
 
-    Weights and inputs of further seeds are written into the same tensors, so nothing is recompiled.
     Returns whether calls just repeat: they draw no random numbers, and keep no state but what is put back.
     """
     context.logbook.record(drift_definition=DRIFT_DEFINITION)
@@ -76,7 +73,6 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
 
 
 def _call_thrice(pair: CompiledSubject, redrawn: Sequence[torch.Tensor] | None) -> CompiledSubject:
-    """Let a second call have other inputs and a third those of the first; where none are drawn they stay."""
     first = [tensor.detach().clone() for tensor in pair.subject.list_inputs()]
     later = ((), ()) if redrawn is None else (redrawn, first)
     return replace(pair, subject=replace(pair.subject, later=later))
@@ -85,7 +81,6 @@ def _call_thrice(pair: CompiledSubject, redrawn: Sequence[torch.Tensor] | None) 
 def _iterate_seeds(
     context: WorkerContext, pair: CompiledSubject, drawn: Redrawn
 ) -> Iterator[CompiledSubject]:
-    """Yield the pair once for each seed, with weights and inputs of that seed: ``drawn`` is of the second."""
     first = [tensor.detach().clone() for tensor in pair.subject.list_inputs()]
     yield pair
     for index in range(1, context.sampling.drift_seeds):
@@ -100,7 +95,6 @@ def _iterate_seeds(
 def _measure_seeds(
     context: WorkerContext, given: CompiledSubject, first: Called, habit: Habit, drawn: Redrawn
 ) -> None:
-    """Measure each seed; ``first`` is what eager computes under the first one, without what it draws."""
     twin: CompiledSubject | None = None
     drifts: dict[Metric, list[Drift]] = {Metric.DRIFT: [], Metric.DRIFT_FLOAT32: []}
     for index, pair in enumerate(_iterate_seeds(context, given, drawn)):
@@ -108,7 +102,7 @@ def _measure_seeds(
         exact = _evaluate_reference(context, pair.subject, eager)
         if not index:
             _record_workload(context, exact, eager.evaluation)
-            if not eager.evaluation.has_tensors:  # a drift of 0 would say that all is well
+            if not eager.evaluation.has_tensors:  # a drift of 0 would look as if all were well
                 context.logbook.note(Code.NO_TENSORS)
         drift = _compare(context, pair, exact, eager)
         if drift is None:
@@ -136,10 +130,7 @@ def _evaluate_eager(subject: Subject, habit: Habit) -> Called:
 
 
 def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> None:
-    """Record the mean over seeds, each of which has a ratio, and what the largest of them is of.
-
-    Another answer under one seed is another answer.
-    """
+    """Record the mean over seeds, each of which has a ratio, and the output of the largest."""
     ratios = [seed.log2_ratio for seed in seeds if seed.log2_ratio is not None]
     logbook.add_samples({metric: (MISMATCH if MISMATCH in ratios else statistics.mean(ratios),)})
     largest = max(seeds, key=lambda seed: (_get_doubt(seed), seed.log2_ratio or 0.0))
@@ -148,7 +139,6 @@ def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> No
 
 
 def _get_doubt(drift: Drift) -> float:
-    """How doubtful it is that a ratio is no more than rounding."""
     if drift.log2_ratio is None or drift.log2_ratio <= DRIFT_LIMIT_FLOAT32:
         return -math.inf
     return math.inf if drift.beyond is None else drift.beyond
@@ -156,10 +146,6 @@ def _get_doubt(drift: Drift) -> float:
 
 @contextmanager
 def _note_no_twin(context: WorkerContext) -> Iterator[None]:
-    """Note that the copy in float32 cannot be made, compiled or called; what was compared without it stands.
-
-    The model is meant for another type, in which it does run.
-    """
     try:
         yield
     except NotFiniteError:
@@ -223,7 +209,6 @@ def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called)
 
 
 def _evaluate_float32(subject: Subject, eager: Called) -> Evaluation | None:
-    """What has 16 bits can be compared with 32 as well; None where it cannot be called in these either."""
     try:
         twin = reference.make_twin(subject, torch.float32)
         return reference.evaluate_twin(twin, eager.state, eager.drawn, is_float64=False)
@@ -234,7 +219,6 @@ def _evaluate_float32(subject: Subject, eager: Called) -> Evaluation | None:
 def _compare(
     context: WorkerContext, pair: CompiledSubject, exact: Evaluation | None, eager: Called
 ) -> Drift | None:
-    """Compute the drift of a pair; None where the reference shows nothing, which is noted."""
     protocol = find_protocol(pair.subject.case)
     protocol.renew(pair.compiled)
     compiled = reference.evaluate(pair.subject, pair.compiled, eager.state)
@@ -268,17 +252,13 @@ def _compare(
 
 
 def _can_judge(pair: CompiledSubject, eager: Called, compiled: Evaluation) -> bool:
-    """Whether compiled forwards draw what eager's do, or nothing: left out, random numbers are a fault.
-
-    A backward that draws others computes the gradients of another forward.
-    """
+    """Whether compiled forwards draw what eager's do, or nothing: left out, random numbers are a fault."""
     if draws_alike(eager.evaluation.draws, compiled.draws):
         return True
     return draws_nothing(compiled.draws) and ignores_seed(pair.subject, pair.compiled, eager.state)
 
 
 def _measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled: Evaluation) -> float | None:
-    """Compute how far compiled is beyond what rounding may cost; None where there is no room to know."""
     try:
         return measure_beyond(subject, exact, eager, compiled)
     except RuntimeError as error:
@@ -288,7 +268,6 @@ def _measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled
 
 
 def _record_workload(context: WorkerContext, exact: Evaluation | None, eager: Evaluation) -> None:
-    """Record what recognizes the model: shapes of its outputs, and the reference's size to six digits."""
     first = {name: value for name, value in eager.outputs.items() if LATER not in name}
     named = {name.replace("the loss", "output"): value for name, value in first.items()}
     described = ", ".join(f"{name} {describe_tensor(value)}" for name, value in named.items())

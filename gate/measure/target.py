@@ -35,8 +35,6 @@ _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cubin:
-    """One binary: a kernel in one of the configurations that it can be launched with."""
-
     kernel: str
     registers: int  # of a thread
     shared_bytes: int  # of a block
@@ -45,7 +43,7 @@ class Cubin:
 
 
 def sum_cubins(cubins: Iterable[Cubin]) -> dict[Metric, int]:
-    """Take all binaries of a case together.
+    """Sum up all binaries of a case.
 
     Registers, memory and sizes are summed, so that any change shows. The stack is that of each kernel's least
     configuration: tuning chooses no other.
@@ -114,7 +112,7 @@ def measure_target(context: WorkerContext, workload: Workload | None) -> None:
 
     Raises:
         UsageError: Nothing was compiled, or the case needs the device itself. What the model or the compiler
-            raises passes through: tracing stops where a value is asked for.
+            raises passes through: tracing stops where a value is needed.
     """
     with compile_target(context, workload) as step:
         context.logbook.enter(Stage.CALLS)
@@ -162,7 +160,6 @@ def check_knowable(case: Case) -> None:
 
 
 def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subject:
-    """Put fake tensors on the target in the place of a workload's own; the optimizer is no compiled code."""
     dtype = TORCH_DTYPES[case.dtype]
     # Each tensor once: tied weights stay tied.
     put: Callable[[torch.Tensor], Any] = functools.cache(lambda tensor: device.place(tensor, dtype))

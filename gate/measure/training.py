@@ -1,12 +1,4 @@
-"""Measuring drift of what only training has: parameters after some steps, and what a step does not return.
-
-Gradients that are right once may still train another model: an error can add up in the optimizer's moments.
-What is compared is how far the parameters have moved. A step that is smaller than the rounding of what it
-changes is lost in eager alike, so the optimizer steps at a usual rate where the case's own is smaller.
-
-The measured step returns the loss, and its inputs ask for no gradient, so its code computes neither these
-nor other outputs. Who trains through a block, or logs its outputs, uses both.
-"""
+"""Measuring drift of what only training has: parameters after some steps, and what a step does not return."""
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -39,7 +31,6 @@ Moves = Mapping[str, torch.Tensor]
 
 
 def has_steps(subject: Subject) -> bool:
-    """Whether there is something to step: a plain training step with parameters and an optimizer."""
     return (
         subject.is_training
         and subject.case.kind is Kind.CALL
@@ -49,7 +40,6 @@ def has_steps(subject: Subject) -> bool:
 
 
 def measure_step_drift(context: WorkerContext, pair: CompiledSubject, *, repeats: bool) -> None:
-    """Measure drift over steps where calls just repeat; the subject's state must be as built."""
     logbook = context.logbook
     if not repeats:
         logbook.note_unmeasured(Metric.DRIFT_STEPS, "calls do not repeat")
@@ -88,11 +78,7 @@ def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
 def move_parameters(
     subject: Subject, function: Function, mode: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> Moves:
-    """Take the steps with an optimizer of their own; return how far each parameter has moved, in float64.
-
-    ``mode`` is what gradients are computed in. The optimizer has no part in it: its own numbers, as a
-    scaler's, have the types that they ask for.
-    """
+    """Take the steps with a new optimizer; return how far each parameter has moved, in float64."""
     leaves = {name: leaf for name, leaf in subject.name_parameters().items() if leaf.requires_grad}
     before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
     make = subject.workload.optimizer
@@ -116,10 +102,7 @@ _FRONT_HALF = "aot_eager"
 
 
 def measure_unreturned(context: WorkerContext, subject: Subject) -> None:
-    """Let drift be of another answer where a step's outputs or its inputs' gradients are.
-
-    Where drift says that already, it is not asked once more.
-    """
+    """Record a mismatch as drift where a step's outputs or its inputs' gradients have one."""
     samples = context.logbook.result.samples
     if samples.get(Metric.DRIFT, (MISMATCH,))[0] > DRIFT_WRONG:
         return
@@ -139,10 +122,7 @@ def measure_unreturned(context: WorkerContext, subject: Subject) -> None:
 
 
 def compare_unreturned(subject: Subject) -> Drift | str | None:
-    """Compare all outputs and the inputs' gradients, or say why not; ``None`` where the step has shown them.
-
-    A number is of another answer: no reference is there to be further from. The state is as before.
-    """
+    """Compare all outputs and the inputs' gradients, or return why not; ``None`` if the step shows them."""
     if not subject.is_training or subject.case.kind is not Kind.CALL:
         return None
     measured = {f"the gradient of {name}" for name in subject.name_leaves()}
@@ -172,8 +152,6 @@ def _keep(side: Evaluation, names: Collection[str]) -> Evaluation:
 
 
 def _ask_for_gradients(subject: Subject) -> Subject:
-    """Copy the floating-point inputs, each to ask for its gradient, for one call."""
-
     def ask(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.requires_grad or not tensor.is_floating_point():
             return tensor

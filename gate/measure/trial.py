@@ -50,8 +50,6 @@ class CacheStateError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineState:
-    """The machine at one moment: the device's state and the canaries' times in seconds."""
-
     state: DeviceState
     canaries_s: Mapping[str, tuple[float, ...]]
 
@@ -87,10 +85,7 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
 
 
 def measure_again(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
-    """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`.
-
-    A second process may follow all the same: it finds what it would after :func:`measure_cold`.
-    """
+    """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`."""
     with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
         prepared.compiled_step()
@@ -107,25 +102,18 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
 
 
 def _arrive(context: WorkerContext) -> None:
-    """Wait, in a pair, until it is this arm's turn to do what is timed, or to call; both have loaded then."""
     if context.turns is not None:
         context.turns.arrive()
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
 
 
 def compile_untimed(context: WorkerContext, workload: Workload | None) -> None:
-    """Compile a case as a trial does and measure nothing; raises as :func:`measure_cold`."""
     with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
         _settle(context, prepared.compiled_step)
 
 
 def measure_plain(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
-    """Measure warm latencies only, in a process that may have compiled other cases before.
-
-    Raises:
-        UsageError: Nothing was compiled.
-    """
     torch.compiler.reset()
     graph.start_observation()
     with open_case(context, workload) as prepared:
@@ -141,7 +129,6 @@ def _settle(context: WorkerContext, step: Step) -> None:
 
 
 def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: TimeBlocks) -> Rounds:
-    """Warm both sides up and run the timed rounds."""
     steps = {Side.EAGER: prepared.eager_step, Side.COMPILED: prepared.compiled_step}
     sampling, device = context.sampling, context.device
     device.hold_memory()
@@ -197,7 +184,6 @@ def check_cold(cache: CacheUse) -> None:
 
 
 def _record_later_phases(context: WorkerContext) -> None:
-    """Record the phases that only calls after the first have, as a capture of graphs."""
     if context.device.kind.is_gpu:
         later_s = graph.observe_graphs(context.directory).phases_s
         context.logbook.record(phases_s={**later_s, **context.logbook.result.phases_s})
@@ -219,10 +205,7 @@ def _record_conditions(context: WorkerContext, before: MachineState, after: Mach
 
 
 def make_conditions(before: MachineState, after: MachineState, *, is_paired: bool) -> Conditions:
-    """Make the conditions of a trial of two looks at its machine.
-
-    In a pair the other arm's worker is on the device as well: it is no stranger.
-    """
+    """Make the conditions of a trial from two looks at its machine."""
     return Conditions(
         canaries_s={
             name: statistics.median((*times_s, *after.canaries_s[name]))
@@ -305,7 +288,6 @@ def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
 
 
 def _measure_memory(context: WorkerContext, prepared: Prepared, eager_resident: int) -> None:
-    """Measure both sides' peaks; ``eager_resident`` bytes stayed in use before there was a compiled side."""
     context.logbook.enter(Stage.MEMORY)
     device, tensor_bytes = context.device, prepared.subject.compute_resident_bytes()
     resident_bytes = device.read_resident(tensor_bytes)
@@ -323,7 +305,6 @@ def _measure_memory(context: WorkerContext, prepared: Prepared, eager_resident: 
 
 
 def _measure_kept(context: WorkerContext, prepared: Prepared) -> None:
-    """Measure what each compiled call keeps for good; of one that does, where, and whether eager does too."""
     try:
         kept = measure_kept(prepared.compiled_step, context.device)
         eager_bytes = measure_kept(prepared.eager_step, context.device).bytes if kept.bytes else 0.0

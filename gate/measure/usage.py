@@ -1,11 +1,11 @@
-"""What a call makes of its device and keeps of it, and how fast it is now: seen outside of the timed rounds.
+"""How a settled case uses its device, and how fast that is now: measured outside of the timed rounds.
 
 A profile shows which kernels take the time, NVML's energy counter the joules, and single calls how far they
 are from each other. Canaries are fixed micro-workloads without measured code.
 
 Kept bytes are in use after some calls and after as many again. A bounded cache fills up and then stays: while
-calls keep something, there are more of them, twice as many each time. What is kept after that has no end that
-is seen.
+calls keep something, there are more of them, twice as many each time. What is kept after that grows without
+end.
 """
 
 import gc
@@ -55,7 +55,6 @@ _PERCENTILES: Mapping[Metric, float] = {Metric.CALL_P50: 0.50, Metric.CALL_P95: 
 
 
 def record_usage(context: WorkerContext, prepared: Prepared, call_s: float) -> None:
-    """Look once at a settled case whose compiled call takes ``call_s`` seconds; the logbook gets it all."""
     context.logbook.enter(Stage.PROFILE)
     _record_flops(context, prepared.eager_step)
     if not context.device.kind.is_gpu:
@@ -73,14 +72,12 @@ def record_usage(context: WorkerContext, prepared: Prepared, call_s: float) -> N
 
 
 def count_flops(step: Step) -> int:
-    """Count the operations of a call in matrix products, convolutions and attention, as torch counts them."""
     with FlopCounterMode(display=False) as counter:
         step()
     return int(counter.get_total_flops())
 
 
 def measure_energy_j(step: Step, device: Device, call_s: float) -> float | None:
-    """Measure the joules of a call over two seconds of them; None where the device does not count."""
     before = device.read_energy_j()
     if before is None:
         return None
@@ -93,7 +90,6 @@ def measure_energy_j(step: Step, device: Device, call_s: float) -> float | None:
 
 
 def time_single_calls(step: Step, device: Device, call_s: float) -> tuple[float, ...]:
-    """Time calls one by one, each waited for; none where that would take too long."""
     if call_s > _LONGEST_CALL_S:
         return ()
     return tuple(time_calls(step, device, 1) for _ in range(SINGLE_CALLS))
@@ -121,9 +117,9 @@ def _record_profile(context: WorkerContext, step: Step, call_s: float) -> None:
 
 
 def count_host_launches(events: Iterable[Any], calls: int) -> dict[Metric, int]:
-    """Count what the host asks the driver for in a call, of the averages of ``torch.profiler`` over several.
+    """Count what the host asks the driver for in a call, from averages over several calls.
 
-    Empty where it is unknown: a number that differs between calls is no property of the program.
+    Empty where a number differs between calls: then it is no property of the program.
     """
     host = [event for event in events if event.device_type.name == "CPU"]
     totals = {
@@ -135,7 +131,6 @@ def count_host_launches(events: Iterable[Any], calls: int) -> dict[Metric, int]:
 
 
 def sum_kernels(events: Iterable[Any], calls: int) -> dict[str, float]:
-    """Sum the seconds of a call that the device spends in each kernel, copy and fill, by its name."""
     device_s: dict[str, float] = {}
     for event in events:
         if event.device_type.name != "CPU" and event.self_device_time_total:  # the host's side repeats it
@@ -158,7 +153,6 @@ _LAUNCHES = 500
 
 
 def run_canaries(device: Device) -> dict[str, tuple[float, ...]]:
-    """Run each canary ``REPEATS`` times; seconds by name, of one call where a sample makes several."""
     canaries = _make_canaries(device)
     begun = time.perf_counter()
     while time.perf_counter() - begun < device.kind.canaries.waking_s:  # until an idle clock has risen
@@ -225,14 +219,12 @@ _FRAMES = 24
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """What each of the last calls kept, and how many calls there were before the end."""
-
     bytes: float  # a call; 0 where that is less than any two calls may differ by
     calls: int
 
 
 def measure_kept(step: Callable[[], object], device: Device) -> Kept:
-    """Measure how many bytes each further call keeps; a warm step.
+    """Measure how many bytes each further call of a warm step keeps.
 
     Raises:
         OSError: The device does not report what is in use.
@@ -263,10 +255,9 @@ def measure_kept(step: Callable[[], object], device: Device) -> Kept:
 def find_keeper(step: Callable[[], object], directory: str) -> str:
     """Find the line that makes what is kept, ``file.py:12``; empty where none of Python's objects is.
 
-    Of the lines that make one object a call, or several of a size, that with the most bytes. What the
-    interpreter keeps for later is of any number: it would have to be the same multiple of the calls twice,
-    of which there are more the second time.
-    What no measured code has asked for, as what is counted here, has no line.
+    Among the lines that make one object a call, or several of a size, it is the one with the most bytes.
+    Their number must be the same multiple of the calls twice: what the interpreter keeps for later is of any
+    number.
     """
     counts = []
     with _watch_new_garbage():
@@ -291,12 +282,10 @@ def find_keeper(step: Callable[[], object], directory: str) -> str:
 
 
 def _count(snapshot: tracemalloc.Snapshot) -> Counter[tuple[tracemalloc.Traceback, int]]:
-    """Count the objects of each size that each line has made; afterwards nothing holds the snapshot."""
     return Counter((trace.traceback, trace.size) for trace in snapshot.traces)
 
 
 def _is_library(file: str) -> bool:
-    """Whether a file belongs to torch or Python, or to what the compiler generates."""
     path = Path(file)
     if not path.is_file() or path.is_relative_to(find_cache()):
         return True
@@ -310,7 +299,6 @@ def _is_of_gate(file: str) -> bool:
 
 
 def _call(step: Callable[[], object], calls: int) -> None:
-    """Call so many times; what they leave in cycles is garbage, and no one keeps it."""
     for _ in range(calls):
         step()
     gc.collect()

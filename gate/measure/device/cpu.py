@@ -1,18 +1,12 @@
-"""Opens the device that a case names, and what the CPU is, and a target that is compiled for on it.
+"""The CPU as a device: its memory is this process's, as Linux and the allocators count it.
 
-The CPU's memory is this process's, as Linux and the allocators count it.
+``VmHWM`` can be reset, and unlike ``ru_maxrss`` it is not inherited from the process that started this one.
+The resident set also holds scratch memory of libraries, whose size differs between processes. A ratio of two
+programs would have that noise twice, so it takes what torch's profiler counts: every allocation of tensors.
 
-The high-water mark ``VmHWM`` can be reset, and unlike ``ru_maxrss`` it is not inherited from the process that
-started this one. The resident set also holds scratch memory of libraries, whose size changes from process to
-process. For a ratio of two programs that noise would count twice, so that is of what torch's profiler sees:
-every allocation of tensors.
-
-The resident set is no measure of a leak: pages stay behind, and come and go with the heap's holes. What the
-allocators count is exact: glibc's ``mallinfo2`` counts tensors, arrays of NumPy, libraries and Python's
-larger objects; Python counts the blocks of its own small ones.
-
-Tensors on a target are fake, so nothing can run. What is compiled is kept by Inductor and Triton as ever, and
-loaded onto no device.
+The resident set does not show a leak: pages stay, and come and go with holes in the heap. Allocators count
+exactly: glibc's ``mallinfo2`` counts tensors, NumPy's arrays, libraries and Python's larger objects; Python
+counts the blocks of its small ones.
 """
 
 import copy
@@ -74,7 +68,7 @@ _BLOCK_BYTES = 64
 
 
 def open_device(name: str) -> Device:
-    """Open ``cpu``, ``cuda`` or ``cuda:N``, or a target, ``cuda:sm_90``, that code is only compiled for.
+    """Open ``cpu``, ``cuda``, ``cuda:N``, or a target such as ``cuda:sm_90``: for it code is only compiled.
 
     Raises:
         MachineError: There is no such device, or this machine cannot compile for the target.
@@ -102,8 +96,6 @@ def check_device(name: str) -> None:
 
 
 class CpuDevice(Device):
-    """The CPU, whose calls return when they are done."""
-
     kind: DeviceKind = CPU
 
     def __init__(self) -> None:
@@ -121,14 +113,10 @@ class CpuDevice(Device):
         read_status("VmHWM")
 
     def read_peak(self) -> int:
-        """Return by how much the resident set grew since ``start_peak``, at its largest."""
         return max(0, read_status("VmHWM") - self._before)
 
     def measure_growth(self, run: Call) -> int:
-        """Return by how much the resident set grew during ``run``: the median of some runs.
-
-        One more run before lets everything else that it needs become resident.
-        """
+        """Measure the growth of the resident set: the median of some runs."""
         settle_heap()
         run()
         growths = []
@@ -140,7 +128,6 @@ class CpuDevice(Device):
         return statistics.median_low(growths)
 
     def measure_tensor_growth(self, run: Call) -> int:
-        """Return by how many bytes the tensors alive at once grew during ``run``."""
         activities = [torch.profiler.ProfilerActivity.CPU]
         with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
             run()
@@ -150,7 +137,7 @@ class CpuDevice(Device):
         return compute_allocated_growth(changes)
 
     def read_used(self) -> int:
-        """Return what the process has allocated.
+        """Read the bytes that glibc and Python have allocated.
 
         Raises:
             OSError: It is not counted: another C library than glibc from 2.33 on, or another allocator.
@@ -162,16 +149,14 @@ class CpuDevice(Device):
     def hold_memory(self) -> None:
         """Keep freed memory in this process from now on.
 
-        glibc gives large freed blocks back to the kernel and takes them again at every call, or at none, as
-        the heap happens to lie: one program took 0 to 12,000 page faults a call and 7 to 25 ms, settled for
-        the life of its process. Held, it takes none in any process.
+        Whether glibc gives freed blocks back at every call or at none depends on the state of the heap: one
+        program took 0 to 12,000 page faults a call and 7 to 25 ms, fixed for the life of its process.
         """
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
         libc.mallopt(_M_MMAP_MAX, 0)
 
     def identify(self) -> Identity:
-        """Name the CPU's model."""
         return Identity(model=read_cpu_model())
 
 
@@ -193,10 +178,7 @@ def compute_allocated_growth(changes_bytes: Iterable[int]) -> int:
 
 
 def settle_heap() -> None:
-    """Give free memory back to the system and from now on do so for every large block.
-
-    This slows allocation down, so nothing may be timed afterwards.
-    """
+    """Give free memory back to the system, now and for every large block that is freed later."""
     gc.collect()
     libc = ctypes.CDLL(None)
     libc.mallopt(_M_MMAP_MAX, _MMAP_MAX)
@@ -207,12 +189,10 @@ def settle_heap() -> None:
 
 
 def trim_heap() -> None:
-    """Give the pages of free blocks back: what takes them up again shows as growth."""
     ctypes.CDLL(None).malloc_trim(0)
 
 
 def read_cpu_model() -> str:
-    """Read the CPU's model name, or its architecture where there is none."""
     try:
         match = re.search(r"^model name\s*:\s*(.+)$", _CPU_INFO.read_text(), re.MULTILINE)
     except OSError:
@@ -233,7 +213,7 @@ def _read_malloc() -> int:
 
 @cache
 def _is_counted() -> bool:
-    """Whether a block that is allocated shows: one of a preloaded allocator would not."""
+    """Whether an allocated block shows in the counts: one of a preloaded allocator would not."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallinfo2"):
         return False
@@ -247,7 +227,7 @@ def _is_counted() -> bool:
 
 
 class TargetDevice(CpuDevice):
-    """A target: its tensors are fake, and nothing of it can be measured by a clock."""
+    """A target of compiles: its tensors are fake, and no clock can measure anything of it."""
 
     kind = TARGET
 
@@ -263,7 +243,6 @@ class TargetDevice(CpuDevice):
         self.mode: Any = _make_fake_mode()
 
     def identify(self) -> Identity:
-        """Name the target, and the board that stands for it."""
         traits = {
             "capability": f"{self.capability[0]}.{self.capability[1]}",
             "board": self.board.name,
@@ -273,7 +252,6 @@ class TargetDevice(CpuDevice):
         return Identity(model=self.target, traits=traits)
 
     def place(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """Make a fake tensor like ``tensor`` on the target; floating-point ones are of ``dtype``."""
         kept_dtype = dtype if tensor.is_floating_point() else tensor.dtype
         with self.mode:
             fake = torch.empty_strided(tensor.size(), tensor.stride(), dtype=kept_dtype, device=self.name)
@@ -305,10 +283,7 @@ def _find(module: str) -> Any:  # noqa: ANN401 - private modules of torch and tr
 
 
 def _compile_only() -> None:
-    """Let Inductor compile a graph, its backward and its kernels, and leave the graph's call to eager.
-
-    A compiled graph is called with fake tensors: what it would return is what the graph itself returns.
-    """
+    """Let Inductor compile a graph, its backward and its kernels, and leave the graph's call to eager."""
     compile_fx = _find("torch._inductor.compile_fx")
     inductor = compile_fx.compile_fx
 
@@ -333,7 +308,6 @@ _LIBRARY: list[Any] = []  # torch forgets what is registered when its library is
 
 
 def _make_fake_mode() -> Any:  # noqa: ANN401 - torch's own
-    """Make the mode in which tensors are fake; the few real ones that passes compute with are the host's."""
     fake = _find("torch._subclasses").FakeTensorMode
     fake.avoid_device_init = property(always(True))  # torch's own way on a machine without the device
 

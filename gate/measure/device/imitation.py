@@ -1,8 +1,4 @@
-"""Lets a CPU build of torch hold fake tensors of a GPU, and answer as if that were there.
-
-What autograd, indexing and guards ask of a device is asked in C++ and before any Python of torch could
-answer: a small library of public interfaces of torch (``hooks.cpp``) is compiled once a run and loaded.
-"""
+"""Lets a CPU build of torch hold fake tensors of a GPU, as if that were there."""
 
 import ctypes
 import hashlib
@@ -115,7 +111,6 @@ def _make_private(directory: Path) -> Path:
 
 
 def _answer_as(board: Board, capability: tuple[int, int]) -> None:
-    """Let ``torch.cuda`` answer as it would where ``board`` is the only device."""
     import torch  # noqa: PLC0415 - the hooks come before
 
     properties = SimpleNamespace(
@@ -156,5 +151,4 @@ def _answer_as(board: Board, capability: tuple[int, int]) -> None:
 
 
 def always(answer: object) -> Callable[..., Any]:
-    """Make a function that answers the same, whatever it is asked."""
     return lambda *_, **__: answer

@@ -1,9 +1,4 @@
-"""A training step of two processes, each with its own batch: the model replicated, or sharded.
-
-This worker is the first; it starts the second, commands it what to run, and both meet in torch's collectives.
-The plain model of a case stays as it is, for the reference in float64; each process trains a copy that is
-spread over both.
-"""
+"""A training step of two processes, each with its own batch: the model replicated, or sharded."""
 
 from __future__ import annotations
 
@@ -66,8 +61,6 @@ class Command(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """All that the second process has to know."""
-
     case: Case
     device: str
     store: str  # the file where both meet
@@ -77,7 +70,7 @@ class Order:
 
 
 class Distributed(Protocol):
-    """An input of a case is a pair a rank: the positional arguments of its batch, and the keyword ones."""
+    """An input of a case is what one rank's batch is called with: positional and keyword arguments."""
 
     shares_state = False
     calls_follow = False  # each takes the first process's numbers over
@@ -92,12 +85,9 @@ class Distributed(Protocol):
         self._threads = 0  # what torch had before the second process came
 
     def build(self, seed: int = SEED) -> Workload:
-        """Call the factory once for each rank; the model is that of the first."""
         return join_workloads([build_workload(self.case, seed + _SEED_STEP * rank) for rank in range(RANKS)])
 
     def spread(self, function: Function) -> Function:
-        """Average over the ranks' batches, in one process: what all of them together compute."""
-
         def average(*batches: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:  # noqa: ANN401 - any model's
             return sum(function(*inputs, **kwargs) for inputs, kwargs in batches) / RANKS
 
@@ -123,23 +113,18 @@ class Distributed(Protocol):
         return subject
 
     def join(self, subject: Subject, store: str, *, rank: int) -> Member:
-        """Meet the other process, and build this one's part."""
         os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
         backend = dist.get_default_backend_for_device(subject.device.name)
         dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=RANKS)
         return Member(subject, rank)
 
     def make_eager_step(self, subject: Subject) -> Step:
-        """Make one eager training step of both processes."""
         return self._make_step(Command.EAGER)
 
     def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
-        """Make one compiled training step of both processes."""
         return self._make_step(Command.COMPILED)
 
     def compile(self, subject: Subject) -> Function:
-        """Make a function from inputs to the loss; the subject's own leaves get the joint gradients."""
-
         def evaluate(*_: Any) -> Any:  # noqa: ANN401 - the subject's own, which both processes have
             with torch.enable_grad():
                 loss, gradients = self._tell(Command.EVALUATE).evaluate()
@@ -150,7 +135,6 @@ class Distributed(Protocol):
         return evaluate
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Count the groups of parameters whose gradients are reduced together."""
         return Seen(samples={Metric.BUCKETS: (count_buckets(self._member.module),)})
 
     def close(self) -> None:
@@ -176,10 +160,7 @@ class Distributed(Protocol):
         return self._member
 
     def _start_peer(self, subject: Subject, store: str) -> None:
-        """Start the second process, and wait until it is about to join: torch waits for one that has ended.
-
-        Its caches hold what the first one's hold now: the toolchain.
-        """
+        """Start the second process, and wait until it is about to join: torch waits for one that has ended."""
         device = subject.device.name
         order = Order(
             case=subject.case,
@@ -219,7 +200,6 @@ def _copy_caches() -> Iterator[tuple[str, str]]:
 
 
 def _serve(order: Order, line: Connection) -> None:
-    """Be the second process, until the first one hangs up."""
     die_with_parent(order.parent)
     take_models(order.models)
     torch.set_num_threads(order.threads)
@@ -239,8 +219,6 @@ def _serve(order: Order, line: Connection) -> None:
 
 
 class Member:
-    """One process's part in a case: its copy of the model, its batch and its optimizer."""
-
     def __init__(self, subject: Subject, rank: int) -> None:
         plain, make_optimizer = subject.workload.forward, subject.workload.optimizer
         if not isinstance(plain, nn.Module):
@@ -261,7 +239,6 @@ class Member:
         }
 
     def run_step(self, command: Command) -> None:
-        """Run a training step; the other process has to run it as well."""
         self._call(command).backward()  # type: ignore[no-untyped-call] # torch's
         if self._optimizer is not None:
             self._optimizer.step()
@@ -290,7 +267,7 @@ class Member:
         return loss
 
     def _make_function(self, forward: Function) -> Function:
-        """The loss stays eager, as in a training loop: torch.compile is given the spread module itself."""
+        """The loss stays eager, as in a training loop: torch.compile gets the spread module itself."""
         return make_function(forward, self._subject.workload.loss, self._subject.case.task)
 
     def _take_over(self) -> None:
@@ -306,7 +283,6 @@ class Member:
 
 
 def count_buckets(module: nn.Module) -> int:
-    """Count the gradients' buckets of a replicated model, or the groups of a sharded one."""
     if isinstance(module, DistributedDataParallel):
         logged = module._get_ddp_logging_data()  # type: ignore[no-untyped-call] # noqa: SLF001 - no public way
         sizes = str(logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes", ""))
@@ -315,7 +291,6 @@ def count_buckets(module: nn.Module) -> int:
 
 
 def _shard(module: nn.Module, device: Device) -> nn.Module:
-    """Shard each block of a list of modules by itself, and the rest together, as training code does."""
     mesh = init_device_mesh(device.name.type, (RANKS,))
     for inner in module.modules():
         for block in inner if isinstance(inner, nn.ModuleList) else ():

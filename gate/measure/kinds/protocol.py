@@ -1,4 +1,4 @@
-"""What a kind of case may do otherwise; this one does it as a call of a compiled model is measured."""
+"""The steps of a measurement that a kind of case may do in its own way; here those of a plain call."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -41,8 +41,6 @@ _PLACES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """What is seen of a kind alone, once, after the timed rounds."""
-
     samples: Mapping[Metric, Sequence[float]] = field(default_factory=dict)
     parts_s: Mapping[str, float] = field(default_factory=dict)  # compiled seconds of a call's parts
 
@@ -65,11 +63,9 @@ class Protocol:
         return build_workload(self.case, seed)
 
     def make_subject(self, workload: Workload, device: Device) -> Subject:
-        """Cast the workload to the case's device and dtype."""
         return make_subject(workload, self.case, device, self.spread)
 
     def spread(self, function: Function) -> Function:
-        """Make of the model's function what one call of the case does with it."""
         return function
 
     def enter(self, *, is_cold: bool) -> None:
@@ -80,14 +76,12 @@ class Protocol:
         return self.spread(compile_function(subject.plain, subject.case))
 
     def renew(self, compiled: Function) -> None:
-        """Give what :meth:`compile` made the state that it began with, where that is its own."""
+        """Reset the state of what :meth:`compile` made, where that has its own."""
 
     def make_eager_step(self, subject: Subject) -> Step:
-        """Make one eager call."""
         return make_step(subject, subject.function)
 
     def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
-        """Make one call of what :meth:`compile` returned."""
         return make_compiled_step(subject, compiled)
 
     def check_compiled(self, report: GraphReport) -> None:
@@ -114,11 +108,9 @@ class Protocol:
         return report.cache.misses
 
     def identify(self) -> CodeIdentity:
-        """Read the identity of the generated code."""
         return identity.read_identity(find_cache())
 
     def count_kernels(self) -> int:
-        """Count the kernels in the generated code."""
         return identity.count_kernels(find_cache())
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
@@ -126,14 +118,13 @@ class Protocol:
         return Seen()
 
     def leave(self) -> None:
-        """Leave what the second process needs besides the caches, where no process has yet."""
+        """Leave what the second process needs apart from the caches, where no process has yet."""
 
     def close(self) -> None:
-        """End what was started besides this process."""
+        """End whatever was started."""
 
 
 def join_workloads(built: Sequence[Workload]) -> Workload:
-    """Make one workload of several: the model of the first, and the arguments of each as an input."""
     inputs = tuple((workload.inputs, dict(workload.kwargs)) for workload in built)
     return replace(built[0], inputs=inputs, kwargs={})
 

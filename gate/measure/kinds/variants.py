@@ -43,7 +43,6 @@ class Shapes(Protocol):
     """Each input of a call is a pair: the positional arguments of one shape, and its keyword arguments."""
 
     def build(self, seed: int = SEED) -> Workload:
-        """Call the factory once for each shape; the model is that of the first."""
         cases = (
             replace(self.case, arguments={**self.case.arguments, **arguments})
             for arguments in _list_arguments(self.case)
@@ -51,8 +50,6 @@ class Shapes(Protocol):
         return join_workloads([build_workload(case, seed) for case in cases])
 
     def spread(self, function: Function) -> Function:
-        """Go through the shapes; a training step's loss is the sum of theirs."""
-
         def run_shapes(*shapes: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:  # noqa: ANN401 - any model's
             returned = tuple(function(*inputs, **kwargs) for inputs, kwargs in shapes)
             return sum(returned) if self.case.task is Task.TRAINING else returned
@@ -60,7 +57,6 @@ class Shapes(Protocol):
         return run_shapes
 
     def compile(self, subject: Subject) -> Function:
-        """Compile as the setting ``dims`` says."""
         dims = get_setting(self.case, "dims", Dims)
         if dims is Dims.MARKED:
             mark_varying(subject.workload.inputs)
@@ -78,7 +74,6 @@ class Shapes(Protocol):
 
 
 def mark_varying(shapes: tuple[Any, ...]) -> None:
-    """Mark as dynamic the dimensions in which tensors of one place differ between shapes."""
     for alike in collect_columns(dict(iterate_tensors(shape)) for shape in shapes).values():
         for dim in range(alike[0].dim()):
             if len({tensor.shape[dim] for tensor in alike}) > 1:
@@ -99,20 +94,17 @@ class Data(Shapes):
     """One call is an epoch; its batches have one shape and different numbers."""
 
     def build(self, seed: int = SEED) -> Workload:
-        """Call the factory once for each batch; the model is that of the first."""
         batches = get_setting(self.case, "batches", int)
         return join_workloads([build_workload(self.case, seed + 1000 * index) for index in range(batches)])
 
     def compile(self, subject: Subject) -> Function:
-        """Compile the model's own function: a batch is a call of it."""
         return self.spread(compile_function(subject.plain, self.case))
 
     def make_eager_step(self, subject: Subject) -> Step:
-        """Make one eager epoch."""
         return self.make_compiled_step(subject, subject.function)
 
     def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
-        """Make one epoch of ``compiled``; it reads the loader, whose processes live as long as the step."""
+        """The step reads the loader, whose processes live as long as the step."""
         loader = make_loader(subject, get_setting(self.case, "workers", int))
         device = subject.device.name
 
@@ -125,8 +117,6 @@ class Data(Shapes):
         return run_loader
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Time epochs through the loader and out of memory in turn."""
-
         def run_memory() -> None:
             run_epoch(subject, compiled, subject.workload.inputs)
 
@@ -139,10 +129,10 @@ class Data(Shapes):
 
 
 def make_loader(subject: Subject, workers: int) -> DataLoader[Any]:
-    """Make a loader of the subject's batches, with memory that a GPU reads by itself.
+    """Make a loader of the subject's batches, in memory that a GPU reads by itself.
 
-    Its processes are forked, and must not be the ones that free what other cases left in this one: a session
-    of onnxruntime waits there for threads that a fork does not have.
+    Its processes are forked, and must not free what other cases left in this one: a session of onnxruntime
+    would wait there for threads that a fork does not have.
     """
     gc.collect()
     # On the processor; any sequence is a dataset that is read item by item.
@@ -157,7 +147,6 @@ def make_loader(subject: Subject, workers: int) -> DataLoader[Any]:
 
 
 def run_epoch(subject: Subject, function: Function, batches: Iterable[Any]) -> None:
-    """Run one call, or one training step, for each batch."""
     for batch in batches:
         returned = function(batch)
         if subject.is_training:
@@ -172,10 +161,8 @@ IDLE_S = 0.5  # before the first request: what was warm may have cooled down
 
 
 class Serving(Protocol):
-    """A compiled call is a request; eager and compiled calls are timed in blocks as ever besides."""
-
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Serve requests after a pause, one after the other, each as early as it has arrived."""
+        """Serve requests after a pause, one after the other, none before it has arrived."""
         interval_s = get_setting(self.case, "interval_s", float)
         requests = get_setting(self.case, "requests", int)
         times_s = serve(step, subject.device, interval_s, requests)
@@ -190,7 +177,6 @@ class Serving(Protocol):
 
 
 def serve(step: Step, device: Device, interval_s: float, requests: int) -> tuple[float, ...]:
-    """Serve ``requests`` that arrive every ``interval_s`` seconds; each one's seconds from its arrival."""
     device.synchronize()
     time.sleep(IDLE_S)
     begun, times_s = time.perf_counter(), []
@@ -203,7 +189,7 @@ def serve(step: Step, device: Device, interval_s: float, requests: int) -> tuple
     return tuple(times_s)
 
 
-_FILE = "artifacts.bin"  # beside Inductor's own directory, in the trial's
+_FILE = "artifacts.bin"  # in the trial's directory, next to Inductor's
 _MOVED = "moved"
 
 
@@ -229,11 +215,9 @@ class Cache(Protocol):
         torch.compiler.load_cache_artifacts(saved.read_bytes())
 
     def count_misses(self, report: GraphReport) -> int:
-        """Count what was recompiled; where nothing at all was found, that is one at least."""
         return report.cache.misses if report.cache.hits else max(1, report.cache.misses)
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Save the artifacts, and see how large they are."""
         size = _save_artifacts()
         return Seen(samples={Metric.PACKAGE_BYTES: (size,)} if size else {})
 
@@ -258,10 +242,9 @@ def _save_artifacts() -> int:
 
 
 class Scope(Protocol):
-    """The compiled side is a copy of the module that shares its tensors, since eager has none of it."""
+    """The compiled side is a copy of the module that shares its tensors: eager's module stays unmarked."""
 
     def compile(self, subject: Subject) -> Function:
-        """Mark or compile the part in the copy; what is around a compiled part stays eager, the loss too."""
         forward = subject.workload.forward
         if not isinstance(forward, nn.Module):
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: scope`."
@@ -308,10 +291,6 @@ def mark_regions(blocks: list[nn.Module]) -> None:
 
 
 def find_hottest(subject: Subject) -> str:
-    """Find the submodule with the most floating-point operations of a call, of those that hold no blocks.
-
-    Counted, not timed: it is the same in every trial. Of equals it is the first.
-    """
     with FlopCounterMode(display=False) as counter:
         subject.function(*subject.workload.inputs, **subject.workload.kwargs)
     counts = {

@@ -1,12 +1,7 @@
 """Comparing evaluations of a case: of different code, and of the same code called again.
 
-Where eager is better than its type allows, compiled need not be: what rounding may cost is measured. On a
-processor eager computes BatchNorm and its gradients in float64, and compiled code in float32. Its error is
-then many times eager's, and still no more than what the model makes of some rounding steps. A whole number
-that a rounded one was made into, as the index of the largest, is another where two are almost the same.
-
-A batch's mean, subtracted from what it is the mean of, is off by the same in all elements: next to it what is
-left may be small. So what fuses such sums is taken apart, as compilers do.
+Where eager is better than its type allows, compiled need not be: on a processor eager computes BatchNorm in
+float64, and compiled code in float32. So what rounding may cost is measured, by perturbing the reference.
 """
 
 import functools
@@ -43,8 +38,8 @@ from gate.records.facts import Fact, name_words
 def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, state: State) -> Drift:
     """Compute the drift of the worst of all that a call returns and leaves behind.
 
-    ``state`` is what there was before the calls. Without a reference (``exact``) only another answer than
-    eager's has a drift.
+    ``state`` is from before the calls. Without a reference (``exact``) only a mismatch with eager has a
+    drift.
 
     Raises:
         NotFiniteError: As :func:`gate.measure.numerics.drift.compute_drift`.
@@ -74,7 +69,6 @@ def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, s
 
 
 def _drop_repeated(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Leave out what a later call shows once more of the same output."""
     seen = set()
     for fact in facts:
         shown = fact.code, fact.name("output").partition(LATER)[0]
@@ -84,41 +78,33 @@ def _drop_repeated(facts: Iterable[Fact]) -> Iterator[Fact]:
 
 
 def list_unlike(eager: Evaluation, compiled: Evaluation, state: State) -> list[Fact]:
-    """List what is no number: outputs that are laid out otherwise, and what only one side leaves behind.
-
-    Many a model leaves out such notes for itself when it is compiled, so this is no drift.
-    """
+    """List what is no number: outputs that are laid out otherwise, and what only one side leaves behind."""
     left = sorted(_list_lost_values(eager, compiled) | _list_kept(eager, compiled, state))
     alone = [Fact(code=Code.LEFT_BY_ONE, names=name_words(output=name)) for name in left]
     return [*compare_layout(eager.layout, compiled.layout), *alone]
 
 
 def _list_lost_values(eager: Evaluation, compiled: Evaluation) -> AbstractSet[str]:
-    """Name the values of Python that only one side changes."""
     return eager.values.keys() ^ compiled.values.keys()
 
 
 def _list_kept(eager: Evaluation, compiled: Evaluation, state: State) -> AbstractSet[str]:
-    """Name the tensors that only one side keeps in an attribute, where there was none."""
     alone = eager.written.keys() ^ compiled.written.keys()
     return {name for name in alone if name not in state.tensors and name.startswith(HELD)}
 
 
 def _add_values(side: Evaluation, lost: AbstractSet[str]) -> Evaluation:
-    """Add Python's values that both sides changed, of which numbers that may be rounded are tensors."""
     shared = {name: value for name, value in side.values.items() if name not in lost}
     rounded = {name: value for name, value in shared.items() if isinstance(value, torch.Tensor)}
     return replace(side, outputs={**side.outputs, **rounded}, non_tensors={**side.non_tensors, **shared})
 
 
 def find_step(state: State) -> float:
-    """Find the rounding step of the lowest type that computes: that of a parameter, a buffer or an input."""
     dtypes = {tensor.dtype for tensor in state.tensors.values() if tensor.is_floating_point()}
     return max((min(LARGEST_STEP, torch.finfo(dtype).eps) for dtype in dtypes), default=0.0)
 
 
 def _compare_others(eager: Evaluation, compiled: Evaluation) -> tuple[list[Fact], list[Fact]]:
-    """List which numbers, words and keys differ among what was returned, and what cannot be compared."""
     differing, unseen = [], []
     for name in sorted(
         (eager.non_tensors.keys() | compiled.non_tensors.keys())
@@ -138,7 +124,6 @@ def _compare_others(eager: Evaluation, compiled: Evaluation) -> tuple[list[Fact]
 
 
 def _read(name: str, side: Evaluation, state: State) -> torch.Tensor | None:
-    """What a tensor holds after a call: what it held before, unless it was written."""
     if name in side.written or name not in state.tensors:
         return side.written.get(name)
     like = next(iter(side.written.values()), state.tensors[name])
@@ -165,7 +150,6 @@ class Pushing(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
         self._step, self._generator = step, generator
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
-        """Call the operator; what it writes or only views stays as it is."""
         kwargs = kwargs or {}
         if func in (apart := _list_apart()):
             with self:
@@ -185,7 +169,6 @@ class Pushing(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
 
 
 def push(value: torch.Tensor, by: float, generator: torch.Generator) -> torch.Tensor:
-    """Multiply each element by another factor within ``by`` of 1, but for whole numbers, which are exact."""
     if not value.is_floating_point() or value.layout != torch.strided:
         return value
     noise = torch.rand(value.shape, generator=generator, dtype=torch.float64).to(value.device)
@@ -239,12 +222,10 @@ def measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled:
 def evaluate_perturbed(
     subject: Subject, eager: Called, seed: int, by: float = PERTURBED, *, is_float64: bool = True
 ) -> Evaluation:
-    """Evaluate the reference with all parameters, buffers and inputs off by ``by`` at most, relative to each.
+    """Evaluate the reference with parameters, buffers and inputs off by at most a share of ``by``.
 
-    What operators make of them is off by a sixteenth of it, and sums by more.
-
-    How far that is from the reference is what rounding may cost: sums in another order are off as much, and
-    where an activation is close to its kink, either falls on the other side.
+    What operators make of them is off by a sixteenth of it, and sums by more. Operators that fuse a mean and
+    its subtraction are decomposed first, as compilers do.
     """
     twin = make_exact_twin(subject) if is_float64 else make_twin(subject, torch.float32)
     generator = torch.Generator().manual_seed(seed)
@@ -256,7 +237,6 @@ def evaluate_perturbed(
 
 
 def _add(eager: Outputs, perturbed: Outputs, exact: Outputs) -> Outputs:
-    """Add to eager what the perturbation made of the reference, where it is of one shape."""
     off = {
         name: (perturbed[name] - exact[name]).nan_to_num(0.0, 0.0, 0.0)  # of infinities: none
         for name, value in eager.items()
@@ -303,7 +283,6 @@ def excuse(subject: Subject, exact: Evaluation | None, eager: Called, compiled: 
 
 
 def _list_whole(exact: Evaluation, eager: Evaluation, compiled: Evaluation) -> list[_Place]:
-    """List the integers and booleans in which compiled differs from eager, and as many in float64."""
     keys = []
     for key in ((part, name) for part in _WHOLE_PARTS for name in getattr(eager, part)):
         values = [_get(side, key) for side in (exact, eager, compiled)]

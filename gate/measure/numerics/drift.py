@@ -18,10 +18,10 @@ from gate.records.protocol import Side
 
 # Errors below a sixteenth of a rounding step, relative to the reference, count as none.
 FLOOR_STEPS = 1 / 16
-# The error of few elements says little: the log ratio of n of them varies by about 1.4 / sqrt(n)
+# The error of few elements means little: the log ratio of n of them varies by about 1.4 / sqrt(n)
 # whenever rounding changes. Outputs below this size are judged together.
 MIN_ELEMENTS = 256
-# Below this size even the group says little: when code is generated anew and rounds otherwise, no worse,
+# Below this size even the group means little: when code is generated anew and rounds otherwise, no worse,
 # the mean ratio of two seeds is beyond the threshold of 0.58 by chance in 34 of 100 cases with one element,
 # 15 with 4, 6.5 with 8, 1.4 with 16 and 0.1 with 32 (errors independent and of equal size, simulated).
 # What chance gives is therefore not counted: with the allowance at most 0.7 of 100 are beyond it.
@@ -64,8 +64,6 @@ class Drift:
 
 @dataclass(frozen=True)
 class Triple:
-    """One floating-point output: in float64, from eager, from compiled."""
-
     name: str
     reference: torch.Tensor
     eager: torch.Tensor
@@ -77,11 +75,9 @@ def compute_drift(
 ) -> Drift:
     """Compute the drift of the worst output, or of all together when ``pooled`` (gradients are).
 
-    ``step`` is the rounding step of the lowest type that computes, where the outputs are cast up.
-
-    Infinities that all share, as those of a mask, are right and no error; no gradient is meant so. Where
-    the reference alone is not finite it is unknown what is right: that is left out, with a warning. An
-    output that the reference lacks, or has in another shape, is compared with eager's.
+    ``step`` is the rounding step of the lowest type that computes, where the outputs are cast up. Infinities
+    that all share are right, but not in gradients. Where the reference alone is not finite, elements are
+    dropped with a warning. An output without a reference of its shape is compared with eager's.
 
     Raises:
         NotFiniteError: An eager or compiled output holds NaN, or an infinity that the others do not share.
@@ -109,7 +105,6 @@ def compute_drift(
 
 
 def _split_known(triples: Sequence[Triple]) -> tuple[list[Triple], list[Fact]]:
-    """Take the elements of which the reference says what is right, and note the others."""
     judgeable, unknown = [], []
     for triple in triples:
         taken = triple
@@ -133,11 +128,7 @@ def _describe_reshaped(name: str, reference: torch.Tensor, eager: torch.Tensor) 
 def _drop_shared_infinities(
     reference: Outputs, eager: Outputs, compiled: Outputs
 ) -> tuple[Outputs, Outputs, Outputs]:
-    """Leave out the elements that are the same infinity in all that have them, beside finite ones.
-
-    What is infinite all over says nothing of the code, and stays. Compiled must have the infinities that
-    eager and float64 agree on.
-    """
+    """Drop elements that are the same infinity in all that have them, unless all elements are."""
     sides = ({**reference}, {**eager}, {**compiled})
     for name, left in eager.items():
         right, exact = compiled.get(name), reference.get(name)
@@ -158,7 +149,6 @@ def _drop_shared_infinities(
 
 
 def group_triples(triples: Sequence[Triple], *, pooled: bool) -> list[list[Triple]]:
-    """Group outputs that are judged together: all, or the small ones, each large one being a group."""
     if pooled:
         return [list(triples)] if triples else []
     small = [triple for triple in triples if triple.eager.numel() < MIN_ELEMENTS]
@@ -167,7 +157,7 @@ def group_triples(triples: Sequence[Triple], *, pooled: bool) -> list[list[Tripl
 
 
 def judge_group(group: Sequence[Triple]) -> Drift | None:
-    """Compute the drift of a group; of a few elements, what is beyond chance, ``None`` if nothing is."""
+    """Compute the drift of a group; for few elements, what is beyond chance, ``None`` if nothing is."""
     elements = sum(triple.reference.numel() for triple in group)
     if not elements:
         return None
@@ -187,7 +177,6 @@ def compute_allowance(elements: int) -> float:
 
 
 def compare_group(group: Sequence[Triple]) -> Drift:
-    """Compute log2 of compiled's over eager's error, each pooled over the group's elements: one at least."""
     elements = sum(triple.reference.numel() for triple in group)
     step = max(torch.finfo(triple.eager.dtype).eps for triple in group)
     references = [triple.reference.double() for triple in group]
@@ -231,14 +220,13 @@ def check_any_finite(outputs: Outputs, side: Side) -> None:
     """
     for name, value in outputs.items():
         if not is_rounded(value):
-            continue  # of quantized numbers torch cannot say
+            continue  # of quantized numbers torch does not know that
         is_infinite = value.numel() and not bool(torch.isfinite(value).any())
         if is_infinite or bool(torch.isnan(value).any()):
             check_finite({name: value}, side)
 
 
 def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
-    """Find outputs that are not the same kind of thing, or not the same integers or booleans."""
     missing = sorted(eager.keys() ^ compiled.keys())
     facts = [Fact(code=Code.OUTPUT_LOST, names=name_words(output=name)) for name in missing]
     for name in (name for name in eager if name in compiled):
@@ -254,7 +242,6 @@ def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
 
 
 def _measure_difference(left: torch.Tensor, right: torch.Tensor) -> dict[str, float]:
-    """How far whole numbers are apart at most, and in how many elements; of booleans only the latter."""
     differing = left != right
     numbers = {"elements": float(differing.sum()), "of": float(left.numel())}
     if left.dtype == torch.bool:
@@ -263,9 +250,9 @@ def _measure_difference(left: torch.Tensor, right: torch.Tensor) -> dict[str, fl
 
 
 def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: float) -> tuple[Fact, ...]:
-    """Find outputs that no reference judges, and that are further from eager's than rounding explains.
+    """List outputs that no reference judges, and that are further from eager's than rounding explains.
 
-    They round in steps of ``least`` at least: a loss is cast to float32 in many a model of 16 bits.
+    ``least`` is the smallest rounding step: many models of 16 bits cast the loss to float32.
     """
     facts = []
     same = [name for name in names if eager[name].shape == compiled[name].shape]
@@ -290,7 +277,6 @@ def describe_tensor(tensor: torch.Tensor) -> str:
 
 
 def compute_checksum(outputs: Outputs) -> str:
-    """Compute six digits of the root mean square of all floating-point outputs, but for infinite elements."""
     split = (_split(value).double() for value in outputs.values() if is_rounded(value))
     values = [value[~torch.isinf(value)] for value in split]
     elements = sum(value.numel() for value in values)
@@ -305,7 +291,6 @@ def is_finite(value: torch.Tensor) -> bool:
 
 
 def is_rounded(value: torch.Tensor) -> bool:
-    """Whether a tensor holds real or complex floating-point numbers."""
     return value.is_floating_point() or value.is_complex()
 
 
@@ -314,10 +299,7 @@ def _split(value: torch.Tensor) -> torch.Tensor:
 
 
 def _compute_sizes(references: list[torch.Tensor], lost: Sequence[bool] = ()) -> list[float]:
-    """Compute what each reference's errors are relative to: its RMS, within limits.
-
-    What is ``lost`` in eager's rounding is measured against the rest.
-    """
+    """Compute what each reference's errors are relative to: its RMS, within limits."""
     squares = [float(reference.square().sum()) for reference in references]
     elements = sum(reference.numel() for reference in references)
     rest = math.sqrt(sum(squares) / max(1, elements))

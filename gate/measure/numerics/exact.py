@@ -1,8 +1,7 @@
 """What float64 has in common with eager: a model's types, raised, and the same random numbers.
 
-A generator draws other numbers for float64 than for float32. What eager draws is therefore kept, and given
-to the float64 reference in the same order. Inductor draws numbers of its own, unless it is asked to leave
-that to the operators that eager calls.
+A generator draws other numbers for float64 than for float32. So what eager draws is kept, and given to the
+float64 reference in the same order.
 """
 
 import pickle
@@ -34,8 +33,8 @@ def multiply_groups(
 ) -> torch.Tensor:
     """Multiply matrices group by group, as torch's own operator does that has no float64.
 
-    Of shapes [n, k] and [groups, k, m], [groups, n, k] and [k, m], or [n, k] and [k, m]; ``offs`` is where
-    each group ends in the dimension that holds them one after the other. What is beyond is 0.
+    Shapes are [n, k] and [groups, k, m], [groups, n, k] and [k, m], or [n, k] and [k, m]; ``offs`` are the
+    groups' ends in the joined dimension. What is beyond is 0.
 
     Raises:
         TypeError: There is a bias.
@@ -65,7 +64,6 @@ class Float64Mode(TorchFunctionMode):
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
-        """Run ``func`` with float64 where it asks for less."""
         if func in _GROUPED:
             return multiply_groups(*args, **(kwargs or {}))
         raised = {name: _raise_dtype(value) for name, value in (kwargs or {}).items()}
@@ -76,7 +74,6 @@ class Float64Mode(TorchFunctionMode):
 
 @contextmanager
 def in_float64() -> Iterator[None]:
-    """Compute in float64 within, whatever types a model asks for."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -99,14 +96,11 @@ class DrawsError(Exception):
 
 
 class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
-    """Keeps the random numbers that operators draw within."""
-
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # torch's
         self.drawn: list[Drawn] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
-        """Call the operator, and copy what it returns if it draws."""
         returned = func(*args, **(kwargs or {}))
         if _draws(func):
             kept = (
@@ -126,11 +120,6 @@ class Replaying(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
         self.left = list(drawn)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
-        """Call the operator, unless it draws.
-
-        Raises:
-            DrawsError: Eager drew nothing more, or by another operator, or this one computes as well.
-        """
         if not _draws(func):
             return func(*args, **(kwargs or {}))
         drawn: Any
@@ -155,7 +144,7 @@ def _draws(func: Any) -> bool:  # noqa: ANN401 - torch's operator
 
 @contextmanager
 def replay(drawn: Sequence[Drawn] | None) -> Iterator[None]:
-    """Draw within what was drawn before; ``None`` is of a forward that draws nothing.
+    """Draw within what was drawn before; ``None`` stands for a forward that draws nothing.
 
     Raises:
         DrawsError: Other operators draw, or fewer.
@@ -170,7 +159,7 @@ def replay(drawn: Sequence[Drawn] | None) -> Iterator[None]:
 
 
 def read_generators(device: Device) -> Generators:
-    """Read where the global generators stand, torch's first: any draw moves one of them."""
+    """Read the states of the global generators, torch's first: any draw changes one of them."""
     of_torch = [torch.get_rng_state()]
     if device.kind.is_gpu and torch.cuda.is_available():
         of_torch.append(torch.cuda.get_rng_state(device.name))
@@ -181,18 +170,14 @@ def read_generators(device: Device) -> Generators:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draws:
-    """Where the global generators stood before a call, after its forward and at its end."""
-
     before: Generators
     forward: Generators
     end: Generators
 
 
 def draws_alike(left: Sequence[Draws], right: Sequence[Draws]) -> bool:
-    """Whether the forwards of two sides leave torch's generators at the same place, call by call."""
     return [call.forward[0] for call in left] == [call.forward[0] for call in right]
 
 
 def draws_nothing(calls: Sequence[Draws]) -> bool:
-    """Whether no forward moves torch's generators."""
     return all(call.forward[0] == call.before[0] for call in calls)

@@ -16,17 +16,16 @@ _OTHER_SEED = SEED + 1_000  # each call of an evaluation has the next one
 
 
 class Habit(StrEnum):
-    """What calls with the same tensors have in common."""
-
     SAME = "same"  # everything
     RANDOM = "random"  # what they draw with the same seed
     STATEFUL = "stateful"  # neither: they count, keep or draw where it is not put back
 
 
 def find_habit(subject: Subject) -> tuple[Habit, Called]:
-    """Evaluate eager twice with one seed, and with another if it draws random numbers; also give the first.
+    """Evaluate eager twice with one seed, and with another if it draws random numbers.
 
-    Calls with one seed may differ by rounding, as sums of a GPU do whose order is not fixed.
+    Returns:
+        The habit, and the first evaluation.
     """
     state = copy_state(subject)
     first, again = (evaluate(subject, subject.function, state) for _ in range(2))
@@ -45,7 +44,6 @@ def _choose_habit(subject: Subject, state: State, first: Evaluation, again: Eval
 
 
 def _differ(first: Evaluation, again: Evaluation, state: State) -> bool:
-    """Whether two calls differ by more than rounding."""
     if _is_equal(first, again) and not (first.non_tensors or again.non_tensors):
         return False
     try:

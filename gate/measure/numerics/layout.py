@@ -1,7 +1,4 @@
-"""How what a call returns lies in memory, and in which containers: compiled is to return it as eager does.
-
-A caller that views, writes or unpacks a result finds out, though all its numbers are right.
-"""
+"""How what a call returns lies in memory, and in which containers: compiled returns it as eager does."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,9 +14,9 @@ Layout = Mapping[str, tuple[str, ...]]  # by path, the parts of which each may d
 
 
 def describe_layout(returned: Any, given: Mapping[str, Any], root: str) -> Layout:  # noqa: ANN401 - any model's
-    """Describe by path each tensor and each container that a call returned; ``given`` is what it got.
+    """Describe by path each tensor and each container that a call returned; ``given`` are its arguments.
 
-    Of a tensor: the input that it is or lies in, and its strides, where a dimension is larger than 1.
+    A tensor's layout: the input that it is or lies in, and its strides, where a dimension is larger than 1.
     """
     inputs = {path: leaf for path, leaf in given.items() if isinstance(leaf, torch.Tensor)}
     described: dict[str, tuple[str, ...]] = {}
@@ -32,7 +29,6 @@ def describe_layout(returned: Any, given: Mapping[str, Any], root: str) -> Layou
 
 
 def compare_layout(eager: Layout, compiled: Layout) -> list[Fact]:
-    """List the paths that both sides have and that are laid out otherwise: one fact an output."""
     facts = []
     for path in eager.keys() & compiled.keys():
         parts = zip(eager[path], compiled[path], strict=False)
@@ -67,6 +63,5 @@ def _find_address(tensor: torch.Tensor) -> int:
 
 
 def _has_storage(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's numbers lie in one piece of memory, with steps between them."""
     is_plain = tensor.layout == torch.strided and not tensor.is_nested
     return is_plain and not is_traceable_wrapper_subclass(tensor)

@@ -1,6 +1,6 @@
 """The float64 reference, the float32 twin, and one evaluation of each: what drift is computed from.
 
-An evaluation is a call, or several in order from one start: what one leaves behind the next one finds.
+An evaluation is a call, or several in order from one start: the next one finds what one leaves behind.
 """
 
 import cmath
@@ -33,7 +33,7 @@ from gate.measure.workload.tensors import (
 from gate.programs import count_cores, read_free_bytes
 from gate.workload import Workload
 
-# cuBLAS says "not initialized" where there is no memory for its handle.
+# cuBLAS reports "not initialized" where there is no memory for its handle.
 _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _FLOAT64_BYTES = 8
@@ -42,8 +42,6 @@ LATER = " of call "  # behind the name of what a call after the first returned: 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What the calls of one side returned and left behind, as copies."""
-
     outputs: Mapping[str, torch.Tensor]  # of the function itself: the loss, when training
     gradients: Mapping[str, torch.Tensor]  # the sum over the calls
     written: Mapping[str, torch.Tensor]  # of all that a call can write, what differs from before
@@ -55,24 +53,18 @@ class Evaluation:
 
     @property
     def has_tensors(self) -> bool:
-        """Whether there is anything whose error can be computed."""
         return bool(self.outputs or self.gradients or self.written)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Called:
-    """Eager's calls: what there was before, what they drew, and what came of it."""
-
     state: State
     drawn: Sequence[Drawn] | None = None  # None: nothing
     evaluation: Evaluation
 
 
 def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None) -> Subject:
-    """Copy a subject to ``dtype``, with the values that it has in its own; without an optimizer.
-
-    The copy is on ``device``, which is the subject's own unless another is given.
-    """
+    """Copy a subject to ``dtype``, with the values that it has in its own; without an optimizer."""
     device = device or subject.device
     module, workload = subject.module, subject.workload
     if module is not None:
@@ -95,7 +87,6 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
 def _copy_held(
     subject: Subject, module: torch.nn.Module, device: Device, dtype: torch.dtype
 ) -> torch.nn.Module:
-    """Copy what a subject holds; what refuses to be copied, as a lock, is built once more by the factory."""
     try:
         return copy_module(module, device.name, dtype)
     except Exception:
@@ -120,11 +111,9 @@ def _describe_parts(module: torch.nn.Module) -> tuple[list[type], list[torch.Siz
 def evaluate(
     subject: Subject, function: Function, state: State | None = None, *, seed: int = SEED
 ) -> Evaluation:
-    """Call ``function``, the subject's own or its compiled version, and copy what it returns and writes.
+    """Call ``function`` with the inputs and then the later inputs, and copy what it returns and writes.
 
-    Then call it with the subject's later inputs, from what the call before has left. What the calls wrote is
-    undone, so that the next side is asked the same. ``state`` is a copy of what there was before, of the
-    subject or of what it is a twin of; a twin is left as the calls leave it.
+    Then everything is put back to ``state``, a copy from before; a twin is left as the calls leave it.
     """
     before = state or copy_state(subject)
     leaves: dict[str, object] = {}
@@ -166,7 +155,6 @@ def evaluate(
 
 
 def _list_returned(returned: object) -> Iterator[tuple[str, object]]:
-    """List all that was returned; of a nested tensor the parts, which can be compared."""
     for path, leaf in iterate_leaves(returned):
         if isinstance(leaf, torch.Tensor) and leaf.is_nested:
             yield from ((f"{path}[{index}]", part) for index, part in enumerate(leaf.unbind()))
@@ -175,7 +163,6 @@ def _list_returned(returned: object) -> Iterator[tuple[str, object]]:
 
 
 def _copy_leaf(leaf: object) -> object:
-    """Copy what was returned; a number that may be rounded is a tensor of one element."""
     if isinstance(leaf, torch.Tensor):
         return leaf.detach().clone()
     return torch.tensor(leaf) if isinstance(leaf, (float, complex)) and cmath.isfinite(leaf) else leaf
@@ -194,11 +181,6 @@ def evaluate_reference(
     subject: Subject, state: State | None = None, drawn: Sequence[Drawn] | None = None
 ) -> Evaluation:
     """Evaluate in float64, with the weights and inputs that the subject has now: ``state`` is a copy of them.
-
-    ``drawn`` is what eager drew: the reference gets the same random numbers.
-
-    Where the device has no memory for that, the processor does it: eight bytes an element, and attention
-    that materializes its scores, are several times what the case itself needs.
 
     Raises:
         NoRoomError: The processor has no memory for it either.
@@ -228,8 +210,6 @@ def evaluate_reference(
 
 
 class NoRoomError(MemoryError):
-    """Neither the device nor the host has room: so many bytes are needed, so many of the host's free."""
-
     def __init__(self, needed_bytes: int, free_bytes: int) -> None:
         super().__init__(f"{needed_bytes} bytes needed, {free_bytes} free")
         self.needed_bytes, self.free_bytes = needed_bytes, free_bytes
@@ -241,10 +221,10 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def _check_host_memory(subject: Subject, attempted_bytes: int) -> None:
-    """Check that the host has room for what is known to be needed, before the system kills for want of it.
+    """Check that the host has room before the system kills for want of it.
 
-    That is every value in float64, of a training step's its gradient too, and no less than what the attempt
-    on the device had reached.
+    That is every value in float64, of a training step its gradient too, and no less than the attempt on the
+    device had reached.
     """
     elements = sum(tensor.numel() for tensor in subject.list_state())
     needed = max(attempted_bytes, _FLOAT64_BYTES * elements * (2 if subject.is_training else 1))
@@ -255,7 +235,6 @@ def _check_host_memory(subject: Subject, attempted_bytes: int) -> None:
 
 @contextmanager
 def _use_all_cores() -> Iterator[None]:
-    """Nothing is timed: use as many cores as there are."""
     before = torch.get_num_threads()
     torch.set_num_threads(max(before, count_cores()))
     try:
@@ -280,7 +259,6 @@ def evaluate_twin(
 
 
 def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
-    """Copy a subject to float64; a quantized one, what it was made of."""
     workload = subject.workload
     if workload.exact is not None:
         forward = rebind(workload.forward, {id(hold(workload.forward)): workload.exact})
@@ -290,14 +268,12 @@ def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
 
 
 def write_values(tensors: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
-    """Write values in place, each into its tensor: nothing is recompiled for it."""
     with torch.no_grad():
         for tensor, value in zip(tensors, values, strict=True):
             write_tensor(tensor, value)
 
 
 def draw_state(subject: Subject, seed: int) -> list[torch.Tensor] | None:
-    """Draw values of parameters, buffers and inputs from the factory, or ``None`` where it cannot be done."""
     # The weights of what a quantized model was made of would have to be drawn as well.
     if not subject.case.factory or subject.workload.exact is not None:
         return None
@@ -308,7 +284,7 @@ def draw_state(subject: Subject, seed: int) -> list[torch.Tensor] | None:
 
 
 def _describe_room(tensor: torch.Tensor) -> tuple[torch.Size, int]:
-    """What a tensor that is written into this one must have: compressed rows have room for so much."""
+    """A tensor can be written into one with the same: compressed rows have room for so many elements."""
     return tensor.shape, tensor._nnz() if tensor.layout in _COMPRESSED else 0  # noqa: SLF001 - documented
 
 

@@ -1,7 +1,6 @@
 """What a call can leave behind: in tensors, and in the lists, attributes and generators that hold or count.
 
-A call that writes its input or a buffer would destroy what the next one is compared by, so all of it is
-copied before and put back after. Tensors that were written are compared as outputs are.
+All of it is copied before a call and put back after. Tensors that were written are compared as outputs are.
 """
 
 from __future__ import annotations
@@ -46,8 +45,6 @@ Restore = Callable[[], object]
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """A copy of what a call may write, by name, and how everything is put back."""
-
     tensors: Mapping[str, torch.Tensor]  # copies, in the processor's memory
     live: Mapping[str, torch.Tensor]
     holders: tuple[Restore, ...]
@@ -56,7 +53,6 @@ class State:
     has_generator: bool  # of random numbers, besides the global ones
 
     def restore(self) -> None:
-        """Put everything back in place: nothing is recompiled for it."""
         for put_back in self.holders:
             put_back()
         with torch.no_grad():
@@ -66,7 +62,6 @@ class State:
 
 
 def copy_state(subject: Subject) -> State:
-    """Copy parameters, buffers, inputs, and what else the model and its inputs hold."""
     live, walk = _find_tensors(subject)
     copies = {name: tensor.detach().cpu().clone() for name, tensor in live.items()}
     return State(
@@ -82,7 +77,7 @@ def copy_state(subject: Subject) -> State:
 def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
     """List by name, as copies, what differs from ``state``: of its subject, or of a twin in a wider type.
 
-    What is not finite and was so before is no number of this call: a cache that is not filled yet.
+    What is not finite and was so before counts as 0: a cache that is not filled yet.
     """
     written = {}
     for name, tensor in _find_tensors(subject)[0].items():
@@ -97,10 +92,7 @@ def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
 
 
 def list_values(subject: Subject, state: State) -> dict[str, object]:
-    """List by name the values of Python that differ from ``state``: a counter, a word, a set of them.
-
-    An object is named by where it lay before the calls; a new one by its type.
-    """
+    """List by name the values of Python that differ from ``state``: a counter, a word, a set of them."""
     walk = _find_tensors(subject)[1]
     places = {id(value): name for name, value in reversed([*state.objects.items()])}
     values = {
@@ -117,7 +109,7 @@ def list_values(subject: Subject, state: State) -> dict[str, object]:
 
 
 def write_tensor(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """Write in place; torch refuses what `expand` repeats, so of that its first, which stands for all."""
+    """Write in place; torch refuses a tensor that `expand` repeats, so only its first element is written."""
     if tensor.layout == torch.strided and 0 in tensor.stride():
         first = tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())
         tensor, value = tensor[first], value[first]
@@ -125,7 +117,6 @@ def write_tensor(tensor: torch.Tensor, value: torch.Tensor) -> None:
 
 
 def _is_same(value: torch.Tensor, before: torch.Tensor) -> bool:
-    """Whether both hold the same, NaN for NaN; one may be a copy of the other in a wider type."""
     if value.shape != before.shape or value.layout != before.layout:
         return False
     before = before.to(value.device, value.dtype)
@@ -135,7 +126,6 @@ def _is_same(value: torch.Tensor, before: torch.Tensor) -> bool:
 
 
 def _find_tensors(subject: Subject) -> tuple[dict[str, torch.Tensor], _Walk]:
-    """Find the tensors that a call may write, by name, and what holds them."""
     tensors: dict[str, torch.Tensor] = {}
     if subject.module is not None:
         tensors |= {f"the parameter {name}": tensor for name, tensor in subject.module.named_parameters()}
@@ -157,8 +147,6 @@ def _find_tensors(subject: Subject) -> tuple[dict[str, torch.Tensor], _Walk]:
 
 
 class _Walk:
-    """All that can be reached from some objects: tensors by path, and how what holds them is put back."""
-
     def __init__(self) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
         self.values: dict[str, object] = {}
@@ -168,7 +156,6 @@ class _Walk:
         self._seen: dict[int, object] = {}  # kept alive: another object may get the place of a dead one
 
     def visit(self, roots: Iterable[tuple[str, object]]) -> None:
-        """Visit objects under their paths, the last one first, and what they hold."""
         waiting = list(roots)
         while waiting and len(self._seen) < _MOST_OBJECTS:
             path, value = waiting.pop()
@@ -194,7 +181,6 @@ class _Walk:
 
 
 def _list_held(value: object) -> Iterator[tuple[str, object]]:
-    """List what an object holds, with the rest of its path as Python writes it."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple, deque)):
@@ -219,7 +205,6 @@ def _list_held(value: object) -> Iterator[tuple[str, object]]:
 
 
 def _list_restores(value: object) -> Iterator[Restore]:
-    """List how an object, without what it holds, is put back as it is now."""
     if isinstance(value, dict):
         yield _keep_dict(value)
     elif isinstance(value, (list, deque, set)):
@@ -239,7 +224,6 @@ def _list_restores(value: object) -> Iterator[Restore]:
 
 
 def _is_looked_into(value: object) -> bool:
-    """Whether an object is one of measured code, with attributes."""
     is_plain = isinstance(value, SimpleNamespace) or _is_measured(type(value).__module__)
     return is_plain and hasattr(value, "__dict__") and not isinstance(value, _ATOMS)
 
@@ -249,7 +233,6 @@ def _is_measured(module: str | None) -> bool:
 
 
 def _list_globals(function: FunctionType) -> Iterator[tuple[str, object]]:
-    """List what a function finds in its Python module: tensors, what holds some, functions it calls there."""
     if not _is_measured(function.__module__):
         return
     for name in function.__code__.co_names:

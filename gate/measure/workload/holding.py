@@ -1,7 +1,6 @@
 """What a forward or a loss that is no module holds: the modules and tensors that it closes over.
 
-A bound method, a partial, a closure or an object that is called has parameters as well: they are found here,
-and :func:`rebind` makes the same function over copies of them.
+:func:`rebind` makes the same function over copies of them.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ class Held(torch.nn.Module):
                 self.register_buffer(name, part, persistent=False)
 
     def list_loose(self) -> list[torch.Tensor]:
-        """List the tensors that are in none of the modules."""
         return [*self.parameters(recurse=False), *self.buffers(recurse=False)]
 
     def _apply(self, function: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Held:
@@ -76,7 +74,6 @@ def hold(forward: Function, loss: Function | None = None) -> torch.nn.Module | N
 
 
 def pair_up(module: torch.nn.Module, copied: torch.nn.Module) -> Memo:
-    """Pair what a module holds with what its copy holds, for :func:`rebind`."""
     kinds = ((whole.modules(), whole.parameters(), whole.buffers()) for whole in (module, copied))
     pairs = (pair for two in zip(*kinds, strict=True) for pair in zip(*two, strict=True))
     return {id(original): replacement for original, replacement in pairs}
@@ -115,7 +112,6 @@ def _make_refusal(function: Function, why: str) -> UsageError:
 
 
 def _list_parts(node: torch.nn.Module | torch.Tensor) -> Iterator[Any]:
-    """List all that a module holds besides itself."""
     if isinstance(node, torch.nn.Module):
         yield from (part for part in node.modules() if part is not node)
         yield from list_held(node)
@@ -130,7 +126,6 @@ def _make_name(name: str, taken: dict[str, Any]) -> str:
 
 
 def _visit(function: Function) -> Iterator[tuple[str, Any, Items]]:
-    """Visit what a function reaches, each object once: its name, itself, and what it holds."""
     todo: Items = [("model", function)]
     seen: dict[int, Any] = {}
     package = ""  # the user's: other packages' functions are not searched for what they call
@@ -170,7 +165,6 @@ def _list_reached(node: Any) -> Items:  # noqa: ANN401 - anything
 
 
 def _list_closed(function: FunctionType) -> Items:
-    """List what a function has in its closure, its defaults and its attributes."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     defaults = ("default", function.__defaults__ or ())
     closed = [(name, cell.cell_contents) for name, cell in cells if cell != CellType()]
@@ -195,7 +189,6 @@ def _list_codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _find_touched(visits: list[tuple[str, Any, Items]], replaced: Memo) -> set[int]:
-    """Find the objects that lead to one that is replaced, those included."""
     touched, size = set(replaced), -1
     while size < len(touched):
         size = len(touched)
@@ -206,7 +199,6 @@ def _find_touched(visits: list[tuple[str, Any, Items]], replaced: Memo) -> set[i
 
 
 def _rebuild_functions(nodes: list[Any], touched: set[int], memo: Memo) -> None:
-    """Add to ``memo`` what deepcopy takes for constants: functions and methods."""
     functions = [node for node in nodes if isinstance(node, FunctionType)]  # first all, then their parts
     for node in functions:
         memo[id(node)] = _make_shell(node, touched, memo)

@@ -1,9 +1,4 @@
-"""Walking nested values: what a model is given and returns, of whatever types it is made.
-
-One walk finds all that a value is made of: :func:`iterate_leaves`. :func:`map_tensors` replaces the tensors
-that it finds in a deep copy: what is read is also cast and moved, and the user's own objects stay as they
-are.
-"""
+"""Walking nested values: what a model gets and returns, of whatever types it is made."""
 
 import copy
 import sys
@@ -49,7 +44,7 @@ Visit = tuple[str, Any, Items]  # where, what, and what is in it; nothing is in 
 
 
 def iterate_leaves(value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - any model's
-    """Yield all that a value is made of, with its path, e.g. ``[0].logits``; the root's is empty.
+    """Yield all parts of a value, with their paths, e.g. ``[0].logits``; the root's is empty.
 
     It goes through tuples, lists, mappings, dataclasses, what is registered with torch's pytrees, and the
     attributes of other objects. An empty container is a leaf, and so is what it cannot look into.
@@ -58,7 +53,6 @@ def iterate_leaves(value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a
 
 
 def iterate_tensors(value: Any) -> Iterator[tuple[str, torch.Tensor]]:  # noqa: ANN401 - any model's
-    """Yield the tensors among the leaves with their paths."""
     return ((path, leaf) for path, leaf in iterate_leaves(value) if isinstance(leaf, torch.Tensor))
 
 
@@ -87,12 +81,11 @@ def is_opaque(leaf: object) -> bool:
 
 
 def is_foreign(leaf: object) -> bool:
-    """Whether a leaf may have numbers that are not cast: an array, or what cannot be looked into."""
     return hasattr(leaf, "__array_interface__") or (is_opaque(leaf) and not callable(leaf))
 
 
 def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:  # noqa: ANN401 - any model's
-    """Copy a value with ``function`` applied to every tensor, once to one that is there twice.
+    """Copy a value with ``function`` applied once to every tensor.
 
     What cannot be looked into, as a lock, is the same object in the copy.
 
@@ -110,7 +103,7 @@ def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) ->
             message = f"{path or 'what was given'} is a set of tensors, which has no order to name them by"
             raise UsageError(message, "Give a list or a tuple.")
     for _, leaf, items in visits:
-        if isinstance(leaf, torch.device):  # an object that says where its tensors are
+        if isinstance(leaf, torch.device):  # where an object has its tensors
             memo[id(leaf)] = devices.get(leaf, leaf)
         elif not items and is_opaque(leaf):
             memo[id(leaf)] = leaf
@@ -148,7 +141,6 @@ def _make_refusal(visits: list[Visit], why: str) -> UsageError:
 
 
 def visit(value: Any) -> Iterator[Visit]:  # noqa: ANN401 - see above
-    """Visit a value and all that is in it, a node before what it holds; an object of attributes once."""
     todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", value, ())]
     opened: dict[int, Any] = {}
     while todo:
@@ -202,7 +194,6 @@ def _list_attributes(node: Any) -> Items:  # noqa: ANN401 - see above
 
 
 def list_held(module: torch.nn.Module) -> list[torch.Tensor]:
-    """List parameters and buffers, in a fixed order."""
     return [*module.parameters(), *module.buffers()]
 
 
@@ -219,16 +210,11 @@ def convert_tensor(tensor: torch.Tensor, device: torch.device | str, dtype: torc
 
 
 def convert_module(module: torch.nn.Module, device: torch.device | str, dtype: torch.dtype) -> None:
-    """Do so in place with all that a module holds; its own ``to(dtype)`` makes complex numbers real."""
     module._apply(lambda tensor: convert_tensor(tensor, device, dtype))  # type: ignore[no-untyped-call] # noqa: SLF001 - as `to` does
 
 
 def copy_module(module: torch.nn.Module, device: torch.device | str, dtype: torch.dtype) -> torch.nn.Module:
-    """Copy a module with all that it holds converted as :func:`convert_module` does.
-
-    Each parameter and buffer is converted as it is copied: a copy of all of them as they are, where they are,
-    may be what there is no memory for.
-    """
+    """Copy a module with all that it holds converted as :func:`convert_module` does."""
     converted: dict[int, Any] = {
         id(tensor): _copy_converted(tensor, device, dtype)
         for tensor in list_held(module)
@@ -250,14 +236,12 @@ def _copy_converted(tensor: torch.Tensor, device: torch.device | str, dtype: tor
 
 
 def compute_bytes(tensors: Iterator[torch.Tensor] | list[torch.Tensor]) -> int:
-    """Compute the bytes that the tensors' storages hold, each storage once."""
     plain = (part for tensor in tensors for part in _list_plain(tensor))
     storages = {storage.data_ptr(): storage.nbytes() for storage in (t.untyped_storage() for t in plain)}
     return sum(storages.values())
 
 
 def _list_plain(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    """List what holds a tensor's numbers: one that wraps others, as a quantized weight, has no storage."""
     if not is_traceable_wrapper_subclass(tensor):
         yield tensor
         return
