@@ -18,7 +18,7 @@ from gate.measure.identity import read_sources, tune_together
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import check_any_finite, describe_tensor
-from gate.measure.options import find_set_options
+from gate.measure.options import read_set_options
 from gate.measure.turns import Turns
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors
@@ -202,7 +202,7 @@ def record_first(context: WorkerContext, report: GraphReport, phases_s: Mapping[
     about = {**context.logbook.result.workload, **report.settings}
     phases_s = {**report.phases_s, **phases_s}
     context.logbook.record(workload=about, graph_breaks=report.graph_breaks, phases_s=phases_s)
-    context.logbook.record(options=find_set_options())
+    context.logbook.record(options=read_set_options())
     _add_counts(context, {Metric.GRAPH_BREAKS: report.counts.get(Metric.GRAPH_BREAKS)})
 
 

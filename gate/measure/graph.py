@@ -135,7 +135,7 @@ class GraphReport:
 
 
 def start_observation() -> None:
-    if (counters := _find_counters()) is not None:
+    if (counters := _get_counters()) is not None:
         counters.clear()
     if clear := CLEAR_COMPILES.find():
         clear()
@@ -146,7 +146,7 @@ def start_observation() -> None:
 
 
 def observe_graphs(directory: str) -> GraphReport:
-    records, counters = _list_compiles(), _find_counters()
+    records, counters = _list_compiles(), _get_counters()
     breaks = BREAKS.find()
     recompiles = tuple(list_recompiles(records or (), directory))
     phases_us = {phase: _sum_field(records, name) for phase, name in _PHASES.items()}
@@ -177,7 +177,7 @@ def observe_graphs(directory: str) -> GraphReport:
 
 def count_compiles() -> int:
     """Count the frames that Dynamo has looked at, and the graphs compiled, captured or tuned in a call."""
-    counters = _find_counters()
+    counters = _get_counters()
     frames = counters["frames"]["total"] if counters is not None else 0
     return int(frames) + len(_list_compiles() or ())
 
@@ -213,7 +213,7 @@ def format_location(file: str, line: int | None, directory: str) -> str:
     return f"{path}:{line}" if line else str(path)
 
 
-def _find_counters() -> Any:  # noqa: ANN401 - a private object of torch
+def _get_counters() -> Any:  # noqa: ANN401 - a private object of torch
     return COUNTERS.find()
 
 
@@ -222,7 +222,7 @@ def _list_compiles() -> list[Any] | None:
     return list(get_metrics()) if get_metrics else None
 
 
-def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - see _find_counters
+def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - see _get_counters
     def count(group: str, name: str) -> int | None:
         return None if counters is None else counters[group][name]
 

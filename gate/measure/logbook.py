@@ -69,7 +69,7 @@ def format_error(error: BaseException) -> str:
     Of torch's frames only the one that raised is kept. For an operator that failed as Dynamo traced it, these
     are the lines that were traced.
     """
-    traced, stack = _find_traced(error), choose_frames(getattr(error, "real_stack", ()))
+    traced, stack = _unwrap(error), choose_frames(getattr(error, "real_stack", ()))
     if traced is not error and stack:
         lines = (*StackSummary.from_list(stack).format(), *format_exception_only(traced))
         return f"Traceback (most recent call last):\n{''.join(lines)}"
@@ -82,7 +82,7 @@ def format_error(error: BaseException) -> str:
     return _BARE_HEADER.sub("", "".join(exception.format()))
 
 
-def _find_traced(error: BaseException) -> BaseException:
+def _unwrap(error: BaseException) -> BaseException:
     """Get the operator's error out of Dynamo's, which only reports that there is one."""
     if type(error).__name__ != _TRACED:
         return error
@@ -92,7 +92,7 @@ def _find_traced(error: BaseException) -> BaseException:
 
 def choose_frames(frames: Sequence[FrameSummary]) -> list[FrameSummary]:
     """Drop the gate's, pytest's and importlib's frames, and torch's above and below measured code."""
-    machinery, torch = _find_places(_MACHINERY), _find_places(("torch",))
+    machinery, torch = _list_directories(_MACHINERY), _list_directories(("torch",))
     foreign = [frame for frame in frames if not _is_machinery(frame, machinery)]
     measured = [frame for frame in foreign if not frame.filename.startswith(torch)]
     if not measured:
@@ -114,7 +114,7 @@ def _is_machinery(frame: FrameSummary, places: tuple[str, ...]) -> bool:
     return file.startswith((_FROZEN, _CONTEXTS, *places)) or (file, frame.name) == _GENERATED
 
 
-def _find_places(packages: Sequence[str]) -> tuple[str, ...]:
+def _list_directories(packages: Sequence[str]) -> tuple[str, ...]:
     files = (getattr(sys.modules.get(name), "__file__", None) for name in packages)
     return tuple(f"{Path(file).parent}{os.sep}" for file in files if file)
 
@@ -199,7 +199,7 @@ def describe_error(error: BaseException) -> str:
     """Describe an exception in one line: its type and the first line of its message."""
     if isinstance(error, (GateError, NotFiniteError)):
         return str(error.args[0])[:_MAX_MESSAGE]
-    error = _find_traced(error)
+    error = _unwrap(error)
     lines = str(error).strip().splitlines()
     if len(lines) > 1 and lines[0].endswith("raised:"):  # a compiler's name, and its message below it
         lines = [f"{lines[0]} {lines[1]}"]

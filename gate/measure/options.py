@@ -43,7 +43,7 @@ def keep_options() -> None:
     write_atomic(find_cache() / OPTIONS_FILE, json.dumps(read_options()))
 
 
-def find_set_options() -> dict[str, str]:
+def read_set_options() -> dict[str, str]:
     path, list_records = find_cache() / OPTIONS_FILE, COMPILES.find()
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {

@@ -130,7 +130,7 @@ class BlockRunner:
 
     def lead_in(self) -> None:
         if self._waits is not None:
-            self._waits.find_threads()
+            self._waits.update_threads()
         self._run(self._led[self._schedule[self._next]])
 
     def __call__(self) -> float | None:

@@ -22,7 +22,7 @@ from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import compare, excuse, list_unlike, measure_beyond
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, describe_tensor
 from gate.measure.numerics.exact import Recording, draws_alike, draws_nothing
-from gate.measure.numerics.habit import Habit, find_habit, ignores_seed
+from gate.measure.numerics.habit import Habit, classify_habit, ignores_seed
 from gate.measure.numerics.reference import LATER, Called, Evaluation
 from gate.measure.numerics.state import copy_state
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
@@ -59,7 +59,7 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     if protocol.calls_follow:
         inputs = pair.subject.list_inputs()
         pair = _call_thrice(pair, drawn and drawn[len(drawn) - len(inputs) :])
-    habit, first = find_habit(pair.subject)
+    habit, first = classify_habit(pair.subject)
     if habit is Habit.STATEFUL:
         context.logbook.note(Code.STATE_UNJUDGED)
     elif habit is Habit.RANDOM and not protocol.shares_state:

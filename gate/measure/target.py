@@ -22,7 +22,7 @@ from gate.measure.device.cpu import TargetDevice
 from gate.measure.identity import count_launches
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.workload.build import TORCH_DTYPES, Subject, assemble_subject, has_cudagraphs, make_step
-from gate.measure.workload.holding import Held, hold, rebind
+from gate.measure.workload.holding import Held, find_held, rebind
 from gate.measure.workload.tensors import map_tensors
 from gate.programs import ask_program
 from gate.records.cases import Case, Metric
@@ -78,7 +78,7 @@ def parse_usage(output: str) -> tuple[int, int]:
 
 
 def _read_cubin(path: Path) -> Cubin:
-    command = [str(_find_tool()), "--dump-resource-usage", str(path)]
+    command = [str(_get_tool()), "--dump-resource-usage", str(path)]
     answer = ask_program(command, limit_s=_LIMIT_S)
     if answer.status:
         why = answer.problem or answer.err.strip() or f"ended with status {answer.status}"
@@ -94,7 +94,7 @@ def _read_cubin(path: Path) -> Cubin:
     )
 
 
-def _find_tool() -> Path:
+def _get_tool() -> Path:
     spec = importlib.util.find_spec("triton")
     tool = Path(spec.origin if spec and spec.origin else "").parent / "backends/nvidia/bin/cuobjdump"
     if not tool.is_file():
@@ -163,7 +163,7 @@ def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subje
     dtype = TORCH_DTYPES[case.dtype]
     # Each tensor once: tied weights stay tied.
     put: Callable[[torch.Tensor], Any] = functools.cache(lambda tensor: device.place(tensor, dtype))
-    held = hold(workload.forward, workload.loss)
+    held = find_held(workload.forward, workload.loss)
     loose = {id(tensor): put(tensor) for tensor in held.list_loose()} if isinstance(held, Held) else {}
     for part in held.modules() if held is not None else ():
         for tensors in (part._parameters, part._buffers):  # noqa: SLF001 - modules cannot be moved to where nothing is

@@ -111,7 +111,7 @@ class ThreadWaits:
     def __init__(self) -> None:
         self._files: dict[str, int] = {}
 
-    def find_threads(self) -> None:
+    def update_threads(self) -> None:
         alive = {task.name for task in _TASKS.iterdir()}
         for thread in self._files.keys() - alive:
             os.close(self._files.pop(thread))

@@ -24,7 +24,7 @@ from gate.measure.rounds import Rounds
 from gate.measure.target import measure_target
 from gate.measure.trial import compile_untimed, measure_again, measure_cold, measure_plain, measure_warm
 from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
-from gate.measure.workload.holding import hold
+from gate.measure.workload.holding import find_held
 from gate.measure.workload.tensors import iterate_tensors
 from gate.records.cases import Case, DType, Task
 from gate.records.protocol import WorkerRequest, WorkerRole
@@ -197,9 +197,9 @@ def measure_case(
     context.logbook.leave()
 
 
-def find_dtype(workload: Workload) -> DType:
+def choose_dtype(workload: Workload) -> DType:
     """Find the lowest floating-point type among a workload's parameters and inputs."""
-    held = hold(workload.forward)
+    held = find_held(workload.forward)
     own = list(held.parameters()) if held is not None else []
     inputs = [tensor for _, tensor in iterate_tensors((workload.inputs, workload.kwargs))]
     found = {tensor.dtype for tensor in (*own, *inputs)}
@@ -281,5 +281,5 @@ class CompileBenchmark:
             model=self._node,
             node=self._node,
             task=Task.TRAINING if workload.loss else Task.INFERENCE,
-            dtype=find_dtype(workload),
+            dtype=choose_dtype(workload),
         )

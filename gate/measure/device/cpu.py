@@ -275,16 +275,16 @@ def _target_triton(architecture: int) -> None:
     )
     triton.runtime.driver.set_active(driver)
     # Inductor sets the real driver anew before each compile: there is none.
-    _find("torch._inductor.runtime.triton_helpers").set_driver_to_gpu = always(None)
+    _import("torch._inductor.runtime.triton_helpers").set_driver_to_gpu = always(None)
 
 
-def _find(module: str) -> Any:  # noqa: ANN401 - private modules of torch and triton
+def _import(module: str) -> Any:  # noqa: ANN401 - private modules of torch
     return importlib.import_module(module)
 
 
 def _compile_only() -> None:
     """Let Inductor compile a graph, its backward and its kernels, and leave the graph's call to eager."""
-    compile_fx = _find("torch._inductor.compile_fx")
+    compile_fx = _import("torch._inductor.compile_fx")
     inductor = compile_fx.compile_fx
 
     def compile_graph(module: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - Inductor's
@@ -293,22 +293,22 @@ def _compile_only() -> None:
         return kept.forward
 
     compile_fx.compile_fx = compile_graph
-    heuristics = _find("torch._inductor.runtime.triton_heuristics")
+    heuristics = _import("torch._inductor.runtime.triton_heuristics")
     heuristics.CachingAutotuner._make_launchers = always(None)  # noqa: SLF001 - it loads binaries onto the device
     heuristics.CachingAutotuner._dynamic_scale_rblock = always(None)  # noqa: SLF001 - it asks what was loaded
     # Whether matrices are padded is decided by timing both ways.
-    _find("torch._inductor.config").shape_padding = False
+    _import("torch._inductor.config").shape_padding = False
     # A backward graph is compiled with its forward one, and nothing is found in a cache of graphs.
-    _find("torch._functorch.config").force_non_lazy_backward_lowering = True
-    _find("torch._functorch.config").enable_autograd_cache = False
-    _find("torch._inductor.config").fx_graph_cache = False
+    _import("torch._functorch.config").force_non_lazy_backward_lowering = True
+    _import("torch._functorch.config").enable_autograd_cache = False
+    _import("torch._inductor.config").fx_graph_cache = False
 
 
 _LIBRARY: list[Any] = []  # torch forgets what is registered when its library is collected
 
 
 def _make_fake_mode() -> Any:  # noqa: ANN401 - torch's own
-    fake = _find("torch._subclasses").FakeTensorMode
+    fake = _import("torch._subclasses").FakeTensorMode
     fake.avoid_device_init = property(always(True))  # torch's own way on a machine without the device
 
     def make_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> torch.Tensor:  # noqa: ANN401 - ATen's

@@ -44,7 +44,7 @@ def imitate_gpu(target: str) -> None:
         raise MachineError(f"no such target: {target}", f"Choose one of {name_targets()}.")
     if "torch" in sys.modules:
         raise RuntimeError("torch asks for a device when it is imported: imitate one before")
-    directory = _find_torch()
+    directory = _get_torch_directory()
     if (directory / "lib" / "libtorch_cuda.so").exists():
         message = "a target is compiled for by a CPU build of torch, and this one is built for CUDA"
         raise MachineError(message, "Measure on the GPU (--device cuda), or install a CPU build beside it.")
@@ -55,7 +55,7 @@ def imitate_gpu(target: str) -> None:
     _answer_as(BOARDS[architecture], divmod(architecture, 10))
 
 
-def _find_torch() -> Path:
+def _get_torch_directory() -> Path:
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         raise MachineError("No module named 'torch'", "Install a CPU build of torch.")

@@ -127,7 +127,7 @@ class Distributed(Protocol):
     def compile(self, subject: Subject) -> Function:
         def evaluate(*_: Any) -> Any:  # noqa: ANN401 - the subject's own, which both processes have
             with torch.enable_grad():
-                loss, gradients = self._tell(Command.EVALUATE).evaluate()
+                loss, gradients = self._send(Command.EVALUATE).evaluate()
             for name, leaf in subject.name_leaves().items():
                 leaf.grad = gradients.get(name)
             return loss.requires_grad_()  # a leaf: its backward pass adds to no other
@@ -150,9 +150,9 @@ class Distributed(Protocol):
         self._store.cleanup()
 
     def _make_step(self, command: Command) -> Step:
-        return lambda: self._tell(command).run_step(command)
+        return lambda: self._send(command).run_step(command)
 
-    def _tell(self, command: Command) -> Member:
+    def _send(self, command: Command) -> Member:
         try:
             self._line.send_bytes(command.encode())
         except OSError:
@@ -160,7 +160,7 @@ class Distributed(Protocol):
         return self._member
 
     def _start_peer(self, subject: Subject, store: str) -> None:
-        """Start the second process, and wait until it is about to join: torch waits for one that has ended."""
+        """Start the second process, and wait until it is about to join: torch would wait for a dead one."""
         device = subject.device.name
         order = Order(
             case=subject.case,

@@ -204,7 +204,7 @@ class Cache(Protocol):
         """
         if is_cold:
             return
-        saved = _find_file()
+        saved = _get_path()
         if not saved.is_file():
             fix = "torch saves none of this backend; remove `kind: cache` from the case."
             raise UsageError("the first process saved no cache artifacts", fix)
@@ -223,11 +223,11 @@ class Cache(Protocol):
 
     def leave(self) -> None:
         """Save the artifacts where there are none: a pair that goes on after an interruption lost them."""
-        if not _find_file().is_file():
+        if not _get_path().is_file():
             _save_artifacts()
 
 
-def _find_file() -> Path:
+def _get_path() -> Path:
     return find_cache().parent / _FILE
 
 
@@ -237,7 +237,7 @@ def _save_artifacts() -> int:
     if saved is None:
         return 0
     content, _ = saved
-    _find_file().write_bytes(content)
+    _get_path().write_bytes(content)
     return len(content)
 
 
@@ -250,7 +250,7 @@ class Scope(Protocol):
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: scope`."
             raise UsageError("a function has no parts to compile", fix)
         part = get_setting(self.case, "part", Part)
-        names = [find_hottest(subject)] if part is Part.HOTTEST else list_blocks(forward)
+        names = [choose_hottest(subject)] if part is Part.HOTTEST else list_blocks(forward)
         module = copy.deepcopy(forward, {id(tensor): tensor for tensor in list_held(forward)})
         blocks = {name: module.get_submodule(name) for name in names}
         whole = make_function(module, subject.workload.loss, self.case.task)
@@ -290,7 +290,7 @@ def mark_regions(blocks: list[nn.Module]) -> None:
         block.__class__ = marked[plain]
 
 
-def find_hottest(subject: Subject) -> str:
+def choose_hottest(subject: Subject) -> str:
     with FlopCounterMode(display=False) as counter:
         subject.function(*subject.workload.inputs, **subject.workload.kwargs)
     counts = {

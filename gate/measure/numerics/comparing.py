@@ -56,7 +56,7 @@ def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, s
     gradients = [side.gradients for side in sides]
     if exact is None:
         values, gradients = [{}, *values], [{}, *gradients]
-    step = find_step(state)
+    step = compute_rounding_step(state)
     drifts = [compute_drift(*values, step=step), compute_drift(*gradients, pooled=True, step=step)]
     if not (eager.gradients or compiled.gradients):
         drifts.pop()
@@ -99,7 +99,7 @@ def _add_values(side: Evaluation, lost: AbstractSet[str]) -> Evaluation:
     return replace(side, outputs={**side.outputs, **rounded}, non_tensors={**side.non_tensors, **shared})
 
 
-def find_step(state: State) -> float:
+def compute_rounding_step(state: State) -> float:
     dtypes = {tensor.dtype for tensor in state.tensors.values() if tensor.is_floating_point()}
     return max((min(LARGEST_STEP, torch.finfo(dtype).eps) for dtype in dtypes), default=0.0)
 
@@ -259,7 +259,7 @@ def excuse(subject: Subject, exact: Evaluation | None, eager: Called, compiled: 
     whole = [] if exact is None else _list_whole(exact, eager.evaluation, compiled)
     if exact is None or not whole:
         return compiled
-    step = find_step(eager.state)
+    step = compute_rounding_step(eager.state)
     by = _STEPS_HALF * step if step > torch.finfo(torch.float32).eps else PERTURBED
     bounds = {key: (_get(exact, key),) * 2 for key in whole}
     for seed, sign in itertools.product(range(_TRIES), (1, -1)):

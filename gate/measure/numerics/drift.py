@@ -88,7 +88,7 @@ def compute_drift(
     check_finite(compiled, Side.COMPILED)
     rounded = [name for name in eager if name in compiled and is_rounded(eager[name])]
     alone = [name for name in rounded if name not in reference or reference[name].shape != eager[name].shape]
-    mismatches = (*find_mismatches(eager, compiled), *find_far(eager, compiled, alone, step))
+    mismatches = (*list_mismatches(eager, compiled), *list_far(eager, compiled, alone, step))
     if mismatches:
         return Drift(log2_ratio=MISMATCH, worst=mismatches[0].name("output"), warnings=mismatches)
     reshaped = [_describe_reshaped(name, reference[name], eager[name]) for name in alone if name in reference]
@@ -226,7 +226,7 @@ def check_any_finite(outputs: Outputs, side: Side) -> None:
             check_finite({name: value}, side)
 
 
-def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
+def list_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
     missing = sorted(eager.keys() ^ compiled.keys())
     facts = [Fact(code=Code.OUTPUT_LOST, names=name_words(output=name)) for name in missing]
     for name in (name for name in eager if name in compiled):
@@ -249,7 +249,7 @@ def _measure_difference(left: torch.Tensor, right: torch.Tensor) -> dict[str, fl
     return {"most": float((left[differing].double() - right[differing].double()).abs().max()), **numbers}
 
 
-def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: float) -> tuple[Fact, ...]:
+def list_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: float) -> tuple[Fact, ...]:
     """List outputs that no reference judges, and that are further from eager's than rounding explains.
 
     ``least`` is the smallest rounding step: many models of 16 bits cast the loss to float32.

@@ -21,7 +21,7 @@ class Habit(StrEnum):
     STATEFUL = "stateful"  # neither: they count, keep or draw where it is not put back
 
 
-def find_habit(subject: Subject) -> tuple[Habit, Called]:
+def classify_habit(subject: Subject) -> tuple[Habit, Called]:
     """Evaluate eager twice with one seed, and with another if it draws random numbers.
 
     Returns:
@@ -29,10 +29,10 @@ def find_habit(subject: Subject) -> tuple[Habit, Called]:
     """
     state = copy_state(subject)
     first, again = (evaluate(subject, subject.function, state) for _ in range(2))
-    return _choose_habit(subject, state, first, again), Called(state=state, evaluation=first)
+    return _classify(subject, state, first, again), Called(state=state, evaluation=first)
 
 
-def _choose_habit(subject: Subject, state: State, first: Evaluation, again: Evaluation) -> Habit:
+def _classify(subject: Subject, state: State, first: Evaluation, again: Evaluation) -> Habit:
     if _differ(first, again, state):
         return Habit.STATEFUL
     if state.has_generator:  # put back before each call; for float64 it would draw others

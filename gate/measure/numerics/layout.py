@@ -51,14 +51,14 @@ def _describe_memory(tensor: torch.Tensor, inputs: Mapping[str, torch.Tensor]) -
     for path, given in inputs.items():
         if tensor is given:
             return f"{path} itself"
-    address = _find_address(tensor)
+    address = _get_address(tensor)
     for path, given in inputs.items():
-        if address and address == _find_address(given):
+        if address and address == _get_address(given):
             return f"in the memory of {path}"
     return "a tensor of its own"
 
 
-def _find_address(tensor: torch.Tensor) -> int:
+def _get_address(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr() if _has_storage(tensor) else 0
 
 

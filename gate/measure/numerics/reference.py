@@ -20,7 +20,7 @@ from gate.measure.numerics.exact import Drawn, Draws, DrawsError, in_float64, re
 from gate.measure.numerics.layout import Layout, describe_layout
 from gate.measure.numerics.state import State, copy_state, list_values, list_written, write_tensor
 from gate.measure.workload.build import SEED, Function, StepResult, Subject, cast_inputs, seed_everything
-from gate.measure.workload.holding import hold, pair_up, rebind
+from gate.measure.workload.holding import find_held, pair_up, rebind
 from gate.measure.workload.tensors import (
     convert_module,
     convert_tensor,
@@ -93,7 +93,7 @@ def _copy_held(
         if not subject.case.factory or subject.workload.exact is not None:
             raise
         built = find_protocol(subject.case).build()
-        copied = hold(built.forward, built.loss)
+        copied = find_held(built.forward, built.loss)
         if copied is None or _describe_parts(copied) != _describe_parts(module):
             raise
     copied.train(module.training)
@@ -261,8 +261,8 @@ def evaluate_twin(
 def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
     workload = subject.workload
     if workload.exact is not None:
-        forward = rebind(workload.forward, {id(hold(workload.forward)): workload.exact})
-        module = hold(forward, workload.loss)
+        forward = rebind(workload.forward, {id(find_held(workload.forward)): workload.exact})
+        module = find_held(forward, workload.loss)
         subject = replace(subject, workload=replace(workload, forward=forward), module=module)
     return make_twin(subject, torch.float64, device)
 
@@ -289,7 +289,7 @@ def _describe_room(tensor: torch.Tensor) -> tuple[torch.Size, int]:
 
 
 def _list_drawn(workload: Workload, subject: Subject) -> list[torch.Tensor]:
-    held = hold(workload.forward, workload.loss)
+    held = find_held(workload.forward, workload.loss)
     module = list_held(held) if held is not None else []
     dtype = next(
         (tensor.dtype for tensor in subject.list_state() if tensor.is_floating_point()), torch.float32

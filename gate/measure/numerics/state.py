@@ -62,7 +62,7 @@ class State:
 
 
 def copy_state(subject: Subject) -> State:
-    live, walk = _find_tensors(subject)
+    live, walk = _collect_tensors(subject)
     copies = {name: tensor.detach().cpu().clone() for name, tensor in live.items()}
     return State(
         tensors=copies,
@@ -80,7 +80,7 @@ def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
     What is not finite and was so before counts as 0: a cache that is not filled yet.
     """
     written = {}
-    for name, tensor in _find_tensors(subject)[0].items():
+    for name, tensor in _collect_tensors(subject)[0].items():
         value, before = tensor.detach(), state.tensors.get(name)
         if before is not None and _is_same(value, before):
             continue
@@ -93,7 +93,7 @@ def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
 
 def list_values(subject: Subject, state: State) -> dict[str, object]:
     """List by name the values of Python that differ from ``state``: a counter, a word, a set of them."""
-    walk = _find_tensors(subject)[1]
+    walk = _collect_tensors(subject)[1]
     places = {id(value): name for name, value in reversed([*state.objects.items()])}
     values = {
         name: value
@@ -125,7 +125,7 @@ def _is_same(value: torch.Tensor, before: torch.Tensor) -> bool:
     return torch.equal(value, before) or bool(((value == before) | (value.isnan() & before.isnan())).all())
 
 
-def _find_tensors(subject: Subject) -> tuple[dict[str, torch.Tensor], _Walk]:
+def _collect_tensors(subject: Subject) -> tuple[dict[str, torch.Tensor], _Walk]:
     tensors: dict[str, torch.Tensor] = {}
     if subject.module is not None:
         tensors |= {f"the parameter {name}": tensor for name, tensor in subject.module.named_parameters()}

@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 from gate.errors import UsageError
 from gate.installation import find_page
 from gate.measure.device.device import Device
-from gate.measure.workload.holding import hold
+from gate.measure.workload.holding import find_held
 from gate.measure.workload.tensors import (
     compute_bytes,
     convert_module,
@@ -178,7 +178,7 @@ def make_subject(
             requires a gradient.
     """
     dtype = TORCH_DTYPES[case.dtype]
-    if (held := hold(workload.forward, workload.loss)) is not None:
+    if (held := find_held(workload.forward, workload.loss)) is not None:
         _check_values(held, case)
         convert_module(held, device.name, dtype)
     inputs, kwargs = cast_inputs(workload, device.name, dtype)
@@ -197,7 +197,7 @@ def assemble_subject(
     Raises:
         UsageError: An input is a module or holds one, or nothing of a training case requires a gradient.
     """
-    module = hold(workload.forward, workload.loss)
+    module = find_held(workload.forward, workload.loss)
     if module is not None:
         with suppress(NotImplementedError):  # an exported program stays what it was exported as
             module.train(case.task == Task.TRAINING)
@@ -205,7 +205,7 @@ def assemble_subject(
     _check_given(subject)
     if not subject.is_training:
         return subject
-    leaves = _find_leaves(subject)
+    leaves = _prepare_leaves(subject)
     return replace(subject, optimizer=workload.optimizer(leaves) if workload.optimizer else None)
 
 
@@ -221,13 +221,13 @@ def _check_values(held: torch.nn.Module, case: Case) -> None:
 
 def _check_given(subject: Subject) -> None:
     for path, leaf in subject.iterate_given():
-        if callable(leaf) and hold(leaf) is not None:
+        if callable(leaf) and find_held(leaf) is not None:
             message = f"{_name_source(subject.case)}: {path} is or holds a module, which is no input"
             fix = "Close over it: forward=functools.partial(function, module), with the tensors as inputs."
             raise UsageError(message, fix)
 
 
-def _find_leaves(subject: Subject) -> list[torch.Tensor]:
+def _prepare_leaves(subject: Subject) -> list[torch.Tensor]:
     if not subject.name_parameters():
         for tensor in subject.list_inputs():
             tensor.requires_grad_(tensor.is_floating_point())

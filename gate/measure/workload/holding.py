@@ -51,7 +51,7 @@ class Held(torch.nn.Module):
         return self
 
 
-def hold(forward: Function, loss: Function | None = None) -> torch.nn.Module | None:
+def find_held(forward: Function, loss: Function | None = None) -> torch.nn.Module | None:
     """Find the modules and tensors that a forward and its loss hold; ``None`` where they hold nothing.
 
     A module that holds all of it is returned as it is.
@@ -86,7 +86,7 @@ def rebind(function: Function, replaced: Memo) -> Function:
         UsageError: It holds one in a way that cannot be copied.
     """
     visits = list(_visit(function))
-    touched = _find_touched(visits, replaced)
+    touched = _collect_touched(visits, replaced)
     if id(function) not in touched:
         return function
     memo = {id(node): node for _, node, _ in visits if id(node) not in touched} | replaced
@@ -188,7 +188,7 @@ def _list_codes(code: CodeType) -> Iterator[CodeType]:
             yield from _list_codes(constant)
 
 
-def _find_touched(visits: list[tuple[str, Any, Items]], replaced: Memo) -> set[int]:
+def _collect_touched(visits: list[tuple[str, Any, Items]], replaced: Memo) -> set[int]:
     touched, size = set(replaced), -1
     while size < len(touched):
         size = len(touched)
