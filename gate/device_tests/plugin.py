@@ -82,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--gate-device")
     if find_kind(name) is CPU:
         return
-    from gate.measure.device.cpu import check_device  # noqa: PLC0415 - torch
+    from gate.measure.device.choice import check_device  # noqa: PLC0415 - torch
 
     try:
         check_device(name)
@@ -126,7 +126,7 @@ def device_name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def device(device_name: str) -> Device:
     """The opened device."""
-    from gate.measure.device.cpu import open_device  # noqa: PLC0415 - torch
+    from gate.measure.device.choice import open_device  # noqa: PLC0415 - torch
 
     return open_device(device_name)
 

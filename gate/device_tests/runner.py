@@ -25,9 +25,9 @@ from gate.units import render_duration
 _TESTS = Path(__file__).parent
 # An empty configuration: no project's settings, conftest.py or plugins reach the tests.
 _PYTEST = (
-    *(sys.executable, "-P", "-m", "pytest", "-c", os.devnull, "--noconftest", "--import-mode=importlib"),
-    *("-q", "-s", "-p", "no:cacheprovider", "-p", "gate.device_tests.plugin"),
-)
+    sys.executable, "-P", "-m", "pytest", "-c", os.devnull, "--noconftest", "--import-mode=importlib",
+    "-q", "-s", "-p", "no:cacheprovider", "-p", "gate.device_tests.plugin",
+)  # fmt: skip
 _RAN, _NOT_RUN = range(2), range(2, 6)  # pytest's statuses once a test has passed or failed, and its others
 _TABLE_FILE = "table.txt"
 _BUNDLE_FILE = "first-contact.zip"

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from gate.device_tests.plugin import DeviceReport
-from gate.measure import usage
-from gate.measure.device.cpu import open_device
+from gate.measure import canaries
+from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
 from gate.measure.rounds import time_calls
 from gate.selftest import planted
@@ -123,7 +123,7 @@ def test_the_host_clock_resolves_a_microsecond(report: DeviceReport) -> None:
 @pytest.mark.cpu
 def test_canaries_repeat(device: Device, report: DeviceReport) -> None:
     """Each canary's median repeats to 1 %: a machine shift is called at 3 %."""
-    runs = [usage.run_canaries(device) for _ in range(_CANARY_RUNS)]
+    runs = [canaries.run_canaries(device) for _ in range(_CANARY_RUNS)]
     report.keep("canaries.json", runs)
     medians = {name: [statistics.median(one[name]) for one in runs] for name in runs[0]}
     for name, times_s in medians.items():
@@ -133,7 +133,7 @@ def test_canaries_repeat(device: Device, report: DeviceReport) -> None:
 
 def test_canaries_are_as_fast_as_the_card(device: Device, report: DeviceReport) -> None:
     """A copy of 256 MiB is bound by memory and a product by arithmetic, not by launching either."""
-    medians = {name: statistics.median(one) for name, one in usage.run_canaries(device).items()}
+    medians = {name: statistics.median(one) for name, one in canaries.run_canaries(device).items()}
     copy_tb_s = 2 * _COPY_BYTES / 1e12 / medians["copy"]
     product_tflop_s = 2 * _GPU_EDGE**3 / 1e12 / medians["matmul"]
     report_rates(report, device.identify().model, copy_tb_s, product_tflop_s)

@@ -13,9 +13,9 @@ import torch
 from gate.device_tests.plugin import DeviceReport
 from gate.device_tests.test_clocks import make_graphed, make_product
 from gate.measure import graph, identity
-from gate.measure.device.cpu import open_device
+from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
-from gate.measure.environment import without_tf32
+from gate.measure.precision import without_tf32
 from gate.measure.rounds import settle_step, time_calls
 from gate.measure.usage import PROFILED_CALLS, count_host_launches, sum_kernels
 from gate.programs import ask_program

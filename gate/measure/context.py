@@ -11,10 +11,11 @@ from torch.utils import _pytree as pytree
 from gate.errors import UsageError
 from gate.kinds import has_metric
 from gate.measure import graph
+from gate.measure.compilers import tune_together
 from gate.measure.device.device import Device
 from gate.measure.environment import describe_runtime, describe_settings
 from gate.measure.graph import GraphReport
-from gate.measure.identity import read_sources, tune_together
+from gate.measure.identity import read_sources
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import check_any_finite, describe_tensor
@@ -30,6 +31,7 @@ from gate.records.run import GRADIENTS
 from gate.workload import Workload
 
 _FIX = "Register what it uses in a module, as in a torch.nn.ModuleList, and give that module as forward."
+_MAX_INPUTS = 8  # tensors that are named
 
 
 def call_watched(subject: Subject, step: Callable[[], Any]) -> str:
@@ -75,9 +77,6 @@ class _Watch(TorchFunctionMode):
         return (
             f"forward uses a parameter of {shapes[0]}{more} that no module which can be found has registered"
         )
-
-
-_MAX_INPUTS = 8  # tensors that are named
 
 
 @dataclass(frozen=True, kw_only=True)

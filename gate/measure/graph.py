@@ -40,6 +40,42 @@ _HINT = re.compile(r"\s*\(HINT: .*")
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")  # behind a graph break; the number is its line
 # Addresses, of another value in each process.
 _ADDRESS = re.compile(r"(?<=_id\()(.+), \d+(?=\))| at 0x[0-9a-f]+")
+_MAX_COMPILES = 4096  # records kept; torch keeps 64 by default, fewer than a model with breaks may have
+_MAX_REASON = 200  # characters; the first line of a reason names its kind
+_MAX_FRAMES = 12  # of a stack, the innermost
+_REGISTERED = re.compile(r"/(gb\d{4,6})\.html")  # in the address of torch's page on this kind of break
+_NESTED = f'"{NESTED_BREAKS}": true'  # in the settings that each compile records
+# Of a branch on a tensor's value torch records a function of its own; its error messages describe it.
+_JUMP, _BRANCH = "generic_jump ", "Data-dependent branching: "
+_US = 1e-6
+# Fields of torch's CompilationMetrics -> our names. Each is wall time and includes those it calls:
+# dynamo > aot_autograd > inductor > code_generation.
+_PHASES = {
+    "dynamo": "dynamo_cumulative_compile_time_us",
+    "aot_autograd": "aot_autograd_cumulative_compile_time_us",
+    "inductor": "inductor_cumulative_compile_time_us",
+    "code_generation": "inductor_code_gen_cumulative_compile_time_us",
+    "backward": "backward_cumulative_compile_time_us",
+    "triton": "triton_compile_time_us",
+    "autotune_at_launch": "runtime_triton_autotune_time_us",
+    "cudagraph_capture": "runtime_cudagraphify_time_us",
+    "garbage_collection": "gc_time_us",
+}
+# Where a frame that was not compiled is, best first: the line that stopped it, or its beginning.
+_PLACES = (("fail_user_frame_filename", "fail_user_frame_lineno"), ("co_filename", "co_firstlineno"))
+# Caches of compiled graphs by our name: the group of counters, and what the names in it begin with. AOT
+# autograd's holds whole compiled graphs and is asked first.
+_CACHES = {
+    "aot_autograd": ("aot_autograd", "autograd_cache"),
+    "fx_graph": ("inductor", "fxgraph_cache"),
+    "kernel": ("inductor", "async_compile_cache"),  # of Triton's, loaded or compiled
+}
+_KERNELS, _BUNDLES = "kernel", "triton_bundle"
+# What torch writes of a function that it does not trace, below its first line.
+_FUNCTION = re.compile(
+    r"Developer debug context: "
+    r"(?:module: ([\w.]+), qualname: ([\w.<>]+)|builtin (\w+)|<function ([\w.<>]+) at)"
+)
 
 
 def list_recompiles(records: Sequence[Any], directory: str) -> Iterable[Recompile]:
@@ -68,51 +104,6 @@ def _name_files(records: Iterable[Any]) -> dict[str, str]:
     shorten = SHORTEN_FILE.find()
     compiled = (getattr(record, "co_filename", None) for record in records)
     return {shorten(file): file for file in (*linecache.cache, *compiled) if file} if shorten else {}
-
-
-_MAX_COMPILES = 4096  # records kept; torch keeps 64 by default, fewer than a model with breaks may have
-_MAX_REASON = 200  # characters; the first line of a reason names its kind
-_MAX_FRAMES = 12  # of a stack, the innermost
-_REGISTERED = re.compile(r"/(gb\d{4,6})\.html")  # in the address of torch's page on this kind of break
-_NESTED = f'"{NESTED_BREAKS}": true'  # in the settings that each compile records
-# Of a branch on a tensor's value torch records a function of its own; its error messages describe it.
-_JUMP, _BRANCH = "generic_jump ", "Data-dependent branching: "
-_US = 1e-6
-
-# Fields of torch's CompilationMetrics -> our names. Each is wall time and includes those it calls:
-# dynamo > aot_autograd > inductor > code_generation.
-_PHASES = {
-    "dynamo": "dynamo_cumulative_compile_time_us",
-    "aot_autograd": "aot_autograd_cumulative_compile_time_us",
-    "inductor": "inductor_cumulative_compile_time_us",
-    "code_generation": "inductor_code_gen_cumulative_compile_time_us",
-    "backward": "backward_cumulative_compile_time_us",
-    "triton": "triton_compile_time_us",
-    "autotune_at_launch": "runtime_triton_autotune_time_us",
-    "cudagraph_capture": "runtime_cudagraphify_time_us",
-    "garbage_collection": "gc_time_us",
-}
-
-
-# Where a frame that was not compiled is, best first: the line that stopped it, or its beginning.
-_PLACES = (("fail_user_frame_filename", "fail_user_frame_lineno"), ("co_filename", "co_firstlineno"))
-
-
-# Caches of compiled graphs by our name: the group of counters, and what the names in it begin with. AOT
-# autograd's holds whole compiled graphs and is asked first.
-_CACHES = {
-    "aot_autograd": ("aot_autograd", "autograd_cache"),
-    "fx_graph": ("inductor", "fxgraph_cache"),
-    "kernel": ("inductor", "async_compile_cache"),  # of Triton's, loaded or compiled
-}
-_KERNELS, _BUNDLES = "kernel", "triton_bundle"
-
-
-# What torch writes of a function that it does not trace, below its first line.
-_FUNCTION = re.compile(
-    r"Developer debug context: "
-    r"(?:module: ([\w.]+), qualname: ([\w.<>]+)|builtin (\w+)|<function ([\w.<>]+) at)"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,21 +1,18 @@
-"""What a compile came to: identity of the generated code, and the compilers that ran at once."""
+"""Identity of the generated code.
+
+Inductor leaves a Python file for each graph in its cache directory; C++ and Triton kernels are strings in it.
+Comments name source lines, and includes name paths of the machine: neither is code.
+"""
 
 import hashlib
-import importlib
 import json
-import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from gate.measure.calls import GRAPH_CACHES
-from gate.programs import count_cores
 from gate.records.run import CodeIdentity
 
 _NOT_CHOSEN = frozenset({"time_taken_ms", "triton_cache_hash", "found_by_coordesc"})
@@ -147,42 +144,3 @@ def _compute_hash(texts: Iterable[str]) -> str:
 def list_graph_keys(cache: Path) -> frozenset[Path]:
     files = (path for name in GRAPH_CACHES for path in (cache / name).rglob("*") if path.is_file())
     return frozenset(path.parent for path in files)
-
-
-_MOST = 16  # more wait for each other: a process is some hundred MiB, and imports torch first
-_VARIABLE = "TORCHINDUCTOR_COMPILE_THREADS"
-
-
-@contextmanager
-def compile_anew(settings: Mapping[str, Mapping[str, object]]) -> Iterator[None]:
-    """Compile within under other settings, by the module that has them; no guard looks at these."""
-    torch.compiler.reset()
-    try:
-        with ExitStack() as patches:
-            for module, values in settings.items():  # few need to spend the time that importing takes
-                patches.enter_context(importlib.import_module(module).patch(**values))
-            yield
-    finally:
-        torch.compiler.reset()
-
-
-@contextmanager
-def compile_together() -> Iterator[None]:
-    """Compile kernels on all cores within, in processes of their own; nothing may be timed meanwhile."""
-    config = importlib.import_module("torch._inductor.config")  # few need to spend the time that it takes
-    with config.patch(compile_threads=count_compilers()):
-        yield
-
-
-def tune_together() -> None:
-    """Compile what tuning tries on all cores, from now on; the kernels themselves still one by one.
-
-    Torch reads the number for tuning from the environment when it first tunes, that for kernels earlier.
-    """
-    config: Any = importlib.import_module("torch._inductor.config")
-    config.compile_threads = 1
-    os.environ[_VARIABLE] = str(count_compilers())
-
-
-def count_compilers() -> int:
-    return min(_MOST, count_cores())

@@ -10,6 +10,8 @@ from typing import Any
 
 from gate.records.cases import Metric
 
+_UTILS, _ISAS = "torch._dynamo.utils", "torch._inductor.cpu_vec_isa"
+
 
 @dataclass(frozen=True, slots=True)
 class PrivateName:
@@ -24,8 +26,6 @@ class PrivateName:
         except ImportError:
             return None
 
-
-_UTILS, _ISAS = "torch._dynamo.utils", "torch._inductor.cpu_vec_isa"
 
 # What was compiled.
 COUNTERS = PrivateName(

@@ -6,7 +6,6 @@ or ``C E E C`` in turn: a linear drift of the machine cancels within it.
 
 import gc
 import math
-import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,12 @@ SAMPLE_DECIMALS = 10
 
 # Seconds per call, one entry a block; entry ``i`` of both sides belongs to one pair.
 Times = Mapping[Side, tuple[float, ...]]
+Step = Callable[[], Any]
+MAX_SETTLING_CALLS = 64  # above Dynamo's recompile limit of 8 for several frames; then it is as it is
+_SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size again with what it showed
+# Times so many calls of the first argument at most, each after the untimed second; seconds each, in order.
+# The first returns the seconds that its block takes undisturbed, as far as it knows.
+TimeBlocks = Callable[[Callable[[], float | None], Callable[[], None], int], list[float]]
 
 
 def make_schedule(super_blocks: int) -> tuple[Side, ...]:
@@ -82,16 +87,6 @@ def split_times(
         if index - index % size in kept:
             times[side].append(round(duration_s / calls[side], SAMPLE_DECIMALS))
     return {side: tuple(times_s) for side, times_s in times.items()}
-
-
-Step = Callable[[], Any]
-
-MAX_SETTLING_CALLS = 64  # above Dynamo's recompile limit of 8 for several frames; then it is as it is
-_SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size again with what it showed
-
-# Times so many calls of the first argument at most, each after the untimed second; seconds each, in order.
-# The first returns the seconds that its block takes undisturbed, as far as it knows.
-TimeBlocks = Callable[[Callable[[], float | None], Callable[[], None], int], list[float]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -249,50 +244,3 @@ def run_rounds(
         recompiled=len(runner.spoilt),
         undisturbed=split_times(schedule, runner.undisturbed_s, calls, spoilt) if watched else None,
     )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FirstCall:
-    wall_s: float
-    cpu_self_s: float
-    cpu_children_s: float
-    peak_bytes: int | None  # above what the process held before; None where it cannot be known
-
-
-def time_first_call(step: Callable[[], Any], device: Device) -> FirstCall:
-    """Time one call, with the device synchronized around it.
-
-    Garbage is collected just before: a full collection takes a quarter of a second for all of torch's
-    objects, and chance would put it into a warm compile of 0.7 s or not. Collections that the call itself
-    makes due stay.
-    """
-    gc.collect()
-    has_peak = _start_peak(device)
-    device.synchronize()
-    children, self_s, begun = _read_children_s(), time.process_time(), time.perf_counter()
-    step()
-    device.synchronize()
-    wall_s = time.perf_counter() - begun
-    return FirstCall(
-        wall_s=wall_s,
-        cpu_self_s=time.process_time() - self_s,
-        cpu_children_s=_read_children_s() - children,
-        peak_bytes=device.read_peak() if has_peak else None,
-    )
-
-
-def compute_compile_time(first_s: float, steady_s: float) -> float:
-    return max(0.0, first_s - steady_s)
-
-
-def _start_peak(device: Device) -> bool:
-    try:
-        device.start_peak()
-    except OSError:  # a container may forbid writing to /proc/self/clear_refs
-        return False
-    return True
-
-
-def _read_children_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime

@@ -13,18 +13,20 @@ from dataclasses import dataclass, replace
 import torch
 
 from gate.decide.constants import DRIFT_LIMIT_FLOAT32
+from gate.measure.compilers import compile_anew, compile_together
 from gate.measure.context import WorkerContext
-from gate.measure.environment import bakes_tf32, convolves_in_tf32, without_tf32
-from gate.measure.identity import compile_anew, compile_together
+from gate.measure.failures import NotFiniteError, describe_error
 from gate.measure.kinds.protocol import find_protocol
-from gate.measure.logbook import Logbook, NotFiniteError, describe_error
+from gate.measure.logbook import Logbook
 from gate.measure.numerics import reference
-from gate.measure.numerics.comparing import compare, excuse, list_unlike, measure_beyond
+from gate.measure.numerics.comparing import compare, list_unlike
+from gate.measure.numerics.draws import Recording, draws_alike, draws_nothing
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, describe_tensor
-from gate.measure.numerics.exact import Recording, draws_alike, draws_nothing
 from gate.measure.numerics.habit import Habit, classify_habit, ignores_seed
+from gate.measure.numerics.perturbing import excuse, measure_beyond
 from gate.measure.numerics.reference import LATER, Called, Evaluation
 from gate.measure.numerics.state import copy_state
+from gate.measure.precision import bakes_tf32, convolves_in_tf32, without_tf32
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
 from gate.records.cases import DType, Metric
 from gate.records.codes import Code

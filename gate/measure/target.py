@@ -18,7 +18,7 @@ from gate.kinds import KIND_SPECS as KINDS
 from gate.measure import graph
 from gate.measure.calls import count_compile_calls
 from gate.measure.context import WorkerContext, build_subject, record_first, record_graphs, use_gradients
-from gate.measure.device.cpu import TargetDevice
+from gate.measure.device.target_device import TargetDevice
 from gate.measure.identity import count_launches
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.workload.build import TORCH_DTYPES, Subject, assemble_subject, has_cudagraphs, make_step
@@ -31,6 +31,9 @@ from gate.workload import Workload
 
 _LIMIT_S = 60
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)")
+CALLS = 3  # the later ones find whether what the first compiled serves them
+# Further options of Inductor that choose by timing kernels on the device.
+_TIMED_OPTIONS = frozenset(("coordinate_descent_tuning", "shape_padding"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,11 +103,6 @@ def _get_tool() -> Path:
     if not tool.is_file():
         raise MachineError(f"triton brings no {tool.name}: {tool}", "Install triton 3.6 or newer from PyPI.")
     return tool
-
-
-CALLS = 3  # the later ones find whether what the first compiled serves them
-# Further options of Inductor that choose by timing kernels on the device.
-_TIMED_OPTIONS = frozenset(("coordinate_descent_tuning", "shape_padding"))
 
 
 def measure_target(context: WorkerContext, workload: Workload | None) -> None:

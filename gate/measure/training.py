@@ -9,11 +9,12 @@ import torch
 
 from gate.decide.constants import DRIFT_WRONG
 from gate.measure.context import WorkerContext
-from gate.measure.logbook import NotFiniteError, describe_error
+from gate.measure.failures import NotFiniteError, describe_error
 from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import compare
+from gate.measure.numerics.draws import draws_alike
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_drift, is_finite
-from gate.measure.numerics.exact import draws_alike, in_float64
+from gate.measure.numerics.exact import in_float64
 from gate.measure.numerics.reference import Evaluation, evaluate
 from gate.measure.numerics.state import copy_state
 from gate.measure.seed_drift import CompiledSubject, record_drift
@@ -28,6 +29,9 @@ STEPS = 10
 LEAST_RATE = 1e-3
 
 Moves = Mapping[str, torch.Tensor]
+# The compiler's own front half: Dynamo and AOTAutograd make the graphs of both passes in a second, for which
+# Inductor would generate code for many. What that makes of each operator, the measured step shows.
+_FRONT_HALF = "aot_eager"
 
 
 def has_steps(subject: Subject) -> bool:
@@ -94,11 +98,6 @@ def move_parameters(
         for leaf in subject.list_leaves():
             leaf.grad = None
     return {name: leaf.detach().double() - before[name] for name, leaf in leaves.items()}
-
-
-# The compiler's own front half: Dynamo and AOTAutograd make the graphs of both passes in a second, for which
-# Inductor would generate code for many. What that makes of each operator, the measured step shows.
-_FRONT_HALF = "aot_eager"
 
 
 def measure_unreturned(context: WorkerContext, subject: Subject) -> None:

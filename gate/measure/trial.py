@@ -13,35 +13,37 @@ import torch
 from gate.kinds import has_metric
 from gate.measure import graph
 from gate.measure.calls import count_compile_calls
+from gate.measure.canaries import run_canaries
 from gate.measure.context import Prepared, WorkerContext, open_case, record_code, record_first, record_graphs
 from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
+from gate.measure.first_call import FirstCall, compute_compile_time, time_first_call
 from gate.measure.identity import list_graph_keys
+from gate.measure.kept import find_keeper, measure_kept
 from gate.measure.numerics.state import copy_state
 from gate.measure.rounds import (
     MAX_SETTLING_CALLS,
-    FirstCall,
     Rounds,
     Step,
     TimeBlocks,
     Times,
-    compute_compile_time,
     run_rounds,
     settle_step,
     size_blocks,
     time_calls,
-    time_first_call,
     warm_up,
 )
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.training import has_steps, measure_step_drift, measure_unreturned
 from gate.measure.turns import ThreadWaits
-from gate.measure.usage import find_keeper, measure_kept, record_usage, run_canaries
+from gate.measure.usage import record_usage
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import FIRST_CALL
 from gate.records.protocol import Offer, Side, Stage, compute_super_blocks
 from gate.records.run import CacheUse, Conditions
 from gate.workload import Workload
+
+STEADY_CALLS = 5  # the median of these is subtracted from the first call
 
 
 class CacheStateError(Exception):
@@ -214,9 +216,6 @@ def make_conditions(before: MachineState, after: MachineState, *, is_paired: boo
         throttled=list_throttling(before.state, after.state),
         foreign_processes=count_strangers((before.state, after.state), ours=2 if is_paired else 1),
     )
-
-
-STEADY_CALLS = 5  # the median of these is subtracted from the first call
 
 
 def measure_warm(context: WorkerContext, workload: Workload | None) -> None:

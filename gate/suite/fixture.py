@@ -16,12 +16,12 @@ from pytest_benchmark.stats import Metadata, Stats
 
 from gate.devices import TARGET
 from gate.measure.context import WorkerContext, try_case
-from gate.measure.device.cpu import open_device
+from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
-from gate.measure.environment import load_toolchain
 from gate.measure.options import set_options
 from gate.measure.rounds import Rounds
 from gate.measure.target import measure_target
+from gate.measure.toolchain import load_toolchain
 from gate.measure.trial import compile_untimed, measure_again, measure_cold, measure_plain, measure_warm
 from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
 from gate.measure.workload.holding import find_held

@@ -21,7 +21,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.utils import NameWrapper
 
 from gate.errors import UsageError
-from gate.measure.logbook import Logbook, describe_error
+from gate.measure.failures import describe_error
+from gate.measure.logbook import Logbook
 from gate.measure.turns import Turns
 from gate.records.cases import Case
 from gate.records.protocol import Stage, WorkerRequest, WorkerRole

@@ -23,9 +23,9 @@ _KNOWN = ("ls-files", "--cached", "--others", "--exclude-standard")  # what git 
 _OWN_PLACE = Path(__file__).resolve().parents[1]
 # What extensions are built from.
 _NATIVE = (
-    *(".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hip"),
-    *(".pyx", ".pxd", ".rs", ".f90"),
-)
+    ".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hip",
+    ".pyx", ".pxd", ".rs", ".f90",
+)  # fmt: skip
 _BUILDS = BUILD_SCRIPTS | {"CMakeLists.txt", "meson.build"}
 # A build writes them anew, versioneer's for one: that a copy has another says nothing of the code.
 _OF_BUILD = frozenset(("_version.py", "version.py", "__version__.py"))

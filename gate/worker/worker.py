@@ -18,7 +18,8 @@ from gate.errors import GateError
 from gate.files.messages import load_plain
 from gate.measure.checkout import check_source, set_search_path
 from gate.measure.device.imitation import imitate_gpu
-from gate.measure.logbook import Logbook, find_fix, make_worker_failure
+from gate.measure.failures import find_fix, make_worker_failure
+from gate.measure.logbook import Logbook
 from gate.programs import die_with_parent, end_process
 from gate.records.cases import Case
 from gate.records.codes import Code
@@ -154,9 +155,10 @@ def _prime(request: WorkerRequest, logbook: Logbook) -> None:
             imitate_gpu(request.device)
         import torch  # noqa: PLC0415 - what is timed here
 
-        from gate.measure.device.cpu import open_device  # noqa: PLC0415 - torch
-        from gate.measure.environment import capture_environment, prime_toolchain  # noqa: PLC0415 - torch
+        from gate.measure.device.choice import open_device  # noqa: PLC0415 - torch
+        from gate.measure.environment import capture_environment  # noqa: PLC0415 - torch
         from gate.measure.options import keep_options  # noqa: PLC0415 - torch
+        from gate.measure.toolchain import prime_toolchain  # noqa: PLC0415 - torch
 
         torch.set_num_threads(request.threads)
         logbook.enter(Stage.COMPILE)

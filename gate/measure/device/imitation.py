@@ -82,9 +82,9 @@ def _build_hooks(torch: Path) -> Path:
     lib = torch / "lib"
     command = [
         *os.environ.get("CXX", "g++").split(),
-        *("-std=c++20", "-shared", "-fPIC", "-O0", f"-I{torch / 'include'}", str(_SOURCE)),
-        *(f"-L{lib}", "-ltorch_cpu", "-lc10", "-o", str(partial)),
-    ]
+        "-std=c++20", "-shared", "-fPIC", "-O0", f"-I{torch / 'include'}", str(_SOURCE),
+        f"-L{lib}", "-ltorch_cpu", "-lc10", "-o", str(partial),
+    ]  # fmt: skip
     done = ask_program(command, limit_s=_COMPILE_LIMIT_S)
     if done.problem:
         raise MachineError(f"No working C++ compiler: {done.problem}", "Install g++, or set CXX.")

@@ -28,7 +28,7 @@ from gate import models
 from gate.errors import UsageError
 from gate.kinds import Strategy, get_setting
 from gate.measure.checkout import take_models
-from gate.measure.device.cpu import open_device
+from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
 from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
 from gate.measure.rounds import Step

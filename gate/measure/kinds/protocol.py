@@ -29,13 +29,13 @@ from gate.workload import Workload
 _NAMED_FRAMES = 2  # frames left to eager that a message names
 _PLACES = {
     Kind.SHAPES: "variants.Shapes",
-    Kind.EXPORT: "packages.Export",
+    Kind.EXPORT: "exported.Export",
     Kind.CACHE: "variants.Cache",
     Kind.DATA: "variants.Data",
     Kind.SERVING: "variants.Serving",
     Kind.DISTRIBUTED: "distributed.Distributed",
     Kind.SCOPE: "variants.Scope",
-    Kind.ONNX: "packages.Onnx",
+    Kind.ONNX: "exported.Onnx",
 }
 
 

@@ -37,6 +37,10 @@ from gate.workload import Workload
 
 _CALLS = 5  # of each shape, whose median is recorded
 _DYNAMIC = {Dims.AUTOMATIC: None, Dims.STATIC: False, Dims.DYNAMIC: True, Dims.MARKED: None}
+_EPOCHS = 5  # of each, in turn; the ratio of their medians is recorded
+IDLE_S = 0.5  # before the first request: what was warm may have cooled down
+_FILE = "artifacts.bin"  # in the trial's directory, next to Inductor's
+_MOVED = "moved"
 
 
 class Shapes(Protocol):
@@ -85,9 +89,6 @@ def _list_arguments(case: Case) -> Iterator[dict[str, object]]:
     vary: dict[str, list[object]] = get_setting(case, "vary", dict)
     for values in zip(*vary.values(), strict=True):
         yield dict(zip(vary, values, strict=True))
-
-
-_EPOCHS = 5  # of each, in turn; the ratio of their medians is recorded
 
 
 class Data(Shapes):
@@ -157,9 +158,6 @@ def run_epoch(subject: Subject, function: Function, batches: Iterable[Any]) -> N
                 leaf.grad = None
 
 
-IDLE_S = 0.5  # before the first request: what was warm may have cooled down
-
-
 class Serving(Protocol):
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Serve requests after a pause, one after the other, none before it has arrived."""
@@ -187,10 +185,6 @@ def serve(step: Step, device: Device, interval_s: float, requests: int) -> tuple
         device.synchronize()
         times_s.append(time.perf_counter() - arrival)
     return tuple(times_s)
-
-
-_FILE = "artifacts.bin"  # in the trial's directory, next to Inductor's
-_MOVED = "moved"
 
 
 class Cache(Protocol):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from gate.measure.logbook import NotFiniteError
+from gate.measure.failures import NotFiniteError
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import Side

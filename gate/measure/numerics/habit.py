@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import torch
 
-from gate.measure.logbook import NotFiniteError
+from gate.measure.failures import NotFiniteError
 from gate.measure.numerics.comparing import PARTS, compare
 from gate.measure.numerics.drift import MISMATCH
 from gate.measure.numerics.reference import Called, Evaluation, evaluate

@@ -16,7 +16,8 @@ from gate.devices import CPU
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Device
 from gate.measure.kinds.protocol import find_protocol
-from gate.measure.numerics.exact import Drawn, Draws, DrawsError, in_float64, read_generators, replay
+from gate.measure.numerics.draws import Drawn, Draws, DrawsError, read_generators, replay
+from gate.measure.numerics.exact import in_float64
 from gate.measure.numerics.layout import Layout, describe_layout
 from gate.measure.numerics.state import State, copy_state, list_values, list_written, write_tensor
 from gate.measure.workload.build import SEED, Function, StepResult, Subject, cast_inputs, seed_everything

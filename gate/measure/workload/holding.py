@@ -24,6 +24,7 @@ _LIBRARIES = sys.stdlib_module_names | {"torch"}  # of their functions no global
 
 Function = Callable[..., Any]
 Memo = dict[int, Any]  # what stands for an object in a copy, by the object's id, as deepcopy wants it
+_HELD = (torch.nn.Module, torch.Tensor)
 
 
 class Held(torch.nn.Module):
@@ -100,9 +101,6 @@ def rebind(function: Function, replaced: Memo) -> Function:
     if any(replaced.get(id(node), node) is not node for _, node, _ in _visit(rebound)):
         raise _make_refusal(function, "its copy has the original's modules")
     return rebound
-
-
-_HELD = (torch.nn.Module, torch.Tensor)
 
 
 def _make_refusal(function: Function, why: str) -> UsageError:

@@ -20,7 +20,7 @@ from gate.errors import UsageError
 from gate.kinds import KIND_SPECS, SPECIAL, has_metric
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.graph import GraphReport, observe_graphs, start_observation
-from gate.measure.kinds.packages import _describe_graph
+from gate.measure.kinds.exported import _describe_graph
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.kinds.variants import Shapes, choose_hottest, make_loader
 from gate.measure.numerics import reference

@@ -8,9 +8,9 @@ import torch
 from gate.devices import CPU
 from gate.measure import graph
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.environment import list_isas, load_toolchain
 from gate.measure.options import keep_options, read_options, read_set_options
 from gate.measure.private import PRIVATE_NAMES, TRITON_DRIVER, PrivateName
+from gate.measure.toolchain import list_isas, load_toolchain
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ from gate.records.run import CodeIdentity
 # The definition of a generated kernel, in the C++ of a package.
 _KERNEL = re.compile(r"^\s*(?:extern \"C\"\s*)?(?:static )?void\s+((?:cpp|triton)_\w+)\(", re.MULTILINE)
 _SOURCE = (".cpp", ".cu")
+_MOST_SIZES = 16  # whole numbers of a constant: as many axes, pads or sizes as an operator has
+_PROVIDERS = ("CPUExecutionProvider",)  # others copy inputs and outputs, which would be part of a call
 
 
 class Package:
@@ -134,10 +136,6 @@ def _read_sources() -> Iterator[str]:
             for name in sorted(package.namelist()):
                 if name.endswith(_SOURCE):
                     yield package.read(name).decode(errors="replace")
-
-
-_MOST_SIZES = 16  # whole numbers of a constant: as many axes, pads or sizes as an operator has
-_PROVIDERS = ("CPUExecutionProvider",)  # others copy inputs and outputs, which would be part of a call
 
 
 class OnnxFile(Package):
