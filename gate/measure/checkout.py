@@ -1,9 +1,4 @@
-"""Which checkout measured code is imported from; torch-free.
-
-A project under test is often installed editable: ``sys.path`` then names directories of the user's checkout.
-In an arm with another checkout those must be the other's: else both arms would measure the same code, and
-every regression would pass.
-"""
+"""Which checkout measured code is imported from; torch-free."""
 
 import importlib
 import importlib.util
@@ -71,7 +66,6 @@ def _move(entry: str, request: WorkerRequest) -> str:
 
 
 def is_project_file(path: Path, origin: str) -> bool:
-    """Whether a path lies in the checkout ``origin``; an environment that is kept there is not code."""
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix}
     if any(lies_below(path, Path(prefix)) for prefix in prefixes):
         return False
@@ -81,7 +75,6 @@ def is_project_file(path: Path, origin: str) -> bool:
 
 
 def has_module(checkout: Path, name: str) -> bool:
-    """Whether a checkout has a module, where it is imported from or where it would be installed from."""
     inside = [entry for entry in sys.path if Path(entry).is_relative_to(checkout)]
     if PathFinder.find_spec(name, inside) is not None:
         return True

@@ -176,7 +176,6 @@ def _trace(context: WorkerContext, subject: Subject) -> None:
 def build_subject(
     context: WorkerContext, workload: Workload | None, make_subject: Callable[[Workload], Subject]
 ) -> Subject:
-    """Build the workload, unless the caller brings one, make a subject of it and record its size."""
     if workload is None:
         context.logbook.enter(Stage.IMPORT)
         load_factory(context.case.factory)
@@ -197,7 +196,6 @@ def build_subject(
 
 
 def record_first(context: WorkerContext, report: GraphReport, phases_s: Mapping[str, float]) -> None:
-    """Record what a first call compiled. Only its breaks count: a recompile repeats them."""
     about = {**context.logbook.result.workload, **report.settings}
     phases_s = {**report.phases_s, **phases_s}
     context.logbook.record(workload=about, graph_breaks=report.graph_breaks, phases_s=phases_s)

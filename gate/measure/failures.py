@@ -57,11 +57,7 @@ def _list_chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def format_error(error: BaseException) -> str:
-    """Format an exception and its causes with the frames that a reader can do something about.
-
-    Of torch's frames only the one that raised is kept. For an operator that failed as Dynamo traced it, these
-    are the lines that were traced.
-    """
+    """Format an exception and its causes with the frames that a reader can do something about."""
     traced, stack = _unwrap(error), choose_frames(getattr(error, "real_stack", ()))
     if traced is not error and stack:
         lines = (*StackSummary.from_list(stack).format(), *format_exception_only(traced))
@@ -76,7 +72,6 @@ def format_error(error: BaseException) -> str:
 
 
 def _unwrap(error: BaseException) -> BaseException:
-    """Get the operator's error out of Dynamo's, which only reports that there is one."""
     if type(error).__name__ != _TRACED:
         return error
     causes = (cause for cause in _list_chain(error) if not type(cause).__module__.startswith(_COMPILER))
@@ -84,7 +79,6 @@ def _unwrap(error: BaseException) -> BaseException:
 
 
 def choose_frames(frames: Sequence[FrameSummary]) -> list[FrameSummary]:
-    """Drop the gate's, pytest's and importlib's frames, and torch's above and below measured code."""
     machinery, torch = _list_directories(_MACHINERY), _list_directories(("torch",))
     foreign = [frame for frame in frames if not _is_machinery(frame, machinery)]
     measured = [frame for frame in foreign if not frame.filename.startswith(torch)]
@@ -125,7 +119,6 @@ def make_worker_failure(error: BaseException) -> WorkerFailure:
 
 
 def describe_error(error: BaseException) -> str:
-    """Describe an exception in one line: its type and the first line of its message."""
     if isinstance(error, (GateError, NotFiniteError)):
         return str(error.args[0])[:_MAX_MESSAGE]
     error = _unwrap(error)

@@ -1,7 +1,6 @@
 """What the compiler did, by torch's private records.
 
-Torch writes a recompile as ``3/1: n == 1 # y = n * x # a.py:8 in f (HINT: ...)`` on the first line. A size's
-guard has two locations, the second in torch; a guard that compares tensors has none.
+Torch writes a recompile as ``3/1: n == 1 # y = n * x # a.py:8 in f (HINT: ...)`` on the first line.
 """
 
 import importlib
@@ -119,7 +118,6 @@ class GraphReport:
 
     @property
     def cache(self) -> CacheUse:
-        """How often compiled graphs were found; one that could not be cached was missed."""
         uses = [self.caches[name] for name in GRAPH_CACHES if name in self.caches]
         missed = sum(use.misses + use.bypasses for use in uses)
         return CacheUse(hits=sum(use.hits for use in uses), misses=missed)
@@ -167,7 +165,6 @@ def observe_graphs(directory: str) -> GraphReport:
 
 
 def count_compiles() -> int:
-    """Count the frames that Dynamo has looked at, and the graphs compiled, captured or tuned in a call."""
     counters = _get_counters()
     frames = counters["frames"]["total"] if counters is not None else 0
     return int(frames) + len(_list_compiles() or ())
@@ -181,7 +178,6 @@ def awaits_capture(device: int) -> bool:
 
 
 def find_cache() -> Path:
-    """Get Inductor's cache directory: in a trial it is the trial's own."""
     if directory := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         return Path(directory)
     find_default = CACHE_DIRECTORY.find()

@@ -35,14 +35,12 @@ _CACHE_PATH = re.compile(r"(?:/[\w.+-]+)+/(?=c[a-z2-7]{40,}\b)")
 
 
 def read_identity(cache: Path) -> CodeIdentity:
-    """Read the identity of all graphs in Inductor's cache directory; empty when there are none."""
     chosen = sorted(map(_normalize_choice, cache.rglob("*.best_config")))  # what tuning chose
     tuned = _compute_hash(chosen) if chosen else ""
     return replace(compute_identity(_read_files(cache)), tuned=tuned)
 
 
 def read_sources(cache: Path) -> dict[str, str]:
-    """Read the normalised source of each kernel, by its hash in the identity, as far as there is room."""
     kept: dict[str, str] = {}
     limit_chars = _MAX_SOURCES_CHARS
     for sources in _group_kernels(_normalize_graphs(_read_files(cache))).values():
@@ -58,7 +56,6 @@ def _read_files(cache: Path) -> Iterator[str]:
 
 
 def _normalize_choice(path: Path) -> str:
-    """Drop from a configuration its time and its binary's hash: neither was chosen."""
     text = path.read_text(errors="replace")
     try:
         choice = json.loads(text)
@@ -118,7 +115,6 @@ def count_kernels(cache: Path) -> int:
 
 
 def count_launches(cache: Path) -> int:
-    """Count what the graphs in Inductor's cache directory launch in a call: kernels and library calls."""
     codes = (normalize_code(text) for text in _read_files(cache) if _GRAPH_MARK in text)
     return sum(len(_LAUNCH.findall(_KERNEL.sub("", code))) for code in codes)
 

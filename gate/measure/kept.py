@@ -1,7 +1,6 @@
 """Which bytes calls keep, and the line that makes them.
 
-Kept bytes are in use after some calls and after as many again. A bounded cache fills up and then stays: while
-calls keep something, there are twice as many the next time. What is kept after that grows without end.
+A bounded cache fills up and then stays: while calls keep something, there are twice as many the next time.
 """
 
 import gc

@@ -16,8 +16,6 @@ from gate.records.protocol import Stage, WorkerResult, WorkerRole
 
 
 class Logbook:
-    """Collects a :class:`WorkerResult`. Without a path nothing is written."""
-
     def __init__(self, path: Path | None, role: WorkerRole, begun: float | None = None) -> None:
         self._path = path
         self._entered = time.perf_counter() if begun is None else begun

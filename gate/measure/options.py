@@ -39,7 +39,6 @@ def read_options() -> dict[str, str]:
 
 
 def keep_options() -> None:
-    """Leave the options of this process, of which no code has set any, for the processes of trials."""
     write_atomic(find_cache() / OPTIONS_FILE, json.dumps(read_options()))
 
 

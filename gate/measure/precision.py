@@ -50,17 +50,14 @@ def bakes_tf32() -> bool:
 
 
 def convolves_in_tf32() -> bool:
-    """Whether cuDNN's convolutions and recurrent layers use TF32; a CUDA graph is recorded with that."""
     return _read(lambda: bool(torch.backends.cudnn.allow_tf32), True)
 
 
 def describe_matmul() -> str:
-    """Describe the precision of matrix products, by the older interface's word where it has one."""
     return _read(torch.get_float32_matmul_precision, str(torch.backends.cuda.matmul.fp32_precision))
 
 
 def describe_convolution() -> str:
-    """Describe whether convolutions may use TF32; by operator of cuDNN where they differ."""
     cudnn: Any = torch.backends.cudnn
     differing = f"conv {cudnn.conv.fp32_precision}, rnn {cudnn.rnn.fp32_precision}"
     return _read(lambda: str(cudnn.allow_tf32), differing)

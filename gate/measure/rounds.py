@@ -204,7 +204,6 @@ def time_calls(step: Step, device: Device, calls: int) -> float:
 
 
 def compute_percentile(values: Sequence[float], share: float) -> float:
-    """Compute the smallest of ``values`` that at least ``share`` of them do not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 

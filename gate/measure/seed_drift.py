@@ -1,8 +1,4 @@
-"""Measuring drift: at the case's dtype, and in float32 with TF32 off.
-
-Several calls in order are compared, from one start and with other inputs: some code is wrong from the second
-call on.
-"""
+"""Measuring drift: at the case's dtype, and in float32 with TF32 off."""
 
 import math
 import statistics
@@ -132,7 +128,6 @@ def _evaluate_eager(subject: Subject, habit: Habit) -> Called:
 
 
 def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> None:
-    """Record the mean over seeds, each of which has a ratio, and the output of the largest."""
     ratios = [seed.log2_ratio for seed in seeds if seed.log2_ratio is not None]
     logbook.add_samples({metric: (MISMATCH if MISMATCH in ratios else statistics.mean(ratios),)})
     largest = max(seeds, key=lambda seed: (_get_doubt(seed), seed.log2_ratio or 0.0))
@@ -173,7 +168,6 @@ def _compare_in_float32(
     exact: Evaluation,
     habit: Habit,
 ) -> Drift | None:
-    """Compare the float32 twin, if there is one; None where it shows no more than what was compared."""
     is_own = twin is None
     if twin is not None:
         reference.write_values(twin.subject.list_state(), pair.subject.list_state())
@@ -254,7 +248,10 @@ def _compare(
 
 
 def _can_judge(pair: CompiledSubject, eager: Called, compiled: Evaluation) -> bool:
-    """Whether compiled forwards draw what eager's do, or nothing: left out, random numbers are a fault."""
+    """Whether compiled forwards draw what eager's do, or nothing: left out, random numbers are a fault.
+
+    A backward that draws others computes the gradients of another forward.
+    """
     if draws_alike(eager.evaluation.draws, compiled.draws):
         return True
     return draws_nothing(compiled.draws) and ignores_seed(pair.subject, pair.compiled, eager.state)

@@ -46,11 +46,7 @@ class Cubin:
 
 
 def sum_cubins(cubins: Iterable[Cubin]) -> dict[Metric, int]:
-    """Sum up all binaries of a case.
-
-    Registers, memory and sizes are summed, so that any change shows. The stack is that of each kernel's least
-    configuration: tuning chooses no other.
-    """
+    """Sum up all binaries of a case."""
     listed = tuple(cubins)
     least: dict[str, int] = {}
     for cubin in listed:
@@ -120,7 +116,6 @@ def measure_target(context: WorkerContext, workload: Workload | None) -> None:
 
 @contextmanager
 def compile_target(context: WorkerContext, workload: Workload | None) -> Iterator[Callable[[], Any]]:
-    """Compile a case, record its graphs and its code, and yield the compiled step; raises as the above."""
     device, logbook = context.device, context.logbook
     if not isinstance(device, TargetDevice):
         raise TypeError(f"{device.name} is no target")

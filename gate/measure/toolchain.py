@@ -1,8 +1,8 @@
 """The toolchain's one-off work, which the primer pays for, so that no case is charged for it.
 
-On a CPU, Inductor probes vector instructions, a compile and a load each, and precompiles its C++ header. On
-CUDA, Triton compiles its driver module. Each process loads each probe anew, which takes seconds: where the
-primer saw all of them pass, it leaves a mark in the cache, and workers rely on Inductor's list.
+On a CPU, Inductor probes vector instructions and precompiles its C++ header; on CUDA, Triton compiles its
+driver module. Each process would load each probe anew, for seconds: where the primer saw all of them pass, it
+leaves a mark in the cache.
 """
 
 import importlib

@@ -121,7 +121,6 @@ def measure_unreturned(context: WorkerContext, subject: Subject) -> None:
 
 
 def compare_unreturned(subject: Subject) -> Drift | str | None:
-    """Compare all outputs and the inputs' gradients, or return why not; ``None`` if the step shows them."""
     if not subject.is_training or subject.case.kind is not Kind.CALL:
         return None
     measured = {f"the gradient of {name}" for name in subject.name_leaves()}

@@ -207,7 +207,6 @@ def _record_conditions(context: WorkerContext, before: MachineState, after: Mach
 
 
 def make_conditions(before: MachineState, after: MachineState, *, is_paired: bool) -> Conditions:
-    """Make the conditions of a trial from two looks at its machine."""
     return Conditions(
         canaries_s={
             name: statistics.median((*times_s, *after.canaries_s[name]))

@@ -1,8 +1,7 @@
 """Taking turns with the other arm of a pair, threads asleep: the worker's end of the socket to the lab.
 
-OpenMP's threads spin for some milliseconds after the last parallel loop (libgomp about ten, Intel's 200).
-Linux counts how long each thread has waited for a processor: the second number of
-``/proc/PID/task/TID/schedstat``, in nanoseconds.
+OpenMP's threads spin for some milliseconds after a parallel loop. Linux counts how long each thread has
+waited for a processor: the second number of ``/proc/PID/task/TID/schedstat``, in nanoseconds.
 """
 
 import os
@@ -48,11 +47,7 @@ class TurnsError(Exception):
 
 
 class Turns:
-    """Speaks with the lab by the protocol of :mod:`gate.records.protocol`.
-
-    A message hands the machine over, so the threads of this process sleep first, unless the lab lets it
-    ``keep`` the turn.
-    """
+    """Speaks with the lab by the protocol of :mod:`gate.records.protocol`."""
 
     def __init__(self, channel: int) -> None:
         self._socket = socket.socket(fileno=channel)

@@ -1,8 +1,4 @@
-"""How a settled case uses its device, measured outside of the timed rounds.
-
-A profile shows which kernels take the time, NVML's energy counter the joules, and single calls how far they
-are from each other.
-"""
+"""How a settled case uses its device, measured outside of the timed rounds."""
 
 import math
 import re
@@ -103,10 +99,7 @@ def _record_profile(context: WorkerContext, step: Step, call_s: float) -> None:
 
 
 def count_host_launches(events: Iterable[Any], calls: int) -> dict[Metric, int]:
-    """Count what the host asks the driver for in a call, from averages over several calls.
-
-    Empty where a number differs between calls: then it is no property of the program.
-    """
+    """Count what the host asks the driver for in a call, from averages over several calls."""
     host = [event for event in events if event.device_type.name == "CPU"]
     totals = {
         metric: sum(event.count for event in host if kind.match(event.key))

@@ -1,7 +1,6 @@
-"""``python -m gate.worker.worker REQUEST.json``: one process that measures one thing.
+"""``python -m gate.worker.worker REQUEST.json``: one process that measures one thing, in pytest.
 
-What is measured runs in pytest, in this process, so that its rounds are pytest-benchmark's. The exit
-status is 0 whenever the result file says what happened, failures included.
+The exit status is 0 whenever the result file has what happened, failures included.
 """
 
 import os
@@ -43,7 +42,7 @@ _QUIET = ("log_cli=false", "log_level=", "log_file=", "faulthandler_timeout=0")
 
 
 def run_request(path: str, begun: float) -> None:
-    """Measure what the request file says; ``begun`` is the ``time.perf_counter()`` of the process's start.
+    """Carry out the request; ``begun`` is the ``time.perf_counter()`` of the process's start.
 
     Raises:
         FileError: The request is not one: nothing can be written then.
@@ -62,16 +61,22 @@ def run_request(path: str, begun: float) -> None:
 
 
 def make_arguments(request: WorkerRequest, case: Case) -> list[str]:
-    """Make pytest's arguments for a case; :mod:`gate.suite.trial` sees to what a project's settings add."""
     # Both make their stores even where nothing is saved: not in the project's directory.
     scratch = tempfile.gettempdir()
-    own = [*_ALWAYS, f"--benchmark-storage=file://{scratch}"]
+    arguments = [*_ALWAYS, f"--benchmark-storage=file://{scratch}"]
     if request.benchmark_json:
-        own.append(f"--benchmark-json={request.benchmark_json}")
+        arguments.append(f"--benchmark-json={request.benchmark_json}")
     if case.factory:
-        return [*own, "-p", "no:cacheprovider", *_ISOLATION, *_IMPORT_MODE, str(_SUITE / "test_models.py")]
+        return [
+            *arguments,
+            "-p",
+            "no:cacheprovider",
+            *_ISOLATION,
+            *_IMPORT_MODE,
+            str(_SUITE / "test_models.py"),
+        ]
     settings = (*_QUIET, f"cache_dir={scratch}/pytest_cache")
-    return [*own, *(f"--override-ini={setting}" for setting in settings), *case.pytest_args, case.node]
+    return [*arguments, *(f"--override-ini={setting}" for setting in settings), *case.pytest_args, case.node]
 
 
 def _run_pytest(request: WorkerRequest, logbook: Logbook) -> None:
@@ -105,10 +110,6 @@ def _run_pytest(request: WorkerRequest, logbook: Logbook) -> None:
 
 
 def _check_end(request: WorkerRequest, logbook: Logbook, ended: Fact) -> None:
-    """Add what was imported by the end, and how pytest ended when the suite's plugin never ran to its end.
-
-    What was measured of another checkout's code is a failure.
-    """
     packages = list_imported_packages(request)
     logbook.record(changed_imports=list_changed_imports(request), packages=packages)
     if logbook.result.failure is None and logbook.result.stage != Stage.ENDED:
@@ -124,7 +125,6 @@ def _check_end(request: WorkerRequest, logbook: Logbook, ended: Fact) -> None:
 
 
 def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
-    """Import each factory and build with it; the result says what cannot be, and how that showed."""
     logbook.enter(Stage.IMPORT)
     from gate.measure.workload.build import build_bare, build_workload, load_factory  # noqa: PLC0415 - torch
 

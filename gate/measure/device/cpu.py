@@ -1,12 +1,8 @@
 """The CPU as a device: its memory is this process's, as Linux and the allocators count it.
 
-``VmHWM`` can be reset, and unlike ``ru_maxrss`` it is not inherited from the process that started this one.
-The resident set also holds scratch memory of libraries, whose size differs between processes. A ratio of two
-programs would have that noise twice, so it takes what torch's profiler counts: every allocation of tensors.
-
-The resident set does not show a leak: pages stay, and come and go with holes in the heap. Allocators count
-exactly: glibc's ``mallinfo2`` counts tensors, NumPy's arrays, libraries and Python's larger objects; Python
-counts the blocks of its small ones.
+``VmHWM`` can be reset, and unlike ``ru_maxrss`` it is not inherited. The resident set also holds libraries'
+scratch memory, which differs between processes, so ratios take what torch's profiler counts. Nor does it show
+a leak: glibc's ``mallinfo2`` and Python count what is in use, exactly.
 """
 
 import ctypes
@@ -73,7 +69,6 @@ class CpuDevice(Device):
         return max(0, read_status("VmHWM") - self._before)
 
     def measure_growth(self, run: Call) -> int:
-        """Measure the growth of the resident set: the median of some runs."""
         settle_heap()
         run()
         growths = []

@@ -1,5 +1,3 @@
-"""A CUDA device, as torch and NVML see it."""
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,7 +39,6 @@ class CudaDevice(Device):
         return torch.cuda.max_memory_allocated(self.name) - self._before
 
     def measure_growth(self, run: Call) -> int:
-        """Measure the growth of the allocator's tensors, after one more call."""
         run()
         self.start_peak()
         for _ in range(MEMORY_RUNS):
@@ -109,7 +106,6 @@ def _list_traits(properties: Any) -> dict[str, str]:  # noqa: ANN401 - a private
 
 
 def _list_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """List the variables that a worker inherits and that change how a GPU is driven."""
     torch_directory = str(Path(torch.__file__).parent)
     driving = (name for name in sorted(environ) if name.startswith(_DRIVING))
     return {name: environ[name] for name in driving if not environ[name].startswith(torch_directory)}

@@ -25,8 +25,6 @@ class Identity:
 
 
 class Device(ABC):
-    """Where a case runs; the defaults are right where calls return when they are done."""
-
     kind: DeviceKind
     name: torch.device
 

@@ -72,7 +72,6 @@ def _check_release() -> None:
 
 
 def _build_hooks(torch: Path) -> Path:
-    """Compile the hooks for this torch, unless that was done: a worker's ``TMPDIR`` is the run's own."""
     of_torch = f"{metadata.version('torch')} {torch}".encode()
     digest = hashlib.sha256(_SOURCE.read_bytes() + of_torch).hexdigest()[:16]
     library = _make_private(Path(tempfile.gettempdir()) / f"gate-hooks-{os.getuid()}") / f"{digest}.so"
@@ -98,7 +97,6 @@ def _build_hooks(torch: Path) -> Path:
 
 
 def _make_private(directory: Path) -> Path:
-    """Make a directory into which nobody else can put a library that would be loaded."""
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700)
     status = directory.lstat()

@@ -40,10 +40,7 @@ class DeviceState:
 
 
 class NvmlDevice:
-    """One GPU, or an instance of one, by the UUID that torch gives (without a prefix).
-
-    Without nvidia-ml-py, or where NVML refuses, answers are empty; ``uuid`` is NVML's name of the device.
-    """
+    """One GPU, or an instance of one, by the UUID that torch gives (without a prefix)."""
 
     def __init__(self, uuid: str) -> None:
         self.uuid = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
@@ -152,7 +149,6 @@ def list_throttling(before: DeviceState, after: DeviceState) -> tuple[str, ...]:
 
 
 def count_strangers(states: Iterable[DeviceState], ours: int) -> int:
-    """Count the processes on the device apart from ``ours``, at the look with most."""
     return max(0, max(state.processes for state in states) - ours)
 
 

@@ -20,12 +20,9 @@ _LIBRARY: list[Any] = []  # torch forgets what is registered when its library is
 
 
 class TargetDevice(CpuDevice):
-    """A target of compiles, which no clock can measure."""
-
     kind = TARGET
 
     def __init__(self, target: str) -> None:
-        """Let Triton and Inductor compile for ``target``, which this process imitates."""
         super().__init__()
         self.target = target
         self.name = torch.device(CUDA.name, 0)

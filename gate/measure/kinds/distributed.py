@@ -52,8 +52,6 @@ _LOOPBACK = "lo"  # both processes are on one machine, whatever its name resolve
 
 
 class Command(StrEnum):
-    """Commands for the second process, a byte each; it ends when none come any more."""
-
     EAGER = "e"  # a training step
     COMPILED = "c"  # the same of the compiled model
     EVALUATE = "v"  # take the first process's numbers over, and compute gradients by the compiled model
@@ -160,7 +158,6 @@ class Distributed(Protocol):
         return self._member
 
     def _start_peer(self, subject: Subject, store: str) -> None:
-        """Start the second process, and wait until it is about to join: torch would wait for a dead one."""
         device = subject.device.name
         order = Order(
             case=subject.case,
@@ -189,7 +186,6 @@ class Distributed(Protocol):
 
 
 def _copy_caches() -> Iterator[tuple[str, str]]:
-    """Copy this process's caches, unless a second process of this trial has left its own."""
     for name in _CACHES:
         if not (directory := os.environ.get(name)):
             continue
@@ -245,7 +241,6 @@ class Member:
         self._own.zero_grad()
 
     def evaluate(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Compute mean loss and gradients with the numbers that the first process's plain model has."""
         self._take_over()
         loss = self._call(Command.COMPILED)
         loss.backward()  # type: ignore[no-untyped-call] # torch's

@@ -32,8 +32,6 @@ _PROVIDERS = ("CPUExecutionProvider",)  # others copy inputs and outputs, which 
 
 
 class Package:
-    """A function that loads its package at the first call: here one of AOTInductor."""
-
     suffix = ".pt2"
 
     def __init__(self, subject: Subject) -> None:
@@ -93,7 +91,6 @@ class Export(Protocol):
         self._packages: list[Package] = []
 
     def compile(self, subject: Subject) -> Function:
-        """The package is built and loaded at the first call."""
         package = self.package(subject)
         self._packages.append(package)
         return package
@@ -187,7 +184,6 @@ class Onnx(Export):
         return identity.hash_sources(_describe_graph(graph) for graph in self._load_graphs())
 
     def count_kernels(self) -> int:
-        """Count the operators of the graphs: onnxruntime fuses some of them as it loads."""
         return sum(len(graph.node) for graph in self._load_graphs())
 
     def _load_graphs(self) -> Iterator[Any]:

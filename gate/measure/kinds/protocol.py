@@ -59,7 +59,6 @@ class Protocol:
         self.case = case
 
     def build(self, seed: int = SEED) -> Workload:
-        """Build the workload; its inputs are those of one call, as :meth:`spread` takes them."""
         return build_workload(self.case, seed)
 
     def make_subject(self, workload: Workload, device: Device) -> Subject:
@@ -114,7 +113,6 @@ class Protocol:
         return identity.count_kernels(find_cache())
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Measure what only this kind has; ``step`` is the compiled call, warm."""
         return Seen()
 
     def leave(self) -> None:

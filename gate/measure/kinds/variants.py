@@ -67,7 +67,6 @@ class Shapes(Protocol):
         return self.spread(compile_function(subject.plain, replace(self.case, dynamic=_DYNAMIC[dims])))
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Time each shape by itself; without its backward pass."""
         parts_s = {}
         for arguments, shape in zip(_list_arguments(self.case), subject.workload.inputs, strict=True):
             name = ", ".join(f"{key}={value}" for key, value in arguments.items())  # sequence=32
@@ -92,8 +91,6 @@ def _list_arguments(case: Case) -> Iterator[dict[str, object]]:
 
 
 class Data(Shapes):
-    """One call is an epoch; its batches have one shape and different numbers."""
-
     def build(self, seed: int = SEED) -> Workload:
         batches = get_setting(self.case, "batches", int)
         return join_workloads([build_workload(self.case, seed + 1000 * index) for index in range(batches)])
@@ -105,7 +102,6 @@ class Data(Shapes):
         return self.make_compiled_step(subject, subject.function)
 
     def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
-        """The step reads the loader, whose processes live as long as the step."""
         loader = make_loader(subject, get_setting(self.case, "workers", int))
         device = subject.device.name
 
@@ -160,7 +156,6 @@ def run_epoch(subject: Subject, function: Function, batches: Iterable[Any]) -> N
 
 class Serving(Protocol):
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Serve requests after a pause, one after the other, none before it has arrived."""
         interval_s = get_setting(self.case, "interval_s", float)
         requests = get_setting(self.case, "requests", int)
         times_s = serve(step, subject.device, interval_s, requests)
@@ -226,7 +221,6 @@ def _get_path() -> Path:
 
 
 def _save_artifacts() -> int:
-    """Save what this process compiled or found, and return its bytes; 0 where torch saves none of it."""
     saved = torch.compiler.save_cache_artifacts()
     if saved is None:
         return 0

@@ -21,9 +21,6 @@ PARTS = ("outputs", "gradients", "written")
 def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, state: State) -> Drift:
     """Compute the drift of the worst of all that a call returns and leaves behind.
 
-    ``state`` is from before the calls. Without a reference (``exact``) only a mismatch with eager has a
-    drift.
-
     Raises:
         NotFiniteError: As :func:`gate.measure.numerics.drift.compute_drift`.
     """
@@ -61,7 +58,6 @@ def _drop_repeated(facts: Iterable[Fact]) -> Iterator[Fact]:
 
 
 def list_unlike(eager: Evaluation, compiled: Evaluation, state: State) -> list[Fact]:
-    """List what is no number: outputs that are laid out otherwise, and what only one side leaves behind."""
     left = sorted(_list_lost_values(eager, compiled) | _list_kept(eager, compiled, state))
     alone = [Fact(code=Code.LEFT_BY_ONE, names=name_words(output=name)) for name in left]
     return [*compare_layout(eager.layout, compiled.layout), *alone]

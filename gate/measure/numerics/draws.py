@@ -1,8 +1,4 @@
-"""Random numbers: what eager draws is recorded, and replayed in float64.
-
-A generator draws other numbers for float64 than for float32. Inductor draws numbers of its own, unless it is
-asked to leave that to the operators that eager calls.
-"""
+"""Random numbers: what eager draws is recorded, and replayed in float64."""
 
 import pickle
 import random
@@ -44,8 +40,6 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
 
 
 class Replaying(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
-    """Gives operators that draw within what was recorded, in the type that they have here."""
-
     def __init__(self, drawn: Sequence[Drawn]) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # torch's
         self.left = list(drawn)

@@ -53,8 +53,6 @@ Outputs = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drift:
-    """Drift of the worst group of outputs, of few elements beyond chance, and what a reader should know."""
-
     log2_ratio: float | None  # None: nothing is finite in float64, so what is right is unknown
     worst: str = ""  # the output or gradient that it is mostly of
     steps: float = 0.0  # the relative error of compiled in the worst group, in rounding steps of its type
@@ -75,9 +73,8 @@ def compute_drift(
 ) -> Drift:
     """Compute the drift of the worst output, or of all together when ``pooled`` (gradients are).
 
-    ``step`` is the rounding step of the lowest type that computes, where the outputs are cast up. Infinities
-    that all share are right, but not in gradients. Where the reference alone is not finite, elements are
-    dropped with a warning. An output without a reference of its shape is compared with eager's.
+    ``step`` is the rounding step of the lowest type that computes. Shared infinities are right, but not in
+    gradients; where the reference alone is not finite, elements are dropped with a warning.
 
     Raises:
         NotFiniteError: An eager or compiled output holds NaN, or an infinity that the others do not share.
@@ -213,8 +210,6 @@ def check_finite(outputs: Outputs, side: Side) -> None:
 def check_any_finite(outputs: Outputs, side: Side) -> None:
     """Check that floating-point outputs hold no NaN, and are not infinite all over.
 
-    The drift shows whether the infinities that they hold are meant.
-
     Raises:
         NotFiniteError: One does, or is; names it and the side.
     """
@@ -272,7 +267,6 @@ def list_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: flo
 
 
 def describe_tensor(tensor: torch.Tensor) -> str:
-    """Describe dtype and shape: ``float32[8, 1000]``."""
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 
@@ -299,7 +293,6 @@ def _split(value: torch.Tensor) -> torch.Tensor:
 
 
 def _compute_sizes(references: list[torch.Tensor], lost: Sequence[bool] = ()) -> list[float]:
-    """Compute what each reference's errors are relative to: its RMS, within limits."""
     squares = [float(reference.square().sum()) for reference in references]
     elements = sum(reference.numel() for reference in references)
     rest = math.sqrt(sum(squares) / max(1, elements))

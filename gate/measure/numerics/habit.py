@@ -54,7 +54,6 @@ def _differ(first: Evaluation, again: Evaluation, state: State) -> bool:
 
 
 def ignores_seed(subject: Subject, function: Function, state: State) -> bool:
-    """Whether a function computes the same under two seeds: it draws no numbers, not by itself either."""
     return _is_equal(*(evaluate(subject, function, state, seed=seed) for seed in (SEED, _OTHER_SEED)))
 
 

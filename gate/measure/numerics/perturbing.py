@@ -1,8 +1,7 @@
 """What rounding may cost, measured by perturbing the reference.
 
 Where eager is better than its type allows, compiled need not be: on a processor eager computes BatchNorm in
-float64, and compiled code in float32. A whole number made from a rounded one, as the index of the largest,
-differs where two are almost the same.
+float64, and compiled code in float32.
 """
 
 import functools
@@ -100,7 +99,6 @@ def _list_apart() -> Mapping[Any, Callable[..., Any]]:
 
 
 def measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled: Evaluation) -> float:
-    """Compute log2 of compiled's error over eager's with what rounding may cost added, in the worst group."""
     tries = []
     for seed in range(_TRIES):
         perturbed = evaluate_perturbed(subject, eager, seed)
@@ -116,11 +114,7 @@ def measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled:
 def evaluate_perturbed(
     subject: Subject, eager: Called, seed: int, by: float = PERTURBED, *, is_float64: bool = True
 ) -> Evaluation:
-    """Evaluate the reference with parameters, buffers and inputs off by at most a share of ``by``.
-
-    What operators make of them is off by a sixteenth of it, and sums by more. Operators that fuse a mean and
-    its subtraction are decomposed first, as compilers do.
-    """
+    """Evaluate the reference with parameters, buffers and inputs off by at most a share of ``by``."""
     twin = make_exact_twin(subject) if is_float64 else make_twin(subject, torch.float32)
     generator = torch.Generator().manual_seed(seed)
     write_values(twin.list_state(), [push(tensor.detach(), by, generator) for tensor in twin.list_state()])
@@ -189,7 +183,6 @@ def _compute_bounds(
 
 
 def _list_differing(exact: Evaluation, eager: Evaluation, compiled: Evaluation) -> list[_Key]:
-    """List the integers and booleans in which compiled differs from eager."""
     keys = []
     for key in ((part, name) for part in _WHOLE_PARTS for name in getattr(eager, part)):
         values = [_get(side, key) for side in (exact, eager, compiled)]

@@ -1,7 +1,4 @@
-"""The float64 reference, the float32 twin, and one evaluation of each: what drift is computed from.
-
-An evaluation is a call, or several in order from one start: the next one finds what one leaves behind.
-"""
+"""The float64 reference, the float32 twin, and one evaluation of each: what drift is computed from."""
 
 import cmath
 import re
@@ -65,7 +62,6 @@ class Called:
 
 
 def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None) -> Subject:
-    """Copy a subject to ``dtype``, with the values that it has in its own; without an optimizer."""
     device = device or subject.device
     module, workload = subject.module, subject.workload
     if module is not None:
@@ -222,11 +218,7 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def _check_host_memory(subject: Subject, attempted_bytes: int) -> None:
-    """Check that the host has room before the system kills for want of it.
-
-    That is every value in float64, of a training step its gradient too, and no less than the attempt on the
-    device had reached.
-    """
+    """Check that the host has room before the system kills for want of it."""
     elements = sum(tensor.numel() for tensor in subject.list_state())
     needed = max(attempted_bytes, _FLOAT64_BYTES * elements * (2 if subject.is_training else 1))
     free = read_free_bytes()

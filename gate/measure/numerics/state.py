@@ -1,7 +1,4 @@
-"""What a call can leave behind: in tensors, and in the lists, attributes and generators that hold or count.
-
-All of it is copied before a call and put back after. Tensors that were written are compared as outputs are.
-"""
+"""What a call can leave behind: in tensors, and in lists, attributes and generators of Python."""
 
 from __future__ import annotations
 
@@ -92,7 +89,10 @@ def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
 
 
 def list_values(subject: Subject, state: State) -> dict[str, object]:
-    """List by name the values of Python that differ from ``state``: a counter, a word, a set of them."""
+    """List by name the values of Python that differ from ``state``: a counter, a word, a set of them.
+
+    An object is named by where it lay before the calls; a new one by its type.
+    """
     walk = _collect_tensors(subject)[1]
     places = {id(value): name for name, value in reversed([*state.objects.items()])}
     values = {

@@ -75,7 +75,6 @@ class Subject:
         return self.case.task == Task.TRAINING
 
     def iterate_given(self) -> Iterator[tuple[str, Any]]:
-        """Yield all arguments of a call, with their paths: ``inputs[0].mask``."""
         for name, given in (("inputs", self.workload.inputs), ("kwargs", self.workload.kwargs)):
             yield from ((name + path, leaf) for path, leaf in iterate_leaves(given))
 
@@ -112,7 +111,6 @@ def seed_everything(seed: int) -> None:
 
 
 def load_module(path: str) -> ModuleType:
-    """Load the module of ``package.module:function``; raises as :func:`load_factory` where there is none."""
     module_name = path.partition(":")[0]
     try:
         return importlib.import_module(module_name)

@@ -1,7 +1,4 @@
-"""What a forward or a loss that is no module holds: the modules and tensors that it closes over.
-
-:func:`rebind` makes the same function over copies of them.
-"""
+"""What a forward or a loss that is no module holds: the modules and tensors that it closes over."""
 
 from __future__ import annotations
 
@@ -44,7 +41,6 @@ class Held(torch.nn.Module):
         return [*self.parameters(recurse=False), *self.buffers(recurse=False)]
 
     def _apply(self, function: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Held:
-        """Convert in place: a function holds these very tensors."""
         for module in self.children() if recurse else ():
             module._apply(function)  # type: ignore[no-untyped-call] # noqa: SLF001 - as torch does
         for tensor in self.list_loose():
@@ -53,10 +49,7 @@ class Held(torch.nn.Module):
 
 
 def find_held(forward: Function, loss: Function | None = None) -> torch.nn.Module | None:
-    """Find the modules and tensors that a forward and its loss hold; ``None`` where they hold nothing.
-
-    A module that holds all of it is returned as it is.
-    """
+    """Find the modules and tensors that a forward and its loss hold; ``None`` where they hold nothing."""
     reached = [(name, node) for name, node, _ in _visit(forward) if isinstance(node, _HELD)]
     if loss is not None:
         criteria = ((name, node) for name, node, _ in _visit(loss) if isinstance(node, _HELD))

@@ -155,7 +155,6 @@ def visit(value: Any) -> Iterator[Visit]:  # noqa: ANN401 - see above
 
 
 def list_items(node: Any) -> Items:  # noqa: ANN401 - see above
-    """List what a container holds, or an object in its attributes; empty where nothing can be seen."""
     if isinstance(node, _WHOLE):
         return []
     if isinstance(node, PackedSequence):  # its batch sizes are whole numbers that stay on the processor
@@ -214,7 +213,7 @@ def convert_module(module: torch.nn.Module, device: torch.device | str, dtype: t
 
 
 def copy_module(module: torch.nn.Module, device: torch.device | str, dtype: torch.dtype) -> torch.nn.Module:
-    """Copy a module with all that it holds converted as :func:`convert_module` does."""
+    """Copy a module; each tensor is converted as it is copied, so there is no plain copy of all."""
     converted: dict[int, Any] = {
         id(tensor): _copy_converted(tensor, device, dtype)
         for tensor in list_held(module)
