@@ -14,6 +14,7 @@ _LAUNCHES = 500
 
 
 def run_canaries(device: Device) -> dict[str, tuple[float, ...]]:
+    """Return ``REPEATS`` times of each canary by its name, in seconds a call."""
     canaries = _make_canaries(device)
     begun = time.perf_counter()
     while time.perf_counter() - begun < device.kind.canaries.waking_s:  # until an idle clock has risen

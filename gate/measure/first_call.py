@@ -12,6 +12,8 @@ from gate.measure.device.device import Device
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FirstCall:
+    """Times are in seconds; children are compilers that the call started."""
+
     wall_s: float
     cpu_self_s: float
     cpu_children_s: float

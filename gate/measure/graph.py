@@ -165,6 +165,7 @@ def observe_graphs(directory: str) -> GraphReport:
 
 
 def count_compiles() -> int:
+    """Count the frames that Dynamo has looked at, and the graphs compiled, captured or tuned in a call."""
     counters = _get_counters()
     frames = counters["frames"]["total"] if counters is not None else 0
     return int(frames) + len(_list_compiles() or ())
@@ -190,6 +191,7 @@ def is_recompile_error(error: BaseException) -> bool:
 
 
 def format_location(file: str, line: int | None, directory: str) -> str:
+    """Format a location in a source file, without what differs between machines and checkouts."""
     path, top = Path(file), Path(directory)
     if "site-packages" in path.parts:  # of an environment that may lie in the checkout
         path = Path(*path.parts[path.parts.index("site-packages") + 1 :])

@@ -39,6 +39,7 @@ def read_options() -> dict[str, str]:
 
 
 def keep_options() -> None:
+    """Leave the options of this process, of which no code has set any, for the processes of trials."""
     write_atomic(find_cache() / OPTIONS_FILE, json.dumps(read_options()))
 
 
@@ -54,6 +55,7 @@ def read_set_options() -> dict[str, str]:
 
 
 def set_options(options: Mapping[str, str]) -> None:
+    """Set options of this process; raises AttributeError where this release has no such one."""
     for name, value in options.items():
         prefix, _, option = name.partition(".")
         setattr(importlib.import_module(_MODULES[prefix][0].module), option, json.loads(value))

@@ -169,7 +169,7 @@ class BlockRunner:
 
 
 def settle_step(step: Step, device: Device, quiet_calls: int) -> bool:
-    """Call until ``quiet_calls`` in a row compile, capture and tune nothing, and no capture is due."""
+    """Call until ``quiet_calls`` in a row compile, capture and tune nothing; return whether they do."""
     quiet, compiles = 0, graph.count_compiles()
     for _ in range(MAX_SETTLING_CALLS):
         step()
@@ -183,6 +183,10 @@ def settle_step(step: Step, device: Device, quiet_calls: int) -> bool:
 
 
 def warm_up(step: Step, device: Device, sampling: Sampling) -> int:
+    """Warm one side up for ``sampling.warmup_s``; return the calls that make a block of ``block_s``.
+
+    A GPU gets a second at least: in a pair it may have idled for minutes while the other arm compiled.
+    """
     calls, begun, attempts = 1, time.perf_counter(), 0
     while True:
         elapsed_s = time_calls(step, device, calls)
@@ -195,6 +199,7 @@ def warm_up(step: Step, device: Device, sampling: Sampling) -> int:
 
 
 def time_calls(step: Step, device: Device, calls: int) -> float:
+    """Time ``calls`` calls together, with the device synchronized around them; seconds in all."""
     device.synchronize()
     begun = time.perf_counter()
     for _ in range(calls):
@@ -210,6 +215,7 @@ def compute_percentile(values: Sequence[float], share: float) -> float:
 def size_blocks(
     steps: Mapping[Side, Step], calls: Mapping[Side, int], device: Device
 ) -> tuple[dict[Side, BlockSize], float]:
+    """Time one block of each side; return their sizes, and the seconds that a super-block will take."""
     elapsed_s = {side: time_calls(steps[side], device, calls[side]) for side in Side}
     sizes = {side: size_block(calls[side], elapsed_s[side]) for side in Side}
     lasting_s = (elapsed_s[side] * (1 + size.led / size.timed) for side, size in sizes.items())

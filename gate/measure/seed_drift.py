@@ -143,6 +143,7 @@ def _get_doubt(drift: Drift) -> float:
 
 @contextmanager
 def _note_no_twin(context: WorkerContext) -> Iterator[None]:
+    """Note that the copy in float32 failed: the model is meant for another type, in which it does run."""
     try:
         yield
     except NotFiniteError:
@@ -168,6 +169,7 @@ def _compare_in_float32(
     exact: Evaluation,
     habit: Habit,
 ) -> Drift | None:
+    """Compare the float32 twin, if there is one; None where it shows no more than what was compared."""
     is_own = twin is None
     if twin is not None:
         reference.write_values(twin.subject.list_state(), pair.subject.list_state())
@@ -205,6 +207,7 @@ def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called)
 
 
 def _evaluate_float32(subject: Subject, eager: Called) -> Evaluation | None:
+    """Evaluate a case of 16 bits in 32; None where it cannot be called in these either."""
     try:
         twin = reference.make_twin(subject, torch.float32)
         return reference.evaluate_twin(twin, eager.state, eager.drawn, is_float64=False)
@@ -215,6 +218,7 @@ def _evaluate_float32(subject: Subject, eager: Called) -> Evaluation | None:
 def _compare(
     context: WorkerContext, pair: CompiledSubject, exact: Evaluation | None, eager: Called
 ) -> Drift | None:
+    """Compute the drift of a pair; None where the reference shows nothing, which is noted."""
     protocol = find_protocol(pair.subject.case)
     protocol.renew(pair.compiled)
     compiled = reference.evaluate(pair.subject, pair.compiled, eager.state)

@@ -153,6 +153,7 @@ def check_knowable(case: Case) -> None:
 
 
 def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subject:
+    """Put fake tensors on the target in the place of a workload's; the optimizer is no compiled code."""
     dtype = TORCH_DTYPES[case.dtype]
     # Each tensor once: tied weights stay tied.
     put: Callable[[torch.Tensor], Any] = functools.cache(lambda tensor: device.place(tensor, dtype))

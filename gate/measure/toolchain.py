@@ -71,6 +71,7 @@ def list_isas() -> tuple[str, ...]:
 
 
 def probe_isas() -> None:
+    """Probe the processor's instruction sets, and leave the mark for workers if all of them passed."""
     supported, check = SUPPORTED_ISAS.find(), CHECK_ISAS.find()
     flags = check() if check else ()
     available = [isa for isa in supported or () if all(flag in flags for flag in str(isa).split())]

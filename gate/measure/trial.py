@@ -104,6 +104,7 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
 
 
 def _arrive(context: WorkerContext) -> None:
+    """Wait, in a pair, for this arm's turn to do what is timed, or to call; both have loaded then."""
     if context.turns is not None:
         context.turns.arrive()
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
@@ -207,6 +208,7 @@ def _record_conditions(context: WorkerContext, before: MachineState, after: Mach
 
 
 def make_conditions(before: MachineState, after: MachineState, *, is_paired: bool) -> Conditions:
+    """Make the conditions of a trial from two looks; in a pair the other arm's worker is no stranger."""
     return Conditions(
         canaries_s={
             name: statistics.median((*times_s, *after.canaries_s[name]))

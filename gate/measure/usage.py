@@ -60,6 +60,7 @@ def count_flops(step: Step) -> int:
 
 
 def measure_energy_j(step: Step, device: Device, call_s: float) -> float | None:
+    """Measure the joules of a call over two seconds of calls; None where the device does not count."""
     before = device.read_energy_j()
     if before is None:
         return None
@@ -72,6 +73,7 @@ def measure_energy_j(step: Step, device: Device, call_s: float) -> float | None:
 
 
 def time_single_calls(step: Step, device: Device, call_s: float) -> tuple[float, ...]:
+    """Time calls one by one, each waited for; none where that would take too long."""
     if call_s > _LONGEST_CALL_S:
         return ()
     return tuple(time_calls(step, device, 1) for _ in range(SINGLE_CALLS))

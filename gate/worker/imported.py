@@ -96,6 +96,7 @@ def _list_imported() -> Iterator[tuple[str, Path]]:
 
 
 def _check_installed(top: Path) -> None:
+    """Check that no copy was measured that pip installed from this checkout before a file was changed."""
     tops = _list_tops(top)
     modules = [(name, path) for name, path in _list_imported() if name.partition(".")[0] in tops]
     copies = [
@@ -299,6 +300,7 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
 
 
 def list_imported_packages(request: WorkerRequest) -> dict[str, str]:
+    """List the packages that were imported, with their versions; not the project, whose copies differ."""
     top = Path(request.origin or find_checkout(Path(request.directory)) or request.directory).resolve()
     try:
         projects, owners = {*_list_tops(top), *list_installed(top)}, list_owners()

@@ -59,7 +59,7 @@ _KEPT: list[mmap.mmap] = []  # what shifts addresses, for as long as this proces
 
 
 class PageRange(NamedTuple):
-    start: int
+    start: int  # in bytes, as the size
     size: int
     advice: int  # to madvise(2), by which they are mapped
 
@@ -101,7 +101,10 @@ def _list_mapping(line: str, page_map: BinaryIO) -> Iterator[PageRange]:
 
 
 def main(run: RequestHandler = worker.run_request) -> NoReturn:
-    """Serve until the lab hangs up; workers ``run`` their requests."""
+    """Serve until the lab hangs up; workers ``run`` their requests.
+
+    Nothing is taken down at the end: that takes more than a second with torch's libraries.
+    """
     descriptor, parent = map(int, sys.argv[1:])
     _end_after(lambda: _Server(descriptor, run).serve(parent))
 
@@ -156,6 +159,7 @@ class _Server:
         self._run(order.path, begun)
 
     def _reap(self, pid: int) -> int:
+        """Wait for a worker's end, end what it left behind, and return the worker's status."""
         _, status = os.waitpid(pid, 0)
         # Who ends leaves its own children to this process: they are looked for again.
         while left := set(list_children(os.getpid())) - self._branches:

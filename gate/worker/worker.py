@@ -96,7 +96,7 @@ def _run_pytest(request: WorkerRequest, logbook: Logbook) -> None:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of whatever else is installed
     import pytest  # noqa: PLC0415 - the primer needs none
 
-    from gate.suite.trial import TrialPlugin  # noqa: PLC0415 - pytest
+    from gate.suite.trial_plugin import TrialPlugin  # noqa: PLC0415 - pytest
 
     plugin = TrialPlugin(request, case, logbook)
     try:

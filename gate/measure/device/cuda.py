@@ -39,6 +39,11 @@ class CudaDevice(Device):
         return torch.cuda.max_memory_allocated(self.name) - self._before
 
     def measure_growth(self, run: Call) -> int:
+        """Measure the growth of the allocator's tensors, after one more call.
+
+        Recording a CUDA graph gives the libraries' workspaces back. An eager call allocates them again: that
+        is no growth of its own.
+        """
         run()
         self.start_peak()
         for _ in range(MEMORY_RUNS):
@@ -50,6 +55,7 @@ class CudaDevice(Device):
         return torch.cuda.memory_allocated(self.name)
 
     def hold_memory(self) -> None:
+        """Return what compiling left unused, which a pair's other arm may need; later blocks are kept."""
         self.free_memory()
 
     def free_memory(self) -> None:

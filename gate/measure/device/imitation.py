@@ -97,6 +97,7 @@ def _build_hooks(torch: Path) -> Path:
 
 
 def _make_private(directory: Path) -> Path:
+    """Make a directory into which nobody else can put a library that would be loaded."""
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700)
     status = directory.lstat()

@@ -139,6 +139,7 @@ class OnnxFile(Package):
     suffix = ".onnx"
 
     def __init__(self, subject: Subject) -> None:
+        """Raise ``UsageError`` where a package is not installed, or the device is a GPU."""
         if subject.device.kind.is_gpu:
             raise UsageError(
                 "UNAVAILABLE: onnxruntime is measured on a CPU only", "Leave the case out on a GPU."

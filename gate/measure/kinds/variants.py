@@ -67,6 +67,7 @@ class Shapes(Protocol):
         return self.spread(compile_function(subject.plain, replace(self.case, dynamic=_DYNAMIC[dims])))
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
+        """Time each shape by itself; without its backward pass."""
         parts_s = {}
         for arguments, shape in zip(_list_arguments(self.case), subject.workload.inputs, strict=True):
             name = ", ".join(f"{key}={value}" for key, value in arguments.items())  # sequence=32
@@ -91,6 +92,8 @@ def _list_arguments(case: Case) -> Iterator[dict[str, object]]:
 
 
 class Data(Shapes):
+    """One call is an epoch; its batches have one shape and different numbers."""
+
     def build(self, seed: int = SEED) -> Workload:
         batches = get_setting(self.case, "batches", int)
         return join_workloads([build_workload(self.case, seed + 1000 * index) for index in range(batches)])
@@ -155,6 +158,8 @@ def run_epoch(subject: Subject, function: Function, batches: Iterable[Any]) -> N
 
 
 class Serving(Protocol):
+    """A compiled call is a request; eager and compiled calls are timed in blocks as well."""
+
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         interval_s = get_setting(self.case, "interval_s", float)
         requests = get_setting(self.case, "requests", int)
@@ -170,6 +175,7 @@ class Serving(Protocol):
 
 
 def serve(step: Step, device: Device, interval_s: float, requests: int) -> tuple[float, ...]:
+    """Return the seconds of each request from its arrival; one arrives every ``interval_s`` seconds."""
     device.synchronize()
     time.sleep(IDLE_S)
     begun, times_s = time.perf_counter(), []
@@ -221,6 +227,7 @@ def _get_path() -> Path:
 
 
 def _save_artifacts() -> int:
+    """Save what this process compiled or found, and return its bytes; 0 where torch saves none of it."""
     saved = torch.compiler.save_cache_artifacts()
     if saved is None:
         return 0

@@ -82,6 +82,7 @@ class Pushing(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
 
 
 def push(value: torch.Tensor, by: float, generator: torch.Generator) -> torch.Tensor:
+    """Multiply each element by another factor within ``by`` of 1, but for whole numbers, which are exact."""
     if not value.is_floating_point() or value.layout != torch.strided:
         return value
     noise = torch.rand(value.shape, generator=generator, dtype=torch.float64).to(value.device)

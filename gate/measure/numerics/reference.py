@@ -84,6 +84,7 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
 def _copy_held(
     subject: Subject, module: torch.nn.Module, device: Device, dtype: torch.dtype
 ) -> torch.nn.Module:
+    """Copy what a subject holds; what refuses to be copied, as a lock, is built once more by the factory."""
     try:
         return copy_module(module, device.name, dtype)
     except Exception:
@@ -267,6 +268,7 @@ def write_values(tensors: Sequence[torch.Tensor], values: Sequence[torch.Tensor]
 
 
 def draw_state(subject: Subject, seed: int) -> list[torch.Tensor] | None:
+    """Draw parameters, buffers and inputs anew from the factory; ``None`` where that cannot be done."""
     # The weights of what a quantized model was made of would have to be drawn as well.
     if not subject.case.factory or subject.workload.exact is not None:
         return None

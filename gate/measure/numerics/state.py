@@ -117,6 +117,7 @@ def write_tensor(tensor: torch.Tensor, value: torch.Tensor) -> None:
 
 
 def _is_same(value: torch.Tensor, before: torch.Tensor) -> bool:
+    """Whether both hold the same, NaN for NaN; one may be a copy of the other in a wider type."""
     if value.shape != before.shape or value.layout != before.layout:
         return False
     before = before.to(value.device, value.dtype)

@@ -141,6 +141,7 @@ def _make_refusal(visits: list[Visit], why: str) -> UsageError:
 
 
 def visit(value: Any) -> Iterator[Visit]:  # noqa: ANN401 - see above
+    """Visit a value and all that is in it, a node before what it holds; an object of attributes once."""
     todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", value, ())]
     opened: dict[int, Any] = {}
     while todo:
@@ -209,6 +210,7 @@ def convert_tensor(tensor: torch.Tensor, device: torch.device | str, dtype: torc
 
 
 def convert_module(module: torch.nn.Module, device: torch.device | str, dtype: torch.dtype) -> None:
+    """Convert in place all that a module holds; its own ``to(dtype)`` makes complex numbers real."""
     module._apply(lambda tensor: convert_tensor(tensor, device, dtype))  # type: ignore[no-untyped-call] # noqa: SLF001 - as `to` does
 
 
@@ -235,6 +237,7 @@ def _copy_converted(tensor: torch.Tensor, device: torch.device | str, dtype: tor
 
 
 def compute_bytes(tensors: Iterator[torch.Tensor] | list[torch.Tensor]) -> int:
+    """Compute the bytes that the tensors' storages hold, each storage once."""
     plain = (part for tensor in tensors for part in _list_plain(tensor))
     storages = {storage.data_ptr(): storage.nbytes() for storage in (t.untyped_storage() for t in plain)}
     return sum(storages.values())
