@@ -156,8 +156,11 @@ def test_identity_is_the_same_twice(device_name: str, report: DeviceReport) -> N
 
 def _compile_apart(device_name: str, number: int) -> dict[str, object]:
     cache = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).parent / f"identity-{number}"
-    places = {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
-    command, variables = (sys.executable, "-P", "-c", _PRINT, device_name), {**os.environ, **places}
+    directories = {
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+    }
+    command, variables = (sys.executable, "-P", "-c", _PRINT, device_name), {**os.environ, **directories}
     return ask_program(command, limit_s=_LIMIT_S, variables=variables).read_record()
 
 

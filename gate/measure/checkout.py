@@ -40,13 +40,13 @@ def check_source(factory: str, request: WorkerRequest) -> None:
     name = factory.partition(":")[0].partition(".")[0]
     if not request.checkout or name in ("", _OWN_PACKAGE):
         return
-    places = _list_places(importlib.util.find_spec(name))
-    if not places or any(path.is_relative_to(request.checkout) for path in places):
+    paths = _list_paths(importlib.util.find_spec(name))
+    if not paths or any(path.is_relative_to(request.checkout) for path in paths):
         return
-    is_ours = any(is_project_file(path, request.origin) for path in places)
+    is_ours = any(is_project_file(path, request.origin) for path in paths)
     if is_ours or has_module(Path(request.checkout), name):
         raise UsageError(
-            f"{name} is imported from {places[0]} and not from the arm's checkout: "
+            f"{name} is imported from {paths[0]} and not from the arm's checkout: "
             "install the project editable (pip install -e), or uninstall it and set PYTHONPATH",
             "Install the project editable, or uninstall it and set PYTHONPATH.",
         )
@@ -87,7 +87,7 @@ def list_layouts(checkout: Path) -> list[Path]:
     return [project / layout for project in (checkout, *projects) for layout in _LAYOUTS]
 
 
-def _list_places(spec: ModuleSpec | None) -> list[Path]:
+def _list_paths(spec: ModuleSpec | None) -> list[Path]:
     if spec is None:  # its import fails, and reports that
         return []
     origins = [spec.origin] if spec.has_location and spec.origin else []

@@ -85,7 +85,7 @@ class WorkerContext:
     device: Device
     sampling: Sampling
     logbook: Logbook
-    directory: str  # of the measured code; places in it are named relative to it
+    directory: str  # of the measured code; locations in it are relative to it
     turns: Turns | None = None  # in a pair
     skips_calls: bool = False  # a warm process does not count those of a compile
 

@@ -94,11 +94,11 @@ def _walk_causes(exception: TracebackException) -> Iterator[TracebackException]:
             yield from _walk_causes(inner)
 
 
-def _is_machinery(frame: FrameSummary, places: tuple[str, ...]) -> bool:
+def _is_machinery(frame: FrameSummary, directories: tuple[str, ...]) -> bool:
     file = frame.filename
     if file.startswith(_GATE):
         return not file.startswith(_MEASURED)
-    return file.startswith((_FROZEN, _CONTEXTS, *places)) or (file, frame.name) == _GENERATED
+    return file.startswith((_FROZEN, _CONTEXTS, *directories)) or (file, frame.name) == _GENERATED
 
 
 def _list_directories(packages: Sequence[str]) -> tuple[str, ...]:

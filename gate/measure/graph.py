@@ -33,8 +33,8 @@ MAX_CODE = 160  # characters of one line of code
 _MAX_GUARD = 400
 _FRAME_NUMBER = re.compile(r"^\d+/\d+: ")  # the frame, and how often it was compiled before
 _SEPARATOR = "  # "
-# Of the user's code; torch's own place stands in brackets.
-_PLACE = re.compile(r"(?:^|  # )(?P<file>[^#(][^#]*?):(?P<line>\d+) in (?P<function>\S+)")
+# Of the user's code; torch's own stands in brackets.
+_LOCATION = re.compile(r"(?:^|  # )(?P<file>[^#(][^#]*?):(?P<line>\d+) in (?P<function>\S+)")
 _HINT = re.compile(r"\s*\(HINT: .*")
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")  # behind a graph break; the number is its line
 # Addresses, of another value in each process.
@@ -61,7 +61,7 @@ _PHASES = {
     "garbage_collection": "gc_time_us",
 }
 # Where a frame that was not compiled is, best first: the line that stopped it, or its beginning.
-_PLACES = (("fail_user_frame_filename", "fail_user_frame_lineno"), ("co_filename", "co_firstlineno"))
+_LOCATION_FIELDS = (("fail_user_frame_filename", "fail_user_frame_lineno"), ("co_filename", "co_firstlineno"))
 # Caches of compiled graphs by our name: the group of counters, and what the names in it begin with. AOT
 # autograd's holds whole compiled graphs and is asked first.
 _CACHES = {
@@ -86,7 +86,7 @@ def list_recompiles(records: Sequence[Any], directory: str) -> Iterable[Recompil
 
 def _parse_reason(reason: str, record: Any, files: Mapping[str, str], directory: str) -> Recompile:  # noqa: ANN401 - torch's
     guard, _, rest = _FRAME_NUMBER.sub("", reason).partition(_SEPARATOR)
-    location = _PLACE.search(rest)
+    location = _LOCATION.search(rest)
     file, line, function = getattr(record, "co_filename", ""), getattr(record, "co_firstlineno", None), ""
     if location:
         file, line = files.get(location["file"], location["file"]), int(location["line"])
@@ -296,10 +296,10 @@ def _list_skipped(records: list[Any] | None, directory: str) -> Iterable[Fact]:
 
 
 def _locate_failure(record: Any, directory: str) -> str:  # noqa: ANN401 - a private object of torch
-    for file_field, line_field in _PLACES:
+    for file_field, line_field in _LOCATION_FIELDS:
         if file := getattr(record, file_field, None):
             return format_location(file, getattr(record, line_field, None), directory)
-    return ""  # too many recompiles: torch names no place
+    return ""  # too many recompiles: torch names no location
 
 
 def _shorten(reason: str) -> str:

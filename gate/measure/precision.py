@@ -50,6 +50,7 @@ def bakes_tf32() -> bool:
 
 
 def convolves_in_tf32() -> bool:
+    """Whether convolutions and recurrent layers of cuDNN use TF32; a CUDA graph is recorded with that."""
     return _read(lambda: bool(torch.backends.cudnn.allow_tf32), True)
 
 

@@ -221,7 +221,7 @@ class Member:
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: distributed`."
             raise UsageError("only a module is spread over processes", fix)
         self._subject, self._plain, self._rank = subject, plain, rank
-        self._own = model = copy.deepcopy(plain)
+        self._copied = model = copy.deepcopy(plain)
         if get_setting(subject.case, "strategy", Strategy) is Strategy.FSDP2:
             self.module = _shard(model, subject.device)
         else:
@@ -238,7 +238,7 @@ class Member:
         self._call(command).backward()  # type: ignore[no-untyped-call] # torch's
         if self._optimizer is not None:
             self._optimizer.step()
-        self._own.zero_grad()
+        self._copied.zero_grad()
 
     def evaluate(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         self._take_over()
@@ -248,10 +248,10 @@ class Member:
             name: (parameter.grad.full_tensor() if isinstance(parameter.grad, DTensor) else parameter.grad)
             .detach()
             .clone()
-            for name, parameter in self._own.named_parameters()
+            for name, parameter in self._copied.named_parameters()
             if parameter.grad is not None
         }
-        self._own.zero_grad()
+        self._copied.zero_grad()
         mean = loss.detach().clone()
         dist.all_reduce(mean)
         return mean / RANKS, gradients
@@ -269,7 +269,7 @@ class Member:
         with torch.no_grad():
             for tensor in self._subject.list_state():
                 dist.broadcast(tensor, src=0)
-            for sharded, plain in zip(list_held(self._own), list_held(self._plain), strict=True):
+            for sharded, plain in zip(list_held(self._copied), list_held(self._plain), strict=True):
                 sharded.copy_(
                     distribute_tensor(plain, sharded.device_mesh, sharded.placements)
                     if isinstance(sharded, DTensor)

@@ -27,7 +27,7 @@ from gate.records.run import CodeIdentity
 from gate.workload import Workload
 
 _NAMED_FRAMES = 2  # frames left to eager that a message names
-_PLACES = {
+_CLASSES = {
     Kind.SHAPES: "variants.Shapes",
     Kind.EXPORT: "exported.Export",
     Kind.CACHE: "variants.Cache",
@@ -131,6 +131,6 @@ def find_protocol(case: Case) -> Protocol:
     """Make the protocol of a case's kind; importing what two processes need takes seconds."""
     if case.kind is Kind.CALL:
         return Protocol(case)
-    module, _, name = _PLACES[case.kind].partition(".")
+    module, _, name = _CLASSES[case.kind].partition(".")
     made: Protocol = getattr(importlib.import_module(f"{__package__}.{module}"), name)(case)
     return made

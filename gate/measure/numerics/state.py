@@ -94,14 +94,14 @@ def list_values(subject: Subject, state: State) -> dict[str, object]:
     An object is named by where it lay before the calls; a new one by its type.
     """
     walk = _collect_tensors(subject)[1]
-    places = {id(value): name for name, value in reversed([*state.objects.items()])}
+    paths = {id(value): name for name, value in reversed([*state.objects.items()])}
     values = {
         name: value
         for name, value in walk.values.items()
         if name not in state.values or (type(value), value) != (type(state.values[name]), state.values[name])
     }
     objects = {
-        name: places.get(id(value), type(value).__qualname__)
+        name: paths.get(id(value), type(value).__qualname__)
         for name, value in walk.objects.items()
         if value is not state.objects.get(name)
     }
@@ -151,10 +151,10 @@ class _Walk:
     def __init__(self) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
         self.values: dict[str, object] = {}
-        self.objects: dict[str, object] = {}  # of measured code, by each place that holds them
+        self.objects: dict[str, object] = {}  # of measured code, by each path to them
         self.holders: list[Restore] = []
         self.has_generator = False
-        self._seen: dict[int, object] = {}  # kept alive: another object may get the place of a dead one
+        self._seen: dict[int, object] = {}  # kept alive: another object may get the id of a dead one
 
     def visit(self, roots: Iterable[tuple[str, object]]) -> None:
         waiting = list(roots)

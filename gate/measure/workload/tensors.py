@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from gate.errors import UsageError
 
-# What nothing is looked for in. A module's tensors are its own, a set has no order to name a place by.
+# What nothing is looked for in. A module's tensors are its own, a set has no order to name items by.
 _WHOLE = (
     torch.Tensor,
     torch.nn.Module,
