@@ -52,7 +52,7 @@ def check_source(factory: str, request: WorkerRequest) -> None:
         )
 
 
-def lies_below(path: Path, top: Path) -> bool:
+def is_below(path: Path, top: Path) -> bool:
     """Compare as text: this is asked of thousands of modules."""
     return str(path).startswith(f"{top}{os.sep}")
 
@@ -67,7 +67,7 @@ def _move(entry: str, request: WorkerRequest) -> str:
 
 def is_project_file(path: Path, origin: str) -> bool:
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix}
-    if any(lies_below(path, Path(prefix)) for prefix in prefixes):
+    if any(is_below(path, Path(prefix)) for prefix in prefixes):
         return False
     resolved = path.resolve()
     within = resolved.is_relative_to(Path(origin).resolve())

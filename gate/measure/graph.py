@@ -78,7 +78,7 @@ _FUNCTION = re.compile(
 
 
 def list_recompiles(records: Sequence[Any], directory: str) -> Iterable[Recompile]:
-    files = _name_files(records)
+    files = _list_files(records)
     for record in records:
         if reason := getattr(record, "recompile_reason", None):
             yield _parse_reason(reason.strip().partition("\n")[0], record, files, directory)
@@ -99,7 +99,7 @@ def _parse_reason(reason: str, record: Any, files: Mapping[str, str], directory:
     )
 
 
-def _name_files(records: Iterable[Any]) -> dict[str, str]:
+def _list_files(records: Iterable[Any]) -> dict[str, str]:
     shorten = SHORTEN_FILE.find()
     compiled = (getattr(record, "co_filename", None) for record in records)
     return {shorten(file): file for file in (*linecache.cache, *compiled) if file} if shorten else {}

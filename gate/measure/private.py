@@ -46,7 +46,7 @@ BREAKS = PrivateName(_UTILS, "graph_break_reasons", frozenset({Metric.GRAPH_BREA
 # Without these old records may be counted, as in a process that compiled before, or the oldest be lost.
 CLEAR_COMPILES = PrivateName(_UTILS, "clear_compilation_metrics")
 LIMIT_COMPILES = PrivateName(_UTILS, "set_compilation_metrics_limit")
-# Without these a location in a file is as torch writes it, and a CUDA graph that was put off is not waited for.
+# Without these a location is as torch writes it, and a CUDA graph that was put off is not waited for.
 SHORTEN_FILE = PrivateName("torch.utils._traceback", "shorten_filename")
 GRAPH_TREES = PrivateName("torch._inductor.cudagraph_trees", "get_manager")
 # Only asked where the environment names no directory.

@@ -38,7 +38,7 @@ def has_steps(subject: Subject) -> bool:
     return (
         subject.is_training
         and subject.case.kind is Kind.CALL
-        and bool(subject.name_parameters())
+        and bool(subject.list_named_parameters())
         and subject.workload.optimizer is not None
     )
 
@@ -83,7 +83,7 @@ def move_parameters(
     subject: Subject, function: Function, mode: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> Moves:
     """Take the steps with a new optimizer; return how far each parameter has moved, in float64."""
-    leaves = {name: leaf for name, leaf in subject.name_parameters().items() if leaf.requires_grad}
+    leaves = {name: leaf for name, leaf in subject.list_named_parameters().items() if leaf.requires_grad}
     before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
     make = subject.workload.optimizer
     optimizer = make(list(leaves.values())) if make else None
@@ -123,7 +123,7 @@ def measure_unreturned(context: WorkerContext, subject: Subject) -> None:
 def compare_unreturned(subject: Subject) -> Drift | str | None:
     if not subject.is_training or subject.case.kind is not Kind.CALL:
         return None
-    measured = {f"the gradient of {name}" for name in subject.name_leaves()}
+    measured = {f"the gradient of {name}" for name in subject.list_named_leaves()}
     subject, case = _ask_for_gradients(subject), subject.case
     forward, loss, state = subject.workload.forward, subject.workload.loss, copy_state(subject)
 

@@ -15,7 +15,7 @@ from gate.measure import graph
 from gate.measure.calls import count_compile_calls
 from gate.measure.canaries import run_canaries
 from gate.measure.context import Prepared, WorkerContext, open_case, record_code, record_first, record_graphs
-from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
+from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, list_unwatched
 from gate.measure.first_call import FirstCall, compute_compile_time, time_first_call
 from gate.measure.identity import list_graph_keys
 from gate.measure.kept import find_keeper, measure_kept
@@ -193,18 +193,18 @@ def _record_later_phases(context: WorkerContext) -> None:
 
 
 def _record_latencies(context: WorkerContext, rounds: Rounds) -> None:
-    context.logbook.add_samples(_name_sides(rounds.times))
+    context.logbook.add_samples(_split_sides(rounds.times))
     if rounds.undisturbed is not None:
-        context.logbook.record(undisturbed_s=_name_sides(rounds.undisturbed))
+        context.logbook.record(undisturbed_s=_split_sides(rounds.undisturbed))
 
 
-def _name_sides(times: Times) -> dict[Metric, tuple[float, ...]]:
+def _split_sides(times: Times) -> dict[Metric, tuple[float, ...]]:
     return {Metric.EAGER_LATENCY: times[Side.EAGER], Metric.COMPILED_LATENCY: times[Side.COMPILED]}
 
 
 def _record_conditions(context: WorkerContext, before: MachineState, after: MachineState) -> None:
     context.logbook.record(conditions=make_conditions(before, after, is_paired=context.turns is not None))
-    context.logbook.add_warnings(*note_unwatched(after.state))
+    context.logbook.add_warnings(*list_unwatched(after.state))
 
 
 def make_conditions(before: MachineState, after: MachineState, *, is_paired: bool) -> Conditions:

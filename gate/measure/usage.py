@@ -93,7 +93,7 @@ def _record_profile(context: WorkerContext, step: Step, call_s: float) -> None:
     if total_s := sum(kernels_s.values()):
         share = min(1.0, total_s / call_s)
         context.logbook.add_samples({Metric.DEVICE_TIME: (total_s,), Metric.DEVICE_UTILIZATION: (share,)})
-    context.logbook.record(kernels_s=_name_longest(kernels_s))
+    context.logbook.record(kernels_s=_keep_longest(kernels_s))
     if Metric.LAUNCHES not in launches:
         context.logbook.note_unmeasured(Metric.LAUNCHES, "calls differ, or the profiler tells none")
     if launches.get(Metric.CUDAGRAPH_LAUNCHES) == 0 and has_cudagraphs(context.case):
@@ -120,7 +120,7 @@ def sum_kernels(events: Iterable[Any], calls: int) -> dict[str, float]:
     return device_s
 
 
-def _name_longest(device_s: Mapping[str, float]) -> dict[str, float]:
+def _keep_longest(device_s: Mapping[str, float]) -> dict[str, float]:
     names = sorted(device_s, key=lambda name: device_s[name], reverse=True)
     named = {name: device_s[name] for name in names[:MAX_KERNELS]}
     if len(names) > MAX_KERNELS:

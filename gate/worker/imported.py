@@ -11,7 +11,7 @@ from pathlib import Path
 from gate.errors import UsageError
 from gate.files.disk import read_written_ns
 from gate.git import DIFF, ask_git, find_checkout, is_true, read_git
-from gate.measure.checkout import has_module, is_project_file, lies_below, list_layouts
+from gate.measure.checkout import has_module, is_below, is_project_file, list_layouts
 from gate.measure.packages import list_installed, list_owners, list_packages, name_package
 from gate.records.protocol import BUILD_SCRIPTS, WorkerRequest
 
@@ -54,7 +54,7 @@ def check_imports(request: WorkerRequest) -> None:
         return
     origin, checkout = Path(request.origin).resolve(), Path(request.checkout).resolve()
     tops = _list_tops(origin)
-    imported = [(name, path) for name, path in _list_imported() if not lies_below(path, checkout)]
+    imported = [(name, path) for name, path in _list_imported() if not is_below(path, checkout)]
     absent: list[tuple[str, Path, Path]] = []
     for name, path in imported:
         twins = tuple(_find_twins(name, path, origin, tops))
@@ -62,7 +62,7 @@ def check_imports(request: WorkerRequest) -> None:
         difference = next(
             (f"another {twin}" for twin in twins if is_source and _is_another(path, checkout / twin)), ""
         )
-        if not difference and is_source and lies_below(path, origin) and _is_elsewhere(name, path, request):
+        if not difference and is_source and is_below(path, origin) and _is_elsewhere(name, path, request):
             difference = f"{name} elsewhere"
         if difference:
             raise UsageError(
@@ -102,7 +102,7 @@ def _check_installed(top: Path) -> None:
     copies = [
         (name, path, top / copied)
         for name, path in modules
-        if path.suffix == ".py" and path.name not in _OF_BUILD and not lies_below(path, _GATE)
+        if path.suffix == ".py" and path.name not in _OF_BUILD and not is_below(path, _GATE)
         if not is_project_file(path, str(top))
         for copied in _list_copied(name, path, tops)
     ]
@@ -218,9 +218,9 @@ def _list_loaded() -> list[Path]:
 
 
 def _find_twins(name: str, path: Path, origin: Path, tops: Mapping[str, Sequence[Path]]) -> Iterator[Path]:
-    if lies_below(path, _GATE):
+    if is_below(path, _GATE):
         return
-    if lies_below(path, origin) and is_project_file(path, str(origin)):
+    if is_below(path, origin) and is_project_file(path, str(origin)):
         yield path.relative_to(origin)
     if path.suffix == ".py" and name.partition(".")[0] not in sys.stdlib_module_names:
         yield from (twin for twin in _list_copied(name, path, tops) if _is_same_file(path, origin / twin))
@@ -250,16 +250,16 @@ def check_edits(request: WorkerRequest) -> None:
     if tree is None:
         return
     top = Path(tree.top)
-    paths = {path for _, path in _list_imported() if lies_below(path, top) and path not in _LOOKED_AT}
+    paths = {path for _, path in _list_imported() if is_below(path, top) and path not in _LOOKED_AT}
     # Code that the compiler generates is imported as well, from where this run keeps its files.
     kept = (Path(tempfile.gettempdir()).resolve(), Path(request.result).resolve().parent)
-    scratch = [path for path in kept if lies_below(path, top)]
+    scratch = [path for path in kept if is_below(path, top)]
     written = {
         path: read_written_ns(path)
         for path in sorted(paths)
         if path.suffix == ".py"
         and path.name not in _OF_BUILD
-        and not any(lies_below(path, directory) for directory in scratch)
+        and not any(is_below(path, directory) for directory in scratch)
     }
     _LOOKED_AT.update(written)
     later = [str(path) for path, when_ns in written.items() if when_ns > tree.newest_ns]

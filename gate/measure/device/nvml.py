@@ -152,7 +152,7 @@ def count_strangers(states: Iterable[DeviceState], ours: int) -> int:
     return max(0, max(state.processes for state in states) - ours)
 
 
-def note_unwatched(state: DeviceState) -> tuple[Fact, ...]:
+def list_unwatched(state: DeviceState) -> tuple[Fact, ...]:
     names = {"unseen": tuple(state.unseen), "why": (state.why,)}
     return (Fact(code=Code.UNWATCHED, names=names),) if state.unseen else ()
 

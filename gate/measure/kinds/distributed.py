@@ -126,7 +126,7 @@ class Distributed(Protocol):
         def evaluate(*_: Any) -> Any:  # noqa: ANN401 - the subject's own, which both processes have
             with torch.enable_grad():
                 loss, gradients = self._send(Command.EVALUATE).evaluate()
-            for name, leaf in subject.name_leaves().items():
+            for name, leaf in subject.list_named_leaves().items():
                 leaf.grad = gradients.get(name)
             return loss.requires_grad_()  # a leaf: its backward pass adds to no other
 

@@ -168,7 +168,7 @@ def _copy_leaf(leaf: object) -> object:
 
 def _take_gradients(subject: Subject) -> dict[str, torch.Tensor]:
     taken = {}
-    for name, leaf in subject.name_leaves().items() if subject.is_training else ():
+    for name, leaf in subject.list_named_leaves().items() if subject.is_training else ():
         if leaf.grad is not None:
             taken[f"the gradient of {name}"] = leaf.grad.detach().clone()
         leaf.grad = None

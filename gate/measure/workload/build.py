@@ -84,19 +84,19 @@ class Subject:
     def list_state(self) -> list[torch.Tensor]:
         return [*(list_held(self.module) if self.module is not None else ()), *self.list_inputs()]
 
-    def name_leaves(self) -> dict[str, torch.Tensor]:
+    def list_named_leaves(self) -> dict[str, torch.Tensor]:
         given = {path: leaf for path, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)}
-        named = {**self.name_parameters(), **given}
+        named = {**self.list_named_parameters(), **given}
         return {name: tensor for name, tensor in named.items() if tensor.requires_grad and tensor.is_leaf}
 
-    def name_parameters(self) -> dict[str, torch.Tensor]:
+    def list_named_parameters(self) -> dict[str, torch.Tensor]:
         if self.module is None:
             return {}
         loose = {name: tensor for name, tensor in self.module.named_buffers() if tensor.requires_grad}
         return {**dict(self.module.named_parameters()), **loose}
 
     def list_leaves(self) -> list[torch.Tensor]:
-        return list(self.name_leaves().values())
+        return list(self.list_named_leaves().values())
 
     def compute_resident_bytes(self) -> int:
         state = self.optimizer.state.values() if self.optimizer else ()
@@ -226,7 +226,7 @@ def _check_given(subject: Subject) -> None:
 
 
 def _prepare_leaves(subject: Subject) -> list[torch.Tensor]:
-    if not subject.name_parameters():
+    if not subject.list_named_parameters():
         for tensor in subject.list_inputs():
             tensor.requires_grad_(tensor.is_floating_point())
     if leaves := subject.list_leaves():
