@@ -116,6 +116,7 @@ def measure_target(context: WorkerContext, workload: Workload | None) -> None:
 
 @contextmanager
 def compile_target(context: WorkerContext, workload: Workload | None) -> Iterator[Callable[[], Any]]:
+    """Compile a case, record it, and yield the compiled step; raises as :func:`measure_target`."""
     device, logbook = context.device, context.logbook
     if not isinstance(device, TargetDevice):
         raise TypeError(f"{device.name} is no target")

@@ -111,12 +111,18 @@ def _arrive(context: WorkerContext) -> None:
 
 
 def compile_untimed(context: WorkerContext, workload: Workload | None) -> None:
+    """Compile a case as a trial does and measure nothing; raises as :func:`measure_cold`."""
     with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
         _settle(context, prepared.compiled_step)
 
 
 def measure_plain(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
+    """Measure warm latencies only, in a process that may have compiled other cases before.
+
+    Raises:
+        UsageError: Nothing was compiled.
+    """
     torch.compiler.reset()
     graph.start_observation()
     with open_case(context, workload) as prepared:

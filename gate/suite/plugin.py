@@ -89,6 +89,11 @@ def _make_session(select: str) -> SuiteSession:
 
 
 def _list_factory_cases(config: Config) -> tuple[Case, ...]:
+    """List the selected registry models; tests of one's own are run by their path.
+
+    Raises:
+        UsageError: The selection holds none.
+    """
     from gate.project.registry import choose_cases, load_cases  # noqa: PLC0415 - as above
 
     choice = choose_cases(config, load_cases(config))

@@ -21,6 +21,8 @@ PARTS = ("outputs", "gradients", "written")
 def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, state: State) -> Drift:
     """Compute the drift of the worst of all that a call returns and leaves behind.
 
+    Without a reference (``exact``) only a mismatch with eager has a drift.
+
     Raises:
         NotFiniteError: As :func:`gate.measure.numerics.drift.compute_drift`.
     """

@@ -111,6 +111,7 @@ def seed_everything(seed: int) -> None:
 
 
 def load_module(path: str) -> ModuleType:
+    """Load the module of ``package.module:function``; raises as :func:`load_factory`."""
     module_name = path.partition(":")[0]
     try:
         return importlib.import_module(module_name)
@@ -159,6 +160,7 @@ def build_workload(case: Case, seed: int = SEED) -> Workload:
 
 
 def build_bare(case: Case) -> None:
+    """Build a workload without memory, in an instant. What needs values fails."""
     with torch.device("meta"):
         build_workload(case)
 
