@@ -191,7 +191,6 @@ def is_recompile_error(error: BaseException) -> bool:
 
 
 def format_location(file: str, line: int | None, directory: str) -> str:
-    """Format a location in a source file, without what differs between machines and checkouts."""
     path, top = Path(file), Path(directory)
     if "site-packages" in path.parts:  # of an environment that may lie in the checkout
         path = Path(*path.parts[path.parts.index("site-packages") + 1 :])

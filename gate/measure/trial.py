@@ -104,7 +104,6 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
 
 
 def _arrive(context: WorkerContext) -> None:
-    """Wait, in a pair, for this arm's turn to do what is timed, or to call; both have loaded then."""
     if context.turns is not None:
         context.turns.arrive()
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())

@@ -300,7 +300,6 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
 
 
 def list_imported_packages(request: WorkerRequest) -> dict[str, str]:
-    """List the packages that were imported, with their versions; not the project, whose copies differ."""
     top = Path(request.origin or find_checkout(Path(request.directory)) or request.directory).resolve()
     try:
         projects, owners = {*_list_tops(top), *list_installed(top)}, list_owners()

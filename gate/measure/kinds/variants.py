@@ -158,8 +158,6 @@ def run_epoch(subject: Subject, function: Function, batches: Iterable[Any]) -> N
 
 
 class Serving(Protocol):
-    """A compiled call is a request; eager and compiled calls are timed in blocks as well."""
-
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         interval_s = get_setting(self.case, "interval_s", float)
         requests = get_setting(self.case, "requests", int)
@@ -189,8 +187,6 @@ def serve(step: Step, device: Device, interval_s: float, requests: int) -> tuple
 
 
 class Cache(Protocol):
-    """The first process saves torch's cache artifacts, the second loads them into an empty directory."""
-
     def enter(self, *, is_cold: bool) -> None:
         """In the second process, take an empty directory for the caches and load what was saved.
 
