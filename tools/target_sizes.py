@@ -173,7 +173,7 @@ def compile_case(name: str, target: str) -> dict[str, Any]:
     (case,) = (case for case in choose_cases() if case.id == name)
     begun = time.monotonic()
     imitate_gpu(target)
-    from gate.measure.device.cpu import TargetDevice  # noqa: PLC0415 - torch
+    from gate.measure.device.target_device import TargetDevice  # noqa: PLC0415 - torch
 
     with tempfile.TemporaryDirectory() as directory:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(directory, "inductor"))

@@ -36,31 +36,26 @@ class DeviceReport:
     meant_for: str = ""  # what ranges are for, where this device is another: then values are INFO
 
     def check_range(self, value: float, low: float, high: float, unit: str = "", part: str = "") -> None:
-        """Compare a number with a range, both ends included."""
         where = f" on {self.meant_for}" if self.meant_for else ""
         expected = f" (expected {low:g} to {high:g}{where})"
         self.check(low <= value <= high, f"{value:.4g} {unit}".strip() + expected, part)
 
-    def check(self, holds: bool, found: object, part: str = "") -> None:
-        """Report whether something is so, and what was seen."""
+    def check(self, holds: bool, value: object, part: str = "") -> None:
         if self.meant_for:
-            self.note(found, part)
+            self.note(value, part)
         elif holds:
-            self.add(ResultStatus.PASSED, found, part)
+            self.add(ResultStatus.PASSED, value, part)
         else:
-            self.add(ResultStatus.FAILED, f"{found}; assumed: {self.assumed}", part)
+            self.add(ResultStatus.FAILED, f"{value}; assumed: {self.assumed}", part)
 
-    def note(self, found: object, part: str = "") -> None:
-        """Report what was seen, for a person to judge."""
-        self.add(ResultStatus.INFO, found, part)
+    def note(self, value: object, part: str = "") -> None:
+        self.add(ResultStatus.INFO, value, part)
 
-    def add(self, status: ResultStatus, found: object, part: str = "") -> None:
-        """Write down a result; ``part`` is the part of the test that it is about."""
+    def add(self, status: ResultStatus, value: object, part: str = "") -> None:
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(f"{render_line(status, f'{self.name}, {part}' if part else self.name, found)}\n")
+            file.write(f"{render_line(status, f'{self.name}, {part}' if part else self.name, value)}\n")
 
     def keep(self, file: str, content: object) -> None:
-        """Keep what was seen for the bundle: text as it is, else as JSON."""
         text = content if isinstance(content, str) else json.dumps(content, indent=1, default=str)
         write_atomic(self.path.parent / file, text)
 
@@ -69,20 +64,18 @@ _REPORT: pytest.StashKey[DeviceReport] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options: which device, and the directory for what is seen there."""
     group = parser.getgroup("compile-gate")
     group.addoption("--gate-device", default=CUDA.name, metavar="DEVICE", help=DEVICE_FORMS)
     group.addoption("--gate-out", type=Path, default=Path(), metavar="DIRECTORY", help="a file for each test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Add the markers; refuse a device that is not there."""
     config.addinivalue_line("markers", "cpu(judged): for CPUs too; ranges are a GPU's unless they are judged")
     config.addinivalue_line("markers", f"timeout(seconds): when the process is killed (default: {_LIMIT_S})")
     name = config.getoption("--gate-device")
     if find_kind(name) is CPU:
         return
-    from gate.measure.device.cpu import check_device  # noqa: PLC0415 - torch
+    from gate.measure.device.choice import check_device  # noqa: PLC0415 - torch
 
     try:
         check_device(name)
@@ -91,9 +84,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests for this kind of device."""
     kind = find_kind(config.getoption("--gate-device"))
-    items[:] = [one for one in items if kind is CUDA or (kind is CPU and one.get_closest_marker("cpu"))]
+    items[:] = [item for item in items if kind is CUDA or (kind is CPU and item.get_closest_marker("cpu"))]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -112,9 +104,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest) -> DeviceReport:
-    """Takes what the test finds."""
-    own: DeviceReport = request.node.stash[_REPORT]
-    return own
+    device_report: DeviceReport = request.node.stash[_REPORT]
+    return device_report
 
 
 @pytest.fixture
@@ -125,8 +116,7 @@ def device_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def device(device_name: str) -> Device:
-    """The opened device."""
-    from gate.measure.device.cpu import open_device  # noqa: PLC0415 - torch
+    from gate.measure.device.choice import open_device  # noqa: PLC0415 - torch
 
     return open_device(device_name)
 
@@ -135,12 +125,11 @@ def device(device_name: str) -> Device:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Report an exception, and let pytest count what was reported."""
-    found, own = (yield), item.stash[_REPORT]
+    test_report, device_report = (yield), item.stash[_REPORT]
     if call.excinfo is not None:
         error = call.excinfo.value
         message = f"{type(error).__name__}: {error}".splitlines()[0][:_FOUND_CHARS]
-        own.add(ResultStatus.FAILED, f"{message}; assumed: {own.assumed}")
-    elif call.when == "call" and has_status(lines := read_lines(own.path), ResultStatus.FAILED):
-        found.outcome, found.longrepr = "failed", "\n".join(lines)
-    return found
+        device_report.add(ResultStatus.FAILED, f"{message}; assumed: {device_report.assumed}")
+    elif call.when == "call" and has_status(lines := read_lines(device_report.path), ResultStatus.FAILED):
+        test_report.outcome, test_report.longrepr = "failed", "\n".join(lines)
+    return test_report

@@ -1,7 +1,4 @@
-"""``first-contact``: run the tests of a device, a process each, and pack what was seen. Torch-free.
-
-Each reports a line of text for each result.
-"""
+"""``first-contact``: run the tests of a device, a process each, and pack what was seen. Torch-free."""
 
 import os
 import shutil
@@ -26,9 +23,9 @@ from gate.units import render_duration
 _TESTS = Path(__file__).parent
 # An empty configuration: no project's settings, conftest.py or plugins reach the tests.
 _PYTEST = (
-    *(sys.executable, "-P", "-m", "pytest", "-c", os.devnull, "--noconftest", "--import-mode=importlib"),
-    *("-q", "-s", "-p", "no:cacheprovider", "-p", "gate.device_tests.plugin"),
-)
+    sys.executable, "-P", "-m", "pytest", "-c", os.devnull, "--noconftest", "--import-mode=importlib",
+    "-q", "-s", "-p", "no:cacheprovider", "-p", "gate.device_tests.plugin",
+)  # fmt: skip
 _RAN, _NOT_RUN = range(2), range(2, 6)  # pytest's statuses once a test has passed or failed, and its others
 _TABLE_FILE = "table.txt"
 _BUNDLE_FILE = "first-contact.zip"
@@ -36,8 +33,6 @@ _LABEL_CHARS = 8  # of the longest status, and a space
 
 
 class ResultStatus(StrEnum):
-    """Whether what was assumed holds; the first word of a line."""
-
     PASSED = "PASSED"
     FAILED = "FAILED"
     INFO = "INFO"  # a value for a person to look at: there is no range for it, or not on this device
@@ -46,8 +41,6 @@ class ResultStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceSession:
-    """What to test: which device, with how many threads, for how long, and where to write what was seen."""
-
     device: str
     out: Path
     threads: int
@@ -81,7 +74,7 @@ def run_first_contact(options: Namespace) -> ExitCode:
 
 
 def run_device_tests(session: DeviceSession) -> Iterator[str]:
-    """Run the tests; yield the line of each result as soon as it is known, and of each test without time.
+    """Yield the line of each result as soon as it is known, and of each test without time.
 
     Raises:
         MachineError: Tests cannot be collected, or the GPU is shared through MPS.
@@ -91,17 +84,19 @@ def run_device_tests(session: DeviceSession) -> Iterator[str]:
     deadline = time.monotonic() + session.limit_s
     with open_scratch() as scratch:
         (scratch / "tmp").mkdir()
-        said = scratch / "collection.log"
-        collected = _run_pytest(session, scratch, said, session.limit_s, "--collect-only", str(session.tests))
-        lines = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        collection_log = scratch / "collection.log"
+        collected = _run_pytest(
+            session, scratch, collection_log, session.limit_s, "--collect-only", str(session.tests)
+        )
+        lines = collection_log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         nodes = [] if collected.status else [line for line in lines if "::" in line]
         if nodes:
             _check_names(session, nodes)  # a slip of the finger leaves nothing behind
         session.out.mkdir(parents=True, exist_ok=True)
-        log = Path(shutil.copy(said, session.out))
+        log = Path(shutil.copy(collection_log, session.out))
         if collected.use:
-            found = f"no test ran within {render_duration(session.limit_s)}; see {log}, or raise --minutes"
-            yield render_line(ResultStatus.SKIPPED, "all", found)
+            message = f"no test ran within {render_duration(session.limit_s)}; see {log}, or raise --minutes"
+            yield render_line(ResultStatus.SKIPPED, "all", message)
             return
         if not nodes:
             what = f"pytest ended with status {collected.status}: {' '.join(lines[-1:])}"
@@ -143,7 +138,6 @@ def _run_test(session: DeviceSession, scratch: Path, node: str, left_s: float) -
 def _run_pytest(
     session: DeviceSession, scratch: Path, log: Path, limit_s: float, *arguments: str
 ) -> ProcessExit:
-    """Run pytest, with caches of its own."""
     cache, temporary = scratch / log.stem, scratch / "tmp"
     environment = make_worker_environment(os.environ, cache, temporary, session.threads)
     device, shown = show_alone(look_up_gpu(session.device, os.environ), session.device)
@@ -160,21 +154,17 @@ def _run_pytest(
     )
 
 
-def render_line(status: ResultStatus, name: str, found: object) -> str:
-    """Render a result."""
-    return f"{status:<{_LABEL_CHARS}} {name}: {' '.join(str(found).split())}"
+def render_line(status: ResultStatus, name: str, value: object) -> str:
+    return f"{status:<{_LABEL_CHARS}} {name}: {' '.join(str(value).split())}"
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the results of a test; none if it did not get so far."""
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 def has_status(lines: Iterable[str], status: ResultStatus) -> bool:
-    """Whether a result has this status."""
     return any(line.startswith(status) for line in lines)
 
 
 def count_results(lines: Sequence[str]) -> str:
-    """Count the statuses in a line."""
     return ", ".join(f"{sum(line.startswith(status) for line in lines)} {status}" for status in ResultStatus)

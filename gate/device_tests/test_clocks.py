@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from gate.device_tests.plugin import DeviceReport
-from gate.measure import usage
-from gate.measure.device.cpu import open_device
+from gate.measure import canaries
+from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
 from gate.measure.rounds import time_calls
 from gate.selftest import planted
@@ -36,10 +36,13 @@ _COPY_BYTES = 256 * 2**20  # of the copy canary on a GPU
 _COPY_TB_S = (2.4, 3.1)
 _PRODUCT_TFLOP_S = (400.0, 850.0)
 _ESTIMATED = "H100 80GB HBM3"  # of this card's name; other boards have less, or more, of everything
+_BLOCK_S = 0.030  # as the blocks of a live pair
+_TURNS = 30
+_TURN_GPU_EDGE, _TURN_CPU_EDGE = 2048, 256
+_SIZING_CALLS = 200
 
 
 def make_product(device: Device) -> Callable[[], torch.Tensor]:
-    """Make a call that keeps the device busy."""
     size = _GPU_EDGE if device.kind.is_gpu else _CPU_EDGE
     left = torch.randn(size, size, device=device.name)
     return lambda: torch.mm(left, left)
@@ -48,7 +51,9 @@ def make_product(device: Device) -> Callable[[], torch.Tensor]:
 def make_graphed(device: Device) -> Any:  # noqa: ANN401 - a compiled function
     """Make a graphed call with two intermediates of 64 MiB that no fusion removes."""
     value = torch.randn(_GPU_EDGE, _GPU_EDGE, device=device.name)
-    compiled = torch.compile(lambda one: ((one @ one) @ (one @ one)).sum(), mode="reduce-overhead")
+    compiled = torch.compile(
+        lambda matrix: ((matrix @ matrix) @ (matrix @ matrix)).sum(), mode="reduce-overhead"
+    )
 
     def step() -> object:
         device.mark_step()
@@ -79,7 +84,6 @@ def _compare_clocks(device: Device, run: Callable[[], object], calls: int) -> fl
 
 
 def measure_device_s(device: Device, run: Callable[[], object], calls: int) -> float:
-    """Measure the seconds of a call between two CUDA events around ``calls`` calls."""
     start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call] # torch's
     end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call] # torch's
     device.synchronize()
@@ -123,9 +127,9 @@ def test_the_host_clock_resolves_a_microsecond(report: DeviceReport) -> None:
 @pytest.mark.cpu
 def test_canaries_repeat(device: Device, report: DeviceReport) -> None:
     """Each canary's median repeats to 1 %: a machine shift is called at 3 %."""
-    runs = [usage.run_canaries(device) for _ in range(_CANARY_RUNS)]
+    runs = [canaries.run_canaries(device) for _ in range(_CANARY_RUNS)]
     report.keep("canaries.json", runs)
-    medians = {name: [statistics.median(one[name]) for one in runs] for name in runs[0]}
+    medians = {name: [statistics.median(times[name]) for times in runs] for name in runs[0]}
     for name, times_s in medians.items():
         part = f"{name} of {1e3 * statistics.median(times_s):.3f} ms"
         report.check_range(100 * statistics.stdev(times_s) / statistics.mean(times_s), 0.0, 1.0, "%", part)
@@ -133,21 +137,19 @@ def test_canaries_repeat(device: Device, report: DeviceReport) -> None:
 
 def test_canaries_are_as_fast_as_the_card(device: Device, report: DeviceReport) -> None:
     """A copy of 256 MiB is bound by memory and a product by arithmetic, not by launching either."""
-    medians = {name: statistics.median(one) for name, one in usage.run_canaries(device).items()}
+    medians = {name: statistics.median(times_s) for name, times_s in canaries.run_canaries(device).items()}
     copy_tb_s = 2 * _COPY_BYTES / 1e12 / medians["copy"]
     product_tflop_s = 2 * _GPU_EDGE**3 / 1e12 / medians["matmul"]
     report_rates(report, device.identify().model, copy_tb_s, product_tflop_s)
 
 
 def report_rates(report: DeviceReport, model: str, copy_tb_s: float, product_tflop_s: float) -> None:
-    """Compare rates with those of an H100; of another card they are INFO."""
-    own = expect_estimates(report, model)
-    own.check_range(copy_tb_s, *_COPY_TB_S, "TB/s", "copy")
-    own.check_range(product_tflop_s, *_PRODUCT_TFLOP_S, "TFLOP/s", "bfloat16 product")
+    estimates = expect_estimates(report, model)
+    estimates.check_range(copy_tb_s, *_COPY_TB_S, "TB/s", "copy")
+    estimates.check_range(product_tflop_s, *_PRODUCT_TFLOP_S, "TFLOP/s", "bfloat16 product")
 
 
 def expect_estimates(report: DeviceReport, model: str) -> DeviceReport:
-    """Make the report for ranges that were estimated for one card."""
     return report if _ESTIMATED in model else replace(report, meant_for=f"an {_ESTIMATED}")
 
 
@@ -178,12 +180,6 @@ def test_a_planted_burn_lasts_as_long_as_it_says(device: Device, report: DeviceR
     report.check_range(statistics.median(times_s) / _BURN_S, 0.97, 1.03)
 
 
-_BLOCK_S = 0.030  # as the blocks of a live pair
-_TURNS = 30
-_TURN_GPU_EDGE, _TURN_CPU_EDGE = 2048, 256
-_SIZING_CALLS = 200
-
-
 def serve_blocks(line: Connection, device: str) -> None:
     """Time a block at first and each time that something comes in; send its seconds per call."""
     opened = open_device(device)
@@ -210,8 +206,8 @@ def test_arms_in_turn_are_alike(device_name: str, report: DeviceReport) -> None:
         alone = [_run_block(first) for _ in range(_TURNS)]
         turns = [(_run_block(first), _run_block(second)) for _ in range(_TURNS)]
     report.keep("turns.json", {"alone": alone, "turns": turns})
-    ratios = [one / other for one, other in turns]
-    added = statistics.median(one for one, _ in turns) / statistics.median(alone) - 1
+    ratios = [first_s / second_s for first_s, second_s in turns]
+    added = statistics.median(first_s for first_s, _ in turns) / statistics.median(alone) - 1
     report.check_range(statistics.median(ratios), 0.98, 1.02, part="median")
     report.check_range(statistics.stdev(ratios), 0.0, 0.02, part="deviation")
     report.check_range(100 * added, -1.0, 1.0, "%", "after the other's")
@@ -220,13 +216,13 @@ def test_arms_in_turn_are_alike(device_name: str, report: DeviceReport) -> None:
 @contextmanager
 def _start(device_name: str) -> Iterator[Connection]:
     context = multiprocessing.get_context("spawn")
-    own, other = context.Pipe()
-    process = context.Process(target=serve_blocks, args=(other, device_name))
+    line, far_end = context.Pipe()
+    process = context.Process(target=serve_blocks, args=(far_end, device_name))
     process.start()
-    other.close()  # else its end is not seen
+    far_end.close()  # else its end is not seen
     try:
-        own.recv()
-        yield own
+        line.recv()
+        yield line
     finally:
         process.kill()
         process.join()

@@ -13,9 +13,9 @@ import torch
 from gate.device_tests.plugin import DeviceReport
 from gate.device_tests.test_clocks import make_graphed, make_product
 from gate.measure import graph, identity
-from gate.measure.device.cpu import open_device
+from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
-from gate.measure.environment import without_tf32
+from gate.measure.precision import without_tf32
 from gate.measure.rounds import settle_step, time_calls
 from gate.measure.usage import PROFILED_CALLS, count_host_launches, sum_kernels
 from gate.programs import ask_program
@@ -25,6 +25,12 @@ _ADDS = 200
 _QUIET_CALLS = 5
 _TIMED_CALLS = 20
 _ROWS, _NAME_CHARS = 40, 200  # of a table that the profiler prints
+_PRINT = (
+    "import sys; from gate.device_tests.test_launches import print_identity; print_identity(*sys.argv[1:])"
+)
+_LIMIT_S = 140  # of one process that imports torch and compiles one graph
+_EDGE = 512
+_STEPS = 5
 
 
 def _count_launches(device: Device, run: Callable[[], object]) -> dict[Metric, int]:
@@ -49,15 +55,15 @@ def _keep_table(report: DeviceReport, file: str, run: Callable[[], object]) -> N
 
 def test_the_profiler_lists_every_launch(device: Device, report: DeviceReport) -> None:
     """A kernel, a copy and a fill of known number are counted exactly: 3 additions, 2 copies, 1 fill."""
-    one = torch.ones(1 << 20, device=device.name)
-    other = torch.empty_like(one)
+    source = torch.ones(1 << 20, device=device.name)
+    target = torch.empty_like(source)
 
     def run() -> None:
         for _ in range(3):
-            one.add_(1)
-        other.copy_(one)
-        one.copy_(other)
-        other.view(torch.uint8).zero_()
+            source.add_(1)
+        target.copy_(source)
+        source.copy_(target)
+        target.view(torch.uint8).zero_()
 
     run()
     _keep_table(report, "profile-launches", run)
@@ -77,7 +83,7 @@ def test_utilization_separates_launch_bound_from_busy(device: Device, report: De
 def test_compiled_kernels_are_listed_by_name(device: Device, report: DeviceReport) -> None:
     """The profiler names a generated kernel as Inductor does, so that a report can say which one changed."""
     value = torch.randn(1 << 24, device=device.name)
-    compiled = torch.compile(lambda one: one.sin().cos().exp().sum())
+    compiled = torch.compile(lambda tensor: tensor.sin().cos().exp().sum())
     compiled(value)
     _keep_table(report, "profile-kernels", lambda: compiled(value))
     names = list(sum_kernels(device.profile(lambda: compiled(value), PROFILED_CALLS), PROFILED_CALLS))
@@ -94,9 +100,9 @@ def test_a_graph_is_one_launch(device: Device, report: DeviceReport) -> None:
     for metric in (Metric.CUDAGRAPH_SKIPS, Metric.RECOMPILES):
         report.check_range(counts.get(metric, -1), 0, 0, part=str(metric))
     _keep_table(report, "profile-graph", step)
-    found = _count_launches(device, step)
-    report.check_range(found.get(Metric.CUDAGRAPH_LAUNCHES, 0), 1, 1, part="graphs")
-    report.check_range(found.get(Metric.LAUNCHES, -1), 1, 2, part="launches")
+    launches = _count_launches(device, step)
+    report.check_range(launches.get(Metric.CUDAGRAPH_LAUNCHES, 0), 1, 1, part="graphs")
+    report.check_range(launches.get(Metric.LAUNCHES, -1), 1, 2, part="launches")
 
 
 @pytest.mark.timeout(300)
@@ -104,9 +110,9 @@ def test_a_cut_graph_shows(device: Device, report: DeviceReport) -> None:
     """An operator of the processor's within a graph shows: as a skip, as pieces, or as no graph at all."""
     value = torch.randn(1024, device=device.name)
 
-    def mixed(one: torch.Tensor) -> torch.Tensor:
-        host = (one[:4].cpu() * 2).to(device.name)
-        return one.sin().cos() + host.sum()
+    def mixed(tensor: torch.Tensor) -> torch.Tensor:
+        host = (tensor[:4].cpu() * 2).to(device.name)
+        return tensor.sin().cos() + host.sum()
 
     compiled = torch.compile(mixed, mode="reduce-overhead")
 
@@ -119,27 +125,21 @@ def test_a_cut_graph_shows(device: Device, report: DeviceReport) -> None:
     settle_step(step, device, _QUIET_CALLS)
     counts = graph.observe_graphs("").counts
     graphs = _count_launches(device, step).get(Metric.CUDAGRAPH_LAUNCHES, 0)
-    skips, pieces = (counts.get(one, -1) for one in (Metric.CUDAGRAPH_SKIPS, Metric.CUDAGRAPH_PARTITIONS))
+    skips, pieces = (
+        counts.get(metric, -1) for metric in (Metric.CUDAGRAPH_SKIPS, Metric.CUDAGRAPH_PARTITIONS)
+    )
     shows = skips > 0 or pieces > 1 or graphs == 0
     report.check(shows, f"{skips} skips, {pieces} pieces, {graphs} graphs launched")
-
-
-_PRINT = (
-    "import sys; from gate.device_tests.test_launches import print_identity; print_identity(*sys.argv[1:])"
-)
-_LIMIT_S = 140  # of one process that imports torch and compiles one graph
-_EDGE = 512
-_STEPS = 5
 
 
 def print_identity(device: str) -> None:
     """Compile a small graph in this process, and print the identity of its code as JSON, last."""
     opened = open_device(device)
     value = torch.randn(_EDGE, _EDGE, device=opened.name)
-    compiled = torch.compile(lambda one: (one @ one).sin().softmax(-1).sum())
+    compiled = torch.compile(lambda matrix: (matrix @ matrix).sin().softmax(-1).sum())
     settle_step(lambda: compiled(value), opened, _STEPS)
-    found = identity.read_identity(graph.find_cache())
-    sys.stdout.write(f"{json.dumps(asdict(found))}\n")
+    code = identity.read_identity(graph.find_cache())
+    sys.stdout.write(f"{json.dumps(asdict(code))}\n")
 
 
 @pytest.mark.cpu(judged=True)
@@ -156,8 +156,11 @@ def test_identity_is_the_same_twice(device_name: str, report: DeviceReport) -> N
 
 def _compile_apart(device_name: str, number: int) -> dict[str, object]:
     cache = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).parent / f"identity-{number}"
-    places = {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
-    command, variables = (sys.executable, "-P", "-c", _PRINT, device_name), {**os.environ, **places}
+    directories = {
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+    }
+    command, variables = (sys.executable, "-P", "-c", _PRINT, device_name), {**os.environ, **directories}
     return ask_program(command, limit_s=_LIMIT_S, variables=variables).read_record()
 
 
@@ -187,7 +190,6 @@ def test_tf32_shows_in_drift(device: Device, report: DeviceReport) -> None:
 
 
 def _measure_error(device: Device) -> float:
-    """Measure the error of a product in float32 against float64, relative to its size."""
     generator = torch.Generator().manual_seed(0)
     left = torch.randn(_EDGE, _EDGE, generator=generator).to(device.name)
     exact = left.double() @ left.double()

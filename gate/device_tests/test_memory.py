@@ -38,10 +38,10 @@ def test_a_graph_keeps_its_intermediates_in_a_private_pool(device: Device, repor
     settle_step(step, device, _QUIET_CALLS)
     grown = device.read_resident(0) - before
     segments: list[dict[str, Any]] = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call] # torch's
-    kept = [{name: value for name, value in one.items() if name != "blocks"} for one in segments]
+    kept = [{name: value for name, value in segment.items() if name != "blocks"} for segment in segments]
     report.keep("segments.json", kept)
     report.keep("memory-stats.json", torch.cuda.memory_stats())
-    pools = sorted({tuple(one["segment_pool_id"]) for one in segments})
+    pools = sorted({tuple(segment["segment_pool_id"]) for segment in segments})
     report.check_range(grown / _MIB, 64, 2048, "MiB", "grown")
     report.check((0, 0) in pools and len(pools) > 1, pools, part="pools")
     report.note(f"{device.measure_growth(step) / _MIB:.1f} MiB", "replay allocates")
@@ -51,17 +51,17 @@ def test_a_graph_keeps_its_intermediates_in_a_private_pool(device: Device, repor
 def test_a_full_card_is_recognized(device: Device, report: DeviceReport) -> None:
     """Torch's own error, and what libraries say with no memory left, are recognized as such."""
     held: list[torch.Tensor] = []
-    said = {"torch": _ask_for_all(device, held)}
+    errors = {"torch": _ask_for_all(device, held)}
     for name, run in _LIBRARIES.items():
         try:
             run(device)
-            said[name] = None
+            errors[name] = None
         except RuntimeError as error:
-            said[name] = error
+            errors[name] = error
     held.clear()
     device.free_memory()
-    report.keep("full-card.json", {name: str(error) for name, error in said.items()})
-    for name, shortage in said.items():
+    report.keep("full-card.json", {name: str(error) for name, error in errors.items()})
+    for name, shortage in errors.items():
         if shortage is None:
             report.note("had enough", name)
         else:
@@ -85,8 +85,8 @@ def _convolve(device: Device) -> object:
 
 
 def _multiply(device: Device) -> object:
-    one = torch.ones(64, 64, device=device.name, dtype=torch.float64)
-    return one @ one
+    matrix = torch.ones(64, 64, device=device.name, dtype=torch.float64)
+    return matrix @ matrix
 
 
 def _solve(device: Device) -> object:

@@ -51,7 +51,7 @@ def test_nvidia_smi_agrees(device: Device, device_name: str, report: DeviceRepor
     gpu = find_gpu(load_gpus(), device_name, os.environ)
     report.keep("nvidia-smi-parsed.txt", repr(load_gpus()))
     if gpu is None:
-        report.check(holds=False, found="nvidia-smi does not list it")
+        report.check(holds=False, value="nvidia-smi does not list it")
         return
     identity = device.identify()
     same = gpu.uuid == identity.uuid and gpu.capability == identity.traits.get("capability")
@@ -78,8 +78,8 @@ def test_violation_counters_grow(device: Device, report: DeviceReport) -> None:
     grown = {
         reason: round(total - before.slowed_s.get(reason, 0.0), 3) for reason, total in after.slowed_s.items()
     }
-    found = f"{grown} s in {_LOAD_S:g} s of load; throttling is {list_throttling(before, after) or 'none'}"
-    report.check(len(grown) > 1 and min(grown.values()) >= 0, found)
+    message = f"{grown} s in {_LOAD_S:g} s of load; throttling is {list_throttling(before, after) or 'none'}"
+    report.check(len(grown) > 1 and min(grown.values()) >= 0, message)
 
 
 def test_energy_is_counted(device: Device, report: DeviceReport) -> None:
@@ -88,7 +88,7 @@ def test_energy_is_counted(device: Device, report: DeviceReport) -> None:
     loaded_s = _load(device)
     after = device.read_energy_j()
     if before is None or after is None:
-        report.check(holds=False, found="the driver does not count energy")
+        report.check(holds=False, value="the driver does not count energy")
         return
     report.check_range((after - before) / loaded_s, 50, 1500, "W")
 

@@ -32,7 +32,7 @@ _EXPECTED_MS = {
     "resnet50/inference-bfloat16-full-default": ((4.0, 12.0), (2.5, 8.0)),
     "bert/training-bfloat16-full-default": ((12.0, 35.0), (8.0, 25.0)),
 }
-# Seconds of a serial cold compile beside a host of 16 cores: 1.6 to 2.1 s were measured of elementwise. The
+# Seconds of a serial cold compile with a host of 16 cores: 1.6 to 2.1 s were measured of elementwise. The
 # others are tracing, and 0.4 s for each of Triton's configurations.
 _COLD_S = {
     "elementwise/inference-float32-full-default": (1.0, 5.0),
@@ -43,14 +43,11 @@ _COLD_S = {
 _SMALL = "elementwise/inference-bfloat16-smoke-default"
 _MOST_SPREAD = 0.03
 _DRIFT = (-6.0, 1.0)  # log2: better than eager is no failure
-_STARTING_S = 20  # that a test may take beside its command
+_STARTING_S = 20  # that a test may take in addition to its command
 
 
 def _run_gate(device_name: str, folder: Path, limit_s: float, *arguments: str) -> int:
-    """Run a command of the gate on the device; its log and what it wrote go into the bundle.
-
-    The cases are the gate's own: the user's gate.yml is not read.
-    """
+    """Run a command of the gate on the device; its log and what it wrote go into the bundle."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     config = folder.parent / DEFAULT_FILE
@@ -91,7 +88,7 @@ def test_pairs_of_one_program_are_live_and_alike(device_name: str, report: Devic
     digests = {trial.identity.digest for trial in trials if trial.identity.digest}
     report.check_range(len(digests), 1, 1, part="codes")
     samples = [trial.samples.get(Metric.COMPILE_CALLS) for trial in trials]
-    calls = [statistics.median(one) for one in samples if one] or [float("nan")]
+    calls = [statistics.median(sample) for sample in samples if sample] or [float("nan")]
     report.check_range((max(calls) - min(calls)) / min(calls), 0.0, 0.01, part="spread of calls")
 
 
@@ -109,7 +106,7 @@ def test_full_trials_take_what_physics_says(device_name: str, report: DeviceRepo
 
 def _check_trials(report: DeviceReport, run: Run) -> None:
     for failure in run.failures:
-        report.check(holds=False, found=f"{failure.kind}: {describe_failure(failure)}", part=failure.case_id)
+        report.check(holds=False, value=f"{failure.kind}: {describe_failure(failure)}", part=failure.case_id)
     for trial in run.trials:
         name, compiled = trial.case_id, trial.samples.get(Metric.COMPILED_LATENCY, ())
         report.check_range(_median(trial, Metric.EAGER_FALLBACKS), 0, 0, part=f"{name} fallbacks")
@@ -138,7 +135,6 @@ def _list_seconds(parts_s: Mapping[str, float]) -> str:
 
 
 def check_times(report: DeviceReport, trials: Iterable[Trial]) -> None:
-    """Compare times with those of an H100."""
     for trial in trials:
         eager, compiled = _EXPECTED_MS[trial.case_id]
         for metric, (low, high) in ((Metric.EAGER_LATENCY, eager), (Metric.COMPILED_LATENCY, compiled)):

@@ -1,8 +1,4 @@
-"""The Python calls of one compile: how many, and in which functions.
-
-The profiler's clock is a counter of calls and returns. So what it takes for the time within a function is the
-number of calls within it, those of what it calls included: exact, and the same on any machine.
-"""
+"""The Python calls of one compile: how many, and in which functions."""
 
 import cProfile
 import gc
@@ -32,18 +28,12 @@ _LIBRARY = Path(sysconfig.get_path("stdlib"))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CompileCalls:
-    """The calls of one compile; of functions those that take a notable part."""
-
     total: int
     functions: Mapping[str, Called] = field(default_factory=dict)
 
 
 def count_compile_calls(step: Callable[[], Any], cache: Path, *, by_function: bool = False) -> CompileCalls:
-    """Forget all compiled graphs, call ``step`` once and count the Python calls of that.
-
-    What is compiled from generated code stays in ``cache`` and is used again, so that no time goes to
-    the C++ compiler or to tuning, which are not Python calls. Nothing can be timed as warm afterwards.
-    """
+    """Forget all compiled graphs, call ``step`` once and count its Python calls."""
     torch.compiler.reset()
     for name in GRAPH_CACHES:
         shutil.rmtree(cache / name, ignore_errors=True)  # absent when nothing was compiled
@@ -67,7 +57,6 @@ def count_compile_calls(step: Callable[[], Any], cache: Path, *, by_function: bo
 
 
 def list_functions(entries: Iterable[Any]) -> dict[str, Called]:
-    """List the functions of a profile by their names, with the calls of and within each; most first."""
     calls: Counter[str] = Counter()
     within: Counter[str] = Counter()
     for entry in entries:
@@ -84,7 +73,6 @@ def list_functions(entries: Iterable[Any]) -> dict[str, Called]:
 
 
 def name_function(code: CodeType | str) -> str:
-    """Name a function by its module's file and its own name: ``torch._inductor.scheduler.Scheduler.fuse``."""
     if isinstance(code, str):
         return code
     path = Path(code.co_filename)

@@ -1,9 +1,4 @@
-"""Which checkout measured code is imported from; torch-free.
-
-A project under test is often installed editable: the interpreter's search path names places in the
-user's checkout. In an arm that is another checkout those places must be the other's, or both arms would
-measure the same code and every regression would pass.
-"""
+"""Which checkout measured code is imported from; torch-free."""
 
 import importlib
 import importlib.util
@@ -24,7 +19,6 @@ _LAYOUTS = ("", "src", "lib", "python")  # where a project keeps its packages
 
 
 def set_search_path(request: WorkerRequest) -> None:
-    """Make ``sys.path`` that of the request's arm."""
     if request.checkout:
         sys.path[:] = [_move(entry, request) for entry in sys.path]
     if request.directory not in sys.path:
@@ -33,15 +27,12 @@ def set_search_path(request: WorkerRequest) -> None:
         take_models(request.models)
 
 
-def take_models(place: str) -> None:
-    """Import the reference models from another place than this installation's own."""
-    importlib.import_module(REFERENCE_PACKAGE).__path__ = [place]
+def take_models(path: str) -> None:
+    importlib.import_module(REFERENCE_PACKAGE).__path__ = [path]
 
 
 def check_source(factory: str, request: WorkerRequest) -> None:
     """Check that a factory's package comes from the arm's checkout, if the project under test has it.
-
-    A user's own test has no factory (``""``): pytest collects it from the arm's directory.
 
     Raises:
         UsageError: It would be imported from the user's own checkout, or from an installed copy.
@@ -49,58 +40,55 @@ def check_source(factory: str, request: WorkerRequest) -> None:
     name = factory.partition(":")[0].partition(".")[0]
     if not request.checkout or name in ("", _OWN_PACKAGE):
         return
-    places = _list_places(importlib.util.find_spec(name))
-    if not places or any(place.is_relative_to(request.checkout) for place in places):
+    paths = _list_paths(importlib.util.find_spec(name))
+    if not paths or any(path.is_relative_to(request.checkout) for path in paths):
         return
-    is_ours = any(is_project_file(place, request.origin) for place in places)
+    is_ours = any(is_project_file(path, request.origin) for path in paths)
     if is_ours or has_module(Path(request.checkout), name):
         raise UsageError(
-            f"{name} is imported from {places[0]} and not from the arm's checkout: "
+            f"{name} is imported from {paths[0]} and not from the arm's checkout: "
             "install the project editable (pip install -e), or uninstall it and set PYTHONPATH",
             "Install the project editable, or uninstall it and set PYTHONPATH.",
         )
 
 
-def lies_below(place: Path, top: Path) -> bool:
-    """Whether a place lies in a directory, by their text: this is asked of thousands of modules."""
-    return str(place).startswith(f"{top}{os.sep}")
+def is_below(path: Path, top: Path) -> bool:
+    """Compare as text: this is asked of thousands of modules."""
+    return str(path).startswith(f"{top}{os.sep}")
 
 
 def _move(entry: str, request: WorkerRequest) -> str:
-    """Find the place of the arm's checkout that a place of the user's checkout stands for."""
+    """Replace a path of the user's checkout by that of the arm's, if it exists there."""
     if not is_project_file(Path(entry), request.origin):
         return entry
     moved = Path(request.checkout) / Path(entry).resolve().relative_to(Path(request.origin).resolve())
     return str(moved) if moved.exists() else entry
 
 
-def is_project_file(place: Path, origin: str) -> bool:
-    """Whether a place lies in the checkout ``origin``; an environment that is kept there is not code."""
+def is_project_file(path: Path, origin: str) -> bool:
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix}
-    if any(lies_below(place, Path(prefix)) for prefix in prefixes):
+    if any(is_below(path, Path(prefix)) for prefix in prefixes):
         return False
-    resolved = place.resolve()
+    resolved = path.resolve()
     within = resolved.is_relative_to(Path(origin).resolve())
     return within and not any(map(resolved.is_relative_to, prefixes))
 
 
 def has_module(checkout: Path, name: str) -> bool:
-    """Whether a checkout has a module, where it is imported from or where it would be installed from."""
     inside = [entry for entry in sys.path if Path(entry).is_relative_to(checkout)]
     if PathFinder.find_spec(name, inside) is not None:
         return True
-    found = PathFinder.find_spec(name, [str(layout) for layout in list_layouts(checkout)])
-    return found is not None and found.origin is not None  # a directory of that name alone is no package
+    spec = PathFinder.find_spec(name, [str(layout) for layout in list_layouts(checkout)])
+    return spec is not None and spec.origin is not None  # a directory of that name alone is no package
 
 
 def list_layouts(checkout: Path) -> list[Path]:
-    """Where a checkout may keep packages that pip installs, whether or not they are there."""
-    projects = {place.parent for pattern in _PROJECTS for place in checkout.glob(pattern)}
+    projects = {file.parent for pattern in _PROJECTS for file in checkout.glob(pattern)}
     return [project / layout for project in (checkout, *projects) for layout in _LAYOUTS]
 
 
-def _list_places(spec: ModuleSpec | None) -> list[Path]:
-    if spec is None:  # it fails where it is imported, and says so
+def _list_paths(spec: ModuleSpec | None) -> list[Path]:
+    if spec is None:  # its import fails, and reports that
         return []
-    found = [spec.origin] if spec.has_location and spec.origin else []
-    return [Path(place).resolve() for place in (*found, *(spec.submodule_search_locations or ()))]
+    origins = [spec.origin] if spec.has_location and spec.origin else []
+    return [Path(path).resolve() for path in (*origins, *(spec.submodule_search_locations or ()))]

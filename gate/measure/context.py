@@ -1,5 +1,3 @@
-"""What both protocols share: the context of a measurement and the workload made ready."""
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -13,14 +11,15 @@ from torch.utils import _pytree as pytree
 from gate.errors import UsageError
 from gate.kinds import has_metric
 from gate.measure import graph
+from gate.measure.compilers import tune_together
 from gate.measure.device.device import Device
 from gate.measure.environment import describe_runtime, describe_settings
 from gate.measure.graph import GraphReport
-from gate.measure.identity import read_sources, tune_together
+from gate.measure.identity import read_sources
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import check_any_finite, describe_tensor
-from gate.measure.options import find_set_options
+from gate.measure.options import read_set_options
 from gate.measure.turns import Turns
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors
@@ -32,10 +31,11 @@ from gate.records.run import GRADIENTS
 from gate.workload import Workload
 
 _FIX = "Register what it uses in a module, as in a torch.nn.ModuleList, and give that module as forward."
+_MAX_INPUTS = 8  # tensors that are named
 
 
 def call_watched(subject: Subject, step: Callable[[], Any]) -> str:
-    """Call ``step``; describe what it uses that is neither cast nor trained, ``""`` if nothing is.
+    """Call ``step``; describe the parameters that it uses and that are neither cast nor trained.
 
     Raises:
         UsageError: It fails, or is to train, and uses such parameters. Else what the call raises.
@@ -63,44 +63,35 @@ class _Watch(TorchFunctionMode):
         self._unseen: dict[int, torch.nn.Parameter] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
-        """Look at what ``func`` gets; reading a dtype or a shape is no use."""
         if getattr(func, "__name__", "") != "__get__":
-            for one in pytree.tree_leaves((args, kwargs)):
-                if isinstance(one, torch.nn.Parameter) and id(one) not in self._known:
-                    self._unseen[id(one)] = one
+            for argument in pytree.tree_leaves((args, kwargs)):
+                if isinstance(argument, torch.nn.Parameter) and id(argument) not in self._known:
+                    self._unseen[id(argument)] = argument
         return func(*args, **(kwargs or {}))
 
     def describe(self) -> str:
-        """Describe what was collected."""
         if not self._unseen:
             return ""
-        shapes = ["x".join(map(str, one.shape)) or "one number" for one in self._unseen.values()]
+        shapes = ["x".join(map(str, parameter.shape)) or "one number" for parameter in self._unseen.values()]
         more = f" and {len(shapes) - 1} more" if shapes[1:] else ""
         return (
             f"forward uses a parameter of {shapes[0]}{more} that no module which can be found has registered"
         )
 
 
-_MAX_INPUTS = 8  # tensors that are named
-
-
 @dataclass(frozen=True, kw_only=True)
 class WorkerContext:
-    """One measurement: of what, where, how much, and where it is written down."""
-
     case: Case
     device: Device
     sampling: Sampling
     logbook: Logbook
-    directory: str  # of the measured code; places in it are named relative to it
+    directory: str  # of the measured code; locations in it are relative to it
     turns: Turns | None = None  # in a pair
     skips_calls: bool = False  # a warm process does not count those of a compile
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A subject with one step for each side, eager called, nothing compiled yet."""
-
     subject: Subject
     compiled: Function
     eager_step: Callable[[], Any]
@@ -112,7 +103,7 @@ class Prepared:
 def open_case(
     context: WorkerContext, workload: Workload | None, *, is_cold: bool = True
 ) -> Iterator[Prepared]:
-    """Build the workload, unless the caller brings one, call it eagerly, and end what it started afterwards.
+    """Build the workload, unless the caller brings one, and call it eagerly; end what it started afterwards.
 
     ``is_cold`` is true in a process that compiles, false in one that finds what another compiled.
 
@@ -128,9 +119,9 @@ def _prepare_case(
 ) -> Prepared:
     logbook = context.logbook
     subject = build_subject(context, workload, lambda built: protocol.make_subject(built, context.device))
-    for place, leaf in subject.iterate_given():
+    for path, leaf in subject.iterate_given():
         if is_foreign(leaf):
-            logbook.note(Code.INPUT_AS_IT_IS, input=place, kind=type(leaf).__qualname__)
+            logbook.note(Code.INPUT_AS_IT_IS, input=path, kind=type(leaf).__qualname__)
     logbook.enter(Stage.EAGER)
     eager_step = protocol.make_eager_step(subject)
     if context.case.kind is Kind.DISTRIBUTED:  # each process trains a copy
@@ -160,7 +151,7 @@ def _prepare_case(
 
 
 def try_case(context: WorkerContext, workload: Workload | None) -> None:
-    """Build the workload, call it eagerly, and trace what would be compiled; no code is generated.
+    """Call the workload eagerly, and trace what would be compiled; no code is generated.
 
     Raises:
         UsageError: Nothing would be compiled. Else as :func:`open_case`.
@@ -185,18 +176,17 @@ def _trace(context: WorkerContext, subject: Subject) -> None:
 def build_subject(
     context: WorkerContext, workload: Workload | None, make_subject: Callable[[Workload], Subject]
 ) -> Subject:
-    """Build the workload, unless the caller brings one, and make a subject of it; record its size.
-
-    Inference records gradients until :func:`use_gradients` ends, where an input asks for one.
-    """
     if workload is None:
         context.logbook.enter(Stage.IMPORT)
         load_factory(context.case.factory)
     context.logbook.enter(Stage.BUILD)
     subject = make_subject(workload or find_protocol(context.case).build())
-    own = subject.module.parameters() if subject.module is not None else ()
-    size = {"parameters": str(sum(one.numel() for one in own)), "inputs": _describe_inputs(subject)}
-    asking = [place for place, leaf in subject.iterate_given() if getattr(leaf, "requires_grad", False)]
+    parameters = subject.module.parameters() if subject.module is not None else ()
+    size = {
+        "parameters": str(sum(parameter.numel() for parameter in parameters)),
+        "inputs": _describe_inputs(subject),
+    }
+    asking = [path for path, leaf in subject.iterate_given() if getattr(leaf, "requires_grad", False)]
     if asking and not subject.is_training:  # as forces are taken by positions
         torch.set_grad_enabled(True)
         size[GRADIENTS] = asking[0]
@@ -206,16 +196,14 @@ def build_subject(
 
 
 def record_first(context: WorkerContext, report: GraphReport, phases_s: Mapping[str, float]) -> None:
-    """Record what a first call compiled: only its breaks count, since a recompile repeats them."""
     about = {**context.logbook.result.workload, **report.settings}
     phases_s = {**report.phases_s, **phases_s}
     context.logbook.record(workload=about, graph_breaks=report.graph_breaks, phases_s=phases_s)
-    context.logbook.record(options=find_set_options())
+    context.logbook.record(options=read_set_options())
     _add_counts(context, {Metric.GRAPH_BREAKS: report.counts.get(Metric.GRAPH_BREAKS)})
 
 
 def record_graphs(context: WorkerContext, protocol: Protocol) -> None:
-    """Record what was compiled so far, but for breaks."""
     record_code(context, protocol)
     report = graph.observe_graphs(context.directory)
     counts: dict[Metric, int | None] = {**report.counts, Metric.GRAPH_BREAKS: None}
@@ -226,14 +214,12 @@ def record_graphs(context: WorkerContext, protocol: Protocol) -> None:
 
 
 def record_code(context: WorkerContext, protocol: Protocol) -> None:
-    """Record the generated code's identity, and the sources of its kernels."""
     context.logbook.enter(Stage.EVIDENCE)
     sources = read_sources(graph.find_cache())
     context.logbook.record(identity=protocol.identify(), sources=sources)
 
 
 def _add_counts(context: WorkerContext, counts: Mapping[Metric, int | None]) -> None:
-    """Add what is known, and can be something else than 0 on this kind of device."""
     context.logbook.add_samples(
         {
             metric: (value,)
@@ -246,18 +232,13 @@ def _add_counts(context: WorkerContext, counts: Mapping[Metric, int | None]) -> 
 
 
 def _describe_inputs(subject: Subject) -> str:
-    """Describe dtype and shape of what the workload is called with: ``float32[8, 1000]``.
-
-    Of the tensors beyond _MAX_INPUTS the number and the elements of all.
-    """
     tensors = subject.list_inputs()
     listed, more = tensors[:_MAX_INPUTS], tensors[_MAX_INPUTS:]
-    rest = [f"{len(more)} more of {sum(one.numel() for one in more)} elements"] if more else []
+    rest = [f"{len(more)} more of {sum(tensor.numel() for tensor in more)} elements"] if more else []
     return ", ".join([*map(describe_tensor, listed), *rest])
 
 
 @contextmanager
 def use_gradients(case: Case) -> Iterator[None]:
-    """Record gradients within for a training case, and not for inference; the same for both sides."""
     with torch.set_grad_enabled(case.task == Task.TRAINING):
         yield

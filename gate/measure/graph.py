@@ -1,8 +1,6 @@
-"""What the compiler says it did, by torch's private records.
+"""What the compiler did, by torch's private records.
 
-Of a recompile torch writes ``3/1: n == 1 # y = n * x # a.py:8 in f (HINT: ...)`` on the first line. A size's
-guard has two such places and ends in torch's own; what compares tensors has none, and is of the function
-compiled.
+Torch writes a recompile as ``3/1: n == 1 # y = n * x # a.py:8 in f (HINT: ...)`` on the first line.
 """
 
 import importlib
@@ -35,53 +33,20 @@ MAX_CODE = 160  # characters of one line of code
 _MAX_GUARD = 400
 _FRAME_NUMBER = re.compile(r"^\d+/\d+: ")  # the frame, and how often it was compiled before
 _SEPARATOR = "  # "
-# Of the user's code; torch's own place stands in brackets.
-_PLACE = re.compile(r"(?:^|  # )(?P<file>[^#(][^#]*?):(?P<line>\d+) in (?P<function>\S+)")
+# Of the user's code; torch's own stands in brackets.
+_LOCATION = re.compile(r"(?:^|  # )(?P<file>[^#(][^#]*?):(?P<line>\d+) in (?P<function>\S+)")
 _HINT = re.compile(r"\s*\(HINT: .*")
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")  # behind a graph break; the number is its line
 # Addresses, of another value in each process.
 _ADDRESS = re.compile(r"(?<=_id\()(.+), \d+(?=\))| at 0x[0-9a-f]+")
-
-
-def list_recompiles(records: Sequence[Any], directory: str) -> Iterable[Recompile]:
-    """Each recompile in torch's compilation metrics; places below ``directory`` are named relative to it."""
-    files = _name_files(records)
-    for record in records:
-        if reason := getattr(record, "recompile_reason", None):
-            yield _parse_reason(reason.strip().partition("\n")[0], record, files, directory)
-
-
-def _parse_reason(reason: str, record: Any, files: Mapping[str, str], directory: str) -> Recompile:  # noqa: ANN401 - torch's
-    guard, _, rest = _FRAME_NUMBER.sub("", reason).partition(_SEPARATOR)
-    place = _PLACE.search(rest)
-    file, line, function = getattr(record, "co_filename", ""), getattr(record, "co_firstlineno", None), ""
-    if place:
-        file, line = files.get(place["file"], place["file"]), int(place["line"])
-    function = place["function"] if place else getattr(record, "co_name", "")
-    return Recompile(
-        guard=" ".join(_ADDRESS.sub(r"\1", _HINT.sub("", guard)).split())[:_MAX_GUARD],
-        code=" ".join(rest[: place.start()].split())[:MAX_CODE] if place else "",
-        location=format_location(file, line, directory) if file else "",
-        function=_RESUMED.sub(r"\1", function or "")[:MAX_CODE],
-    )
-
-
-def _name_files(records: Iterable[Any]) -> dict[str, str]:
-    """Files by what torch calls them: it takes off what their paths share with its own directory's."""
-    shorten = SHORTEN_FILE.find()
-    compiled = (getattr(record, "co_filename", None) for record in records)
-    return {shorten(file): file for file in (*linecache.cache, *compiled) if file} if shorten else {}
-
-
 _MAX_COMPILES = 4096  # records kept; torch keeps 64 by default, fewer than a model with breaks may have
 _MAX_REASON = 200  # characters; the first line of a reason names its kind
 _MAX_FRAMES = 12  # of a stack, the innermost
 _REGISTERED = re.compile(r"/(gb\d{4,6})\.html")  # in the address of torch's page on this kind of break
 _NESTED = f'"{NESTED_BREAKS}": true'  # in the settings that each compile records
-# Of a branch on a tensor's value torch records a function of its own; its error messages say what it is.
+# Of a branch on a tensor's value torch records a function of its own; its error messages describe it.
 _JUMP, _BRANCH = "generic_jump ", "Data-dependent branching: "
 _US = 1e-6
-
 # Fields of torch's CompilationMetrics -> our names. Each is wall time and includes those it calls:
 # dynamo > aot_autograd > inductor > code_generation.
 _PHASES = {
@@ -95,12 +60,8 @@ _PHASES = {
     "cudagraph_capture": "runtime_cudagraphify_time_us",
     "garbage_collection": "gc_time_us",
 }
-
-
 # Where a frame that was not compiled is, best first: the line that stopped it, or its beginning.
-_PLACES = (("fail_user_frame_filename", "fail_user_frame_lineno"), ("co_filename", "co_firstlineno"))
-
-
+_LOCATION_FIELDS = (("fail_user_frame_filename", "fail_user_frame_lineno"), ("co_filename", "co_firstlineno"))
 # Caches of compiled graphs by our name: the group of counters, and what the names in it begin with. AOT
 # autograd's holds whole compiled graphs and is asked first.
 _CACHES = {
@@ -109,8 +70,6 @@ _CACHES = {
     "kernel": ("inductor", "async_compile_cache"),  # of Triton's, loaded or compiled
 }
 _KERNELS, _BUNDLES = "kernel", "triton_bundle"
-
-
 # What torch writes of a function that it does not trace, below its first line.
 _FUNCTION = re.compile(
     r"Developer debug context: "
@@ -118,10 +77,36 @@ _FUNCTION = re.compile(
 )
 
 
+def list_recompiles(records: Sequence[Any], directory: str) -> Iterable[Recompile]:
+    files = _list_files(records)
+    for record in records:
+        if reason := getattr(record, "recompile_reason", None):
+            yield _parse_reason(reason.strip().partition("\n")[0], record, files, directory)
+
+
+def _parse_reason(reason: str, record: Any, files: Mapping[str, str], directory: str) -> Recompile:  # noqa: ANN401 - torch's
+    guard, _, rest = _FRAME_NUMBER.sub("", reason).partition(_SEPARATOR)
+    location = _LOCATION.search(rest)
+    file, line, function = getattr(record, "co_filename", ""), getattr(record, "co_firstlineno", None), ""
+    if location:
+        file, line = files.get(location["file"], location["file"]), int(location["line"])
+    function = location["function"] if location else getattr(record, "co_name", "")
+    return Recompile(
+        guard=" ".join(_ADDRESS.sub(r"\1", _HINT.sub("", guard)).split())[:_MAX_GUARD],
+        code=" ".join(rest[: location.start()].split())[:MAX_CODE] if location else "",
+        location=format_location(file, line, directory) if file else "",
+        function=_RESUMED.sub(r"\1", function or "")[:MAX_CODE],
+    )
+
+
+def _list_files(records: Iterable[Any]) -> dict[str, str]:
+    shorten = SHORTEN_FILE.find()
+    compiled = (getattr(record, "co_filename", None) for record in records)
+    return {shorten(file): file for file in (*linecache.cache, *compiled) if file} if shorten else {}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GraphReport:
-    """What was compiled since :func:`start_observation`."""
-
     counts: Mapping[Metric, int]
     caches: Mapping[str, CacheUse] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)  # of Dynamo's, by which it records
@@ -133,15 +118,13 @@ class GraphReport:
 
     @property
     def cache(self) -> CacheUse:
-        """How often compiled graphs were found; one that could not be cached was missed."""
         uses = [self.caches[name] for name in GRAPH_CACHES if name in self.caches]
-        missed = sum(one.misses + one.bypasses for one in uses)
-        return CacheUse(hits=sum(one.hits for one in uses), misses=missed)
+        missed = sum(use.misses + use.bypasses for use in uses)
+        return CacheUse(hits=sum(use.hits for use in uses), misses=missed)
 
 
 def start_observation() -> None:
-    """Forget what was compiled so far in this process."""
-    if (counters := _find_counters()) is not None:
+    if (counters := _get_counters()) is not None:
         counters.clear()
     if clear := CLEAR_COMPILES.find():
         clear()
@@ -152,12 +135,11 @@ def start_observation() -> None:
 
 
 def observe_graphs(directory: str) -> GraphReport:
-    """Read what was compiled; locations below ``directory`` are named relative to it."""
-    records, counters = _list_compiles(), _find_counters()
+    records, counters = _list_compiles(), _get_counters()
     breaks = BREAKS.find()
     recompiles = tuple(list_recompiles(records or (), directory))
     phases_us = {phase: _sum_field(records, name) for phase, name in _PHASES.items()}
-    configs = [config for one in records or () if (config := getattr(one, "dynamo_config", None))]
+    configs = [config for record in records or () if (config := getattr(record, "dynamo_config", None))]
     nested = {NESTED_BREAKS: "on" if any(_NESTED in config for config in configs) else "off"}
     counts, unknown = {}, []
     for metric, value in (
@@ -184,23 +166,19 @@ def observe_graphs(directory: str) -> GraphReport:
 
 def count_compiles() -> int:
     """Count the frames that Dynamo has looked at, and the graphs compiled, captured or tuned in a call."""
-    counters = _find_counters()
+    counters = _get_counters()
     frames = counters["frames"]["total"] if counters is not None else 0
     return int(frames) + len(_list_compiles() or ())
 
 
 def awaits_capture(device: int) -> bool:
-    """Whether the last call ran a CUDA graph's warm-up: a later one captures it.
-
-    A model may put that off from call to call (``cudagraph_mark_warmup_incomplete``); nothing counts it.
-    """
+    """Whether the last call ran a CUDA graph's warm-up: a later one captures it."""
     find_manager = GRAPH_TREES.find()
     manager = find_manager(device, create_if_none_exists=False) if find_manager else None
     return bool(getattr(manager, "in_warmup", False))
 
 
 def find_cache() -> Path:
-    """Find Inductor's cache directory: in a trial it is the trial's own."""
     if directory := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         return Path(directory)
     find_default = CACHE_DIRECTORY.find()
@@ -213,18 +191,17 @@ def is_recompile_error(error: BaseException) -> bool:
 
 
 def format_location(file: str, line: int | None, directory: str) -> str:
-    """Format a place in a source file, without what differs between machines and checkouts."""
     path, top = Path(file), Path(directory)
     if "site-packages" in path.parts:  # of an environment that may lie in the checkout
         path = Path(*path.parts[path.parts.index("site-packages") + 1 :])
     elif directory and path.is_relative_to(top):
         path = path.relative_to(top)
     elif directory and path.resolve().is_relative_to(find_checkout(top) or top.resolve()):
-        path = Path(os.path.relpath(path.resolve(), top.resolve()))  # beside the directory of gate.yml
+        path = Path(os.path.relpath(path.resolve(), top.resolve()))  # outside of the directory of gate.yml
     return f"{path}:{line}" if line else str(path)
 
 
-def _find_counters() -> Any:  # noqa: ANN401 - a private object of torch
+def _get_counters() -> Any:  # noqa: ANN401 - a private object of torch
     return COUNTERS.find()
 
 
@@ -233,7 +210,7 @@ def _list_compiles() -> list[Any] | None:
     return list(get_metrics()) if get_metrics else None
 
 
-def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - see _find_counters
+def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - see _get_counters
     def count(group: str, name: str) -> int | None:
         return None if counters is None else counters[group][name]
 
@@ -250,10 +227,10 @@ def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - se
 
 
 def _read_caches(counters: Any, records: list[Any] | None) -> dict[str, CacheUse]:  # noqa: ANN401 - as above
-    """How each cache was used, of those that were asked; nothing where torch does not count.
+    """Read how each cache was used that was asked at all.
 
-    A graph may be found without its kernels: Triton's binaries are kept in a bundle beside each, and one that
-    was lost is recompiled while the graph counts as found.
+    A graph may be found without its kernels: Triton's binaries are kept in a bundle next to each, and a lost
+    one is recompiled while the graph counts as found.
     """
     if counters is None:
         return {}
@@ -271,11 +248,11 @@ def _read_caches(counters: Any, records: list[Any] | None) -> dict[str, CacheUse
 
 
 def _correct_kernels(kernels: CacheUse, graphs: CacheUse) -> CacheUse:
-    """How many kernels were found and missed, from torch's counts of a process.
+    """Correct torch's counts of kernels in a process.
 
-    Torch counts a kernel as missed when it is asked for, and as found besides once it is. A graph that is
-    found adds what was counted when it was compiled (``counter_deltas``): where others were not found, nobody
-    knows how many of the kernels are of which.
+    Torch counts a kernel as missed when it is asked for, and as found as well once it is. A graph that is
+    found adds what was counted when it was compiled (``counter_deltas``): where other graphs were missed,
+    nobody knows which kernels belong to which.
     """
     if graphs.hits and graphs.misses + graphs.bypasses:
         return CacheUse()
@@ -288,9 +265,9 @@ def _sum_field(records: list[Any] | None, name: str) -> int | None:
 
 
 def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 - a private object of torch
-    own = str(Path(importlib.import_module("torch").__file__ or "").parent)
+    torch_directory = str(Path(importlib.import_module("torch").__file__ or "").parent)
     whole, reason = list(getattr(entry, "user_stack", ())), str(getattr(entry, "reason", entry))
-    frames = [one for one in whole if not one.filename.startswith(own)]
+    frames = [frame for frame in whole if not frame.filename.startswith(torch_directory)]
     stack = tuple(_describe_frame(frame, directory) for frame in frames[-_MAX_FRAMES:])
     last = _describe_frame(whole[-1], directory) if whole else None
     registered = _REGISTERED.search(reason)
@@ -318,16 +295,15 @@ def _list_skipped(records: list[Any] | None, directory: str) -> Iterable[Fact]:
 
 
 def _locate_failure(record: Any, directory: str) -> str:  # noqa: ANN401 - a private object of torch
-    for file_field, line_field in _PLACES:
+    for file_field, line_field in _LOCATION_FIELDS:
         if file := getattr(record, file_field, None):
             return format_location(file, getattr(record, line_field, None), directory)
-    return ""  # too many recompiles: torch names no place
+    return ""  # too many recompiles: torch names no location
 
 
 def _shorten(reason: str) -> str:
-    """The first line, and the function that it is about, which torch names further down."""
     first = " ".join(reason.strip().partition("\n")[0].split())
     first = f"{_BRANCH}{first.removeprefix(_JUMP)}" if first.startswith(_JUMP) else first
-    found = _FUNCTION.search(reason)
-    name = ".".join(part for part in found.groups() if part) if found else ""
+    match = _FUNCTION.search(reason)
+    name = ".".join(part for part in match.groups() if part) if match else ""
     return f"{first}: {name}"[:_MAX_REASON] if name and name not in first else first[:_MAX_REASON]

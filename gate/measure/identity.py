@@ -1,28 +1,18 @@
-"""What a compile came to: identity of the generated code, and the compilers that ran at once.
+"""Identity of the generated code.
 
-Inductor leaves a Python file a graph in its cache directory; the C++ and Triton kernels stand in it as
-strings. Comments name source lines and includes name places on the machine: neither is code.
-
-A compile that is timed takes one core, since a pool is ready sooner or later. What is not timed need not wait
-for one, and what tuning tries would take minutes on one.
+Inductor leaves a Python file for each graph in its cache directory; C++ and Triton kernels are strings in it.
+Comments name source lines, and includes name paths of the machine: neither is code.
 """
 
 import hashlib
-import importlib
 import json
-import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from gate.measure.calls import GRAPH_CACHES
-from gate.programs import count_cores
 from gate.records.run import CodeIdentity
 
 _NOT_CHOSEN = frozenset({"time_taken_ms", "triton_cache_hash", "found_by_coordesc"})
@@ -45,14 +35,12 @@ _CACHE_PATH = re.compile(r"(?:/[\w.+-]+)+/(?=c[a-z2-7]{40,}\b)")
 
 
 def read_identity(cache: Path) -> CodeIdentity:
-    """Read the identity of all graphs in Inductor's cache directory; empty when there are none."""
     chosen = sorted(map(_normalize_choice, cache.rglob("*.best_config")))  # what tuning chose
     tuned = _compute_hash(chosen) if chosen else ""
     return replace(compute_identity(_read_files(cache)), tuned=tuned)
 
 
 def read_sources(cache: Path) -> dict[str, str]:
-    """Read the normalised source of each kernel, by its hash in the identity, as far as there is room."""
     kept: dict[str, str] = {}
     limit_chars = _MAX_SOURCES_CHARS
     for sources in _group_kernels(_normalize_graphs(_read_files(cache))).values():
@@ -68,7 +56,6 @@ def _read_files(cache: Path) -> Iterator[str]:
 
 
 def _normalize_choice(path: Path) -> str:
-    """A configuration without how long it took and what its binary's hash was: neither was chosen."""
     text = path.read_text(errors="replace")
     try:
         choice = json.loads(text)
@@ -80,7 +67,6 @@ def _normalize_choice(path: Path) -> str:
 
 
 def compute_identity(files: Iterable[str]) -> CodeIdentity:
-    """Compute the identity of generated Python files, in any order; other files are left out."""
     graphs = _normalize_graphs(files)
     if not graphs:
         return CodeIdentity(digest="")
@@ -98,7 +84,6 @@ def _normalize_graphs(files: Iterable[str]) -> list[str]:
 
 
 def _group_kernels(graphs: Iterable[str]) -> dict[str, set[str]]:
-    """The sources of kernels by name: graphs of one case may use a name for several."""
     kernels: dict[str, set[str]] = {}
     for graph in graphs:
         for name, source in list_kernels(graph):
@@ -107,7 +92,6 @@ def _group_kernels(graphs: Iterable[str]) -> dict[str, set[str]]:
 
 
 def _count_dtypes(graphs: Iterable[str]) -> dict[str, int]:
-    """Count how often each floating-point type is mentioned, in the names that torch has for them."""
     words = Counter(word for graph in graphs for word in _DTYPE.findall(graph))
     counts: dict[str, int] = {}
     for word, count in sorted(words.items()):
@@ -117,35 +101,29 @@ def _count_dtypes(graphs: Iterable[str]) -> dict[str, int]:
 
 
 def _count_calls(graphs: Iterable[str]) -> dict[str, int]:
-    """Count the calls of libraries, of ATen and of custom operators in the graphs' own code."""
     launched = (name for graph in graphs for name in _LAUNCH.findall(_KERNEL.sub("", graph)))
     return dict(sorted(Counter(name for name in launched if name.startswith(_CALLED)).items()))
 
 
 def hash_sources(texts: Iterable[str]) -> CodeIdentity:
-    """Compute the identity of generated sources that name no kernels for themselves; empty for none."""
     sources = [normalize_code(text) for text in texts]
     return CodeIdentity(digest=_compute_hash(sources) if sources else "")
 
 
 def count_kernels(cache: Path) -> int:
-    """Count the kernels in the graphs in Inductor's cache directory, each as often as it stands there."""
     return sum(len(list_kernels(text)) for text in _read_files(cache) if _GRAPH_MARK in text)
 
 
 def count_launches(cache: Path) -> int:
-    """Count what the graphs in Inductor's cache directory launch in a call: kernels and library calls."""
     codes = (normalize_code(text) for text in _read_files(cache) if _GRAPH_MARK in text)
     return sum(len(_LAUNCH.findall(_KERNEL.sub("", code))) for code in codes)
 
 
 def list_kernels(graph: str) -> list[tuple[str, str]]:
-    """List the names and sources of the kernels that a graph's Python file holds."""
     return _KERNEL.findall(graph)
 
 
 def normalize_code(text: str) -> str:
-    """Leave out comments, includes and paths of a cache, none of which is code."""
     lines = (line.rstrip() for line in text.splitlines())
     kept = (line for line in lines if line and not _NOT_CODE.match(line))
     return _CACHE_PATH.sub("", "\n".join(kept))
@@ -160,46 +138,5 @@ def _compute_hash(texts: Iterable[str]) -> str:
 
 
 def list_graph_keys(cache: Path) -> frozenset[Path]:
-    """List the keys that compiled graphs have in the cache directory: the directories of their files."""
     files = (path for name in GRAPH_CACHES for path in (cache / name).rglob("*") if path.is_file())
     return frozenset(path.parent for path in files)
-
-
-_MOST = 16  # more wait for each other: a process is some hundred MiB, and imports torch first
-_VARIABLE = "TORCHINDUCTOR_COMPILE_THREADS"
-
-
-@contextmanager
-def compile_anew(settings: Mapping[str, Mapping[str, object]]) -> Iterator[None]:
-    """Compile within under other settings, by the module that has them; no guard looks at these."""
-    torch.compiler.reset()
-    try:
-        with ExitStack() as patches:
-            for module, values in settings.items():  # few need to spend the time that importing takes
-                patches.enter_context(importlib.import_module(module).patch(**values))
-            yield
-    finally:
-        torch.compiler.reset()
-
-
-@contextmanager
-def compile_together() -> Iterator[None]:
-    """Compile kernels on all cores within, in processes of their own; nothing may be timed meanwhile."""
-    config = importlib.import_module("torch._inductor.config")  # few need to spend the time that it takes
-    with config.patch(compile_threads=count_compilers()):
-        yield
-
-
-def tune_together() -> None:
-    """Compile what tuning tries on all cores, from now on; the kernels themselves still one by one.
-
-    Torch reads the number for tuning from the environment when it first tunes, that for kernels earlier.
-    """
-    config: Any = importlib.import_module("torch._inductor.config")
-    config.compile_threads = 1
-    os.environ[_VARIABLE] = str(count_compilers())
-
-
-def count_compilers() -> int:
-    """Count the cores that this process may run on, as far as more of them help."""
-    return min(_MOST, count_cores())

@@ -30,7 +30,6 @@ _MOST_CHARS = 200  # of a value: longer ones are tables of names
 
 
 def read_options() -> dict[str, str]:
-    """Read the options in force in this process; none of a module that this release lacks."""
     return {
         f"{prefix}.{name}": value
         for prefix, (function, _) in _MODULES.items()
@@ -44,8 +43,7 @@ def keep_options() -> None:
     write_atomic(find_cache() / OPTIONS_FILE, json.dumps(read_options()))
 
 
-def find_set_options() -> dict[str, str]:
-    """Find the options that code set: what a graph was compiled by, where the primer had it otherwise."""
+def read_set_options() -> dict[str, str]:
     path, list_records = find_cache() / OPTIONS_FILE, COMPILES.find()
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {
@@ -59,15 +57,15 @@ def find_set_options() -> dict[str, str]:
 def set_options(options: Mapping[str, str]) -> None:
     """Set options of this process; raises AttributeError where this release has no such one."""
     for name, value in options.items():
-        prefix, _, own = name.partition(".")
-        setattr(importlib.import_module(_MODULES[prefix][0].module), own, json.loads(value))
+        prefix, _, option = name.partition(".")
+        setattr(importlib.import_module(_MODULES[prefix][0].module), option, json.loads(value))
 
 
 def _list_recorded(record: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - torch's
     for prefix, (_, field) in _MODULES.items():
         try:
             values = json.loads(getattr(record, field, None) or "{}")
-        except ValueError:  # a sentence that says why there are none
+        except ValueError:  # a sentence: why there are none
             continue
         for name, value in _list_written(prefix, values):
             yield f"{prefix}.{name}", value

@@ -15,22 +15,20 @@ _IN_ID = frozenset({"torch", "triton", *WORKLOAD_LIBRARIES})
 
 
 def list_packages() -> dict[str, str]:
-    """List what an environment's id does not have: the versions, by normalized names, that imports find."""
     return dict(_read_packages(tuple(sys.path)))
 
 
 # Reading takes half a second: once a server, whose workers inherit it.
 @lru_cache(maxsize=1)
 def _read_packages(_search_path: tuple[str, ...]) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    for one in metadata.distributions():
-        if one.name:  # one that was half removed has none
-            found.setdefault(name_package(one.name), one.version or "")
-    return {name: found[name] for name in sorted(found.keys() - _IN_ID)}
+    versions: dict[str, str] = {}
+    for distribution in metadata.distributions():
+        if distribution.name:  # one that was half removed has none
+            versions.setdefault(name_package(distribution.name), distribution.version or "")
+    return {name: versions[name] for name in sorted(versions.keys() - _IN_ID)}
 
 
 def list_owners() -> Mapping[str, Sequence[str]]:
-    """List which distributions have each module or package."""
     return _read_owners(tuple(sys.path))
 
 
@@ -40,18 +38,16 @@ def _read_owners(_search_path: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
 
 
 def name_package(name: str) -> str:
-    """Normalize a name, which may be spelled in several ways."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def list_installed(origin: Path) -> frozenset[str]:
-    """List the modules and packages of what pip installed from the checkout."""
-    known = list_owners()
-    return frozenset(top for top, names in known.items() if any(_is_from(name, origin) for name in names))
+    owners = list_owners()
+    return frozenset(top for top, names in owners.items() if any(_is_from(name, origin) for name in names))
 
 
 def _is_from(distribution: str, origin: Path) -> bool:
-    """Whether a distribution was installed from below ``origin``: PEP 610 has where it says so."""
+    """Whether a distribution was installed from below ``origin``, by its record of PEP 610."""
     record = json.loads(metadata.distribution(distribution).read_text("direct_url.json") or "{}")
-    place = urlsplit(record.get("url", ""))
-    return place.scheme == "file" and Path(unquote(place.path)).is_relative_to(origin)
+    url = urlsplit(record.get("url", ""))
+    return url.scheme == "file" and Path(unquote(url.path)).is_relative_to(origin)

@@ -1,7 +1,7 @@
 """The names of torch's and Triton's private modules that are read, and what is unmeasured without them.
 
-Each is looked up when it is needed. What a release does not have is None, never 0: a metric that is unknown
-must not look like a good one. All are there in torch 2.11 to 2.15.
+A name that a release lacks is None, never 0: an unknown metric must not look like a good one. All are there
+in torch 2.11 to 2.15.
 """
 
 import importlib
@@ -10,11 +10,11 @@ from typing import Any
 
 from gate.records.cases import Metric
 
+_UTILS, _ISAS = "torch._dynamo.utils", "torch._inductor.cpu_vec_isa"
+
 
 @dataclass(frozen=True, slots=True)
 class PrivateName:
-    """An object by its module and name, and the metrics that are unknown without it."""
-
     module: str
     name: str
     metrics: frozenset[Metric] = frozenset()
@@ -26,8 +26,6 @@ class PrivateName:
         except ImportError:
             return None
 
-
-_UTILS, _ISAS = "torch._dynamo.utils", "torch._inductor.cpu_vec_isa"
 
 # What was compiled.
 COUNTERS = PrivateName(
@@ -48,7 +46,7 @@ BREAKS = PrivateName(_UTILS, "graph_break_reasons", frozenset({Metric.GRAPH_BREA
 # Without these old records may be counted, as in a process that compiled before, or the oldest be lost.
 CLEAR_COMPILES = PrivateName(_UTILS, "clear_compilation_metrics")
 LIMIT_COMPILES = PrivateName(_UTILS, "set_compilation_metrics_limit")
-# Without these a place in a file is as torch writes it, and a CUDA graph that was put off is not waited for.
+# Without these a location is as torch writes it, and a CUDA graph that was put off is not waited for.
 SHORTEN_FILE = PrivateName("torch.utils._traceback", "shorten_filename")
 GRAPH_TREES = PrivateName("torch._inductor.cudagraph_trees", "get_manager")
 # Only asked where the environment names no directory.

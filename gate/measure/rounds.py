@@ -1,12 +1,11 @@
 """The timed rounds: eager and compiled in alternating blocks, timed by pytest-benchmark's ``pedantic``.
 
 A *block* is a number of calls of one side, timed together. A *super-block* is four blocks, ``E C C E``
-or ``C E E C`` in turn, so that a drift of the machine that is linear in time cancels within it.
+or ``C E E C`` in turn: a linear drift of the machine cancels within it.
 """
 
 import gc
 import math
-import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,10 +34,15 @@ SAMPLE_DECIMALS = 10
 
 # Seconds per call, one entry a block; entry ``i`` of both sides belongs to one pair.
 Times = Mapping[Side, tuple[float, ...]]
+Step = Callable[[], Any]
+MAX_SETTLING_CALLS = 64  # above Dynamo's recompile limit of 8 for several frames; then it is as it is
+_SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size again with what it showed
+# Times so many calls of the first argument at most, each after the untimed second; seconds each, in order.
+# The first returns the seconds that its block takes undisturbed, as far as it knows.
+TimeBlocks = Callable[[Callable[[], float | None], Callable[[], None], int], list[float]]
 
 
 def make_schedule(super_blocks: int) -> tuple[Side, ...]:
-    """Make the order of ``4 * super_blocks`` blocks."""
     outer, inner = Side.EAGER, Side.COMPILED
     schedule: list[Side] = []
     for _ in range(super_blocks):
@@ -48,14 +52,12 @@ def make_schedule(super_blocks: int) -> tuple[Side, ...]:
 
 
 def compute_block_calls(calls: int, elapsed_s: float, sampling: Sampling) -> int:
-    """Compute how many calls fill ``sampling.block_s`` when ``calls`` of them took ``elapsed_s``."""
     if elapsed_s <= 0:
         return sampling.max_block_calls
     return max(1, min(sampling.max_block_calls, math.ceil(calls * sampling.block_s / elapsed_s)))
 
 
 def size_block(timed: int, elapsed_s: float) -> BlockSize:
-    """Size a block of ``timed`` calls that took ``elapsed_s`` seconds: with calls of ``LEAD_S`` before it."""
     call_s = elapsed_s / timed
     if call_s >= MAX_LED_CALL_S:
         return BlockSize(timed=timed)
@@ -63,7 +65,6 @@ def size_block(timed: int, elapsed_s: float) -> BlockSize:
 
 
 def split_parts(calls: int) -> tuple[range, ...]:
-    """Split the calls of a block into at most ``PARTS_OF_BLOCK`` parts, all but the last of equal length."""
     size = math.ceil(calls / PARTS_OF_BLOCK)
     return tuple(range(start, min(start + size, calls)) for start in range(0, calls, size))
 
@@ -88,20 +89,8 @@ def split_times(
     return {side: tuple(times_s) for side, times_s in times.items()}
 
 
-Step = Callable[[], Any]
-
-MAX_SETTLING_CALLS = 64  # above Dynamo's recompile limit of 8 for several frames; then it is as it is
-_SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size again with what it showed
-
-# Times so many calls of the first argument at most, each after the untimed second; seconds each, in order.
-# The first returns the seconds that its block takes undisturbed, as far as it knows.
-TimeBlocks = Callable[[Callable[[], float | None], Callable[[], None], int], list[float]]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rounds:
-    """The outcome: times per call, and the calls of a block."""
-
     times: Times
     calls: Mapping[Side, int]
     recompiled: int  # blocks during which something was compiled
@@ -111,11 +100,10 @@ class Rounds:
 
 
 class BlockRunner:
-    """Runs the next block of the schedule at each call. A recompile does not stop it.
+    """Runs the next block of the schedule at each call.
 
-    The first recompile ends the stance that forbids them; its block is remembered as spoilt.
-    With ``waits`` a block is timed in parts as well, and those count as undisturbed during which no thread
-    of this process waited for a processor.
+    The first recompile ends the stance that forbids them, and spoils its block. With ``waits`` a block is
+    timed in parts; a part during which a thread waited for a processor is disturbed.
     """
 
     def __init__(
@@ -136,9 +124,8 @@ class BlockRunner:
         self.undisturbed_s: list[float] = []  # of each block, were all of it as its undisturbed calls
 
     def lead_in(self) -> None:
-        """Run the calls that are not timed before the next block."""
         if self._waits is not None:
-            self._waits.find_threads()
+            self._waits.update_threads()
         self._run(self._led[self._schedule[self._next]])
 
     def __call__(self) -> float | None:
@@ -182,10 +169,7 @@ class BlockRunner:
 
 
 def settle_step(step: Step, device: Device, quiet_calls: int) -> bool:
-    """Call until ``quiet_calls`` in a row compile, capture and tune nothing, and no capture is due.
-
-    So the counters do not depend on how fast the machine is. Returns whether it came to that.
-    """
+    """Call until ``quiet_calls`` in a row compile, capture and tune nothing; return whether they do."""
     quiet, compiles = 0, graph.count_compiles()
     for _ in range(MAX_SETTLING_CALLS):
         step()
@@ -225,7 +209,6 @@ def time_calls(step: Step, device: Device, calls: int) -> float:
 
 
 def compute_percentile(values: Sequence[float], share: float) -> float:
-    """Compute the smallest of ``values``, at least one, that at least ``share`` of them do not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
@@ -266,53 +249,3 @@ def run_rounds(
         recompiled=len(runner.spoilt),
         undisturbed=split_times(schedule, runner.undisturbed_s, calls, spoilt) if watched else None,
     )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FirstCall:
-    """One first call. Times in seconds; children are compilers that it started."""
-
-    wall_s: float
-    cpu_self_s: float
-    cpu_children_s: float
-    peak_bytes: int | None  # above what the process held before; None where it cannot be known
-
-
-def time_first_call(step: Callable[[], Any], device: Device) -> FirstCall:
-    """Call once and time it, the device synchronized on both sides.
-
-    Garbage is collected just before. A full collection takes a quarter of a second for all of torch's
-    objects, and what was made since the last one decides when it is due: whether it falls into a warm
-    compile of 0.7 s would be chance. What the call itself makes due stays, since users pay for it too.
-    """
-    gc.collect()
-    has_peak = _start_peak(device)
-    device.synchronize()
-    children, own, begun = _read_children_s(), time.process_time(), time.perf_counter()
-    step()
-    device.synchronize()
-    wall_s = time.perf_counter() - begun
-    return FirstCall(
-        wall_s=wall_s,
-        cpu_self_s=time.process_time() - own,
-        cpu_children_s=_read_children_s() - children,
-        peak_bytes=device.read_peak() if has_peak else None,
-    )
-
-
-def compute_compile_time(first_s: float, steady_s: float) -> float:
-    """Compute the seconds that compiling added to a first call; ``steady_s`` is a usual call's."""
-    return max(0.0, first_s - steady_s)
-
-
-def _start_peak(device: Device) -> bool:
-    try:
-        device.start_peak()
-    except OSError:  # a container may forbid writing to /proc/self/clear_refs
-        return False
-    return True
-
-
-def _read_children_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime

@@ -1,8 +1,4 @@
-"""Measuring drift: at the case's dtype, and in float32 with TF32 off.
-
-What is compared are several calls in order, from one start and with other inputs: some code is wrong from the
-second call on.
-"""
+"""Measuring drift: at the case's dtype, and in float32 with TF32 off."""
 
 import math
 import statistics
@@ -13,18 +9,20 @@ from dataclasses import dataclass, replace
 import torch
 
 from gate.decide.constants import DRIFT_LIMIT_FLOAT32
+from gate.measure.compilers import compile_anew, compile_together
 from gate.measure.context import WorkerContext
-from gate.measure.environment import bakes_tf32, convolves_in_tf32, without_tf32
-from gate.measure.identity import compile_anew, compile_together
+from gate.measure.failures import NotFiniteError, describe_error
 from gate.measure.kinds.protocol import find_protocol
-from gate.measure.logbook import Logbook, NotFiniteError, describe_error
+from gate.measure.logbook import Logbook
 from gate.measure.numerics import reference
-from gate.measure.numerics.comparing import compare, excuse, list_unlike, measure_beyond
+from gate.measure.numerics.comparing import compare, list_unlike
+from gate.measure.numerics.draws import Recording, draws_alike, draws_nothing
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, describe_tensor
-from gate.measure.numerics.exact import Recording, draws_alike, draws_nothing
-from gate.measure.numerics.habit import Habit, find_habit, ignores_seed
+from gate.measure.numerics.habit import Habit, classify_habit, ignores_seed
+from gate.measure.numerics.perturbing import excuse, measure_beyond
 from gate.measure.numerics.reference import LATER, Called, Evaluation
 from gate.measure.numerics.state import copy_state
+from gate.measure.precision import bakes_tf32, convolves_in_tf32, without_tf32
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
 from gate.records.cases import DType, Metric
 from gate.records.codes import Code
@@ -34,7 +32,7 @@ from gate.records.run import DRIFT_DEFINITION, Worst
 _INDUCTOR = "inductor"  # the backend that draws random numbers of its own
 # Random numbers are drawn by the operators that eager calls.
 _DRAWS_AS_EAGER = {"torch._inductor.config": {"fallback_random": True}}
-# Nothing is found that was compiled before, and nothing left: no cache key says that code uses TF32.
+# No code is found in a cache, and none left there: no cache key names TF32.
 _WITHOUT_CACHES = {
     "torch._functorch.config": {"enable_autograd_cache": False},
     "torch._inductor.config": {"fx_graph_cache": False},
@@ -45,8 +43,6 @@ Redrawn = Sequence[torch.Tensor] | None  # values of all parameters, buffers and
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledSubject:
-    """A subject and its compiled function."""
-
     subject: Subject
     compiled: Function
 
@@ -54,7 +50,6 @@ class CompiledSubject:
 def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     """Measure drift under each seed; the samples are the means. The subject's state must be as built.
 
-    Weights and inputs of further seeds are written into the same tensors, so nothing is recompiled.
     Returns whether calls just repeat: they draw no random numbers, and keep no state but what is put back.
     """
     context.logbook.record(drift_definition=DRIFT_DEFINITION)
@@ -62,7 +57,7 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     if protocol.calls_follow:
         inputs = pair.subject.list_inputs()
         pair = _call_thrice(pair, drawn and drawn[len(drawn) - len(inputs) :])
-    habit, first = find_habit(pair.subject)
+    habit, first = classify_habit(pair.subject)
     if habit is Habit.STATEFUL:
         context.logbook.note(Code.STATE_UNJUDGED)
     elif habit is Habit.RANDOM and not protocol.shares_state:
@@ -75,18 +70,16 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     return habit is Habit.SAME
 
 
-def _call_thrice(pair: CompiledSubject, others: Sequence[torch.Tensor] | None) -> CompiledSubject:
-    """Let a second call have other inputs and a third those of the first; where none are drawn they stay."""
-    own = [one.detach().clone() for one in pair.subject.list_inputs()]
-    later = ((), ()) if others is None else (others, own)
+def _call_thrice(pair: CompiledSubject, redrawn: Sequence[torch.Tensor] | None) -> CompiledSubject:
+    first = [tensor.detach().clone() for tensor in pair.subject.list_inputs()]
+    later = ((), ()) if redrawn is None else (redrawn, first)
     return replace(pair, subject=replace(pair.subject, later=later))
 
 
 def _iterate_seeds(
     context: WorkerContext, pair: CompiledSubject, drawn: Redrawn
 ) -> Iterator[CompiledSubject]:
-    """Yield the pair once for each seed, with weights and inputs of that seed: ``drawn`` is of the second."""
-    first = [one.detach().clone() for one in pair.subject.list_inputs()]
+    first = [tensor.detach().clone() for tensor in pair.subject.list_inputs()]
     yield pair
     for index in range(1, context.sampling.drift_seeds):
         if index > 1:
@@ -100,20 +93,19 @@ def _iterate_seeds(
 def _measure_seeds(
     context: WorkerContext, given: CompiledSubject, first: Called, habit: Habit, drawn: Redrawn
 ) -> None:
-    """Measure each seed; ``first`` is what eager computes under the first one, without what it draws."""
     twin: CompiledSubject | None = None
     drifts: dict[Metric, list[Drift]] = {Metric.DRIFT: [], Metric.DRIFT_FLOAT32: []}
     for index, pair in enumerate(_iterate_seeds(context, given, drawn)):
         eager = first if not index and habit is Habit.SAME else _evaluate_eager(pair.subject, habit)
         exact = _evaluate_reference(context, pair.subject, eager)
         if not index:
-            _record_workload(context, exact, eager.found)
-            if not eager.found.has_tensors:  # a drift of 0 would say that all is well
+            _record_workload(context, exact, eager.evaluation)
+            if not eager.evaluation.has_tensors:  # a drift of 0 would look as if all were well
                 context.logbook.note(Code.NO_TENSORS)
-        own = _compare(context, pair, exact, eager)
-        if own is None:
+        drift = _compare(context, pair, exact, eager)
+        if drift is None:
             return
-        drifts[Metric.DRIFT].append(own)
+        drifts[Metric.DRIFT].append(drift)
         if exact is None:
             break
         # In 16 bits float32 may stand in for float64; and there may have been no room under an earlier seed.
@@ -122,7 +114,7 @@ def _measure_seeds(
         with _note_no_twin(context):
             twin = twin or _make_float32_twin(pair)
             precise = _compare_in_float32(context, pair, twin, exact, habit)
-            drifts[Metric.DRIFT_FLOAT32].append(own if precise is None else precise)
+            drifts[Metric.DRIFT_FLOAT32].append(drift if precise is None else precise)
     for metric, seeds in drifts.items():
         if seeds and len(seeds) == len(drifts[Metric.DRIFT]):
             record_drift(context.logbook, metric, seeds)
@@ -131,24 +123,19 @@ def _measure_seeds(
 def _evaluate_eager(subject: Subject, habit: Habit) -> Called:
     state = copy_state(subject)
     with Recording() if habit is Habit.RANDOM else nullcontext() as recording:
-        found = reference.evaluate(subject, subject.function, state)
-    return Called(state=state, drawn=recording and recording.drawn, found=found)
+        evaluation = reference.evaluate(subject, subject.function, state)
+    return Called(state=state, drawn=recording and recording.drawn, evaluation=evaluation)
 
 
 def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> None:
-    """Record the mean over seeds, each of which has a ratio, and what the largest of them is of.
-
-    Another answer under one seed is another answer.
-    """
     ratios = [seed.log2_ratio for seed in seeds if seed.log2_ratio is not None]
     logbook.add_samples({metric: (MISMATCH if MISMATCH in ratios else statistics.mean(ratios),)})
-    largest = max(seeds, key=lambda one: (_get_doubt(one), one.log2_ratio or 0.0))
+    largest = max(seeds, key=lambda seed: (_get_doubt(seed), seed.log2_ratio or 0.0))
     worst = Worst(output=largest.worst, steps=largest.steps, beyond=largest.beyond)
     logbook.record(worst={**logbook.result.worst, metric: worst})
 
 
 def _get_doubt(drift: Drift) -> float:
-    """How doubtful it is that a ratio is no more than rounding."""
     if drift.log2_ratio is None or drift.log2_ratio <= DRIFT_LIMIT_FLOAT32:
         return -math.inf
     return math.inf if drift.beyond is None else drift.beyond
@@ -156,10 +143,7 @@ def _get_doubt(drift: Drift) -> float:
 
 @contextmanager
 def _note_no_twin(context: WorkerContext) -> Iterator[None]:
-    """Note that the copy in float32 cannot be made, compiled or called; what was compared without it stands.
-
-    The model is meant for another type, in which it does run.
-    """
+    """Note that the copy in float32 failed: the model is meant for another type, in which it does run."""
     try:
         yield
     except NotFiniteError:
@@ -223,7 +207,7 @@ def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called)
 
 
 def _evaluate_float32(subject: Subject, eager: Called) -> Evaluation | None:
-    """What has 16 bits can be compared with 32 as well; None where it cannot be called in these either."""
+    """Evaluate a case of 16 bits in 32; None where it cannot be called in these either."""
     try:
         twin = reference.make_twin(subject, torch.float32)
         return reference.evaluate_twin(twin, eager.state, eager.drawn, is_float64=False)
@@ -242,25 +226,25 @@ def _compare(
         context.logbook.note(Code.RANDOM_UNJUDGED)
         return None
     if not protocol.shares_state:
-        if eager.found.written:  # by a package or another process, to tensors of its own
-            names = {"outputs": tuple(sorted(eager.found.written))}
+        if eager.evaluation.written:  # by a package or another process, to tensors of its own
+            names = {"outputs": tuple(sorted(eager.evaluation.written))}
             context.logbook.add_warnings(Fact(code=Code.WRITES_UNSEEN, names=names))
-        eager = replace(eager, found=replace(eager.found, written={}, values={}))
+        eager = replace(eager, evaluation=replace(eager.evaluation, written={}, values={}))
         compiled = replace(compiled, written={}, values={})
     if Metric.LAYOUT_DIFFERENCES not in context.logbook.result.samples:
-        unlike = list_unlike(eager.found, compiled, eager.state)
+        unlike = list_unlike(eager.evaluation, compiled, eager.state)
         context.logbook.add_samples({Metric.LAYOUT_DIFFERENCES: (len(unlike),)})
         context.logbook.add_warnings(*unlike)
-    drift = compare(exact, eager.found, compiled, eager.state)
+    drift = compare(exact, eager.evaluation, compiled, eager.state)
     if drift.log2_ratio is not None and drift.log2_ratio > DRIFT_LIMIT_FLOAT32:
         compiled = excuse(pair.subject, exact, eager, compiled)
-        drift = compare(exact, eager.found, compiled, eager.state)
+        drift = compare(exact, eager.evaluation, compiled, eager.state)
     # Under another seed the same has other numbers.
-    noted = [(one.code, one.names) for one in context.logbook.result.warnings]
-    context.logbook.add_warnings(*(one for one in drift.warnings if (one.code, one.names) not in noted))
+    noted = [(fact.code, fact.names) for fact in context.logbook.result.warnings]
+    context.logbook.add_warnings(*(fact for fact in drift.warnings if (fact.code, fact.names) not in noted))
     if drift.log2_ratio == MISMATCH:
         return drift
-    if exact is None or drift.log2_ratio is None or not eager.found.has_tensors:
+    if exact is None or drift.log2_ratio is None or not eager.evaluation.has_tensors:
         return None
     if drift.log2_ratio <= DRIFT_LIMIT_FLOAT32 or not exact.is_float64:
         return drift
@@ -272,13 +256,12 @@ def _can_judge(pair: CompiledSubject, eager: Called, compiled: Evaluation) -> bo
 
     A backward that draws others computes the gradients of another forward.
     """
-    if draws_alike(eager.found.draws, compiled.draws):
+    if draws_alike(eager.evaluation.draws, compiled.draws):
         return True
     return draws_nothing(compiled.draws) and ignores_seed(pair.subject, pair.compiled, eager.state)
 
 
 def _measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled: Evaluation) -> float | None:
-    """Compute how far compiled is beyond what rounding may cost; None where there is no room to know."""
     try:
         return measure_beyond(subject, exact, eager, compiled)
     except RuntimeError as error:
@@ -288,7 +271,6 @@ def _measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled
 
 
 def _record_workload(context: WorkerContext, exact: Evaluation | None, eager: Evaluation) -> None:
-    """Record what recognizes the model: shapes of its outputs, and the reference's size to six digits."""
     first = {name: value for name, value in eager.outputs.items() if LATER not in name}
     named = {name.replace("the loss", "output"): value for name, value in first.items()}
     described = ", ".join(f"{name} {describe_tensor(value)}" for name, value in named.items())

@@ -18,11 +18,11 @@ from gate.kinds import KIND_SPECS as KINDS
 from gate.measure import graph
 from gate.measure.calls import count_compile_calls
 from gate.measure.context import WorkerContext, build_subject, record_first, record_graphs, use_gradients
-from gate.measure.device.cpu import TargetDevice
+from gate.measure.device.target_device import TargetDevice
 from gate.measure.identity import count_launches
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.workload.build import TORCH_DTYPES, Subject, assemble_subject, has_cudagraphs, make_step
-from gate.measure.workload.holding import Held, hold, rebind
+from gate.measure.workload.holding import Held, find_held, rebind
 from gate.measure.workload.tensors import map_tensors
 from gate.programs import ask_program
 from gate.records.cases import Case, Metric
@@ -31,12 +31,13 @@ from gate.workload import Workload
 
 _LIMIT_S = 60
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)")
+CALLS = 3  # the later ones find whether what the first compiled serves them
+# Further options of Inductor that choose by timing kernels on the device.
+_TIMED_OPTIONS = frozenset(("coordinate_descent_tuning", "shape_padding"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cubin:
-    """One binary: a kernel in one of the configurations that it can be launched with."""
-
     kernel: str
     registers: int  # of a thread
     shared_bytes: int  # of a block
@@ -45,21 +46,17 @@ class Cubin:
 
 
 def sum_cubins(cubins: Iterable[Cubin]) -> dict[Metric, int]:
-    """Take all binaries of a case together.
-
-    Registers, memory and sizes are summed, so that any change shows. The stack is that of each kernel's least
-    configuration: tuning chooses no other.
-    """
-    found = tuple(cubins)
+    """Sum up all binaries of a case."""
+    listed = tuple(cubins)
     least: dict[str, int] = {}
-    for cubin in found:
+    for cubin in listed:
         least[cubin.kernel] = min(cubin.stack_bytes, least.get(cubin.kernel, cubin.stack_bytes))
     return {
-        Metric.TRITON_CONFIGS: len(found),
-        Metric.REGISTERS: sum(cubin.registers for cubin in found),
-        Metric.SHARED_MEMORY: sum(cubin.shared_bytes for cubin in found),
+        Metric.TRITON_CONFIGS: len(listed),
+        Metric.REGISTERS: sum(cubin.registers for cubin in listed),
+        Metric.SHARED_MEMORY: sum(cubin.shared_bytes for cubin in listed),
         Metric.STACK_MEMORY: sum(least.values()),
-        Metric.CUBIN_BYTES: sum(cubin.size_bytes for cubin in found),
+        Metric.CUBIN_BYTES: sum(cubin.size_bytes for cubin in listed),
     }
 
 
@@ -80,7 +77,7 @@ def parse_usage(output: str) -> tuple[int, int]:
 
 
 def _read_cubin(path: Path) -> Cubin:
-    command = [str(_find_tool()), "--dump-resource-usage", str(path)]
+    command = [str(_get_tool()), "--dump-resource-usage", str(path)]
     answer = ask_program(command, limit_s=_LIMIT_S)
     if answer.status:
         why = answer.problem or answer.err.strip() or f"ended with status {answer.status}"
@@ -96,17 +93,12 @@ def _read_cubin(path: Path) -> Cubin:
     )
 
 
-def _find_tool() -> Path:
-    found = importlib.util.find_spec("triton")
-    tool = Path(found.origin if found and found.origin else "").parent / "backends/nvidia/bin/cuobjdump"
+def _get_tool() -> Path:
+    spec = importlib.util.find_spec("triton")
+    tool = Path(spec.origin if spec and spec.origin else "").parent / "backends/nvidia/bin/cuobjdump"
     if not tool.is_file():
         raise MachineError(f"triton brings no {tool.name}: {tool}", "Install triton 3.6 or newer from PyPI.")
     return tool
-
-
-CALLS = 3  # the later ones find whether what the first compiled serves them
-# Further options of Inductor that choose by timing kernels on the device.
-_TIMED_OPTIONS = frozenset(("coordinate_descent_tuning", "shape_padding"))
 
 
 def measure_target(context: WorkerContext, workload: Workload | None) -> None:
@@ -114,7 +106,7 @@ def measure_target(context: WorkerContext, workload: Workload | None) -> None:
 
     Raises:
         UsageError: Nothing was compiled, or the case needs the device itself. What the model or the compiler
-            raises passes through: tracing stops where a value is asked for.
+            raises passes through: tracing stops where a value is needed.
     """
     with compile_target(context, workload) as step:
         context.logbook.enter(Stage.CALLS)
@@ -124,7 +116,7 @@ def measure_target(context: WorkerContext, workload: Workload | None) -> None:
 
 @contextmanager
 def compile_target(context: WorkerContext, workload: Workload | None) -> Iterator[Callable[[], Any]]:
-    """Compile a case, record its graphs and its code, and yield the compiled step; raises as the above."""
+    """Compile a case, record it, and yield the compiled step; raises as :func:`measure_target`."""
     device, logbook = context.device, context.logbook
     if not isinstance(device, TargetDevice):
         raise TypeError(f"{device.name} is no target")
@@ -162,22 +154,22 @@ def check_knowable(case: Case) -> None:
 
 
 def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subject:
-    """Put fake tensors on the target in the place of a workload's own; the optimizer is no compiled code."""
+    """Put fake tensors on the target in the place of a workload's; the optimizer is no compiled code."""
     dtype = TORCH_DTYPES[case.dtype]
     # Each tensor once: tied weights stay tied.
-    place: Callable[[torch.Tensor], Any] = functools.cache(lambda tensor: device.place(tensor, dtype))
-    held = hold(workload.forward, workload.loss)
-    loose = {id(one): place(one) for one in held.list_loose()} if isinstance(held, Held) else {}
+    put: Callable[[torch.Tensor], Any] = functools.cache(lambda tensor: device.place(tensor, dtype))
+    held = find_held(workload.forward, workload.loss)
+    loose = {id(tensor): put(tensor) for tensor in held.list_loose()} if isinstance(held, Held) else {}
     for part in held.modules() if held is not None else ():
         for tensors in (part._parameters, part._buffers):  # noqa: SLF001 - modules cannot be moved to where nothing is
             for name, tensor in tensors.items():
-                tensors[name] = None if tensor is None else place(tensor)
+                tensors[name] = None if tensor is None else put(tensor)
     placed = replace(
         workload,
         forward=rebind(workload.forward, loose),
         loss=workload.loss and rebind(workload.loss, loose),
-        inputs=map_tensors(place, workload.inputs),
-        kwargs=map_tensors(place, dict(workload.kwargs)),
+        inputs=map_tensors(put, workload.inputs),
+        kwargs=map_tensors(put, dict(workload.kwargs)),
         optimizer=None,
         exact=None,
     )

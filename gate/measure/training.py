@@ -1,12 +1,4 @@
-"""Measuring drift of what only training has: parameters after some steps, and what a step does not return.
-
-Gradients that are right once may still train another model: an error can add up in the optimizer's moments.
-What is compared is how far the parameters have moved. A step that is smaller than the rounding of what it
-changes is lost in eager alike, so the optimizer steps at a usual rate where the case's own is smaller.
-
-The measured step returns the loss, and its inputs ask for no gradient, so its code computes neither these
-nor other outputs. Who trains through a block, or logs its outputs, uses both.
-"""
+"""Measuring drift of what only training has: parameters after some steps, and what a step does not return."""
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -17,11 +9,12 @@ import torch
 
 from gate.decide.constants import DRIFT_WRONG
 from gate.measure.context import WorkerContext
-from gate.measure.logbook import NotFiniteError, describe_error
+from gate.measure.failures import NotFiniteError, describe_error
 from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import compare
+from gate.measure.numerics.draws import draws_alike
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_drift, is_finite
-from gate.measure.numerics.exact import draws_alike, in_float64
+from gate.measure.numerics.exact import in_float64
 from gate.measure.numerics.reference import Evaluation, evaluate
 from gate.measure.numerics.state import copy_state
 from gate.measure.seed_drift import CompiledSubject, record_drift
@@ -36,20 +29,21 @@ STEPS = 10
 LEAST_RATE = 1e-3
 
 Moves = Mapping[str, torch.Tensor]
+# The compiler's own front half: Dynamo and AOTAutograd make the graphs of both passes in a second, for which
+# Inductor would generate code for many. What that makes of each operator, the measured step shows.
+_FRONT_HALF = "aot_eager"
 
 
 def has_steps(subject: Subject) -> bool:
-    """Whether there is something to step: a plain training step with parameters and an optimizer."""
     return (
         subject.is_training
         and subject.case.kind is Kind.CALL
-        and bool(subject.name_parameters())
+        and bool(subject.list_named_parameters())
         and subject.workload.optimizer is not None
     )
 
 
 def measure_step_drift(context: WorkerContext, pair: CompiledSubject, *, repeats: bool) -> None:
-    """Measure drift over steps where calls just repeat; the subject's state must be as built."""
     logbook = context.logbook
     if not repeats:
         logbook.note_unmeasured(Metric.DRIFT_STEPS, "calls do not repeat")
@@ -88,12 +82,8 @@ def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
 def move_parameters(
     subject: Subject, function: Function, mode: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> Moves:
-    """Take the steps with an optimizer of their own; return how far each parameter has moved, in float64.
-
-    ``mode`` is what gradients are computed in. The optimizer has no part in it: its own numbers, as a
-    scaler's, have the types that they ask for.
-    """
-    leaves = {name: one for name, one in subject.name_parameters().items() if one.requires_grad}
+    """Take the steps with a new optimizer; return how far each parameter has moved, in float64."""
+    leaves = {name: leaf for name, leaf in subject.list_named_parameters().items() if leaf.requires_grad}
     before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
     make = subject.workload.optimizer
     optimizer = make(list(leaves.values())) if make else None
@@ -110,42 +100,30 @@ def move_parameters(
     return {name: leaf.detach().double() - before[name] for name, leaf in leaves.items()}
 
 
-# The compiler's own front half: Dynamo and AOTAutograd make the graphs of both passes in a second, for which
-# Inductor would generate code for many. What that makes of each operator, the measured step shows.
-_FRONT_HALF = "aot_eager"
-
-
 def measure_unreturned(context: WorkerContext, subject: Subject) -> None:
-    """Let drift be of another answer where a step's outputs or its inputs' gradients are.
-
-    Where drift says that already, it is not asked once more.
-    """
+    """Record a mismatch as drift where a step's outputs or its inputs' gradients have one."""
     samples = context.logbook.result.samples
     if samples.get(Metric.DRIFT, (MISMATCH,))[0] > DRIFT_WRONG:
         return
     try:
-        found = compare_unreturned(subject)
+        compared = compare_unreturned(subject)
     except NotFiniteError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a model or the compiler cannot do with such gradients
         context.logbook.note(Code.TRAINING_UNSEEN, why=describe_error(error))
         return
-    if isinstance(found, str):
-        context.logbook.note(Code.TRAINING_UNSEEN, why=found)
-    elif found is not None and found.log2_ratio == MISMATCH:
-        context.logbook.add_warnings(*found.warnings)
+    if isinstance(compared, str):
+        context.logbook.note(Code.TRAINING_UNSEEN, why=compared)
+    elif compared is not None and compared.log2_ratio == MISMATCH:
+        context.logbook.add_warnings(*compared.warnings)
         for metric in samples.keys() & {Metric.DRIFT, Metric.DRIFT_FLOAT32}:
-            record_drift(context.logbook, metric, [found])
+            record_drift(context.logbook, metric, [compared])
 
 
 def compare_unreturned(subject: Subject) -> Drift | str | None:
-    """Compare all outputs and the inputs' gradients, or say why not; ``None`` where the step has shown them.
-
-    A number is of another answer: no reference is there to be further from. The state is as before.
-    """
     if not subject.is_training or subject.case.kind is not Kind.CALL:
         return None
-    known = {f"the gradient of {name}" for name in subject.name_leaves()}
+    measured = {f"the gradient of {name}" for name in subject.list_named_leaves()}
     subject, case = _ask_for_gradients(subject), subject.case
     forward, loss, state = subject.workload.forward, subject.workload.loss, copy_state(subject)
 
@@ -155,8 +133,8 @@ def compare_unreturned(subject: Subject) -> Drift | str | None:
 
     eager = evaluate(subject, compute_all, state)
     # Of a mask of infinities eager has none that is a number.
-    new = {name for name, value in eager.gradients.items() if name not in known and is_finite(value)}
-    if len(eager.outputs) + len(eager.others) <= 1 and not new:
+    new = {name for name, value in eager.gradients.items() if name not in measured and is_finite(value)}
+    if len(eager.outputs) + len(eager.non_tensors) <= 1 and not new:
         return None  # the loss depends on the only output
     if case.backend == DEFAULT_BACKEND:
         case = replace(case, backend=_FRONT_HALF, mode=Mode.DEFAULT, options={})
@@ -172,8 +150,6 @@ def _keep(side: Evaluation, names: Collection[str]) -> Evaluation:
 
 
 def _ask_for_gradients(subject: Subject) -> Subject:
-    """Copy the floating-point inputs, each to ask for its gradient, for one call."""
-
     def ask(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.requires_grad or not tensor.is_floating_point():
             return tensor

@@ -13,35 +13,37 @@ import torch
 from gate.kinds import has_metric
 from gate.measure import graph
 from gate.measure.calls import count_compile_calls
+from gate.measure.canaries import run_canaries
 from gate.measure.context import Prepared, WorkerContext, open_case, record_code, record_first, record_graphs
-from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
+from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, list_unwatched
+from gate.measure.first_call import FirstCall, compute_compile_time, time_first_call
 from gate.measure.identity import list_graph_keys
+from gate.measure.kept import find_keeper, measure_kept
 from gate.measure.numerics.state import copy_state
 from gate.measure.rounds import (
     MAX_SETTLING_CALLS,
-    FirstCall,
     Rounds,
     Step,
     TimeBlocks,
     Times,
-    compute_compile_time,
     run_rounds,
     settle_step,
     size_blocks,
     time_calls,
-    time_first_call,
     warm_up,
 )
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.training import has_steps, measure_step_drift, measure_unreturned
 from gate.measure.turns import ThreadWaits
-from gate.measure.usage import find_keeper, measure_kept, record_usage, run_canaries
+from gate.measure.usage import record_usage
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import FIRST_CALL
 from gate.records.protocol import Offer, Side, Stage, compute_super_blocks
 from gate.records.run import CacheUse, Conditions
 from gate.workload import Workload
+
+STEADY_CALLS = 5  # the median of these is subtracted from the first call
 
 
 class CacheStateError(Exception):
@@ -50,8 +52,6 @@ class CacheStateError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineState:
-    """The machine at one moment: the device's state and the canaries' times in seconds."""
-
     state: DeviceState
     canaries_s: Mapping[str, tuple[float, ...]]
 
@@ -87,10 +87,7 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
 
 
 def measure_again(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
-    """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`.
-
-    A second process may follow all the same: it finds what it would after :func:`measure_cold`.
-    """
+    """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`."""
     with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
         prepared.compiled_step()
@@ -107,7 +104,6 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
 
 
 def _arrive(context: WorkerContext) -> None:
-    """Wait, in a pair, until it is this arm's turn to do what is timed, or to call; both have loaded then."""
     if context.turns is not None:
         context.turns.arrive()
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
@@ -141,7 +137,6 @@ def _settle(context: WorkerContext, step: Step) -> None:
 
 
 def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: TimeBlocks) -> Rounds:
-    """Warm both sides up and run the timed rounds."""
     steps = {Side.EAGER: prepared.eager_step, Side.COMPILED: prepared.compiled_step}
     sampling, device = context.sampling, context.device
     device.hold_memory()
@@ -197,43 +192,36 @@ def check_cold(cache: CacheUse) -> None:
 
 
 def _record_later_phases(context: WorkerContext) -> None:
-    """Record the phases that only calls after the first have, as a capture of graphs."""
     if context.device.kind.is_gpu:
         later_s = graph.observe_graphs(context.directory).phases_s
         context.logbook.record(phases_s={**later_s, **context.logbook.result.phases_s})
 
 
 def _record_latencies(context: WorkerContext, rounds: Rounds) -> None:
-    context.logbook.add_samples(_name_sides(rounds.times))
+    context.logbook.add_samples(_split_sides(rounds.times))
     if rounds.undisturbed is not None:
-        context.logbook.record(undisturbed_s=_name_sides(rounds.undisturbed))
+        context.logbook.record(undisturbed_s=_split_sides(rounds.undisturbed))
 
 
-def _name_sides(times: Times) -> dict[Metric, tuple[float, ...]]:
+def _split_sides(times: Times) -> dict[Metric, tuple[float, ...]]:
     return {Metric.EAGER_LATENCY: times[Side.EAGER], Metric.COMPILED_LATENCY: times[Side.COMPILED]}
 
 
 def _record_conditions(context: WorkerContext, before: MachineState, after: MachineState) -> None:
     context.logbook.record(conditions=make_conditions(before, after, is_paired=context.turns is not None))
-    context.logbook.add_warnings(*note_unwatched(after.state))
+    context.logbook.add_warnings(*list_unwatched(after.state))
 
 
 def make_conditions(before: MachineState, after: MachineState, *, is_paired: bool) -> Conditions:
-    """Make the conditions of a trial of two looks at its machine.
-
-    In a pair the other arm's worker is on the device as well: it is no stranger.
-    """
+    """Make the conditions of a trial from two looks; in a pair the other arm's worker is no stranger."""
     return Conditions(
         canaries_s={
             name: statistics.median((*times_s, *after.canaries_s[name]))
             for name, times_s in sorted(before.canaries_s.items())
         },
         throttled=list_throttling(before.state, after.state),
-        foreign_processes=count_strangers((before.state, after.state), own=2 if is_paired else 1),
+        foreign_processes=count_strangers((before.state, after.state), ours=2 if is_paired else 1),
     )
-
-
-STEADY_CALLS = 5  # the median of these is subtracted from the first call
 
 
 def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
@@ -296,8 +284,8 @@ def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
     # In a trial on its own nobody asks which: what it convicts is measured in pairs.
     by_function = context.turns is not None
     calls = count_compile_calls(prepared.compiled_step, graph.find_cache(), by_function=by_function)
-    found = graph.observe_graphs(context.directory).cache
-    if found.hits and not found.misses:  # a graph that repeats within a model is found once it was compiled
+    cache = graph.observe_graphs(context.directory).cache
+    if cache.hits and not cache.misses:  # a graph that repeats within a model is found once it was compiled
         context.logbook.note_unmeasured(Metric.COMPILE_CALLS, "graphs came from a cache")
         return
     context.logbook.add_samples({Metric.COMPILE_CALLS: (calls.total,)})
@@ -305,7 +293,6 @@ def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
 
 
 def _measure_memory(context: WorkerContext, prepared: Prepared, eager_resident: int) -> None:
-    """Measure both sides' peaks; ``eager_resident`` bytes stayed in use before there was a compiled side."""
     context.logbook.enter(Stage.MEMORY)
     device, tensor_bytes = context.device, prepared.subject.compute_resident_bytes()
     resident_bytes = device.read_resident(tensor_bytes)
@@ -323,7 +310,6 @@ def _measure_memory(context: WorkerContext, prepared: Prepared, eager_resident: 
 
 
 def _measure_kept(context: WorkerContext, prepared: Prepared) -> None:
-    """Measure what each compiled call keeps for good; of one that does, where, and whether eager does too."""
     try:
         kept = measure_kept(prepared.compiled_step, context.device)
         eager_bytes = measure_kept(prepared.eager_step, context.device).bytes if kept.bytes else 0.0

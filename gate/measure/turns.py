@@ -1,12 +1,7 @@
 """Taking turns with the other arm of a pair, threads asleep: the worker's end of the socket to the lab.
 
-OpenMP's threads go on spinning for some milliseconds after the last parallel loop (libgomp about ten, Intel's
-200), in case another one follows: that is what makes small loops fast, so workers leave it as it is.
-
-Linux counts for each thread how long it has waited for a processor that something else held: the second
-number of ``/proc/PID/task/TID/schedstat``, in nanoseconds. A call of a compiled program waits for the slowest
-of its threads: where another program takes one core for a slice of the scheduler, 3 to 5 ms, a call of 1 ms
-takes 5.
+OpenMP's threads spin for some milliseconds after a parallel loop. Linux counts how long each thread has
+waited for a processor: the second number of ``/proc/PID/task/TID/schedstat``, in nanoseconds.
 """
 
 import os
@@ -31,8 +26,8 @@ _LINE_BYTES = 80  # three numbers of 64 bits
 
 def await_idle_threads(limit_s: float = MAX_WAIT_S) -> bool:
     """Sleep until no other thread of this process runs; return whether that came within ``limit_s``."""
-    end, own = time.monotonic() + limit_s, str(threading.get_native_id())
-    while any(_read_state(task) == "R" for task in _TASKS.iterdir() if task.name != own):
+    end, this_thread = time.monotonic() + limit_s, str(threading.get_native_id())
+    while any(_read_state(task) == "R" for task in _TASKS.iterdir() if task.name != this_thread):
         if time.monotonic() > end:
             return False
         time.sleep(_POLL_S)
@@ -52,14 +47,9 @@ class TurnsError(Exception):
 
 
 class Turns:
-    """Speaks with the lab as :mod:`gate.records.protocol` says.
-
-    What it says hands the machine over, so the threads of this process sleep before it is said, unless the
-    lab lets it ``keep`` the turn.
-    """
+    """Speaks with the lab by the protocol of :mod:`gate.records.protocol`."""
 
     def __init__(self, channel: int) -> None:
-        """Take over the descriptor; compilers that the worker starts do not inherit it."""
         self._socket = socket.socket(fileno=channel)
         self._socket.set_inheritable(False)
         self._lines = self._socket.makefile("r", encoding="ascii")
@@ -68,7 +58,7 @@ class Turns:
         self._keeps = False
 
     def agree(self, offer: Offer) -> RoundPlan:
-        """Tell what this arm would run; return what both arms will.
+        """Offer what this arm would run; return what both arms will.
 
         Raises:
             TurnsError: The lab hung up.
@@ -77,32 +67,28 @@ class Turns:
         return codec.decode(RoundPlan, codec.parse_json(content.encode(), "rounds"), "rounds")
 
     def arrive(self) -> None:
-        """Tell that everything before the timing is done, and wait; raises as :meth:`agree`."""
+        """Report that everything before the timing is done, and wait; raises as :meth:`agree`."""
         self._ask(LOADED, "go")
 
     def wait(self, block_s: float = 0.0) -> bool:
-        """Tell the seconds that the block before takes undisturbed, 0.0 where no call of it was.
+        """Report the undisturbed seconds of the last block, 0.0 if none; return whether there is another one.
 
-        Then wait for the turn; raises as :meth:`agree`.
-
-        Returns:
-            Whether there is another block to run.
+        Raises as :meth:`agree`.
         """
         word, rest = self._ask(write_line("turn", block_s), "go", "stop")
         self._keeps = rest == KEEP
         return word == "go"
 
     def take_waited_s(self) -> float:
-        """Return the seconds spent waiting since the last time that this was asked."""
         waited_s, self._waited_s = self._waited_s, 0.0
         return waited_s
 
-    def _ask(self, said: str, *expected: str) -> tuple[str, str]:
+    def _ask(self, message: str, *expected: str) -> tuple[str, str]:
         begun = time.perf_counter()
         if not self._keeps:
             self._can_rest = self._can_rest and await_idle_threads()
         try:
-            self._socket.sendall(f"{said}\n".encode("ascii"))
+            self._socket.sendall(f"{message}\n".encode("ascii"))
             word, _, rest = self._lines.readline().strip().partition(" ")
         except OSError as error:
             raise TurnsError(f"the lab hung up: {error.strerror}") from error
@@ -118,11 +104,9 @@ class ThreadWaits:
     """Reads what all threads of this process have waited, through files that stay open: 10 us a time."""
 
     def __init__(self) -> None:
-        """Begin without any thread; :meth:`find_threads` finds them."""
         self._files: dict[str, int] = {}
 
-    def find_threads(self) -> None:
-        """Find the threads that began since, and forget those that ended."""
+    def update_threads(self) -> None:
         alive = {task.name for task in _TASKS.iterdir()}
         for thread in self._files.keys() - alive:
             os.close(self._files.pop(thread))
@@ -133,11 +117,9 @@ class ThreadWaits:
                 continue  # ended just now, or a kernel that does not count: then no part is disturbed
 
     def read_s(self) -> float:
-        """Read the seconds that all threads together have waited so far."""
         return sum(map(_read_ns, self._files.values())) / 1e9
 
     def close(self) -> None:
-        """Close the files."""
         while self._files:
             os.close(self._files.popitem()[1])
 

@@ -1,36 +1,18 @@
-"""What a call makes of its device and keeps of it, and how fast it is now: seen outside of the timed rounds.
+"""How a settled case uses its device, measured outside of the timed rounds."""
 
-A profile shows which kernels take the time, NVML's energy counter the joules, and single calls how far they
-are from each other. Canaries are fixed micro-workloads without measured code.
-
-Kept bytes are in use after some calls and after as many again. A bounded cache fills up and then stays: while
-calls keep something, there are more of them, twice as many each time. What is kept after that has no end that
-is seen.
-"""
-
-import gc
 import math
 import re
-import sysconfig
 import time
-import tracemalloc
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from gate.measure.context import Prepared, WorkerContext
 from gate.measure.device.device import Device
-from gate.measure.graph import find_cache, format_location
-from gate.measure.logbook import describe_error
+from gate.measure.failures import describe_error
 from gate.measure.rounds import Step, compute_percentile, time_calls
 from gate.measure.workload.build import has_cudagraphs
-from gate.programs import read_free_bytes
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.protocol import Stage
@@ -55,7 +37,6 @@ _PERCENTILES: Mapping[Metric, float] = {Metric.CALL_P50: 0.50, Metric.CALL_P95: 
 
 
 def record_usage(context: WorkerContext, prepared: Prepared, call_s: float) -> None:
-    """Look once at a settled case whose compiled call takes ``call_s`` seconds; the logbook gets it all."""
     context.logbook.enter(Stage.PROFILE)
     _record_flops(context, prepared.eager_step)
     if not context.device.kind.is_gpu:
@@ -73,14 +54,13 @@ def record_usage(context: WorkerContext, prepared: Prepared, call_s: float) -> N
 
 
 def count_flops(step: Step) -> int:
-    """Count the operations of a call in matrix products, convolutions and attention, as torch counts them."""
     with FlopCounterMode(display=False) as counter:
         step()
     return int(counter.get_total_flops())
 
 
 def measure_energy_j(step: Step, device: Device, call_s: float) -> float | None:
-    """Measure the joules of a call over two seconds of them; None where the device does not count."""
+    """Measure the joules of a call over two seconds of calls; None where the device does not count."""
     before = device.read_energy_j()
     if before is None:
         return None
@@ -113,7 +93,7 @@ def _record_profile(context: WorkerContext, step: Step, call_s: float) -> None:
     if total_s := sum(kernels_s.values()):
         share = min(1.0, total_s / call_s)
         context.logbook.add_samples({Metric.DEVICE_TIME: (total_s,), Metric.DEVICE_UTILIZATION: (share,)})
-    context.logbook.record(kernels_s=_name_longest(kernels_s))
+    context.logbook.record(kernels_s=_keep_longest(kernels_s))
     if Metric.LAUNCHES not in launches:
         context.logbook.note_unmeasured(Metric.LAUNCHES, "calls differ, or the profiler tells none")
     if launches.get(Metric.CUDAGRAPH_LAUNCHES) == 0 and has_cudagraphs(context.case):
@@ -121,21 +101,17 @@ def _record_profile(context: WorkerContext, step: Step, call_s: float) -> None:
 
 
 def count_host_launches(events: Iterable[Any], calls: int) -> dict[Metric, int]:
-    """Count what the host asks the driver for in a call, of the averages of ``torch.profiler`` over several.
-
-    Empty where it is unknown: a number that differs between calls is no property of the program.
-    """
+    """Count what the host asks the driver for in a call, from averages over several calls."""
     host = [event for event in events if event.device_type.name == "CPU"]
     totals = {
         metric: sum(event.count for event in host if kind.match(event.key))
         for metric, kind in _ASKED_FOR.items()
     }
-    known = {metric: total // calls for metric, total in totals.items() if total % calls == 0}
-    return known if known.get(Metric.LAUNCHES) and Metric.CUDAGRAPH_LAUNCHES in known else {}
+    counts = {metric: total // calls for metric, total in totals.items() if total % calls == 0}
+    return counts if counts.get(Metric.LAUNCHES) and Metric.CUDAGRAPH_LAUNCHES in counts else {}
 
 
 def sum_kernels(events: Iterable[Any], calls: int) -> dict[str, float]:
-    """Sum the seconds of a call that the device spends in each kernel, copy and fill, by its name."""
     device_s: dict[str, float] = {}
     for event in events:
         if event.device_type.name != "CPU" and event.self_device_time_total:  # the host's side repeats it
@@ -144,183 +120,9 @@ def sum_kernels(events: Iterable[Any], calls: int) -> dict[str, float]:
     return device_s
 
 
-def _name_longest(device_s: Mapping[str, float]) -> dict[str, float]:
+def _keep_longest(device_s: Mapping[str, float]) -> dict[str, float]:
     names = sorted(device_s, key=lambda name: device_s[name], reverse=True)
     named = {name: device_s[name] for name in names[:MAX_KERNELS]}
     if len(names) > MAX_KERNELS:
         named[OTHERS] = sum(device_s[name] for name in names[MAX_KERNELS:])
     return {name: float(f"{seconds:.{_DIGITS}g}") for name, seconds in named.items()}
-
-
-REPEATS = 5  # the median leaves out two disturbances
-_LOOP_STEPS = 50_000
-_LAUNCHES = 500
-
-
-def run_canaries(device: Device) -> dict[str, tuple[float, ...]]:
-    """Run each canary ``REPEATS`` times; seconds by name, of one call where a sample makes several."""
-    canaries = _make_canaries(device)
-    begun = time.perf_counter()
-    while time.perf_counter() - begun < device.kind.canaries.waking_s:  # until an idle clock has risen
-        canaries["matmul"]()
-        device.synchronize()
-    calls = dict.fromkeys(("matmul", "copy"), device.kind.canaries.calls)
-    return {name: _time_canary(run, device, calls.get(name, 1)) for name, run in canaries.items()}
-
-
-def _make_canaries(device: Device) -> dict[str, Callable[[], object]]:
-    left, source = _make_operands(device)
-    product, target = torch.empty_like(left), torch.empty_like(source)
-    canaries: dict[str, Callable[[], object]] = {
-        "matmul": lambda: torch.mm(left, left, out=product),
-        "copy": lambda: target.copy_(source),
-        "python": _loop,
-    }
-    if device.kind.is_gpu:
-        counter = torch.zeros(1, device=device.name)
-        canaries["launch"] = lambda: [counter.add_(1) for _ in range(_LAUNCHES)]
-    return canaries
-
-
-def _make_operands(device: Device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Make a matrix and the bytes to copy; on a GPU random, since constants run faster and cooler."""
-    sizes, place = device.kind.canaries, device.name
-    shape, copied = (sizes.matmul_size, sizes.matmul_size), (sizes.copy_bytes,)
-    if not device.kind.is_gpu:
-        return torch.full(shape, 0.5, device=place), torch.ones(copied, dtype=torch.uint8, device=place)
-    own = torch.Generator(place)  # the workload's random numbers stay as they are
-    own.manual_seed(0)
-    matrix = torch.randn(shape, generator=own, device=place, dtype=torch.bfloat16)
-    return matrix, torch.randint(0, 256, copied, generator=own, device=place, dtype=torch.uint8)
-
-
-def _time_canary(run: Callable[[], object], device: Device, calls: int) -> tuple[float, ...]:
-    run()
-    return tuple(time_calls(run, device, calls) / calls for _ in range(REPEATS))
-
-
-def _loop() -> int:
-    total = 0
-    for step in range(_LOOP_STEPS):
-        total ^= step
-    return total
-
-
-# Calls of which nothing is kept differ by less: up to 10 of Python's small objects, 220 bytes of libraries.
-LEAST_BYTES = 1024
-# What a few calls have not settled yet, all of them together; of a slow step there are no more.
-_UNSETTLED_BYTES = 16 * 1024
-_FIRST_S = 0.25  # of the calls that are to keep nothing; two at least
-_MIN_CALLS, _FIRST_CALLS = 2, 16
-# What still grows after so much keeps growing, as far as a check can wait: a history of 1000 is full by then.
-_MOST_CALLS = 2048
-_MOST_S = 10.0
-_DOUBTFUL_S = 2.0  # while all of the last calls keep no more than calls that have not settled
-_MOST_BYTES = 2**30
-_MOST_SHARE = 0.25  # of what the host has free
-_TRACED_CALLS, _MORE_TRACED_CALLS = 8, 13
-_GATE = Path(__file__).resolve().parents[1]  # the package: its reference models are measured code
-_FRAMES = 24
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
-    """What each of the last calls kept, and how many calls there were before the end."""
-
-    bytes: float  # a call; 0 where that is less than any two calls may differ by
-    calls: int
-
-
-def measure_kept(step: Callable[[], object], device: Device) -> Kept:
-    """Measure how many bytes each further call keeps; a warm step.
-
-    Raises:
-        OSError: The device does not report what is in use.
-    """
-    device.hold_memory()  # a block with pages of its own is counted by whole pages, others to the byte
-    with _watch_new_garbage():
-        begun = time.perf_counter()
-        _call(step, 1)
-        before = device.read_used()
-        call_s = max(time.perf_counter() - begun, 1e-6)
-        calls = int(min(max(_FIRST_S / call_s, _MIN_CALLS), _FIRST_CALLS))
-        total, most_bytes = 1, min(_MOST_BYTES, _MOST_SHARE * read_free_bytes())
-        first = before
-        while True:
-            _call(step, calls)
-            after, total = device.read_used(), total + calls
-            kept = (after - before) / calls
-            if kept < LEAST_BYTES:
-                return Kept(bytes=0.0, calls=total)
-            is_sure = after - before >= _UNSETTLED_BYTES
-            is_late = time.perf_counter() - begun > (_MOST_S if is_sure else _DOUBTFUL_S)
-            if is_late or after - first > most_bytes or total > _MOST_CALLS:
-                rounded = LEAST_BYTES * round(kept / LEAST_BYTES)  # to as much as calls differ by
-                return Kept(bytes=float(rounded) if is_sure else 0.0, calls=total)
-            before, calls = after, 2 * calls
-
-
-def find_keeper(step: Callable[[], object], directory: str) -> str:
-    """Find the line that makes what is kept, ``file.py:12``; empty where none of Python's objects is.
-
-    Of the lines that make one object a call, or several of a size, that with the most bytes. What the
-    interpreter keeps for later is of any number: it would have to be the same multiple of the calls twice,
-    of which there are more the second time.
-    What no measured code has asked for, as what is counted here, has no line.
-    """
-    counts = []
-    with _watch_new_garbage():
-        tracemalloc.start(_FRAMES)
-        try:
-            for calls in (1, _TRACED_CALLS, _MORE_TRACED_CALLS):
-                _call(step, calls)
-                counts.append(_count(tracemalloc.take_snapshot()))
-        finally:
-            tracemalloc.stop()
-    first, second = counts[1] - counts[0], counts[2] - counts[1]
-    grown = {
-        trace: more
-        for trace, more in first.items()
-        if not more % _TRACED_CALLS and second[trace] == more // _TRACED_CALLS * _MORE_TRACED_CALLS
-    }
-    for (frames, _), _ in sorted(grown.items(), key=lambda item: item[0][1] * item[1], reverse=True):
-        asker = next((frame for frame in reversed(frames) if not _is_library(frame.filename)), None)
-        if asker is not None and not _is_of_gate(asker.filename):
-            return format_location(asker.filename, asker.lineno, directory)
-    return ""
-
-
-def _count(snapshot: tracemalloc.Snapshot) -> Counter[tuple[tracemalloc.Traceback, int]]:
-    """Count the objects of each size that each line has made; afterwards nothing holds the snapshot."""
-    return Counter((trace.traceback, trace.size) for trace in snapshot.traces)
-
-
-def _is_library(file: str) -> bool:
-    """Whether a file belongs to torch or Python, or to what the compiler generates."""
-    path = Path(file)
-    if not path.is_file() or path.is_relative_to(find_cache()):
-        return True
-    in_packages = "site-packages" in path.parts or not path.is_relative_to(sysconfig.get_path("stdlib"))
-    return not in_packages or path.is_relative_to(Path(torch.__file__).parent)
-
-
-def _is_of_gate(file: str) -> bool:
-    path = Path(file)
-    return path.is_relative_to(_GATE) and not path.is_relative_to(_GATE / "models")
-
-
-def _call(step: Callable[[], object], calls: int) -> None:
-    """Call so many times; what they leave in cycles is garbage, and no one keeps it."""
-    for _ in range(calls):
-        step()
-    gc.collect()
-
-
-@contextmanager
-def _watch_new_garbage() -> Iterator[None]:
-    """Let collections look at what is new alone: at all of torch's objects each takes a tenth of a second."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

@@ -232,7 +232,7 @@ def _describe(error: BaseException) -> str:
 def measure_first(sketch: Sketch, device: str) -> float:
     """Measure the drift of the factory that will be written, in float32 under one seed."""
     from gate.measure.context import WorkerContext, open_case  # noqa: PLC0415 - torch
-    from gate.measure.device.cpu import open_device  # noqa: PLC0415
+    from gate.measure.device.choice import open_device  # noqa: PLC0415
     from gate.measure.logbook import Logbook  # noqa: PLC0415
     from gate.measure.seed_drift import CompiledSubject, measure_drift  # noqa: PLC0415
 

@@ -1,7 +1,4 @@
-"""The ``compile_benchmark`` fixture, by which registry models and users' own tests are measured; needs torch.
-
-pytest-benchmark times one schedule of blocks; its table and JSON get two rows of it, eager and compiled.
-"""
+"""The ``compile_benchmark`` fixture, which measures registry models and users' own tests; needs torch."""
 
 import copy
 import importlib
@@ -16,20 +13,39 @@ from pytest_benchmark.stats import Metadata, Stats
 
 from gate.devices import TARGET
 from gate.measure.context import WorkerContext, try_case
-from gate.measure.device.cpu import open_device
+from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
-from gate.measure.environment import load_toolchain
 from gate.measure.options import set_options
 from gate.measure.rounds import Rounds
 from gate.measure.target import measure_target
+from gate.measure.toolchain import load_toolchain
 from gate.measure.trial import compile_untimed, measure_again, measure_cold, measure_plain, measure_warm
 from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
-from gate.measure.workload.holding import hold
+from gate.measure.workload.holding import find_held
 from gate.measure.workload.tensors import iterate_tensors
 from gate.records.cases import Case, DType, Task
 from gate.records.protocol import WorkerRequest, WorkerRole
 from gate.suite.session import TIMER, SuiteSession, tolerate_warnings
 from gate.workload import Workload
+
+# What a first compile would import otherwise: importing is not compiling.
+_MODULES = ("torch._dynamo", "torch._inductor.compile_fx")
+# The same, of which another torch may lack some: then its first compile imports what it has instead.
+_OF_SOME = (
+    "torch.utils.cpp_extension",  # with setuptools, the longest
+    "torch._dynamo.backends.inductor",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._inductor.codegen.cpp_wrapper_gpu",
+    "torch._inductor.codegen.wrapper_fxir",
+    "torch.export._trace",
+)
+# By role; outside of a trial there is none.
+_TIMED = {None: measure_plain, WorkerRole.COLD: measure_cold, WorkerRole.ROUNDS: measure_again}
+_UNTIMED: Mapping[WorkerRole | None, Callable[[WorkerContext, Workload | None], None]] = {
+    WorkerRole.TRY: try_case,
+    WorkerRole.TRACE: compile_untimed,
+    WorkerRole.WARM: measure_warm,
+}
 
 
 class BlockTimer:
@@ -41,10 +57,10 @@ class BlockTimer:
         rows: list[Metadata],
         wait: Callable[[float], bool] | None = None,
     ) -> None:
-        """Take ``wait`` to be called before each block, outside the timed part: in a pair, for the turn.
+        """``wait`` is called before each block, outside the timed part: in a pair, for the turn.
 
-        It gets the seconds of the block before, undisturbed as far as its target knows them, and says
-        whether there is another one to run.
+        It gets the seconds of the block before, undisturbed where known, and returns whether there is another
+        one.
         """
         self._benchmark = benchmark
         self._rows = rows
@@ -53,7 +69,7 @@ class BlockTimer:
     def __call__(
         self, target: Callable[[], float | None], lead_in: Callable[[], None], rounds: int
     ) -> list[float]:
-        """Time ``rounds`` blocks at most, each led in by what is not timed; seconds of those that ran.
+        """Time ``rounds`` blocks at most, each after an untimed lead-in; seconds of those that ran.
 
         Raises:
             RuntimeError: pytest-benchmark is switched off, so nothing was timed.
@@ -88,13 +104,11 @@ class BlockTimer:
         return self._benchmark.stats.stats.data  # type: ignore[no-any-return] # untyped there
 
     def skip(self) -> None:
-        """Use the fixture without keeping a row: a process that times no rounds has none to show."""
         self._benchmark.pedantic(lambda: None, rounds=1)
         if self._benchmark.stats is not None:
             self._rows.remove(self._benchmark.stats)
 
     def split_row(self, case_id: str, rounds: Rounds, extra: Mapping[str, object]) -> None:
-        """Replace the row of blocks by two rows of calls in seconds, in a group that the case names."""
         blocks = self._benchmark.stats
         self._rows.remove(blocks)
         for side, times_s in rounds.times.items():
@@ -114,25 +128,10 @@ class BlockTimer:
 
 
 def _name_case(value: object) -> object:
-    """A parameter as the JSON file can hold it: of a case its id, which pytest-benchmark could not write."""
     return value.id if isinstance(value, Case) else value
 
 
-# What a first compile would import otherwise: importing is not compiling.
-_MODULES = ("torch._dynamo", "torch._inductor.compile_fx")
-# The same, of which another torch may lack some: then its first compile imports what it has instead.
-_OF_SOME = (
-    "torch.utils.cpp_extension",  # with setuptools, the longest
-    "torch._dynamo.backends.inductor",
-    "torch._dynamo.repro.after_dynamo",
-    "torch._inductor.codegen.cpp_wrapper_gpu",
-    "torch._inductor.codegen.wrapper_fxir",
-    "torch.export._trace",
-)
-
-
 def import_compiler() -> None:
-    """Import torch's compiler, and hash torch's and Triton's own files."""
     for name in _MODULES:
         importlib.import_module(name)
     with warnings.catch_warnings(action="ignore"):  # of modules that were not asked for by name
@@ -145,9 +144,7 @@ def import_compiler() -> None:
 def _hash_sources() -> None:
     """Let torch hash its sources, 2,400 files, and Triton's library, for the keys of its caches.
 
-    It does that once a process. In a first compile it is a second that says nothing of the model, and of
-    loading a small one from its caches more than half: 0.35 s of it only where triton is installed, on a
-    processor too.
+    Torch does that once a process: a second of a first compile.
     """
     codecache = importlib.import_module("torch._inductor.codecache")
     for name in ("torch_key", "triton_key"):
@@ -176,7 +173,7 @@ def open_session_device(request: WorkerRequest) -> Device:
 def measure_case(
     session: SuiteSession, case: Case, workload: Workload | None, device: Device, timer: BlockTimer
 ) -> None:
-    """Measure a case as the session's request asks; in a trial, what goes wrong is in the result file too."""
+    """Measure a case as the session's request asks; a failure is in the result file, too."""
     request = session.request
     context = WorkerContext(
         case=case,
@@ -197,23 +194,13 @@ def measure_case(
     context.logbook.leave()
 
 
-def find_dtype(workload: Workload) -> DType:
-    """Find the lowest floating-point type among a workload's parameters and inputs."""
-    held = hold(workload.forward)
-    own = list(held.parameters()) if held is not None else []
+def choose_dtype(workload: Workload) -> DType:
+    held = find_held(workload.forward)
+    parameters = list(held.parameters()) if held is not None else []
     inputs = [tensor for _, tensor in iterate_tensors((workload.inputs, workload.kwargs))]
-    found = {tensor.dtype for tensor in (*own, *inputs)}
-    half = (dtype for dtype in (DType.BFLOAT16, DType.FLOAT16) if TORCH_DTYPES[dtype] in found)
+    dtypes = {tensor.dtype for tensor in (*parameters, *inputs)}
+    half = (dtype for dtype in (DType.BFLOAT16, DType.FLOAT16) if TORCH_DTYPES[dtype] in dtypes)
     return next(half, DType.FLOAT32)
-
-
-# By role; outside of a trial there is none.
-_TIMED = {None: measure_plain, WorkerRole.COLD: measure_cold, WorkerRole.ROUNDS: measure_again}
-_UNTIMED: Mapping[WorkerRole | None, Callable[[WorkerContext, Workload | None], None]] = {
-    WorkerRole.TRY: try_case,
-    WorkerRole.TRACE: compile_untimed,
-    WorkerRole.WARM: measure_warm,
-}
 
 
 def _measure(
@@ -230,8 +217,6 @@ def _measure(
 
 
 class CompileBenchmark:
-    """Measures one workload, eager and compiled. Once a test."""
-
     def __init__(self, session: SuiteSession, request: pytest.FixtureRequest, benchmark: Any) -> None:  # noqa: ANN401 - pytest-benchmark's, untyped
         """Open the device and seed torch, so that the test builds the same weights each time."""
         with tolerate_warnings():
@@ -271,15 +256,13 @@ class CompileBenchmark:
         self.measure(self._make_case(workload), workload)
 
     def measure(self, case: Case, workload: Workload | None = None) -> None:
-        """Measure a case; without a workload, what its factory builds."""
         measure_case(self._session, case, workload, self._device, self._timer)
 
     def _make_case(self, workload: Workload) -> Case:
-        """Make the case of a user's own test: the planned one in a trial, else one that fits."""
         return self._session.request.case or Case(
             id=self._node,
             model=self._node,
             node=self._node,
             task=Task.TRAINING if workload.loss else Task.INFERENCE,
-            dtype=find_dtype(workload),
+            dtype=choose_dtype(workload),
         )

@@ -1,8 +1,4 @@
-"""The plugin of a person's session: an option and a fixture. Load it with ``-p gate.suite.plugin``.
-
-The option is registered here and not in a ``conftest.py``, which pytest does not load for an installed
-package in time.
-"""
+"""The plugin of a person's session: an option and a fixture. Load it with ``-p gate.suite.plugin``."""
 
 from __future__ import annotations
 
@@ -35,7 +31,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the session's settings."""
     try:
         session = _make_session(config.getoption("--gate-select"))
     except UsageError as error:
@@ -44,14 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say where the suite measures."""
     session = config.stash[SESSION]
     where = f"device {session.request.device}, {count_noun(session.request.threads, 'thread')}"
     return f"compile-gate: {session.source}, {where}"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Give tests that measure the synchronizing timer."""
     if "compile_benchmark" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.benchmark(timer=TIMER, disable_gc=True))
 
@@ -66,9 +59,7 @@ def compile_benchmark(request: pytest.FixtureRequest, benchmark: Any) -> Compile
 
 
 def _make_session(select: str) -> SuiteSession:
-    """Make the session of a person who runs the suite, from ``gate.yml``; no ``select``: what that selects.
-
-    Factories are imported from the directory of ``gate.yml``, as in a trial.
+    """Make the session of a person who runs the suite, from ``gate.yml``.
 
     Raises:
         FileError: ``gate.yml`` cannot be used.

@@ -16,8 +16,6 @@ from gate.records.protocol import WorkerRequest
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteSession:
-    """What one pytest session measures with; outside a trial ``request`` is a person's, and has no case."""
-
     request: WorkerRequest
     logbook: Logbook
     list_cases: Callable[[], tuple[Case, ...]]  # what the suite's own test is run for
@@ -29,7 +27,7 @@ SESSION: pytest.StashKey[SuiteSession] = pytest.StashKey()
 
 
 class SynchronizedTimer:
-    """Waits for the device, then reads the clock; seconds. pytest-benchmark shows it by its name."""
+    """Waits for the device, then reads the clock in seconds. pytest-benchmark shows its name."""
 
     __name__ = "synchronized_perf_counter"
 
@@ -37,7 +35,6 @@ class SynchronizedTimer:
         self.synchronize: Callable[[], None] | None = None
 
     def __call__(self) -> float:
-        """Read the clock; without a device to wait for, at once."""
         if self.synchronize is not None:
             self.synchronize()
         return time.perf_counter()

@@ -1,4 +1,4 @@
-"""One test a case of the registry; which ones, ``--gate-select`` says."""
+"""One test for each case of the registry that ``--gate-select`` selects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test of each case that the session is to measure."""
     try:
         cases = metafunc.config.stash[SESSION].list_cases()
     except UsageError as error:
@@ -24,5 +23,4 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_model(gate_case: Case, compile_benchmark: CompileBenchmark) -> None:
-    """Measure one case: eager and compiled in alternating blocks."""
     compile_benchmark.measure(gate_case)

@@ -1,15 +1,8 @@
-"""``python -m gate.worker.server DESCRIPTOR PARENT``: imports what workers need, and forks them.
+"""``python -m gate.worker.server DESCRIPTOR PARENT``: imports what workers need, and forks them. Linux only.
 
-Importing torch takes far longer than what most workers do, so it is done once. What a worker does after
-the fork is what it does in a process of its own: the server has opened no device, compiled nothing and
-started no thread. It can also fork another server, which imports one module: no case sees what
-another module of factories does as it is imported.
-
-Linux only: the server adopts what its workers leave behind, and ends it.
-
-A fork maps no page of a library's file, and shares every other page until one side writes to it. Both
-cost a page fault each, an eighth of a second in a first compile, that a process of its own has paid by
-then. So a forked worker maps at its start what its server had, and copies what is its own.
+Importing torch takes longer than what most workers do, so it is done once. The server opens no device,
+compiles nothing and starts no thread, so a fork works as a process of its own. For each module of factories
+it can fork another server.
 """
 
 import ctypes
@@ -50,18 +43,28 @@ _PRESENT = 1 << 63  # proc(5): the page is in memory
 # madvise(2), Linux 5.14 and later: as if each page were read, or written to. Older kernels refuse.
 _POPULATE_READ, _POPULATE_WRITE = 22, 23
 _OF_THE_KERNEL = ("[vvar]", "[vdso]", "[vsyscall]")
+_SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <sys/prctl.h>
+_FIRST_DESCRIPTOR = 300  # of our own: clear of the numbers that workers know their channels by
+_THREADS_END_S = 0.5  # a thread that was joined is gone from /proc a moment later
+_THREADS_LOOK_S = 0.002
+_SHIFT_PAGES = 1024  # 4 MiB: two huge pages, so that every place within one is as likely
+RequestHandler = Callable[[str, float], object]  # of a request's path, from a time.perf_counter() on
+# What a worker imports before it measures. A user's own test is collected by a pytest that wants to
+# rewrite plugins as it imports them: for those it finds none imported.
+_FOR_FACTORIES = ("pytest", "pytest_benchmark.plugin")
+# What importing made of environment variables; None: it removed this one. A worker, which imports nothing
+# of that again, finds them so all the same.
+_VARIABLES: dict[str, str | None] = {}
+_KEPT: list[mmap.mmap] = []  # what shifts addresses, for as long as this process lives
 
 
 class PageRange(NamedTuple):
-    """Pages that follow each other and are in memory; ``start`` and ``size`` in bytes."""
-
-    start: int
+    start: int  # in bytes, as the size
     size: int
     advice: int  # to madvise(2), by which they are mapped
 
 
 def list_present() -> tuple[PageRange, ...]:
-    """List what this process has mapped; nothing where the system does not say."""
     try:
         with _PAGE_MAP.open("rb") as page_map:
             return tuple(
@@ -74,7 +77,7 @@ def list_present() -> tuple[PageRange, ...]:
 
 
 def map_pages(ranges: tuple[PageRange, ...]) -> None:
-    """Map the pages of ``ranges``, which this process has inherited."""
+    """Map pages that this process has inherited: page faults that a process of its own has paid by then."""
     libc = ctypes.CDLL(None)
     libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     for start, size, advice in ranges:
@@ -97,19 +100,6 @@ def _list_mapping(line: str, page_map: BinaryIO) -> Iterator[PageRange]:
         page += pages
 
 
-_SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <sys/prctl.h>
-_FIRST_DESCRIPTOR = 300  # of our own: clear of the numbers that workers know their channels by
-_THREADS_END_S = 0.5  # a thread that was joined is gone from /proc a moment later
-_THREADS_LOOK_S = 0.002
-_SHIFT_PAGES = 1024  # 4 MiB: two huge pages, so that every place within one is as likely
-
-RequestHandler = Callable[[str, float], object]  # of a request's path, from a time.perf_counter() on
-
-# What a worker imports before it measures. A user's own test is collected by a pytest that wants to
-# rewrite plugins as it imports them: for those it finds none imported.
-_FOR_FACTORIES = ("pytest", "pytest_benchmark.plugin")
-
-
 def main(run: RequestHandler = worker.run_request) -> NoReturn:
     """Serve until the lab hangs up; workers ``run`` their requests.
 
@@ -120,8 +110,6 @@ def main(run: RequestHandler = worker.run_request) -> NoReturn:
 
 
 class _Server:
-    """This process as a server: the line to the lab, and what its workers do."""
-
     def __init__(self, descriptor: int, run: RequestHandler) -> None:
         # Under a number that no worker needs; compilers do not inherit it.
         moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
@@ -132,7 +120,6 @@ class _Server:
         self._pages: tuple[PageRange, ...] = ()  # of what was imported
 
     def serve(self, parent: int) -> None:
-        """Carry out one order after the other, and answer it; end with process ``parent``."""
         die_with_parent(parent)
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         while True:
@@ -145,7 +132,7 @@ class _Server:
 
     def _obey(self, order: ServerOrder, descriptors: tuple[int, ...]) -> ServerAnswer:
         if order.does is ServerDoes.IMPORT and order.request is not None:
-            problem = _import_modules(order.request) or _find_hindrance()
+            problem = _import_modules(order.request) or _find_obstacle()
             self._pages = list_present()
             return ServerAnswer(problem=problem)
         if order.does is ServerDoes.REAP:
@@ -160,7 +147,9 @@ class _Server:
                 die_with_parent(parent)
                 _end_after(lambda: self._work(order, descriptors))
         if order.does is ServerDoes.BRANCH:
-            self._branches = {one for one in self._branches if not os.waitpid(one, os.WNOHANG)[0]} | {pid}
+            self._branches = {
+                branch for branch in self._branches if not os.waitpid(branch, os.WNOHANG)[0]
+            } | {pid}
         return ServerAnswer(pid=pid)
 
     def _work(self, order: ServerOrder, descriptors: tuple[int, ...]) -> None:
@@ -174,14 +163,13 @@ class _Server:
         _, status = os.waitpid(pid, 0)
         # Who ends leaves its own children to this process: they are looked for again.
         while left := set(list_children(os.getpid())) - self._branches:
-            for one in left:
-                os.kill(one, signal.SIGKILL)
-                os.waitpid(one, 0)
+            for child in left:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
         return os.waitstatus_to_exitcode(status)
 
 
 def _import_modules(request: WorkerRequest) -> Fact | None:
-    """Import what a worker imports before it measures, and the case's model; return what was in the way."""
     case, before = request.case, dict(os.environ)
     try:
         set_search_path(request)
@@ -211,14 +199,11 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
     return None
 
 
-def _find_hindrance() -> Fact | None:
-    """Find what forbids a fork: a thread is not copied, and a lock that it holds is held for ever.
-
-    A process that was started is no child of the worker, which may wait for it, and is ended with the first.
-    """
-    others = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
-    if others:
-        return Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread=others[0]))
+def _find_obstacle() -> Fact | None:
+    """Find what forbids a fork: a thread is not copied, and a lock that it holds is held for ever."""
+    threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    if threads:
+        return Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread=threads[0]))
     if list_children(os.getpid()):
         return Fact(code=Code.IMPORT_STARTS_PROCESSES)
     return Fact(code=Code.IMPORT_STARTS_THREADS) if _has_lasting_threads() else None
@@ -228,7 +213,7 @@ def _has_lasting_threads() -> bool:
     """Whether there are threads that no library ends before a fork: those of a parallel loop of OpenMP.
 
     OpenBLAS, of which NumPy and SciPy bring a copy each, ends its own (``pthread_atfork``, in its
-    ``driver/others/blas_server.c``), so after a fork they are gone.
+    ``driver/others/blas_server.c``).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads is what is asked
@@ -245,9 +230,10 @@ def _has_lasting_threads() -> bool:
 
 
 def _become_worker(order: ServerOrder, descriptors: tuple[int, ...]) -> None:
-    """Take a session, output, variables and addresses of its own."""
     os.setsid()
-    output, *channel = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR) for one in descriptors)
+    output, *channel = (
+        fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR) for descriptor in descriptors
+    )
     for standard in (sys.stdout, sys.stderr):
         os.dup2(output, standard.fileno())
     for descriptor in channel:
@@ -265,7 +251,7 @@ def _become_worker(order: ServerOrder, descriptors: tuple[int, ...]) -> None:
 
 
 def _shift_addresses() -> None:
-    """Lay out memory that is allocated from now on as no sibling does, as processes of their own would."""
+    """Place later allocations as no sibling does, as processes of their own would."""
     pages = [secrets.randbelow(_SHIFT_PAGES) + 1 for _ in range(2)]
     _KEPT.append(mmap.mmap(-1, pages[0] * mmap.PAGESIZE, prot=mmap.PROT_READ))  # never touched: no memory
     libc = ctypes.CDLL(None)
@@ -273,14 +259,7 @@ def _shift_addresses() -> None:
     libc.sbrk(pages[1] * mmap.PAGESIZE)
 
 
-# What importing made of environment variables; None: it removed this one. A worker, which imports nothing
-# of that again, finds them so all the same.
-_VARIABLES: dict[str, str | None] = {}
-_KEPT: list[mmap.mmap] = []  # what shifts addresses, for as long as this process lives
-
-
 def _end_after(work: Callable[[], object]) -> NoReturn:
-    """Do a child's work and end, as an interpreter would: an error is printed, and its status is 1."""
     status = 1
     try:
         work()

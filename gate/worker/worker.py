@@ -1,7 +1,6 @@
-"""``python -m gate.worker.worker REQUEST.json``: one process that measures one thing.
+"""``python -m gate.worker.worker REQUEST.json``: one process that measures one thing, in pytest.
 
-What is measured runs in pytest, in this process, so that its rounds are pytest-benchmark's. The exit
-status is 0 whenever the result file says what happened, failures included.
+The exit status is 0 whenever the result file has what happened, failures included.
 """
 
 import os
@@ -18,7 +17,8 @@ from gate.errors import GateError
 from gate.files.messages import load_plain
 from gate.measure.checkout import check_source, set_search_path
 from gate.measure.device.imitation import imitate_gpu
-from gate.measure.logbook import Logbook, find_fix, make_worker_failure
+from gate.measure.failures import find_fix, make_worker_failure
+from gate.measure.logbook import Logbook
 from gate.programs import die_with_parent, end_process
 from gate.records.cases import Case
 from gate.records.codes import Code
@@ -42,7 +42,7 @@ _QUIET = ("log_cli=false", "log_level=", "log_file=", "faulthandler_timeout=0")
 
 
 def run_request(path: str, begun: float) -> None:
-    """Measure what the request file says; ``begun`` is the ``time.perf_counter()`` of the process's start.
+    """Carry out the request; ``begun`` is the ``time.perf_counter()`` of the process's start.
 
     Raises:
         FileError: The request is not one: nothing can be written then.
@@ -61,16 +61,22 @@ def run_request(path: str, begun: float) -> None:
 
 
 def make_arguments(request: WorkerRequest, case: Case) -> list[str]:
-    """Make pytest's arguments for a case; :mod:`gate.suite.trial` sees to what a project's settings add."""
     # Both make their stores even where nothing is saved: not in the project's directory.
     scratch = tempfile.gettempdir()
-    own = [*_ALWAYS, f"--benchmark-storage=file://{scratch}"]
+    arguments = [*_ALWAYS, f"--benchmark-storage=file://{scratch}"]
     if request.benchmark_json:
-        own.append(f"--benchmark-json={request.benchmark_json}")
+        arguments.append(f"--benchmark-json={request.benchmark_json}")
     if case.factory:
-        return [*own, "-p", "no:cacheprovider", *_ISOLATION, *_IMPORT_MODE, str(_SUITE / "test_models.py")]
+        return [
+            *arguments,
+            "-p",
+            "no:cacheprovider",
+            *_ISOLATION,
+            *_IMPORT_MODE,
+            str(_SUITE / "test_models.py"),
+        ]
     settings = (*_QUIET, f"cache_dir={scratch}/pytest_cache")
-    return [*own, *(f"--override-ini={setting}" for setting in settings), *case.pytest_args, case.node]
+    return [*arguments, *(f"--override-ini={setting}" for setting in settings), *case.pytest_args, case.node]
 
 
 def _run_pytest(request: WorkerRequest, logbook: Logbook) -> None:
@@ -90,7 +96,7 @@ def _run_pytest(request: WorkerRequest, logbook: Logbook) -> None:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of whatever else is installed
     import pytest  # noqa: PLC0415 - the primer needs none
 
-    from gate.suite.trial import TrialPlugin  # noqa: PLC0415 - pytest
+    from gate.suite.trial_plugin import TrialPlugin  # noqa: PLC0415 - pytest
 
     plugin = TrialPlugin(request, case, logbook)
     try:
@@ -104,10 +110,6 @@ def _run_pytest(request: WorkerRequest, logbook: Logbook) -> None:
 
 
 def _check_end(request: WorkerRequest, logbook: Logbook, ended: Fact) -> None:
-    """Add what was imported by the end, and how pytest ended when the suite's plugin never ran to its end.
-
-    What was measured of another checkout's code is a failure.
-    """
     packages = list_imported_packages(request)
     logbook.record(changed_imports=list_changed_imports(request), packages=packages)
     if logbook.result.failure is None and logbook.result.stage != Stage.ENDED:
@@ -123,7 +125,6 @@ def _check_end(request: WorkerRequest, logbook: Logbook, ended: Fact) -> None:
 
 
 def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
-    """Import each factory and build with it; the result says what cannot be, and how that showed."""
     logbook.enter(Stage.IMPORT)
     from gate.measure.workload.build import build_bare, build_workload, load_factory  # noqa: PLC0415 - torch
 
@@ -154,9 +155,10 @@ def _prime(request: WorkerRequest, logbook: Logbook) -> None:
             imitate_gpu(request.device)
         import torch  # noqa: PLC0415 - what is timed here
 
-        from gate.measure.device.cpu import open_device  # noqa: PLC0415 - torch
-        from gate.measure.environment import capture_environment, prime_toolchain  # noqa: PLC0415 - torch
+        from gate.measure.device.choice import open_device  # noqa: PLC0415 - torch
+        from gate.measure.environment import capture_environment  # noqa: PLC0415 - torch
         from gate.measure.options import keep_options  # noqa: PLC0415 - torch
+        from gate.measure.toolchain import prime_toolchain  # noqa: PLC0415 - torch
 
         torch.set_num_threads(request.threads)
         logbook.enter(Stage.COMPILE)

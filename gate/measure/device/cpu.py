@@ -1,24 +1,12 @@
-"""Opens the device that a case names, and what the CPU is, and a target that is compiled for on it.
+"""The CPU as a device: its memory is this process's, as Linux and the allocators count it.
 
-The CPU's memory is this process's, as Linux and the allocators count it.
-
-The high-water mark ``VmHWM`` can be reset, and unlike ``ru_maxrss`` it is not inherited from the process that
-started this one. The resident set also holds scratch memory of libraries, whose size changes from process to
-process. For a ratio of two programs that noise would count twice, so that is of what torch's profiler sees:
-every allocation of tensors.
-
-The resident set is no measure of a leak: pages stay behind, and come and go with the heap's holes. What the
-allocators count is exact: glibc's ``mallinfo2`` counts tensors, arrays of NumPy, libraries and Python's
-larger objects; Python counts the blocks of its own small ones.
-
-Tensors on a target are fake, so nothing can run. What is compiled is kept by Inductor and Triton as ever, and
-loaded onto no device.
+``VmHWM`` can be reset, and unlike ``ru_maxrss`` it is not inherited. The resident set also holds libraries'
+scratch memory, which differs between processes, so ratios take what torch's profiler counts. Nor does it show
+a leak: glibc's ``mallinfo2`` and Python count what is in use, exactly.
 """
 
-import copy
 import ctypes
 import gc
-import importlib
 import platform
 import re
 import statistics
@@ -27,25 +15,12 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 
-from gate.devices import (
-    BOARDS,
-    CPU,
-    CUDA,
-    NO_TRITON,
-    TARGET,
-    DeviceKind,
-    find_kind,
-    is_target,
-    read_architecture,
-)
-from gate.errors import MachineError
-from gate.measure.device.device import MEMORY_RUNS, Call, CudaDevice, Device, Identity
-from gate.measure.device.imitation import WARP, always
+from gate.devices import CPU, DeviceKind
+from gate.measure.device.device import MEMORY_RUNS, Call, Device, Identity
 
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
@@ -65,45 +40,15 @@ _TOP_PAD_BYTES = 0
 _NEVER = 2**31 - 1  # the largest that mallopt takes
 _MEMORY_EVENT = "[memory]"  # the profiler's name of an allocation or, with negative bytes, a release
 _FIELDS = (
-    *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
-    *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
-)
+    "arena", "ordblks", "smblks", "hblks", "hblkhd",
+    "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+)  # fmt: skip
 _PROBE_BYTES = 1024 * 1024
 # Python counts the blocks it has in use, and not their sizes: most are of 48 to 96 bytes.
 _BLOCK_BYTES = 64
 
 
-def open_device(name: str) -> Device:
-    """Open ``cpu``, ``cuda`` or ``cuda:N``, or a target, ``cuda:sm_90``, that code is only compiled for.
-
-    Raises:
-        MachineError: There is no such device, or this machine cannot compile for the target.
-    """
-    if find_kind(name) is CPU:
-        return CpuDevice()
-    if is_target(name):
-        return TargetDevice(name)
-    check_device(name)
-    return CudaDevice(torch.device(name))
-
-
-def check_device(name: str) -> None:
-    """Check that a CUDA device is there, without taking any of its memory.
-
-    Raises:
-        MachineError: It is not.
-    """
-    found = torch.cuda.device_count()
-    if (torch.device(name).index or 0) >= found:
-        fix = "Choose one that `nvidia-smi` lists, install a torch built for CUDA, or use cpu."
-        raise MachineError(
-            f"no such device: {name} (torch {torch.__version__} sees {found} CUDA devices)", fix
-        )
-
-
 class CpuDevice(Device):
-    """The CPU, whose calls return when they are done."""
-
     kind: DeviceKind = CPU
 
     def __init__(self) -> None:
@@ -121,14 +66,9 @@ class CpuDevice(Device):
         read_status("VmHWM")
 
     def read_peak(self) -> int:
-        """Return by how much the resident set grew since ``start_peak``, at its largest."""
         return max(0, read_status("VmHWM") - self._before)
 
     def measure_growth(self, run: Call) -> int:
-        """Return by how much the resident set grew during ``run``: the median of some runs.
-
-        One more run before lets everything else that it needs become resident.
-        """
         settle_heap()
         run()
         growths = []
@@ -140,7 +80,6 @@ class CpuDevice(Device):
         return statistics.median_low(growths)
 
     def measure_tensor_growth(self, run: Call) -> int:
-        """Return by how many bytes the tensors alive at once grew during ``run``."""
         activities = [torch.profiler.ProfilerActivity.CPU]
         with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
             run()
@@ -150,7 +89,7 @@ class CpuDevice(Device):
         return compute_allocated_growth(changes)
 
     def read_used(self) -> int:
-        """Return what the process has allocated.
+        """Read the bytes that glibc and Python have allocated.
 
         Raises:
             OSError: It is not counted: another C library than glibc from 2.33 on, or another allocator.
@@ -162,16 +101,14 @@ class CpuDevice(Device):
     def hold_memory(self) -> None:
         """Keep freed memory in this process from now on.
 
-        glibc gives large freed blocks back to the kernel and takes them again at every call, or at none, as
-        the heap happens to lie: one program took 0 to 12,000 page faults a call and 7 to 25 ms, settled for
-        the life of its process. Held, it takes none in any process.
+        Whether glibc gives freed blocks back at every call or at none depends on the state of the heap: one
+        program took 0 to 12,000 page faults a call and 7 to 25 ms, fixed for the life of its process.
         """
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
         libc.mallopt(_M_MMAP_MAX, 0)
 
     def identify(self) -> Identity:
-        """Name the CPU's model."""
         return Identity(model=read_cpu_model())
 
 
@@ -181,10 +118,10 @@ def read_status(key: str) -> int:
     Raises:
         OSError: There is no such line.
     """
-    found = re.search(rf"^{key}:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE)
-    if not found:
+    match = re.search(rf"^{key}:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE)
+    if not match:
         raise OSError(f"/proc/self/status has no {key}")
-    return int(found[1]) * 1024
+    return int(match[1]) * 1024
 
 
 def compute_allocated_growth(changes_bytes: Iterable[int]) -> int:
@@ -193,10 +130,7 @@ def compute_allocated_growth(changes_bytes: Iterable[int]) -> int:
 
 
 def settle_heap() -> None:
-    """Give free memory back to the system and from now on do so for every large block.
-
-    This slows allocation down, so nothing may be timed afterwards.
-    """
+    """Give free memory back to the system, now and for every large block that is freed later."""
     gc.collect()
     libc = ctypes.CDLL(None)
     libc.mallopt(_M_MMAP_MAX, _MMAP_MAX)
@@ -207,17 +141,15 @@ def settle_heap() -> None:
 
 
 def trim_heap() -> None:
-    """Give the pages of free blocks back: what takes them up again shows as growth."""
     ctypes.CDLL(None).malloc_trim(0)
 
 
 def read_cpu_model() -> str:
-    """Read the CPU's model name, or its architecture where there is none."""
     try:
-        found = re.search(r"^model name\s*:\s*(.+)$", _CPU_INFO.read_text(), re.MULTILINE)
+        match = re.search(r"^model name\s*:\s*(.+)$", _CPU_INFO.read_text(), re.MULTILINE)
     except OSError:
-        found = None
-    return found[1].strip() if found else platform.machine()
+        match = None
+    return match[1].strip() if match else platform.machine()
 
 
 class _Counts(ctypes.Structure):
@@ -233,7 +165,7 @@ def _read_malloc() -> int:
 
 @cache
 def _is_counted() -> bool:
-    """Whether a block that is allocated shows: one of a preloaded allocator would not."""
+    """Whether an allocated block shows in the counts: one of a preloaded allocator would not."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallinfo2"):
         return False
@@ -244,108 +176,3 @@ def _is_counted() -> bool:
     grown = _read_malloc() - before
     libc.free(block)
     return grown >= _PROBE_BYTES
-
-
-class TargetDevice(CpuDevice):
-    """A target: its tensors are fake, and nothing of it can be measured by a clock."""
-
-    kind = TARGET
-
-    def __init__(self, target: str) -> None:
-        """Let Triton and Inductor compile for ``target``, which this process imitates."""
-        super().__init__()
-        self.target = target
-        self.name = torch.device(CUDA.name, 0)
-        architecture = read_architecture(target)
-        self.board, self.capability = BOARDS[architecture], divmod(architecture, 10)
-        _target_triton(architecture)
-        _compile_only()
-        self.mode: Any = _make_fake_mode()
-
-    def identify(self) -> Identity:
-        """Name the target, and the board that stands for it."""
-        traits = {
-            "capability": f"{self.capability[0]}.{self.capability[1]}",
-            "board": self.board.name,
-            "multiprocessors": str(self.board.multiprocessors),
-            "memory": f"{self.board.memory_gib} GiB",
-        }
-        return Identity(model=self.target, traits=traits)
-
-    def place(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """Make a fake tensor like ``tensor`` on the target; floating-point ones are of ``dtype``."""
-        own = dtype if tensor.is_floating_point() else tensor.dtype
-        with self.mode:
-            fake = torch.empty_strided(tensor.size(), tensor.stride(), dtype=own, device=self.name)
-        if isinstance(tensor, torch.nn.Parameter):
-            return torch.nn.Parameter(fake, tensor.requires_grad)
-        return fake
-
-
-def _target_triton(architecture: int) -> None:
-    try:
-        triton = importlib.import_module("triton")
-    except ImportError:
-        raise MachineError(*NO_TRITON) from None
-    target = importlib.import_module("triton.backends.compiler").GPUTarget(CUDA.name, architecture, WARP)
-    driver = SimpleNamespace(
-        get_current_target=always(target),
-        get_current_device=always(0),
-        get_active_torch_device=always(torch.device(CUDA.name, 0)),
-        get_current_stream=always(0),
-        get_device_capability=always(divmod(architecture, 10)),
-    )
-    triton.runtime.driver.set_active(driver)
-    # Inductor sets the real driver anew before each compile: there is none.
-    _find("torch._inductor.runtime.triton_helpers").set_driver_to_gpu = always(None)
-
-
-def _find(module: str) -> Any:  # noqa: ANN401 - private modules of torch and triton
-    return importlib.import_module(module)
-
-
-def _compile_only() -> None:
-    """Let Inductor compile a graph, its backward and its kernels, and leave the graph's call to eager.
-
-    A compiled graph is called with fake tensors: what it would return is what the graph itself returns.
-    """
-    compile_fx = _find("torch._inductor.compile_fx")
-    inductor = compile_fx.compile_fx
-
-    def compile_graph(module: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - Inductor's
-        kept = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
-        inductor(module, inputs, *args, **kwargs)
-        return kept.forward
-
-    compile_fx.compile_fx = compile_graph
-    heuristics = _find("torch._inductor.runtime.triton_heuristics")
-    heuristics.CachingAutotuner._make_launchers = always(None)  # noqa: SLF001 - it loads binaries onto the device
-    heuristics.CachingAutotuner._dynamic_scale_rblock = always(None)  # noqa: SLF001 - it asks what was loaded
-    # Whether matrices are padded is decided by timing both ways.
-    _find("torch._inductor.config").shape_padding = False
-    # A backward graph is compiled with its forward one, and nothing is found in a cache of graphs.
-    _find("torch._functorch.config").force_non_lazy_backward_lowering = True
-    _find("torch._functorch.config").enable_autograd_cache = False
-    _find("torch._inductor.config").fx_graph_cache = False
-
-
-_LIBRARY: list[Any] = []  # torch forgets what is registered when its library is collected
-
-
-def _make_fake_mode() -> Any:  # noqa: ANN401 - torch's own
-    """Make the mode in which tensors are fake; the few real ones that passes compute with are the host's."""
-    fake = _find("torch._subclasses").FakeTensorMode
-    fake.avoid_device_init = property(always(True))  # torch's own way on a machine without the device
-
-    def make_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> torch.Tensor:  # noqa: ANN401 - ATen's
-        return torch.empty_strided(size, stride, dtype=dtype, device=CPU.name)
-
-    def make_empty(size: Any, *, dtype: Any = None, memory_format: Any = None, **_: Any) -> torch.Tensor:  # noqa: ANN401 - ATen's
-        form = memory_format or torch.contiguous_format
-        return torch.empty(size, dtype=dtype, device=CPU.name, memory_format=form)
-
-    library: Any = torch.library.Library("aten", "IMPL", "CUDA")  # type: ignore[no-untyped-call] # torch's
-    library.impl("empty_strided", make_strided)
-    library.impl("empty.memory_format", make_empty)
-    _LIBRARY.append(library)
-    return fake(allow_non_fake_inputs=True)

@@ -1,8 +1,4 @@
-"""Lets a CPU build of torch hold fake tensors of a GPU, and answer as if that were there.
-
-What autograd, indexing and guards ask of a device is asked in C++ and before any Python of torch could
-answer: a small library of public interfaces of torch (``hooks.cpp``) is compiled once a run and loaded.
-"""
+"""Lets a CPU build of torch hold fake tensors of a GPU, as if that were there."""
 
 import ctypes
 import hashlib
@@ -48,7 +44,7 @@ def imitate_gpu(target: str) -> None:
         raise MachineError(f"no such target: {target}", f"Choose one of {name_targets()}.")
     if "torch" in sys.modules:
         raise RuntimeError("torch asks for a device when it is imported: imitate one before")
-    directory = _find_torch()
+    directory = _get_torch_directory()
     if (directory / "lib" / "libtorch_cuda.so").exists():
         message = "a target is compiled for by a CPU build of torch, and this one is built for CUDA"
         raise MachineError(message, "Measure on the GPU (--device cuda), or install a CPU build beside it.")
@@ -59,11 +55,11 @@ def imitate_gpu(target: str) -> None:
     _answer_as(BOARDS[architecture], divmod(architecture, 10))
 
 
-def _find_torch() -> Path:
-    found = importlib.util.find_spec("torch")
-    if found is None or found.origin is None:
+def _get_torch_directory() -> Path:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
         raise MachineError("No module named 'torch'", "Install a CPU build of torch.")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def _check_release() -> None:
@@ -76,7 +72,6 @@ def _check_release() -> None:
 
 
 def _build_hooks(torch: Path) -> Path:
-    """Compile the hooks for this torch, unless that was done: a worker's ``TMPDIR`` is the run's own."""
     of_torch = f"{metadata.version('torch')} {torch}".encode()
     digest = hashlib.sha256(_SOURCE.read_bytes() + of_torch).hexdigest()[:16]
     library = _make_private(Path(tempfile.gettempdir()) / f"gate-hooks-{os.getuid()}") / f"{digest}.so"
@@ -86,9 +81,9 @@ def _build_hooks(torch: Path) -> Path:
     lib = torch / "lib"
     command = [
         *os.environ.get("CXX", "g++").split(),
-        *("-std=c++20", "-shared", "-fPIC", "-O0", f"-I{torch / 'include'}", str(_SOURCE)),
-        *(f"-L{lib}", "-ltorch_cpu", "-lc10", "-o", str(partial)),
-    ]
+        "-std=c++20", "-shared", "-fPIC", "-O0", f"-I{torch / 'include'}", str(_SOURCE),
+        f"-L{lib}", "-ltorch_cpu", "-lc10", "-o", str(partial),
+    ]  # fmt: skip
     done = ask_program(command, limit_s=_COMPILE_LIMIT_S)
     if done.problem:
         raise MachineError(f"No working C++ compiler: {done.problem}", "Install g++, or set CXX.")
@@ -101,21 +96,20 @@ def _build_hooks(torch: Path) -> Path:
     return library
 
 
-def _make_private(place: Path) -> Path:
+def _make_private(directory: Path) -> Path:
     """Make a directory into which nobody else can put a library that would be loaded."""
     with suppress(FileExistsError):
-        place.mkdir(mode=0o700)
-    found = place.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & _FOR_OTHERS:
+        directory.mkdir(mode=0o700)
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & _FOR_OTHERS:
         raise MachineError(
-            f"other users can write to {place}, from where a library is loaded",
+            f"other users can write to {directory}, from where a library is loaded",
             "Remove it, or set TMPDIR to a directory of your own.",
         )
-    return place
+    return directory
 
 
 def _answer_as(board: Board, capability: tuple[int, int]) -> None:
-    """Let ``torch.cuda`` answer as it would where ``board`` is the only device."""
     import torch  # noqa: PLC0415 - the hooks come before
 
     properties = SimpleNamespace(
@@ -156,5 +150,4 @@ def _answer_as(board: Board, capability: tuple[int, int]) -> None:
 
 
 def always(answer: object) -> Callable[..., Any]:
-    """Make a function that answers the same, whatever it is asked."""
     return lambda *_, **__: answer

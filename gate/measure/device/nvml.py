@@ -1,7 +1,4 @@
-"""What NVML reports about a GPU, through nvidia-ml-py, which an interpreter of workers may lack. Torch-free.
-
-What cannot be asked is unknown, and said: a guard that is off must not look like a quiet machine.
-"""
+"""What NVML reports about a GPU, through nvidia-ml-py, which a worker's interpreter may lack; torch-free."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -43,10 +40,7 @@ class DeviceState:
 
 
 class NvmlDevice:
-    """One GPU, or an instance of one, by the UUID that torch gives (without a prefix).
-
-    Without nvidia-ml-py, or where NVML refuses, answers are empty; ``uuid`` is NVML's own name of it.
-    """
+    """One GPU, or an instance of one, by the UUID that torch gives (without a prefix)."""
 
     def __init__(self, uuid: str) -> None:
         self.uuid = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
@@ -64,18 +58,15 @@ class NvmlDevice:
         self._board = handle and self._ask("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle, handle)
 
     def read_driver(self) -> str:
-        """Read the driver's version."""
         return str(self._ask("nvmlSystemGetDriverVersion", ""))
 
     def read_clock_policy(self) -> str:
-        """Read the power limit and, where the driver reports it, the application clock."""
         limit_mw = self._ask_board("nvmlDeviceGetEnforcedPowerLimit", 0)
         clock = self._ask_board("nvmlDeviceGetApplicationsClock", 0, "NVML_CLOCK_SM")
         parts = [f"application {clock} MHz"] if clock else []
         return ", ".join([*parts, f"{limit_mw / 1000:.0f} W"] if limit_mw else parts)
 
     def read_traits(self) -> dict[str, str]:
-        """Read what else changes its speed: modes, highest clocks, where it is attached."""
         ecc, mig = (self._ask_board(f"nvmlDeviceGet{name}Mode", [None])[0] for name in ("Ecc", "Mig"))
         sm_mhz, memory_mhz = (
             self._ask_board("nvmlDeviceGetMaxClockInfo", 0, kind)
@@ -96,7 +87,7 @@ class NvmlDevice:
     def read_energy_j(self) -> float | None:
         """Read the joules that the board has used since the driver was loaded; None where it does not count.
 
-        Of an instance of MIG nothing is read: the board's energy is its neighbours' too.
+        None for an instance of MIG: the board's energy is its neighbours' too.
         """
         if self._board is not self._handle:
             return None
@@ -104,7 +95,6 @@ class NvmlDevice:
         return None if used_mj is None else used_mj / _MJ_PER_J
 
     def read_state(self) -> DeviceState:
-        """Read the state at this moment."""
         if self._handle is None:
             return DeviceState(unseen=(THROTTLING, PROCESSES), why=self._why)
         mask = self._ask_board("nvmlDeviceGetCurrentClocksEventReasons", None)
@@ -125,14 +115,17 @@ class NvmlDevice:
         )
 
     def _read_slowed_s(self) -> dict[str, float]:
-        found = {
+        violations = {
             reason: self._ask_board("nvmlDeviceGetViolationStatus", None, policy)
             for policy, reason in _POLICIES.items()
         }
-        return {reason: one.violationTime * _NS for reason, one in found.items() if one is not None}
+        return {
+            reason: violation.violationTime * _NS
+            for reason, violation in violations.items()
+            if violation is not None
+        }
 
     def _ask_board(self, name: str, unknown: Any, constant: str = "") -> Any:  # noqa: ANN401 - untyped
-        """Ask a question of the board, with one of nvidia-ml-py's constants where it needs one."""
         if self._board is None:
             return unknown
         return self._ask(name, unknown, self._board, *((getattr(self._nvml, constant),) if constant else ()))
@@ -147,7 +140,6 @@ class NvmlDevice:
 
 
 def list_throttling(before: DeviceState, after: DeviceState) -> tuple[str, ...]:
-    """Name what lowered clocks at two looks at a device, or for a while between them."""
     between = (
         reason
         for reason, total_s in after.slowed_s.items()
@@ -156,19 +148,16 @@ def list_throttling(before: DeviceState, after: DeviceState) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*before.throttled, *after.throttled, *between)))
 
 
-def count_strangers(states: Iterable[DeviceState], own: int) -> int:
-    """Count the processes that computed on the device beside ``own`` of the gate's, at the worst look."""
-    return max(0, max(state.processes for state in states) - own)
+def count_strangers(states: Iterable[DeviceState], ours: int) -> int:
+    return max(0, max(state.processes for state in states) - ours)
 
 
-def note_unwatched(state: DeviceState) -> tuple[Fact, ...]:
-    """A note on what is not watched of a device; none where all is."""
+def list_unwatched(state: DeviceState) -> tuple[Fact, ...]:
     names = {"unseen": tuple(state.unseen), "why": (state.why,)}
     return (Fact(code=Code.UNWATCHED, names=names),) if state.unseen else ()
 
 
 def _load_nvml() -> tuple[ModuleType | None, str]:
-    """Load NVML, or say why it cannot be."""
     try:
         import pynvml  # noqa: PLC0415 - optional
     except ImportError:

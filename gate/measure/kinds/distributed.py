@@ -1,9 +1,4 @@
-"""A training step of two processes, each with its own batch: the model replicated, or sharded.
-
-This worker is the first; it starts the second, commands it what to run, and both meet in torch's collectives.
-The plain model of a case stays as it is, for the reference in float64; each process trains a copy that is
-spread over both.
-"""
+"""A training step of two processes, each with its own batch: the model replicated, or sharded."""
 
 from __future__ import annotations
 
@@ -33,7 +28,7 @@ from gate import models
 from gate.errors import UsageError
 from gate.kinds import Strategy, get_setting
 from gate.measure.checkout import take_models
-from gate.measure.device.cpu import open_device
+from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
 from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
 from gate.measure.rounds import Step
@@ -57,8 +52,6 @@ _LOOPBACK = "lo"  # both processes are on one machine, whatever its name resolve
 
 
 class Command(StrEnum):
-    """Commands for the second process, a byte each; it ends when none come any more."""
-
     EAGER = "e"  # a training step
     COMPILED = "c"  # the same of the compiled model
     EVALUATE = "v"  # take the first process's numbers over, and compute gradients by the compiled model
@@ -66,8 +59,6 @@ class Command(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """All that the second process has to know."""
-
     case: Case
     device: str
     store: str  # the file where both meet
@@ -77,7 +68,7 @@ class Order:
 
 
 class Distributed(Protocol):
-    """An input of a case is a pair a rank: the positional arguments of its batch, and the keyword ones."""
+    """An input of a case is what one rank's batch is called with: positional and keyword arguments."""
 
     shares_state = False
     calls_follow = False  # each takes the first process's numbers over
@@ -92,12 +83,9 @@ class Distributed(Protocol):
         self._threads = 0  # what torch had before the second process came
 
     def build(self, seed: int = SEED) -> Workload:
-        """Call the factory once for each rank; the model is that of the first."""
         return join_workloads([build_workload(self.case, seed + _SEED_STEP * rank) for rank in range(RANKS)])
 
     def spread(self, function: Function) -> Function:
-        """Average over the ranks' batches, in one process: what all of them together compute."""
-
         def average(*batches: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:  # noqa: ANN401 - any model's
             return sum(function(*inputs, **kwargs) for inputs, kwargs in batches) / RANKS
 
@@ -123,34 +111,28 @@ class Distributed(Protocol):
         return subject
 
     def join(self, subject: Subject, store: str, *, rank: int) -> Member:
-        """Meet the other process, and build this one's part."""
         os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
         backend = dist.get_default_backend_for_device(subject.device.name)
         dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=RANKS)
         return Member(subject, rank)
 
     def make_eager_step(self, subject: Subject) -> Step:
-        """Make one eager training step of both processes."""
         return self._make_step(Command.EAGER)
 
     def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
-        """Make one compiled training step of both processes."""
         return self._make_step(Command.COMPILED)
 
     def compile(self, subject: Subject) -> Function:
-        """Make a function from inputs to the loss; the subject's own leaves get the joint gradients."""
-
         def evaluate(*_: Any) -> Any:  # noqa: ANN401 - the subject's own, which both processes have
             with torch.enable_grad():
-                loss, gradients = self._tell(Command.EVALUATE).evaluate()
-            for name, leaf in subject.name_leaves().items():
+                loss, gradients = self._send(Command.EVALUATE).evaluate()
+            for name, leaf in subject.list_named_leaves().items():
                 leaf.grad = gradients.get(name)
             return loss.requires_grad_()  # a leaf: its backward pass adds to no other
 
         return evaluate
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Count the groups of parameters whose gradients are reduced together."""
         return Seen(samples={Metric.BUCKETS: (count_buckets(self._member.module),)})
 
     def close(self) -> None:
@@ -166,9 +148,9 @@ class Distributed(Protocol):
         self._store.cleanup()
 
     def _make_step(self, command: Command) -> Step:
-        return lambda: self._tell(command).run_step(command)
+        return lambda: self._send(command).run_step(command)
 
-    def _tell(self, command: Command) -> Member:
+    def _send(self, command: Command) -> Member:
         try:
             self._line.send_bytes(command.encode())
         except OSError:
@@ -176,10 +158,6 @@ class Distributed(Protocol):
         return self._member
 
     def _start_peer(self, subject: Subject, store: str) -> None:
-        """Start the second process, and wait until it is about to join: torch waits for one that has ended.
-
-        Its caches hold what the first one's hold now: the toolchain.
-        """
         device = subject.device.name
         order = Order(
             case=subject.case,
@@ -208,18 +186,16 @@ class Distributed(Protocol):
 
 
 def _copy_caches() -> Iterator[tuple[str, str]]:
-    """Copy this process's caches, unless a second process of this trial has left its own."""
     for name in _CACHES:
-        if not (own := os.environ.get(name)):
+        if not (directory := os.environ.get(name)):
             continue
-        copied = Path(own).with_name(f"{Path(own).name}-peer")
-        if Path(own).is_dir() and not copied.exists():
-            shutil.copytree(own, copied)
+        copied = Path(directory).with_name(f"{Path(directory).name}-peer")
+        if Path(directory).is_dir() and not copied.exists():
+            shutil.copytree(directory, copied)
         yield name, str(copied)
 
 
 def _serve(order: Order, line: Connection) -> None:
-    """Be the second process, until the first one hangs up."""
     die_with_parent(order.parent)
     take_models(order.models)
     torch.set_num_threads(order.threads)
@@ -239,21 +215,19 @@ def _serve(order: Order, line: Connection) -> None:
 
 
 class Member:
-    """One process's part in a case: its copy of the model, its batch and its optimizer."""
-
     def __init__(self, subject: Subject, rank: int) -> None:
         plain, make_optimizer = subject.workload.forward, subject.workload.optimizer
         if not isinstance(plain, nn.Module):
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: distributed`."
             raise UsageError("only a module is spread over processes", fix)
         self._subject, self._plain, self._rank = subject, plain, rank
-        self._own = own = copy.deepcopy(plain)
+        self._copied = model = copy.deepcopy(plain)
         if get_setting(subject.case, "strategy", Strategy) is Strategy.FSDP2:
-            self.module = _shard(own, subject.device)
+            self.module = _shard(model, subject.device)
         else:
             bucket_mib = get_setting(subject.case, "bucket_mib", float)
-            self.module = DistributedDataParallel(own, bucket_cap_mb=bucket_mib)
-        leaves = [one for one in own.parameters() if one.requires_grad]
+            self.module = DistributedDataParallel(model, bucket_cap_mb=bucket_mib)
+        leaves = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._optimizer = make_optimizer(leaves) if make_optimizer else None
         self._functions = {
             Command.EAGER: self._make_function(self.module),
@@ -261,23 +235,23 @@ class Member:
         }
 
     def run_step(self, command: Command) -> None:
-        """Run a training step; the other process has to run it as well."""
         self._call(command).backward()  # type: ignore[no-untyped-call] # torch's
         if self._optimizer is not None:
             self._optimizer.step()
-        self._own.zero_grad()
+        self._copied.zero_grad()
 
     def evaluate(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Compute mean loss and gradients with the numbers that the first process's plain model has."""
         self._take_over()
         loss = self._call(Command.COMPILED)
         loss.backward()  # type: ignore[no-untyped-call] # torch's
         gradients = {
-            name: (one.grad.full_tensor() if isinstance(one.grad, DTensor) else one.grad).detach().clone()
-            for name, one in self._own.named_parameters()
-            if one.grad is not None
+            name: (parameter.grad.full_tensor() if isinstance(parameter.grad, DTensor) else parameter.grad)
+            .detach()
+            .clone()
+            for name, parameter in self._copied.named_parameters()
+            if parameter.grad is not None
         }
-        self._own.zero_grad()
+        self._copied.zero_grad()
         mean = loss.detach().clone()
         dist.all_reduce(mean)
         return mean / RANKS, gradients
@@ -288,32 +262,30 @@ class Member:
         return loss
 
     def _make_function(self, forward: Function) -> Function:
-        """The loss stays eager, as in a training loop: torch.compile is given the spread module itself."""
+        """The loss stays eager, as in a training loop: torch.compile gets the spread module itself."""
         return make_function(forward, self._subject.workload.loss, self._subject.case.task)
 
     def _take_over(self) -> None:
         with torch.no_grad():
             for tensor in self._subject.list_state():
                 dist.broadcast(tensor, src=0)
-            for own, plain in zip(list_held(self._own), list_held(self._plain), strict=True):
-                own.copy_(
-                    distribute_tensor(plain, own.device_mesh, own.placements)
-                    if isinstance(own, DTensor)
+            for sharded, plain in zip(list_held(self._copied), list_held(self._plain), strict=True):
+                sharded.copy_(
+                    distribute_tensor(plain, sharded.device_mesh, sharded.placements)
+                    if isinstance(sharded, DTensor)
                     else plain
                 )
 
 
 def count_buckets(module: nn.Module) -> int:
-    """Count the gradients' buckets of a replicated model, or the groups of a sharded one."""
     if isinstance(module, DistributedDataParallel):
         logged = module._get_ddp_logging_data()  # type: ignore[no-untyped-call] # noqa: SLF001 - no public way
         sizes = str(logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes", ""))
-        return len([one for one in sizes.split(",") if one.strip()])
-    return sum(isinstance(one, FSDPModule) for one in module.modules())
+        return len([size for size in sizes.split(",") if size.strip()])
+    return sum(isinstance(part, FSDPModule) for part in module.modules())
 
 
 def _shard(module: nn.Module, device: Device) -> nn.Module:
-    """Shard each block of a list of modules by itself, and the rest together, as training code does."""
     mesh = init_device_mesh(device.name.type, (RANKS,))
     for inner in module.modules():
         for block in inner if isinstance(inner, nn.ModuleList) else ():

@@ -1,4 +1,4 @@
-"""What a kind of case may do otherwise; this one does it as a call of a compiled model is measured."""
+"""The steps of a measurement that a kind of case may do in its own way; here those of a plain call."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -27,22 +27,20 @@ from gate.records.run import CodeIdentity
 from gate.workload import Workload
 
 _NAMED_FRAMES = 2  # frames left to eager that a message names
-_PLACES = {
+_CLASSES = {
     Kind.SHAPES: "variants.Shapes",
-    Kind.EXPORT: "packages.Export",
+    Kind.EXPORT: "exported.Export",
     Kind.CACHE: "variants.Cache",
     Kind.DATA: "variants.Data",
     Kind.SERVING: "variants.Serving",
     Kind.DISTRIBUTED: "distributed.Distributed",
     Kind.SCOPE: "variants.Scope",
-    Kind.ONNX: "packages.Onnx",
+    Kind.ONNX: "exported.Onnx",
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """What is seen of a kind alone, once, after the timed rounds."""
-
     samples: Mapping[Metric, Sequence[float]] = field(default_factory=dict)
     parts_s: Mapping[str, float] = field(default_factory=dict)  # compiled seconds of a call's parts
 
@@ -61,15 +59,12 @@ class Protocol:
         self.case = case
 
     def build(self, seed: int = SEED) -> Workload:
-        """Build the workload; its inputs are those of one call, as :meth:`spread` takes them."""
         return build_workload(self.case, seed)
 
     def make_subject(self, workload: Workload, device: Device) -> Subject:
-        """Cast the workload to the case's device and dtype."""
         return make_subject(workload, self.case, device, self.spread)
 
     def spread(self, function: Function) -> Function:
-        """Make of the model's function what one call of the case does with it."""
         return function
 
     def enter(self, *, is_cold: bool) -> None:
@@ -80,14 +75,12 @@ class Protocol:
         return self.spread(compile_function(subject.plain, subject.case))
 
     def renew(self, compiled: Function) -> None:
-        """Give what :meth:`compile` made the state that it began with, where that is its own."""
+        """Reset the state of what :meth:`compile` made, where that has its own."""
 
     def make_eager_step(self, subject: Subject) -> Step:
-        """Make one eager call."""
         return make_step(subject, subject.function)
 
     def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
-        """Make one call of what :meth:`compile` returned."""
         return make_compiled_step(subject, compiled)
 
     def check_compiled(self, report: GraphReport) -> None:
@@ -101,7 +94,9 @@ class Protocol:
         # What torch does not report is no finding, and what is exported into a file would have failed by now.
         if report.counts.get(Metric.UNIQUE_GRAPHS) != 0 or not has_metric(self.case, Metric.UNIQUE_GRAPHS):
             return
-        left = (" at ".join(filter(None, map(one.name, ("reason", "location")))) for one in report.skipped)
+        left = (
+            " at ".join(filter(None, map(frame.name, ("reason", "location")))) for frame in report.skipped
+        )
         frames = "; ".join(islice(left, _NAMED_FRAMES))
         why = frames or "it makes no tensors, or Dynamo is disabled or skips it"
         fix = f"Compile something, or leave the case out; what Dynamo skips: {find_page('adding-a-model')}."
@@ -112,27 +107,23 @@ class Protocol:
         return report.cache.misses
 
     def identify(self) -> CodeIdentity:
-        """Read the identity of the generated code."""
         return identity.read_identity(find_cache())
 
     def count_kernels(self) -> int:
-        """Count the kernels in the generated code."""
         return identity.count_kernels(find_cache())
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Measure what only this kind has; ``step`` is the compiled call, warm."""
         return Seen()
 
     def leave(self) -> None:
-        """Leave what the second process needs besides the caches, where no process has yet."""
+        """Leave what the second process needs apart from the caches, where no process has yet."""
 
     def close(self) -> None:
-        """End what was started besides this process."""
+        """End whatever was started."""
 
 
 def join_workloads(built: Sequence[Workload]) -> Workload:
-    """Make one workload of several: the model of the first, and the arguments of each as an input."""
-    inputs = tuple((one.inputs, dict(one.kwargs)) for one in built)
+    inputs = tuple((workload.inputs, dict(workload.kwargs)) for workload in built)
     return replace(built[0], inputs=inputs, kwargs={})
 
 
@@ -140,6 +131,6 @@ def find_protocol(case: Case) -> Protocol:
     """Make the protocol of a case's kind; importing what two processes need takes seconds."""
     if case.kind is Kind.CALL:
         return Protocol(case)
-    module, _, name = _PLACES[case.kind].partition(".")
+    module, _, name = _CLASSES[case.kind].partition(".")
     made: Protocol = getattr(importlib.import_module(f"{__package__}.{module}"), name)(case)
     return made

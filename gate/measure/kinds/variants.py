@@ -37,13 +37,16 @@ from gate.workload import Workload
 
 _CALLS = 5  # of each shape, whose median is recorded
 _DYNAMIC = {Dims.AUTOMATIC: None, Dims.STATIC: False, Dims.DYNAMIC: True, Dims.MARKED: None}
+_EPOCHS = 5  # of each, in turn; the ratio of their medians is recorded
+IDLE_S = 0.5  # before the first request: what was warm may have cooled down
+_FILE = "artifacts.bin"  # in the trial's directory, next to Inductor's
+_MOVED = "moved"
 
 
 class Shapes(Protocol):
     """Each input of a call is a pair: the positional arguments of one shape, and its keyword arguments."""
 
     def build(self, seed: int = SEED) -> Workload:
-        """Call the factory once for each shape; the model is that of the first."""
         cases = (
             replace(self.case, arguments={**self.case.arguments, **arguments})
             for arguments in _list_arguments(self.case)
@@ -51,8 +54,6 @@ class Shapes(Protocol):
         return join_workloads([build_workload(case, seed) for case in cases])
 
     def spread(self, function: Function) -> Function:
-        """Go through the shapes; a training step's loss is the sum of theirs."""
-
         def run_shapes(*shapes: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:  # noqa: ANN401 - any model's
             returned = tuple(function(*inputs, **kwargs) for inputs, kwargs in shapes)
             return sum(returned) if self.case.task is Task.TRAINING else returned
@@ -60,7 +61,6 @@ class Shapes(Protocol):
         return run_shapes
 
     def compile(self, subject: Subject) -> Function:
-        """Compile as the setting ``dims`` says."""
         dims = get_setting(self.case, "dims", Dims)
         if dims is Dims.MARKED:
             mark_varying(subject.workload.inputs)
@@ -78,7 +78,6 @@ class Shapes(Protocol):
 
 
 def mark_varying(shapes: tuple[Any, ...]) -> None:
-    """Mark as dynamic the dimensions in which tensors of one place differ between shapes."""
     for alike in collect_columns(dict(iterate_tensors(shape)) for shape in shapes).values():
         for dim in range(alike[0].dim()):
             if len({tensor.shape[dim] for tensor in alike}) > 1:
@@ -92,39 +91,32 @@ def _list_arguments(case: Case) -> Iterator[dict[str, object]]:
         yield dict(zip(vary, values, strict=True))
 
 
-_EPOCHS = 5  # of each, in turn; the ratio of their medians is recorded
-
-
 class Data(Shapes):
     """One call is an epoch; its batches have one shape and different numbers."""
 
     def build(self, seed: int = SEED) -> Workload:
-        """Call the factory once for each batch; the model is that of the first."""
         batches = get_setting(self.case, "batches", int)
         return join_workloads([build_workload(self.case, seed + 1000 * index) for index in range(batches)])
 
     def compile(self, subject: Subject) -> Function:
-        """Compile the model's own function: a batch is a call of it."""
         return self.spread(compile_function(subject.plain, self.case))
 
     def make_eager_step(self, subject: Subject) -> Step:
-        """Make one eager epoch."""
         return self.make_compiled_step(subject, subject.function)
 
     def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
-        """Make one epoch of ``compiled``; it reads the loader, whose processes live as long as the step."""
         loader = make_loader(subject, get_setting(self.case, "workers", int))
-        place = subject.device.name
+        device = subject.device.name
 
         def run_loader() -> None:
-            moved = (map_tensors(lambda one: one.to(place, non_blocking=True), batch) for batch in loader)
+            moved = (
+                map_tensors(lambda tensor: tensor.to(device, non_blocking=True), batch) for batch in loader
+            )
             run_epoch(subject, compiled, moved)
 
         return run_loader
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Time epochs through the loader and out of memory in turn."""
-
         def run_memory() -> None:
             run_epoch(subject, compiled, subject.workload.inputs)
 
@@ -137,10 +129,10 @@ class Data(Shapes):
 
 
 def make_loader(subject: Subject, workers: int) -> DataLoader[Any]:
-    """Make a loader of the subject's batches, with memory that a GPU reads by itself.
+    """Make a loader of the subject's batches, in memory that a GPU reads by itself.
 
-    Its processes are forked, and must not be the ones that free what other cases left in this one: a session
-    of onnxruntime waits there for threads that a fork does not have.
+    Its processes are forked, and must not free what other cases left in this one: a session of onnxruntime
+    would wait there for threads that a fork does not have.
     """
     gc.collect()
     # On the processor; any sequence is a dataset that is read item by item.
@@ -155,7 +147,6 @@ def make_loader(subject: Subject, workers: int) -> DataLoader[Any]:
 
 
 def run_epoch(subject: Subject, function: Function, batches: Iterable[Any]) -> None:
-    """Run one call, or one training step, for each batch."""
     for batch in batches:
         returned = function(batch)
         if subject.is_training:
@@ -166,14 +157,8 @@ def run_epoch(subject: Subject, function: Function, batches: Iterable[Any]) -> N
                 leaf.grad = None
 
 
-IDLE_S = 0.5  # before the first request: what was warm may have cooled down
-
-
 class Serving(Protocol):
-    """A compiled call is a request; eager and compiled calls are timed in blocks as ever besides."""
-
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Serve requests after a pause, one after the other, each as early as it has arrived."""
         interval_s = get_setting(self.case, "interval_s", float)
         requests = get_setting(self.case, "requests", int)
         times_s = serve(step, subject.device, interval_s, requests)
@@ -188,7 +173,7 @@ class Serving(Protocol):
 
 
 def serve(step: Step, device: Device, interval_s: float, requests: int) -> tuple[float, ...]:
-    """Serve ``requests`` that arrive every ``interval_s`` seconds; each one's seconds from its arrival."""
+    """Return the seconds of each request from its arrival; one arrives every ``interval_s`` seconds."""
     device.synchronize()
     time.sleep(IDLE_S)
     begun, times_s = time.perf_counter(), []
@@ -201,13 +186,7 @@ def serve(step: Step, device: Device, interval_s: float, requests: int) -> tuple
     return tuple(times_s)
 
 
-_FILE = "artifacts.bin"  # beside Inductor's own directory, in the trial's
-_MOVED = "moved"
-
-
 class Cache(Protocol):
-    """The first process saves torch's cache artifacts, the second loads them into an empty directory."""
-
     def enter(self, *, is_cold: bool) -> None:
         """In the second process, take an empty directory for the caches and load what was saved.
 
@@ -216,7 +195,7 @@ class Cache(Protocol):
         """
         if is_cold:
             return
-        saved = _find_file()
+        saved = _get_path()
         if not saved.is_file():
             fix = "torch saves none of this backend; remove `kind: cache` from the case."
             raise UsageError("the first process saved no cache artifacts", fix)
@@ -227,21 +206,19 @@ class Cache(Protocol):
         torch.compiler.load_cache_artifacts(saved.read_bytes())
 
     def count_misses(self, report: GraphReport) -> int:
-        """Count what was recompiled; where nothing at all was found, that is one at least."""
         return report.cache.misses if report.cache.hits else max(1, report.cache.misses)
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """Save the artifacts, and see how large they are."""
         size = _save_artifacts()
         return Seen(samples={Metric.PACKAGE_BYTES: (size,)} if size else {})
 
     def leave(self) -> None:
         """Save the artifacts where there are none: a pair that goes on after an interruption lost them."""
-        if not _find_file().is_file():
+        if not _get_path().is_file():
             _save_artifacts()
 
 
-def _find_file() -> Path:
+def _get_path() -> Path:
     return find_cache().parent / _FILE
 
 
@@ -251,21 +228,20 @@ def _save_artifacts() -> int:
     if saved is None:
         return 0
     content, _ = saved
-    _find_file().write_bytes(content)
+    _get_path().write_bytes(content)
     return len(content)
 
 
 class Scope(Protocol):
-    """The compiled side is a copy of the module that shares its tensors, since eager has none of it."""
+    """The compiled side is a copy of the module that shares its tensors: eager's module stays unmarked."""
 
     def compile(self, subject: Subject) -> Function:
-        """Mark or compile the part in the copy; what is around a compiled part stays eager, the loss too."""
         forward = subject.workload.forward
         if not isinstance(forward, nn.Module):
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: scope`."
             raise UsageError("a function has no parts to compile", fix)
         part = get_setting(self.case, "part", Part)
-        names = [find_hottest(subject)] if part is Part.HOTTEST else list_blocks(forward)
+        names = [choose_hottest(subject)] if part is Part.HOTTEST else list_blocks(forward)
         module = copy.deepcopy(forward, {id(tensor): tensor for tensor in list_held(forward)})
         blocks = {name: module.get_submodule(name) for name in names}
         whole = make_function(module, subject.workload.loss, self.case.task)
@@ -284,8 +260,8 @@ def list_blocks(module: nn.Module) -> list[str]:
     Raises:
         UsageError: It has no list of modules.
     """
-    if found := list(_walk_blocks(module)):
-        return found
+    if names := list(_walk_blocks(module)):
+        return names
     fix = "Hold them in a torch.nn.ModuleList or torch.nn.Sequential, or compile another `part`."
     raise UsageError("the model has no list of blocks", fix)
 
@@ -298,26 +274,22 @@ def mark_regions(blocks: list[nn.Module]) -> None:
     """
     marked: dict[type[nn.Module], type[nn.Module]] = {}
     for block in blocks:
-        own = type(block)
-        if own not in marked:
-            region = torch.compiler.nested_compile_region(own.forward)
-            marked[own] = type(own.__name__, (own,), {"forward": region})
-        block.__class__ = marked[own]
+        plain = type(block)
+        if plain not in marked:
+            region = torch.compiler.nested_compile_region(plain.forward)
+            marked[plain] = type(plain.__name__, (plain,), {"forward": region})
+        block.__class__ = marked[plain]
 
 
-def find_hottest(subject: Subject) -> str:
-    """Find the submodule with the most floating-point operations of a call, of those that hold no blocks.
-
-    Counted, not timed: it is the same in every trial. Of equals it is the first.
-    """
+def choose_hottest(subject: Subject) -> str:
     with FlopCounterMode(display=False) as counter:
         subject.function(*subject.workload.inputs, **subject.workload.kwargs)
     counts = {
-        name.partition(".")[2]: sum(found.values()) for name, found in counter.get_flop_counts().items()
+        name.partition(".")[2]: sum(flops.values()) for name, flops in counter.get_flop_counts().items()
     }
     forward = subject.workload.forward
-    known = forward.named_modules() if isinstance(forward, nn.Module) else ()
-    parts = [name for name, one in known if name and counts.get(name) and not list(_walk_blocks(one))]
+    modules = forward.named_modules() if isinstance(forward, nn.Module) else ()
+    parts = [name for name, module in modules if name and counts.get(name) and not list(_walk_blocks(module))]
     if not parts:
         fix = "Compile another `part`, or the whole model."
         raise UsageError("no submodule has products, convolutions or attention of its own", fix)

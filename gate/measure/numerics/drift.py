@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from gate.measure.logbook import NotFiniteError
+from gate.measure.failures import NotFiniteError
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import Side
 
 # Errors below a sixteenth of a rounding step, relative to the reference, count as none.
 FLOOR_STEPS = 1 / 16
-# The error of few elements says little: the log ratio of n of them varies by about 1.4 / sqrt(n)
+# The error of few elements means little: the log ratio of n of them varies by about 1.4 / sqrt(n)
 # whenever rounding changes. Outputs below this size are judged together.
 MIN_ELEMENTS = 256
-# Below this size even the group says little: when code is generated anew and rounds otherwise, no worse,
+# Below this size even the group means little: when code is generated anew and rounds otherwise, no worse,
 # the mean ratio of two seeds is beyond the threshold of 0.58 by chance in 34 of 100 cases with one element,
 # 15 with 4, 6.5 with 8, 1.4 with 16 and 0.1 with 32 (errors independent and of equal size, simulated).
 # What chance gives is therefore not counted: with the allowance at most 0.7 of 100 are beyond it.
@@ -53,8 +53,6 @@ Outputs = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drift:
-    """Drift of the worst group of outputs, of few elements beyond chance, and what a reader should know."""
-
     log2_ratio: float | None  # None: nothing is finite in float64, so what is right is unknown
     worst: str = ""  # the output or gradient that it is mostly of
     steps: float = 0.0  # the relative error of compiled in the worst group, in rounding steps of its type
@@ -64,8 +62,6 @@ class Drift:
 
 @dataclass(frozen=True)
 class Triple:
-    """One floating-point output: in float64, from eager, from compiled."""
-
     name: str
     reference: torch.Tensor
     eager: torch.Tensor
@@ -77,11 +73,8 @@ def compute_drift(
 ) -> Drift:
     """Compute the drift of the worst output, or of all together when ``pooled`` (gradients are).
 
-    ``step`` is the rounding step of the lowest type that computes, where the outputs are cast up.
-
-    Infinities that all share, as those of a mask, are right and no error; no gradient is meant so. Where
-    the reference alone is not finite it is unknown what is right: that is left out, with a warning. An
-    output that the reference lacks, or has in another shape, is compared with eager's.
+    ``step`` is the rounding step of the lowest type that computes. Shared infinities are right, but not in
+    gradients; where the reference alone is not finite, elements are dropped with a warning.
 
     Raises:
         NotFiniteError: An eager or compiled output holds NaN, or an infinity that the others do not share.
@@ -92,37 +85,36 @@ def compute_drift(
     check_finite(compiled, Side.COMPILED)
     rounded = [name for name in eager if name in compiled and is_rounded(eager[name])]
     alone = [name for name in rounded if name not in reference or reference[name].shape != eager[name].shape]
-    mismatches = (*find_mismatches(eager, compiled), *find_far(eager, compiled, alone, step))
+    mismatches = (*list_mismatches(eager, compiled), *list_far(eager, compiled, alone, step))
     if mismatches:
         return Drift(log2_ratio=MISMATCH, worst=mismatches[0].name("output"), warnings=mismatches)
     reshaped = [_describe_reshaped(name, reference[name], eager[name]) for name in alone if name in reference]
     sides = (reference, eager, compiled)
     triples = [Triple(name, *(_split(side[name]) for side in sides)) for name in rounded if name not in alone]
-    known, unknown = _split_known(triples)
+    judgeable, unknown = _split_known(triples)
     warnings = (*reshaped, *unknown)
-    if (warnings or alone) and not known:
+    if (warnings or alone) and not judgeable:
         return Drift(log2_ratio=None, warnings=warnings)
-    judged = [judge_group(group) for group in group_triples(known, pooled=pooled)]
-    drifts = [one for one in judged if one is not None]
-    worst = max(drifts, key=lambda one: one.log2_ratio or 0.0, default=Drift(log2_ratio=0.0))
+    judged = [judge_group(group) for group in group_triples(judgeable, pooled=pooled)]
+    drifts = [drift for drift in judged if drift is not None]
+    worst = max(drifts, key=lambda drift: drift.log2_ratio or 0.0, default=Drift(log2_ratio=0.0))
     return replace(worst, warnings=warnings)
 
 
 def _split_known(triples: Sequence[Triple]) -> tuple[list[Triple], list[Fact]]:
-    """Take the elements of which the reference says what is right, and note the others."""
-    known, unknown = [], []
-    for one in triples:
-        taken = one
-        if not is_finite(one.reference):
-            finite = torch.isfinite(one.reference)
+    judgeable, unknown = [], []
+    for triple in triples:
+        taken = triple
+        if not is_finite(triple.reference):
+            finite = torch.isfinite(triple.reference)
             numbers = {"unknown": int((~finite).sum()), "elements": finite.numel()}
-            names = name_words(output=one.name)
+            names = name_words(output=triple.name)
             unknown.append(Fact(code=Code.REFERENCE_NOT_FINITE, numbers=numbers, names=names))
-            sides = (one.reference, one.eager, one.compiled)
-            taken = Triple(one.name, *(side[finite] for side in sides))
+            sides = (triple.reference, triple.eager, triple.compiled)
+            taken = Triple(triple.name, *(side[finite] for side in sides))
         if taken.reference.numel():
-            known.append(taken)
-    return known, unknown
+            judgeable.append(taken)
+    return judgeable, unknown
 
 
 def _describe_reshaped(name: str, reference: torch.Tensor, eager: torch.Tensor) -> Fact:
@@ -133,11 +125,7 @@ def _describe_reshaped(name: str, reference: torch.Tensor, eager: torch.Tensor) 
 def _drop_shared_infinities(
     reference: Outputs, eager: Outputs, compiled: Outputs
 ) -> tuple[Outputs, Outputs, Outputs]:
-    """Leave out the elements that are the same infinity in all that have them, beside finite ones.
-
-    What is infinite all over says nothing of the code, and stays. Compiled must have the infinities that
-    eager and float64 agree on.
-    """
+    """Drop elements that are the same infinity in all that have them, unless all elements are."""
     sides = ({**reference}, {**eager}, {**compiled})
     for name, left in eager.items():
         right, exact = compiled.get(name), reference.get(name)
@@ -158,7 +146,6 @@ def _drop_shared_infinities(
 
 
 def group_triples(triples: Sequence[Triple], *, pooled: bool) -> list[list[Triple]]:
-    """Group outputs that are judged together: all, or the small ones, each large one being a group."""
     if pooled:
         return [list(triples)] if triples else []
     small = [triple for triple in triples if triple.eager.numel() < MIN_ELEMENTS]
@@ -167,7 +154,7 @@ def group_triples(triples: Sequence[Triple], *, pooled: bool) -> list[list[Tripl
 
 
 def judge_group(group: Sequence[Triple]) -> Drift | None:
-    """Compute the drift of a group; of a few elements, what is beyond chance, ``None`` if nothing is."""
+    """Compute the drift of a group; for few elements, what is beyond chance, ``None`` if nothing is."""
     elements = sum(triple.reference.numel() for triple in group)
     if not elements:
         return None
@@ -187,7 +174,6 @@ def compute_allowance(elements: int) -> float:
 
 
 def compare_group(group: Sequence[Triple]) -> Drift:
-    """Compute log2 of compiled's over eager's error, each pooled over the group's elements: one at least."""
     elements = sum(triple.reference.numel() for triple in group)
     step = max(torch.finfo(triple.eager.dtype).eps for triple in group)
     references = [triple.reference.double() for triple in group]
@@ -200,7 +186,7 @@ def compare_group(group: Sequence[Triple]) -> Drift:
         for (of_eager, _), exact in zip(squares, references, strict=True)
     ]
     sizes = _compute_sizes(references, lost)
-    relative = [[one / size**2 for one in pair] for pair, size in zip(squares, sizes, strict=True)]
+    relative = [[square / size**2 for square in pair] for pair, size in zip(squares, sizes, strict=True)]
     eager, compiled = (
         max(step * FLOOR_STEPS, math.sqrt(sum(side) / elements)) for side in zip(*relative, strict=True)
     )
@@ -224,37 +210,33 @@ def check_finite(outputs: Outputs, side: Side) -> None:
 def check_any_finite(outputs: Outputs, side: Side) -> None:
     """Check that floating-point outputs hold no NaN, and are not infinite all over.
 
-    The drift shows whether the infinities that they hold are meant.
-
     Raises:
         NotFiniteError: One does, or is; names it and the side.
     """
     for name, value in outputs.items():
         if not is_rounded(value):
-            continue  # of quantized numbers torch cannot say
+            continue  # of quantized numbers torch does not know that
         is_infinite = value.numel() and not bool(torch.isfinite(value).any())
         if is_infinite or bool(torch.isnan(value).any()):
             check_finite({name: value}, side)
 
 
-def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
-    """Find outputs that are not the same kind of thing, or not the same integers or booleans."""
+def list_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
     missing = sorted(eager.keys() ^ compiled.keys())
-    found = [Fact(code=Code.OUTPUT_LOST, names=name_words(output=name)) for name in missing]
-    for name in (one for one in eager if one in compiled):
+    facts = [Fact(code=Code.OUTPUT_LOST, names=name_words(output=name)) for name in missing]
+    for name in (name for name in eager if name in compiled):
         left, right = eager[name], compiled[name]
         if left.shape != right.shape or left.dtype != right.dtype:
             names = name_words(output=name, eager=describe_tensor(left), compiled=describe_tensor(right))
-            found.append(Fact(code=Code.OUTPUT_RESHAPED, names=names))
+            facts.append(Fact(code=Code.OUTPUT_RESHAPED, names=names))
         elif not is_rounded(left) and not torch.equal(left, right):
             names = name_words(output=name, dtype=str(left.dtype).removeprefix("torch."))
             numbers = _measure_difference(left, right)
-            found.append(Fact(code=Code.OUTPUT_DIFFERS, numbers=numbers, names=names))
-    return tuple(found)
+            facts.append(Fact(code=Code.OUTPUT_DIFFERS, numbers=numbers, names=names))
+    return tuple(facts)
 
 
 def _measure_difference(left: torch.Tensor, right: torch.Tensor) -> dict[str, float]:
-    """How far whole numbers are apart at most, and in how many elements; of booleans only the latter."""
     differing = left != right
     numbers = {"elements": float(differing.sum()), "of": float(left.numel())}
     if left.dtype == torch.bool:
@@ -262,12 +244,12 @@ def _measure_difference(left: torch.Tensor, right: torch.Tensor) -> dict[str, fl
     return {"most": float((left[differing].double() - right[differing].double()).abs().max()), **numbers}
 
 
-def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: float) -> tuple[Fact, ...]:
-    """Find outputs that no reference judges, and that are further from eager's than rounding explains.
+def list_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: float) -> tuple[Fact, ...]:
+    """List outputs that no reference judges, and that are further from eager's than rounding explains.
 
-    They round in steps of ``least`` at least: a loss is cast to float32 in many a model of 16 bits.
+    ``least`` is the smallest rounding step: many models of 16 bits cast the loss to float32.
     """
-    found = []
+    facts = []
     same = [name for name in names if eager[name].shape == compiled[name].shape]
     values = [_split(eager[name]).double() for name in same]
     for name, value, size in zip(same, values, _compute_sizes(values), strict=True):
@@ -280,17 +262,15 @@ def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: flo
         )
         if error > limit:
             numbers = {"error": error, "limit": limit}
-            found.append(Fact(code=Code.OUTPUT_FAR, numbers=numbers, names=name_words(output=name)))
-    return tuple(found)
+            facts.append(Fact(code=Code.OUTPUT_FAR, numbers=numbers, names=name_words(output=name)))
+    return tuple(facts)
 
 
 def describe_tensor(tensor: torch.Tensor) -> str:
-    """Describe dtype and shape: ``float32[8, 1000]``."""
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 
 def compute_checksum(outputs: Outputs) -> str:
-    """Compute six digits of the root mean square of all floating-point outputs, but for infinite elements."""
     split = (_split(value).double() for value in outputs.values() if is_rounded(value))
     values = [value[~torch.isinf(value)] for value in split]
     elements = sum(value.numel() for value in values)
@@ -305,7 +285,6 @@ def is_finite(value: torch.Tensor) -> bool:
 
 
 def is_rounded(value: torch.Tensor) -> bool:
-    """Whether a tensor holds real or complex floating-point numbers."""
     return value.is_floating_point() or value.is_complex()
 
 
@@ -314,10 +293,6 @@ def _split(value: torch.Tensor) -> torch.Tensor:
 
 
 def _compute_sizes(references: list[torch.Tensor], lost: Sequence[bool] = ()) -> list[float]:
-    """Compute what each reference's errors are relative to: its RMS, within limits.
-
-    What is ``lost`` in eager's rounding is measured against the rest.
-    """
     squares = [float(reference.square().sum()) for reference in references]
     elements = sum(reference.numel() for reference in references)
     rest = math.sqrt(sum(squares) / max(1, elements))

@@ -1,7 +1,4 @@
-"""How what a call returns lies in memory, and in which containers: compiled is to return it as eager does.
-
-A caller that views, writes or unpacks a result finds out, though all its numbers are right.
-"""
+"""How what a call returns lies in memory, and in which containers: compiled returns it as eager does."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +14,11 @@ Layout = Mapping[str, tuple[str, ...]]  # by path, the parts of which each may d
 
 
 def describe_layout(returned: Any, given: Mapping[str, Any], root: str) -> Layout:  # noqa: ANN401 - any model's
-    """Describe by path each tensor and each container that a call returned; ``given`` is what it got.
+    """Describe by path each tensor and each container that a call returned; ``given`` are its arguments.
 
-    Of a tensor: the input that it is or lies in, and its strides, where a dimension is larger than 1.
+    A tensor's layout: the input that it is or lies in, and its strides, where a dimension is larger than 1.
     """
-    inputs = {place: leaf for place, leaf in given.items() if isinstance(leaf, torch.Tensor)}
+    inputs = {path: leaf for path, leaf in given.items() if isinstance(leaf, torch.Tensor)}
     described: dict[str, tuple[str, ...]] = {}
     for path, node, items in visit(returned):
         if isinstance(node, torch.Tensor):
@@ -32,7 +29,6 @@ def describe_layout(returned: Any, given: Mapping[str, Any], root: str) -> Layou
 
 
 def compare_layout(eager: Layout, compiled: Layout) -> list[Fact]:
-    """List the paths that both sides have and that are laid out otherwise: one fact an output."""
     facts = []
     for path in eager.keys() & compiled.keys():
         parts = zip(eager[path], compiled[path], strict=False)
@@ -52,21 +48,20 @@ def _describe_strides(tensor: torch.Tensor) -> str:
 
 
 def _describe_memory(tensor: torch.Tensor, inputs: Mapping[str, torch.Tensor]) -> str:
-    for place, own in inputs.items():
-        if tensor is own:
-            return f"{place} itself"
-    address = _find_address(tensor)
-    for place, own in inputs.items():
-        if address and address == _find_address(own):
-            return f"in the memory of {place}"
+    for path, given in inputs.items():
+        if tensor is given:
+            return f"{path} itself"
+    address = _get_address(tensor)
+    for path, given in inputs.items():
+        if address and address == _get_address(given):
+            return f"in the memory of {path}"
     return "a tensor of its own"
 
 
-def _find_address(tensor: torch.Tensor) -> int:
+def _get_address(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr() if _has_storage(tensor) else 0
 
 
 def _has_storage(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's numbers lie in one piece of memory, with steps between them."""
     is_plain = tensor.layout == torch.strided and not tensor.is_nested
     return is_plain and not is_traceable_wrapper_subclass(tensor)

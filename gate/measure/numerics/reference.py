@@ -1,7 +1,4 @@
-"""The float64 reference, the float32 twin, and one evaluation of each: what drift is computed from.
-
-An evaluation is a call, or several in order from one start: what one leaves behind the next one finds.
-"""
+"""The float64 reference, the float32 twin, and one evaluation of each: what drift is computed from."""
 
 import cmath
 import re
@@ -16,11 +13,12 @@ from gate.devices import CPU
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Device
 from gate.measure.kinds.protocol import find_protocol
-from gate.measure.numerics.exact import Drawn, Draws, DrawsError, in_float64, read_generators, replay
+from gate.measure.numerics.draws import Drawn, Draws, DrawsError, read_generators, replay
+from gate.measure.numerics.exact import in_float64
 from gate.measure.numerics.layout import Layout, describe_layout
 from gate.measure.numerics.state import State, copy_state, list_values, list_written, write_tensor
 from gate.measure.workload.build import SEED, Function, StepResult, Subject, cast_inputs, seed_everything
-from gate.measure.workload.holding import hold, pair_up, rebind
+from gate.measure.workload.holding import find_held, pair_up, rebind
 from gate.measure.workload.tensors import (
     convert_module,
     convert_tensor,
@@ -33,7 +31,7 @@ from gate.measure.workload.tensors import (
 from gate.programs import count_cores, read_free_bytes
 from gate.workload import Workload
 
-# cuBLAS says "not initialized" where there is no memory for its handle.
+# cuBLAS reports "not initialized" where there is no memory for its handle.
 _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _FLOAT64_BYTES = 8
@@ -42,12 +40,10 @@ LATER = " of call "  # behind the name of what a call after the first returned: 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What the calls of one side returned and left behind, as copies."""
-
     outputs: Mapping[str, torch.Tensor]  # of the function itself: the loss, when training
     gradients: Mapping[str, torch.Tensor]  # the sum over the calls
     written: Mapping[str, torch.Tensor]  # of all that a call can write, what differs from before
-    others: Mapping[str, object] = field(default_factory=dict)  # returned, and no tensors
+    non_tensors: Mapping[str, object] = field(default_factory=dict)  # returned, and no tensors
     values: Mapping[str, object] = field(default_factory=dict)  # of Python that the calls changed
     layout: Layout = field(default_factory=dict)  # of what the first call returned
     draws: tuple[Draws, ...] = ()  # call by call
@@ -55,24 +51,17 @@ class Evaluation:
 
     @property
     def has_tensors(self) -> bool:
-        """Whether there is anything whose error can be computed."""
         return bool(self.outputs or self.gradients or self.written)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Called:
-    """Eager's calls: what there was before, what they drew, and what came of it."""
-
     state: State
     drawn: Sequence[Drawn] | None = None  # None: nothing
-    found: Evaluation
+    evaluation: Evaluation
 
 
 def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None) -> Subject:
-    """Copy a subject to ``dtype``, with the values that it has in its own; without an optimizer.
-
-    The copy is on ``device``, which is the subject's own unless another is given.
-    """
     device = device or subject.device
     module, workload = subject.module, subject.workload
     if module is not None:
@@ -102,14 +91,14 @@ def _copy_held(
         if not subject.case.factory or subject.workload.exact is not None:
             raise
         built = find_protocol(subject.case).build()
-        copied = hold(built.forward, built.loss)
+        copied = find_held(built.forward, built.loss)
         if copied is None or _describe_parts(copied) != _describe_parts(module):
             raise
     copied.train(module.training)
     convert_module(copied, device.name, dtype)
     with torch.no_grad():
-        for own, other in zip(list_held(module), list_held(copied), strict=True):
-            write_tensor(other, own)
+        for tensor, target in zip(list_held(module), list_held(copied), strict=True):
+            write_tensor(target, tensor)
     return copied
 
 
@@ -120,11 +109,9 @@ def _describe_parts(module: torch.nn.Module) -> tuple[list[type], list[torch.Siz
 def evaluate(
     subject: Subject, function: Function, state: State | None = None, *, seed: int = SEED
 ) -> Evaluation:
-    """Call ``function``, the subject's own or its compiled version, and copy what it returns and writes.
+    """Call ``function`` with the inputs and then the later inputs, and copy what it returns and writes.
 
-    Then call it with the subject's later inputs, from what the call before has left. What the calls wrote is
-    undone, so that the next side is asked the same. ``state`` is a copy of what there was before, of the
-    subject or of what it is a twin of; a twin is left as the calls leave it.
+    Then everything is put back to ``state``, a copy from before; a twin is left as the calls leave it.
     """
     before = state or copy_state(subject)
     leaves: dict[str, object] = {}
@@ -158,7 +145,7 @@ def evaluate(
         outputs=outputs,
         gradients=gradients,
         written=written,
-        others={name: leaf for name, leaf in leaves.items() if name not in outputs},
+        non_tensors={name: leaf for name, leaf in leaves.items() if name not in outputs},
         values=values,
         layout=layout,
         draws=tuple(draws),
@@ -166,7 +153,6 @@ def evaluate(
 
 
 def _list_returned(returned: object) -> Iterator[tuple[str, object]]:
-    """List all that was returned; of a nested tensor the parts, which can be compared."""
     for path, leaf in iterate_leaves(returned):
         if isinstance(leaf, torch.Tensor) and leaf.is_nested:
             yield from ((f"{path}[{index}]", part) for index, part in enumerate(leaf.unbind()))
@@ -175,7 +161,6 @@ def _list_returned(returned: object) -> Iterator[tuple[str, object]]:
 
 
 def _copy_leaf(leaf: object) -> object:
-    """Copy what was returned; a number that may be rounded is a tensor of one element."""
     if isinstance(leaf, torch.Tensor):
         return leaf.detach().clone()
     return torch.tensor(leaf) if isinstance(leaf, (float, complex)) and cmath.isfinite(leaf) else leaf
@@ -183,7 +168,7 @@ def _copy_leaf(leaf: object) -> object:
 
 def _take_gradients(subject: Subject) -> dict[str, torch.Tensor]:
     taken = {}
-    for name, leaf in subject.name_leaves().items() if subject.is_training else ():
+    for name, leaf in subject.list_named_leaves().items() if subject.is_training else ():
         if leaf.grad is not None:
             taken[f"the gradient of {name}"] = leaf.grad.detach().clone()
         leaf.grad = None
@@ -194,11 +179,6 @@ def evaluate_reference(
     subject: Subject, state: State | None = None, drawn: Sequence[Drawn] | None = None
 ) -> Evaluation:
     """Evaluate in float64, with the weights and inputs that the subject has now: ``state`` is a copy of them.
-
-    ``drawn`` is what eager drew: the reference gets the same random numbers.
-
-    Where the device has no memory for that, the processor does it: eight bytes an element, and attention
-    that materializes its scores, are several times what the case itself needs.
 
     Raises:
         NoRoomError: The processor has no memory for it either.
@@ -219,17 +199,15 @@ def evaluate_reference(
     _check_host_memory(subject, attempted_bytes)
     with _use_all_cores():
         exact = evaluate_twin(make_exact_twin(subject, CpuDevice()), state, drawn)
-    place = subject.device.name
+    device_name = subject.device.name
     moved: dict[str, Any] = {
-        part: {name: value.to(place) for name, value in getattr(exact, part).items()}
+        part: {name: value.to(device_name) for name, value in getattr(exact, part).items()}
         for part in ("outputs", "gradients", "written")
     }
     return replace(exact, **moved)
 
 
 class NoRoomError(MemoryError):
-    """Neither the device nor the host has room: so many bytes are needed, so many of the host's free."""
-
     def __init__(self, needed_bytes: int, free_bytes: int) -> None:
         super().__init__(f"{needed_bytes} bytes needed, {free_bytes} free")
         self.needed_bytes, self.free_bytes = needed_bytes, free_bytes
@@ -241,11 +219,7 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def _check_host_memory(subject: Subject, attempted_bytes: int) -> None:
-    """Check that the host has room for what is known to be needed, before the system kills for want of it.
-
-    That is every value in float64, of a training step's its gradient too, and no less than what the attempt
-    on the device had reached.
-    """
+    """Check that the host has room before the system kills for want of it."""
     elements = sum(tensor.numel() for tensor in subject.list_state())
     needed = max(attempted_bytes, _FLOAT64_BYTES * elements * (2 if subject.is_training else 1))
     free = read_free_bytes()
@@ -255,7 +229,6 @@ def _check_host_memory(subject: Subject, attempted_bytes: int) -> None:
 
 @contextmanager
 def _use_all_cores() -> Iterator[None]:
-    """Nothing is timed: use as many cores as there are."""
     before = torch.get_num_threads()
     torch.set_num_threads(max(before, count_cores()))
     try:
@@ -273,47 +246,45 @@ def evaluate_twin(
         DrawsError: It draws otherwise, or out of sight: other numbers than eager's would hide all.
     """
     with in_float64() if is_float64 else nullcontext(), replay(drawn):
-        found = evaluate(twin, twin.function, state)
-    if drawn is not None and any(call.before[0] != call.end[0] for call in found.draws):
+        evaluation = evaluate(twin, twin.function, state)
+    if drawn is not None and any(call.before[0] != call.end[0] for call in evaluation.draws):
         raise DrawsError("an operator draws random numbers inside, which float64 cannot be given")
-    return replace(found, is_float64=is_float64)
+    return replace(evaluation, is_float64=is_float64)
 
 
 def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
-    """Copy a subject to float64; a quantized one, what it was made of."""
     workload = subject.workload
     if workload.exact is not None:
-        forward = rebind(workload.forward, {id(hold(workload.forward)): workload.exact})
-        module = hold(forward, workload.loss)
+        forward = rebind(workload.forward, {id(find_held(workload.forward)): workload.exact})
+        module = find_held(forward, workload.loss)
         subject = replace(subject, workload=replace(workload, forward=forward), module=module)
     return make_twin(subject, torch.float64, device)
 
 
 def write_values(tensors: Sequence[torch.Tensor], values: Sequence[torch.Tensor]) -> None:
-    """Write values in place, each into its tensor: nothing is recompiled for it."""
     with torch.no_grad():
         for tensor, value in zip(tensors, values, strict=True):
             write_tensor(tensor, value)
 
 
 def draw_state(subject: Subject, seed: int) -> list[torch.Tensor] | None:
-    """Draw values of parameters, buffers and inputs from the factory, or ``None`` where it cannot be done."""
+    """Draw parameters, buffers and inputs anew from the factory; ``None`` where that cannot be done."""
     # The weights of what a quantized model was made of would have to be drawn as well.
     if not subject.case.factory or subject.workload.exact is not None:
         return None
     state = _list_drawn(find_protocol(subject.case).build(seed), subject)
-    own = subject.list_state()
-    is_alike = [_describe_room(tensor) for tensor in state] == [_describe_room(tensor) for tensor in own]
+    current = subject.list_state()
+    is_alike = [_describe_room(tensor) for tensor in state] == [_describe_room(tensor) for tensor in current]
     return state if is_alike else None
 
 
 def _describe_room(tensor: torch.Tensor) -> tuple[torch.Size, int]:
-    """What a tensor that is written into this one must have: compressed rows have room for so much."""
+    """A tensor can be written into one with the same: compressed rows have room for so many elements."""
     return tensor.shape, tensor._nnz() if tensor.layout in _COMPRESSED else 0  # noqa: SLF001 - documented
 
 
 def _list_drawn(workload: Workload, subject: Subject) -> list[torch.Tensor]:
-    held = hold(workload.forward, workload.loss)
+    held = find_held(workload.forward, workload.loss)
     module = list_held(held) if held is not None else []
     dtype = next(
         (tensor.dtype for tensor in subject.list_state() if tensor.is_floating_point()), torch.float32

@@ -1,8 +1,4 @@
-"""What a call can leave behind: in tensors, and in the lists, attributes and generators that hold or count.
-
-A call that writes its input or a buffer would destroy what the next one is compared by, so all of it is
-copied before and put back after. Tensors that were written are compared as outputs are.
-"""
+"""What a call can leave behind: in tensors, and in lists, attributes and generators of Python."""
 
 from __future__ import annotations
 
@@ -46,32 +42,28 @@ Restore = Callable[[], object]
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """A copy of what a call may write, by name, and how everything is put back."""
-
     tensors: Mapping[str, torch.Tensor]  # copies, in the processor's memory
-    own: Mapping[str, torch.Tensor]
+    live: Mapping[str, torch.Tensor]
     holders: tuple[Restore, ...]
     values: Mapping[str, object]
     objects: Mapping[str, object]
     has_generator: bool  # of random numbers, besides the global ones
 
     def restore(self) -> None:
-        """Put everything back in place: nothing is recompiled for it."""
         for put_back in self.holders:
             put_back()
         with torch.no_grad():
-            for name, tensor in self.own.items():
+            for name, tensor in self.live.items():
                 if not _is_same(tensor.detach(), self.tensors[name]):
                     write_tensor(tensor, self.tensors[name])
 
 
 def copy_state(subject: Subject) -> State:
-    """Copy parameters, buffers, inputs, and what else the model and its inputs hold."""
-    own, walk = _find_tensors(subject)
-    copies = {name: tensor.detach().cpu().clone() for name, tensor in own.items()}
+    live, walk = _collect_tensors(subject)
+    copies = {name: tensor.detach().cpu().clone() for name, tensor in live.items()}
     return State(
         tensors=copies,
-        own=own,
+        live=live,
         holders=tuple(walk.holders),
         values=walk.values,
         objects=walk.objects,
@@ -82,10 +74,10 @@ def copy_state(subject: Subject) -> State:
 def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
     """List by name, as copies, what differs from ``state``: of its subject, or of a twin in a wider type.
 
-    What is not finite and was so before is no number of this call: a cache that is not filled yet.
+    What is not finite and was so before counts as 0: a cache that is not filled yet.
     """
     written = {}
-    for name, tensor in _find_tensors(subject)[0].items():
+    for name, tensor in _collect_tensors(subject)[0].items():
         value, before = tensor.detach(), state.tensors.get(name)
         if before is not None and _is_same(value, before):
             continue
@@ -101,23 +93,23 @@ def list_values(subject: Subject, state: State) -> dict[str, object]:
 
     An object is named by where it lay before the calls; a new one by its type.
     """
-    walk = _find_tensors(subject)[1]
-    places = {id(one): name for name, one in reversed([*state.objects.items()])}
+    walk = _collect_tensors(subject)[1]
+    paths = {id(value): name for name, value in reversed([*state.objects.items()])}
     values = {
         name: value
         for name, value in walk.values.items()
         if name not in state.values or (type(value), value) != (type(state.values[name]), state.values[name])
     }
     objects = {
-        name: places.get(id(one), type(one).__qualname__)
-        for name, one in walk.objects.items()
-        if one is not state.objects.get(name)
+        name: paths.get(id(value), type(value).__qualname__)
+        for name, value in walk.objects.items()
+        if value is not state.objects.get(name)
     }
     return {VALUE + name: value for name, value in {**values, **objects}.items()}
 
 
 def write_tensor(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """Write in place; torch refuses what `expand` repeats, so of that its first, which stands for all."""
+    """Write in place; torch refuses a tensor that `expand` repeats, so only its first element is written."""
     if tensor.layout == torch.strided and 0 in tensor.stride():
         first = tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())
         tensor, value = tensor[first], value[first]
@@ -134,39 +126,37 @@ def _is_same(value: torch.Tensor, before: torch.Tensor) -> bool:
     return torch.equal(value, before) or bool(((value == before) | (value.isnan() & before.isnan())).all())
 
 
-def _find_tensors(subject: Subject) -> tuple[dict[str, torch.Tensor], _Walk]:
-    """Find the tensors that a call may write, by name, and what holds them."""
-    found: dict[str, torch.Tensor] = {}
+def _collect_tensors(subject: Subject) -> tuple[dict[str, torch.Tensor], _Walk]:
+    tensors: dict[str, torch.Tensor] = {}
     if subject.module is not None:
-        found |= {f"the parameter {name}": one for name, one in subject.module.named_parameters()}
-        found |= {f"the buffer {name}": one for name, one in subject.module.named_buffers()}
+        tensors |= {f"the parameter {name}": tensor for name, tensor in subject.module.named_parameters()}
+        tensors |= {f"the buffer {name}": tensor for name, tensor in subject.module.named_buffers()}
     workload = subject.workload
     inputs, kwargs = workload.inputs, workload.kwargs
     for given in (inputs, kwargs):
-        found |= {_INPUT + path: one for path, one in iterate_tensors(given)}
-    named = {id(tensor) for tensor in found.values()}
+        tensors |= {_INPUT + path: tensor for path, tensor in iterate_tensors(given)}
+    named = {id(tensor) for tensor in tensors.values()}
     walk = _Walk()
     walk.visit([(_INPUT, kwargs), (_INPUT, inputs), ("loss", workload.loss), ("", workload.forward)])
     for path, tensor in walk.tensors.items():
         if id(tensor) not in named:
-            found[path if path.startswith(_INPUT) else HELD + path] = tensor
+            tensors[path if path.startswith(_INPUT) else HELD + path] = tensor
     # One that wraps others, as a quantized weight, has no storage to copy.
-    return {name: one for name, one in found.items() if not is_traceable_wrapper_subclass(one)}, walk
+    return {
+        name: tensor for name, tensor in tensors.items() if not is_traceable_wrapper_subclass(tensor)
+    }, walk
 
 
 class _Walk:
-    """All that can be reached from some objects: tensors by path, and how what holds them is put back."""
-
     def __init__(self) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
         self.values: dict[str, object] = {}
-        self.objects: dict[str, object] = {}  # of measured code, by each place that holds them
+        self.objects: dict[str, object] = {}  # of measured code, by each path to them
         self.holders: list[Restore] = []
         self.has_generator = False
-        self._seen: dict[int, object] = {}  # kept alive: another object may get the place of a dead one
+        self._seen: dict[int, object] = {}  # kept alive: another object may get the id of a dead one
 
     def visit(self, roots: Iterable[tuple[str, object]]) -> None:
-        """Visit objects under their paths, the last one first, and what they hold."""
         waiting = list(roots)
         while waiting and len(self._seen) < _MOST_OBJECTS:
             path, value = waiting.pop()
@@ -179,20 +169,19 @@ class _Walk:
             self.holders += _list_restores(value)
             self.has_generator |= isinstance(value, torch.Generator)
             for more, item in _list_held(value):
-                place = (path + more).lstrip(".")
+                item_path = (path + more).lstrip(".")
                 if isinstance(item, _VALUES):
-                    self.values[place] = _DECIMALS.sub("#", item) if isinstance(item, str) else item
+                    self.values[item_path] = _DECIMALS.sub("#", item) if isinstance(item, str) else item
                     continue
-                if isinstance(item, AbstractSet) and all(isinstance(one, _EXACT) for one in item):
-                    self.values[place] = frozenset(item)
+                if isinstance(item, AbstractSet) and all(isinstance(member, _EXACT) for member in item):
+                    self.values[item_path] = frozenset(item)
                 elif _is_looked_into(item) and not isinstance(item, torch.nn.Module):
-                    self.objects[place] = item
+                    self.objects[item_path] = item
                 if not isinstance(item, _ATOMS):
-                    waiting.append((place, item))
+                    waiting.append((item_path, item))
 
 
 def _list_held(value: object) -> Iterator[tuple[str, object]]:
-    """List what an object holds, with the rest of its path as Python writes it."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple, deque)):
@@ -208,16 +197,15 @@ def _list_held(value: object) -> Iterator[tuple[str, object]]:
     elif isinstance(value, torch.nn.Module):
         yield from ((f".{name}", child) for name, child in value.named_children())
         yield from ((f".{name}", item) for name, item in vars(value).items() if name not in _OF_MODULES)
-        own = [one for one in type(value).__mro__ if _is_measured(one.__module__)]
+        measured = [kind for kind in type(value).__mro__ if _is_measured(kind.__module__)]
         yield from (
-            ("", item) for one in own for item in vars(one).values() if isinstance(item, FunctionType)
+            ("", item) for kind in measured for item in vars(kind).values() if isinstance(item, FunctionType)
         )
     elif _is_looked_into(value):
         yield from ((f".{name}", item) for name, item in vars(value).items())
 
 
 def _list_restores(value: object) -> Iterator[Restore]:
-    """List how an object, without what it holds, is put back as it is now."""
     if isinstance(value, dict):
         yield _keep_dict(value)
     elif isinstance(value, (list, deque, set)):
@@ -237,7 +225,6 @@ def _list_restores(value: object) -> Iterator[Restore]:
 
 
 def _is_looked_into(value: object) -> bool:
-    """Whether an object is one of measured code, with attributes."""
     is_plain = isinstance(value, SimpleNamespace) or _is_measured(type(value).__module__)
     return is_plain and hasattr(value, "__dict__") and not isinstance(value, _ATOMS)
 
@@ -247,7 +234,6 @@ def _is_measured(module: str | None) -> bool:
 
 
 def _list_globals(function: FunctionType) -> Iterator[tuple[str, object]]:
-    """List what a function finds in its Python module: tensors, what holds some, functions it calls there."""
     if not _is_measured(function.__module__):
         return
     for name in function.__code__.co_names:
@@ -281,7 +267,9 @@ def _keep_items(held: Any) -> Restore:  # noqa: ANN401 - a list, a deque or a se
     saved = list(held)
 
     def put_back() -> None:
-        if len(held) != len(saved) or any(one is not other for one, other in zip(held, saved, strict=True)):
+        if len(held) != len(saved) or any(
+            item is not before for item, before in zip(held, saved, strict=True)
+        ):
             held.clear()
             (held.update if isinstance(held, set) else held.extend)(saved)
 

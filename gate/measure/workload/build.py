@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 from gate.errors import UsageError
 from gate.installation import find_page
 from gate.measure.device.device import Device
-from gate.measure.workload.holding import hold
+from gate.measure.workload.holding import find_held
 from gate.measure.workload.tensors import (
     compute_bytes,
     convert_module,
@@ -47,16 +47,12 @@ Function = Callable[..., Any]
 
 
 class StepResult(NamedTuple):
-    """What a training step may return besides its loss."""
-
     loss: Any
     outputs: Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A workload on its device in its dtype."""
-
     case: Case
     device: Device
     workload: Workload
@@ -68,57 +64,46 @@ class Subject:
 
     @property
     def plain(self) -> Function:
-        """The forward, or forward and loss, of one set of inputs: what is compiled."""
         return make_function(self.workload.forward, self.workload.loss, self.case.task)
 
     @property
     def function(self) -> Function:
-        """One call: ``plain``, or what a kind of case makes of it, as a pass over several inputs."""
         return self.spread(self.plain)
 
     @property
     def is_training(self) -> bool:
-        """Whether a call is a training step."""
         return self.case.task == Task.TRAINING
 
     def iterate_given(self) -> Iterator[tuple[str, Any]]:
-        """Yield all that a call is given, with its place: ``inputs[0].mask``."""
         for name, given in (("inputs", self.workload.inputs), ("kwargs", self.workload.kwargs)):
             yield from ((name + path, leaf) for path, leaf in iterate_leaves(given))
 
     def list_inputs(self) -> list[torch.Tensor]:
-        """List the tensors among the inputs, in a fixed order."""
         return [leaf for _, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)]
 
     def list_state(self) -> list[torch.Tensor]:
-        """List parameters, buffers and inputs, in a fixed order."""
         return [*(list_held(self.module) if self.module is not None else ()), *self.list_inputs()]
 
-    def name_leaves(self) -> dict[str, torch.Tensor]:
-        """Name the tensors that a training step computes gradients of."""
-        given = {place: leaf for place, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)}
-        named = {**self.name_parameters(), **given}
+    def list_named_leaves(self) -> dict[str, torch.Tensor]:
+        given = {path: leaf for path, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)}
+        named = {**self.list_named_parameters(), **given}
         return {name: tensor for name, tensor in named.items() if tensor.requires_grad and tensor.is_leaf}
 
-    def name_parameters(self) -> dict[str, torch.Tensor]:
-        """Name the parameters, and the tensors that a function holds and that require gradients."""
+    def list_named_parameters(self) -> dict[str, torch.Tensor]:
         if self.module is None:
             return {}
         loose = {name: tensor for name, tensor in self.module.named_buffers() if tensor.requires_grad}
         return {**dict(self.module.named_parameters()), **loose}
 
     def list_leaves(self) -> list[torch.Tensor]:
-        """List the tensors that a training step computes gradients of."""
-        return list(self.name_leaves().values())
+        return list(self.list_named_leaves().values())
 
     def compute_resident_bytes(self) -> int:
-        """Compute the bytes of parameters, buffers, inputs and the optimizer's state."""
         state = self.optimizer.state.values() if self.optimizer else ()
         return compute_bytes([*self.list_state(), *(tensor for _, tensor in iterate_tensors(list(state)))])
 
 
 def seed_everything(seed: int) -> None:
-    """Seed torch, ``random`` and, where it is loaded, numpy."""
     torch.manual_seed(seed)
     random.seed(seed)
     if numpy := sys.modules.get("numpy"):
@@ -126,7 +111,7 @@ def seed_everything(seed: int) -> None:
 
 
 def load_module(path: str) -> ModuleType:
-    """Load the module of ``package.module:function``; raises as :func:`load_factory` where there is none."""
+    """Load the module of ``package.module:function``; raises as :func:`load_factory`."""
     module_name = path.partition(":")[0]
     try:
         return importlib.import_module(module_name)
@@ -175,7 +160,7 @@ def build_workload(case: Case, seed: int = SEED) -> Workload:
 
 
 def build_bare(case: Case) -> None:
-    """Build a workload without memory, in an instant. What needs values fails; else raises as a real one."""
+    """Build a workload without memory, in an instant. What needs values fails."""
     with torch.device("meta"):
         build_workload(case)
 
@@ -193,28 +178,26 @@ def make_subject(
             requires a gradient.
     """
     dtype = TORCH_DTYPES[case.dtype]
-    if (held := hold(workload.forward, workload.loss)) is not None:
+    if (held := find_held(workload.forward, workload.loss)) is not None:
         _check_values(held, case)
         convert_module(held, device.name, dtype)
     inputs, kwargs = cast_inputs(workload, device.name, dtype)
     if case.kind in (_ASKING if case.task is Task.INFERENCE else {Kind.CALL}):
         given = iterate_tensors((tuple(workload.inputs), dict(workload.kwargs)))
-        for (_, tensor), (_, own) in zip(given, iterate_tensors((inputs, kwargs)), strict=True):
-            own.requires_grad_(tensor.requires_grad)
+        for (_, tensor), (_, copied) in zip(given, iterate_tensors((inputs, kwargs)), strict=True):
+            copied.requires_grad_(tensor.requires_grad)
     return assemble_subject(replace(workload, inputs=inputs, kwargs=kwargs), case, device, spread)
 
 
 def assemble_subject(
     workload: Workload, case: Case, device: Device, spread: Callable[[Function], Function]
 ) -> Subject:
-    """Make a subject of a workload whose tensors are where and what they are to be.
-
-    A training subject gets the leaves of its gradients, and its optimizer.
+    """Make a subject of a workload whose tensors have their device and dtype already.
 
     Raises:
         UsageError: An input is a module or holds one, or nothing of a training case requires a gradient.
     """
-    module = hold(workload.forward, workload.loss)
+    module = find_held(workload.forward, workload.loss)
     if module is not None:
         with suppress(NotImplementedError):  # an exported program stays what it was exported as
             module.train(case.task == Task.TRAINING)
@@ -222,7 +205,7 @@ def assemble_subject(
     _check_given(subject)
     if not subject.is_training:
         return subject
-    leaves = _find_leaves(subject)
+    leaves = _prepare_leaves(subject)
     return replace(subject, optimizer=workload.optimizer(leaves) if workload.optimizer else None)
 
 
@@ -237,16 +220,15 @@ def _check_values(held: torch.nn.Module, case: Case) -> None:
 
 
 def _check_given(subject: Subject) -> None:
-    for place, leaf in subject.iterate_given():
-        if callable(leaf) and hold(leaf) is not None:
-            message = f"{_name_source(subject.case)}: {place} is or holds a module, which is no input"
+    for path, leaf in subject.iterate_given():
+        if callable(leaf) and find_held(leaf) is not None:
+            message = f"{_name_source(subject.case)}: {path} is or holds a module, which is no input"
             fix = "Close over it: forward=functools.partial(function, module), with the tensors as inputs."
             raise UsageError(message, fix)
 
 
-def _find_leaves(subject: Subject) -> list[torch.Tensor]:
-    """Find the leaves of a training step's gradients; without parameters they are the inputs."""
-    if not subject.name_parameters():
+def _prepare_leaves(subject: Subject) -> list[torch.Tensor]:
+    if not subject.list_named_parameters():
         for tensor in subject.list_inputs():
             tensor.requires_grad_(tensor.is_floating_point())
     if leaves := subject.list_leaves():
@@ -261,7 +243,6 @@ def _name_source(case: Case) -> str:
 
 
 def make_function(forward: Function, loss: Callable[[Any], torch.Tensor] | None, task: Task) -> Function:
-    """Make what is compiled: the forward, or forward and loss."""
     if task == Task.INFERENCE or loss is None:
         return forward
 
@@ -274,8 +255,6 @@ def make_function(forward: Function, loss: Callable[[Any], torch.Tensor] | None,
 def cast_inputs(
     workload: Workload, device: torch.device | str, dtype: torch.dtype
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Move the inputs to ``device``, the floating-point ones to ``dtype``."""
-
     def cast(tensor: torch.Tensor) -> torch.Tensor:
         return convert_tensor(tensor.detach(), device, dtype)
 
@@ -284,7 +263,6 @@ def cast_inputs(
 
 
 def compile_function(function: Function, case: Case) -> Function:
-    """Apply ``torch.compile`` as the case says; torch raises what it thinks of backend and options."""
     compiled: Function = torch.compile(
         function,
         fullgraph=case.fullgraph,
@@ -297,11 +275,7 @@ def compile_function(function: Function, case: Case) -> Function:
 
 
 def make_step(subject: Subject, function: Function) -> Callable[[], Any]:
-    """Make one call of the workload: ``function`` is the subject's own or its compiled version.
-
-    Inference returns the outputs; a training step runs backward, then the optimizer, then drops the
-    gradients, and returns None.
-    """
+    """Make one call of the workload: ``function`` is the subject's own or its compiled version."""
     inputs, kwargs = subject.workload.inputs, subject.workload.kwargs
     if not subject.is_training:
         return lambda: function(*inputs, **kwargs)
@@ -327,7 +301,6 @@ def has_cudagraphs(case: Case) -> bool:
 
 
 def make_compiled_step(subject: Subject, compiled: Function) -> Callable[[], Any]:
-    """Make one call of the compiled workload, as :func:`make_step`; CUDA graphs get a mark of each call."""
     step = make_step(subject, compiled)
     if not (has_cudagraphs(subject.case) and subject.device.kind.has_cuda_graphs):
         return step

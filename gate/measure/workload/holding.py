@@ -1,8 +1,4 @@
-"""What a forward or a loss that is no module holds: the modules and tensors that it closes over.
-
-A bound method, a partial, a closure or an object that is called has parameters as well: they are found here,
-and :func:`rebind` makes the same function over copies of them.
-"""
+"""What a forward or a loss that is no module holds: the modules and tensors that it closes over."""
 
 from __future__ import annotations
 
@@ -25,27 +21,26 @@ _LIBRARIES = sys.stdlib_module_names | {"torch"}  # of their functions no global
 
 Function = Callable[..., Any]
 Memo = dict[int, Any]  # what stands for an object in a copy, by the object's id, as deepcopy wants it
+_HELD = (torch.nn.Module, torch.Tensor)
 
 
 class Held(torch.nn.Module):
     """Modules and tensors that functions hold, as one module: cast, copied, trained and restored together."""
 
-    def __init__(self, found: dict[str, Any]) -> None:
+    def __init__(self, parts: dict[str, Any]) -> None:
         super().__init__()
-        for name, one in found.items():
-            if isinstance(one, torch.nn.Module):
-                self.add_module(name, one)
-            elif isinstance(one, torch.nn.Parameter):
-                self.register_parameter(name, one)
+        for name, part in parts.items():
+            if isinstance(part, torch.nn.Module):
+                self.add_module(name, part)
+            elif isinstance(part, torch.nn.Parameter):
+                self.register_parameter(name, part)
             else:
-                self.register_buffer(name, one, persistent=False)
+                self.register_buffer(name, part, persistent=False)
 
     def list_loose(self) -> list[torch.Tensor]:
-        """List the tensors that are in none of the modules."""
         return [*self.parameters(recurse=False), *self.buffers(recurse=False)]
 
     def _apply(self, function: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Held:
-        """Convert in place: a function holds these very tensors."""
         for module in self.children() if recurse else ():
             module._apply(function)  # type: ignore[no-untyped-call] # noqa: SLF001 - as torch does
         for tensor in self.list_loose():
@@ -53,31 +48,29 @@ class Held(torch.nn.Module):
         return self
 
 
-def hold(forward: Function, loss: Function | None = None) -> torch.nn.Module | None:
-    """Find the modules and tensors that a forward and its loss hold; ``None`` where they hold nothing.
-
-    A module that holds all of it is returned as it is.
-    """
-    reached = [(name, one) for name, one, _ in _visit(forward) if isinstance(one, _HELD)]
+def find_held(forward: Function, loss: Function | None = None) -> torch.nn.Module | None:
+    """Find the modules and tensors that a forward and its loss hold; ``None`` where they hold nothing."""
+    reached = [(name, node) for name, node, _ in _visit(forward) if isinstance(node, _HELD)]
     if loss is not None:
-        criteria = ((name, one) for name, one, _ in _visit(loss) if isinstance(one, _HELD))
-        reached += [(name, one) for name, one in criteria if isinstance(one, torch.Tensor) or list_held(one)]
-    inner = {id(part) for _, one in reached for part in _list_parts(one)}
-    outer = {id(one): (name, one) for name, one in reversed(reached) if id(one) not in inner}
+        criteria = ((name, node) for name, node, _ in _visit(loss) if isinstance(node, _HELD))
+        reached += [
+            (name, node) for name, node in criteria if isinstance(node, torch.Tensor) or list_held(node)
+        ]
+    inner = {id(part) for _, node in reached for part in _list_parts(node)}
+    outer = {id(node): (name, node) for name, node in reversed(reached) if id(node) not in inner}
     if not outer:
         return None
-    found: dict[str, Any] = {}
-    for name, one in reversed(outer.values()):
-        found[_make_name(name, found)] = one
-    first = next(iter(found.values()))
-    return first if len(found) == 1 and isinstance(first, torch.nn.Module) else Held(found)
+    held: dict[str, Any] = {}
+    for name, node in reversed(outer.values()):
+        held[_make_name(name, held)] = node
+    first = next(iter(held.values()))
+    return first if len(held) == 1 and isinstance(first, torch.nn.Module) else Held(held)
 
 
 def pair_up(module: torch.nn.Module, copied: torch.nn.Module) -> Memo:
-    """Pair what a module holds with what its copy holds, for :func:`rebind`."""
-    kinds = ((one.modules(), one.parameters(), one.buffers()) for one in (module, copied))
+    kinds = ((whole.modules(), whole.parameters(), whole.buffers()) for whole in (module, copied))
     pairs = (pair for two in zip(*kinds, strict=True) for pair in zip(*two, strict=True))
-    return {id(own): other for own, other in pairs}
+    return {id(original): replacement for original, replacement in pairs}
 
 
 def rebind(function: Function, replaced: Memo) -> Function:
@@ -87,7 +80,7 @@ def rebind(function: Function, replaced: Memo) -> Function:
         UsageError: It holds one in a way that cannot be copied.
     """
     visits = list(_visit(function))
-    touched = _find_touched(visits, replaced)
+    touched = _collect_touched(visits, replaced)
     if id(function) not in touched:
         return function
     memo = {id(node): node for _, node, _ in visits if id(node) not in touched} | replaced
@@ -103,30 +96,27 @@ def rebind(function: Function, replaced: Memo) -> Function:
     return rebound
 
 
-_HELD = (torch.nn.Module, torch.Tensor)
-
-
 def _make_refusal(function: Function, why: str) -> UsageError:
     named = getattr(function, "__qualname__", type(function).__qualname__)
     fix = "Give the module itself as forward, or a method of it."
     return UsageError(f"{named} holds modules, and cannot be copied with others: {why}", fix)
 
 
-def _list_parts(one: torch.nn.Module | torch.Tensor) -> Iterator[Any]:
-    """List all that a module holds besides itself."""
-    if isinstance(one, torch.nn.Module):
-        yield from (part for part in one.modules() if part is not one)
-        yield from list_held(one)
+def _list_parts(node: torch.nn.Module | torch.Tensor) -> Iterator[Any]:
+    if isinstance(node, torch.nn.Module):
+        yield from (part for part in node.modules() if part is not node)
+        yield from list_held(node)
 
 
 def _make_name(name: str, taken: dict[str, Any]) -> str:
     plain = re.sub(r"\W+", "_", name).strip("_") or "held"
     tries = (plain, *(f"{plain}_{index}" for index in range(2, len(taken) + 3)))
-    return next(one for one in tries if one not in taken and not hasattr(torch.nn.Module, one))
+    return next(
+        attempt for attempt in tries if attempt not in taken and not hasattr(torch.nn.Module, attempt)
+    )
 
 
 def _visit(function: Function) -> Iterator[tuple[str, Any, Items]]:
-    """Visit what a function reaches, each object once: its name, itself, and what it holds."""
     todo: Items = [("model", function)]
     seen: dict[int, Any] = {}
     package = ""  # the user's: other packages' functions are not searched for what they call
@@ -136,9 +126,9 @@ def _visit(function: Function) -> Iterator[tuple[str, Any, Items]]:
             continue
         seen[id(node)] = node
         if isinstance(node, FunctionType):
-            own = _find_package(node)
-            package = package or own
-            items = [*_list_closed(node), *(_list_globals(node) if own and own == package else ())]
+            owner = _find_package(node)
+            package = package or owner
+            items = [*_list_closed(node), *(_list_globals(node) if owner and owner == package else ())]
         else:
             items = _list_reached(node)
         yield name, node, items
@@ -156,13 +146,16 @@ def _list_reached(node: Any) -> Items:  # noqa: ANN401 - anything
     if isinstance(node, MethodType):
         return [("self", node.__self__), ("function", node.__func__)]
     if isinstance(node, partial):
-        return [("function", node.func), *(("argument", one) for one in node.args), *node.keywords.items()]
+        return [
+            ("function", node.func),
+            *(("argument", argument) for argument in node.args),
+            *node.keywords.items(),
+        ]
     wrapped = getattr(node, "__wrapped__", None) if callable(node) else None  # as functools.cache has it
     return [*list_items(node), *([("function", wrapped)] if wrapped is not None else [])]
 
 
 def _list_closed(function: FunctionType) -> Items:
-    """List what a function has in its closure, its defaults and its attributes."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     defaults = ("default", function.__defaults__ or ())
     closed = [(name, cell.cell_contents) for name, cell in cells if cell != CellType()]
@@ -171,34 +164,32 @@ def _list_closed(function: FunctionType) -> Items:
 
 def _list_globals(function: FunctionType) -> Items:
     read = {
-        one.argval
+        instruction.argval
         for code in _list_codes(function.__code__)
-        for one in dis.get_instructions(code)
-        if one.opname in _READS
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in _READS
     }
     return [(name, function.__globals__[name]) for name in sorted(read) if name in function.__globals__]
 
 
 def _list_codes(code: CodeType) -> Iterator[CodeType]:
     yield code
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield from _list_codes(one)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _list_codes(constant)
 
 
-def _find_touched(visits: list[tuple[str, Any, Items]], replaced: Memo) -> set[int]:
-    """Find the objects that lead to one that is replaced, those included."""
+def _collect_touched(visits: list[tuple[str, Any, Items]], replaced: Memo) -> set[int]:
     touched, size = set(replaced), -1
     while size < len(touched):
         size = len(touched)
         touched |= {
-            id(node) for _, node, items in reversed(visits) if any(id(one) in touched for _, one in items)
+            id(node) for _, node, items in reversed(visits) if any(id(item) in touched for _, item in items)
         }
     return touched
 
 
 def _rebuild_functions(nodes: list[Any], touched: set[int], memo: Memo) -> None:
-    """Add to ``memo`` what deepcopy takes for constants: functions and methods."""
     functions = [node for node in nodes if isinstance(node, FunctionType)]  # first all, then their parts
     for node in functions:
         memo[id(node)] = _make_shell(node, touched, memo)
@@ -217,15 +208,15 @@ def _make_shell(function: FunctionType, touched: set[int], memo: Memo) -> Functi
         else cell
         for cell in function.__closure__ or ()
     )
-    is_global = any(id(one) in touched for _, one in _list_globals(function))
+    is_global = any(id(value) in touched for _, value in _list_globals(function))
     names = dict(function.__globals__) if is_global else function.__globals__
     return FunctionType(function.__code__, names, function.__name__, None, cells)
 
 
 def _fill_shell(shell: FunctionType, function: FunctionType, memo: Memo) -> None:
-    for cell, own in zip(shell.__closure__ or (), function.__closure__ or (), strict=True):
-        if cell is not own:
-            cell.cell_contents = copy.deepcopy(own.cell_contents, memo)
+    for cell, original in zip(shell.__closure__ or (), function.__closure__ or (), strict=True):
+        if cell is not original:
+            cell.cell_contents = copy.deepcopy(original.cell_contents, memo)
     if shell.__globals__ is not function.__globals__:
         for name, value in _list_globals(function):
             shell.__globals__[name] = copy.deepcopy(value, memo) if id(value) in memo else value

@@ -1,9 +1,4 @@
-"""Walking nested values: what a model is given and returns, of whatever types it is made.
-
-One walk finds all that a value is made of: :func:`iterate_leaves`. :func:`map_tensors` replaces the tensors
-that it finds in a deep copy: what is read is also cast and moved, and the user's own objects stay as they
-are.
-"""
+"""Walking nested values: what a model gets and returns, of whatever types it is made."""
 
 import copy
 import sys
@@ -20,7 +15,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from gate.errors import UsageError
 
-# What nothing is looked for in. A module's tensors are its own, a set has no order to name a place by.
+# What nothing is looked for in. A module's tensors are its own, a set has no order to name items by.
 _WHOLE = (
     torch.Tensor,
     torch.nn.Module,
@@ -49,7 +44,7 @@ Visit = tuple[str, Any, Items]  # where, what, and what is in it; nothing is in 
 
 
 def iterate_leaves(value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - any model's
-    """Yield all that a value is made of, with its path, e.g. ``[0].logits``; the root's is empty.
+    """Yield all parts of a value, with their paths, e.g. ``[0].logits``; the root's is empty.
 
     It goes through tuples, lists, mappings, dataclasses, what is registered with torch's pytrees, and the
     attributes of other objects. An empty container is a leaf, and so is what it cannot look into.
@@ -58,7 +53,6 @@ def iterate_leaves(value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a
 
 
 def iterate_tensors(value: Any) -> Iterator[tuple[str, torch.Tensor]]:  # noqa: ANN401 - any model's
-    """Yield the tensors among the leaves with their paths."""
     return ((path, leaf) for path, leaf in iterate_leaves(value) if isinstance(leaf, torch.Tensor))
 
 
@@ -80,19 +74,18 @@ def compare_leaves(left: Any, right: Any) -> bool | None:  # noqa: ANN401 - any 
 def is_opaque(leaf: object) -> bool:
     """Whether a leaf may hold what cannot be seen: ``==`` shows only whether two of them are one object."""
     if isinstance(leaf, AbstractSet):
-        return any(isinstance(one, torch.Tensor) or is_opaque(one) for one in leaf)
+        return any(isinstance(member, torch.Tensor) or is_opaque(member) for member in leaf)
     if isinstance(leaf, (torch.Tensor, type(None), type, torch.dtype)):
         return False
     return type(leaf).__eq__ is object.__eq__
 
 
 def is_foreign(leaf: object) -> bool:
-    """Whether a leaf may have numbers that are not cast: an array, or what cannot be looked into."""
     return hasattr(leaf, "__array_interface__") or (is_opaque(leaf) and not callable(leaf))
 
 
 def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:  # noqa: ANN401 - any model's
-    """Copy a value with ``function`` applied to every tensor, once to one that is there twice.
+    """Copy a value with ``function`` applied once to every tensor.
 
     What cannot be looked into, as a lock, is the same object in the copy.
 
@@ -110,7 +103,7 @@ def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) ->
             message = f"{path or 'what was given'} is a set of tensors, which has no order to name them by"
             raise UsageError(message, "Give a list or a tuple.")
     for _, leaf, items in visits:
-        if isinstance(leaf, torch.device):  # an object that says where its tensors are
+        if isinstance(leaf, torch.device):  # where an object has its tensors
             memo[id(leaf)] = devices.get(leaf, leaf)
         elif not items and is_opaque(leaf):
             memo[id(leaf)] = leaf
@@ -126,16 +119,18 @@ def _copy_with(value: Any, visits: list[Visit], memo: dict[int, Any]) -> Any:  #
         copied = copy.deepcopy(value, memo)
     except Exception as error:
         raise _make_refusal(visits, f"{type(error).__name__}: {error}") from error
-    found = [tensor for _, tensor in iterate_tensors(copied)]
-    if len(found) != len(wanted) or any(one is not other for one, other in zip(found, wanted, strict=True)):
+    tensors = [tensor for _, tensor in iterate_tensors(copied)]
+    if len(tensors) != len(wanted) or any(
+        tensor is not expected for tensor, expected in zip(tensors, wanted, strict=True)
+    ):
         raise _make_refusal(visits, "its copy holds other tensors")
     return copied
 
 
 def _rebuild_node(node: Any, memo: dict[int, Any]) -> Any:  # noqa: ANN401 - see above
-    known = pytree.SUPPORTED_NODES[type(node)]
-    items, context = known.flatten_fn(node)
-    return known.unflatten_fn([copy.deepcopy(item, memo) for item in items], context)
+    spec = pytree.SUPPORTED_NODES[type(node)]
+    items, context = spec.flatten_fn(node)
+    return spec.unflatten_fn([copy.deepcopy(item, memo) for item in items], context)
 
 
 def _make_refusal(visits: list[Visit], why: str) -> UsageError:
@@ -151,30 +146,31 @@ def visit(value: Any) -> Iterator[Visit]:  # noqa: ANN401 - see above
     opened: dict[int, Any] = {}
     while todo:
         path, node, above = todo.pop()
-        if id(node) in opened or any(one is node for one in above):
+        if id(node) in opened or any(outer is node for outer in above):
             continue
         items = list_items(node)
         if items and not _is_container(node):
             opened[id(node)] = node
         yield path, node, items
-        todo.extend((path + place, item, (*above, node)) for place, item in reversed(items))
+        todo.extend((path + key, item, (*above, node)) for key, item in reversed(items))
 
 
 def list_items(node: Any) -> Items:  # noqa: ANN401 - see above
-    """List what a container holds, or an object in its attributes; empty where nothing can be seen."""
     if isinstance(node, _WHOLE):
         return []
     if isinstance(node, PackedSequence):  # its batch sizes are whole numbers that stay on the processor
         names = ("data", "sorted_indices", "unsorted_indices")
         sizes = node.batch_sizes.tolist()
         return [(".batch_sizes", sizes), *((f".{name}", getattr(node, name)) for name in names)]
-    if known := pytree.SUPPORTED_NODES.get(type(node)):
-        if known.flatten_with_keys_fn:
-            return [(str(key), item) for key, item in known.flatten_with_keys_fn(node)[0]]
-        return _number(known.flatten_fn(node)[0])
+    if spec := pytree.SUPPORTED_NODES.get(type(node)):
+        if spec.flatten_with_keys_fn:
+            return [(str(key), item) for key, item in spec.flatten_with_keys_fn(node)[0]]
+        return _number(spec.flatten_fn(node)[0])
     if not _is_container(node):
         return _list_attributes(node)
-    return [(f"[{key!r}]", one) for key, one in node.items()] if isinstance(node, Mapping) else _number(node)
+    return (
+        [(f"[{key!r}]", item) for key, item in node.items()] if isinstance(node, Mapping) else _number(node)
+    )
 
 
 def _is_container(node: Any) -> bool:  # noqa: ANN401 - see above
@@ -198,7 +194,6 @@ def _list_attributes(node: Any) -> Items:  # noqa: ANN401 - see above
 
 
 def list_held(module: torch.nn.Module) -> list[torch.Tensor]:
-    """List parameters and buffers, in a fixed order."""
     return [*module.parameters(), *module.buffers()]
 
 
@@ -215,16 +210,12 @@ def convert_tensor(tensor: torch.Tensor, device: torch.device | str, dtype: torc
 
 
 def convert_module(module: torch.nn.Module, device: torch.device | str, dtype: torch.dtype) -> None:
-    """Do so in place with all that a module holds; its own ``to(dtype)`` makes complex numbers real."""
+    """Convert in place all that a module holds; its own ``to(dtype)`` makes complex numbers real."""
     module._apply(lambda tensor: convert_tensor(tensor, device, dtype))  # type: ignore[no-untyped-call] # noqa: SLF001 - as `to` does
 
 
 def copy_module(module: torch.nn.Module, device: torch.device | str, dtype: torch.dtype) -> torch.nn.Module:
-    """Copy a module with all that it holds converted as :func:`convert_module` does.
-
-    Each parameter and buffer is converted as it is copied: a copy of all of them as they are, where they are,
-    may be what there is no memory for.
-    """
+    """Copy a module; each tensor is converted as it is copied, so there is no plain copy of all."""
     converted: dict[int, Any] = {
         id(tensor): _copy_converted(tensor, device, dtype)
         for tensor in list_held(module)
@@ -236,10 +227,10 @@ def copy_module(module: torch.nn.Module, device: torch.device | str, dtype: torc
 
 
 def _copy_converted(tensor: torch.Tensor, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:
-    own = tensor.detach()
-    converted = convert_tensor(own, device, dtype)
-    if converted is own:  # it was so already
-        converted = own.clone()
+    plain = tensor.detach()
+    converted = convert_tensor(plain, device, dtype)
+    if converted is plain:  # it was so already
+        converted = plain.clone()
     if isinstance(tensor, torch.nn.Parameter):
         return torch.nn.Parameter(converted, tensor.requires_grad)
     return converted.requires_grad_(tensor.requires_grad)
@@ -253,7 +244,6 @@ def compute_bytes(tensors: Iterator[torch.Tensor] | list[torch.Tensor]) -> int:
 
 
 def _list_plain(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    """List what holds a tensor's numbers: one that wraps others, as a quantized weight, has no storage."""
     if not is_traceable_wrapper_subclass(tensor):
         yield tensor
         return

@@ -23,7 +23,7 @@ def main(target: str, *names: str) -> None:
     """
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # as in a worker: other processes know no target
     imitate_gpu(target)
-    from gate.measure.device.cpu import TargetDevice  # noqa: PLC0415 - torch
+    from gate.measure.device.target_device import TargetDevice  # noqa: PLC0415 - torch
 
     device = TargetDevice(target)
     sys.stdout.write(

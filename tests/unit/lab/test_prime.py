@@ -10,7 +10,7 @@ from gate.lab.trials.availability import try_imports
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import open_bench, prime_bench
 from gate.lab.workers.server_pool import ServerPool
-from gate.measure.logbook import make_worker_failure
+from gate.measure.failures import make_worker_failure
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import FailureKind

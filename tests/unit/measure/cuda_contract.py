@@ -12,8 +12,8 @@ from unittest import mock
 
 import torch
 
-from gate.measure.device.cpu import open_device
-from gate.measure.device.device import CudaDevice
+from gate.measure.device.choice import open_device
+from gate.measure.device.cuda import CudaDevice
 
 UUID = "12345678-aaaa-bbbb-cccc-000000000000"
 H100: Mapping[str, object] = {

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from gate.devices import CUDA, Canaries
+from gate.measure.canaries import REPEATS, run_canaries
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.usage import REPEATS, run_canaries
 
 
 def test_canaries_run() -> None:

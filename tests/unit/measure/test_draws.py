@@ -12,8 +12,8 @@ from torch.nn import functional
 from gate.measure.context import use_gradients
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.logbook import Logbook
+from gate.measure.numerics.draws import DrawsError, Recording, replay
 from gate.measure.numerics.drift import MISMATCH
-from gate.measure.numerics.exact import DrawsError, Recording, replay
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import compile_function, make_subject
 from gate.records.cases import Case, Kind, Metric, Task

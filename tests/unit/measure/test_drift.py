@@ -6,7 +6,7 @@ import warnings
 import pytest
 import torch
 
-from gate.measure.logbook import NotFiniteError
+from gate.measure.failures import NotFiniteError
 from gate.measure.numerics.drift import (
     FLOOR_STEPS,
     MISMATCH,

@@ -6,9 +6,9 @@ import pytest
 
 from gate.errors import UsageError
 from gate.measure.device.cpu import CpuDevice
+from gate.measure.first_call import compute_compile_time, time_first_call
 from gate.measure.graph import GraphReport
 from gate.measure.kinds.protocol import Protocol
-from gate.measure.rounds import compute_compile_time, time_first_call
 from gate.measure.trial import CacheStateError, check_cold
 from gate.records.cases import Case, Metric
 from gate.records.codes import Code

@@ -11,7 +11,7 @@ import torch
 
 import gate
 from gate.errors import UsageError
-from gate.measure.logbook import choose_frames, format_error
+from gate.measure.failures import choose_frames, format_error
 from gate.measure.workload.build import load_factory
 
 GATE, TORCH = Path(gate.__file__).parent, Path(torch.__file__).parent

@@ -254,7 +254,7 @@ def test_kernels_that_are_compiled_though_their_graph_was_found_are_counted(
         "inductor": graphs + Counter(async_compile_cache_hit=hits, async_compile_cache_miss=misses),
         "aot_autograd": Counter(),
     }
-    monkeypatch.setattr(graph, "_find_counters", lambda: counters)
+    monkeypatch.setattr(graph, "_get_counters", lambda: counters)
     bundles = [SimpleNamespace(num_triton_bundles=1), SimpleNamespace(num_triton_bundles=None)]
     monkeypatch.setattr(graph, "_list_compiles", lambda: bundles)
     report = graph.observe_graphs("")

@@ -13,7 +13,7 @@ from gate.measure.context import call_watched
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.reference import evaluate_reference, make_exact_twin
 from gate.measure.workload.build import Subject, make_step, make_subject
-from gate.measure.workload.holding import hold, rebind
+from gate.measure.workload.holding import find_held, rebind
 from gate.records.cases import Case, DType, Task
 from gate.workload import Workload
 
@@ -199,15 +199,15 @@ def test_a_loss_holds_tensors_as_well() -> None:
 def test_a_criterion_without_weights_changes_no_name() -> None:
     """Most losses are modules that hold nothing: the model alone is what is trained."""
     layer = make_layer()
-    assert hold(layer, torch.nn.MSELoss()) is layer
-    assert hold(torch.sin, torch.sum) is None
+    assert find_held(layer, torch.nn.MSELoss()) is layer
+    assert find_held(torch.sin, torch.sum) is None
 
 
 def test_a_module_within_another_is_held_once() -> None:
     """The outer one holds it."""
     layer = Layer()
     inner = layer.inner
-    assert hold(lambda value: layer.encode(inner(value))) is layer
+    assert find_held(lambda value: layer.encode(inner(value))) is layer
 
 
 def test_frozen_modules_are_refused_in_training() -> None:

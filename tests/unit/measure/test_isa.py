@@ -10,7 +10,7 @@ import torch._inductor.config
 from torch._inductor import cpu_vec_isa
 
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.environment import load_toolchain, probe_isas
+from gate.measure.toolchain import load_toolchain, probe_isas
 
 
 class Prober:

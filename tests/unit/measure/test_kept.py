@@ -11,7 +11,7 @@ import torch
 
 from gate.measure.device import cpu
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.usage import find_keeper, measure_kept
+from gate.measure.kept import find_keeper, measure_kept
 
 KIB, MIB = 1024, 2**20
 HISTORY: deque[torch.Tensor] = deque(maxlen=40)

@@ -20,9 +20,9 @@ from gate.errors import UsageError
 from gate.kinds import KIND_SPECS, SPECIAL, has_metric
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.graph import GraphReport, observe_graphs, start_observation
-from gate.measure.kinds.packages import _describe_graph
+from gate.measure.kinds.exported import _describe_graph
 from gate.measure.kinds.protocol import Protocol, find_protocol
-from gate.measure.kinds.variants import Shapes, find_hottest, make_loader
+from gate.measure.kinds.variants import Shapes, choose_hottest, make_loader
 from gate.measure.numerics import reference
 from gate.measure.numerics.drift import compute_drift
 from gate.measure.workload.build import Subject
@@ -403,7 +403,7 @@ def test_a_part_is_compiled_and_computes_the_same(
         report = observe_graphs("")
     assert report.counts[Metric.UNIQUE_GRAPHS] == graphs
     assert report.counts[Metric.GRAPH_BREAKS] == 0
-    assert find_hottest(subject) == "head"
+    assert choose_hottest(subject) == "head"
 
 
 def test_a_model_without_blocks_is_refused() -> None:

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from gate.errors import UsageError
-from gate.measure.logbook import Logbook, NotFiniteError, describe_error, make_worker_failure
+from gate.measure.failures import NotFiniteError, describe_error, make_worker_failure
+from gate.measure.logbook import Logbook
 from gate.records.cases import Metric
 from gate.records.protocol import Stage, WorkerRole
 from tests.told import warn

@@ -6,7 +6,7 @@ import pytest
 
 from gate.devices import CPU, CUDA, DeviceKind
 from gate.errors import MachineError
-from gate.measure.logbook import find_fix
+from gate.measure.failures import find_fix
 
 CXX, HEADERS, DEVICE = "C++ compiler (g++)", "headers of Python", "--device cpu"
 TORCH = f"torch for {sys.executable}"

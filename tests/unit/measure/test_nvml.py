@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gate.devices import name_clock_reasons
-from gate.measure.device.nvml import DeviceState, NvmlDevice, list_throttling, note_unwatched
+from gate.measure.device.nvml import DeviceState, NvmlDevice, list_throttling, list_unwatched
 from tests.told import describe_measuring
 
 STUB = Path(__file__).parent / "stub_nvml.c"
@@ -80,7 +80,7 @@ def test_a_healthy_gpu(look: Look) -> None:
     assert (found["uuid"], found["driver"], found["clocks"]) == (f"GPU-{UUID}", "580.159.04", "700 W")
     assert found["traits"] == HEALTHY_TRAITS
     assert after.processes == 1
-    assert (list_throttling(before, after), note_unwatched(after)) == ((), ())
+    assert (list_throttling(before, after), list_unwatched(after)) == ((), ())
 
 
 def test_throttling_between_two_looks_is_seen(look: Look) -> None:
@@ -96,7 +96,7 @@ def test_a_gpu_instance_is_watched(look: Look) -> None:
     assert found["uuid"] == f"MIG-{UUID}"
     assert found["traits"] == {**HEALTHY_TRAITS, "mig": "on"}
     assert found["clocks"] == "700 W"
-    assert note_unwatched(found["states"][0]) == ()
+    assert list_unwatched(found["states"][0]) == ()
 
 
 def test_strangers_are_counted(look: Look) -> None:
@@ -117,7 +117,7 @@ def test_a_driver_that_is_gone_is_told(look: Look) -> None:
     """NVML's own words say why nobody watches; nothing else fails."""
     found = look("GONE")
     assert (found["driver"], found["clocks"], found["traits"]) == ("", "", {})
-    assert tuple(map(describe_measuring, note_unwatched(found["states"][0]))) == (
+    assert tuple(map(describe_measuring, list_unwatched(found["states"][0]))) == (
         (
             "the GPU cannot be monitored for throttling, other processes: NVML cannot be used: Driver Not"
             " Loaded"
@@ -127,14 +127,14 @@ def test_a_driver_that_is_gone_is_told(look: Look) -> None:
 
 def test_what_a_driver_hides_is_told(look: Look) -> None:
     """A list of processes without this one shows no other either; reasons may need a right."""
-    (told,) = note_unwatched(look("HIDDEN")["states"][0])
+    (told,) = list_unwatched(look("HIDDEN")["states"][0])
     assert describe_measuring(told).endswith("throttling, other processes: the driver does not report it")
 
 
 def test_an_unknown_device_is_told(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     """A UUID that NVML does not know leaves nothing unsaid."""
     monkeypatch.setattr(sys.modules[__name__], "UUID", "99999999-aaaa-bbbb-cccc-000000000000")
-    (told,) = note_unwatched(look("HEALTHY")["states"][0])
+    (told,) = list_unwatched(look("HEALTHY")["states"][0])
     assert describe_measuring(told).endswith(
         "NVML does not know the device GPU-99999999-aaaa-bbbb-cccc-000000000000"
     )
@@ -145,7 +145,7 @@ def test_without_nvml_all_is_unknown_and_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "pynvml", None)
     device = NvmlDevice("abc")
     assert (device.read_driver(), device.read_clock_policy(), device.read_traits()) == ("", "", {})
-    (told,) = note_unwatched(device.read_state())
+    (told,) = list_unwatched(device.read_state())
     assert "pip install nvidia-ml-py" in describe_measuring(told)
 
 

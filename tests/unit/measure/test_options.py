@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gate.measure import graph
-from gate.measure.options import find_set_options, keep_options, read_options, set_options
+from gate.measure.options import keep_options, read_options, read_set_options, set_options
 from gate.records.protocol import OPTIONS_FILE
 
 INDUCTOR, DYNAMO = torch._inductor.config, torch._dynamo.config
@@ -41,12 +41,12 @@ def test_options_are_read_by_name_without_paths_and_logs() -> None:
 def test_what_code_sets_is_found_and_nothing_else(kept: dict[str, str]) -> None:
     """As one compile was made; without any setting there is none."""
     compile_small()
-    assert find_set_options() == {}
+    assert read_set_options() == {}
     other = not INDUCTOR.epilogue_fusion
     with INDUCTOR.patch(epilogue_fusion=other), DYNAMO.patch(recompile_limit=3):
         compile_small()
     assert kept["dynamo.recompile_limit"] != "3"
-    assert find_set_options() == {
+    assert read_set_options() == {
         "inductor.epilogue_fusion": json.dumps(other),
         "dynamo.recompile_limit": "3",
     }
@@ -59,7 +59,7 @@ def test_where_the_primer_left_nothing_nothing_is_known(
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     with DYNAMO.patch(recompile_limit=3):
         compile_small()
-    assert find_set_options() == {}
+    assert read_set_options() == {}
 
 
 def test_options_are_set_by_their_names() -> None:

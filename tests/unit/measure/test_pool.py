@@ -8,15 +8,15 @@ import torch._inductor.async_compile
 import torch._inductor.config
 import torch._inductor.select_algorithm
 
-from gate.measure import identity
-from gate.measure.identity import compile_together, count_compilers, tune_together
+from gate.measure import compilers
+from gate.measure.compilers import compile_together, count_compilers, tune_together
 
 
 @pytest.fixture
 def serial(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As the lab starts its workers: one at a time, on a machine of six cores."""
     monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")
-    monkeypatch.setattr(identity, "count_compilers", lambda: 6)
+    monkeypatch.setattr(compilers, "count_compilers", lambda: 6)
     with torch._inductor.config.patch(compile_threads=1):
         yield
 

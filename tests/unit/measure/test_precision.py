@@ -11,8 +11,8 @@ import json, os, sys, traceback, warnings
 warnings.simplefilter("ignore")
 import torch
 from gate.devices import CUDA
-from gate.measure.environment import bakes_tf32, describe_convolution, describe_matmul
-from gate.measure.environment import describe_settings, without_tf32
+from gate.measure.environment import describe_settings
+from gate.measure.precision import bakes_tf32, describe_convolution, describe_matmul, without_tf32
 b = torch.backends
 SETTINGS = (b.cudnn, b.cudnn.conv, b.cudnn.rnn, b.cuda.matmul, b.mkldnn.matmul)
 

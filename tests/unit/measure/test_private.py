@@ -8,9 +8,9 @@ import torch
 from gate.devices import CPU
 from gate.measure import graph
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.environment import list_isas, load_toolchain
-from gate.measure.options import find_set_options, keep_options, read_options
+from gate.measure.options import keep_options, read_options, read_set_options
 from gate.measure.private import PRIVATE_NAMES, TRITON_DRIVER, PrivateName
+from gate.measure.toolchain import list_isas, load_toolchain
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_one_name_less_leaves_its_own_metrics_unknown(
     assert {metric for fact in report.unknown for metric in fact.metrics} == gone.metrics
     assert gone.metrics.isdisjoint(report.counts)
     assert (graph.count_compiles() > 0, graph.awaits_capture(0)) == (True, False)
-    assert find_set_options() == {}
+    assert read_set_options() == {}
     assert read_options()
     assert isinstance(list_isas(), tuple)
     assert graph.find_cache() == tmp_path

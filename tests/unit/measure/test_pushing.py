@@ -2,7 +2,7 @@
 
 import torch
 
-from gate.measure.numerics.comparing import Pushing
+from gate.measure.numerics.perturbing import Pushing
 
 STEP = 2.0**-23
 

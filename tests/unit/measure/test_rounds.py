@@ -90,7 +90,7 @@ class Machine:
         self.now_s += 5.0 if disturbed else 1.0
         self.waited_s += 4.0 if disturbed else 0.0
 
-    def find_threads(self) -> None:
+    def update_threads(self) -> None:
         """Count how often threads are looked for."""
         self.looked += 1
 

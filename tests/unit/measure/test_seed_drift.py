@@ -8,7 +8,8 @@ import torch
 
 from gate.devices import CUDA
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.logbook import Logbook, NotFiniteError
+from gate.measure.failures import NotFiniteError
+from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import MISMATCH, Drift
 from gate.measure.seed_drift import CompiledSubject, measure_drift, record_drift
 from gate.measure.workload.build import Subject, make_subject

@@ -117,7 +117,7 @@ def test_nothing_is_pretended_where_torch_knows_real_devices(
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libtorch_cuda.so").touch()
     monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr(imitation, "_find_torch", lambda: tmp_path)
+    monkeypatch.setattr(imitation, "_get_torch_directory", lambda: tmp_path)
     with pytest.raises(MachineError, match="built for CUDA"):
         imitate_gpu("cuda:sm_90")
 
@@ -135,7 +135,7 @@ def test_nothing_is_pretended_where_nobody_tried_torch(
     """Another release may ask the device for something else, and get a wrong answer without an error."""
     monkeypatch.setattr(metadata, "version", lambda _: version)
     monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr(imitation, "_find_torch", lambda: tmp_path)
+    monkeypatch.setattr(imitation, "_get_torch_directory", lambda: tmp_path)
     with pytest.raises(MachineError, match=named) as caught:
         imitate_gpu("cuda:sm_90")
     assert caught.value.fix.startswith("Install a CPU build of torch 2.13")

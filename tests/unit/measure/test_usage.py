@@ -151,7 +151,7 @@ def test_kernels_of_one_call_by_name_and_time() -> None:
 
 def test_only_the_longest_kernels_are_named() -> None:
     """Of 20 kernels of 1 to 20 us the 16 longest are named; the others, 1 + 2 + 3 + 4 us, are summed."""
-    found = usage._name_longest({f"kernel_{us}": us * 1e-6 for us in range(1, 21)})
+    found = usage._keep_longest({f"kernel_{us}": us * 1e-6 for us in range(1, 21)})
     assert list(found)[:2] == ["kernel_20", "kernel_19"]
     assert len(found) == MAX_KERNELS + 1
     assert found[OTHERS] == pytest.approx(10e-6)

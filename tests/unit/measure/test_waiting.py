@@ -39,7 +39,7 @@ def spin() -> None:
 def test_a_core_that_another_program_shares_is_waited_for() -> None:
     """Two that never sleep have half a core each; a tenth of the time is the least that says so."""
     with share_a_core(), closing(ThreadWaits()) as waits:
-        waits.find_threads()
+        waits.update_threads()
         before_s = waits.read_s()
         spin()
         assert SPIN_S / 10 < waits.read_s() - before_s < 2 * SPIN_S
@@ -48,7 +48,7 @@ def test_a_core_that_another_program_shares_is_waited_for() -> None:
 def test_sleeping_is_no_waiting() -> None:
     """Who sleeps wants no processor; the least of ten, as on a busy machine one waits to wake up."""
     with closing(ThreadWaits()) as waits:
-        waits.find_threads()
+        waits.update_threads()
         waited_s = []
         for _ in range(10):
             before_s = waits.read_s()
@@ -60,20 +60,20 @@ def test_sleeping_is_no_waiting() -> None:
 def test_a_thread_that_began_later_counts_once_it_was_found() -> None:
     """A pool that a model starts at its first call is waited for as well."""
     with closing(ThreadWaits()) as waits:
-        waits.find_threads()
+        waits.update_threads()
         stop = threading.Event()
         other = threading.Thread(target=stop.wait)
         other.start()
         known = str(other.native_id)
         assert known not in waits._files
-        waits.find_threads()
+        waits.update_threads()
         assert known in waits._files
         stop.set()
         other.join()
         while Path("/proc/self/task", known).exists():  # Python has left it, and the kernel not yet
             time.sleep(0.001)
         waits.read_s()  # of a thread that has ended nothing is asked
-        waits.find_threads()
+        waits.update_threads()
         assert known not in waits._files
 
 
@@ -81,5 +81,5 @@ def test_files_are_closed() -> None:
     """A worker that watches twice holds no more files than before."""
     held = len(list(Path("/proc/self/fd").iterdir()))
     with closing(ThreadWaits()) as waits:
-        waits.find_threads()
+        waits.update_threads()
     assert len(list(Path("/proc/self/fd").iterdir())) == held

@@ -10,7 +10,7 @@ from gate.measure.logbook import Logbook
 from gate.records.cases import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
 from gate.suite.fixture import import_compiler
-from gate.suite.trial import TrialPlugin
+from gate.suite.trial_plugin import TrialPlugin
 from gate.worker.worker import make_arguments
 
 import_compiler()  # a pytester session forgets what was imported in it, and torch can be imported once only

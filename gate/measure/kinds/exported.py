@@ -27,11 +27,11 @@ from gate.records.run import CodeIdentity
 # The definition of a generated kernel, in the C++ of a package.
 _KERNEL = re.compile(r"^\s*(?:extern \"C\"\s*)?(?:static )?void\s+((?:cpp|triton)_\w+)\(", re.MULTILINE)
 _SOURCE = (".cpp", ".cu")
+_MOST_SIZES = 16  # whole numbers of a constant: as many axes, pads or sizes as an operator has
+_PROVIDERS = ("CPUExecutionProvider",)  # others copy inputs and outputs, which would be part of a call
 
 
 class Package:
-    """A function that loads its package at the first call: here one of AOTInductor."""
-
     suffix = ".pt2"
 
     def __init__(self, subject: Subject) -> None:
@@ -46,7 +46,6 @@ class Package:
         self._call: Function | None = None
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any model's
-        """Call the package."""
         if self._call is None:
             self._load(inputs, kwargs)
         return self._call(*inputs, **kwargs)  # type: ignore[misc] # loaded above
@@ -56,7 +55,6 @@ class Package:
         self._call = None
 
     def _load(self, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Load the package, and build it before where there is none; each with its time."""
         if not self.path.is_file():
             self.is_built = True
             exported = self._time("export", lambda: self.export(inputs, kwargs))
@@ -70,16 +68,13 @@ class Package:
         return made
 
     def export(self, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what :meth:`build` takes
-        """Trace the model."""
         return torch.export.export(make_module(self.subject), inputs, dict(kwargs))
 
     def build(self, exported: Any) -> None:  # noqa: ANN401 - what :meth:`export` made
-        """Build the package's file."""
         inductor = importlib.import_module("torch._inductor")
         inductor.aoti_compile_and_package(exported, package_path=str(self.path))
 
     def open(self) -> Function:
-        """Open the package's file."""
         loaded: Function = importlib.import_module("torch._inductor").aoti_load_package(str(self.path))
         return loaded
 
@@ -96,37 +91,29 @@ class Export(Protocol):
         self._packages: list[Package] = []
 
     def compile(self, subject: Subject) -> Function:
-        """Load the package at the first call, and build it before where there is none."""
         package = self.package(subject)
         self._packages.append(package)
         return package
 
     def renew(self, compiled: Function) -> None:
-        """Let the next call load the package, with buffers as they were built."""
         if isinstance(compiled, Package):
             compiled.unload()
 
     def count_misses(self, report: GraphReport) -> int:
-        """Count the packages that had to be built."""
         return sum(package.is_built for package in self._packages)
 
     def identify(self) -> CodeIdentity:
-        """Read the identity of the packages' C++."""
         return identity.hash_sources(_read_sources())
 
     def count_kernels(self) -> int:
-        """Count the kernels in the packages' C++."""
         return sum(len(set(_KERNEL.findall(text))) for text in _read_sources())
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """See how large the package is, and what building and loading it took."""
         first = self._packages[0]
         return Seen(samples={Metric.PACKAGE_BYTES: (first.path.stat().st_size,)}, parts_s=first.parts_s)
 
 
 class _Wrapped(torch.nn.Module):
-    """A function as the module that export wants, with what it holds."""
-
     def __init__(self, function: Function, held: torch.nn.Module | None) -> None:
         super().__init__()
         self._function, self._held = function, held
@@ -136,7 +123,6 @@ class _Wrapped(torch.nn.Module):
 
 
 def make_module(subject: Subject) -> torch.nn.Module:
-    """Make a module of a function, which is what export wants."""
     forward = subject.workload.forward
     return forward if isinstance(forward, torch.nn.Module) else _Wrapped(forward, subject.module)
 
@@ -149,13 +135,7 @@ def _read_sources() -> Iterator[str]:
                     yield package.read(name).decode(errors="replace")
 
 
-_MOST_SIZES = 16  # whole numbers of a constant: as many axes, pads or sizes as an operator has
-_PROVIDERS = ("CPUExecutionProvider",)  # others copy inputs and outputs, which would be part of a call
-
-
 class OnnxFile(Package):
-    """A function that opens its graph of ONNX at the first call."""
-
     suffix = ".onnx"
 
     def __init__(self, subject: Subject) -> None:
@@ -175,43 +155,36 @@ class OnnxFile(Package):
         self._structure = pytree.tree_flatten(returned)[1]
 
     def export(self, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - torch's
-        """Trace the model and translate its operators."""
         return torch.onnx.export(
             make_module(self.subject), inputs, kwargs=dict(kwargs), dynamo=True, verbose=False
         )
 
     def build(self, exported: Any) -> None:  # noqa: ANN401 - torch's
-        """Write the file, weights included."""
         exported.save(str(self.path), external_data=False)
 
     def open(self) -> Function:
-        """Open a session, with the threads that torch has; its inputs are the tensors in their order."""
         runtime = importlib.import_module("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         session = runtime.InferenceSession(str(self.path), options, providers=list(_PROVIDERS))
-        names = [one.name for one in session.get_inputs()]
+        names = [node.name for node in session.get_inputs()]
 
         def run(*inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any model's
-            given = [one for one in pytree.tree_leaves((inputs, kwargs)) if isinstance(one, torch.Tensor)]
-            feeds = {name: one.detach().numpy() for name, one in zip(names, given, strict=True)}
-            found = [torch.from_numpy(one) for one in session.run(None, feeds)]
-            return pytree.tree_unflatten(found, self._structure)
+            given = [leaf for leaf in pytree.tree_leaves((inputs, kwargs)) if isinstance(leaf, torch.Tensor)]
+            feeds = {name: tensor.detach().numpy() for name, tensor in zip(names, given, strict=True)}
+            outputs = [torch.from_numpy(output) for output in session.run(None, feeds)]
+            return pytree.tree_unflatten(outputs, self._structure)
 
         return run
 
 
 class Onnx(Export):
-    """A compiled call is a session's of onnxruntime."""
-
     package = OnnxFile
 
     def identify(self) -> CodeIdentity:
-        """Read the identity of the graph: operators, attributes and sizes, without the weights."""
         return identity.hash_sources(_describe_graph(graph) for graph in self._load_graphs())
 
     def count_kernels(self) -> int:
-        """Count the operators of the graphs: onnxruntime fuses some of them as it loads."""
         return sum(len(graph.node) for graph in self._load_graphs())
 
     def _load_graphs(self) -> Iterator[Any]:
@@ -221,19 +194,17 @@ class Onnx(Export):
 
 
 def _describe_graph(graph: Any) -> str:  # noqa: ANN401 - onnx's own
-    """Describe what a graph computes, a line each: what it is given, and its operators in order."""
-    given = (f"{one.name}: {_describe_type(one.type.tensor_type)}" for one in graph.input)
-    stored = (f"{one.name}: {_describe_tensor(one)}" for one in graph.initializer)
+    given = (f"{value.name}: {_describe_type(value.type.tensor_type)}" for value in graph.input)
+    stored = (f"{tensor.name}: {_describe_tensor(tensor)}" for tensor in graph.initializer)
     nodes = (
-        f"{one.op_type}({', '.join(one.input)}; {', '.join(map(_describe_attribute, one.attribute))}):"
-        f" {', '.join(one.output)}"
-        for one in graph.node
+        f"{node.op_type}({', '.join(node.input)}; {', '.join(map(_describe_attribute, node.attribute))}):"
+        f" {', '.join(node.output)}"
+        for node in graph.node
     )
     return "\n".join((*given, *stored, *nodes))
 
 
 def _describe_attribute(attribute: Any) -> str:  # noqa: ANN401 - onnx's own
-    """Describe an attribute, a tensor by its size, a graph by what it computes."""
     onnx = importlib.import_module("onnx")
     value = onnx.helper.get_attribute_value(attribute)
     if isinstance(value, onnx.TensorProto):
@@ -244,11 +215,10 @@ def _describe_attribute(attribute: Any) -> str:  # noqa: ANN401 - onnx's own
 
 
 def _describe_type(tensor: Any) -> str:  # noqa: ANN401 - onnx's own
-    return f"{tensor.elem_type}{[one.dim_param or one.dim_value for one in tensor.shape.dim]}"
+    return f"{tensor.elem_type}{[dim.dim_param or dim.dim_value for dim in tensor.shape.dim]}"
 
 
 def _describe_tensor(tensor: Any) -> str:  # noqa: ANN401 - onnx's own
-    """Describe a constant by its size; a few whole numbers are axes and sizes, and are listed."""
     onnx = importlib.import_module("onnx")
     text = f"{tensor.data_type}{list(tensor.dims)}"
     is_size = tensor.data_type in {onnx.TensorProto.INT64, onnx.TensorProto.INT32}

@@ -1,8 +1,7 @@
 """The pytest plugin of a trial: which settings of a project hold, and what kept its case from being measured.
 
-A project's `addopts` serve its everyday runs: they choose, repeat, spread, trace, time and report tests.
-A trial runs the one test that gate.yml names, so it takes of them only what says where code and settings
-are found. Unlike a list of what disturbs, that holds for unknown plugins.
+A project's `addopts` serve its everyday runs. A trial runs the one test that gate.yml names, and keeps of
+them only where code and settings are found.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.utils import NameWrapper
 
 from gate.errors import UsageError
-from gate.measure.logbook import Logbook, describe_error
+from gate.measure.failures import describe_error
+from gate.measure.logbook import Logbook
 from gate.measure.turns import Turns
 from gate.records.cases import Case
 from gate.records.protocol import Stage, WorkerRequest, WorkerRole
@@ -39,13 +39,13 @@ _KEPT_OPTIONS = {"importmode": "--import-mode", "confcutdir": "--confcutdir"}
 _PLAIN_PLUGIN = "gate.suite.plugin"  # a person's session, which a project may load in all of its runs
 
 Hook = Generator[None, Any, Any]
+_TOOL_IDS = range(6)  # of sys.monitoring
 
 
 class TrialPlugin:
     """Runs a trial's session: whatever keeps the case from being measured is in the result file."""
 
     def __init__(self, request: WorkerRequest, case: Case, logbook: Logbook) -> None:
-        """Take ``request`` to be carried out; what watches this process already is not the project's."""
         turns = Turns(request.channel) if request.channel >= 0 else None
         self._session = SuiteSession(
             request=request, logbook=logbook, list_cases=lambda: (case,), turns=turns
@@ -69,7 +69,6 @@ class TrialPlugin:
         return (yield)
 
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Keep the session and the fixture where tests find them."""
         config.stash[SESSION] = self._session
         config.pluginmanager.register(TrialFixture(self._session), "gate-fixture")
 
@@ -87,7 +86,7 @@ class TrialPlugin:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run the test as pytest alone does: once, in this process, with no other plugin around it.
 
-        A plugin that would run it in a way of its own goes: its other hooks count on that.
+        A plugin that would run it in a way of its own is removed: its other hooks count on that.
         """
         manager = session.config.pluginmanager
         for runner in list(session.config.hook.pytest_runtest_protocol.get_hookimpls()):
@@ -101,7 +100,6 @@ class TrialPlugin:
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_timeout_set_timer(self) -> bool:
-        """Set none of pytest-timeout's timers: a trial has a limit of its own."""
         return True
 
     def pytest_runtest_setup(self) -> None:
@@ -110,31 +108,28 @@ class TrialPlugin:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_pyfunc_call(self) -> Hook:
-        """Do so in the test, and refuse what its fixtures have begun to trace."""
+        """Seed the test as well, and refuse what its fixtures have begun to trace."""
         _seed()
         _refuse_tracers(self._tracers)
         return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_benchmark_generate_machine_info(self) -> dict[str, str]:
-        """Return nothing: the run's environment says it, and asking the CPU takes seconds."""
+        """The run's environment has it, and asking the CPU takes seconds."""
         return {"see": "environment in run.json"}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_benchmark_generate_commit_info(self) -> dict[str, str]:
-        """Return nothing: the run's provenance says it."""
         return {"see": "provenance in run.json"}
 
     # What kept the case from being measured.
 
     @pytest.hookimpl(wrapper=True)
     def pytest_cmdline_parse(self) -> Hook:
-        """Record options that cannot be used, and a plugin or conftest that cannot be imported."""
         return (yield from self._watch())
 
     @pytest.hookimpl(wrapper=True)
     def pytest_cmdline_main(self) -> Hook:
-        """Record settings that a plugin refuses."""
         return (yield from self._watch())
 
     def _watch(self) -> Hook:
@@ -148,11 +143,9 @@ class TrialPlugin:
             raise
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Record what a plugin or a conftest raised outside of the test."""
         self._fail(excinfo.value)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Record a test module that cannot be imported, or leaves itself out."""
         if report.failed:
             self._fail(RuntimeError(_summarize(report)))
         elif report.skipped and isinstance(report.longrepr, tuple):
@@ -161,7 +154,6 @@ class TrialPlugin:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> Hook:
-        """Remember who leaves the test out."""
         before = len(items)
         result = yield
         if before and not items:
@@ -169,14 +161,13 @@ class TrialPlugin:
         return result
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Refuse a ``node`` that names several tests: what each measures would stand for one case, unseen."""
+        """Refuse a ``node`` that names several tests: each would be measured as the one case."""
         if len(session.items) > 1:
             self._fail(_refuse_several(self._case, [item.nodeid for item in session.items]))
             session.items.clear()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[Any]) -> None:
-        """Record what a test or a fixture raised, a skip included."""
         if call.excinfo is None:
             return
         error = call.excinfo.value
@@ -188,7 +179,6 @@ class TrialPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Finish the result; a session that measured nothing says so."""
         result = self._logbook.result
         # A workload is recorded when it is built: one that is only tried or traced has no samples.
         is_unmeasured = result.role in {WorkerRole.TRY, WorkerRole.TRACE}
@@ -199,7 +189,6 @@ class TrialPlugin:
         gc.freeze()  # pytest collects garbage five times as it ends: half a second with torch loaded
 
     def _refuse(self, why: str) -> None:
-        """Fail by what the project's settings may have to do with."""
         where = "go into `args` of its entry in gate.yml"
         if self._everyday:
             why += (
@@ -222,7 +211,6 @@ class TrialFixture:
 
     @pytest.fixture
     def compile_benchmark(self, request: pytest.FixtureRequest) -> CompileBenchmark:
-        """Measure a module or function, whatever the project's own fixture `benchmark` is."""
         from gate.suite.fixture import CompileBenchmark  # noqa: PLC0415 - torch, imported at collection
 
         session = request.config._benchmarksession  # type: ignore[attr-defined] # noqa: SLF001 - no public name
@@ -238,17 +226,15 @@ class TrialFixture:
 
 
 def _leave_options(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> str:
-    """Take back what `addopts` has put in front of a trial's own arguments; return it, as written."""
-    own, everyday = config.invocation_params.args, config.known_args_namespace
-    text = " ".join(args[: len(args) - len(own)])
+    arguments, everyday = config.invocation_params.args, config.known_args_namespace
+    text = " ".join(args[: len(args) - len(arguments)])
     kept = {option: getattr(everyday, name, None) for name, option in _KEPT_OPTIONS.items()}
-    args[:] = [*(f"{option}={value}" for option, value in kept.items() if value), *map(str, own)]
+    args[:] = [*(f"{option}={value}" for option, value in kept.items() if value), *map(str, arguments)]
     config.known_args_namespace = parser.parse_known_args(args, namespace=copy.copy(config.option))
     return text
 
 
 def _load_benchmark(manager: pytest.PytestPluginManager) -> None:
-    """Load pytest-benchmark where the project does not, but for what it makes of the project's tests."""
     from pytest_benchmark import plugin  # noqa: PLC0415 - pytest rewrites what it loads itself
 
     if manager.is_registered(plugin):
@@ -273,27 +259,28 @@ def _is_of_pytest(plugin: object) -> bool:
 
 
 def _name_choosers(config: pytest.Config) -> str:
-    """Name the conftests that choose tests: what is told of plugins would be a guess."""
     hook = config.hook.pytest_collection_modifyitems
-    names = [one.plugin_name for one in hook.get_hookimpls() if one.plugin_name.endswith("conftest.py")]
+    names = [
+        hook_impl.plugin_name
+        for hook_impl in hook.get_hookimpls()
+        if hook_impl.plugin_name.endswith("conftest.py")
+    ]
     return (
         f"{hook.name} of {join_some(names, _IDS_NAMED)}" if names else "a plugin or an option of its `args`"
     )
 
 
 def _refuse_several(case: Case, node_ids: Sequence[str]) -> UsageError:
-    """Make the error of a case that is several tests; the ids to choose from are as ``node`` has them."""
     file = case.node.partition("::")[0]  # from the directory of gate.yml, where pytest's may be from above
-    found = [f"{file}::{node_id.partition('::')[2]}" for node_id in node_ids]
+    names = [f"{file}::{node_id.partition('::')[2]}" for node_id in node_ids]
     return UsageError(
-        f"gate.yml: tests: {case.model}: node: {case.node!r} names {len(found)} tests, and a case is one; "
-        f"write an entry for each that is to be measured, with one of: {join_some(found, _IDS_NAMED)}",
+        f"gate.yml: tests: {case.model}: node: {case.node!r} names {len(names)} tests, and a case is one; "
+        f"write an entry for each that is to be measured, with one of: {join_some(names, _IDS_NAMED)}",
         "`pytest --collect-only -q NODE` lists them all.",
     )
 
 
 def _describe_end(exitstatus: int) -> str:
-    """Describe how a session ended: pytest raises where it does not find the test that it was given."""
     error = sys.exc_info()[1]
     if isinstance(error, pytest.UsageError):
         return f"{' '.join(str(error).split())}; check its `node` in gate.yml"
@@ -306,29 +293,26 @@ def _summarize(report: pytest.CollectReport) -> str:
     return (errors or lines or ["the test cannot be collected"])[-1]
 
 
-_TOOL_IDS = range(6)  # of sys.monitoring
-
-
 def _list_tracers() -> frozenset[str]:
-    """Name what watches: `coverage (sys.settrace)`."""
+    """List what watches: `coverage (sys.settrace)`."""
     hooks = {
         "sys.settrace": sys.gettrace() or threading.gettrace(),
         "sys.setprofile": sys.getprofile() or threading.getprofile(),
     }
-    found = {f"{_name_package(hook)} ({way})" for way, hook in hooks.items() if hook is not None}
+    tracers = {f"{_name_package(hook)} ({way})" for way, hook in hooks.items() if hook is not None}
     if sys.version_info >= (3, 12):
         tools = filter(None, map(sys.monitoring.get_tool, _TOOL_IDS))
-        found |= {f"{tool} (sys.monitoring)" for tool in tools}
+        tracers |= {f"{tool} (sys.monitoring)" for tool in tools}
     if tracemalloc.is_tracing():
-        found.add("tracemalloc")
-    return frozenset(found)
+        tracers.add("tracemalloc")
+    return frozenset(tracers)
 
 
 def _refuse_tracers(before: frozenset[str]) -> None:
-    """Refuse to measure beside what has begun to watch since ``before``.
+    """Refuse to measure what has begun to be watched since ``before``.
 
     Raises:
-        UsageError: Something has: its time would be taken for the model's, and its calls for the compiler's.
+        UsageError: The watcher's time would be taken for the model's, and its calls for the compiler's.
     """
     if begun := sorted(_list_tracers() - before):
         raise UsageError(
@@ -339,6 +323,5 @@ def _refuse_tracers(before: frozenset[str]) -> None:
 
 
 def _name_package(hook: object) -> str:
-    """Name the package that a hook comes from: a function's, or a type's as that of coverage's tracer."""
     module = getattr(hook, "__module__", None) or type(hook).__module__
     return str(module).partition(".")[0]

@@ -1,0 +1,108 @@
+"""The toolchain's one-off work, which the primer pays for, so that no case is charged for it.
+
+On a CPU, Inductor probes vector instructions and precompiles its C++ header; on CUDA, Triton compiles its
+driver module. Each process would load each probe anew, for seconds: where the primer saw all of them pass, it
+leaves a mark in the cache.
+"""
+
+import importlib
+import importlib.metadata
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from unittest.mock import patch
+
+import torch
+
+from gate.devices import CPU
+from gate.errors import MachineError
+from gate.measure.device.device import Device
+from gate.measure.device.target_device import TargetDevice
+from gate.measure.graph import find_cache
+from gate.measure.private import CHECK_ISAS, SUPPORTED_ISAS, TRITON_DRIVER, VALID_ISAS
+from gate.programs import count_cores
+
+# The directories that a compile fills besides the precompiled headers.
+_CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
+_TRIVIAL_SIZE = 1024
+_MARK = "all.isas"  # in Inductor's cache directory
+
+
+def prime_toolchain(device: Device) -> None:
+    """Do the toolchain's work; none of what it leaves in the cache directories is a compiled graph.
+
+    Raises:
+        MachineError: This machine cannot compile for this device.
+    """
+    try:
+        if device.kind is CPU:
+            probe_isas()
+        else:
+            load_toolchain(device)
+        # What is compiled here is thrown away.
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory,
+            patch.dict(os.environ, {name: str(Path(directory, name)) for name in _CACHE_VARIABLES}),
+        ):
+            if isinstance(device, TargetDevice):
+                _compile_for_target(device)
+            else:
+                _compile_trivial(device)
+    except Exception as error:
+        what = f"the {device.kind.toolchain} does not work: {_describe_cause(error)}"
+        raise MachineError(what, "Try `compile-gate doctor`.") from error
+
+
+def load_toolchain(device: Device) -> None:
+    if device.kind is CPU:
+        if (find_cache() / _MARK).is_file():
+            importlib.import_module("torch._inductor.config").cpp.vec_isa_ok = True
+        list_isas()
+    elif device.kind.is_gpu and (driver := TRITON_DRIVER.find()):
+        # Building the utilities is a side effect of making the driver object, where it has them.
+        getattr(getattr(driver, "active", None), "utils", None)
+
+
+def list_isas() -> tuple[str, ...]:
+    """List the vector instruction sets that Inductor can use here, best first; empty where unknown."""
+    list_valid = VALID_ISAS.find()
+    return tuple(str(isa) for isa in list_valid()) if list_valid else ()
+
+
+def probe_isas() -> None:
+    """Probe the processor's instruction sets, and leave the mark for workers if all of them passed."""
+    supported, check = SUPPORTED_ISAS.find(), CHECK_ISAS.find()
+    flags = check() if check else ()
+    available = [isa for isa in supported or () if all(flag in flags for flag in str(isa).split())]
+    with ThreadPoolExecutor(count_cores()) as threads:  # Inductor does so one after the other
+        list(threads.map(bool, available))
+    expected, mark = tuple(map(str, available)), find_cache() / _MARK
+    is_passed = list_isas() == expected
+    mark.unlink(missing_ok=True)
+    if expected and is_passed:
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.write_text("\n".join(expected), encoding="utf-8")
+
+
+def _compile_trivial(device: Device) -> None:
+    value = torch.ones(_TRIVIAL_SIZE, device=device.name)
+    doubled = torch.compile(lambda tensor: tensor * 2 + 1)(value)
+    device.synchronize()
+    if not torch.equal(doubled, torch.full_like(value, 3)):
+        raise RuntimeError("a compiled function returned a wrong value")
+    torch.compiler.reset()
+
+
+def _compile_for_target(device: TargetDevice) -> None:
+    value = device.place(torch.ones(_TRIVIAL_SIZE), torch.float32)
+    with device.mode:
+        torch.compile(lambda tensor: tensor * 2 + 1)(value)
+    torch.compiler.reset()
+
+
+def _describe_cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
