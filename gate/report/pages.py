@@ -27,7 +27,7 @@ from gate.report.content import OUTCOME_KINDS, Report, make_report
 from gate.report.explain import CaseView, make_view
 from gate.report.footer import COLUMNS, MARKS, Cell
 from gate.report.rows import STATUS_KINDS, Row, make_row
-from gate.report.words.comparisons import exceeds_threshold, find_bar, find_largest, render_bar
+from gate.report.words.comparisons import compute_bar, exceeds_threshold, find_largest, render_bar
 from gate.report.words.templates import describe_move, name_metric, name_status
 from gate.units import count_noun, render_value
 from gate.version import __version__
@@ -299,7 +299,7 @@ def _describe_note(one: Comparison) -> str:
 
 def _find_limit(one: Comparison) -> float | None:
     """Find the value beyond which a change counts; ``None`` where it is compared with nothing."""
-    bar, before, spec = find_bar(one), one.baseline, SPECS[one.metric]
+    bar, before, spec = compute_bar(one), one.baseline, SPECS[one.metric]
     if not bar or before is None:
         return None
     allowed = bar * before.centre if spec.is_ratio else bar
@@ -308,7 +308,7 @@ def _find_limit(one: Comparison) -> float | None:
 
 def _draw_change(one: Comparison) -> Drawing | None:
     """Draw a change with its interval, in thresholds; ``None`` where it has none or nothing changed."""
-    bar, change = find_bar(one), one.change
+    bar, change = compute_bar(one), one.change
     if change is None or not bar:
         return None
     label = f"{name_metric(one.metric)} {describe_move(one)}"

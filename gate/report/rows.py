@@ -9,10 +9,10 @@ from gate.records.verdict import MOVED, Comparison, Estimate, Reason, Status
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
 from gate.report.words.comparisons import (
     complete_sentence,
+    compute_bar,
     describe_comparison,
     describe_undecided,
     exceeds_threshold,
-    find_bar,
     render_bar,
     render_noticed,
 )
@@ -179,7 +179,7 @@ def _render_interval(one: Comparison) -> str:
 
 def _render_threshold(one: Comparison) -> str:
     """The part in force, as a percentage too: ``20 µs (11.6 %)``."""
-    text, bar = render_bar(one) if one.change else "", find_bar(one)
+    text, bar = render_bar(one) if one.change else "", compute_bar(one)
     is_share = SPECS[one.metric].is_ratio and text and bar and not text.endswith("%")
     return f"{text} ({render_percent(bar, signed=False)})" if is_share and bar else text
 

@@ -42,6 +42,7 @@ _FILE = ConfigParser(interpolation=None, delimiters=("=",))
 _FILE.read_string(Path(__file__).with_name("sentences.ini").read_text(encoding="utf-8"))
 # All sentences that are made of codes: table -> code -> template. A writer needs no code to mend one.
 SENTENCES: Mapping[str, Mapping[str, str]] = {name: dict(table) for name, table in _FILE.items()}
+PHRASES = SENTENCES["phrases"]
 # As many characters of a commit as no repository has two of.
 COMMIT_CHARS = 12
 
@@ -149,16 +150,20 @@ def name_base(base: PairBase | None) -> str:
     return base.label or f"the base commit {base.commit[:COMMIT_CHARS]}"
 
 
-def fill(template: str, fact: Fact, **more: str) -> str:
+def fill(template: str, fact: Fact | None = None, **more: str) -> str:
     """Fill the places of a template; ``{case_list}`` and ``{metric_list}`` are the fact's own.
 
     ``{metric_keys}`` are its metrics as gate.yml spells them.
     """
     places: defaultdict[str, object] = defaultdict(_Names)
-    places |= {name: _Names(words) for name, words in fact.names.items()}
-    places |= {name: _make_number(value, fact.names.get(name, ())) for name, value in fact.numbers.items()}
-    places |= {"case_list": _Names(fact.cases), "metric_list": _Names(map(name_metric, fact.metrics))}
-    places |= {"metric_keys": _Names(fact.metrics), **more}
+    if fact:
+        places |= {name: _Names(words) for name, words in fact.names.items()}
+        places |= {
+            name: _make_number(value, fact.names.get(name, ())) for name, value in fact.numbers.items()
+        }
+        places |= {"case_list": _Names(fact.cases), "metric_list": _Names(map(name_metric, fact.metrics))}
+        places |= {"metric_keys": _Names(fact.metrics)}
+    places |= {name: _Names((text,)) for name, text in more.items()}
 
     def choose(part: re.Match[str]) -> str:
         fields = [(name, spec) for _, name, spec, _ in Formatter().parse(part[1]) if name]
@@ -192,7 +197,7 @@ class _Names(tuple[str, ...]):
         return any(self)
 
     def __format__(self, spec: str) -> str:
-        if not self:
+        if not self or spec == "?":
             return ""
         if spec == "some":
             return join_some(self)
