@@ -25,7 +25,7 @@ from gate.records.run import Baseline, Run
 from gate.records.verdict import Outcome
 from gate.report.benchmark import render_benchmark
 from gate.report.clean import clean_line, write_text
-from gate.report.explain import find_case, keep_case, render_explanation
+from gate.report.explain import get_case, keep_case, render_explanation
 from gate.report.tables import JSON
 from gate.report.trend import Track, make_tracks
 from gate.revisions import find_repository
@@ -98,7 +98,7 @@ def run_explain(options: Namespace) -> ExitCode:
         asked, named = "", asked or None  # the verdict is meant, of which no case is named
     path = _find_verdict(named)
     verdict = VERDICT.load(path)
-    case = find_case(verdict, asked)
+    case = get_case(verdict, asked)
     if options.format == JSON:
         print(VERDICT.encode(keep_case(verdict, case)), end="")
     else:

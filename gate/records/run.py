@@ -390,3 +390,13 @@ class Baseline(Compiled):
     disturbed: int = 0  # of these trials: recorded all the same, for want of others
     packages: Mapping[str, str] = field(default_factory=dict)  # as of ``Measured``; its environment has none
     functions: Mapping[str, Called] = field(default_factory=dict)  # of a base in pairs; none are stored
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setback:
+    """A deciding metric that a refresh would move the wrong way, beyond its threshold."""
+
+    case_id: str
+    metric: Metric
+    old: float
+    new: float | None  # None: no longer measured

@@ -25,7 +25,7 @@ from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family, Role, Source
 from gate.records.cases import Metric, Policy, group_cases
 from gate.records.codes import Code
-from gate.records.run import PARTLY_FORKED, Baseline, Extent, Run
+from gate.records.run import PARTLY_FORKED, Baseline, Extent, Run, Setback
 from gate.units import join_some
 
 # Nothing of a target is timed: a second trial tells which counts vary.
@@ -42,16 +42,6 @@ class ProposalKind(StrEnum):
     NEW = "new"
     REDEFINED = "redefined"  # the case's definition changed: the old values mean something else
     CHANGED = "changed"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Setback:
-    """A deciding metric that a refresh would move the wrong way, beyond its threshold."""
-
-    case_id: str
-    metric: Metric
-    old: float
-    new: float | None  # None: no longer measured
 
 
 class SetbackError(UsageError):

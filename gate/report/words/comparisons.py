@@ -39,17 +39,14 @@ _IN_REASON = {(Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED), (Reason.UNSETTLED,
 
 
 def describe_comparison(comparison: Comparison, *, with_values: bool = True) -> str:
-    """One sentence, and one more for each doubt, acceptance and quarantine.
-
-    ``with_values=False`` leaves out both values and the change, where columns show them.
-    """
+    """One sentence, and one more for each doubt, acceptance and quarantine."""
     instead = [text for fact in comparison.remarks if (text := _replace_reason(fact))]
     first = instead or [_describe_finding(comparison, with_values=with_values)]
     return " ".join((*first, *filter(None, map(_describe_remark, comparison.remarks))))
 
 
 def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> str:
-    """For an undecided comparison also the smallest change that would have been noticed."""
+    """With the smallest change that would have been noticed, if it is inconclusive."""
     sentence = clean_line(describe_comparison(comparison, with_values=with_values), MAX_SENTENCE)
     change = comparison.change
     counted = SPECS[comparison.metric].family is Family.EXACT
@@ -65,7 +62,7 @@ def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> st
 
 
 def render_noticed(comparison: Comparison) -> str:
-    """The smallest change that would have been noticed; "" for counts, and where there is none."""
+    """``""`` for counts, and where there is none."""
     spec, change = SPECS[comparison.metric], comparison.change
     if change is None or spec.family is Family.EXACT or (spec.is_ratio and change.detectable > 1):
         return ""  # twice as slow, and unseen
@@ -73,13 +70,12 @@ def render_noticed(comparison: Comparison) -> str:
 
 
 def describe_undecided(alike: Iterable[Comparison]) -> str:
-    """Each reason once, with its number of cases."""
     reasons = count_reasons(map(describe_reason, alike), "case")
     return f"{upper_first(_OPENINGS[Status.INCONCLUSIVE])}{reasons}."
 
 
 def count_reasons(reasons: Iterable[str], noun: str, most: int | None = None) -> str:
-    """Join the commonest reasons, each with its count; a single reason stands alone."""
+    """The commonest first, each with its count; a single reason stands alone."""
     counted = Counter(reasons).most_common(most)
     if len(counted) == 1:
         return counted[0][0]
@@ -120,10 +116,7 @@ def _choose_opening(comparison: Comparison) -> str:
 
 
 def describe_reason(comparison: Comparison, *, is_of_many: bool = False) -> str:
-    """Why it has its status, as a part of a sentence.
-
-    ``is_of_many`` leaves out the threshold and the pairs, which differ between comparisons.
-    """
+    """A part of a sentence; ``is_of_many`` leaves out threshold and pairs, which differ."""
     reason = comparison.found or comparison.reason
     metric, before, after = comparison.metric, comparison.baseline, comparison.candidate
     if reason is Reason.BEYOND_BAR and SPECS[metric].family is Family.EXACT and before and after:
@@ -161,7 +154,6 @@ def _choose_large(comparison: Comparison) -> str:
 
 
 def _choose_open(comparison: Comparison) -> str:
-    """What pairs or stored values could not settle: a change that may be there, or noise that hides one."""
     change, spec = comparison.change, SPECS[comparison.metric]
     # A ratio that is better, while what it is a ratio of is not settled.
     waits = bool(spec.follows and change and change.low < change.high < 0)
@@ -182,7 +174,6 @@ def _choose_open(comparison: Comparison) -> str:
 
 
 def _choose_small(comparison: Comparison) -> str:
-    """Why nothing that matters is there: nothing changed, noise is larger, or the change is small."""
     change = comparison.change
     if change is None or change.low == change.high == 0.0:
         return PHRASES["same"]
@@ -203,7 +194,7 @@ def _choose_other(comparison: Comparison) -> str:
 
 
 def _choose_leader(comparison: Comparison) -> str:
-    """A ratio follows a metric that did not move: then eager did. Compile calls follow cache misses."""
+    """Eager moved, or compile calls follow cache misses."""
     spec, change = SPECS[comparison.metric], comparison.change
     is_better = bool(change and change.centre < 0)
     if comparison.metric is Metric.UNIQUE_GRAPHS:
@@ -237,7 +228,7 @@ _CHOICES: Mapping[Reason, Callable[[Comparison], str]] = {
 
 
 def compute_bar(comparison: Comparison) -> float | None:
-    """The larger part of the threshold, in the change's unit; ``None`` without a threshold."""
+    """The larger part of the threshold, in the change's unit."""
     bar = comparison.threshold
     if bar is None:
         return None
@@ -248,7 +239,7 @@ def compute_bar(comparison: Comparison) -> float | None:
 
 
 def find_largest(comparisons: Iterable[Comparison]) -> Comparison | None:
-    """The largest change below its threshold, in thresholds; ``None`` where nothing changed."""
+    """In thresholds, of those below."""
 
     def compute_share(comparison: Comparison) -> float:
         change = comparison.change.centre if comparison.change else 0.0
@@ -264,13 +255,13 @@ def find_largest(comparisons: Iterable[Comparison]) -> Comparison | None:
 
 
 def exceeds_threshold(comparison: Comparison) -> bool:
-    """Whether the change itself, whatever its interval, is larger than its threshold."""
+    """The change itself, whatever its interval."""
     bar = compute_bar(comparison)
     return bar is not None and comparison.change is not None and abs(comparison.change.centre) > bar
 
 
 def _describe_counts(metric: Metric, estimate: Estimate, noun: str) -> str:
-    """What a counter was: ``0 in all 5 baseline trials``; an exact estimate's interval is its range."""
+    """``0 in all 5 baseline trials``; an exact estimate's interval is its range."""
     if estimate.low is None or estimate.high is None:
         return f"{render_value(metric, estimate.centre)} in the {noun}"
     low, high = (render_value(metric, value) for value in (estimate.low, estimate.high))
@@ -307,7 +298,7 @@ def _describe_need(comparison: Comparison) -> str:
 
 
 def render_bar(comparison: Comparison) -> str:
-    """What a change must exceed to count; ``""`` where that is not known, or any change counts."""
+    """``""`` where it is not known, or any change counts."""
     bar, before = comparison.threshold, comparison.baseline.centre if comparison.baseline else None
     return render_threshold(comparison.metric, bar, before) if bar and (bar.relative or bar.absolute) else ""
 

@@ -25,17 +25,16 @@ _EVENTS = frozenset({Code.NO_BASE, Code.NOTHING_DIFFERS, *LANE_CODES})  # are re
 
 
 def describe_failure(failure: CaseFailure) -> str:
-    """Describe how a case failed, in one line."""
     return describe_quoted(failure.quote(Code.FAILURE))
 
 
 def describe_whole(failure: CaseFailure) -> str:
-    """Describe it with its kind and where: ``timeout in stage rounds: did not end in 300 CPU seconds``."""
+    """``timeout in stage rounds: did not end in 300 CPU seconds``."""
     return f"{failure.kind} in stage {failure.stage}: {describe_failure(failure)}"
 
 
 def find_place(failure: CaseFailure) -> str:
-    """Find the line of the user's code in a traceback, or in a fault handler's dump; ``""`` without one."""
+    """The line of the user's code in a traceback, or in a fault handler's dump; ``""`` without one."""
     frames = [
         f"{path}:{line}" for path, line in _FRAME.findall(failure.log_tail) if not _FOREIGN.search(path)
     ]
@@ -44,7 +43,6 @@ def find_place(failure: CaseFailure) -> str:
 
 
 def describe_quoted(fact: Fact) -> str:
-    """Describe the failure that another fact quotes."""
     if fact.name("why") in _LACKS:
         advice = "".join(f"; {fill(PHRASES['leave_out'], case_id=case_id)}" for case_id in fact.cases)
         return f"UNAVAILABLE: {_describe_lack(fact, fact.name('why'))}{advice}"
@@ -55,12 +53,11 @@ def describe_quoted(fact: Fact) -> str:
 
 
 def describe_failed_trial(fact: Fact) -> str:
-    """Describe the failure that a fact quotes, with its trial and arm too."""
     return fill(PHRASES["failed_trial"], fact, failure=describe_quoted(fact))
 
 
 def describe_unavailable(unavailable: Mapping[str, Fact]) -> str:
-    """In one line, by reason; ``""`` where all cases are available."""
+    """By reason."""
     reasons: dict[str, list[str]] = {}
     for case_id, why in unavailable.items():
         reasons.setdefault(_describe_lack(why, why.code), []).append(case_id)
@@ -75,20 +72,18 @@ def _describe_lack(fact: Fact, code: str) -> str:
 
 
 def describe_unprimed(failure: CaseFailure, device: str) -> str:
-    """Describe how the primer failed."""
     template = PHRASES["primer_late" if failure.kind in _LATE else "primer_failed"]
     return fill(template, device=device, stage=failure.stage, failure=describe_failure(failure))
 
 
 def advise_unprimed(kind: FailureKind, reported: WorkerFailure | None, log: str) -> str:
-    """What to do after the primer failed; ``reported`` is what it still could write about that."""
+    """``reported`` is what the primer still could write."""
     if kind in _LATE:
         return fill(PHRASES["fix_late_primer"], log=log)
     return (reported and reported.fix) or fill(PHRASES["fix_primer"], log=log)
 
 
 def describe_measuring(fact: Fact) -> str:
-    """Describe what a run reports as it goes, or what a trial could not do."""
     values = {
         "disturbances": describe_disturbances(fact),
         "failure": describe_quoted(fact),
@@ -98,18 +93,17 @@ def describe_measuring(fact: Fact) -> str:
 
 
 def describe_disturbances(fact: Fact) -> str:
-    """The first of what disturbed, and how many more."""
+    """The first ones, and how many more."""
     phrases = (phrase for code, phrase in SENTENCES["disturbances"].items() if code in fact.numbers)
     return join_some([fill(phrase, fact) for phrase in phrases])
 
 
 def write_notes(verdict: Verdict) -> tuple[str, ...]:
-    """Write all notes of a verdict."""
     return tuple(write_note(fact, verdict.base) for fact in verdict.notes)
 
 
 def write_note(fact: Fact, base: PairBase | None = None) -> str:
-    """Write one note; ``base`` is what head was compared with."""
+    """``base`` is what head was compared with."""
     if fact.code in WARNING_CODES:
         return f"{join_some(fact.cases)}: {describe_measuring(fact)}."
     if fact.code in _EVENTS:
@@ -146,7 +140,6 @@ def _describe_quarantine(fact: Fact) -> dict[str, str]:
 
 
 def describe_cause(fact: Fact) -> str:
-    """Describe one piece of evidence; without its names where they may not be shown."""
     if fact.code in OF_TRIALS:
         return f"{upper_first(describe_measuring(fact))}."
     parts = _PARTS[fact.code](fact) if fact.code in _PARTS else {}
@@ -154,17 +147,15 @@ def describe_cause(fact: Fact) -> str:
 
 
 def doubt_cause(text: str) -> str:
-    """A cause of what is inconclusive."""
     return f"Possible cause: {lower_first(text)}"
 
 
 def lower_first(text: str) -> str:
-    """Begin it in the middle of a sentence; a name as CPU keeps its letters."""
+    """A name such as CPU keeps its letters."""
     return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"
 
 
 def describe_recompile(recompile: Recompile) -> str:
-    """The guard that failed, the line that made it, and where that is."""
     made = f" (made by `{recompile.code}`)" if recompile.code else ""
     return f"{recompile.guard}{made}{f' at {recompile.location}' if recompile.location else ''}"
 
@@ -176,7 +167,6 @@ def _describe_changes(fact: Fact) -> dict[str, str]:
 
 
 def _describe_phases(fact: Fact) -> dict[str, str]:
-    """Each phase with its own seconds, in the fact's order."""
     phases = []
     for phase in dict.fromkeys(key.removesuffix(BEFORE).removesuffix(AFTER) for key in fact.numbers):
         before, after = (fact.numbers.get(phase + moment, 0.0) for moment in (BEFORE, AFTER))
@@ -186,7 +176,6 @@ def _describe_phases(fact: Fact) -> dict[str, str]:
 
 
 def _describe_device_time(fact: Fact) -> dict[str, str]:
-    """Kernels of a call, before and after; without their names, how many."""
     numbers, names = fact.numbers, fact.names.get("kernels", ())
     named = [_describe_kernel(name, key, numbers) for name, key in zip(names, PLACES, strict=False)]
     if not named:
@@ -204,7 +193,7 @@ def _describe_kernel(name: str, key: str, numbers: Mapping[str, float]) -> str:
 
 
 def _describe_cache(fact: Fact) -> dict[str, str]:
-    """One cache's own numbers, now and before; what is bypassed cannot be cached."""
+    """What is bypassed cannot be cached."""
     return {"now": _count_uses(fact, ""), "before": _count_uses(fact, "_before")}
 
 

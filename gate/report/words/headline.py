@@ -42,7 +42,6 @@ _TEMPLATES = SENTENCES["headline"]
 
 
 def write_headline(verdict: Verdict) -> str:
-    """What came out, in numbers, with the worst latency, the worst of all and the first failed case."""
     facts = {fact.code: fact for fact in verdict.headline}
     parts = [
         _WRITERS[code](fact, verdict) if code in _WRITERS else fill(_TEMPLATES[code], fact)
@@ -54,7 +53,6 @@ def write_headline(verdict: Verdict) -> str:
 
 
 def write_opening(verdict: Verdict) -> str:
-    """What came out and why, in one line."""
     return f"{write_headline(verdict)} {write_why(verdict)}".rstrip()
 
 
@@ -86,7 +84,6 @@ def _describe_first_broken(verdict: Verdict) -> str:
 
 
 def _write_time_up(verdict: Verdict, case_ids: Collection[str]) -> str:
-    """That the time was up before one of these cases was settled; ``""`` where it was not."""
     notes = (note for note in verdict.notes if note.code is Code.TIME_UP)
     return next((write_note(note) for note in notes if not {*case_ids}.isdisjoint(note.cases)), "")
 
@@ -99,7 +96,7 @@ def _describe_obstacle(comparison: Comparison) -> str:
 
 
 def write_doubt(verdict: Verdict) -> str:
-    """The likeliest cause of what looks worst and is inconclusive; ``""`` without one."""
+    """The likeliest cause of what is inconclusive."""
     cause = find_first_cause(verdict, Status.INCONCLUSIVE)
     if cause is None or cause.fact.code is Code.UNEXPLAINED:
         return ""
@@ -107,7 +104,6 @@ def write_doubt(verdict: Verdict) -> str:
 
 
 def write_first_cause(verdict: Verdict) -> str:
-    """The likeliest cause of the worst regression, in plain words; ``""`` where nothing regressed."""
     cause = find_first_cause(verdict)
     if cause is None:
         return ""
@@ -127,7 +123,7 @@ def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
 
 
 def name_case(case_id: str, verdict: Verdict) -> str:
-    """By its model, if no other case has it: as `explain` takes it."""
+    """By its model, if no other case has it."""
     model = case_id.partition("/")[0]
     alike = sum(case.id.partition("/")[0] == model for case in verdict.cases)
     return clean_line(model if alike == 1 else case_id, _MAX_NAME)
@@ -142,13 +138,12 @@ def _list_deciding(verdict: Verdict, *statuses: Status) -> list[Comparison]:
 
 
 def _list_broken(verdict: Verdict) -> list[Comparison]:
-    """What could not be measured, whole cases first."""
+    """Whole cases first."""
     broken = [row for row in _list_deciding(verdict, *BROKEN) if row.reason is not Reason.REMOVED]
     return sorted(broken, key=lambda row: row.reason is Reason.NOT_MEASURED)
 
 
 def _write_regressed(fact: Fact, verdict: Verdict) -> str:
-    """How many got slower, larger or worse, where, the slowest call and the gravest change."""
     only = name_case(fact.cases[0], verdict) if fact.cases else ""
     text = fill(_TEMPLATES[fact.code], fact, worse=_name_direction(fact), case_list=only)
     by_case: dict[str, list[str]] = {}
@@ -164,7 +159,7 @@ def _write_regressed(fact: Fact, verdict: Verdict) -> str:
 
 
 def _write_gain(verdict: Verdict, case_ids: Collection[str], only: str) -> str:
-    """The largest gain of the cases that are named: a reader who decides has to see both."""
+    """A reader who decides has to see both."""
     leading = [
         row
         for row in _list_deciding(verdict, Status.IMPROVED)
@@ -178,7 +173,7 @@ def _write_gain(verdict: Verdict, case_ids: Collection[str], only: str) -> str:
 
 
 def _list_worst(verdict: Verdict) -> list[Comparison]:
-    """The latency that grew most, and what exceeds its threshold by more than any latency."""
+    """The latency that grew most, and what exceeds its threshold by more."""
     regressed = _list_deciding(verdict, Status.REGRESSED)
     gravest = sorted((row for row in regressed if row.change), key=lambda row: -row.severity)[:1]
     slow = [row for row in regressed if row.metric is Metric.COMPILED_LATENCY]
@@ -188,14 +183,12 @@ def _list_worst(verdict: Verdict) -> list[Comparison]:
 
 
 def _name_direction(fact: Fact) -> str:
-    """The one direction of all of these, if they have one."""
     words = {name_direction(metric, 1.0) for metric in fact.metrics}
     only = words.pop() if len(words) == 1 else _WORSE
     return only if only in _PREDICATES else _WORSE
 
 
 def _write_unjudged(fact: Fact, verdict: Verdict) -> str:
-    """Why nothing was judged: there is nothing to compare with, or it is all in quarantine."""
     cases, apart = round(fact.numbers["cases"]), round(fact.numbers["quarantined"])
     lack = PHRASES["base_has_nothing" if fact.code is Code.BASE_HAS_NOTHING else "no_baseline_applies"]
     others = PHRASES["to_others"].format(lack=lack) if 0 < apart < cases else lack
@@ -205,7 +198,7 @@ def _write_unjudged(fact: Fact, verdict: Verdict) -> str:
 
 
 def _write_pass(fact: Fact, verdict: Verdict) -> str:
-    """What was judged, how much of all, and what is gone: none may hide another, nor what was accepted."""
+    """What was judged, how much of all, what is gone, what was accepted: none may hide another."""
     numbers = fact.numbers
     is_whole = numbers["judged"] == numbers["comparisons"]
     gone = next((note for note in verdict.notes if note.code in _GONE), None)
@@ -220,7 +213,7 @@ def _write_pass(fact: Fact, verdict: Verdict) -> str:
 
 
 def _describe_slower(verdict: Verdict) -> str:
-    """That compiled calls are surely slower than eager's: what was never better does not regress."""
+    """What was never better than eager does not regress."""
     plain = {case.id for case in verdict.cases if case.backend == DEFAULT_BACKEND}
     ratios = [
         row for row in verdict.comparisons if row.metric is Metric.WARM_SPEEDUP and row.case_id in plain
