@@ -94,7 +94,7 @@ def open_rules(options: Namespace) -> Iterator[BaseRules | None]:
 
 
 def _resolve_rules(options: Namespace) -> str:
-    """ "" where it is HEAD itself."""
+    """``""`` where it is HEAD itself."""
     from gate.lab.arms.arms import ArmOptions, resolve_arms  # noqa: PLC0415 - the lab is slow to import
 
     if getattr(options, "reference_models", False):

@@ -13,7 +13,6 @@ class Code(StrEnum):
     numbers: frozenset[str]
 
     def __new__(cls, value: str, numbers: str = "") -> Self:
-        """Make a member of its value and the names of its numbers."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.numbers = frozenset(numbers.split())

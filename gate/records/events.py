@@ -120,7 +120,6 @@ Observer = Callable[[Event], None]
 
 
 def ignore_event(event: Event) -> None:
-    """Watch a run without a display."""
     del event
 
 

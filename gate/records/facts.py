@@ -28,7 +28,6 @@ class Disturbance(StrEnum):
 
 
 def _list_codes(first: Code, last: Code) -> frozenset[Code]:
-    """The codes from one to another, in their order."""
     ordered = list(Code)
     return frozenset(ordered[ordered.index(first) : ordered.index(last) + 1])
 
@@ -61,9 +60,9 @@ FAILURE_CODES = _list_codes(Code.RAISED, Code.PACKAGES_LACKING)
 
 # Compile phases by Dynamo's own clocks, each with the seconds before and after.
 PHASES = (
-    *("dynamo", "aot_autograd", "backward", "inductor", "code_generation", "triton"),
-    *("autotune_at_launch", "cudagraph_capture", "garbage_collection"),
-)
+    "dynamo", "aot_autograd", "backward", "inductor", "code_generation", "triton", "autotune_at_launch",
+    "cudagraph_capture", "garbage_collection",
+)  # fmt: skip
 OTHER_PHASE = "other"  # of the first call: what no phase accounts for
 FIRST_CALL = "first_call"  # all of it: no phase, though reported beside them
 BEFORE, AFTER = "_before_s", "_after_s"
@@ -74,9 +73,8 @@ USES = ("hits", "misses", "bypasses")  # of one cache
 SHIFTS = ("canary", "suite")  # of fixed test programs, of eager over all cases: fractions
 # What disturbed trials, each with the worst that was seen of it; the reasons of a device are names.
 DISTURBED = (
-    *(Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED),
-    *(Code.REPEATED, Code.QUIET_FIRST),
-)
+    Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED, Code.REPEATED, Code.QUIET_FIRST,
+)  # fmt: skip
 CORES = "cores"  # of the host, beside those that other programs kept busy
 
 # A fact that quotes a failure holds its code as the name ``why``, and the numbers and names of its fact.
@@ -84,7 +82,7 @@ QUOTING = (Code.FAILURE, Code.REPEAT_KILLED, Code.TRACE_CUT)
 
 # The numbers that a fact of a code may have, beside those that it has.
 MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
-    Code.KERNELS_MOVED: frozenset(place + moment for place in PLACES for moment in (BEFORE, AFTER)),
+    Code.KERNELS_MOVED: frozenset(position + moment for position in PLACES for moment in (BEFORE, AFTER)),
     Code.MACHINE_CHANGED: frozenset(SHIFTS),
     Code.TIMES_UNJUDGED: frozenset({"shift"}),  # of fixed test programs, where it is this host that recorded
     Code.CHANGED_PHASES: _PHASE_TIMES,
@@ -117,26 +115,24 @@ class Fact:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def name(self, key: str, default: str = "") -> str:
-        """The one word that stands under this name; ``default`` where it may not be shown."""
+        """``default`` where it may not be shown."""
         return next(iter(self.names.get(key, ())), default)
 
 
 def make_text(text: str) -> Fact:
-    """A fact that is nothing but its words."""
     return Fact(code=Code.TEXT, names=name_words(text=text))
 
 
 def list_distinct(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Each of the facts once, in their order; a fact has no hash."""
-    found: list[Fact] = []
+    """A fact has no hash."""
+    distinct: list[Fact] = []
     for fact in facts:
-        if fact not in found:
-            found.append(fact)
-    return tuple(found)
+        if fact not in distinct:
+            distinct.append(fact)
+    return tuple(distinct)
 
 
 def name_words(**words: str) -> Mapping[str, tuple[str, ...]]:
-    """The names of a fact that has one word of each."""
     return {name: (word,) for name, word in words.items()}
 
 
@@ -148,10 +144,10 @@ def has_shape(fact: Fact) -> bool:
     """Whether a fact has the numbers of its code, and no others."""
     if fact.code in _OF_ONE and not (fact.cases and fact.metrics):
         return False
-    known = fact.numbers.keys()
+    present = fact.numbers.keys()
     why = next((code for code in FAILURE_CODES if fact.code in QUOTING and code == fact.name("why")), None)
     asked = fact.code.numbers | (why.numbers if why else frozenset())
-    return asked <= known <= asked | MORE_NUMBERS.get(fact.code, frozenset())
+    return asked <= present <= asked | MORE_NUMBERS.get(fact.code, frozenset())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,15 +157,12 @@ class OneOf:
     codes: frozenset[Code]
 
     def describe(self) -> str:
-        """Say what is expected."""
         return "a fact that can stand there, with the numbers of its code"
 
     def holds(self, fact: Fact) -> bool:
-        """Whether it stands there and has all that its code asks for."""
         return fact.code in self.codes and has_shape(fact)
 
     def to_schema(self) -> dict[str, object]:
-        """JSON Schema has no words for it."""
         return {}
 
 

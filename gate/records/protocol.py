@@ -44,11 +44,13 @@ WORKER_ARGUMENTS = ("-P", "-m", "gate.worker.worker")
 BUILD_SCRIPTS = frozenset({"setup.py", "hatch_build.py", "pdm_build.py", "build.py"})
 
 MIN_SUPER_BLOCKS = 3  # fewer leave a median at the mercy of one disturbance
+OPTIONS_FILE = "options.json"  # what the primer leaves in Inductor's cache directory: torch.compile's options
+BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
+LOADED = "loaded"  # all is compiled, or loaded
+KEEP = "keep"  # of ``go``: the next block is this arm's as well
 
 
 class WorkerRole(StrEnum):
-    """What a worker process measures."""
-
     PRIME = "prime"
     COLD = "cold"
     WARM = "warm"
@@ -59,7 +61,7 @@ class WorkerRole(StrEnum):
 
 
 class Stage(StrEnum):
-    """Where a worker is; stages in the order in which they can occur."""
+    """In the order in which they can occur."""
 
     SERVER = "server"  # importing what the case's workers need, once: see gate.files.messages
     START = "start"  # interpreter and pytest start-up: the tool's own overhead
@@ -99,7 +101,7 @@ class Sampling:
 
 
 def compute_super_blocks(super_block_s: float, sampling: Sampling) -> int:
-    """Compute how many super-blocks of ``super_block_s`` seconds fit into ``sampling.max_rounds_s``."""
+    """So many of ``super_block_s`` seconds fit into ``sampling.max_rounds_s``."""
     fitting = int(sampling.max_rounds_s / super_block_s) if super_block_s > 0 else sampling.super_blocks
     return min(sampling.super_blocks, max(MIN_SUPER_BLOCKS, fitting))
 
@@ -171,12 +173,6 @@ class WorkerResult(Measured):
     unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)
 
 
-OPTIONS_FILE = "options.json"  # what the primer leaves in Inductor's cache directory: torch.compile's options
-BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
-LOADED = "loaded"  # all is compiled, or loaded
-KEEP = "keep"  # of ``go``: the next block is this arm's as well
-
-
 class Side(StrEnum):
     """Which of the two programs a block runs; they share inputs and parameters."""
 
@@ -211,11 +207,11 @@ class RoundPlan:
 def agree_on_sizes(first: Offer, second: Offer) -> dict[Side, BlockSize]:
     """Both arms' blocks get the longer one's calls.
 
-    What a block's first calls find in the caches depends on how many there are: an arm that was disturbed
-    as it sized its blocks would otherwise be compared by shorter ones.
+    What a block's first calls find in the caches depends on its length: an arm that was disturbed as it sized
+    its blocks would be compared by shorter ones.
     """
     pairs = {side: (first.sizes[side], second.sizes[side]) for side in Side}
     return {
-        side: BlockSize(timed=max(one.timed, other.timed), led=max(one.led, other.led))
-        for side, (one, other) in pairs.items()
+        side: BlockSize(timed=max(size.timed for size in sizes), led=max(size.led for size in sizes))
+        for side, sizes in pairs.items()
     }
