@@ -67,7 +67,7 @@ def _run_arguments(arguments: Sequence[str]) -> int:
 
 
 def _guard_output(arguments: Sequence[str]) -> AbstractContextManager[None]:
-    """Its errors, too, and those of its arguments."""
+    """Also of its errors, and of errors in its arguments."""
     if GITHUB.name not in arguments[:1]:
         return nullcontext()
     from gate.github.job import guard_output  # noqa: PLC0415 - as every command's own imports

@@ -139,7 +139,7 @@ def open_arms_lane(
 
 
 def _list_left_alone(run: Run) -> Mapping[str, Collection[Metric]]:
-    """Pairs ended as the base failed: whether head runs is unknown."""
+    """Their pairs ended as the base failed: whether head runs is unknown."""
     failed = {failure.case_id for failure in run.failures if failure.arm == BASE_ARM}
     ran = {trial.case_id for trial in run.trials if trial.arm != BASE_ARM}
     ran |= {failure.case_id for failure in run.failures if failure.arm != BASE_ARM}

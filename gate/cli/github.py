@@ -75,7 +75,6 @@ def to_repository_path(path: Path, top: Path) -> str:
 
 
 def has_mode(directory: Path, mode: str) -> bool:
-    """Of the action, in a workflow below ``directory`` (``.github``)."""
     used = rf"""\bmode['"]?: *['"]?{mode}(?![\w-])|/{_RESPOND}\b"""
     is_used = re.compile(f"^[^#\n]*(?:{used})", re.MULTILINE)
     paths = (path for path in directory.joinpath("workflows").glob("*.y*ml") if path.is_file())
@@ -189,7 +188,6 @@ def _warn_of_environment(client: GitHubClient) -> None:
 
 
 def run_propose(options: Namespace) -> ExitCode:
-    """Without changes nothing is opened."""
     context = load_context(os.environ)
     answerer = make_answerer(context, REFRESH_COMMAND)
     if options.conclusion not in ("", _MEASURED):

@@ -96,7 +96,7 @@ def load_measured(options: Namespace, request: Project, trials: int) -> Run | No
 def _refuse_other(
     begun: Run, request: Project, settings: LabSettings, sources: ArmSources | None, trials: int
 ) -> None:
-    """By all that is known before anything is warmed up."""
+    """Compares all that is known before anything is warmed up."""
     base = sources.base if sources else None
     directory = Path(sources.head.arm.directory) if sources else request.config.directory
     # The rest of this machine's environment is still to be found out.
@@ -177,7 +177,6 @@ def _choose_cores(cores: tuple[int, ...], threads: int) -> tuple[int, ...]:
 def open_measured(
     options: Namespace, request: Project, trials: int, opening: Opening | None = None
 ) -> Iterator[tuple[Measurer, Run]]:
-    """The measurer stays open after the trials."""
     check_factories(request.config, request.cases)
     traces = getattr(options, "trace", False)  # neither a refresh nor a calibration has the option
     opening = opening or partial(open_lane, trials=trials, traces=traces)
@@ -276,7 +275,7 @@ def open_lane(
 
 
 def note_config(config: Config, options: Namespace, observe: Observer) -> None:
-    """Unless it was reported before; and a GPU that it leaves out."""
+    """Which gate.yml is used, unless it was reported before; and a GPU that it leaves out."""
     is_asked = options.device or getattr(options, "target", None)
     if config.device == CPU.name and not is_asked and _DRIVER.exists():
         what = f"this machine has a GPU, and {config.source} measures the CPU"
@@ -305,8 +304,6 @@ def read_base_changes(checkouts: Checkouts | None, base: str, config: Config) ->
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Begun:
-    """What the sides of a comparison were lent."""
-
     has_lent: bool
     notes: tuple[Fact, ...]
 

@@ -31,7 +31,6 @@ BENCHMARK = "pytorch-benchmark"  # of `report` alone: it says nothing of what fa
 
 
 def argument(*names: str, **settings: object) -> Argument:
-    """As argparse's ``add_argument``."""
     return methodcaller("add_argument", *names, **settings)
 
 

@@ -132,7 +132,6 @@ def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) 
 
 
 def code_verdict(verdict: Verdict, config: Config, policy: Policy | None = None) -> ExitCode:
-    """Under ``fail_on`` and the policy's acceptances."""
     coverage = measure_coverage(verdict.comparisons)
     here = keep_own(policy, compute_environment_id(verdict.environment)) if policy else None
     accepted = here is not None and is_lack_accepted(verdict.comparisons, here)
@@ -214,7 +213,7 @@ def read_other_days(config: Config, run: Run) -> dict[str, dict[Metric, tuple[fl
 
 
 def record_creep(config: Config, verdict: Verdict) -> None:
-    """+ is worse."""
+    """As fractions; + is worse."""
     if not config.history:
         return
     cases: dict[str, dict[Metric, Figures]] = {}

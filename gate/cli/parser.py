@@ -227,7 +227,7 @@ def run_completion(options: Namespace) -> ExitCode:
 
 
 def answer_shell(parser: argparse.ArgumentParser) -> None:
-    """End the process."""
+    """Ends the process."""
     import argcomplete  # noqa: PLC0415 - only at a press of Tab
 
     for action in _list_actions(parser):

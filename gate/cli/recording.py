@@ -97,7 +97,6 @@ def _describe_change(old: AnchorFile | None, anchor: AnchorFile, now: str) -> It
 
 
 def run_refresh(options: Namespace) -> ExitCode:
-    """A metric that got worse needs a reason."""
     request = load_project(options)
     config = request.config
     # Read what is stored before minutes are spent: a damaged baseline shows at once.
@@ -128,7 +127,7 @@ def run_refresh(options: Namespace) -> ExitCode:
 
 
 def _measure_calm(options: Namespace, request: Project, trials: int, fewest: int) -> Run:
-    """If too few trials were undisturbed, up to MOST_REFRESHED times as many."""
+    """Up to MOST_REFRESHED times as many trials, if too few were undisturbed."""
     done = load_measured(options, request, trials)
     if done and (options.anyway or not list_hopeless(done, fewest)):
         return done
@@ -245,7 +244,6 @@ def _make_effort(config: Config, requests: int) -> Effort:
 
 
 def _measure(options: Namespace, request: Project) -> Run:
-    """Trials on their own, then pairs with itself."""
     trials = options.trials or request.config.refresh_trials + request.config.max_trials
     pairs = CALIBRATION_PAIRS if options.pairs is None else options.pairs
     with open_measured(options, request, trials) as (measurer, run):

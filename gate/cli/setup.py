@@ -57,8 +57,6 @@ _REPEATED = ("config", "baselines", "out", "minutes")  # options, for commands t
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Project:
-    """What a command was asked to work on."""
-
     config: Config
     registry: tuple[Case, ...]
     cases: tuple[Case, ...]  # the selected ones
@@ -201,7 +199,7 @@ def _describe_lack() -> str:
 
 
 def is_surprising(config: Config, options: Namespace) -> bool:
-    """gate.yml is neither asked for nor of the current directory."""
+    """Whether gate.yml is neither asked for nor in the current directory."""
     if options.config or getattr(options, "reference_models", False):
         return False
     return not config.is_found or config.source != DEFAULT_FILE
@@ -226,7 +224,6 @@ def _list_repeated(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def note_stop(verdict: Verdict, options: Namespace) -> Verdict:
-    """Left open where the first regression ended the measuring."""
     if not options.fail_fast or verdict.outcome is not Outcome.REGRESSION:
         return verdict
     left = sum(row.decides and row.status is Status.INCONCLUSIVE for row in verdict.comparisons)
@@ -253,7 +250,7 @@ def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
 def note_idle(
     verdict: Verdict, policy: Policy, registry: Iterable[Case], baselines: Iterable[Baseline] = ()
 ) -> Verdict:
-    """Their authors think that they count."""
+    """Acceptances and baselines that match no case."""
     ids = [case.id for case in registry]
     notes = [
         Fact(

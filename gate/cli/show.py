@@ -24,7 +24,7 @@ _FITTED = "what expected_s of the selected cases asks for"
 
 
 def run_models(options: Namespace) -> ExitCode:
-    """Or try them, with ``--try``."""
+    """Or tries them, with ``--try``."""
     if options.tried:
         return _try_cases(options)
     cases = load_cases(load_configured(options))
@@ -126,7 +126,6 @@ def run_schema(options: Namespace) -> ExitCode:
 
 
 def run_config(options: Namespace) -> ExitCode:
-    """As a valid gate.yml with the origin of each value."""
     config = load_configured(options)
     print(f"# {describe_source(config)}\n{render_config(_fit_to_cases(config))}", end="")
     return ExitCode.PASS

@@ -1,8 +1,4 @@
-"""Bounds of a value beside its type, stated once: the decoder applies them and the JSON Schemas state them.
-
-They are attached to a type: ``threads: Annotated[int, Range(minimum=1)]``. For what only people write the
-JSON Schema alone states them.
-"""
+"""Bounds of a value's type, as ``Annotated[int, Range(minimum=1)]``: for the decoder and the JSON Schemas."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,7 +15,7 @@ _PERCENT = re.compile(rf"({_NUMBER}) ?%")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Range:
-    """A number within bounds; ``above`` excludes the bound itself."""
+    """``above`` excludes the bound itself."""
 
     noun: str = "a number"
     minimum: float | None = None
@@ -66,7 +62,7 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fraction:
-    """A fraction, written as percent (``5%``) or as a number (``0.05``), and read as the latter."""
+    """Written as percent (``5%``) or as a number (``0.05``), and read as the latter."""
 
     def describe(self) -> str:
         return "a percentage or a fraction"
@@ -99,7 +95,7 @@ def write_percent(fraction: float) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Amount:
-    """A number that is not negative, or a percentage, kept as it is written."""
+    """Not negative, or a percentage; kept as it is written."""
 
     def describe(self) -> str:
         return "a percentage such as 8%, or a number of at least 0"
@@ -114,7 +110,7 @@ class Amount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pattern:
-    """A text that a regular expression matches as a whole, and that is of a format, if any."""
+    """The regular expression matches the whole text, which has the format, if any."""
 
     regex: str
     what: str  # in words

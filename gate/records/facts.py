@@ -1,7 +1,6 @@
 """What there is to report, without the words: a code with its numbers, cases, metrics and names.
 
-Nothing is decided by the words that ``gate.report.words`` makes of a fact, and no code reads them back.
-What a fact holds beside its code is fixed by the code, and by :data:`MORE_NUMBERS`.
+The code fixes what else a fact holds, with :data:`MORE_NUMBERS`. No code reads the words of a fact back.
 """
 
 from collections.abc import Iterable, Mapping
@@ -141,7 +140,7 @@ _OF_ONE = frozenset({Code.ACCEPT, Code.ACCEPT_TOO, Code.ACCEPTANCE_EXCEEDED, Cod
 
 
 def has_shape(fact: Fact) -> bool:
-    """Whether a fact has the numbers of its code, and no others."""
+    """Whether it has the numbers of its code, and no others."""
     if fact.code in _OF_ONE and not (fact.cases and fact.metrics):
         return False
     present = fact.numbers.keys()

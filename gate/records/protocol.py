@@ -1,29 +1,27 @@
 """What the lab asks of a worker process and what the worker leaves on disk; torch-free.
 
-One trial is two fresh processes on one private cache directory, empty at first:
+A trial is two fresh processes on one private cache directory: ``cold`` finds it empty and times the first
+compiled call, then the warm rounds; ``warm`` finds it full and measures warm compile time, peak memory,
+Python calls and drift. Of the other roles, ``prime`` pays for the toolchain once a run (ISA probe,
+precompiled headers); ``rounds`` times the warm rounds of a further pair, on caches in any state;
+``import`` imports the factories of a plan; ``try`` builds a case and calls it eagerly; ``trace`` compiles
+it while torch writes down what it does.
 
-- ``cold``: times the first compiled call, then the warm rounds;
-- ``warm``: finds the caches full: warm compile time, peak memory, Python calls, drift.
+The workers of a pair take turns, each by a socket of its own (``channel``), one word a line, some with
+JSON:
 
-A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled headers), so that
-no case is charged for it. A fourth, ``rounds``, times the warm rounds alone, on caches in whatever state they
-are: a further pair of a side-by-side comparison. Three more measure nothing: ``import`` imports the factories
-of a plan before it is primed, ``try`` builds a case and calls it eagerly, and ``trace`` compiles it while
-torch writes down what it does.
+- ``loaded``: all is done that is not timed, by ``rounds`` the compile too. The answer is ``go``; until then
+  both arms work at the same time.
+- ``ready`` with an :class:`Offer`. The answer is ``rounds`` with a :class:`RoundPlan`: what both run at
+  most.
+- ``turn``, before each block and once more after the last, with the seconds that the last block takes
+  undisturbed (0.0: no call of it was). The answer is ``go``, or ``go keep`` if the next block is this arm's
+  as well, or ``stop``, which ends the rounds.
+- ``turn`` of ``warm``, once its compile was timed: after the second ``go`` both arms work at the same time.
 
-In a pair two workers are alive at once and take turns, each by a socket of its own (``channel``), one
-word a line. A worker says ``loaded`` once all is done that is not timed, in a ``rounds`` worker the compile
-too, and waits for ``go``: until then both arms work at the same time. The worker says ``ready`` with the
-seconds of its super-block and the calls of its blocks, and hears ``rounds``: how many super-blocks both will
-run at most, and of how many calls each; then it says ``turn`` with the seconds that its last block takes
-undisturbed (0.0 where no call of it was) and waits for ``go`` before each block, and once more before it
-goes on after the last. ``stop`` instead ends the rounds. Its own threads sleep before it says anything, but
-for a ``turn`` after ``go keep``: that worker has the next block as well. A ``warm`` worker says ``turn``
-once its compile was timed; after the second ``go`` both arms are at work at the same time. What comes with
-``ready``, ``rounds`` and ``turn`` is JSON: an :class:`Offer`, a :class:`RoundPlan` and a number.
-
-A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
-and the file's last ``stage`` says where it happened.
+A worker's threads sleep before it sends a word, but for a ``turn`` after ``go keep``. It rewrites its
+result file atomically after every stage: a crash loses one, and the last ``stage`` in the file is where it
+happened.
 """
 
 from collections.abc import Mapping

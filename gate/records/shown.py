@@ -1,8 +1,8 @@
 """What of a verdict leaves the machine that measured: enumerations, numbers and checked patterns.
 
-Whoever measures can write anything into the file, and a job with a token reads it. No field of it can hold a
-sentence: a file with a text that is no case id, place, commit or environment id is refused as a whole. Words
-are made again where they are shown.
+The file is untrusted, and a job with a token reads it. No field can hold a sentence: any text but a case
+id,
+place, commit or environment id is refused.
 """
 
 import re

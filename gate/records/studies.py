@@ -1,7 +1,7 @@
-"""What studies find: ``calibrate`` of a machine, ``selftest`` of the gate, ``bisect`` of a metric.
+"""What ``calibrate``, ``selftest`` and ``bisect`` find, as in their JSON files.
 
-Records of ``out/calibration.json``, ``out/selftest.json`` and ``out/bisect/bisection.json``. *Noise* is
-a standard deviation of natural logarithms where a metric is a ratio scale, and shares are fractions.
+*Noise* is a standard deviation of natural logarithms where a metric is a ratio scale; shares are
+fractions.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,6 @@ from gate.report.clean import clean_line
 
 
 def render_benchmark(verdict: Verdict) -> str:
-    """``target_value`` is the value before."""
     cases = {case.id: case for case in verdict.cases}
     trials = {evidence.case_id: evidence.after.values for evidence in verdict.evidence}
     environment, provenance = verdict.environment, verdict.provenance

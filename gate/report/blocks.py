@@ -77,7 +77,6 @@ def _choose_causes(case: _ShownCase, verdict: Verdict) -> tuple[Cause, ...]:
 
 
 def count_causes(blocks: Iterable[Block]) -> tuple[str, ...]:
-    """Those that many cases share, each with their number."""
     counts: Counter[str] = Counter()
     total = 0
     for block in blocks:

@@ -69,7 +69,7 @@ class Drawing:
         self.add("line", kind, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
 
     def __html__(self) -> str:
-        """SVG within HTML; texts and attributes are escaped here."""
+        """Texts and attributes are escaped here."""
         size = f"0 0 {_write(self.width)} {_write(self.height)}"
         roles = {"role": "img", "aria-label": self.label} if self.label else {"aria-hidden": "true"}
         root = ET.Element("svg", {"class": self.kind, "viewBox": size, **roles})

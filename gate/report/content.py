@@ -103,7 +103,6 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
 
 
 def count_statuses(verdict: Verdict | Shown) -> tuple[tuple[Status, int], ...]:
-    """Strongest first; absent statuses are left out."""
     statuses = [comparison.status for comparison in verdict.comparisons if comparison.decides]
     return tuple((status, statuses.count(status)) for status in STATUS_ORDER if status in statuses)
 
@@ -153,7 +152,6 @@ def _split_notes(verdict: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    """What was judged, what only measured, and the machine's share."""
     deciding = [comparison for comparison in verdict.comparisons if comparison.decides]
     judged = [comparison for comparison in deciding if comparison.status in JUDGED]
     measured = [

@@ -57,8 +57,6 @@ class Layout:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportFrame:
-    """All of it is Markdown already."""
-
     heading: str = ""  # instead of the outcome; the headline follows below
     sign: str = ""  # instead of the outcome's own
     counts: tuple[tuple[Status, int], ...] = ()  # instead of those of what is shown
@@ -130,7 +128,7 @@ def _join_sections(sections: list[str]) -> str:
 
 
 def _split_blocks(blocks: Iterable[Block]) -> tuple[list[Block], list[Block]]:
-    """Decided blocks, and inconclusive ones; a case may have both."""
+    """A case may have both."""
     decided: list[Block] = []
     undecided: list[Block] = []
     for block in blocks:

@@ -93,7 +93,6 @@ def _load(name: str) -> Markup:
 
 
 def _hash(text: str) -> str:
-    """As a policy permits an inline text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -270,7 +269,6 @@ def _plot_metric(comparison: Comparison, evidence: CaseEvidence) -> Plot:
 
 
 def _describe_plot(comparison: Comparison, before: int, after: int) -> str:
-    """For a screen reader."""
     sides = [f"{count_noun(after, 'value')} of head"] + ([f"{before} of the side before"] if before else [])
     bar = render_bar(comparison)
     counts = f", a change counts beyond {bar}" if bar else ""

@@ -37,7 +37,6 @@ _ENDED = {Stage.ENDED, Stage.DONE}
 
 @contextmanager
 def show_progress(*, quiet: bool = False, stream: TextIO | None = None) -> Iterator[events.Observer]:
-    """On ``stream`` (standard error) until the end."""
     target = stream or sys.stderr
     if quiet:
         yield events.ignore_event
@@ -169,7 +168,7 @@ class Status:
 
 @contextmanager
 def _show_lines(write_line: Callable[[str], None]) -> Iterator[events.Observer]:
-    """What is at work where none came for HEARTBEAT_S."""
+    """Also what is at work, where no event came for HEARTBEAT_S."""
     status, spoken, ended = Status(), threading.Event(), threading.Event()
     print_line = make_observer(write_line)
 

@@ -96,7 +96,6 @@ def make_row(part: Sequence[Comparison]) -> Row:
 
 
 def _says_it_all(comparison: Comparison) -> bool:
-    """Nothing decides, or no change looks large."""
     if comparison.status in MOVED:
         return not comparison.may_decide
     if comparison.status is not Status.UNCHANGED or comparison.reason not in _PLAIN:
@@ -105,7 +104,6 @@ def _says_it_all(comparison: Comparison) -> bool:
 
 
 def make_common_row(parts: Sequence[Sequence[Comparison]]) -> Row:
-    """The parts differ in numbers only."""
     rows, alike = [make_row(part) for part in parts], [part[0] for part in parts]
     sentence = _share(row.sentence for row in rows)
     if not sentence and alike[0].status is Status.INCONCLUSIVE:

@@ -59,7 +59,6 @@ _COMPLAINTS: Mapping[Complaint, str] = {
 
 
 def render_calibration(calibration: Calibration) -> str:
-    """A table wider than the terminal is left so."""
     headline, *lines = _list_unstable(calibration)
     measured, check = _describe_measured(calibration), _describe_check(calibration)
     return _join_parts(
@@ -189,7 +188,6 @@ def _render_rate(rate: Rate) -> str:
 
 
 def render_selftest(report: SelftestReport) -> str:
-    """A table wider than the terminal is left so."""
     untried = f"note  Not tried: {', '.join(map(clean_line, report.untried))}."
     cases, time = ", ".join(report.case_ids), render_duration(report.wall_s)
     faults = [score for score in report.scores if score.kind not in _HARMLESS]

@@ -113,7 +113,6 @@ def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str] = _RIGHT) -> str:
-    """The columns named in ``right`` are set to the right."""
     cleaned = [header, *([clean_line(cell) for cell in row] for row in rows)]
     rule = ["-" * max(map(count_columns, column)) for column in zip(*cleaned, strict=True)]
     numbers = {number for number, title in enumerate(header) if title in right}

@@ -36,7 +36,6 @@ class TrendSeries:
     highs: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, run: int, figures: Sequence[float]) -> None:
-        """Without an interval it is a point."""
         self.runs.append(run)
         self.centres.append(figures[0])
         self.lows.append(figures[1] if len(figures) > 1 else figures[0])
@@ -61,10 +60,9 @@ class Track:
     old: int = 0  # so many of the first heads stand for a day each
 
     def average_cases(self, metric: Metric) -> TrendSeries:
-        """Geometric means of each case as a share of where it began; empty without any.
+        """Geometric means of the cases, each as a share of where it began; empty without any.
 
-        Only of ratio metrics, and of cases whose values are all above 0; a mean leaves out a case that
-        lacks.
+        Only of ratio metrics, and of cases whose values are all above 0.
         """
         of_metric = (series for (_, name), series in self.values.items() if name is metric)
         positive = (series for series in of_metric if min(series.centres) > 0)
@@ -173,7 +171,6 @@ def _average(
 
 
 def list_upgrades(heads: Sequence[HistoryHead]) -> Mapping[int, str]:
-    """By the number of the run."""
     upgrades: dict[int, str] = {}
     for number, (before, after) in enumerate(pairwise(heads), start=1):
         versions = (("torch", before.torch, after.torch), ("driver", before.driver, after.driver))
@@ -193,9 +190,8 @@ class TrendStep:
 def find_steps(metric: Metric, values: Sequence[float], old: int = 0) -> tuple[TrendStep, ...]:
     """The first ``old`` values are medians of days.
 
-    A change below half the threshold does not count: it would come every night. Any move of an exact
-    metric is a
-    step.
+    A change below half the threshold is no step: it would come every night. An exact metric's move always
+    is.
 
     Raises:
         UsageError: ruptures is not installed.
@@ -228,7 +224,7 @@ def mark_steps(metric: Metric, series: TrendSeries, old: int = 0) -> tuple[Trend
 
 
 def _list_moves(metric: Metric, values: Sequence[float]) -> Iterator[TrendStep]:
-    """Without a single run that differs from equal ones on both sides."""
+    """A single run that differs from equal neighbours is no move."""
     starts = [index for index in range(len(values)) if not index or values[index] != values[index - 1]]
     levels = [(start, values[start]) for start in starts]
     for before, (start, after) in pairwise(_drop_blips(levels)):

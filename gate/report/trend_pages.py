@@ -189,7 +189,7 @@ def _make_case_row(track: Track, case_id: str, page: str) -> CaseRow:
 
 
 def render_badge(track: Track) -> str:
-    """For the endpoint of shields.io."""
+    """For shields.io."""
     rows = [_make_case_row(track, case_id, "") for case_id in _name_pages(track, "")]
     worse = sum("slower" in row.changes[0] for row in rows)
     message = f"{worse} of {count_noun(len(rows), 'case')} slower in {_DAYS[0]} days"

@@ -194,7 +194,7 @@ def _choose_other(comparison: Comparison) -> str:
 
 
 def _choose_leader(comparison: Comparison) -> str:
-    """Eager moved, or compile calls follow cache misses."""
+    """Eager moved, and the leader did not; compile calls follow cache misses."""
     spec, change = SPECS[comparison.metric], comparison.change
     is_better = bool(change and change.centre < 0)
     if comparison.metric is Metric.UNIQUE_GRAPHS:
@@ -239,7 +239,7 @@ def compute_bar(comparison: Comparison) -> float | None:
 
 
 def find_largest(comparisons: Iterable[Comparison]) -> Comparison | None:
-    """In thresholds, of those below."""
+    """The largest change below its threshold, in thresholds."""
 
     def compute_share(comparison: Comparison) -> float:
         change = comparison.change.centre if comparison.change else 0.0
@@ -255,7 +255,7 @@ def find_largest(comparisons: Iterable[Comparison]) -> Comparison | None:
 
 
 def exceeds_threshold(comparison: Comparison) -> bool:
-    """The change itself, whatever its interval."""
+    """Whether the centre does, whatever the interval."""
     bar = compute_bar(comparison)
     return bar is not None and comparison.change is not None and abs(comparison.change.centre) > bar
 
@@ -298,7 +298,6 @@ def _describe_need(comparison: Comparison) -> str:
 
 
 def render_bar(comparison: Comparison) -> str:
-    """``""`` where it is not known, or any change counts."""
     bar, before = comparison.threshold, comparison.baseline.centre if comparison.baseline else None
     return render_threshold(comparison.metric, bar, before) if bar and (bar.relative or bar.absolute) else ""
 

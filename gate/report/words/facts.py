@@ -57,7 +57,6 @@ def describe_failed_trial(fact: Fact) -> str:
 
 
 def describe_unavailable(unavailable: Mapping[str, Fact]) -> str:
-    """By reason."""
     reasons: dict[str, list[str]] = {}
     for case_id, why in unavailable.items():
         reasons.setdefault(_describe_lack(why, why.code), []).append(case_id)
@@ -77,7 +76,7 @@ def describe_unprimed(failure: CaseFailure, device: str) -> str:
 
 
 def advise_unprimed(kind: FailureKind, reported: WorkerFailure | None, log: str) -> str:
-    """``reported`` is what the primer still could write."""
+    """``reported`` is the failure that the primer wrote, if it did."""
     if kind in _LATE:
         return fill(PHRASES["fix_late_primer"], log=log)
     return (reported and reported.fix) or fill(PHRASES["fix_primer"], log=log)

@@ -96,7 +96,6 @@ def _describe_obstacle(comparison: Comparison) -> str:
 
 
 def write_doubt(verdict: Verdict) -> str:
-    """The likeliest cause of what is inconclusive."""
     cause = find_first_cause(verdict, Status.INCONCLUSIVE)
     if cause is None or cause.fact.code is Code.UNEXPLAINED:
         return ""
@@ -123,7 +122,6 @@ def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
 
 
 def name_case(case_id: str, verdict: Verdict) -> str:
-    """By its model, if no other case has it."""
     model = case_id.partition("/")[0]
     alike = sum(case.id.partition("/")[0] == model for case in verdict.cases)
     return clean_line(model if alike == 1 else case_id, _MAX_NAME)
@@ -159,7 +157,7 @@ def _write_regressed(fact: Fact, verdict: Verdict) -> str:
 
 
 def _write_gain(verdict: Verdict, case_ids: Collection[str], only: str) -> str:
-    """A reader who decides has to see both."""
+    """Of the named cases: who accepts a slowdown has to see both."""
     leading = [
         row
         for row in _list_deciding(verdict, Status.IMPROVED)
@@ -213,7 +211,7 @@ def _write_pass(fact: Fact, verdict: Verdict) -> str:
 
 
 def _describe_slower(verdict: Verdict) -> str:
-    """What was never better than eager does not regress."""
+    """Calls that never were faster than eager's do not regress."""
     plain = {case.id for case in verdict.cases if case.backend == DEFAULT_BACKEND}
     ratios = [
         row for row in verdict.comparisons if row.metric is Metric.WARM_SPEEDUP and row.case_id in plain

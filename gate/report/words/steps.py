@@ -164,7 +164,7 @@ def _check(fact: Fact, verdict: Verdict, options: str = "") -> str:
 
 
 def _check_longer(fact: Fact, verdict: Verdict) -> str:
-    """The same number of trials again showed nothing."""
+    """Twice the most trials of a case: the same number again showed nothing."""
     trials = (row.candidate.n for row in _list_rows(fact, verdict) if row.candidate)
     return _check(fact, verdict, f" --trials {2 * max(trials, default=1)}")
 

@@ -1,14 +1,12 @@
 """Fills a sentence's template with what a fact holds, in one set of words for metrics and changes; pure.
 
-A number's place has its form: ``{cases:case}`` counts things, ``{days}`` is a whole number,
-``{limit:.2f}`` has digits, ``{change:percent}`` and ``{change:slower}`` have units. A list of names is
-joined: ``{reasons}`` all of them, ``{reasons:some}`` the first, ``{files:named}`` those that stand under the
-name of the number of them all. A part in brackets is left out where one of its places is empty or 0:
-``[ at {location}]``, ``[{in_pairs:?}, as the base]``; its alternative stands behind a bar:
-``[{crowd}|other work]``.
+A number's place has its form: ``{cases:case}`` counts things, ``{days}`` is whole, ``{limit:.2f}`` has
+digits, ``{change:percent}`` and ``{change:slower}`` have units. Of a list of names ``{reasons}`` joins
+all, ``{reasons:some}`` the first, ``{files:named}`` those that stand under the name of their number. A
+part in brackets is left out where one of its places is empty or 0: ``[ at {location}]``, ``[{in_pairs:?},
+as the base]``; its alternative stands behind a bar: ``[{crowd}|other work]``.
 
-A reader of CI output knows *slower*, *larger*, *threshold* and *inconclusive*, and no word of this
-project's own. A change has its sign and such a word: ``+30.6 % (slower)``.
+Words are those of CI: *slower*, *larger*, *threshold*, *inconclusive*.
 """
 
 import re
@@ -59,7 +57,6 @@ _STATUSES: Mapping[Status, str] = {
 
 
 def name_metric(metric: Metric) -> str:
-    """``compiled latency``."""
     return _NAMES.get(metric, metric.value.replace("_", " "))
 
 
