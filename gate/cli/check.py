@@ -82,7 +82,7 @@ def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
     if not judges_alone:
         _refuse_in_vain(options, config, alone)
     arms = None if alone or options.no_base else asked
-    notes = [alone] if alone else []  # with what opening adds; lanes of other processes say it in their logs
+    notes = [alone] if alone else []  # with what opening adds; lanes of other processes log theirs
     opening = partial(open_check, options, notes, judges_alone=judges_alone)
     with open_measured(options, replace(request, arms=arms), config.trials, opening) as (measurer, run):
         bounded = replace(measurer, budget_s=config.budget_s)

@@ -53,7 +53,7 @@ PROPOSE_MODE = "propose-baselines"
 _RESPOND = "respond.yml"  # of this repository: has both
 _LINK = re.compile(r"https?://[A-Za-z0-9./:_~%@?=&+-]+")
 _MEASURED = "success"  # how the job that measures ends where it did
-# The log is linked below an answer; nothing of what it says is repeated in the repository's name.
+# The log is linked below an answer; nothing of it is repeated in the repository's name.
 _NOT_MEASURED = "The baselines could not be measured: the log of the job that measures says why."
 _REFUSED = "No baselines are proposed: the log of the job that proposes says why."
 _UNCHANGED = "Nothing changed: the stored baselines are the same, and no pull request is needed."

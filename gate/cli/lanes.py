@@ -134,7 +134,7 @@ def open_measurer(
     begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
     open_begun = partial(opening, replace(request, begun=begun))
     cores = getattr(options, "cores", ())
-    # Closed before the lanes are, which may take longer than whoever stops a job waits; and again after them,
+    # Closed before the lanes are, which may take longer than a job's stop may; and again after them,
     # if a second signal came meanwhile.
     with (
         show_progress(quiet=options.quiet) as show,

@@ -27,7 +27,7 @@ Argument = Callable[["_ActionsContainer"], object]  # adds itself to a parser
 LIST_FORMATS = ("text", "json")
 FAIL_ON = ("new", "inconclusive", "regression", "never")
 _FILES = frozenset({".json", *(Path(row.file).suffix for row in FORMATS.values() if row.file)})
-BENCHMARK = "pytorch-benchmark"  # of `report` alone: it says nothing of what failed
+BENCHMARK = "pytorch-benchmark"  # of `report` alone: it has nothing of what failed
 
 
 def argument(*names: str, **settings: object) -> Argument:

@@ -35,7 +35,7 @@ from gate.store.history import Figures, HistoryHead, HistoryKind, append_line, m
 from gate.units import count_noun
 
 VERDICT_FILE = "verdict.json"
-# All that a command which judges leaves beside ``run.json``.
+# All that a command which judges leaves next to ``run.json``.
 REPORT_FILES = (VERDICT_FILE, *(row.file for row in FORMATS.values() if row.file))
 # A run is written again after so many times as long as writing it took. With 10,000 trials that is 20 s, no
 # more than a trial takes; with 200,000 a kill may lose the last six minutes.

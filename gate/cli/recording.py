@@ -206,7 +206,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
         UsageError: Recorded runs, and an option that asks for measuring.
     """
     _refuse_measuring_recorded(options)
-    # --trials says how often to measure here; what a check spends is the configuration's.
+    # --trials is for this command; a check spends what gate.yml allows.
     request = load_project(Namespace(**{**vars(options), "trials": None}))
     config = request.config
     apply_options(config, trials=options.trials)  # refuses what is no number of trials

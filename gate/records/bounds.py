@@ -159,7 +159,7 @@ def _is_moment(text: str) -> bool:
         return False
 
 
-# What a regular expression cannot say.
+# What a regular expression cannot express.
 FORMATS: Mapping[str, Callable[[str], bool]] = {"date": _is_near, "moment": _is_moment}
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 # The last day on which something counts; it may be past.

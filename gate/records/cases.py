@@ -283,7 +283,7 @@ class Policy:
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
     has_anchor: bool = False  # whether there is a release anchor to compare head with
     days: Mapping[str, Mapping[Metric, tuple[float, ...]]] = field(  # what other days of this machine
-        default_factory=dict  # measured of each case, one value a day: says what two sessions differ by
+        default_factory=dict  # measured of each case, one value a day: how sessions differ
     )
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by case id, where a pattern names one
 

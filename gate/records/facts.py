@@ -34,7 +34,7 @@ def _list_codes(first: Code, last: Code) -> frozenset[Code]:
 HEADLINE_CODES = _list_codes(Code.STOPPED, Code.AGAINST_BASE)
 # Compiled gives another answer than eager: no drift, however large.
 MISMATCH_CODES = frozenset({Code.OUTPUT_FAR, Code.OUTPUT_LOST, Code.OUTPUT_RESHAPED, Code.OUTPUT_DIFFERS})
-# Why a trial has no drift; of other metrics UNMEASURED says it.
+# Why a trial has no drift; of other metrics it is UNMEASURED.
 WHY_NO_DRIFT = _list_codes(Code.NO_FLOAT64, Code.REFERENCE_NOT_FINITE)
 WHY_UNMEASURED = WHY_NO_DRIFT | {Code.UNMEASURED}
 REMARK_CODES = _list_codes(Code.MACHINE_SPEED, Code.NO_PAIR) | MISMATCH_CODES | WHY_UNMEASURED
@@ -63,7 +63,7 @@ PHASES = (
     "cudagraph_capture", "garbage_collection",
 )  # fmt: skip
 OTHER_PHASE = "other"  # of the first call: what no phase accounts for
-FIRST_CALL = "first_call"  # all of it: no phase, though reported beside them
+FIRST_CALL = "first_call"  # all of it: no phase, though reported with them
 BEFORE, AFTER = "_before_s", "_after_s"
 _PHASE_TIMES = frozenset(phase + moment for phase in (*PHASES, OTHER_PHASE) for moment in (BEFORE, AFTER))
 PLACES = ("first", "second", "third")  # of changes that have no names of their own
@@ -74,12 +74,12 @@ SHIFTS = ("canary", "suite")  # of fixed test programs, of eager over all cases:
 DISTURBED = (
     Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED, Code.REPEATED, Code.QUIET_FIRST,
 )  # fmt: skip
-CORES = "cores"  # of the host, beside those that other programs kept busy
+CORES = "cores"  # of the host, without those that other programs kept busy
 
 # A fact that quotes a failure holds its code as the name ``why``, and the numbers and names of its fact.
 QUOTING = (Code.FAILURE, Code.REPEAT_KILLED, Code.TRACE_CUT)
 
-# The numbers that a fact of a code may have, beside those that it has.
+# More numbers that a fact of a code may have.
 MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     Code.KERNELS_MOVED: frozenset(position + moment for position in PLACES for moment in (BEFORE, AFTER)),
     Code.MACHINE_CHANGED: frozenset(SHIFTS),

@@ -120,7 +120,7 @@ class GraphBreak:
     """One graph break: the reason that Dynamo gives and the user's line that caused it."""
 
     reason: str
-    location: str  # "file.py:12", or "" where Dynamo does not say
+    location: str  # "file.py:12", or "" where Dynamo names none
     stack: tuple[Frame, ...] = ()  # the measured code's own, outermost first; a stored baseline keeps none
     innermost: Frame | None = None  # where tracing stopped, in torch's code too
     registry: str = ""  # "GB0059": its number among torch's kinds of breaks
@@ -243,7 +243,7 @@ class Place:
 
     host: str
     device: str  # the card's UUID; "" for the host's processors
-    cores: str  # that workers were held to, as the kernel lists them: "0-3,8"; "" where it does not tell
+    cores: str  # that workers were held to, as the kernel lists them: "0-3,8"; "" where it does not list them
 
     @property
     def name(self) -> str:

@@ -49,7 +49,7 @@ class Wordless(OneOf):
             name in WORDLESS and len(words) == 1 and re.fullmatch(WORDLESS[name], words[0])
             for name, words in fact.names.items()
         )
-        # Which case it is about, its row or cause says.
+        # Its row or cause has the case.
         return named and not fact.cases and OneOf.holds(self, replace(fact, cases=("",)))
 
 

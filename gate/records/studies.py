@@ -111,7 +111,7 @@ class Calibration:
     unstable: tuple[Instability, ...]
     replays: tuple[Replay, ...]  # empty with too few trials
     notes: tuple[Fact, ...] = ()  # what a reader must know
-    disturbed: tuple[str, ...] = ()  # cases whose noise is the machine's: nothing is said of it
+    disturbed: tuple[str, ...] = ()  # cases whose noise is the machine's: it is not reported
     failures: tuple[CaseFailure, ...] = ()
     wall_s: float = 0.0
 
@@ -198,12 +198,12 @@ class Attempt:
     """One fault planted into one case, measured and judged once."""
 
     kind: FaultKind
-    size: float  # as the fault's catalogue entry says, a fraction
+    size: float  # as in the fault's catalogue entry, a fraction
     case_id: str
     result: Result
     planted: float  # what it came to: a fraction of the base's value, 0 where there is none
     is_asked: bool  # whether the gate has to catch it, by the thresholds in force
-    comparison: Comparison | None = None  # what the gate said, where it judged the fault's metric
+    comparison: Comparison | None = None  # the gate's, where it judged the fault's metric
     fact: Fact | None = None  # where it did not
     wall_s: float = 0.0
 

@@ -1,4 +1,4 @@
-"""What was decided: comparisons, why they came out so, the outcome of all, and what is shown beside them."""
+"""What was decided: comparisons, why they came out so, the outcome of all, and what else is shown."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -240,7 +240,7 @@ class Comparison:
     decides: bool
     threshold: Threshold | None = None
     quarantined: bool = False  # it would decide, but for a quarantine in force
-    found: Reason | None = None  # what its values say, where ``reason`` is a doubt or an acceptance
+    found: Reason | None = None  # what its values show, where ``reason`` is a doubt or an acceptance
 
     @property
     def is_of_whole_case(self) -> bool:

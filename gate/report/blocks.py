@@ -1,4 +1,4 @@
-"""Blocks: the cases that have something to say, strongest first; cases that say the same are one; pure."""
+"""Blocks: the cases with news, strongest first; cases with the same news are one block; pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -146,7 +146,7 @@ def order_comparison(comparison: Comparison) -> tuple[bool, int, bool, float, bo
 
 def _join_alike(cases: Iterable[_ShownCase]) -> list[list[_ShownCase]]:
     by_findings: dict[object, list[_ShownCase]] = defaultdict(list)
-    for case in cases:  # by all that a case's rows say but for the size of its changes
+    for case in cases:  # by all of a case's rows but the size of its changes
         rows = frozenset(map(_describe_part, case.parts))
         by_findings[rows, tuple(map(describe_whole, case.failures))].append(case)
     groups: list[list[_ShownCase]] = []

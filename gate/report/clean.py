@@ -30,7 +30,7 @@ _MAX_WORD = 400  # of one value in it: a path, a selection; more is not read
 _UNIT = re.compile(rf"(?<=\d) (?=(?:%|[{MICRO}m]?s|[KMG]iB|UTC|\d\d:\d\d UTC)(?!\w))")
 MAX_SENTENCE = 400  # characters: a sentence, not a traceback
 ABSENT = "-"  # in a cell without a value
-WIDTH = 100  # columns where no terminal says otherwise: what CI logs show without a scroll bar
+WIDTH = 100  # columns without a terminal: what CI logs show without a scroll bar
 MAX_WIDTH = 160  # beyond it the eye loses the line
 PLAINLY = "compile-gate"  # error handler of streams whose encoding lacks a character
 

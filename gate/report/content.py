@@ -29,7 +29,7 @@ OUTCOME_KINDS: Mapping[Outcome, str] = {
     Outcome.REGRESSION: "bad",
     Outcome.INCOMPLETE: "bad",
     Outcome.INCONCLUSIVE: "unsure",
-    Outcome.NOTHING_COMPARED: "bad",  # it fails the check, whatever --fail-on says
+    Outcome.NOTHING_COMPARED: "bad",  # it fails the check under any --fail-on
 }
 _IN_PAIRS = "the same for base and head, which were measured side by side"
 MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
@@ -77,7 +77,7 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
         for step in write_steps(verdict)
     )
     blocks = make_blocks(verdict, everything=everything, most=most)
-    if not everything:  # a command that is a step is not told twice
+    if not everything:  # a command that is a step is not shown twice
         commands = {step.command for step in steps}
         blocks = tuple(replace(block, command="") if block.command in commands else block for block in blocks)
     noted, notes = _split_notes(verdict)

@@ -261,7 +261,7 @@ def _list_lines(title: str, lines: Iterable[str]) -> list[str]:
 
 def _name_fate(difference: Difference) -> str:
     """``new`` or ``gone``, of a kernel that one side has; "" where both have it."""
-    kinds = {kind for kind, _ in difference.lines[1:]}  # behind the line that says where
+    kinds = {kind for kind, _ in difference.lines[1:]}  # behind the line with the position
     return {"added": "new", "removed": "gone"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
 
 

@@ -18,13 +18,13 @@ MAX_ENVIRONMENTS = 3  # named; more are counted
 # Libraries that models are built from; all others are in verdict.json.
 _LIBRARIES = ("transformers", "diffusers", "torchvision", "timm", "numpy")
 _PARTIAL = "PASS in what was judged, but not everything has a baseline: --fail-on new"
-# What decides comes first; the rest says what it is compared with.
+# What decides comes first; then what it is compared with.
 COLUMNS: Mapping[Metric, str] = {
     metric: SPECS[metric].column
     for metric in sorted(SPECS, key=lambda metric: SPECS[metric].role is not Role.DECIDES)
     if SPECS[metric].column
 }
-# Marks beside the figures, so that they read the same without colour.
+# Marks next to the figures, so that they read the same without colour.
 MARKS: Mapping[Status, tuple[str, str]] = {
     Status.REGRESSED: ("!", "regressed"),
     Status.INCONCLUSIVE: ("?", "inconclusive"),
@@ -175,7 +175,7 @@ def render_exit_notice(outcome: Outcome, exit_code: ExitCode, *, is_lack_accepte
 class Cell:
     text: str
     status: Status | None = None
-    mark: str = ""  # that says the status beside the text
+    mark: str = ""  # of the status
     value: float | None = None  # to sort by
 
 

@@ -60,7 +60,7 @@ class ReportFrame:
     heading: str = ""  # instead of the outcome; the headline follows below
     sign: str = ""  # instead of the outcome's own
     counts: tuple[tuple[Status, int], ...] = ()  # instead of those of what is shown
-    origin: str = ""  # instead of what the report says of its commits and time
+    origin: str = ""  # instead of the report's own commits and time
     preface: str = ""  # a paragraph below the heading
     steps: Sequence[str] | None = None  # what to do next
 

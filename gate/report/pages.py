@@ -44,13 +44,13 @@ _KIND_NAMES = {
     "good": "improved",
     "same": "unchanged",
 }
-_MAX_HEADLINE = 160  # characters beside a case's name
+_MAX_HEADLINE = 160  # characters next to a case's name
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_POINTS = 60  # of one side, the latest: more hide each other
 _MOST_OPEN = 5  # cases that are read without a click: they are the gravest; the first of many
 MOST_WHOLE = 25  # cases whose sections, some 30 KB each, are in the page itself; of more, others are pages
 _MOST_ROWS = 1000  # of its table, and cases that have a page
-CASE_PAGES = "cases"  # the directory beside the page of the verdict
+CASE_PAGES = "cases"  # the directory next to the verdict's page
 _LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
 
 

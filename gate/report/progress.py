@@ -58,41 +58,41 @@ def make_observer(write_line: Callable[[str], None]) -> events.Observer:
 
 def render_event(event: events.Event) -> str:
     """``""`` where it is only of passing interest."""
-    said, progress = "", None
+    line, progress = "", None
     match event:
         case events.TrialFinished():
-            said, progress = f"{clean_line(event.trial.case_id)} trial {event.trial.index}", event.progress
+            line, progress = f"{clean_line(event.trial.case_id)} trial {event.trial.index}", event.progress
             taken = ((metric, event.trial.samples.get(metric)) for metric in _FIGURES)
             figures = [
                 f"{SPECS[metric].column} {render_value(metric, median(values))}"
                 for metric, values in taken
                 if values
             ]
-            said += f": {', '.join(figures)}" if figures else ""
+            line += f": {', '.join(figures)}" if figures else ""
         case events.CaseFailed():
             failure, progress = event.failure, event.progress
             message = clean_line(describe_whole(failure), _MAX_MESSAGE)
             log = f"; log: {clean_line(failure.log)}" if failure.log else ""
-            said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {message}{log}"
+            line = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {message}{log}"
         case events.PairFinished():
-            said, progress = f"{clean_line(event.head.case_id)} pair {event.head.index}", event.progress
+            line, progress = f"{clean_line(event.head.case_id)} pair {event.head.index}", event.progress
             values = [trial.samples.get(Metric.COMPILED_LATENCY, ()) for trial in (event.base, event.head)]
             medians = (median(latencies) for latencies in values if latencies)
             text = " -> ".join(render_value(Metric.COMPILED_LATENCY, value) for value in medians)
-            said += f": compiled {text} (base -> head)" if text else ""
+            line += f": compiled {text} (base -> head)" if text else ""
         case events.TrialSkipped():
             what = f"{'pair' if event.paired else 'trial'} {event.index} of {clean_line(event.case_id)}"
-            said = f"no time left for {what} (about {render_duration(event.expected_s)})"
+            line = f"no time left for {what} (about {render_duration(event.expected_s)})"
         case events.Noted():
-            said = f"note: {clean_line(describe_measuring(event.fact))}"
+            line = f"note: {clean_line(describe_measuring(event.fact))}"
         case events.PrimeStarted():
-            said = "warming up the compiler, up to a minute"
+            line = "warming up the compiler, up to a minute"
         case events.PrimeFinished():
-            said = f"compiler warmed up in {render_duration(event.toolchain_s)}"
+            line = f"compiler warmed up in {render_duration(event.toolchain_s)}"
         case events.LockAwaited():
             used = f"{clean_line(event.device)} is in use by {clean_line(event.holder)}"
-            said = f"waiting up to {render_duration(event.limit_s)}: {used}"
-    return f"{_render_count(progress)} {said}{_render_left(progress)}" if progress else said
+            line = f"waiting up to {render_duration(event.limit_s)}: {used}"
+    return f"{_render_count(progress)} {line}{_render_left(progress)}" if progress else line
 
 
 def _render_count(progress: events.Progress) -> str:

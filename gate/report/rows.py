@@ -44,7 +44,7 @@ STATUS_KINDS: Mapping[Status, str] = {
     Status.UNCHANGED: "same",
 }
 WHOLE_CASE = "whole case"
-# Of what is unchanged, reasons that its numbers show: any other is written beside them.
+# Reasons why something is unchanged that its numbers show: any other is written next to them.
 # BEYOND_BAR: of a figure that only explains, which is neither better nor worse.
 _PLAIN = frozenset({Reason.BELOW_THRESHOLD, Reason.BEYOND_BAR})
 _BRACKETED: Mapping[Status, str] = {Status.REGRESSED: "(worse)", Status.IMPROVED: "(better)"}
@@ -61,7 +61,7 @@ class Row:
     interval: str = ""  # of the change; only where all is shown of a case
     threshold: str = ""  # beyond which the change counts; there, too
     noticed: str = ""  # the smallest change that would have been seen; there, too
-    sentence: str = ""  # "" where the numbers say it all
+    sentence: str = ""  # "" where the numbers are enough
     decides: bool = True
 
 
@@ -151,7 +151,7 @@ def _describe_beyond(comparison: Comparison, low: float, high: float) -> str:
         return "inconclusive"
     more = "accepted" if comparison.status is Status.ACCEPTED else ""
     more = "quarantined" if comparison.quarantined else more
-    is_log2 = SPECS[comparison.metric].family is Family.LOG2  # "2.8x the error" says the direction
+    is_log2 = SPECS[comparison.metric].family is Family.LOG2  # "2.8x the error" has the direction
     direction = "" if is_log2 else name_direction(comparison.metric, high if low > 0 or high < 0 else 0.0)
     return ", ".join(part for part in (direction, more) if part) if more else ""
 

@@ -37,7 +37,7 @@ _NOISE_HEADER = (
     "case", "metric", "typical", "within", "between", "notices", "threshold", "pairs", "pair", "pair bias",
 )  # fmt: skip
 _TEMPLATES = SENTENCES["unstable"]
-_MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
+_MAX_SENTENCE = 160  # characters of the gate's words on one attempt; selftest.json has the rest
 _HEADER = ("fault", "planted", "required", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
 _QUIET_HEADER = ("harmless", "planted", "tried", "red", "unsure", "rate", "interval", "time")
 _MEANING = (

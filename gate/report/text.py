@@ -22,9 +22,9 @@ MAX_BLOCKS = 20  # cases shown one by one: more do not fit a mind; the rest is n
 MAX_CASE_LINES = 24  # lines of the table of main figures
 _MAX_NAMED = 6  # cases of a group that are spelled out
 _GAP = 2  # columns between two cells
-_INDENT = "  "  # of a row; what is said of it stands twice as deep
+_INDENT = "  "  # of a row; its sentence stands twice as deep
 
-# How a terminal is told to colour, by what a reader does about it.
+# ANSI codes of colours, by what a reader does about it.
 _STYLES = {"bad": "1;31", "unsure": "1;33", "other": "34", "good": "1;32", "same": "2"}
 _BOLD, _DIM, _RED = "1", "2", "31"
 # How wide a value may be, by the width there is: what is wider stands below its row, and the columns stay.
@@ -177,8 +177,8 @@ def _name_members(block: Block) -> str:
 def _fit_cells(rows: Sequence[Row], width: int) -> list[Row]:
     """Empty the cells that are too wide."""
     widest = next(value for least, value in _VALUE_WIDTHS if width >= least)
-    said = f" ({name_status(Status.INCONCLUSIVE)})"  # by the label, too
-    fitted = [replace(row, change=row.change.removesuffix(said)) for row in rows]
+    suffix = f" ({name_status(Status.INCONCLUSIVE)})"  # by the label, too
+    fitted = [replace(row, change=row.change.removesuffix(suffix)) for row in rows]
     fitted = [
         replace(row, before="", after="")
         if any(count_columns(getattr(row, name)) > widest for name in _VALUES)

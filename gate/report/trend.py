@@ -19,7 +19,7 @@ from gate.records.cases import Metric, collect_columns
 from gate.store.history import HistoryHead, HistoryKind, HistoryLine
 
 RECENT = 2000  # runs that are shown one by one: two months of forty a day, five years of nights
-_START = 5  # values of a series that say where it began: one may be an outlier
+_START = 5  # values of a series for its beginning: one may be an outlier
 # Each further step must pay for 3 ln(n) of squared noise: of 365 unchanged runs, nearly none does.
 PENALTY = 3.0
 FEWEST = 4  # runs on both sides of a step: less is an outlier, or not yet known

@@ -1,6 +1,6 @@
 """A fact in words: how a case failed, what is reported of measuring, notes and causes.
 
-Templates are in ``sentences.ini``; here stands what they cannot say.
+Templates are in ``sentences.ini``; here stands what a template cannot express.
 """
 
 import re

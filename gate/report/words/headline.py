@@ -31,7 +31,7 @@ from gate.units import count_noun, render_ratio
 
 LIKELY = "Likely cause: "
 _WORSE = "worse"
-# What a case or a metric can be said to be, not what it has.
+# Adjectives of a case or a metric; others are of what it has.
 _PREDICATES = frozenset({"slower", "larger", "less exact"})
 _MAX_NAME = 160  # characters of a case
 _MOST_REASONS = 2  # for which comparisons are inconclusive

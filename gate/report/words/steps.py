@@ -52,7 +52,7 @@ def write_setting(verdict: Verdict, *more: str) -> str:
     device = ""
     if target:
         device = f"--target {target}"
-    elif environment.device_kind in KINDS.keys() - {DEFAULT_DEVICE}:  # a file may say anything
+    elif environment.device_kind in KINDS.keys() - {DEFAULT_DEVICE}:  # a file may hold anything
         device = f"--device {environment.device_kind}"
     return " ".join(filter(None, [_repeat(verdict, *_CONFIG), device, _repeat(verdict, *more)]))
 

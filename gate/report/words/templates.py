@@ -146,7 +146,7 @@ def mention_move(comparison: Comparison) -> str:
 def name_base(base: PairBase | None) -> str:
     if base is None or not (base.label or base.commit):
         return "the base"
-    return base.label or f"the base commit {base.commit[:COMMIT_CHARS]}"
+    return base.label or fill(PHRASES["base_commit"], commit=base.commit[:COMMIT_CHARS])
 
 
 def fill(template: str, fact: Fact | None = None, **more: str) -> str:
@@ -220,8 +220,8 @@ def _make_number(value: float, words: Sequence[str]) -> _Number:
 def describe_error_factor(drift: float) -> str:
     """``off by 300x eager's own error``."""
     if is_another_answer(Metric.DRIFT, drift):
-        return "another answer than eager's"
-    return f"off by {render_factor(drift)} eager's own error"
+        return PHRASES["another_answer"]
+    return fill(PHRASES["off_by"], factor=render_factor(drift))
 
 
 def describe_speed(shift: float) -> str:
@@ -253,5 +253,5 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "status": name_end,
     "is": lambda number: "is" if number == 1 else "are",
     "has": lambda number: "has" if number == 1 else "have",
-    "?": lambda _: "",  # for a part that is said where it is not 0
+    "?": lambda _: "",  # for a part that is shown where it is not 0
 }
