@@ -68,12 +68,12 @@ class Row:
 def group_comparisons(comparisons: Iterable[Comparison]) -> list[list[Comparison]]:
     """Into rows; comparisons without a change share one if status and reason are the same."""
 
-    def get_fate(comparison: Comparison) -> object:
+    def get_key(comparison: Comparison) -> object:
         if comparison.change is None:
             return comparison.status, comparison.reason, comparison.decides, describe_comparison(comparison)
         return comparison.metric
 
-    return list(group_by(comparisons, get_fate).values())
+    return list(group_by(comparisons, get_key).values())
 
 
 def make_row(part: Sequence[Comparison]) -> Row:
@@ -90,12 +90,14 @@ def make_row(part: Sequence[Comparison]) -> Row:
         interval=_render_interval(first),
         threshold=_render_threshold(first),
         noticed=render_noticed(first),
-        sentence="" if _says_it_all(first) else complete_sentence(first, with_values=first.change is None),
+        sentence=""
+        if _needs_no_sentence(first)
+        else complete_sentence(first, with_values=first.change is None),
         decides=first.decides,
     )
 
 
-def _says_it_all(comparison: Comparison) -> bool:
+def _needs_no_sentence(comparison: Comparison) -> bool:
     if comparison.status in MOVED:
         return not comparison.may_decide
     if comparison.status is not Status.UNCHANGED or comparison.reason not in _PLAIN:
