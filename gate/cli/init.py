@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -69,18 +69,8 @@ def run_init(options: Namespace) -> ExitCode:
     usual = sketch.device if sketch else load_config(here / CONFIG_FILE).device
     device, schema = options.device or usual, read_schema("config")
     files = make_project_files(sketch, device, schema) if sketch else {SCHEMA_FILE: schema}
-    short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
-    names = LONG_WORKFLOWS if options.long_workflows else short
     top = find_checkout(here) or here.resolve()
-    below = here.resolve().relative_to(top).as_posix()
-    has_all = all((top / WORKFLOWS / name).is_file() for name in names)
-    note = "" if has_all else _describe_obstacle(action, below if options.long_workflows else ".")
-    runner = options.runner or f"self-hosted, linux{', gpu' if find_kind(device).is_gpu else ''}"
-    workflows = (
-        {}
-        if note
-        else load_workflows(names, action, runner, "" if options.runner else _read_kept(top), below)
-    )
+    workflows, note = _load_missing(options, action, device, top)
     written, kept = write_missing(here, files)
     for paths, more in zip((written, kept), write_missing(top, workflows), strict=True):
         paths += [os.path.relpath(top / name, here) for name in more]
@@ -91,19 +81,34 @@ def run_init(options: Namespace) -> ExitCode:
     for path in kept:
         print(f"kept   {path}: it was there already")
     if sketch:
-        factory = f"{name_factory(sketch.target)}.py"
-        if factory not in kept:
-            _print_inputs(sketch, factory)
-        elif (options.inputs or options.arguments) and _is_other(here / factory, files[factory]):
-            print(
-                f"note   {factory} stays as it is, without what --input and --argument say: change it there"
-            )
-        if CONFIG_FILE in kept:
-            _print_entry(sketch, here / CONFIG_FILE)
-        else:
-            _print_drift(sketch.drift)
+        _print_model(options, sketch, files, kept)
     _print_next_step(note, is_new=bool(written))
     return ExitCode.PASS
+
+
+def _load_missing(options: Namespace, action: str, device: str, top: Path) -> tuple[Mapping[str, str], str]:
+    """The workflows to write, or none and why."""
+    short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
+    names = LONG_WORKFLOWS if options.long_workflows else short
+    below = Path.cwd().resolve().relative_to(top).as_posix()
+    has_all = all((top / WORKFLOWS / name).is_file() for name in names)
+    note = "" if has_all else _describe_obstacle(action, below if options.long_workflows else ".")
+    if note:
+        return {}, note
+    runner = options.runner or f"self-hosted, linux{', gpu' if find_kind(device).is_gpu else ''}"
+    return load_workflows(names, action, runner, "" if options.runner else _read_kept(top), below), ""
+
+
+def _print_model(options: Namespace, sketch: Sketch, files: Mapping[str, str], kept: Collection[str]) -> None:
+    factory, here = f"{name_factory(sketch.target)}.py", Path.cwd()
+    if factory not in kept:
+        _print_inputs(sketch, factory)
+    elif (options.inputs or options.arguments) and _is_other(here / factory, files[factory]):
+        print(f"note   {factory} stays as it is, without what --input and --argument say: change it there")
+    if CONFIG_FILE in kept:
+        _print_entry(sketch, here / CONFIG_FILE)
+    else:
+        _print_drift(sketch.drift)
 
 
 def _check_options(options: Namespace) -> str:

@@ -103,13 +103,13 @@ class PageCase:
     block: Block  # its rows are those with news
     kind: str
     headline: str  # the metric that changed most, or what became of the case
-    values: str  # of that metric, before and after
-    change: str
-    noticed: str  # from which size on it would have been; of what is unchanged
-    severity: float | None  # of it, to sort by
-    drawing: Drawing | None
     cells: tuple[Cell, ...]  # main figures, as the report's columns
     others: tuple[Row, ...]
+    values: str = ""  # of the metric that changed most, before and after
+    change: str = ""
+    noticed: str = ""  # from which size on it would have been; of what is unchanged
+    severity: float | None = None  # of it, to sort by
+    drawing: Drawing | None = None
     plots: Mapping[str, tuple[Plot, ...]] = field(default_factory=dict)  # by what a reader asks
     view: CaseView | None = None  # of what was kept of both sides
 
@@ -146,34 +146,53 @@ def list_cases(verdict: Verdict, report: Report, whole: range = range(MOST_WHOLE
     """The gravest first; the cases of the numbers ``whole`` with both sides."""
     comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
     anchors = make_anchors(block.title for block in report.blocks)
-    evidence = {clean_line(evidence.case_id): evidence for evidence in verdict.evidence}
+    kept = {clean_line(evidence.case_id): evidence for evidence in verdict.evidence}
     for number, block in enumerate(report.blocks):
         name, rows = block.title, comparisons.get(block.title, [])
-        address = f"#{anchors[name]}"
-        if number >= MOST_WHOLE:  # what is unchanged has no page of its own
-            is_unchanged = block.status is Status.UNCHANGED
-            address = "" if is_unchanged else f"{CASE_PAGES}/{anchors[name]}.html"
-        shown = evidence.get(name) if address and number in whole else None
-        leading = min(rows, key=order_comparison, default=None)
-        if block.status is Status.UNCHANGED:
-            leading = find_largest(comparison for comparison in rows if comparison.decides)
-        row = make_row([leading]) if leading and leading.change and not block.failures else None
-        yield PageCase(
+        address, leading = _choose_address(block, anchors[name], number), _choose_leading(block, rows)
+        case = PageCase(
             anchor=anchors[name],
             address=address,
             block=replace(block, rows=tuple(row for row in block.rows if row.status in SHOWN)),
             kind=STATUS_KINDS[block.status],
             headline=_choose_headline(block, leading),
-            values=f"{row.before} \N{RIGHTWARDS ARROW} {row.after}" if row else "",
-            change=row.change if row else "",
-            noticed=row.noticed if row and block.status is Status.UNCHANGED else "",
-            severity=leading.severity if leading else None,
-            drawing=_draw_change(leading) if leading and address else None,
             cells=report.figures[name],
             others=tuple(row for row in block.rows if row.status not in SHOWN),
-            plots=_list_plots(rows, shown) if shown else {},
-            view=make_view(shown) if shown else None,
         )
+        if leading:
+            case = _add_leading(case, leading)
+        evidence = kept.get(name) if address and number in whole else None
+        if evidence:
+            case = replace(case, plots=_list_plots(rows, evidence), view=make_view(evidence))
+        yield case
+
+
+def _choose_address(block: Block, anchor: str, number: int) -> str:
+    if number < MOST_WHOLE:
+        return f"#{anchor}"
+    # What is unchanged has no page of its own.
+    return "" if block.status is Status.UNCHANGED else f"{CASE_PAGES}/{anchor}.html"
+
+
+def _choose_leading(block: Block, rows: Sequence[Comparison]) -> Comparison | None:
+    if block.status is Status.UNCHANGED:
+        return find_largest(row for row in rows if row.decides)
+    return min(rows, key=order_comparison, default=None)
+
+
+def _add_leading(case: PageCase, leading: Comparison) -> PageCase:
+    """With the change of the metric that changed most."""
+    drawing = _draw_change(leading) if case.address else None
+    case = replace(case, severity=leading.severity, drawing=drawing)
+    if leading.change is None or case.block.failures:
+        return case
+    row = make_row([leading])
+    return replace(
+        case,
+        values=f"{row.before} \N{RIGHTWARDS ARROW} {row.after}",
+        change=row.change,
+        noticed=row.noticed if case.block.status is Status.UNCHANGED else "",
+    )
 
 
 def make_anchors(case_ids: Iterable[str]) -> Mapping[str, str]:
