@@ -1,10 +1,7 @@
-"""The composition root: options become records, records go through calls, a call gives an exit code.
+"""The composition root: a command's module is imported when it runs, so that ``--help`` stays instant.
 
-Everything heavy is imported by the command that needs it, so that ``--help`` stays instant.
-
-Standard output and error never change what a command comes to. A reader that went away (``| head``), a closed
-descriptor (``>&-``), an encoding that lacks a character: the command goes on to its end, and its exit code is
-its own. A full disk behind standard output is an error, since what was asked for is lost.
+Standard streams never change an exit code: a reader that went away (``| head``), a closed descriptor
+(``>&-``), an encoding that lacks a character. A full disk behind standard output is an error.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gate.cli.commands import GITHUB
+from gate.cli.github_commands import GITHUB
 from gate.cli.parser import answer_shell, make_parser, place_arguments
 from gate.errors import ExitCode, GateError, UsageError
 from gate.programs import answer_signals
@@ -32,17 +29,17 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer  # of collections.abc from Python 3.12 on
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; errors of the user are two lines on stderr.
+_INPUT, _OUTPUT, _ERROR = 0, 1, 2
 
-    What becomes of standard output changes no exit code, but for a full disk: that is exit 4.
-    """
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Errors of the user are two lines on stderr; a full disk behind stdout is exit 4."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    with hold_streams() as output:
+    with guard_streams() as output:
         with _guard_output(arguments):
             code = _run_arguments(arguments)
         sys.stdout.flush()
-        if output and (loss := output.find_loss()):
+        if output and (loss := output.get_loss()):
             print(f"compile-gate: standard output cannot be written: {loss.strerror}", file=sys.stderr)
             print("Free some space, or write it elsewhere, and run again.", file=sys.stderr)
             return int(ExitCode.MACHINE)
@@ -62,13 +59,15 @@ def _run_arguments(arguments: Sequence[str]) -> int:
         return int(ExitCode.PASS)
     # A service manager stops jobs with SIGTERM, a lost terminal with SIGHUP, which nohup has ignored.
     # Both are as Ctrl-C, so that workers die, checkouts go and files are kept.
-    ending = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
+    ending = [
+        number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL
+    ]
     with answer_signals(signal.default_int_handler, ending):
         return _run_command(options)
 
 
 def _guard_output(arguments: Sequence[str]) -> AbstractContextManager[None]:
-    """Guard all that a command with a token prints: its errors, too, and those of its arguments."""
+    """Also of its errors, and of errors in its arguments."""
     if GITHUB.name not in arguments[:1]:
         return nullcontext()
     from gate.github.job import guard_output  # noqa: PLC0415 - as every command's own imports
@@ -77,7 +76,7 @@ def _guard_output(arguments: Sequence[str]) -> AbstractContextManager[None]:
 
 
 def _describe_rights(path: Path, error: PermissionError) -> GateError:
-    """Describe a file below the output that an earlier run has left, by another user: root in a container."""
+    """Another user left the file: root in a container."""
     from gate.files.disk import describe_write_error  # noqa: PLC0415 - for few commands
 
     what = f"{path} cannot be read or written: {error.strerror}"
@@ -85,8 +84,8 @@ def _describe_rights(path: Path, error: PermissionError) -> GateError:
 
 
 def _print_error(error: GateError) -> int:
-    for one in (error, *error.others):
-        print(f"compile-gate: {clean_message(one.what)}\n{clean_message(one.fix)}", file=sys.stderr)
+    for reported in (error, *error.others):
+        print(f"compile-gate: {clean_message(reported.what)}\n{clean_message(reported.fix)}", file=sys.stderr)
     return int(error.exit_code)
 
 
@@ -114,7 +113,7 @@ def _run_command(options: Namespace) -> int:
 
 
 def _check_directory() -> None:
-    """Refuse to work in a directory that is gone: every relative path would fail in its own way.
+    """Every relative path would fail in its own way where the directory is gone.
 
     Raises:
         UsageError: It is gone.
@@ -126,18 +125,14 @@ def _check_directory() -> None:
         raise UsageError(what, "Change to one that exists, and run again.") from None
 
 
-_INPUT, _OUTPUT, _ERROR = 0, 1, 2
-
-
 class Descriptor(io.FileIO):
-    """A descriptor to write to; from the first failure on, what is written there is dropped."""
+    """From the first failure on, what is written there is dropped."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number, "w", closefd=False)
         self.failure: OSError | None = None
 
     def write(self, data: Buffer) -> int:
-        """Write bytes, or drop them."""
         try:
             return super().write(data)
         except OSError as error:
@@ -145,17 +140,14 @@ class Descriptor(io.FileIO):
             _open_null(self.fileno())
             return memoryview(data).nbytes
 
-    def find_loss(self) -> OSError | None:
-        """Find why something that had a reader was lost."""
+    def get_loss(self) -> OSError | None:
+        """Why output that had a reader was lost."""
         return None if isinstance(self.failure, BrokenPipeError) else self.failure
 
 
 @contextmanager
-def hold_streams() -> Iterator[Descriptor | None]:
-    """Guard standard output and error while a command runs; gives the descriptor behind the output.
-
-    Streams that a caller put in their place are the caller's business: then it is ``None``.
-    """
+def guard_streams() -> Iterator[Descriptor | None]:
+    """Gives the descriptor behind the output; ``None`` where a caller has replaced the stream."""
     for number in (_INPUT, _OUTPUT, _ERROR):
         _ensure_open(number)
     before = sys.stdout, sys.stderr
@@ -179,7 +171,7 @@ def _make_stream(raw: Descriptor, old: TextIO | None, *, line_buffering: bool) -
 
 
 def _ensure_open(number: int) -> None:
-    """Open what a caller closed: the next file would get its number, and the reports with it."""
+    """Where a caller closed it, the next file would get its number, and the reports with it."""
     try:
         os.fstat(number)
     except OSError:

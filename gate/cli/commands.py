@@ -1,48 +1,78 @@
-"""All commands, one row each: those that measure, or read what was measured, are in a file of their own.
-
-Imports nothing heavy.
-"""
+"""All commands, one row each, in the order of ``--help``; imports nothing heavy."""
 
 from collections.abc import Mapping
 from itertools import chain
 
-from gate.cli.measuring_commands import (
-    AB,
-    BISECT,
-    CALIBRATE,
-    CHECK,
-    COMPARE,
-    EXPLAIN,
-    FIRST_CONTACT,
-    MEASURE,
-    MERGE,
-    REFRESH,
-    REPORT,
-    SELFTEST,
-    TREND,
-)
+from gate.cli.github_commands import GITHUB
 from gate.cli.options import (
+    ACCEPTED,
+    ANYWAY,
     BASELINES,
+    BENCHMARK,
     CONFIG,
     DEVICE,
+    FAIL,
+    GATE,
+    HISTORY,
+    JUDGING,
+    LAB,
+    LAB_OR_TARGET,
+    LANES,
+    LOCK,
+    OPEN,
     PROJECT,
+    QUIET,
+    REPORT_FORMAT,
+    RESUME,
+    RULES,
     SELECTION,
+    TRACE,
+    TRIALS,
+    VOLUME,
     Command,
+    JoinTerms,
     argument,
+    either,
+    lasting,
     listed_as,
-    written_as,
+    parse_count,
+    parse_date,
+    parse_shard,
+    to_directory,
 )
 from gate.errors import ExitCode
-from gate.github.job import BRANCH_PATTERN
 from gate.installation import find_page
-from gate.records.bounds import SHA
+from gate.report import FORMATS
 
+# What a command that judges can end with.
+_VERDICT_CODES = (
+    ExitCode.NOTHING_COMPARED, ExitCode.MACHINE, ExitCode.REGRESSION, ExitCode.INCONCLUSIVE,
+    ExitCode.INCOMPLETE,
+)  # fmt: skip
+AB_MINUTES = 60.0  # a dozen cases, ten pairs each, on two cores
+BISECT_MINUTES = 20.0  # a small case between 32 commits on two cores
+SELFTEST_MINUTES = 10.0  # all faults once on two cores
+CONTACT_MINUTES = 30.0  # all assumptions once on one GPU
+CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
+CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
 _SCHEMAS = (
-    *("config", "registry", "run", "verdict", "baseline"),
-    *("accepted", "anchor", "acceptances", "calibration", "selftest", "bisection"),
-)
+    "config", "registry", "run", "verdict", "baseline", "accepted", "anchor", "acceptances", "calibration",
+    "selftest", "bisection",
+)  # fmt: skip
 _SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
+_SHARD = argument(
+    "--shard",
+    type=parse_shard,
+    metavar="K/N",
+    help="measure part K of N of the selection; `merge` reports a missing part",
+)
+_VERDICT = argument(
+    "verdict",
+    nargs="?",
+    metavar="VERDICT",
+    help="a verdict.json, or the directory of a run (default: the last run's)",
+)
 _INIT = Command(
     name="init",
     summary="write gate.yml, a factory and workflows for a module of yours",
@@ -97,42 +127,178 @@ _INIT = Command(
         ),
     ),
 )
-_SHOW = Command(
-    name="baseline show",
-    summary="list the stored baselines with age and origin",
-    example="compile-gate baseline show --select 'bert/*'",
-    success="there are some, and they were listed",
-    codes=(ExitCode.NOTHING_COMPARED,),
-    run="gate.cli.recording:run_show",
-    arguments=(*CONFIG, BASELINES, SELECTION, listed_as()),
-)
-_ACCEPT = Command(
-    name="baseline accept",
-    summary="accept a known change until a date",
-    example="compile-gate baseline accept bert/x drift --allow 0.5 --reason '...' --expires 2027-03-31",
-    success="the acceptance was written",
-    codes=(ExitCode.MACHINE,),
-    run="gate.cli.recording:run_accept",
+_CHECK = Command(
+    name="check",
+    summary="compare with the commit at which your branch left main",
+    example="compile-gate check --select tag:smoke",
+    success="PASS: every planned case was measured, and nothing that the base or a baseline has regressed",
+    codes=_VERDICT_CODES,
+    run="gate.cli.check:run_check",
     arguments=(
-        argument("case", metavar="CASE", help="cases, as in --select"),
-        argument("metric", metavar="METRIC", help=f"a metric that decides: see {find_page('metrics')}"),
-        *(*PROJECT, BASELINES),
-        argument("--allow", required=True, metavar="8%", help="how much worse it may be"),
-        argument("--reason", required=True, metavar="R", help="why it is accepted"),
-        argument("--expires", required=True, metavar="YYYY-MM-DD", help="the last day it counts"),
+        *(*PROJECT, *RULES, *LAB_OR_TARGET, LANES, TRIALS, *JUDGING, BASELINES, _SHARD),
+        either(
+            argument(
+                "--base",
+                metavar="REF",
+                help="compare side by side with the merge base of REF and HEAD (default: of the main branch)",
+            ),
+            argument("--no-base", action="store_true", help="compare with the stored baselines alone"),
+        ),
+        argument(
+            "--thorough",
+            action="store_true",
+            help="measure every suspect fully, even if the result is already known",
+        ),
+        *(ACCEPTED, GATE, HISTORY, FAIL, REPORT_FORMAT, OPEN, VOLUME),
     ),
 )
-_ANCHOR = Command(
-    name="baseline anchor",
-    summary="name the release to compare with, so that small slowdowns do not add up",
-    example="compile-gate baseline anchor v1.2 --reason 'the release of March'",
-    success="the anchor was written",
-    codes=(ExitCode.MACHINE,),
-    run="gate.cli.recording:run_anchor",
+_AB = Command(
+    name="ab",
+    summary="measure two commits, directories or interpreters side by side",
+    example="compile-gate ab main --select 'bert/*'",
+    success="PASS: every planned case was measured, and nothing that the base has regressed",
+    codes=_VERDICT_CODES,
+    run="gate.cli.ab:run_ab",
     arguments=(
-        argument("ref", nargs="?", metavar="REF", help="the commit, by branch, tag or id (default: HEAD)"),
-        *(*CONFIG, BASELINES),
-        argument("--reason", required=True, metavar="R", help="why this commit"),
+        argument(
+            "base",
+            nargs="?",
+            metavar="BASE",
+            help="a git ref or a directory (default: where HEAD forked from the main branch)",
+        ),
+        argument(
+            "head",
+            nargs="?",
+            metavar="HEAD",
+            help="a git ref or a directory (default: the working tree)",
+        ),
+        *PROJECT,
+        argument(
+            "--anchor",
+            action="store_true",
+            help="compare HEAD with the release anchor (see `baseline anchor`); BASE is then HEAD",
+        ),
+        argument("--base-python", metavar="FILE", help="the base's interpreter, which has torch"),
+        argument("--head-python", metavar="FILE", help="head's interpreter (default: this one)"),
+        *(
+            *LAB_OR_TARGET,
+            LANES,
+            *JUDGING,
+            lasting(AB_MINUTES, "start no pair after M minutes of measuring"),
+        ),
+        *(HISTORY, FAIL, REPORT_FORMAT, OPEN, VOLUME),
+    ),
+)
+_BISECT = Command(
+    name="bisect",
+    summary="find the commit, or interpreter, that slowed or broke a case",
+    example="compile-gate bisect --good v1.0 --bad main bert/inference-float32-smoke-default",
+    success="the first bad one was found, and seen again side by side with the one before it",
+    codes=(ExitCode.MACHINE, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
+    run="gate.bisect.command:run_bisect",
+    arguments=(
+        # Not required by the parser: where it stands behind --pythons, that has taken it for an interpreter.
+        argument("select", nargs="?", metavar="CASE", help="the one case, by id or pattern"),
+        argument(
+            "metric",
+            nargs="?",
+            metavar="METRIC",
+            help="a metric that decides (default: what is worse at the bad end, a counter first)",
+        ),
+        *PROJECT,
+        argument("--good", metavar="REF", help="a commit that is known to be good"),
+        argument("--bad", metavar="REF", help="a later one that is known to be bad (default: HEAD)"),
+        argument(
+            "--pythons",
+            nargs="+",
+            metavar="FILE",
+            help="search interpreters instead, with the working tree's code: the first is good, the"
+            " last bad; write it after CASE",
+        ),
+        *(DEVICE, to_directory("results go to bisect/ in there (default: out)"), LOCK, RESUME),
+        lasting(BISECT_MINUTES, "stop the search after M minutes; --resume continues it"),
+        QUIET,
+    ),
+)
+_EXPLAIN = Command(
+    name="explain",
+    summary="show all of one case: numbers, causes, changed code, rerun",
+    example="compile-gate explain bert",
+    success="the case was shown, whatever the verdict says",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.stored:run_explain",
+    arguments=(
+        argument(
+            "case",
+            nargs="?",
+            metavar="CASE",
+            help="a case id, or the beginning of one (default: the worst case)",
+        ),
+        _VERDICT,
+        listed_as(),
+    ),
+)
+_REPORT = Command(
+    name="report",
+    summary="print the last report again: text, Markdown, HTML, JSON, JUnit",
+    example="compile-gate report --format markdown",
+    success="the verdict was rendered, whatever it says",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.stored:run_report",
+    arguments=(
+        _VERDICT,
+        argument(
+            "--format",
+            choices=(*FORMATS, BENCHMARK),
+            default="text",
+            help=f"how to print the verdict; {BENCHMARK}: the values, for PyTorch's benchmark database",
+        ),
+        VOLUME,
+    ),
+)
+_TREND = Command(
+    name="trend",
+    summary="render a history of runs as pages: when values changed",
+    example="compile-gate trend perf/history --out site",
+    success="the pages were written; damaged lines of the history are named",
+    codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
+    run="gate.cli.stored:run_trend",
+    arguments=(
+        argument(
+            "history",
+            nargs="*",
+            metavar="HISTORY",
+            help="files or directories (default: `history` of gate.yml)",
+        ),
+        *(*CONFIG, to_directory("write the pages there (default: trend in the out directory)")),
+        argument("--repository", metavar="OWNER/NAME", help="on GitHub, for links to commits"),
+        argument("--since", type=parse_date, metavar="DATE", help="leave out older runs"),
+        argument(
+            "--compact",
+            action="store_true",
+            help="first sort each history; the files of a directory become one a month",
+        ),
+    ),
+)
+_COMPARE = Command(
+    name="compare",
+    summary="judge one stored run against another, or against baselines",
+    example="compile-gate compare old/run.json new/run.json",
+    success="PASS: the run is whole, and nothing that has a baseline regressed",
+    codes=_VERDICT_CODES,
+    run="gate.cli.stored:run_compare",
+    arguments=(
+        argument(
+            "baseline",
+            metavar="BASELINE",
+            help="a run.json, or a directory of baselines",
+        ),
+        argument("candidate", metavar="CANDIDATE", help="a run.json"),
+        *(*CONFIG, *RULES),
+        to_directory(
+            "write verdict.json, report.md, report.html and junit.xml there (default: nothing is written)"
+        ),
+        *(ACCEPTED, GATE, FAIL, REPORT_FORMAT, OPEN, VOLUME),
     ),
 )
 _MODELS = Command(
@@ -176,6 +342,125 @@ _PLAN = Command(
         listed_as("github-matrix"),
     ),
 )
+_CONFIGURATION = Command(
+    name="config",
+    summary="print the configuration and where each value comes from",
+    example="compile-gate config",
+    success="gate.yml can be read, and the configuration was printed",
+    run="gate.cli.show:run_config",
+    arguments=(*CONFIG, SELECTION, DEVICE),
+)
+_REFRESH = Command(
+    name="baseline refresh",
+    summary="measure and record this environment's baselines",
+    example="compile-gate baseline refresh --trials 5",
+    success="every selected case was measured and its baseline written",
+    codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
+    run="gate.cli.recording:run_refresh",
+    arguments=(
+        *(*PROJECT, *LAB_OR_TARGET, LANES, TRIALS, RESUME, BASELINES, HISTORY),
+        argument("--reason", default="", metavar="R", help="why a metric may get worse; required if one did"),
+        *(ANYWAY, QUIET),
+    ),
+)
+_SHOW = Command(
+    name="baseline show",
+    summary="list the stored baselines with age and origin",
+    example="compile-gate baseline show --select 'bert/*'",
+    success="there are some, and they were listed",
+    codes=(ExitCode.NOTHING_COMPARED,),
+    run="gate.cli.recording:run_show",
+    arguments=(*CONFIG, BASELINES, SELECTION, listed_as()),
+)
+_ACCEPT = Command(
+    name="baseline accept",
+    summary="accept a known change until a date",
+    example="compile-gate baseline accept bert/x drift --allow 0.5 --reason '...' --expires 2027-03-31",
+    success="the acceptance was written",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.recording:run_accept",
+    arguments=(
+        argument("case", metavar="CASE", help="cases, as in --select"),
+        argument("metric", metavar="METRIC", help=f"a metric that decides: see {find_page('metrics')}"),
+        *(*PROJECT, BASELINES),
+        argument("--allow", required=True, metavar="8%", help="how much worse it may be"),
+        argument("--reason", required=True, metavar="R", help="why it is accepted"),
+        argument("--expires", required=True, metavar="YYYY-MM-DD", help="the last day it counts"),
+    ),
+)
+_ANCHOR = Command(
+    name="baseline anchor",
+    summary="name the release to compare with, so that small slowdowns do not add up",
+    example="compile-gate baseline anchor v1.2 --reason 'the release of March'",
+    success="the anchor was written",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.recording:run_anchor",
+    arguments=(
+        argument("ref", nargs="?", metavar="REF", help="the commit, by branch, tag or id (default: HEAD)"),
+        *(*CONFIG, BASELINES),
+        argument("--reason", required=True, metavar="R", help="why this commit"),
+    ),
+)
+_CALIBRATE = Command(
+    name="calibrate",
+    summary="measure unchanged code often: noise, smallest visible change",
+    example="compile-gate calibrate --select 'bert/*' --trials 12",
+    success="every planned case was measured, and often enough",
+    codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
+    run="gate.cli.recording:run_calibrate",
+    arguments=(
+        *(*PROJECT, *LAB, LANES, TRIALS, RESUME),
+        argument(
+            "--pairs",
+            type=parse_count,
+            metavar="P",
+            help=f"pairs of each case with itself (default: {CALIBRATION_PAIRS})",
+        ),
+        argument(
+            "--requests",
+            type=parse_count,
+            default=CALIBRATION_REQUESTS,
+            metavar="N",
+            help=f"pull requests to simulate from the trials (default: {CALIBRATION_REQUESTS})",
+        ),
+        argument(
+            "--run",
+            dest="run_files",
+            action="extend",
+            nargs="+",
+            metavar="FILE",
+            help="measure nothing: use the trials of these run.json files, all of one unchanged program",
+        ),
+        *(ANYWAY, QUIET),
+    ),
+)
+_SELFTEST = Command(
+    name="selftest",
+    summary="add known faults to your models and count which ones are found",
+    example="compile-gate selftest --select 'bert/*' --minutes 30",
+    success="every fault was tried, and all required ones were found",
+    codes=(ExitCode.MACHINE, ExitCode.REGRESSION, ExitCode.INCOMPLETE),
+    run="gate.selftest.command:run_selftest",
+    arguments=(
+        *(*PROJECT, *LAB, lasting(SELFTEST_MINUTES, "start no new fault after M minutes")),
+        argument(
+            "--repeats",
+            type=parse_count,
+            metavar="N",
+            help="tries of each slowdown (default: as time allows)",
+        ),
+        argument(
+            "--quick", action="store_true", help="only what needs no statistics, and the largest slowdown"
+        ),
+        argument(
+            "--faults",
+            action=JoinTerms,
+            metavar="NAMES",
+            help="only these faults, joined by commas: graph_break, 'slowdown-*'; may be repeated",
+        ),
+        QUIET,
+    ),
+)
 _DOCTOR = Command(
     name="doctor",
     summary="check whether this machine is fit to measure",
@@ -185,6 +470,51 @@ _DOCTOR = Command(
     run="gate.cli.show:run_doctor",
     arguments=(*CONFIG, DEVICE, listed_as()),
 )
+_FIRST_CONTACT = Command(
+    name="first-contact",
+    summary="check that a device behaves as compile-gate expects",
+    example="compile-gate first-contact --device cuda",
+    success="everything was tested, and nothing failed",
+    codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
+    run="gate.device_tests.runner:run_first_contact",
+    arguments=(
+        *(*CONFIG, DEVICE, to_directory("write what was seen there (default: first-contact)")),
+        lasting(CONTACT_MINUTES, "start no test after M minutes"),
+        argument(
+            "--only",
+            action=JoinTerms,
+            metavar="NAMES",
+            help="only tests with these names, or parts of names, joined by commas",
+        ),
+    ),
+)
+_MEASURE = Command(
+    name="measure",
+    summary="measure only; writes out/run.json",
+    example="compile-gate measure --select 'bert/*' --trials 3",
+    success="every planned case was measured; nothing was judged",
+    codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
+    run="gate.cli.check:run_measure",
+    arguments=(*(*PROJECT, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, QUIET, _SHARD),),
+)
+_MERGE = Command(
+    name="merge",
+    summary="join the runs of shards",
+    example="compile-gate merge shard-*/run.json --select tag:smoke --out out",
+    success="the runs fit together and were joined, whatever failed in them",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.stored:run_merge",
+    arguments=(
+        argument("runs", nargs="+", metavar="RUN", help="the run.json of each shard"),
+        *(*CONFIG, *RULES, to_directory("write the joined run there, as run.json", required=True)),
+        argument(
+            "--select",
+            action=JoinTerms,
+            metavar="CASES",
+            help="the whole selection, so that a lost shard is noticed",
+        ),
+    ),
+)
 _SCHEMA = Command(
     name="schema",
     summary="print the JSON Schema of a file",
@@ -192,14 +522,6 @@ _SCHEMA = Command(
     success="it was printed",
     run="gate.cli.show:run_schema",
     arguments=(argument("name", metavar="NAME", choices=_SCHEMAS, help=", ".join(_SCHEMAS)),),
-)
-_CONFIGURATION = Command(
-    name="config",
-    summary="print the configuration and where each value comes from",
-    example="compile-gate config",
-    success="gate.yml can be read, and the configuration was printed",
-    run="gate.cli.show:run_config",
-    arguments=(*CONFIG, SELECTION, DEVICE),
 )
 _COMPLETION = Command(
     name="completion",
@@ -210,130 +532,17 @@ _COMPLETION = Command(
     arguments=(argument("shell", metavar="SHELL", choices=_SHELLS, help=", ".join(_SHELLS)),),
 )
 
-_COMMENTS = ("always", "on-change", "on-failure", "never")
-_ASKED = ("refresh-baselines", "accept-regression")
-_WORKFLOW = ".github/workflows/gate.yml"
-
-
-_parse_key = written_as("[A-Za-z0-9_.-]{1,40}", "at most 40 letters, digits, _, . and -", str)
-# Of a run or a pull request, as GitHub gives them: 64 bits hold them.
-_parse_id = written_as("[1-9][0-9]{0,17}", "a whole number above 0", int)
-_HEAD = argument(
-    "--head-sha",
-    type=written_as(SHA, "a whole commit id, 40 or 64 digits of 0-9 and a-f", str),
-    required=True,
-    metavar="SHA",
-    help="the output head-sha of `github authorize`",
-)
-_ARTIFACT = argument(
-    "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
-)
-_CONCLUSION = argument(
-    "--conclusion",
-    choices=("success", "failure", "cancelled", "skipped"),
-    default="",
-    help="how the job that measured ended, while its run goes on",
-)
-_RUNNING = argument(
-    "--workflow", default=_WORKFLOW, metavar="FILE", help=f"the workflow of the gate (default: {_WORKFLOW})"
-)
-_KEY = argument(
-    "--comment-key",
-    type=_parse_key,
-    default="default",
-    metavar="KEY",
-    help="one comment or issue for each key, such as a gate or an environment",
-)
-
-_PUBLISH = Command(
-    name="github publish",
-    summary="post a run's verdict on its pull request, or that of an upgrade in an issue",
-    example="compile-gate github publish --run-id 1234567890",
-    success="the result was published; trouble with publishing is a warning",
-    run="gate.cli.github:run_publish",
-    arguments=(
-        *CONFIG,
-        argument("--issue", action="store_true", help="the run is an upgrade's: keep one issue about it"),
-        argument("--run-id", type=_parse_id, required=True, metavar="N", help="the run that measured"),
-        *(_RUNNING, _CONCLUSION, _ARTIFACT),
-        argument(
-            "--comment",
-            choices=_COMMENTS,
-            help="when to write a first comment (default: always) or open an issue (default: on-change);"
-            " an existing one is updated",
-        ),
-        _KEY,
-    ),
-)
-_AUTHORIZE = Command(
-    name="github authorize",
-    summary="decide whether a comment's command may run",
-    example="compile-gate github authorize",
-    success="it was decided: the output `authorized` says how",
-    run="gate.cli.github:run_authorize",
-    arguments=(
-        argument(
-            "--command",
-            dest="asked",
-            choices=_ASKED,
-            default=_ASKED[0],
-            help=f"the command of a comment (default: {_ASKED[0]}); all else is in the event",
-        ),
-    ),
-)
-_ACCEPT_REGRESSION = Command(
-    name="github accept-regression",
-    summary="accept what regressed for one commit, and start its check again",
-    example='compile-gate github accept-regression --head-sha "$SHA"',
-    success="what regressed was accepted, and the check started again",
-    run="gate.cli.github:run_accept_regression",
-    arguments=(
-        *CONFIG,
-        _HEAD,
-        *(_RUNNING, _ARTIFACT, _KEY),
-    ),
-)
-_PROPOSE = Command(
-    name="github propose",
-    summary="open a pull request with refreshed baselines",
-    example='compile-gate github propose --head-sha "$SHA" --head-ref main',
-    success="the baselines were proposed, or nothing changed",
-    run="gate.cli.github:run_propose",
-    arguments=(
-        *(*CONFIG, BASELINES),
-        argument("--artifact-name", metavar="NAME", default="compile-gate"),
-        _CONCLUSION,
-        _HEAD,
-        argument(
-            "--head-ref",
-            type=written_as(BRANCH_PATTERN, "the name of a branch", str),
-            required=True,
-            metavar="BRANCH",
-            help="what the baselines are for",
-        ),
-        argument("--pr-number", type=_parse_id, metavar="N", help="the pull request that asked for it"),
-        argument("--reason", default="", metavar="R", help="why a metric may get worse"),
-    ),
-)
-
-GITHUB = Command(
-    name="github",
-    summary="what workflows call: publish, answer comments, propose",
-    example="compile-gate github publish --run-id 1234567890",
-    actions=(_PUBLISH, _AUTHORIZE, _ACCEPT_REGRESSION, _PROPOSE),
-)
-
 _BASELINE = Command(
     name="baseline",
     summary="record, show or accept baselines, or anchor a release",
     example="compile-gate baseline refresh --trials 5",
-    actions=(REFRESH, _SHOW, _ACCEPT, _ANCHOR),
+    actions=(_REFRESH, _SHOW, _ACCEPT, _ANCHOR),
 )
 # As --help shows them.
 GROUPS: Mapping[str, tuple[Command, ...]] = {
-    "daily": (_INIT, CHECK, AB, BISECT),
-    "understand": (EXPLAIN, REPORT, TREND, COMPARE, _MODELS, _PLAN, _CONFIGURATION),
-    "baselines and the machine": (_BASELINE, CALIBRATE, SELFTEST, _DOCTOR, FIRST_CONTACT),
-    "CI and other programs": (MEASURE, MERGE, GITHUB, _SCHEMA, _COMPLETION),
+    "daily": (_INIT, _CHECK, _AB, _BISECT),
+    "understand": (_EXPLAIN, _REPORT, _TREND, _COMPARE, _MODELS, _PLAN, _CONFIGURATION),
+    "baselines and the machine": (_BASELINE, _CALIBRATE, _SELFTEST, _DOCTOR, _FIRST_CONTACT),
+    "CI and other programs": (_MEASURE, _MERGE, GITHUB, _SCHEMA, _COMPLETION),
 }
 COMMANDS = tuple(chain.from_iterable(GROUPS.values()))

@@ -51,26 +51,30 @@ DEFAULT_API = "https://api.github.com"
 ACCEPT_MODE = "accept-regression"
 PROPOSE_MODE = "propose-baselines"
 _RESPOND = "respond.yml"  # of this repository: has both
+_LINK = re.compile(r"https?://[A-Za-z0-9./:_~%@?=&+-]+")
+_MEASURED = "success"  # how the job that measures ends where it did
+# The log is linked below an answer; nothing of it is repeated in the repository's name.
+_NOT_MEASURED = "The baselines could not be measured: the log of the job that measures says why."
+_REFUSED = "No baselines are proposed: the log of the job that proposes says why."
+_UNCHANGED = "Nothing changed: the stored baselines are the same, and no pull request is needed."
 
 
-def find_workspace_checkout(directory: Path, workspace: Path) -> Path:
-    """Find the top of the clone that ``directory`` lies in, or ``workspace`` where there is none.
+def choose_checkout(directory: Path, workspace: Path) -> Path:
+    """The clone around ``directory``: ``actions/checkout`` with ``path:`` clones to below the workspace.
 
-    ``actions/checkout`` with ``path:`` clones to below the workspace. git itself is not asked: a trusted
-    job needs none, and without git that action downloads the files alone.
+    git is not asked: without git that action downloads the files alone.
     """
     return find_checkout(directory) or workspace.resolve()
 
 
 def to_repository_path(path: Path, top: Path) -> str:
-    """Write a path as git does, from the top of the repository; empty where it lies elsewhere."""
+    """As git writes it; empty where it lies outside the repository."""
     absolute = path.resolve()
     is_inside = absolute != top and absolute.is_relative_to(top)
     return absolute.relative_to(top).as_posix() if is_inside else ""
 
 
 def has_mode(directory: Path, mode: str) -> bool:
-    """Whether a workflow below ``directory`` (``.github``) uses a mode of the action, or calls ours."""
     used = rf"""\bmode['"]?: *['"]?{mode}(?![\w-])|/{_RESPOND}\b"""
     is_used = re.compile(f"^[^#\n]*(?:{used})", re.MULTILINE)
     paths = (path for path in directory.joinpath("workflows").glob("*.y*ml") if path.is_file())
@@ -78,7 +82,7 @@ def has_mode(directory: Path, mode: str) -> bool:
 
 
 def run_publish(options: Namespace) -> int:
-    """Publish a run's verdict and return 0: what was decided shows in what is published.
+    """0 whatever the verdict is.
 
     Raises:
         UsageError: An option or the environment is unusable.
@@ -109,7 +113,7 @@ def run_publish(options: Namespace) -> int:
 
 
 def make_client(context: JobContext, patience: Patience | None = None) -> GitHubClient:
-    """Make a client of the API that the environment names, for the job's repository.
+    """With the environment's token, for the job's repository.
 
     Raises:
         UsageError: There is no token, or the address is not https.
@@ -126,15 +130,13 @@ def make_client(context: JobContext, patience: Patience | None = None) -> GitHub
 
 
 def load_base(config: Config, workspace: Path = Path(), key: str = DEFAULT_KEY) -> Base:
-    """Load what the checked-out base commit says: registry, baselines, thresholds, acceptances.
-
-    ``workspace`` is the job's directory, in which the repository was cloned.
+    """Of the commit that is checked out below ``workspace``.
 
     Raises:
         FileError: One of its files cannot be used.
     """
     source = Path(config.source)
-    top = find_workspace_checkout(source.parent, workspace)
+    top = choose_checkout(source.parent, workspace)
     rules = (to_repository_path(rule, top) for rule in (source, *config.registry, config.baselines))
     return Base(
         cases=load_cases(config),
@@ -148,11 +150,7 @@ def load_base(config: Config, workspace: Path = Path(), key: str = DEFAULT_KEY) 
 
 
 def run_authorize(options: Namespace) -> ExitCode:
-    """Write the output ``authorized``, and what the following jobs need of what was asked.
-
-    A comment that is no command is not an error: ``authorized`` is then false, as it is whenever
-    this fails. The author of the command gets an answer.
-    """
+    """A comment that is no command is no error: the output ``authorized`` is then false."""
     context, name = load_context(os.environ), f"/{options.asked}"
     client, answerer = make_client(context), make_answerer(context, name)
     try:
@@ -175,7 +173,6 @@ def run_authorize(options: Namespace) -> ExitCode:
 
 
 def make_answerer(context: JobContext, name: str) -> Answerer:
-    """Make what answers a comment with the command ``name``, by a client that waits little."""
     return Answerer(make_client(context, ANSWERING), context, name)
 
 
@@ -190,19 +187,7 @@ def _warn_of_environment(client: GitHubClient) -> None:
         append_summary(os.environ, lack)
 
 
-_LINK = re.compile(r"https?://[A-Za-z0-9./:_~%@?=&+-]+")
-_MEASURED = "success"  # how the job that measures ends where it did
-# The log is linked below an answer; nothing of what it says is repeated in the repository's name.
-_NOT_MEASURED = "The baselines could not be measured: the log of the job that measures says why."
-_REFUSED = "No baselines are proposed: the log of the job that proposes says why."
-_UNCHANGED = "Nothing changed: the stored baselines are the same, and no pull request is needed."
-
-
 def run_propose(options: Namespace) -> ExitCode:
-    """Propose the baselines of a run; nothing that changed is no error, and opens nothing.
-
-    A comment that asked for them is answered with what came of it.
-    """
     context = load_context(os.environ)
     answerer = make_answerer(context, REFRESH_COMMAND)
     if options.conclusion not in ("", _MEASURED):
@@ -233,7 +218,7 @@ def _propose(options: Namespace, context: JobContext) -> ProposalOutcome:
 
 
 def _make_request(options: Namespace, context: JobContext, config: Config) -> RefreshRequest:
-    top = find_workspace_checkout(Path.cwd(), context.workspace)
+    top = choose_checkout(Path.cwd(), context.workspace)
     directory, source = (to_repository_path(path, top) for path in (config.baselines, Path(config.source)))
     if not source:
         raise UsageError(f"{config.source} lies outside the repository", "Name one of the repository's.")
@@ -253,7 +238,6 @@ def _make_request(options: Namespace, context: JobContext, config: Config) -> Re
 
 
 def _describe_answer(outcome: ProposalOutcome) -> str:
-    """Say what came of a refresh, in a sentence of ours and at most GitHub's own address."""
     if not outcome.url:
         return _UNCHANGED
     link = f": {outcome.url}" if _LINK.fullmatch(outcome.url) else ""
@@ -274,10 +258,9 @@ def _print_proposal(outcome: ProposalOutcome, text: str) -> None:
 
 
 def run_accept_regression(options: Namespace) -> ExitCode:
-    """Check again who asks for what, store what is accepted, start the failed jobs again, answer."""
     context, config = load_context(os.environ), load_configured(options)
     client, source = make_client(context), Path(config.source)
-    top = find_workspace_checkout(source.parent, context.workspace)
+    top = choose_checkout(source.parent, context.workspace)
     terms = AcceptTerms(
         cases=load_cases(config),
         workflow=options.workflow,

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -65,28 +65,17 @@ _FIXES = {
 
 
 def run_init(options: Namespace) -> ExitCode:
-    """Look at what the user named, write what is missing, and say what to do next."""
     here = Path.cwd()
     action = _check_options(options)
     sketch = _look_at_model(options, here)
     usual = sketch.device if sketch else load_config(here / CONFIG_FILE).device
     device, schema = options.device or usual, read_schema("config")
     files = make_project_files(sketch, device, schema) if sketch else {SCHEMA_FILE: schema}
-    short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
-    names = LONG_WORKFLOWS if options.long_workflows else short
     top = find_checkout(here) or here.resolve()
-    below = here.resolve().relative_to(top).as_posix()
-    has_all = all((top / WORKFLOWS / name).is_file() for name in names)
-    note = "" if has_all else _find_obstacle(action, below if options.long_workflows else ".")
-    runner = options.runner or f"self-hosted, linux{', gpu' if find_kind(device).is_gpu else ''}"
-    workflows = (
-        {}
-        if note
-        else load_workflows(names, action, runner, "" if options.runner else _read_kept(top), below)
-    )
+    workflows, note = _load_missing(options, action, device, top)
     written, kept = write_missing(here, files)
-    for found, more in zip((written, kept), write_missing(top, workflows), strict=True):
-        found += [os.path.relpath(top / name, here) for name in more]
+    for paths, more in zip((written, kept), write_missing(top, workflows), strict=True):
+        paths += [os.path.relpath(top / name, here) for name in more]
     if sketch is None:
         print(f"kept   {CONFIG_FILE}: it lists {options.target} already")
     for path in written:
@@ -94,23 +83,38 @@ def run_init(options: Namespace) -> ExitCode:
     for path in kept:
         print(f"kept   {path}: it was there already")
     if sketch:
-        factory = f"{name_factory(sketch.target)}.py"
-        if factory not in kept:
-            _print_inputs(sketch, factory)
-        elif (options.inputs or options.arguments) and _is_other(here / factory, files[factory]):
-            print(
-                f"note   {factory} stays as it is, without what --input and --argument say: change it there"
-            )
-        if CONFIG_FILE in kept:
-            _print_entry(sketch, here / CONFIG_FILE)
-        else:
-            _print_drift(sketch.drift)
+        _print_model(options, sketch, files, kept)
     _print_next_step(note, is_new=bool(written))
     return ExitCode.PASS
 
 
+def _load_missing(options: Namespace, action: str, device: str, top: Path) -> tuple[Mapping[str, str], str]:
+    """The workflows to write, or none and why."""
+    short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
+    names = LONG_WORKFLOWS if options.long_workflows else short
+    below = Path.cwd().resolve().relative_to(top).as_posix()
+    has_all = all((top / WORKFLOWS / name).is_file() for name in names)
+    note = "" if has_all else _describe_obstacle(action, below if options.long_workflows else ".")
+    if note:
+        return {}, note
+    runner = options.runner or f"self-hosted, linux{', gpu' if find_kind(device).is_gpu else ''}"
+    return load_workflows(names, action, runner, "" if options.runner else _read_kept(top), below), ""
+
+
+def _print_model(options: Namespace, sketch: Sketch, files: Mapping[str, str], kept: Collection[str]) -> None:
+    factory, here = f"{name_factory(sketch.target)}.py", Path.cwd()
+    if factory not in kept:
+        _print_inputs(sketch, factory)
+    elif (options.inputs or options.arguments) and _is_other(here / factory, files[factory]):
+        print(f"note   {factory} stays as it is, without what --input and --argument say: change it there")
+    if CONFIG_FILE in kept:
+        _print_entry(sketch, here / CONFIG_FILE)
+    else:
+        _print_drift(sketch.drift)
+
+
 def _check_options(options: Namespace) -> str:
-    """Check what can be before anything is imported, and return the action to pin, "" if it is unknown.
+    """Returns the action to pin, "" if it is unknown.
 
     Raises:
         UsageError: An option is of no use.
@@ -126,19 +130,19 @@ def _check_options(options: Namespace) -> str:
 
 
 def _look_at_model(options: Namespace, here: Path) -> Sketch | None:
-    """Look at what the user named; ``None`` where gate.yml has all that would be found out."""
+    """``None`` where gate.yml has all that would be found out."""
     target = check_probed_name(_export_notebook(options.target, here))
     if not options.arguments and not options.inputs and is_begun(here, target):
         return None
     inputs = [parse_input(text) for text in options.inputs]
-    drift_on = find_drift_device(options, here)
+    drift_on = choose_drift_device(options, here)
     sketch = probe_module(here, target, _parse_arguments(options.arguments), inputs, drift_on)
     refuse_namesake(here, sketch)
     return sketch
 
 
 def _export_notebook(target: str, here: Path) -> str:
-    """Write what a notebook defines into a module, unless that is there; name its model there."""
+    """Returns the name of the model in its module."""
     name, is_notebook, model = target.partition(".ipynb")
     if not is_notebook:
         return target
@@ -153,7 +157,7 @@ def _is_other(path: Path, text: str) -> bool:
 
 
 def _parse_arguments(given: list[str]) -> dict[str, object]:
-    """Parse ``NAME=VALUE``; a value is read as gate.yml would read it.
+    """``NAME=VALUE``, with a value as in gate.yml.
 
     Raises:
         UsageError: One has no name.
@@ -168,16 +172,13 @@ def _parse_arguments(given: list[str]) -> dict[str, object]:
 
 
 def _read_kept(top: Path) -> str:
-    """Read the workflow that an earlier ``init`` wrote; the second must use the same runner."""
+    """The workflow of an earlier ``init``: the second must use the same runner."""
     path = top / WORKFLOWS / CHECK_WORKFLOWS[0]
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
-def _find_obstacle(action: str, below: str) -> str:
-    """Say why no workflow can be written, and what to do about it; '' where one can.
-
-    ``below`` is where gate.yml lies if the workflows are to be in full, from the repository's top.
-    """
+def _describe_obstacle(action: str, below: str) -> str:
+    """Why no workflow can be written. ``below``: where gate.yml lies, if workflows are in full."""
     if not action:
         return (
             "No workflow was written: the commit of this installation is not known.\n"
@@ -192,21 +193,20 @@ def _find_obstacle(action: str, below: str) -> str:
 
 
 def _print_inputs(sketch: Sketch, factory: str) -> None:
-    for one in sketch.inputs:
-        if one.source:
-            what = f"{one.name} {one}".strip()
-            print(f"input  {what}, guessed from {one.source}; change it in {factory} or with --input")
+    for tensor in sketch.inputs:
+        if tensor.source:
+            what = f"{tensor.name} {tensor}".strip()
+            print(f"input  {what}, guessed from {tensor.source}; change it in {factory} or with --input")
 
 
 def _print_entry(sketch: Sketch, config: Path) -> None:
-    """Print the model's entry where gate.yml lacks it, or lists it with other arguments than are given."""
     factory = sketch.target if sketch.is_factory else f"{name_factory(sketch.target)}:build"
     if not is_listed(config, factory):
         print(f"\n{config.name} does not list this model yet. Add to its `models`:")
         print(render_model(sketch, factory))
         return
     listed = [case.arguments for case in load_cases(load_config(config)) if case.factory == factory]
-    if sketch.arguments and not any(sketch.arguments.items() <= one.items() for one in listed):
+    if sketch.arguments and not any(sketch.arguments.items() <= arguments.items() for arguments in listed):
         what = f"{config.name} stays as it is, and lists this model with other arguments"
         print(f"note   {what}: change them there")
 
@@ -227,7 +227,7 @@ def _print_next_step(note: str, *, is_new: bool) -> None:
 
 
 def check_probed_name(text: str) -> str:
-    """Check the name of a module's class or function.
+    """As in ``package.module:Name``.
 
     Raises:
         UsageError: It is no such name.
@@ -242,22 +242,22 @@ def check_probed_name(text: str) -> str:
 
 
 def parse_input(text: str) -> TensorSketch:
-    """Parse ``8x64``, ``8x64:int64`` or ``8x64:int64<30000``.
+    """``8x64``, ``8x64:int64`` or ``8x64:int64<30000``.
 
     Raises:
         UsageError: It is something else.
     """
-    found = _SHAPE.fullmatch(text.replace(" ", ""))
-    if not found or (found["dtype"] or "float32") not in _DTYPES:
+    match = _SHAPE.fullmatch(text.replace(" ", ""))
+    if not match or (match["dtype"] or "float32") not in _DTYPES:
         fix = f"Write sizes, and a type of {', '.join(_DTYPES)}: --input 8x64, --input '8x64:int64<30000'."
         raise UsageError(f"--input: {text!r} is no tensor", fix)
-    dtype = found["dtype"] or ("int64" if found["high"] else "float32")
-    high = int(found["high"]) if found["high"] else None if dtype in _FLOATS else 2
-    return TensorSketch(shape=tuple(map(int, found["shape"].split("x"))), dtype=dtype, high=high)
+    dtype = match["dtype"] or ("int64" if match["high"] else "float32")
+    high = int(match["high"]) if match["high"] else None if dtype in _FLOATS else 2
+    return TensorSketch(shape=tuple(map(int, match["shape"].split("x"))), dtype=dtype, high=high)
 
 
-def find_drift_device(options: Namespace, here: Path) -> str | None:
-    """Find where to measure a new model's first drift: "" is the usual device, None nowhere."""
+def choose_drift_device(options: Namespace, here: Path) -> str | None:
+    """For a new model's first drift: "" is the usual device, None nowhere."""
     return None if (here / CONFIG_FILE).exists() else options.device or ""
 
 
@@ -268,24 +268,22 @@ def probe_module(
     inputs: Sequence[TensorSketch] = (),
     drift_on: str | None = None,
 ) -> Sketch:
-    """Import, build and call ``target``, as package.module:name, in a process of its own.
-
-    On the device ``drift_on`` it is compiled there too; see :func:`find_drift_device`.
+    """In a process of its own; ``drift_on`` is a device to compile it on, too.
 
     Raises:
         UsageError: It cannot be; the fix says what is missing.
         MachineError: The process died or took too long.
     """
-    tensors = [asdict(one) for one in inputs]
+    tensors = [asdict(tensor) for tensor in inputs]
     request = {"target": target, "arguments": arguments, "inputs": tensors, "drift_on": drift_on}
     # -P: a directory `gate` of the user's must not stand in for this one
     command = [sys.executable, "-P", "-m", "gate.starter.sketch"]
     asked = json.dumps({"directory": str(directory), **request})
     answer = ask_program([*command, asked], limit_s=PROBE_LIMIT_S, directory=directory)
-    found = answer.read_record()
-    if "kind" not in found:  # what follows it is the drift: without that there are files too
+    answered = answer.read_record()
+    if "kind" not in answered:  # what follows it is the drift: without that there are files too
         what = f"{target}: the process that tried it {answer.describe_end()}"
         raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")
-    if problem := found.get("problem"):
-        raise UsageError(f"{target}: {problem}", _FIXES[str(found["kind"])])
-    return make_sketch(request, found)
+    if problem := answered.get("problem"):
+        raise UsageError(f"{target}: {problem}", _FIXES[str(answered["kind"])])
+    return make_sketch(request, answered)

@@ -57,10 +57,12 @@ if TYPE_CHECKING:
 
 _DRIVER = Path("/dev/nvidiactl")  # of NVIDIA's
 Opening = Callable[[Project, LaneTerms], AbstractContextManager[Lane]]
+# A trial has two processes, and may be repeated twice; the arms of a pair may take turns.
+_PATIENCE = 8 * MOST_WALL_LIMITS
 
 
 def load_previous(options: Namespace, out: Path) -> Run | None:
-    """Load the run that ``--resume`` continues, before anything else is waited for.
+    """The run that ``--resume`` continues.
 
     Raises:
         UsageError: There is none.
@@ -78,12 +80,8 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
         raise FileError(str(path), error.key, error.problem, "Run without --resume.") from None
 
 
-def find_measured(options: Namespace, request: Project, trials: int) -> Run | None:
-    """Find the run that ``--resume`` continues, if nothing of it is left to measure.
-
-    Where torch or what is in no commit may be another, lanes are to tell.
-    Raises as :func:`load_previous`, and as :func:`gate.lab.trials.same_run.refuse_other_run`.
-    """
+def load_measured(options: Namespace, request: Project, trials: int) -> Run | None:
+    """The run that ``--resume`` continues, if it is complete. Raises as :func:`load_previous`."""
     run = load_previous(options, request.config.out)
     if run is None or run.base or run.failures or not run.finished:
         return None
@@ -99,10 +97,7 @@ def find_measured(options: Namespace, request: Project, trials: int) -> Run | No
 def _refuse_other(
     begun: Run, request: Project, settings: LabSettings, sources: ArmSources | None, trials: int
 ) -> None:
-    """Refuse to continue another run, by all that is known before anything is warmed up.
-
-    Raises as :func:`gate.lab.trials.same_run.refuse_other_run`.
-    """
+    """Compares all that is known before anything is warmed up."""
     base = sources.base if sources else None
     directory = Path(sources.head.arm.directory) if sources else request.config.directory
     # The rest of this machine's environment is still to be found out.
@@ -132,10 +127,7 @@ def _refuse_other(
 def open_measurer(
     options: Namespace, request: Project, opening: Opening, previous: Run | None
 ) -> Iterator[tuple[Measurer, Run]]:
-    """Open what the command measures with, show its progress, and give the run that is still to be measured.
-
-    It has what was measured before of the ``previous`` one; lanes get that without its trials, and refuse
-    another one.
+    """With ``previous``; lanes get that without its trials, and refuse to continue another run.
 
     Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
     """
@@ -143,7 +135,7 @@ def open_measurer(
     begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
     open_begun = partial(opening, replace(request, begun=begun))
     cores = getattr(options, "cores", ())
-    # Closed before the lanes are, which may take longer than whoever stops a job waits; and again after them,
+    # Closed before the lanes are, which may take longer than a job's stop may; and again after them,
     # if a second signal came meanwhile.
     with (
         show_progress(quiet=options.quiet) as show,
@@ -153,8 +145,8 @@ def open_measurer(
         observe = saver.report
         if asked := getattr(options, "lanes", None):  # `measure` has no such option
             _refuse_lanes(options, os.environ)
-            own = partial(find_states, config.directory, request.arms)
-            lanes = opened.enter_context(_open_fleet(asked, open_begun, own, config, observe))
+            read_states = partial(find_states, config.directory, request.arms)
+            lanes = opened.enter_context(_open_fleet(asked, open_begun, read_states, config, observe))
             patience_s = _PATIENCE * config.trial_timeout_s
             measurer = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
             run = lanes.run
@@ -168,7 +160,7 @@ def open_measurer(
 
 
 def _choose_cores(cores: tuple[int, ...], threads: int) -> tuple[int, ...]:
-    """Take the cores that ``--cores`` names; none where it names none.
+    """Of ``--cores``; () without the option.
 
     Raises:
         UsageError: This process may not run on one of them, or they are fewer than ``threads``.
@@ -186,7 +178,6 @@ def _choose_cores(cores: tuple[int, ...], threads: int) -> tuple[int, ...]:
 def open_measured(
     options: Namespace, request: Project, trials: int, opening: Opening | None = None
 ) -> Iterator[tuple[Measurer, Run]]:
-    """Measure ``trials`` trials of each selected case; what measures is still open."""
     check_factories(request.config, request.cases)
     traces = getattr(options, "trace", False)  # neither a refresh nor a calibration has the option
     opening = opening or partial(open_lane, trials=trials, traces=traces)
@@ -196,15 +187,15 @@ def open_measured(
 
 
 def measure_request(options: Namespace, request: Project, trials: int) -> Run:
-    """Measure ``trials`` trials of each selected case; where ``--resume`` finds them all, open nothing."""
-    if done := find_measured(options, request, trials):
+    """Nothing is opened where ``--resume`` finds all trials."""
+    if done := load_measured(options, request, trials):
         return done
     with open_measured(options, request, trials) as (_, run):
         return run
 
 
 def _refuse_lanes(options: Namespace, environ: Mapping[str, str]) -> None:
-    """Refuse what lanes do not do, and to run a fork's code where it could reach what steers Ray.
+    """A fork's code must not reach what steers Ray.
 
     Raises:
         UsageError: This is a job of a pull request of another repository, or a trace is asked for.
@@ -223,15 +214,11 @@ def _refuse_lanes(options: Namespace, environ: Mapping[str, str]) -> None:
         raise UsageError(what, fix)
 
 
-# A trial has two processes, and may be repeated twice; the arms of a pair may take turns.
-_PATIENCE = 8 * MOST_WALL_LIMITS
-
-
 @contextmanager
 def _open_fleet(
-    asked: tuple[int, str], opening: OpenLane, own: OwnCode, config: Config, observe: Observer
+    asked: tuple[int, str], opening: OpenLane, read_states: OwnCode, config: Config, observe: Observer
 ) -> Iterator[RayEngine]:
-    """Open the lanes; raises as :func:`gate.fleet.open_fleet`.
+    """Raises as :func:`gate.fleet.open_fleet`.
 
     Raises:
         UsageError: Ray is not installed.
@@ -245,7 +232,7 @@ def _open_fleet(
         raise UsageError("--lanes needs Ray", "Install it: pip install 'ray>=2.49'.") from None
     make_results_directory(config.out)
     try:
-        with open_fleet(asked, opening, own, config, observe) as opened:
+        with open_fleet(asked, opening, read_states, config, observe) as opened:
             yield opened
     except KeyboardInterrupt:
         fix = "What was measured is saved: continue with --resume."
@@ -253,7 +240,7 @@ def _open_fleet(
 
 
 def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]:
-    """Make what the lab is opened with: an arm, the working tree unless it is given, and how to measure."""
+    """The arm is the working tree unless it is given."""
     settings = LabSettings(
         out=config.out,
         device=config.device,
@@ -275,7 +262,7 @@ def open_lane(
     trials: int = 0,
     **how: Any,  # noqa: ANN401 - fields of LabSettings
 ) -> Iterator[Lane]:
-    """Open a lane for so many trials of the working tree, or of head beside the base of ``sources``."""
+    """For ``trials`` trials of the working tree, or of head and the base of ``sources``."""
     config, cases = replace(request.config, out=terms.out), request.cases
     arm, settings = place_lab(config, sources.head.arm if sources else None)
     if request.begun:
@@ -289,7 +276,7 @@ def open_lane(
 
 
 def note_config(config: Config, options: Namespace, observe: Observer) -> None:
-    """Report which gate.yml is in force, unless that was reported before, and a GPU that it leaves out."""
+    """Which gate.yml is used, unless it was reported before; and a GPU that it leaves out."""
     is_asked = options.device or getattr(options, "target", None)
     if config.device == CPU.name and not is_asked and _DRIVER.exists():
         what = f"this machine has a GPU, and {config.source} measures the CPU"
@@ -299,7 +286,6 @@ def note_config(config: Config, options: Namespace, observe: Observer) -> None:
 
 
 def add_base(lab: Lab, run: Run, sources: ArmSources, config: Config) -> Run:
-    """Add the base to a run: its label, environment, provenance, and the cases as it defines them."""
     source = sources.base
     defined = load_base_cases(config, run.cases, Path(source.arm.directory))
     for note in defined.notes:
@@ -310,23 +296,21 @@ def add_base(lab: Lab, run: Run, sources: ArmSources, config: Config) -> Run:
 
 
 def read_base_changes(checkouts: Checkouts | None, base: str, config: Config) -> Changes | None:
-    """Read what differs from the base, a commit: it shows which cases run the same program."""
-    own = (config.out, config.baselines)
+    """They show which cases run the same program."""
+    outputs = (config.out, config.baselines)
     # Where results lie around the project itself, not all that lies there is the gate's.
-    apart = [place for place in own if not config.directory.resolve().is_relative_to(place.resolve())]
+    apart = [path for path in outputs if not config.directory.resolve().is_relative_to(path.resolve())]
     return read_changes(Path(checkouts.head), base, apart) if checkouts else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Begun:
-    """What the sides of a comparison were lent, and what the report is to say of it."""
-
     has_lent: bool
     notes: tuple[Fact, ...]
 
 
 def begin_sources(sources: ArmSources, request: Project, observe: Observer) -> Begun:
-    """Tell what is compared with what; what is checked out without a gate.yml gets the working tree's."""
+    """A checkout without a gate.yml gets the working tree's."""
     names = name_words(base=sources.base.label, head=sources.head.label)
     observe(Noted(fact=Fact(code=Code.ARMS, names=names)))
     files: list[str] = []

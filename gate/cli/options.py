@@ -24,15 +24,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Argument = Callable[["_ActionsContainer"], object]  # adds itself to a parser
+LIST_FORMATS = ("text", "json")
+FAIL_ON = ("new", "inconclusive", "regression", "never")
+_FILES = frozenset({".json", *(Path(row.file).suffix for row in FORMATS.values() if row.file)})
+BENCHMARK = "pytorch-benchmark"  # of `report` alone: it has nothing of what failed
 
 
 def argument(*names: str, **settings: object) -> Argument:
-    """Make an argument of what argparse's ``add_argument`` takes."""
     return methodcaller("add_argument", *names, **settings)
 
 
 def either(*choices: Argument) -> Argument:
-    """Make arguments of which one can be given at the most."""
+    """Arguments of which at most one can be given."""
 
     def add(parser: _ActionsContainer) -> None:
         group = parser.add_mutually_exclusive_group()
@@ -44,11 +47,7 @@ def either(*choices: Argument) -> Argument:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """One command: how it is called, what it says of itself and the function that does it.
-
-    ``success`` is what exit 0 means, ``codes`` are the others that it can end with besides
-    :data:`gate.cli.parser.COMMON_CODES`. A command with ``actions`` is their parent only.
-    """
+    """``codes`` come in addition to :data:`gate.cli.parser.COMMON_CODES`; ``actions`` are of a parent."""
 
     name: str  # with the parent's before it: "baseline show"
     summary: str
@@ -60,12 +59,8 @@ class Command:
     actions: tuple[Command, ...] = ()
 
 
-LIST_FORMATS = ("text", "json")
-FAIL_ON = ("new", "inconclusive", "regression", "never")
-
-
 class JoinTerms(argparse.Action):
-    """Given twice, a list grows: ``--select a --select b`` is ``--select a,b``."""
+    """``--select a --select b`` is ``--select a,b``."""
 
     def __call__(
         self,
@@ -74,24 +69,19 @@ class JoinTerms(argparse.Action):
         values: str | Sequence[object] | None,
         option_string: str | None = None,
     ) -> None:
-        """Join what was given before and now by a comma."""
         del parser, option_string
         before = getattr(namespace, self.dest)
         setattr(namespace, self.dest, f"{before},{values}" if before else values)
 
 
-_FILES = frozenset({".json", *(Path(one.file).suffix for one in FORMATS.values() if one.file)})
-
-
 def parse_directory(text: str) -> str:
-    """Parse the name of a directory to write to; a file's name is what an older option wanted."""
+    """A file's name is what an older option wanted."""
     if Path(text).suffix in _FILES:
         raise argparse.ArgumentTypeError(f"names a directory, and {text!r} looks like a file")
     return text
 
 
 def parse_minutes(text: str) -> float:
-    """Parse minutes, more than none and not for ever."""
     try:
         minutes = float(text)
     except ValueError:
@@ -102,7 +92,6 @@ def parse_minutes(text: str) -> float:
 
 
 def parse_date(text: str) -> str:
-    """Parse a date."""
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
@@ -110,14 +99,13 @@ def parse_date(text: str) -> str:
 
 
 def parse_target(text: str) -> str:
-    """Parse the name of a target."""
     if read_architecture(text) not in BOARDS:
         raise argparse.ArgumentTypeError(f"{text!r} is no target: choose one of {name_targets()}")
     return text
 
 
 def written_as(regex: str, what: str, read: Callable[[str], T]) -> Callable[[str], T]:
-    """Make what parses a value that a regular expression describes, and ``read`` reads."""
+    """``what`` describes the values in an error."""
 
     def parse(text: str) -> T:
         if not re.fullmatch(regex, text):
@@ -133,7 +121,7 @@ def _read_shard(text: str) -> tuple[int, int]:
 
 
 def _read_lanes(text: str) -> tuple[int, str]:
-    """Read so many lanes of this host, or all of the cluster at an address; "auto": that this host is of."""
+    """Lanes of this host, or 0 and the address of a cluster; "auto": the cluster of this host."""
     name, _, address = text.partition(":")
     return (0, address or "auto") if name == "ray" else (int(text), "")
 
@@ -144,27 +132,22 @@ def _read_cores(text: str) -> tuple[int, ...]:
     return tuple(sorted(parse_cores(text)))
 
 
-parse_count = written_as("[0-9]{1,6}", "a number from 0 to 999999", int)
-parse_shard = written_as("[0-9]{1,3}/[0-9]{1,3}", "which shard of how many, as 2/4", _read_shard)
-parse_lanes = written_as("[1-9][0-9]{0,2}|ray(:.*)?", "a number of lanes, ray, or ray:ADDRESS", _read_lanes)
-
-
 def to_directory(text: str, *, required: bool = False) -> Argument:
-    """Make the option that names the directory to write to."""
     return argument("--out", type=parse_directory, metavar="DIR", help=text, required=required)
 
 
 def lasting(default: float, text: str) -> Argument:
-    """Make the option that limits how long a command goes on."""
     help_text = f"{text} (default: {default:g})"
     return argument("--minutes", type=parse_minutes, default=default, metavar="M", help=help_text)
 
 
 def listed_as(*more: str) -> Argument:
-    """Make the option that chooses how a list is printed."""
     return argument("--format", choices=(*LIST_FORMATS, *more), default="text", help="how to print it")
 
 
+parse_count = written_as("[0-9]{1,6}", "a number from 0 to 999999", int)
+parse_shard = written_as("[0-9]{1,3}/[0-9]{1,3}", "which shard of how many, as 2/4", _read_shard)
+parse_lanes = written_as("[1-9][0-9]{0,2}|ray(:.*)?", "a number of lanes, ray, or ray:ADDRESS", _read_lanes)
 _CONFIG = argument(
     "--config",
     metavar="FILE",
@@ -259,7 +242,6 @@ HISTORY = argument(
 )
 OPEN = argument("--open", action="store_true", help="open the page of the report in a browser")
 REPORT_FORMAT = argument("--format", choices=tuple(FORMATS), default="text", help="how to print the verdict")
-BENCHMARK = "pytorch-benchmark"  # of `report` alone: it says nothing of what failed
 FAIL = argument(
     "--fail-on",
     choices=FAIL_ON,

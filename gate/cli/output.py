@@ -35,16 +35,19 @@ from gate.store.history import Figures, HistoryHead, HistoryKind, append_line, m
 from gate.units import count_noun
 
 VERDICT_FILE = "verdict.json"
-# All that a command which judges leaves beside ``run.json``.
-REPORT_FILES = (VERDICT_FILE, *(one.file for one in FORMATS.values() if one.file))
+# All that a command which judges leaves next to ``run.json``.
+REPORT_FILES = (VERDICT_FILE, *(row.file for row in FORMATS.values() if row.file))
+# A run is written again after so many times as long as writing it took. With 10,000 trials that is 20 s, no
+# more than a trial takes; with 200,000 a kill may lose the last six minutes.
+_PAUSE = 50
+_KEPT = select_metrics(lambda spec: spec.role is not Role.EXPLAINS)
 
 
 def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
-    """Write ``verdict.json`` and the reports that have a file into a directory."""
     VERDICT.save(verdict, out / VERDICT_FILE)
-    for name, one in FORMATS.items():
-        if one.file:
-            write_atomic(out / one.file, render_verdict(verdict, name, code))
+    for name, row in FORMATS.items():
+        if row.file:
+            write_atomic(out / row.file, render_verdict(verdict, name, code))
     from gate.report.pages import render_case_pages  # noqa: PLC0415 - jinja is slow to import
 
     remove_files(*_list_case_pages(out))
@@ -52,17 +55,9 @@ def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
         write_atomic(out / name, text)
 
 
-# A run is written again after so many times as long as writing it took. With 10,000 trials that is 20 s, no
-# more than a trial takes; with 200,000 a kill may lose the last six minutes.
-_PAUSE = 50
-
-
 @dataclass(kw_only=True, slots=True)
 class RunSaver:
-    """Saves a run as it grows; with its first state go the reports of the run that it replaces.
-
-    A command that ends before it measures, for a mistyped ref, leaves the last verdict as it was.
-    """
+    """Its first state replaces the reports of the run before."""
 
     path: Path
     observe: Observer = ignore_event
@@ -73,7 +68,7 @@ class RunSaver:
     _earliest_s: float = 0.0  # to write again
 
     def save(self, run: Run) -> None:
-        """Save the run as it is now, or soon.
+        """Now, or soon.
 
         Raises:
             MachineError, UsageError: See :func:`gate.files.disk.write_atomic`, :func:`remove_files`.
@@ -83,14 +78,14 @@ class RunSaver:
             self.close()
 
     def report(self, event: Event) -> None:
-        """Pass on what is observed; that a slot has ended, once it is written: a kill loses none of these."""
+        """An event of a slot waits until the slot is written: a kill loses none."""
         if self._unwritten is not None and isinstance(event, TrialFinished | PairFinished | CaseFailed):
             self._unreported.append(event)
         else:
             self.observe(event)
 
     def close(self) -> None:
-        """Write what was not written yet; raises as :meth:`save`."""
+        """Raises as :meth:`save`."""
         run, begun_s = self._unwritten, self.read_s()
         if run is None:
             return
@@ -106,7 +101,6 @@ class RunSaver:
 
 
 def list_reports(out: Path) -> list[Path]:
-    """List the files that a command which judges leaves beside ``run.json``."""
     return [*(out / name for name in REPORT_FILES), *_list_case_pages(out)]
 
 
@@ -115,7 +109,7 @@ def _list_case_pages(out: Path) -> list[Path]:
 
 
 def remove_files(*paths: Path) -> None:
-    """Remove what an earlier run has left.
+    """Files that an earlier run has left.
 
     Raises:
         UsageError: One cannot be removed.
@@ -131,17 +125,16 @@ def remove_files(*paths: Path) -> None:
 
 
 def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) -> str:
-    """Return the report; as JUnit it is red where the command that judged ends with another code than 0."""
+    """JUnit is red where the command that judged ends with another code than 0."""
     if report_format != "junit" or code is None:
         return render(verdict, report_format)
     return render_junit(verdict, fails=code is not ExitCode.PASS)
 
 
 def code_verdict(verdict: Verdict, config: Config, policy: Policy | None = None) -> ExitCode:
-    """The exit code of a verdict under ``fail_on``, and under the policy's acceptances if it has any."""
     coverage = measure_coverage(verdict.comparisons)
-    own = keep_own(policy, compute_environment_id(verdict.environment)) if policy else None
-    accepted = own is not None and is_lack_accepted(verdict.comparisons, own)
+    here = keep_own(policy, compute_environment_id(verdict.environment)) if policy else None
+    accepted = here is not None and is_lack_accepted(verdict.comparisons, here)
     fail_on = config.fail_on or FailOn.INCONCLUSIVE
     return compute_exit_code(verdict.outcome, fail_on, coverage, is_lack_accepted=accepted)
 
@@ -149,11 +142,7 @@ def code_verdict(verdict: Verdict, config: Config, policy: Policy | None = None)
 def report_verdict(
     verdict: Verdict, config: Config, options: Namespace, out: Path | None, policy: Policy | None = None
 ) -> ExitCode:
-    """Write the reports into ``out``, print the one that was asked for, and return the exit code.
-
-    What the code means is printed where that is not plain. Where a program reads the report, it is on
-    standard error.
-    """
+    """What the code means is printed where it is not plain; on stderr if a program reads the report."""
     code = code_verdict(verdict, config, policy)
     if out:
         save_reports(verdict, out, code)
@@ -167,7 +156,6 @@ def report_verdict(
 
 
 def show_page(out: Path, options: Namespace) -> None:
-    """End a text with where the page of the report is, and open it in a browser where that is asked for."""
     page = out / FORMATS["html"].file
     if options.format == "text":
         print(f"page  {page}")
@@ -176,10 +164,7 @@ def show_page(out: Path, options: Namespace) -> None:
 
 
 def print_report(verdict: Verdict, options: Namespace, code: ExitCode | None = None) -> None:
-    """Print the report as ``--format`` asks; ``--quiet`` leaves the text's verdict and what to do next.
-
-    ``code`` is that of the command that judged, where this is it.
-    """
+    """``code`` is that of a command that judged."""
     if options.format != "text":
         print(render_verdict(verdict, options.format, code), end="")
     elif options.quiet:
@@ -189,24 +174,17 @@ def print_report(verdict: Verdict, options: Namespace, code: ExitCode | None = N
 
 
 def print_traces(run: Run, out: Path) -> None:
-    """Tell where torch's traces lie, how they are read, and what they took, where any was asked for."""
     traced = [trial for trial in run.trials if Stage.TRACE in trial.stages_s]
-    found = [trial.trace for trial in traced if trial.trace]
+    traces = [trial.trace for trial in traced if trial.trace]
     if traced:
         took_s = sum(trial.stages_s[Stage.TRACE] for trial in traced)
-        print(f"traced {len(found)} of {len(traced)} trials, {took_s:.0f} s in all", file=sys.stderr)
-    if found:
-        print(f"  {write_tlparse(found[-1], str(out))}", file=sys.stderr)
-
-
-_KEPT = select_metrics(lambda spec: spec.role is not Role.EXPLAINS)
+        print(f"traced {len(traces)} of {len(traced)} trials, {took_s:.0f} s in all", file=sys.stderr)
+    if traces:
+        print(f"  {write_tlparse(traces[-1], str(out))}", file=sys.stderr)
 
 
 def append_run(config: Config, run: Run, kind: HistoryKind) -> None:
-    """Append the values of head's own trials, without what a verdict sets aside of disturbed ones.
-
-    Where that fails, say so and go on: the verdict stands.
-    """
+    """Without disturbed trials. A failure is a warning: the verdict stands."""
     if not config.history:
         return
     trials = set_aside_disturbed(run).trials
@@ -215,8 +193,8 @@ def append_run(config: Config, run: Run, kind: HistoryKind) -> None:
     for case in run.cases:
         values = collect_values(alone.get(case.id, ()))
         figures = {
-            metric: _write_estimate(estimate_metric(metric, found))
-            for metric, found in values.items()
+            metric: _list_figures(estimate_metric(metric, measured))
+            for metric, measured in values.items()
             if metric in _KEPT
         }
         if figures:
@@ -225,10 +203,7 @@ def append_run(config: Config, run: Run, kind: HistoryKind) -> None:
 
 
 def read_other_days(config: Config, run: Run) -> dict[str, dict[Metric, tuple[float, ...]]]:
-    """Read what this machine measured in the last SESSION_DAYS, which shows how its sessions differ.
-
-    A history that is not there yet, or cannot be read, shows nothing.
-    """
+    """{} if the history cannot be read."""
     head = _make_head(HistoryKind.CHECK, run)
     since = datetime.fromisoformat(head.created) - timedelta(days=SESSION_DAYS)
     try:
@@ -238,7 +213,7 @@ def read_other_days(config: Config, run: Run) -> dict[str, dict[Metric, tuple[fl
 
 
 def record_creep(config: Config, verdict: Verdict) -> None:
-    """Append the changes since the release anchor, as measured in pairs; + is worse."""
+    """As fractions; + is worse."""
     if not config.history:
         return
     cases: dict[str, dict[Metric, Figures]] = {}
@@ -273,7 +248,7 @@ def _make_head(kind: HistoryKind, record: Run | Verdict) -> HistoryHead:
     )
 
 
-def _write_estimate(estimate: Estimate) -> Figures:
+def _list_figures(estimate: Estimate) -> Figures:
     if estimate.low is None or estimate.high is None:
         return (estimate.centre,)
     return (estimate.centre, estimate.low, estimate.high)

@@ -54,62 +54,58 @@ _PLAIN_WORDS = {
 }
 _PLAIN = re.compile("|".join(_PLAIN_WORDS))
 _NEGATIVE = re.compile(r"-\.?[0-9]")  # begins a value such as -5%, and no option of ours
+_VOLUME = (("-q", "--quiet"), ("-v", "--verbose"))
+_DESCRIPTION = "A regression gate for torch.compile: speed, compile time, memory and drift."
 
 
 class UsageParser(argparse.ArgumentParser):
-    """An argparse parser whose errors are two lines like every other error of the tool.
-
-    Options are not abbreviated: a new one would break callers that rely on that.
-    """
+    """Its errors are two lines. Options are not abbreviated: a new one would break callers."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type] # passed through
         self._negative_number_matcher = _NEGATIVE
 
     def error(self, message: str, fix: str = "") -> NoReturn:
-        """Print what is wrong and the fix, then exit 2."""
-        problem = _PLAIN.sub(lambda found: _PLAIN_WORDS[found[0]], message.removeprefix("argument "))
+        """Exits with 2."""
+        problem = _PLAIN.sub(lambda match: _PLAIN_WORDS[match[0]], message.removeprefix("argument "))
         if problem.endswith("expected one argument"):
             fix = f"Give it a value; one that begins with a dash as {problem.partition(':')[0]}=VALUE."
         fix = fix or f"See `{self.prog} --help` for the options."
         self.exit(ExitCode.USAGE, f"{clean_message(f'{self.prog}: {problem}')}\n{fix}\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as argparse's
-        """Parse; the parser of a command calls this for its own arguments, and so knows whose they are."""
+        """The parser of a command calls this for its own arguments, and so knows whose they are."""
         given = sys.argv[1:] if args is None else list(args)
         self._refuse_unknown(given)
-        found, rest = super().parse_known_args(given, namespace)
+        options, rest = super().parse_known_args(given, namespace)
         if rest:
             unknown = next((text for text in rest if text != "--"), rest[0])
             self.error(f"{unknown!r} is one argument too many")
-        return found, rest
+        return options, rest
 
     def knows(self, name: str) -> bool:
-        """Whether it has the option."""
         return name in self._option_string_actions
 
     def _refuse_unknown(self, given: Sequence[str]) -> None:
-        """Refuse an option that there is not, before what it stands for is said to be missing."""
+        """Before its value is reported as missing."""
         first = given[:1] if self._subparsers else ()
-        for name in (
-            *_list_options(first or given),
-            *(text for text in first if re.fullmatch("-[A-Za-z]", text)),
-        ):
+        short = (text for text in first if re.fullmatch("-[A-Za-z]", text))
+        for name in (*_list_options(first or given), *short):
             if not self.knows(name):
-                fix = f"{self._find_meant(name.removeprefix('--'))}See `{self.prog} --help` for the options."
-                self.error(f"there is no option {name}", fix)
+                meant = self._suggest_option(name.removeprefix("--"))
+                self.error(f"there is no option {name}", f"{meant}See `{self.prog} --help` for the options.")
 
-    def _find_meant(self, name: str) -> str:
-        """Find what an option's name was meant for, as a sentence; empty where nothing is like it."""
-        places = [str(action.metavar) for action in self._get_positional_actions()]
-        if name.upper() in places:
+    def _suggest_option(self, name: str) -> str:
+        """A sentence; empty where nothing is like it."""
+        positionals = [str(action.metavar) for action in self._get_positional_actions()]
+        if name.upper() in positionals:
             return f"{name.upper()} is given by itself, without an option before it. "
-        known = (option.removeprefix("--") for option in self._option_string_actions if option[:2] == "--")
-        nearest = find_nearest(name, known)
+        names = (option.removeprefix("--") for option in self._option_string_actions if option[:2] == "--")
+        nearest = find_nearest(name, names)
         return f"Did you mean --{nearest}? " if nearest else ""
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:  # noqa: ANN401 - as argparse's
-        """Refuse a blank value: what ``--base "$BASE"`` is where the variable is not set."""
+        """A blank value is what ``--base "$BASE"`` gives where the variable is not set."""
         if action.nargs != argparse.PARSER and any(not text.strip() for text in arg_strings):
             name = "/".join(action.option_strings) or str(action.metavar)
             leave = "" if action.required else ", or leave it out"
@@ -118,25 +114,22 @@ class UsageParser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
-            known = [str(choice) for choice in action.choices]
-            fix = suggest_nearest(str(value).lower(), known)
+            choices = [str(choice) for choice in action.choices]
+            fix = suggest_nearest(str(value).lower(), choices)
             name = "/".join(action.option_strings) or str(action.metavar)
-            self.error(f"{name}: expected one of {', '.join(known)}, got {format_value(value)}", fix)
+            self.error(f"{name}: expected one of {', '.join(choices)}, got {format_value(value)}", fix)
 
 
 def _list_options(given: Sequence[str]) -> Iterator[str]:
-    """List the long options that are given: whatever begins as one and is no sentence."""
+    """All that begin as a long option and are no sentence."""
     for text in itertools.takewhile(lambda text: text != "--", given):
         name = text.partition("=")[0]
         if name.startswith("--") and " " not in name:
             yield name
 
 
-_VOLUME = (("-q", "--quiet"), ("-v", "--verbose"))
-
-
 def place_arguments(given: Sequence[str]) -> list[str]:
-    """Place what may stand before a command where its parser looks: ``help check`` is ``check --help``."""
+    """``help check`` becomes ``check --help``."""
     if given[:1] == ["help"]:
         return [*given[1:], "--help"]
     leading = list(itertools.takewhile(lambda text: any(text in names for names in _VOLUME), given))
@@ -150,7 +143,6 @@ def place_arguments(given: Sequence[str]) -> list[str]:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
     parser = UsageParser(
         prog="compile-gate",
         usage="%(prog)s [-h] [-V] [-q | -v] COMMAND ...\n       %(prog)s help COMMAND",
@@ -168,13 +160,10 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-_DESCRIPTION = "A regression gate for torch.compile: speed, compile time, memory and drift."
-
-
 def _render_groups() -> str:
     width = max(len(command.name) for command in COMMANDS)
     return "\n\n".join(
-        "\n".join([f"{title}:", *(f"  {one.name:<{width}}  {one.summary}" for one in commands)])
+        "\n".join([f"{title}:", *(f"  {command.name:<{width}}  {command.summary}" for command in commands)])
         for title, commands in GROUPS.items()
     )
 
@@ -202,7 +191,6 @@ def _add_command(commands: _SubParsersAction[UsageParser], command: Command) -> 
 
 
 def render_exit_codes() -> str:
-    """Render the table of exit codes."""
     width = max(len(name) for name, _ in EXIT_CODES.values())
     return "".join(
         f"  {code:<3} {name:<{width}}   {meaning}\n" for code, (name, meaning) in EXIT_CODES.items()
@@ -210,8 +198,7 @@ def render_exit_codes() -> str:
 
 
 def list_commands(commands: Iterable[Command] = COMMANDS) -> tuple[Command, ...]:
-    """List what can be run: a parent's actions in its place."""
-    return tuple(one for command in commands for one in command.actions or (command,))
+    return tuple(action for command in commands for action in command.actions or (command,))
 
 
 def _render_epilog(command: Command) -> str:
@@ -232,7 +219,6 @@ def _describe_code(code: ExitCode) -> str:
 
 
 def run_completion(options: Namespace) -> ExitCode:
-    """Print the code that makes a shell complete this command."""
     from argcomplete.shell_integration import shellcode  # noqa: PLC0415 - only this command needs it
 
     shell = "bash" if options.shell == "zsh" else options.shell  # one text is for both
@@ -241,7 +227,7 @@ def run_completion(options: Namespace) -> ExitCode:
 
 
 def answer_shell(parser: argparse.ArgumentParser) -> None:
-    """Answer the shell that asks what could stand at the cursor, and end the process."""
+    """Ends the process."""
     import argcomplete  # noqa: PLC0415 - only at a press of Tab
 
     for action in _list_actions(parser):
@@ -259,7 +245,6 @@ def _list_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def complete_cases(prefix: str, **_: object) -> list[str]:
-    """Complete the ids, models and tags of the cases of the project around the current directory."""
     from gate.project.config import load_config  # noqa: PLC0415 - only at a press of Tab
     from gate.project.registry import load_cases  # noqa: PLC0415 - the same
 
@@ -268,12 +253,11 @@ def complete_cases(prefix: str, **_: object) -> list[str]:
     except GateError:
         return []
     before, comma, last = prefix.rpartition(",")
-    known = {case.id for case in cases} | {f"tag:{tag}" for case in cases for tag in case.tags}
-    return [f"{before}{comma}{name}" for name in sorted(known) if name.startswith(last)]
+    names = {case.id for case in cases} | {f"tag:{tag}" for case in cases for tag in case.tags}
+    return [f"{before}{comma}{name}" for name in sorted(names) if name.startswith(last)]
 
 
 def complete_metrics(prefix: str, **_: object) -> list[str]:
-    """Complete the names of metrics."""
     return [str(metric) for metric in SPECS if metric.startswith(prefix)]
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check.schedule import want_whole
 from gate.check.work import count_pairs
-from gate.cli.lanes import find_measured, open_measured
-from gate.cli.measuring_commands import CALIBRATION_PAIRS
+from gate.cli.commands import CALIBRATION_PAIRS
+from gate.cli.lanes import load_measured, open_measured
 from gate.cli.output import append_run
 from gate.cli.setup import Project, load_configured, load_project, parse_metric
 from gate.decide.conclude.accept import note_left
@@ -55,10 +55,10 @@ from gate.units import count_noun, join_some, render_age
 
 # A refresh measures up to so many times the trials that were asked for where others were disturbed.
 MOST_REFRESHED = 2
+CALIBRATION_FILE = "calibration.json"
 
 
 def run_anchor(options: Namespace) -> ExitCode:
-    """Write down a commit as the anchor, and name the one that it replaces."""
     config = load_configured(options)
     old = load_anchor(config.baselines)
     ref = options.ref or "HEAD"
@@ -91,7 +91,6 @@ def _describe_change(old: AnchorFile | None, anchor: AnchorFile, now: str) -> It
 
 
 def run_refresh(options: Namespace) -> ExitCode:
-    """Measure and record; a metric that got worse needs a reason."""
     request = load_project(options)
     config = request.config
     # Read what is stored before minutes are spent: a damaged baseline shows at once.
@@ -122,8 +121,8 @@ def run_refresh(options: Namespace) -> ExitCode:
 
 
 def _measure_calm(options: Namespace, request: Project, trials: int, fewest: int) -> Run:
-    """Measure ``trials`` of each case; where too few were undisturbed, up to MOST_REFRESHED times as many."""
-    done = find_measured(options, request, trials)
+    """Up to MOST_REFRESHED times as many trials, if too few were undisturbed."""
+    done = load_measured(options, request, trials)
     if done and (options.anyway or not list_hopeless(done, fewest)):
         return done
     with open_measured(options, request, trials) as (measurer, measured):
@@ -141,23 +140,22 @@ def _describe(proposal: Proposal) -> str:
 
 
 def run_show(options: Namespace) -> ExitCode:
-    """List what is stored; nothing is exit 3."""
+    """Nothing stored is exit 3."""
     config = load_configured(options)
     baselines, anchor = load_baselines(config.baselines), load_anchor(config.baselines)
     if options.select:
         chosen = {case.id for case in select_cases(load_cases(config), options.select)}
         baselines = tuple(item for item in baselines if item.case_id in chosen)
-    place = f"in {config.baselines}"
+    where = f"in {config.baselines}"
     if not is_present(config.baselines):
-        place += ", which does not exist"
-    print(render_baselines(baselines, read_time(), place, options.format))
+        where += ", which does not exist"
+    print(render_baselines(baselines, read_time(), where, options.format))
     if anchor is not None and options.format != JSON:
         print(f"\nanchor: {describe_anchor(anchor, read_time())}")
     return ExitCode.PASS if baselines else ExitCode.NOTHING_COMPARED
 
 
 def run_accept(options: Namespace) -> ExitCode:
-    """Write an acceptance."""
     config = load_configured(options)
     select_cases(load_cases(config), options.case)  # what fits no case would be accepted, and never count
     metric = parse_metric(options.metric, [limit.metric for limit in config.limits])
@@ -180,9 +178,7 @@ def run_accept(options: Namespace) -> ExitCode:
 
 
 def refuse_disturbed(run: Run, fewest: int, *, anyway: bool, is_measured: bool = True) -> None:
-    """Refuse to learn from a machine that others used: what it varied by would be taken for the code's.
-
-    A run that was measured just now is in the out directory: --resume takes it up.
+    """The noise of other programs would be taken for the code's.
 
     Raises:
         MachineError: Of a case trials were disturbed, fewer than ``fewest`` were not, and it is not wanted
@@ -197,17 +193,14 @@ def refuse_disturbed(run: Run, fewest: int, *, anyway: bool, is_measured: bool =
     raise MachineError(what, f"Run it again once the machine is quiet; {again} takes what there is.")
 
 
-CALIBRATION_FILE = "calibration.json"
-
-
 def run_calibrate(options: Namespace) -> ExitCode:
-    """Measure the selection again and again, or take recorded runs, and report what they say.
+    """Recorded runs replace measuring.
 
     Raises:
         UsageError: Recorded runs, and an option that asks for measuring.
     """
     _refuse_measuring_recorded(options)
-    # --trials says how often to measure here; what a check spends is the configuration's.
+    # --trials is for this command; a check spends what gate.yml allows.
     request = load_project(Namespace(**{**vars(options), "trials": None}))
     config = request.config
     apply_options(config, trials=options.trials)  # refuses what is no number of trials
@@ -245,7 +238,6 @@ def _make_effort(config: Config, requests: int) -> Effort:
 
 
 def _measure(options: Namespace, request: Project) -> Run:
-    """Measure trials on their own, as many as a baseline and a candidate take, then pairs with itself."""
     trials = options.trials or request.config.refresh_trials + request.config.max_trials
     pairs = CALIBRATION_PAIRS if options.pairs is None else options.pairs
     with open_measured(options, request, trials) as (measurer, run):

@@ -1,4 +1,4 @@
-"""Options and files become the records that every command starts from, and what a verdict says of them."""
+"""Options and files become the records that every command starts from, and notes of a verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gate.cli.measuring_commands import AB_MINUTES
+from gate.cli.commands import AB_MINUTES
 from gate.errors import UsageError
 from gate.files.disk import IGNORE_ALL
 from gate.files.invalid import suggest_nearest
@@ -45,22 +45,19 @@ if TYPE_CHECKING:
 
 # Options that stand for a key of gate.yml, under the key's name.
 _KEYS = (
-    *("select", "device", "fail_on", "trials", "counts_only", "lock_timeout_s"),
-    *("baselines", "out", "history"),
-)
+    "select", "device", "fail_on", "trials", "counts_only", "lock_timeout_s", "baselines", "out", "history",
+)  # fmt: skip
 RUN_FILE = "run.json"
 # One of them lies where a command has written its results.
 _RESULTS = (
-    *(RUN_FILE, "verdict.json", "calibration.json", "selftest.json"),
-    *("bisect/.gitignore", "seen/collection.log"),
-)
+    RUN_FILE, "verdict.json", "calibration.json", "selftest.json", "bisect/.gitignore", "seen/collection.log",
+)  # fmt: skip
 _OWN_PROJECT = 'name = "compile-gate"'  # in the pyproject.toml of a checkout
+_REPEATED = ("config", "baselines", "out", "minutes")  # options, for commands to run next
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Project:
-    """What a command was asked to work on."""
-
     config: Config
     registry: tuple[Case, ...]
     cases: tuple[Case, ...]  # the selected ones
@@ -71,13 +68,13 @@ class Project:
 
 @contextmanager
 def open_rules(options: Namespace) -> Iterator[BaseRules | None]:
-    """Load the rules of the commit that ``--rules`` asks for; none where what lies here judges.
+    """``None`` where the working tree's apply.
 
     Raises:
         UsageError: There is no such commit, or its rules cannot be used.
         MachineError: It cannot be checked out.
     """
-    sha = _find_rules_commit(options) if options.rules else ""
+    sha = _resolve_rules(options) if options.rules else ""
     if not sha:
         yield None
         return
@@ -85,16 +82,18 @@ def open_rules(options: Namespace) -> Iterator[BaseRules | None]:
 
     given = {name: getattr(options, name, None) or "" for name in ("config", "baselines", "select")}
     here = Path.cwd()
-    known = BaseTree(sha=sha, tree=Path(options.base_tree), top=find_top(here)) if options.base_tree else None
-    with nullcontext(known) if known else open_base_tree(here, sha) as tree:
+    checked_out = (
+        BaseTree(sha=sha, tree=Path(options.base_tree), top=find_top(here)) if options.base_tree else None
+    )
+    with nullcontext(checked_out) if checked_out else open_base_tree(here, sha) as tree:
         rules = load_rules(tree, AskedRules(**given))
-        for note in () if known else list_rule_notes(rules):
+        for note in () if checked_out else list_rule_notes(rules):
             print(f"note: {note}", file=sys.stderr)
         yield rules
 
 
-def _find_rules_commit(options: Namespace) -> str:
-    """Find the base commit, which `check` compares with as well; empty where that is HEAD itself."""
+def _resolve_rules(options: Namespace) -> str:
+    """``""`` where it is HEAD itself."""
     from gate.lab.arms.arms import ArmOptions, resolve_arms  # noqa: PLC0415 - the lab is slow to import
 
     if getattr(options, "reference_models", False):
@@ -113,7 +112,7 @@ def _find_rules_commit(options: Namespace) -> str:
 
 
 def load_project(options: Namespace, rules: BaseRules | None = None) -> Project:
-    """Read gate.yml, the registries and the selection, unless ``rules`` are what they say.
+    """``rules`` replace gate.yml, registries and selection.
 
     Raises:
         UsageError: Any of them is wrong; nothing has been written then.
@@ -132,17 +131,17 @@ def load_project(options: Namespace, rules: BaseRules | None = None) -> Project:
 
 
 def _note_namesake(directory: Path) -> str:
-    """Note a package of the user's with the name of this one, which hides it from what is measured."""
+    """A user's package of this one's name hides it from what is measured."""
     if _OWN_PROJECT in read_text(directory / "pyproject.toml"):  # another checkout than the running one, too
         return ""
-    for place in (directory / "gate", directory / "src" / "gate"):
-        if (place / "__init__.py").is_file():
-            return f"{place} has the name of compile-gate's own package: nothing can import from it"
+    for path in (directory / "gate", directory / "src" / "gate"):
+        if (path / "__init__.py").is_file():
+            return f"{path} has the name of compile-gate's own package: nothing can import from it"
     return ""
 
 
 def load_configured(options: Namespace, rules: BaseRules | None = None) -> Config:
-    """Read gate.yml, unless ``rules`` say it, and apply the options that stand for its keys.
+    """With the options that replace its keys.
 
     Raises:
         UsageError: It cannot be used; or there is none, for a command that needs the project's own models.
@@ -166,7 +165,7 @@ def load_configured(options: Namespace, rules: BaseRules | None = None) -> Confi
 
 
 def _refuse_foreign(out: Path) -> None:
-    """Refuse to write results among files of others: a report is written over what has its name.
+    """A report is written over a file of the same name.
 
     Raises:
         UsageError: The directory has files, and no command of ours has written to it.
@@ -178,7 +177,7 @@ def _refuse_foreign(out: Path) -> None:
 
 
 def parse_metric(name: str, limited: Collection[Metric] = ()) -> Metric:
-    """Parse the name of a metric that can fail a check; gate.yml has limits for the ``limited`` ones.
+    """gate.yml has limits for the ``limited`` ones.
 
     Raises:
         UsageError: It is none.
@@ -191,7 +190,6 @@ def parse_metric(name: str, limited: Collection[Metric] = ()) -> Metric:
 
 
 def describe_source(config: Config) -> str:
-    """Say which gate.yml is in force, for a reader who may have meant another."""
     if config.is_found:
         return f"using {config.label if config.commit else Path(config.source).resolve()}"
     return f"{_describe_lack()}: defaults, and compile-gate's own reference models"
@@ -202,17 +200,14 @@ def _describe_lack() -> str:
 
 
 def is_surprising(config: Config, options: Namespace) -> bool:
-    """Whether the gate.yml in force is neither asked for nor the one of the current directory."""
+    """Whether gate.yml is neither asked for nor in the current directory."""
     if options.config or getattr(options, "reference_models", False):
         return False
     return not config.is_found or config.source != DEFAULT_FILE
 
 
-_REPEATED = ("config", "baselines", "out", "minutes")  # options, for commands to run next
-
-
 def note_origin(verdict: Verdict, config: Config, options: Namespace) -> Verdict:
-    """Say by which commit's rules it was reached; else commands to run next repeat options of this one."""
+    """Commands to run next repeat options of this one."""
     if not config.commit:
         return replace(verdict, options=_list_repeated(vars(options)))
     rules = Fact(code=Code.RULES_OF, names=name_words(commit=config.commit))
@@ -220,7 +215,6 @@ def note_origin(verdict: Verdict, config: Config, options: Namespace) -> Verdict
 
 
 def _list_repeated(given: Mapping[str, Any]) -> dict[str, str]:
-    """List the options that commands to run next repeat, with their values: what is not the default."""
     named = {f"--{name}": given[name] for name in _REPEATED if given.get(name)}
     if named.get("--minutes") == AB_MINUTES:
         del named["--minutes"]
@@ -231,7 +225,6 @@ def _list_repeated(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def note_stop(verdict: Verdict, options: Namespace) -> Verdict:
-    """Say how much was left open where the first regression ended the measuring."""
     if not options.fail_fast or verdict.outcome is not Outcome.REGRESSION:
         return verdict
     left = sum(row.decides and row.status is Status.INCONCLUSIVE for row in verdict.comparisons)
@@ -239,11 +232,7 @@ def note_stop(verdict: Verdict, options: Namespace) -> Verdict:
 
 
 def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
-    """Say first which files that it was judged by are others than those of ``base``, a commit.
-
-    A change that loosens a threshold, leaves a case out or records baselines is judged by its own files. One
-    that brings the first gate.yml touches no rules.
-    """
+    """Which of its rules differ from those of ``base``, a commit; the first gate.yml touches none."""
     if not base or config.commit:
         return verdict
     source = os.path.relpath(config.source, config.directory)
@@ -262,20 +251,24 @@ def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
 def note_idle(
     verdict: Verdict, policy: Policy, registry: Iterable[Case], baselines: Iterable[Baseline] = ()
 ) -> Verdict:
-    """Name the acceptances and baselines that count for nothing: their authors think that they do."""
+    """Acceptances and baselines that match no case."""
     ids = [case.id for case in registry]
     notes = [
-        Fact(code=Code.UNUSED_ACCEPTANCE, metrics=(one.metric,), names=name_words(pattern=one.case))
-        for one in policy.acceptances
-        if one.metric and not any(policy.fits(one.case, name) for name in ids)
+        Fact(
+            code=Code.UNUSED_ACCEPTANCE,
+            metrics=(acceptance.metric,),
+            names=name_words(pattern=acceptance.case),
+        )
+        for acceptance in policy.acceptances
+        if acceptance.metric and not any(policy.fits(acceptance.case, name) for name in ids)
     ]
-    if gone := tuple(sorted({one.case_id for one in baselines} - set(ids))):
+    if gone := tuple(sorted({baseline.case_id for baseline in baselines} - set(ids))):
         notes.append(Fact(code=Code.BASELINES_IDLE, numbers={"cases": len(gone)}, cases=gone))
     return replace(verdict, notes=(*verdict.notes, *notes))
 
 
-def find_gate(options: Namespace, config: Config) -> str:
-    """Find which gate judges, as acceptances name it; empty where the configuration is in no repository."""
+def name_judge(options: Namespace, config: Config) -> str:
+    """As acceptances name it; empty outside a repository."""
     source = Path(config.source)
     top = find_checkout(source.parent)
     return options.gate or (name_gate(source, top) if top else "")

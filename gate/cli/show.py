@@ -26,7 +26,7 @@ _FITTED = "what expected_s of the selected cases asks for"
 
 
 def run_models(options: Namespace) -> ExitCode:
-    """List the registry's cases: all of them, or a selection. Or try them."""
+    """Or tries them, with ``--try``."""
     if options.tried:
         return _try_cases(options)
     cases = load_cases(load_configured(options))
@@ -37,36 +37,32 @@ def run_models(options: Namespace) -> ExitCode:
 
 
 def _try_cases(options: Namespace) -> ExitCode:
-    """Try the selected cases, each in a fresh process; INCOMPLETE where one cannot be tried to its end.
-
-    Nothing is timed, so this takes no lock of the device.
-    """
+    """Nothing is timed, so this takes no lock of the device."""
     from gate.cli.lanes import place_lab  # noqa: PLC0415 - psutil
     from gate.lab.trials.availability import try_in_worker  # noqa: PLC0415 - psutil
     from gate.lab.trials.opening import open_bench  # noqa: PLC0415 - psutil
 
     request = load_project(options)
     as_json = options.format == "json"
-    found: dict[str, CaseFailure | None] = {}
+    failures: dict[str, CaseFailure | None] = {}
     with open_bench(*place_lab(request.config)) as bench:
         for case in request.cases:
-            found[case.id] = try_in_worker(bench, case)
+            failures[case.id] = try_in_worker(bench, case)
             if not as_json:
-                print(render_attempt(case.id, found[case.id]), end="", flush=True)
-    failed = [failure for failure in found.values() if failure is not None]
+                print(render_attempt(case.id, failures[case.id]), end="", flush=True)
+    failed = [failure for failure in failures.values() if failure is not None]
     if as_json:
         rows = [
             {"case": case_id, "ok": failure is None, "failure": encode(failure) if failure else None}
-            for case_id, failure in found.items()
+            for case_id, failure in failures.items()
         ]
         print(json.dumps(rows, indent=2))
     else:
-        print(render_tally(len(found), len(failed)))
+        print(render_tally(len(failures), len(failed)))
     return ExitCode.INCOMPLETE if failed else ExitCode.PASS
 
 
 def run_plan(options: Namespace) -> ExitCode:
-    """Show what ``check`` would run, and how it divides over machines."""
     request = load_project(options)
     cases = _drop_unchanged_code(request, options.after) if options.after else request.cases
     if note := _explain_unavailable(request):
@@ -79,7 +75,6 @@ def run_plan(options: Namespace) -> ExitCode:
 
 
 def _drop_unchanged_code(request: Project, path: str) -> tuple[Case, ...]:
-    """Leave out what a target has shown to be the same code, and say so."""
     run = RUN.load(Path(path))
     _check_same_checkout(run, request.config.directory, path)
     left = drop_unchanged_code(request.cases, run)
@@ -92,7 +87,7 @@ def _drop_unchanged_code(request: Project, path: str) -> tuple[Case, ...]:
 
 
 def _check_same_checkout(run: Run, directory: Path, path: str) -> None:
-    """Check that what a target was shown is what a GPU would measure.
+    """A GPU would measure the same files as the target's run.
 
     Raises:
         UsageError: It is of another commit, or something was edited since.
@@ -110,7 +105,6 @@ def _check_same_checkout(run: Run, directory: Path, path: str) -> None:
 
 
 def _explain_unavailable(request: Project) -> str:
-    """Say which of the selected cases this machine cannot run, for its GPU or for a package it lacks."""
     from gate.lab.host.gpu import look_up_gpu  # noqa: PLC0415 - the lab is slow to import
 
     gpu = look_up_gpu(request.config.device, os.environ)
@@ -119,7 +113,7 @@ def _explain_unavailable(request: Project) -> str:
 
 
 def run_doctor(options: Namespace) -> ExitCode:
-    """Say whether this machine is fit to judge; a failed check is exit 4."""
+    """A failed check is exit 4."""
     from gate.cli.lanes import place_lab  # noqa: PLC0415 - psutil
     from gate.lab.doctor import examine_machine, is_fit  # noqa: PLC0415 - psutil
     from gate.lab.probe import probe_machine  # noqa: PLC0415 - psutil
@@ -132,23 +126,18 @@ def run_doctor(options: Namespace) -> ExitCode:
 
 
 def run_schema(options: Namespace) -> ExitCode:
-    """Print a JSON Schema."""
     print(read_schema(options.name), end="")
     return ExitCode.PASS
 
 
 def run_config(options: Namespace) -> ExitCode:
-    """Print the configuration in force as a valid gate.yml with the origin of each value."""
     config = load_configured(options)
     print(f"# {describe_source(config)}\n{render_config(_fit_to_cases(config))}", end="")
     return ExitCode.PASS
 
 
 def _fit_to_cases(config: Config) -> Config:
-    """Set limits that are not given to those of a check of the selected cases, and say why.
-
-    Where there are no cases, a configuration can be printed all the same: the error is a check's.
-    """
+    """Without cases a configuration can be printed all the same."""
     try:
         fitted = fit_limits(config, choose_cases(config, load_cases(config)).cases)
     except GateError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 from gate.check.procedure import CheckTerms, judge_recorded
 from gate.cli.options import BENCHMARK
 from gate.cli.output import VERDICT_FILE, RunSaver, print_report, report_verdict
-from gate.cli.setup import RUN_FILE, find_gate, load_configured, note_origin, open_rules
+from gate.cli.setup import RUN_FILE, load_configured, name_judge, note_origin, open_rules
 from gate.decide.evidence.trials import make_baselines
 from gate.decide.evidence.values import list_short
 from gate.decide.explain.notes import note_gone, note_shard
@@ -26,7 +26,7 @@ from gate.records.run import Baseline, Run
 from gate.records.verdict import Outcome
 from gate.report.benchmark import render_benchmark
 from gate.report.clean import clean_line, write_text
-from gate.report.explain import find_case, keep_case, render_explanation
+from gate.report.explain import get_case, keep_case, render_explanation
 from gate.report.tables import JSON
 from gate.report.trend import Track, make_tracks
 from gate.revisions import find_repository
@@ -40,11 +40,13 @@ _UNKNOWN_PLAN = "A missing shard would not be noticed: measure with --shard K/N,
 
 # What to do about baselines, of which a comparison of two runs has none.
 _OF_BASELINES = frozenset({Code.RECORD, Code.RECORD_MORE, Code.RECORD_BETTER})
+_DIRECTORY = "trend"  # below ``out``
+_FIRST_PAGE = "index"
+_SHOWN = 5  # damaged lines that are printed
 
 
 @pause_collector()
 def run_compare(options: Namespace) -> ExitCode:
-    """Judge CANDIDATE against BASELINE (a run, or a directory of baselines)."""
     if Path(options.candidate).is_dir():
         what = f"CANDIDATE: {options.candidate} is a directory, and no run"
         raise UsageError(what, "Name the baselines first, then the run: compile-gate compare DIR run.json")
@@ -53,13 +55,13 @@ def run_compare(options: Namespace) -> ExitCode:
 
 
 def _compare(options: Namespace, config: Config) -> ExitCode:
-    baselines, before = _load_left(options.baseline)
+    baselines, before = _load_before(options.baseline)
     # What was accepted lies in the directory of the baselines.
     stored = Path(options.baseline) if Path(options.baseline).is_dir() else None
     if stored and options.out:
         origins = {**config.origins, "baselines": "BASELINE"}
         check_places(replace(config, baselines=stored, origins=origins))
-    policy = load_policy(config, options.accepted, stored, find_gate(options, config))
+    policy = load_policy(config, options.accepted, stored, name_judge(options, config))
     candidate = RUN.load(Path(options.candidate))
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is compared with itself: nothing can differ", file=sys.stderr)
@@ -76,15 +78,15 @@ def _compare(options: Namespace, config: Config) -> ExitCode:
     verdict = note_origin(verdict, config, repeated)
     verdict = replace(verdict, notes=(*note_shard(candidate), *verdict.notes))
     if stored is None:
-        steps = tuple(one for one in verdict.next_steps if one.code not in _OF_BASELINES)
+        steps = tuple(step for step in verdict.next_steps if step.code not in _OF_BASELINES)
         verdict = replace(verdict, notes=(*gone, *verdict.notes), next_steps=steps)
     return report_verdict(verdict, config, options, Path(options.out) if options.out else None, policy)
 
 
 @pause_collector()
 def run_report(options: Namespace) -> ExitCode:
-    """Render a stored verdict again; exit 0 says that rendering worked, not what the verdict is."""
-    verdict = VERDICT.load(_find_verdict(options.verdict))
+    """Exit 0 means that rendering worked."""
+    verdict = VERDICT.load(_choose_verdict(options.verdict))
     if options.format == BENCHMARK:
         print(render_benchmark(verdict), end="")
     else:
@@ -93,13 +95,12 @@ def run_report(options: Namespace) -> ExitCode:
 
 
 def run_explain(options: Namespace) -> ExitCode:
-    """Print all that a verdict knows of one case."""
     asked, named = options.case or "", options.verdict
     if named is None and (asked.endswith(".json") or is_present(Path(asked, VERDICT_FILE))):
         asked, named = "", asked or None  # the verdict is meant, of which no case is named
-    path = _find_verdict(named)
+    path = _choose_verdict(named)
     verdict = VERDICT.load(path)
-    case = find_case(verdict, asked)
+    case = get_case(verdict, asked)
     if options.format == JSON:
         print(VERDICT.encode(keep_case(verdict, case)), end="")
     else:
@@ -107,10 +108,8 @@ def run_explain(options: Namespace) -> ExitCode:
     return ExitCode.PASS
 
 
-def _find_verdict(named: str | None) -> Path:
-    """Find the verdict in the directory of a run; a file is what it is.
-
-    Unnamed it is that of the last run here: `out` of the nearest gate.yml.
+def _choose_verdict(named: str | None) -> Path:
+    """A file itself, or the verdict of a run's directory; by default the last run's.
 
     Raises:
         UsageError: There is no such thing, or the directory has none.
@@ -134,7 +133,7 @@ def _find_verdict(named: str | None) -> Path:
 
 @pause_collector()
 def run_merge(options: Namespace) -> ExitCode:
-    """Join the runs of shards into one ``run.json``; a shard that did not come back leaves a gap in it."""
+    """A shard that did not come back leaves a gap."""
     planned: tuple[Case, ...] = ()
     if options.select:
         with open_rules(options) as rules:
@@ -164,17 +163,13 @@ def _list_gaps(run: Run) -> list[str]:
 
 
 def _plan_lost(candidate: Run, before: tuple[Case, ...]) -> Run:
-    """Plan what the other run has and this one's own selection names: renamed or removed, it would pass.
-
-    A shard leaves its other cases to the other shards.
-    """
-    known = {case.id for case in candidate.cases}
+    """Without the other run's cases a renamed one would pass. A shard leaves them to other shards."""
+    planned = {case.id for case in candidate.cases}
     asked = () if candidate.shard else find_cases(before, candidate.selection)
-    return replace(candidate, cases=(*candidate.cases, *(case for case in asked if case.id not in known)))
+    return replace(candidate, cases=(*candidate.cases, *(case for case in asked if case.id not in planned)))
 
 
-def _load_left(name: str) -> tuple[tuple[Baseline, ...], tuple[Case, ...]]:
-    """Load the baselines, and the cases of the run that they are of: stored ones may be of any."""
+def _load_before(name: str) -> tuple[tuple[Baseline, ...], tuple[Case, ...]]:
     path = Path(name)
     if not is_present(path):
         raise UsageError(f"{path}: no such file or directory", "Name a run.json or a directory of baselines.")
@@ -185,16 +180,10 @@ def _load_left(name: str) -> tuple[tuple[Baseline, ...], tuple[Case, ...]]:
     return make_baselines(run, run.provenance), run.cases
 
 
-_DIRECTORY = "trend"  # below ``out``
-_FIRST_PAGE = "index"
-_SHOWN = 5  # damaged lines that are printed
-
-
 def run_trend(options: Namespace) -> ExitCode:
-    """Read the histories, write the pages, and say what could not be read."""
     # Nothing is measured or recorded: `out` is for pages, wherever `out` and `baselines` of gate.yml lie.
     config = load_config(options.config)
-    paths = _find_histories(options, config)
+    paths = _choose_histories(options, config)
     if options.compact:
         for path in paths:
             reading = compact_history(path)
@@ -217,7 +206,7 @@ def run_trend(options: Namespace) -> ExitCode:
     return ExitCode.PASS
 
 
-def _find_histories(options: Namespace, config: Config) -> tuple[Path, ...]:
+def _choose_histories(options: Namespace, config: Config) -> tuple[Path, ...]:
     if options.history:
         return tuple(map(Path, options.history))
     if config.history is None:
@@ -227,7 +216,7 @@ def _find_histories(options: Namespace, config: Config) -> tuple[Path, ...]:
 
 
 def _write_pages(tracks: tuple[Track, ...], out: Path, repository: str) -> int:
-    """Write the pages of each machine; those of the first begin at index.html."""
+    """Those of the first machine begin at index.html."""
     from gate.report.trend_pages import Link, render_badge, render_pages  # noqa: PLC0415 - jinja is slow to import
 
     names = [_FIRST_PAGE, *(f"machine-{number}" for number in range(2, len(tracks) + 1))]

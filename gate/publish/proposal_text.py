@@ -11,11 +11,12 @@ from statistics import median, stdev
 from gate.metrics import SPECS, Family, Role
 from gate.records.cases import Metric
 from gate.records.facts import Fact
+from gate.records.run import Setback
 from gate.report.markdown import escape_code, escape_text, fold, join_parts, render_table
 from gate.report.words.facts import write_note
 from gate.report.words.steps import describe_setback
 from gate.report.words.templates import describe_values
-from gate.store.baselines import Proposal, ProposalKind, Setback
+from gate.store.baselines import Proposal, ProposalKind
 from gate.units import count_noun, join_some, render_percent, render_value
 
 SMALLEST_MOVE = 0.005  # changes below half a percent are not worth a row

@@ -1,8 +1,4 @@
-"""Bounds of a value beside its type, stated once: the decoder applies them and the JSON Schemas state them.
-
-They are attached to a type: ``threads: Annotated[int, Range(minimum=1)]``. For what only people write the
-JSON Schema alone states them.
-"""
+"""Bounds of a value's type, as ``Annotated[int, Range(minimum=1)]``: for the decoder and the JSON Schemas."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,7 +15,7 @@ _PERCENT = re.compile(rf"({_NUMBER}) ?%")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Range:
-    """A number within bounds; ``above`` excludes the bound itself."""
+    """``above`` excludes the bound itself."""
 
     noun: str = "a number"
     minimum: float | None = None
@@ -29,7 +25,6 @@ class Range:
     whole: bool = False  # of a number that is written as a float and counts something
 
     def describe(self) -> str:
-        """Say what is expected."""
         if self.minimum is not None and self.minimum == self.maximum:
             return f"the number {self.minimum:g}"
         if self.minimum is not None and self.maximum is not None:
@@ -43,11 +38,11 @@ class Range:
         return f"{self.noun} {text}"
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
-        """Whether the number is within the bounds, and whole where it must be."""
+        """Whether it is within the bounds, and whole where it must be."""
         return self.spans(value) and (not self.whole or float(value).is_integer())
 
     def spans(self, value: float) -> bool:
-        """Whether the number is within the bounds, whole or not."""
+        """Whether it is within the bounds, whole or not."""
         return (
             (self.minimum is None or value >= self.minimum)
             and (self.above is None or value > self.above)
@@ -56,7 +51,6 @@ class Range:
         )
 
     def to_schema(self) -> dict[str, object]:
-        """State it in JSON Schema."""
         names = {
             "minimum": self.minimum,
             "exclusiveMinimum": self.above,
@@ -68,14 +62,13 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fraction:
-    """A fraction, written as percent (``5%``) or as a number (``0.05``), and read as the latter."""
+    """Written as percent (``5%``) or as a number (``0.05``), and read as the latter."""
 
     def describe(self) -> str:
-        """Say what is expected."""
         return "a percentage or a fraction"
 
     def read(self, value: object) -> float | None:
-        """Read either form; ``None`` when it is neither."""
+        """``None`` if it is neither form."""
         return parse_percent(value) if isinstance(value, str) else _read_number(value)
 
 
@@ -84,32 +77,31 @@ def _read_number(value: object) -> float | None:
 
 
 def parse_percent(text: str) -> float | None:
-    """Parse ``5%``, to the float that ``0.05`` is as well; ``None`` when it is no percentage."""
+    """``5%``, to the float that ``0.05`` is as well; ``None`` if it is no percentage."""
     match = _PERCENT.fullmatch(text)
     return float(Decimal(match[1]) / 100) if match else None
 
 
 def read_amount(written: float | str) -> float:
-    """Read what :class:`Amount` takes: a percentage as a fraction, a number as it is."""
+    """A percentage becomes a fraction."""
     return parse_percent(written) or 0.0 if isinstance(written, str) else written
 
 
 def write_percent(fraction: float) -> str:
-    """Render a fraction such that :func:`parse_percent` reads the same; empty where it cannot."""
+    """So that :func:`parse_percent` reads the same; "" where that is impossible."""
     text = f"{(Decimal(repr(fraction)) * 100).normalize():f}%"
     return text if parse_percent(text) == fraction else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Amount:
-    """A number that is not negative, or a percentage, kept as it is written."""
+    """Not negative, or a percentage; kept as it is written."""
 
     def describe(self) -> str:
-        """Say what is expected."""
         return "a percentage such as 8%, or a number of at least 0"
 
     def read(self, value: object) -> float | str | None:
-        """Take either form; ``None`` when it is neither."""
+        """``None`` if it is neither form."""
         if isinstance(value, str):
             return value if _PERCENT.fullmatch(value) else None
         number = _read_number(value)
@@ -118,23 +110,21 @@ class Amount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pattern:
-    """A text that a regular expression matches as a whole, and that is of a format, if any."""
+    """The regular expression matches the whole text, which has the format, if any."""
 
     regex: str
     what: str  # in words
     format: Literal["", "date", "moment"] = ""  # a key of ``FORMATS``
 
     def describe(self) -> str:
-        """Say what is expected."""
         return self.what
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
-        """Whether the whole text matches."""
         is_match = re.fullmatch(self.regex, value) is not None
         return is_match and (not self.format or FORMATS[self.format](value))
 
     def to_schema(self) -> dict[str, object]:
-        """State it in JSON Schema, whose patterns are not anchored by themselves."""
+        """Its patterns are not anchored by themselves."""
         named = {"format": self.format} if self.format else {}
         return {**named, "pattern": f"^(?:{self.regex})$"}
 
@@ -147,12 +137,11 @@ CaseId = Annotated[str, Pattern(regex=r"((?![*?\[])[!-~]){1,300}", what="a case 
 
 
 def is_sha(text: object) -> bool:
-    """Whether this is a whole commit id."""
     return isinstance(text, str) and re.fullmatch(SHA, text) is not None
 
 
 def compute_last_day(today: date) -> date:
-    """Compute the last day until which something that is written today may count."""
+    """The last day until which something that is written today may count."""
     return today + timedelta(days=MOST_DAYS)
 
 
@@ -170,7 +159,7 @@ def _is_moment(text: str) -> bool:
         return False
 
 
-# What a regular expression cannot say.
+# What a regular expression cannot express.
 FORMATS: Mapping[str, Callable[[str], bool]] = {"date": _is_near, "moment": _is_moment}
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 # The last day on which something counts; it may be past.

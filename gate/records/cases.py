@@ -8,10 +8,15 @@ from typing import Protocol, TypeVar
 
 from gate.records.bounds import Date, NotNegative, Text
 
+_TUNED_OPTIONS = frozenset(("max_autotune", "max_autotune_gemm", "max_autotune_pointwise"))
+DEFAULT_BACKEND = "inductor"  # torch.compile's
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+# ``tag:smoke,!bert/*,resnet50``: which cases somebody means, wherever cases are named.
+TAG = "tag:"
+
 
 class Task(StrEnum):
-    """What one call of the workload does."""
-
     INFERENCE = "inference"
     TRAINING = "training"
 
@@ -31,8 +36,6 @@ class Kind(StrEnum):
 
 
 class DType(StrEnum):
-    """Floating-point type of parameters and floating-point inputs."""
-
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
     FLOAT16 = "float16"
@@ -49,8 +52,6 @@ class Mode(StrEnum):
 
 # The modes and the options of torch.compile that ask for tuned kernels.
 _TUNED_MODES = frozenset((Mode.MAX_AUTOTUNE, Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS))
-_TUNED_OPTIONS = frozenset(("max_autotune", "max_autotune_gemm", "max_autotune_pointwise"))
-DEFAULT_BACKEND = "inductor"  # torch.compile's
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,16 +89,16 @@ class Case:
 
     @property
     def program(self) -> tuple[str, str, str]:
-        """What is run: trials are of the same where this is equal. A definition leaves out where it is."""
+        """Equal for trials of the same program: a definition leaves out where it is."""
         return self.definition, self.factory, self.node
 
     @property
     def is_tuned(self) -> bool:
-        """Whether torch is asked to try kernels of its own for products and convolutions, by timing them."""
+        """Whether torch times kernels of its own for products and convolutions."""
         return self.mode in _TUNED_MODES or self.sets_any(_TUNED_OPTIONS)
 
     def sets_any(self, names: Collection[str]) -> bool:
-        """Whether one of these options of torch.compile is set; torch takes dashes as well."""
+        """Torch takes dashes as well."""
         chosen = {name.replace("-", "_") for name, value in self.options.items() if value}
         return not chosen.isdisjoint(names)
 
@@ -155,10 +156,6 @@ class Metric(StrEnum):
     REQUEST_P99 = "request_p99"
 
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
 class _OfCase(Protocol):
     @property
     def case_id(self) -> str: ...
@@ -168,7 +165,7 @@ Record = TypeVar("Record", bound=_OfCase)
 
 
 def group_by(values: Iterable[Value], find_key: Callable[[Value], Key]) -> dict[Key, list[Value]]:
-    """Values by their key, in their order."""
+    """In the order of the values."""
     grouped: dict[Key, list[Value]] = {}
     for value in values:
         grouped.setdefault(find_key(value), []).append(value)
@@ -176,12 +173,11 @@ def group_by(values: Iterable[Value], find_key: Callable[[Value], Key]) -> dict[
 
 
 def group_cases(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Records by case id, in their order."""
     return group_by(records, lambda record: record.case_id)
 
 
 def collect_columns(tables: Iterable[Mapping[Key, Value]]) -> dict[Key, tuple[Value, ...]]:
-    """What tables hold under each key, in the order of the tables that have it."""
+    """The values under each key, in the order of the tables that have it."""
     columns: dict[Key, list[Value]] = {}
     for table in tables:
         for key, value in table.items():
@@ -189,22 +185,17 @@ def collect_columns(tables: Iterable[Mapping[Key, Value]]) -> dict[Key, tuple[Va
     return {key: tuple(values) for key, values in columns.items()}
 
 
-# ``tag:smoke,!bert/*,resnet50``: which cases somebody means, wherever cases are named.
-TAG = "tag:"
-
-
 def split_pattern(pattern: str) -> tuple[list[str], list[str]]:
-    """Split a pattern into the terms that remove cases and those that name them."""
+    """Terms that remove cases, and terms that name them."""
     terms = [term.strip() for term in pattern.split(",") if term.strip()]
     removed = [term[1:].strip() for term in terms if term.startswith("!")]
     return removed, [term for term in terms if not term.startswith("!")]
 
 
 def fits_pattern(pattern: str, case_id: str, tags: Collection[str] = ()) -> bool:
-    """Whether a pattern means the case of this id and these tags.
+    """Terms are ids, model names, globs over ids and ``tag:NAME``, joined by commas.
 
-    Its terms are ids, model names, globs over ids and ``tag:NAME``, joined by commas. What any ``!term``
-    fits is removed, wherever it stands; with nothing but such terms, they remove from all cases.
+    What any ``!term`` fits is removed; with such terms alone, from all cases.
     """
     removed, named = split_pattern(pattern)
     is_named = any(fits_term(term, case_id, tags) for term in named) if named else bool(removed)
@@ -212,7 +203,7 @@ def fits_pattern(pattern: str, case_id: str, tags: Collection[str] = ()) -> bool
 
 
 def fits_term(term: str, case_id: str, tags: Collection[str] = ()) -> bool:
-    """Whether one term, without its ``!``, fits the case."""
+    """``term`` without its ``!``."""
     if term.startswith(TAG):
         return term.removeprefix(TAG) in tags
     return term in {case_id, case_id.partition("/")[0]} or fnmatchcase(case_id, term)
@@ -292,10 +283,9 @@ class Policy:
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
     has_anchor: bool = False  # whether there is a release anchor to compare head with
     days: Mapping[str, Mapping[Metric, tuple[float, ...]]] = field(  # what other days of this machine
-        default_factory=dict  # measured of each case, one value a day: says what two sessions differ by
+        default_factory=dict  # measured of each case, one value a day: how sessions differ
     )
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by case id, where a pattern names one
 
     def fits(self, pattern: str, case_id: str) -> bool:
-        """Whether the pattern of an entry means this case."""
         return fits_pattern(pattern, case_id, self.tags.get(case_id, ()))

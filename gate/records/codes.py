@@ -13,7 +13,6 @@ class Code(StrEnum):
     numbers: frozenset[str]
 
     def __new__(cls, value: str, numbers: str = "") -> Self:
-        """Make a member of its value and the names of its numbers."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.numbers = frozenset(numbers.split())
@@ -55,7 +54,7 @@ class Code(StrEnum):
     ACCEPTED_BY = "accepted_by"  # names: author, expires, reason
     QUARANTINED_BY = "quarantined_by"  # names: owner, expires, reason
     DISTURBED_BY = "disturbed_by"  # names: reasons
-    SINCE_UPGRADE = "since_upgrade"  # of the host beside its stack; names: differences
+    SINCE_UPGRADE = "since_upgrade"  # of the host, as well as of its stack; names: differences
     BASE_LACKS_CASE = "base_lacks_case"  # so there are no pairs, as for the next three
     BASE_DEFINES_OTHERWISE = "base_defines_otherwise"
     BASE_FAILED = "base_failed"
@@ -167,7 +166,7 @@ class Code(StrEnum):
     PAIRS_BIASED = "pairs_biased", "pairs change"
     PAIRS_VARY = "pairs_vary", "unseen pairs"
 
-    # What the gate said of a planted fault, where it judged nothing.
+    # Of a planted fault, where the gate judged nothing.
     FAILURE_UNTOLD = "failure_untold"  # names: kind
     NOT_JUDGED = "not_judged"  # metrics: which
 
@@ -251,7 +250,7 @@ class Code(StrEnum):
     REFERENCE_RESHAPED = "reference_reshaped"  # names: output, exact, eager
     OUTPUT_UNSEEN = "output_unseen"  # an object that cannot be compared; names: output, dtype
     WRITES_UNSEEN = "writes_unseen"  # of compiled code, to tensors of its own; names: outputs
-    TRAINING_UNSEEN = "training_unseen"  # outputs beside the loss, and gradients of inputs; names: why
+    TRAINING_UNSEEN = "training_unseen"  # outputs besides the loss, and gradients of inputs; names: why
     GRADIENTS_TAKEN = "gradients_taken"  # by inference, of an input that asks for it; names: input
     LAYOUT_DIFFERS = "layout_differs"  # of what is returned; names: output, eager, compiled
     LEFT_BY_ONE = "left_by_one"  # of eager and compiled, in what calls leave behind; names: output
@@ -260,7 +259,7 @@ class Code(StrEnum):
     OUTPUT_RESHAPED = "output_reshaped"  # names: output, eager, compiled
     OUTPUT_DIFFERS = "output_differs"  # names: output, dtype
 
-    # What is not known of a trial, beside metrics that this torch does not report.
+    # What is not known of a trial, besides metrics that this torch does not report.
     NO_TRACE = "no_trace"  # this torch leaves none
     TRACE_CUT = "trace_cut"  # names: those of a failure
 

@@ -11,7 +11,7 @@ from gate.records.run import CaseFailure, Trial
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """How far a run is, in trials or pairs, and an estimate of the time left.
+    """In trials or pairs, with an estimate of the time left.
 
     Of pairs also: how many of the ``cases`` that need some are done, settled or out of time.
     """
@@ -26,7 +26,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LockAwaited:
-    """Another run holds the device; ``holder`` describes it in words."""
+    """``holder`` describes the other run in words."""
 
     device: str
     holder: str
@@ -35,26 +35,24 @@ class LockAwaited:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrimeStarted:
-    """The toolchain is being primed; takes up to a minute."""
+    """Takes up to a minute."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrimeFinished:
-    """The toolchain is primed and the environment known."""
-
     toolchain_s: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerPlanned:
-    """A worker is about to be started, and will write there at which stage it is."""
+    """It will write there at which stage it is."""
 
     result: Path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialStarted:
-    """A trial, or a pair of base and head, begins; its index counts from 1."""
+    """Also a pair of base and head; its index counts from 1."""
 
     case_id: str
     index: int
@@ -64,15 +62,13 @@ class TrialStarted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialFinished:
-    """A trial came back."""
-
     trial: Trial
     progress: Progress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseFailed:
-    """A case cannot be measured: no further trial of it is started. Before the first there is no progress."""
+    """No further trial of it is started. Before the first there is no progress."""
 
     failure: CaseFailure
     progress: Progress | None
@@ -80,7 +76,7 @@ class CaseFailed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialSkipped:
-    """An extra trial, or pair, would have ended after the budget."""
+    """It would have ended after the budget."""
 
     case_id: str
     index: int
@@ -90,8 +86,6 @@ class TrialSkipped:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairFinished:
-    """A pair came back."""
-
     base: Trial
     head: Trial
     progress: Progress
@@ -120,12 +114,11 @@ Observer = Callable[[Event], None]
 
 
 def ignore_event(event: Event) -> None:
-    """Watch a run without a display."""
     del event
 
 
 class CheckLevel(StrEnum):
-    """How bad a finding is; one ``fail`` makes the machine unfit."""
+    """One ``fail`` makes the machine unfit."""
 
     OK = "ok"
     WARN = "warn"
@@ -134,7 +127,7 @@ class CheckLevel(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One thing looked at, how bad it is, what was found, and what fixes it; no fix where it is well."""
+    """No fix where all is well."""
 
     name: str
     level: CheckLevel

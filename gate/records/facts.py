@@ -1,7 +1,6 @@
 """What there is to report, without the words: a code with its numbers, cases, metrics and names.
 
-Nothing is decided by the words that ``gate.report.words`` makes of a fact, and no code reads them back.
-What a fact holds beside its code is fixed by the code, and by :data:`MORE_NUMBERS`.
+The code fixes what else a fact holds, with :data:`MORE_NUMBERS`. No code reads the words of a fact back.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +27,6 @@ class Disturbance(StrEnum):
 
 
 def _list_codes(first: Code, last: Code) -> frozenset[Code]:
-    """The codes from one to another, in their order."""
     ordered = list(Code)
     return frozenset(ordered[ordered.index(first) : ordered.index(last) + 1])
 
@@ -36,7 +34,7 @@ def _list_codes(first: Code, last: Code) -> frozenset[Code]:
 HEADLINE_CODES = _list_codes(Code.STOPPED, Code.AGAINST_BASE)
 # Compiled gives another answer than eager: no drift, however large.
 MISMATCH_CODES = frozenset({Code.OUTPUT_FAR, Code.OUTPUT_LOST, Code.OUTPUT_RESHAPED, Code.OUTPUT_DIFFERS})
-# Why a trial has no drift; of other metrics UNMEASURED says it.
+# Why a trial has no drift; of other metrics it is UNMEASURED.
 WHY_NO_DRIFT = _list_codes(Code.NO_FLOAT64, Code.REFERENCE_NOT_FINITE)
 WHY_UNMEASURED = WHY_NO_DRIFT | {Code.UNMEASURED}
 REMARK_CODES = _list_codes(Code.MACHINE_SPEED, Code.NO_PAIR) | MISMATCH_CODES | WHY_UNMEASURED
@@ -61,11 +59,11 @@ FAILURE_CODES = _list_codes(Code.RAISED, Code.PACKAGES_LACKING)
 
 # Compile phases by Dynamo's own clocks, each with the seconds before and after.
 PHASES = (
-    *("dynamo", "aot_autograd", "backward", "inductor", "code_generation", "triton"),
-    *("autotune_at_launch", "cudagraph_capture", "garbage_collection"),
-)
+    "dynamo", "aot_autograd", "backward", "inductor", "code_generation", "triton", "autotune_at_launch",
+    "cudagraph_capture", "garbage_collection",
+)  # fmt: skip
 OTHER_PHASE = "other"  # of the first call: what no phase accounts for
-FIRST_CALL = "first_call"  # all of it: no phase, though reported beside them
+FIRST_CALL = "first_call"  # all of it: no phase, though reported with them
 BEFORE, AFTER = "_before_s", "_after_s"
 _PHASE_TIMES = frozenset(phase + moment for phase in (*PHASES, OTHER_PHASE) for moment in (BEFORE, AFTER))
 PLACES = ("first", "second", "third")  # of changes that have no names of their own
@@ -74,17 +72,16 @@ USES = ("hits", "misses", "bypasses")  # of one cache
 SHIFTS = ("canary", "suite")  # of fixed test programs, of eager over all cases: fractions
 # What disturbed trials, each with the worst that was seen of it; the reasons of a device are names.
 DISTURBED = (
-    *(Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED),
-    *(Code.REPEATED, Code.QUIET_FIRST),
-)
-CORES = "cores"  # of the host, beside those that other programs kept busy
+    Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED, Code.REPEATED, Code.QUIET_FIRST,
+)  # fmt: skip
+CORES = "cores"  # of the host, without those that other programs kept busy
 
 # A fact that quotes a failure holds its code as the name ``why``, and the numbers and names of its fact.
 QUOTING = (Code.FAILURE, Code.REPEAT_KILLED, Code.TRACE_CUT)
 
-# The numbers that a fact of a code may have, beside those that it has.
+# More numbers that a fact of a code may have.
 MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
-    Code.KERNELS_MOVED: frozenset(place + moment for place in PLACES for moment in (BEFORE, AFTER)),
+    Code.KERNELS_MOVED: frozenset(position + moment for position in PLACES for moment in (BEFORE, AFTER)),
     Code.MACHINE_CHANGED: frozenset(SHIFTS),
     Code.TIMES_UNJUDGED: frozenset({"shift"}),  # of fixed test programs, where it is this host that recorded
     Code.CHANGED_PHASES: _PHASE_TIMES,
@@ -117,26 +114,24 @@ class Fact:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def name(self, key: str, default: str = "") -> str:
-        """The one word that stands under this name; ``default`` where it may not be shown."""
+        """``default`` where it may not be shown."""
         return next(iter(self.names.get(key, ())), default)
 
 
 def make_text(text: str) -> Fact:
-    """A fact that is nothing but its words."""
     return Fact(code=Code.TEXT, names=name_words(text=text))
 
 
 def list_distinct(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Each of the facts once, in their order; a fact has no hash."""
-    found: list[Fact] = []
+    """A fact has no hash."""
+    distinct: list[Fact] = []
     for fact in facts:
-        if fact not in found:
-            found.append(fact)
-    return tuple(found)
+        if fact not in distinct:
+            distinct.append(fact)
+    return tuple(distinct)
 
 
 def name_words(**words: str) -> Mapping[str, tuple[str, ...]]:
-    """The names of a fact that has one word of each."""
     return {name: (word,) for name, word in words.items()}
 
 
@@ -145,13 +140,13 @@ _OF_ONE = frozenset({Code.ACCEPT, Code.ACCEPT_TOO, Code.ACCEPTANCE_EXCEEDED, Cod
 
 
 def has_shape(fact: Fact) -> bool:
-    """Whether a fact has the numbers of its code, and no others."""
+    """Whether it has the numbers of its code, and no others."""
     if fact.code in _OF_ONE and not (fact.cases and fact.metrics):
         return False
-    known = fact.numbers.keys()
+    present = fact.numbers.keys()
     why = next((code for code in FAILURE_CODES if fact.code in QUOTING and code == fact.name("why")), None)
     asked = fact.code.numbers | (why.numbers if why else frozenset())
-    return asked <= known <= asked | MORE_NUMBERS.get(fact.code, frozenset())
+    return asked <= present <= asked | MORE_NUMBERS.get(fact.code, frozenset())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,15 +156,12 @@ class OneOf:
     codes: frozenset[Code]
 
     def describe(self) -> str:
-        """Say what is expected."""
         return "a fact that can stand there, with the numbers of its code"
 
     def holds(self, fact: Fact) -> bool:
-        """Whether it stands there and has all that its code asks for."""
         return fact.code in self.codes and has_shape(fact)
 
     def to_schema(self) -> dict[str, object]:
-        """JSON Schema has no words for it."""
         return {}
 
 

@@ -1,29 +1,27 @@
 """What the lab asks of a worker process and what the worker leaves on disk; torch-free.
 
-One trial is two fresh processes on one private cache directory, empty at first:
+A trial is two fresh processes on one private cache directory: ``cold`` finds it empty and times the first
+compiled call, then the warm rounds; ``warm`` finds it full and measures warm compile time, peak memory,
+Python calls and drift. Of the other roles, ``prime`` pays for the toolchain once a run (ISA probe,
+precompiled headers); ``rounds`` times the warm rounds of a further pair, on caches in any state;
+``import`` imports the factories of a plan; ``try`` builds a case and calls it eagerly; ``trace`` compiles
+it while torch writes down what it does.
 
-- ``cold``: times the first compiled call, then the warm rounds;
-- ``warm``: finds the caches full: warm compile time, peak memory, Python calls, drift.
+The workers of a pair take turns, each by a socket of its own (``channel``), one word a line, some with
+JSON:
 
-A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled headers), so that
-no case is charged for it. A fourth, ``rounds``, times the warm rounds alone, on caches in whatever state they
-are: a further pair of a side-by-side comparison. Three more measure nothing: ``import`` imports the factories
-of a plan before it is primed, ``try`` builds a case and calls it eagerly, and ``trace`` compiles it while
-torch writes down what it does.
+- ``loaded``: all is done that is not timed, by ``rounds`` the compile too. The answer is ``go``; until then
+  both arms work at the same time.
+- ``ready`` with an :class:`Offer`. The answer is ``rounds`` with a :class:`RoundPlan`: what both run at
+  most.
+- ``turn``, before each block and once more after the last, with the seconds that the last block takes
+  undisturbed (0.0: no call of it was). The answer is ``go``, or ``go keep`` if the next block is this arm's
+  as well, or ``stop``, which ends the rounds.
+- ``turn`` of ``warm``, once its compile was timed: after the second ``go`` both arms work at the same time.
 
-In a pair two workers are alive at once and take turns, each by a socket of its own (``channel``), one
-word a line. A worker says ``loaded`` once all is done that is not timed, in a ``rounds`` worker the compile
-too, and waits for ``go``: until then both arms work at the same time. The worker says ``ready`` with the
-seconds of its super-block and the calls of its blocks, and hears ``rounds``: how many super-blocks both will
-run at most, and of how many calls each; then it says ``turn`` with the seconds that its last block takes
-undisturbed (0.0 where no call of it was) and waits for ``go`` before each block, and once more before it
-goes on after the last. ``stop`` instead ends the rounds. Its own threads sleep before it says anything, but
-for a ``turn`` after ``go keep``: that worker has the next block as well. A ``warm`` worker says ``turn``
-once its compile was timed; after the second ``go`` both arms are at work at the same time. What comes with
-``ready``, ``rounds`` and ``turn`` is JSON: an :class:`Offer`, a :class:`RoundPlan` and a number.
-
-A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
-and the file's last ``stage`` says where it happened.
+A worker's threads sleep before it sends a word, but for a ``turn`` after ``go keep``. It rewrites its
+result file atomically after every stage: a crash loses one, and the last ``stage`` in the file is where it
+happened.
 """
 
 from collections.abc import Mapping
@@ -44,11 +42,13 @@ WORKER_ARGUMENTS = ("-P", "-m", "gate.worker.worker")
 BUILD_SCRIPTS = frozenset({"setup.py", "hatch_build.py", "pdm_build.py", "build.py"})
 
 MIN_SUPER_BLOCKS = 3  # fewer leave a median at the mercy of one disturbance
+OPTIONS_FILE = "options.json"  # what the primer leaves in Inductor's cache directory: torch.compile's options
+BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
+LOADED = "loaded"  # all is compiled, or loaded
+KEEP = "keep"  # of ``go``: the next block is this arm's as well
 
 
 class WorkerRole(StrEnum):
-    """What a worker process measures."""
-
     PRIME = "prime"
     COLD = "cold"
     WARM = "warm"
@@ -59,7 +59,7 @@ class WorkerRole(StrEnum):
 
 
 class Stage(StrEnum):
-    """Where a worker is; stages in the order in which they can occur."""
+    """In the order in which they can occur."""
 
     SERVER = "server"  # importing what the case's workers need, once: see gate.files.messages
     START = "start"  # interpreter and pytest start-up: the tool's own overhead
@@ -99,7 +99,7 @@ class Sampling:
 
 
 def compute_super_blocks(super_block_s: float, sampling: Sampling) -> int:
-    """Compute how many super-blocks of ``super_block_s`` seconds fit into ``sampling.max_rounds_s``."""
+    """So many of ``super_block_s`` seconds fit into ``sampling.max_rounds_s``."""
     fitting = int(sampling.max_rounds_s / super_block_s) if super_block_s > 0 else sampling.super_blocks
     return min(sampling.super_blocks, max(MIN_SUPER_BLOCKS, fitting))
 
@@ -171,12 +171,6 @@ class WorkerResult(Measured):
     unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)
 
 
-OPTIONS_FILE = "options.json"  # what the primer leaves in Inductor's cache directory: torch.compile's options
-BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
-LOADED = "loaded"  # all is compiled, or loaded
-KEEP = "keep"  # of ``go``: the next block is this arm's as well
-
-
 class Side(StrEnum):
     """Which of the two programs a block runs; they share inputs and parameters."""
 
@@ -211,11 +205,11 @@ class RoundPlan:
 def agree_on_sizes(first: Offer, second: Offer) -> dict[Side, BlockSize]:
     """Both arms' blocks get the longer one's calls.
 
-    What a block's first calls find in the caches depends on how many there are: an arm that was disturbed
-    as it sized its blocks would otherwise be compared by shorter ones.
+    What a block's first calls find in the caches depends on its length: an arm that was disturbed as it sized
+    its blocks would be compared by shorter ones.
     """
     pairs = {side: (first.sizes[side], second.sizes[side]) for side in Side}
     return {
-        side: BlockSize(timed=max(one.timed, other.timed), led=max(one.led, other.led))
-        for side, (one, other) in pairs.items()
+        side: BlockSize(timed=max(size.timed for size in sizes), led=max(size.led for size in sizes))
+        for side, sizes in pairs.items()
     }

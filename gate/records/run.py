@@ -10,6 +10,19 @@ from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.facts import Disturbance, Fact, FailureFact, LaneFact, UnknownFact, name_words
 
+# More machines than anybody has, and few enough to count up to.
+MOST_SHARDS = 999
+# Which of the ways in which drift was measured so far: values of another are not compared. 1 was of one call.
+DRIFT_DEFINITION = 2
+GRADIENTS = "gradients"  # of a workload: the inputs whose gradients inference takes
+NESTED_BREAKS = "nested_graph_breaks"  # of a workload, "on" or "off": Dynamo's setting, off where unknown
+# The names of arms. Trials of the candidate are judged; the base's are for the side-by-side comparison.
+BASE_ARM = "base"
+CANDIDATE_ARM = "head"
+PARTLY_FORKED = "partly forked"  # trials of one case: like neither kind
+# Normal under heavy matrix products: the same in every trial of a case.
+EXPECTED_THROTTLING = frozenset({"software power cap"})
+
 
 class Pairing(StrEnum):
     """How a trial ran beside a trial of the other arm with the same case and index."""
@@ -27,27 +40,12 @@ class Extent(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """How a case failed."""
-
     ERROR = "error"  # an exception in the factory, the model or the compiler
     CRASH = "crash"  # the worker died on a signal or exited without a result
     KILLED = "killed"  # SIGKILL that the gate did not send: most often out of memory
     HANG = "hang"  # over the time limit, without using the processor
     TIMEOUT = "timeout"  # over the time limit, at work
     NOT_FINITE = "not_finite"  # NaN or infinity in an output, gradient or measurement
-
-
-# More machines than anybody has, and few enough to count up to.
-MOST_SHARDS = 999
-
-# Which of the ways in which drift was measured so far: values of another are not compared. 1 was of one call.
-DRIFT_DEFINITION = 2
-GRADIENTS = "gradients"  # of a workload: the inputs whose gradients inference takes
-NESTED_BREAKS = "nested_graph_breaks"  # of a workload, "on" or "off": Dynamo's setting, off where unknown
-
-# The names of arms. Trials of the candidate are judged; the base's are for the side-by-side comparison.
-BASE_ARM = "base"
-CANDIDATE_ARM = "head"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,9 +91,6 @@ class Environment:
     packages: Mapping[str, str] = field(default_factory=dict)  # others that are installed; not of the id
 
 
-PARTLY_FORKED = "partly forked"  # trials of one case: like neither kind
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
     """Where a run or a baseline comes from."""
@@ -125,7 +120,7 @@ class GraphBreak:
     """One graph break: the reason that Dynamo gives and the user's line that caused it."""
 
     reason: str
-    location: str  # "file.py:12", or "" where Dynamo does not say
+    location: str  # "file.py:12", or "" where Dynamo names none
     stack: tuple[Frame, ...] = ()  # the measured code's own, outermost first; a stored baseline keeps none
     innermost: Frame | None = None  # where tracing stopped, in torch's code too
     registry: str = ""  # "GB0059": its number among torch's kinds of breaks
@@ -181,10 +176,6 @@ class Compiled:
     parts_s: Mapping[str, float] = field(default_factory=dict)  # what only its kind has, as each shape's call
     drift_definition: Natural = 1  # as DRIFT_DEFINITION was
     options: Mapping[str, str] = field(default_factory=dict)  # torch.compile's, set by code: JSON by name
-
-
-# Normal under heavy matrix products: the same in every trial of a case.
-EXPECTED_THROTTLING = frozenset({"software power cap"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -252,16 +243,15 @@ class Place:
 
     host: str
     device: str  # the card's UUID; "" for the host's processors
-    cores: str  # that workers were held to, as the kernel lists them: "0-3,8"; "" where it does not tell
+    cores: str  # that workers were held to, as the kernel lists them: "0-3,8"; "" where it does not list them
 
     @property
     def name(self) -> str:
-        """What trials call it: the same whenever somebody measures there."""
+        """The same whenever somebody measures there."""
         return self.device or f"{self.host}:{self.cores}"
 
     @property
     def title(self) -> str:
-        """What a reader finds it by: the host too."""
         return f"{self.device} on {self.host}" if self.device else self.name
 
 
@@ -294,7 +284,7 @@ class CaseFailure:
     log: str = ""  # the whole log's path, from where the run was started if it lies below
 
     def quote(self, code: Code) -> Fact:
-        """A fact of another code that says where and how the case failed."""
+        """As a fact of another code."""
         names = name_words(arm=self.arm, stage=self.stage, kind=self.kind.value, why=self.fact.code.value)
         return Fact(
             code=code,
@@ -390,3 +380,13 @@ class Baseline(Compiled):
     disturbed: int = 0  # of these trials: recorded all the same, for want of others
     packages: Mapping[str, str] = field(default_factory=dict)  # as of ``Measured``; its environment has none
     functions: Mapping[str, Called] = field(default_factory=dict)  # of a base in pairs; none are stored
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setback:
+    """A deciding metric that a refresh would move the wrong way, beyond its threshold."""
+
+    case_id: str
+    metric: Metric
+    old: float
+    new: float | None  # None: no longer measured

@@ -1,8 +1,8 @@
 """What of a verdict leaves the machine that measured: enumerations, numbers and checked patterns.
 
-Whoever measures can write anything into the file, and a job with a token reads it. No field of it can hold a
-sentence: a file with a text that is no case id, place, commit or environment id is refused as a whole. Words
-are made again where they are shown.
+The file is untrusted, and a job with a token reads it. No field can hold a sentence: any text but a case
+id,
+place, commit or environment id is refused.
 """
 
 import re
@@ -23,11 +23,11 @@ UNKNOWN_STAGE = "unknown"
 BaseSha = Annotated[str, Pattern(regex=f"({SHA})?", what="a whole commit id")]
 # What an upgrade may name: any other name could be a sentence, and is counted.
 UPGRADABLE = (
-    *("torch", "python", "driver", "triton", "CUDA", "accelerate", "diffusers", "einops", "flash-attn"),
-    *("huggingface-hub", "numpy", "nvidia-cublas", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "onnx", "peft"),
-    *("safetensors", "setuptools", "sympy", "timm", "tokenizers", "torchao", "torchaudio", "torchvision"),
-    *("transformers", "xformers"),
-)
+    "torch", "python", "driver", "triton", "CUDA", "accelerate", "diffusers", "einops", "flash-attn",
+    "huggingface-hub", "numpy", "nvidia-cublas", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "onnx", "peft",
+    "safetensors", "setuptools", "sympy", "timm", "tokenizers", "torchao", "torchaudio", "torchvision",
+    "transformers", "xformers",
+)  # fmt: skip
 PartName = Annotated[str, Pattern(regex="|".join(UPGRADABLE), what="a part of a stack that has a name here")]
 # A release with its suffix of a candidate or nightly, and with its kind of build.
 VERSION = (
@@ -45,12 +45,11 @@ class Wordless(OneOf):
     """A fact without words: of the names that it could have only those of :data:`WORDLESS`."""
 
     def holds(self, fact: Fact) -> bool:
-        """Whether it stands there, and each of its names is what it can be."""
         named = all(
             name in WORDLESS and len(words) == 1 and re.fullmatch(WORDLESS[name], words[0])
             for name, words in fact.names.items()
         )
-        # Which case it is about, its row or cause says.
+        # Its row or cause has the case.
         return named and not fact.cases and OneOf.holds(self, replace(fact, cases=("",)))
 
 

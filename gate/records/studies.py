@@ -1,7 +1,7 @@
-"""What studies find: ``calibrate`` of a machine, ``selftest`` of the gate, ``bisect`` of a metric.
+"""What ``calibrate``, ``selftest`` and ``bisect`` find, as in their JSON files.
 
-Records of ``out/calibration.json``, ``out/selftest.json`` and ``out/bisect/bisection.json``. *Noise* is
-a standard deviation of natural logarithms where a metric is a ratio scale, and shares are fractions.
+*Noise* is a standard deviation of natural logarithms where a metric is a ratio scale; shares are
+fractions.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,6 @@ from gate.records.verdict import Comparison
 
 
 class Flaw(StrEnum):
-    """Why a case is called unstable."""
-
     FAILED = "failed"  # a trial of it did not come back
     UNREPEATABLE = "unrepeatable"  # a metric without noise differs between trials of one program
     TOO_NOISY = "too_noisy"  # even a change far beyond the threshold could go unseen
@@ -68,7 +66,6 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """The hits among all."""
         return self.hits / self.of
 
 
@@ -114,13 +111,13 @@ class Calibration:
     unstable: tuple[Instability, ...]
     replays: tuple[Replay, ...]  # empty with too few trials
     notes: tuple[Fact, ...] = ()  # what a reader must know
-    disturbed: tuple[str, ...] = ()  # cases whose noise is the machine's: nothing is said of it
+    disturbed: tuple[str, ...] = ()  # cases whose noise is the machine's: it is not reported
     failures: tuple[CaseFailure, ...] = ()
     wall_s: float = 0.0
 
 
 class FaultKind(StrEnum):
-    """What is planted: into the head, and into compiled code alone, except the last three or where noted."""
+    """Planted into the head, and into compiled code alone, except the last three or where noted."""
 
     NOTHING = "nothing"  # the same program behind the same wrapping
     SLOWDOWN = "slowdown"  # every compiled call takes longer
@@ -159,27 +156,27 @@ class Fault:
 
     @property
     def name(self) -> str:
-        """What ``--faults`` calls it, and its directory begins with: ``graph_break``, ``slowdown-5%``."""
+        """As in ``--faults``: ``graph_break``, ``slowdown-5%``."""
         return f"{self.kind.value}-{100 * self.size:.0f}%" if self.size else self.kind.value
 
     @property
     def is_certain(self) -> bool:
-        """Whether nothing is left to chance: a trial or two show it, and it takes no pairs."""
+        """A trial or two show it, and it takes no pairs."""
         return self.demand.catch == 1.0
 
     @property
     def is_harmless(self) -> bool:
-        """Whether the gate must not turn red: nothing got worse."""
+        """Nothing got worse."""
         return self.metric is None and self.failure is None
 
     @property
     def is_in_base(self) -> bool:
-        """Whether it is planted in the base, so that the head looks better."""
+        """The head looks better."""
         return self.kind is FaultKind.EAGER_FASTER
 
 
 class Complaint(StrEnum):
-    """What is not good enough, and no chance: only what the counts cannot be explained away by."""
+    """Only what chance cannot explain."""
 
     UNTRIED = "untried"  # every attempt failed
     ALARMS = "alarms"  # harmless changes turned red
@@ -188,8 +185,6 @@ class Complaint(StrEnum):
 
 
 class Result(StrEnum):
-    """What the gate made of one planted fault."""
-
     CAUGHT = "caught"
     INCONCLUSIVE = "inconclusive"
     MISSED = "missed"
@@ -203,12 +198,12 @@ class Attempt:
     """One fault planted into one case, measured and judged once."""
 
     kind: FaultKind
-    size: float  # as the fault's catalogue entry says, a fraction
+    size: float  # as in the fault's catalogue entry, a fraction
     case_id: str
     result: Result
     planted: float  # what it came to: a fraction of the base's value, 0 where there is none
     is_asked: bool  # whether the gate has to catch it, by the thresholds in force
-    comparison: Comparison | None = None  # what the gate said, where it judged the fault's metric
+    comparison: Comparison | None = None  # the gate's, where it judged the fault's metric
     fact: Fact | None = None  # where it did not
     wall_s: float = 0.0
 
@@ -233,7 +228,7 @@ class FaultScore:
 
     @property
     def is_open(self) -> bool:
-        """Whether it must be caught and never was, in so few attempts that chance explains it."""
+        """It must be caught and never was, in so few attempts that chance explains it."""
         return self.is_asked and self.demand.catch > 0 and not self.caught and self.complaint is None
 
 
@@ -251,7 +246,7 @@ class SelftestReport:
 
 
 class Mark(StrEnum):
-    """What one commit or interpreter is, as ``git bisect`` calls it."""
+    """As ``git bisect`` names it."""
 
     GOOD = "good"
     BAD = "bad"

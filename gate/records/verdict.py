@@ -1,4 +1,4 @@
-"""What was decided: comparisons, why they came out so, the outcome of all, and what is shown beside them."""
+"""What was decided: comparisons, why they came out so, the outcome of all, and what else is shown."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ from gate.records.run import CacheUse, CaseFailure, Environment, GraphBreak, Pro
 # Why a case changed, and both sides of it to look at: a verdict rests on none of this. Everything is bounded,
 # so that a verdict stays a file to pass around.
 Weight = Annotated[float, Range(minimum=0, maximum=1)]
+# Where nothing is tolerated, one unit is as grave as a change of so many limits.
+_UNIT_SEVERITY = 10.0
 
 
 class CauseKind(StrEnum):
-    """What a cause is about."""
-
     GRAPH_BREAK = "graph_break"
     RECOMPILE = "recompile"
     UNCHANGED_CODE = "unchanged_code"  # the same code was generated
@@ -84,7 +84,7 @@ class CaseEvidence:
 
     @property
     def sides(self) -> tuple[SideEvidence, SideEvidence]:
-        """Before and after; one without a before has an empty one."""
+        """One without a before has an empty one."""
         return self.before or SideEvidence(), self.after
 
 
@@ -161,8 +161,6 @@ QUIET = UNJUDGED | {Status.UNCHANGED}  # a reader need not see such comparisons 
 
 
 class Reason(StrEnum):
-    """Stable codes that say why a comparison has its status."""
-
     BELOW_THRESHOLD = "below_threshold"  # UNCHANGED: a change that matters is excluded, or a limit is kept
     BEYOND_BAR = "beyond_bar"  # REGRESSED or IMPROVED: too large to be noise, and beyond its threshold
     LIMIT_EXCEEDED = "limit_exceeded"  # REGRESSED: beyond an absolute limit: of drift, or of gate.yml
@@ -185,8 +183,6 @@ class Reason(StrEnum):
     UNPAIRED = "unpaired"  # INCONCLUSIVE: no pair with the base came; NOT_COMPARABLE: the base failed
 
 
-# Where nothing is tolerated, one unit is as grave as a change of so many limits.
-_UNIT_SEVERITY = 10.0
 _OF_WHOLE_CASE = frozenset({Reason.REMOVED, Reason.CASE_FAILED, Reason.NOT_RUN})
 
 
@@ -244,30 +240,29 @@ class Comparison:
     decides: bool
     threshold: Threshold | None = None
     quarantined: bool = False  # it would decide, but for a quarantine in force
-    found: Reason | None = None  # what its values say, where ``reason`` is a doubt or an acceptance
+    found: Reason | None = None  # what its values show, where ``reason`` is a doubt or an acceptance
 
     @property
     def is_of_whole_case(self) -> bool:
-        """Whether it is about the whole case, whatever metric it stands under."""
+        """Whatever metric it stands under."""
         return self.reason in _OF_WHOLE_CASE
 
     def has_remark(self, code: Code) -> bool:
-        """Whether a remark has this code."""
         return any(fact.code is code for fact in self.remarks)
 
     @property
     def may_decide(self) -> bool:
-        """Whether it decides, or would but for a quarantine: that is shown like what decides."""
+        """It decides, or would but for a quarantine."""
         return self.decides or self.quarantined
 
     @property
     def waits_for_pairs(self) -> bool:
-        """Whether pairs have not settled it, and further ones may."""
+        """Further pairs may settle it."""
         return self.status is Status.INCONCLUSIVE and self.more_pairs is not None
 
     @property
     def severity(self) -> float:
-        """How many limits the change is, + is worse; 0 of what does not decide or did not change."""
+        """In thresholds, + is worse; 0 if it does not decide or did not change."""
         if self.change is None or not self.decides or self.status is Status.UNCHANGED:
             return 0.0
         bar = (self.threshold.relative or self.threshold.absolute) if self.threshold else 0.0
@@ -342,5 +337,4 @@ class Verdict:
 
     @property
     def uses_baselines(self) -> bool:
-        """Whether anything was compared with a stored baseline."""
         return any(one.baseline and not one.pairs for one in self.comparisons)

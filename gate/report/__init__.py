@@ -1,6 +1,6 @@
-"""Reports: one pure function a format, from a verdict to text; :data:`FORMATS` is the table of them.
+"""Reports: :data:`FORMATS` names one pure function a format, from a verdict to text.
 
-Importing this imports neither rich nor a format: each is imported when it is first used.
+Neither rich nor a format is imported before it is used.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from gate.records.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class ReportFormat:
-    """A format: the function that renders a verdict, as ``module:name``, and the file for it."""
+    """The function that renders a verdict, as ``module:name``, and the name of its file."""
 
     function: str
     file: str = ""  # of a command that judges; "" where there is none

@@ -1,4 +1,4 @@
-"""Blocks: the cases that have something to say, strongest first; cases that say the same are one; pure."""
+"""Blocks: the cases with news, strongest first; cases with the same news are one block; pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from gate.records.codes import Code
 from gate.records.run import CaseFailure
 from gate.records.verdict import MOVED, QUIET, Cause, Comparison, Status, Verdict
 from gate.report.clean import MAX_SENTENCE, clean_line, clean_lines
-from gate.report.rows import RANK, Row, make_common_row, make_row, part_comparisons
+from gate.report.rows import RANK, Row, group_comparisons, make_common_row, make_row
 from gate.report.words.comparisons import render_bar
 from gate.report.words.facts import describe_cause, describe_failed_trial, describe_whole, doubt_cause
 from gate.report.words.steps import write_again
@@ -30,8 +30,6 @@ LOG_LINES = 12  # of a failure: the exception and the frames above it
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One case of several that are shown as one: its id and its first row's numbers."""
-
     case_id: str
     before: str = ""
     after: str = ""
@@ -40,8 +38,6 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """One case with something to say, or several that say the same: rows, why, and how to see it again."""
-
     title: str  # the case id, or "60 cases"
     status: Status  # the strongest of its rows
     rows: tuple[Row, ...]
@@ -54,7 +50,7 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Found:
+class _ShownCase:
     case_id: str
     status: Status
     parts: tuple[tuple[Comparison, ...], ...]  # one a row
@@ -64,28 +60,23 @@ class _Found:
 
 
 def make_blocks(verdict: Verdict, *, everything: bool, most: int | None = None) -> tuple[Block, ...]:
-    """Return the blocks of a verdict.
-
-    ``everything`` shows unchanged comparisons too, and each case with all its causes; ``most`` is how many
-    blocks there are at most.
-    """
-    found = _list_found(verdict, everything=everything)
-    own = [replace(one, causes=_choose_causes(one, verdict)) for one in found]
-    groups = [[one] for one in found] if everything else _join_alike(own)
+    """At most ``most``; ``everything`` shows unchanged comparisons too, and each case with all its causes."""
+    cases = _list_cases(verdict, everything=everything)
+    shown = [replace(case, causes=_choose_causes(case, verdict)) for case in cases]
+    groups = [[case] for case in cases] if everything else _join_alike(shown)
     ordered = sorted(groups, key=lambda group: (RANK[group[0].status], -group[0].severity))
     return tuple(_make_block(group, verdict) for group in ordered[:most])
 
 
-def _choose_causes(found: _Found, verdict: Verdict) -> tuple[Cause, ...]:
-    """What explains the change; details are better than nothing where something got worse, or failed."""
+def _choose_causes(case: _ShownCase, verdict: Verdict) -> tuple[Cause, ...]:
+    """Details are better than nothing where something got worse."""
     is_noted = any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
-    own = [one for one in found.causes if not (is_noted and one.fact.code is Code.MACHINE_CHANGED)]
-    weighty = [one for one in own if one.weight >= LEAST_SHOWN]
-    return tuple(weighty if weighty or found.status is Status.INCONCLUSIVE else own)
+    causes = [cause for cause in case.causes if not (is_noted and cause.fact.code is Code.MACHINE_CHANGED)]
+    weighty = [cause for cause in causes if cause.weight >= LEAST_SHOWN]
+    return tuple(weighty if weighty or case.status is Status.INCONCLUSIVE else causes)
 
 
 def count_causes(blocks: Iterable[Block]) -> tuple[str, ...]:
-    """Return the causes that many cases with news share, each with their number."""
     counts: Counter[str] = Counter()
     total = 0
     for block in blocks:
@@ -101,32 +92,37 @@ def count_causes(blocks: Iterable[Block]) -> tuple[str, ...]:
 
 
 def render_command(case_ids: Iterable[str], comparisons: Iterable[Comparison], verdict: Verdict) -> str:
-    """Return the command that measures and judges cases again as ``comparisons`` of them were."""
     return clean_line(write_again(map(clean_line, case_ids), comparisons, verdict))
 
 
-def _list_found(verdict: Verdict, *, everything: bool) -> list[_Found]:
+def _list_cases(verdict: Verdict, *, everything: bool) -> list[_ShownCase]:
     comparisons = group_cases(verdict.comparisons)
     failures, causes = group_cases(verdict.failures), group_cases(verdict.causes)
-    found = []
+    cases = []
     for case_id in dict.fromkeys((*(case.id for case in verdict.cases), *comparisons, *failures)):
         chosen = _choose_comparisons(comparisons.get(case_id, ()), everything=everything)
         failed = tuple(failures.get(case_id, ()))
-        statuses = [one.status for one in chosen if one.decides] + [Status.FAILED] * bool(failed)
+        statuses = [comparison.status for comparison in chosen if comparison.decides] + [
+            Status.FAILED
+        ] * bool(failed)
         if chosen or failed:
             status = min(statuses, key=RANK.__getitem__, default=Status.UNCHANGED)
             # What got better makes a case that got worse no worse.
-            grave = (abs(one.severity) for one in chosen if one.status is status or one.severity > 0)
-            one = _Found(
+            grave = (
+                abs(comparison.severity)
+                for comparison in chosen
+                if comparison.status is status or comparison.severity > 0
+            )
+            case = _ShownCase(
                 case_id=clean_line(case_id),
                 status=status,
-                parts=tuple(tuple(part) for part in part_comparisons(chosen)),
+                parts=tuple(tuple(part) for part in group_comparisons(chosen)),
                 failures=failed,
                 causes=tuple(causes.get(case_id, ())),
                 severity=max(grave, default=0.0),
             )
-            found.append(one)
-    return found
+            cases.append(case)
+    return cases
 
 
 def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) -> list[Comparison]:
@@ -139,49 +135,51 @@ def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) 
     return sorted(chosen, key=order_comparison)
 
 
-def order_comparison(one: Comparison) -> tuple[bool, int, bool, float, bool]:
-    """The gravest first; a ratio stands behind what it is a ratio of, and among equals latency leads."""
-    follows, other = SPECS[one.metric].follows is not None, one.metric is not Metric.COMPILED_LATENCY
-    return (not one.decides, RANK[one.status], follows, -abs(one.severity), other)
+def order_comparison(comparison: Comparison) -> tuple[bool, int, bool, float, bool]:
+    """The gravest first, a ratio behind what it is a ratio of, latency before its equals."""
+    follows, is_other = (
+        SPECS[comparison.metric].follows is not None,
+        comparison.metric is not Metric.COMPILED_LATENCY,
+    )
+    return (not comparison.decides, RANK[comparison.status], follows, -abs(comparison.severity), is_other)
 
 
-def _join_alike(found: Iterable[_Found]) -> list[list[_Found]]:
-    """Put cases with the same findings together, the largest change first."""
-    by_findings: dict[object, list[_Found]] = defaultdict(list)
-    for one in found:  # by all that a case's rows say but for the size of its changes
-        rows = frozenset(map(_describe_part, one.parts))
-        by_findings[rows, tuple(map(describe_whole, one.failures))].append(one)
-    groups: list[list[_Found]] = []
+def _join_alike(cases: Iterable[_ShownCase]) -> list[list[_ShownCase]]:
+    by_findings: dict[object, list[_ShownCase]] = defaultdict(list)
+    for case in cases:  # by all of a case's rows but the size of its changes
+        rows = frozenset(map(_describe_part, case.parts))
+        by_findings[rows, tuple(map(describe_whole, case.failures))].append(case)
+    groups: list[list[_ShownCase]] = []
     for same in by_findings.values():
-        first, *others = sorted(same, key=lambda one: -one.severity)
-        alike = [first, *(_align(one, first) for one in others)]
-        groups += [alike] if len(alike) >= MIN_ALIKE else [[one] for one in alike]
+        first, *rest = sorted(same, key=lambda case: -case.severity)
+        alike = [first, *(_align(case, first) for case in rest)]
+        groups += [alike] if len(alike) >= MIN_ALIKE else [[case] for case in alike]
     return groups
 
 
-def _align(found: _Found, first: _Found) -> _Found:
-    order = {_describe_part(part): place for place, part in enumerate(first.parts)}
-    return replace(found, parts=tuple(sorted(found.parts, key=lambda part: order[_describe_part(part)])))
+def _align(case: _ShownCase, first: _ShownCase) -> _ShownCase:
+    order = {_describe_part(part): index for index, part in enumerate(first.parts)}
+    return replace(case, parts=tuple(sorted(case.parts, key=lambda part: order[_describe_part(part)])))
 
 
 def _describe_part(part: Sequence[Comparison]) -> object:
     first = part[0]
-    metrics = tuple(one.metric for one in part)
+    metrics = tuple(comparison.metric for comparison in part)
     # Why it is not settled may differ: each reason is written with the number of its cases.
     reason = None if first.status is Status.INCONCLUSIVE else first.reason
     bar = render_bar(first)
     return metrics, first.status, reason, first.decides, first.quarantined, bool(first.pairs), bar
 
 
-def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
+def _make_block(group: Sequence[_ShownCase], verdict: Verdict) -> Block:
     first, alone = group[0], len(group) == 1
     rows = tuple(
-        make_row(part) if alone else make_common_row([one.parts[index] for one in group])
+        make_row(part) if alone else make_common_row([case.parts[index] for case in group])
         for index, part in enumerate(first.parts)
     )
-    chosen = [one for part in first.parts for one in part]
+    chosen = [comparison for part in first.parts for comparison in part]
     # Of what is missing all, of what is alike otherwise one.
-    named = [one.case_id for one in (group if first.status is Status.MISSING else group[:1])]
+    named = [case.case_id for case in (group if first.status is Status.MISSING else group[:1])]
     again = render_command(named, chosen, verdict)
     return Block(
         title=first.case_id if alone else count_noun(len(group), "case"),
@@ -192,10 +190,11 @@ def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
             for row in rows
         ),
         failures=tuple(
-            clean_line(describe_failed_trial(one.quote(Code.FAILURE)), MAX_SENTENCE) for one in first.failures
+            clean_line(describe_failed_trial(failure.quote(Code.FAILURE)), MAX_SENTENCE)
+            for failure in first.failures
         ),
         log_tail=clean_lines(first.failures[0].log_tail, LOG_LINES) if first.failures else (),
-        logs=tuple(clean_line(one.log, MAX_SENTENCE) for one in first.failures if one.log),
+        logs=tuple(clean_line(failure.log, MAX_SENTENCE) for failure in first.failures if failure.log),
         causes=_list_causes(group),
         members=() if alone else tuple(map(_make_member, group)),
         # What is worth running again: an improvement is not a thing to chase.
@@ -203,24 +202,23 @@ def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
     )
 
 
-def _make_member(found: _Found) -> Member:
-    if not found.parts:
-        return Member(case_id=found.case_id)
-    first = found.parts[0][0]
-    row = make_row(found.parts[0])
+def _make_member(case: _ShownCase) -> Member:
+    if not case.parts:
+        return Member(case_id=case.case_id)
+    first = case.parts[0][0]
+    row = make_row(case.parts[0])
     change = render_change(first.metric, first.change.centre) if first.change else ""
     shown = describe_move(first) if is_shown_as_values(first) else change
-    return Member(case_id=found.case_id, before=row.before, after=row.after, change=shown)
+    return Member(case_id=case.case_id, before=row.before, after=row.after, change=shown)
 
 
-def _list_causes(group: Sequence[_Found]) -> tuple[str, ...]:
-    """What explains the changes; of several cases, what explains them all."""
+def _list_causes(group: Sequence[_ShownCase]) -> tuple[str, ...]:
     write = doubt_cause if group[0].status is Status.INCONCLUSIVE else str
     sentences = [
-        dict.fromkeys(clean_line(write(describe_cause(one.fact)), MAX_SENTENCE) for one in found.causes)
-        for found in group
+        dict.fromkeys(clean_line(write(describe_cause(cause.fact)), MAX_SENTENCE) for cause in case.causes)
+        for case in group
     ]
-    common = [cause for cause in sentences[0] if all(cause in one for one in sentences)]
+    common = [cause for cause in sentences[0] if all(cause in listed for listed in sentences)]
     if len(common) > MAX_CAUSES:
         common[MAX_CAUSES:] = [f"and {len(common) - MAX_CAUSES} more: `explain` shows them"]
     return tuple(common)

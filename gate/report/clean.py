@@ -1,7 +1,6 @@
 """Text from elsewhere (messages, log tails, case ids) made safe to print in any format; columns; streams.
 
-A model's exception can hold terminal escapes, and bidirectional controls can make a line read
-backwards; neither belongs in a report, a terminal or an XML file.
+An exception can hold terminal escapes, and bidirectional controls make a line read backwards.
 """
 
 from __future__ import annotations
@@ -28,18 +27,24 @@ _UNPRINTABLE = re.compile(
 _FOREIGN_BYTE = re.compile(r"[\udc80-\udcff]|\\udc[89a-f][0-9a-f]")
 _MAX_MESSAGE = 2000  # characters of an error's line: a list of twenty cases, or of all commands
 _MAX_WORD = 400  # of one value in it: a path, a selection; more is not read
+_UNIT = re.compile(rf"(?<=\d) (?=(?:%|[{MICRO}m]?s|[KMG]iB|UTC|\d\d:\d\d UTC)(?!\w))")
+MAX_SENTENCE = 400  # characters: a sentence, not a traceback
+ABSENT = "-"  # in a cell without a value
+WIDTH = 100  # columns without a terminal: what CI logs show without a scroll bar
+MAX_WIDTH = 160  # beyond it the eye loses the line
+PLAINLY = "compile-gate"  # error handler of streams whose encoding lacks a character
 
 
 def clean_message(text: str) -> str:
-    r"""Return what an error says as one printable line; what is too long to be read is cut in its middle.
+    r"""An error as one printable line; a long one is cut in its middle.
 
     A byte of a file's name that is not UTF-8 is shown as ``\xff``.
     """
     shown = _FOREIGN_BYTE.sub(
-        lambda found: f"\\x{found[0].encode('ascii', 'backslashreplace')[-2:].decode()}", text
+        lambda match: f"\\x{match[0].encode('ascii', 'backslashreplace')[-2:].decode()}", text
     )
     line = " ".join(_remove_unprintable(shown).splitlines())
-    line = re.sub(rf"\S{{{_MAX_WORD + 1},}}", lambda found: _shorten(found[0], _MAX_WORD), line)
+    line = re.sub(rf"\S{{{_MAX_WORD + 1},}}", lambda match: _shorten(match[0], _MAX_WORD), line)
     return _shorten(line, _MAX_MESSAGE)
 
 
@@ -49,21 +54,18 @@ def _shorten(text: str, limit: int) -> str:
 
 
 def clean_line(text: str, limit: int = 0) -> str:
-    """Return ``text`` as one printable line, at most ``limit`` characters long (0: any length)."""
+    """One printable line of at most ``limit`` characters (0: any length)."""
     line = " ".join(_remove_unprintable(text).split())
     return line if not limit or len(line) <= limit else line[: limit - 3].rstrip() + "..."
 
 
-_UNIT = re.compile(rf"(?<=\d) (?=(?:%|[{MICRO}m]?s|[KMG]iB|UTC|\d\d:\d\d UTC)(?!\w))")
-
-
-def hold_units(text: str) -> str:
+def bind_units(text: str) -> str:
     """Let no line end between a number and its unit, or within a time."""
     return _UNIT.sub("\u00a0", text)
 
 
 def clean_lines(text: str, last: int = 0) -> tuple[str, ...]:
-    """Return the ``last`` non-empty lines of ``text`` (0: all), printable, tabs expanded."""
+    """The ``last`` non-empty lines (0: all)."""
     lines = _remove_unprintable(text.replace("\r\n", "\n")).expandtabs(4).split("\n")
     return tuple(line.rstrip() for line in lines if line.strip())[-last:]
 
@@ -72,27 +74,14 @@ def _remove_unprintable(text: str) -> str:
     return _UNPRINTABLE.sub("", _ANSI.sub("", text))
 
 
-MAX_SENTENCE = 400  # characters: a sentence, not a traceback
-ABSENT = "-"  # in a cell without a value
-WIDTH = 100  # columns where no terminal says otherwise: what CI logs show without a scroll bar
-MAX_WIDTH = 160  # beyond it the eye loses the line
-PLAINLY = "compile-gate"  # error handler of streams whose encoding lacks a character
-
-
-def find_style(stream: TextIO) -> tuple[int, bool]:
-    """Find the width of a stream, and whether it shows colour.
-
-    NO_COLOR, FORCE_COLOR, TERM and COLUMNS have their usual say.
-    """
+def read_style(stream: TextIO) -> tuple[int, bool]:
+    """The width of a stream, and whether it shows colour; NO_COLOR, FORCE_COLOR, TERM and COLUMNS count."""
     console = make_console(stream)
     return min(console.width, MAX_WIDTH), console.color_system is not None and not console.no_color
 
 
 def make_console(stream: TextIO) -> Console:
-    """Make a rich console that reads no markup.
-
-    Where the stream is no terminal it has as many columns as COLUMNS says, or 100.
-    """
+    """It reads no markup, and without a terminal has as many columns as COLUMNS, or 100."""
     from rich.console import Console  # noqa: PLC0415 - 0.1 s that only printing needs
 
     console = Console(file=stream, markup=False, emoji=False, highlight=False)
@@ -102,7 +91,7 @@ def make_console(stream: TextIO) -> Console:
 
 
 def count_columns(text: str) -> int:
-    """Count the columns that a text takes: a Chinese or Japanese character takes two."""
+    """A Chinese or Japanese character takes two."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415 - only printing needs rich
@@ -110,8 +99,8 @@ def count_columns(text: str) -> int:
     return cell_len(text)
 
 
-def lay_out(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
-    """Return a line for each row, with its cells in columns; those of the numbers ``right`` end alike."""
+def align_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
+    """The columns with the numbers ``right`` are set to the right."""
     widths = [max(map(count_columns, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -128,14 +117,14 @@ def _pad(cell: str, width: int, *, is_right: bool) -> str:
 
 
 def write_text(stream: TextIO, text: str) -> None:
-    """Write ``text``; a character that the stream's encoding lacks is written by :data:`PLAINLY`."""
+    """A character that the stream's encoding lacks is written by :data:`PLAINLY`."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(text.encode(encoding, PLAINLY).decode(encoding))
     stream.flush()
 
 
 def _write_plainly(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Write \N{MICRO SIGN} as u, as in ``us``, and all else as an escape; a byte of a name as that byte's."""
+    """\N{MICRO SIGN} becomes u, as in ``us``, and all else an escape; a byte of a name that byte's."""
     if isinstance(error, UnicodeEncodeError):
         char = error.object[error.start]
         if char == MICRO:

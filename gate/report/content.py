@@ -1,7 +1,8 @@
 """From a verdict to what is shown, strongest first; pure.
 
-Changed comparisons become rows, grouped by case, and cases that say the same are one; unchanged ones are
-counted; what could not be judged is summed up by reason, with its values in the table of main figures.
+Changed comparisons become rows by case, and similar cases one block. Unchanged ones are counted; what
+could
+not be judged is summed up by reason.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,16 +29,18 @@ OUTCOME_KINDS: Mapping[Outcome, str] = {
     Outcome.REGRESSION: "bad",
     Outcome.INCOMPLETE: "bad",
     Outcome.INCONCLUSIVE: "unsure",
-    Outcome.NOTHING_COMPARED: "bad",  # it fails the check, whatever --fail-on says
+    Outcome.NOTHING_COMPARED: "bad",  # it fails the check under any --fail-on
 }
 _IN_PAIRS = "the same for base and head, which were measured side by side"
 MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
+# The suite's summary: means by family and mode, modes, scopes.
+_NEVER = "never"
+MIN_CASES = 2  # a mean of one case is the case's own figures
+_MEANS = ("speedup", "cold compile", "warm compile", "memory", "pays back")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """A table with what its columns mean, for a text or a page."""
-
     title: str  # "" where the text has none
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -46,14 +49,11 @@ class Section:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The columns of numbers, which are set to the right."""
         return self.header[self.words :]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """All that every format shows of a verdict."""
-
     outcome: Outcome
     headline: str  # what came out
     subject: str  # of what and when
@@ -71,22 +71,19 @@ class Report:
 
 
 def make_report(verdict: Verdict, *, everything: bool = False, most: int | None = None) -> Report:
-    """Return what a report of ``verdict`` says; ``everything`` shows unchanged comparisons too.
-
-    Only the first ``most`` cases are shown one by one, if that is said.
-    """
+    """``everything`` shows unchanged comparisons too; only the first ``most`` cases are shown one by one."""
     steps = tuple(
         NextStep(text=clean_line(step.text, MAX_STEP), command=clean_line(step.command, MAX_STEP))
         for step in write_steps(verdict)
     )
     blocks = make_blocks(verdict, everything=everything, most=most)
-    if not everything:  # a command that is a step is not told twice
+    if not everything:  # a command that is a step is not shown twice
         commands = {step.command for step in steps}
-        blocks = tuple(replace(one, command="") if one.command in commands else one for one in blocks)
-    noted, notes = _part_notes(verdict)
+        blocks = tuple(replace(block, command="") if block.command in commands else block for block in blocks)
+    noted, notes = _split_notes(verdict)
     doubt = write_doubt(verdict) if verdict.outcome is Outcome.INCONCLUSIVE else ""
     shared = count_causes(blocks) or tuple(filter(None, [clean_line(doubt, MAX_SENTENCE)]))
-    why, causes = _part_why(verdict, (*noted, *shared))
+    why, causes = _split_causes(verdict, (*noted, *shared))
     return Report(
         outcome=verdict.outcome,
         headline=clean_line(write_headline(verdict), MAX_SENTENCE),
@@ -106,13 +103,12 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
 
 
 def count_statuses(verdict: Verdict | Shown) -> tuple[tuple[Status, int], ...]:
-    """Count the deciding comparisons by status, strongest first; absent statuses are left out."""
     statuses = [comparison.status for comparison in verdict.comparisons if comparison.decides]
     return tuple((status, statuses.count(status)) for status in STATUS_ORDER if status in statuses)
 
 
 def render_counts(counts: Sequence[tuple[Status, int]]) -> str:
-    """Return the counts as a sentence part: ``2 regressed, 93 unchanged``."""
+    """``2 regressed, 93 unchanged``."""
     named: dict[str, int] = {}
     for status, count in counts:
         named[name_status(status)] = named.get(name_status(status), 0) + count
@@ -120,8 +116,11 @@ def render_counts(counts: Sequence[tuple[Status, int]]) -> str:
 
 
 def _describe_unchanged(verdict: Verdict) -> str:
-    """The largest change of what counts as unchanged, in thresholds, and what would have been noticed."""
-    quiet = [one for one in verdict.comparisons if one.decides and one.status is Status.UNCHANGED]
+    quiet = [
+        comparison
+        for comparison in verdict.comparisons
+        if comparison.decides and comparison.status is Status.UNCHANGED
+    ]
     largest = find_largest(quiet)
     if largest is None:
         return ""
@@ -131,21 +130,21 @@ def _describe_unchanged(verdict: Verdict) -> str:
     return clean_line(f"{text}{seen}", MAX_SENTENCE)
 
 
-def _part_why(verdict: Verdict, causes: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Why it came out so, and what else many cases share: what is both is said once, with their number."""
+def _split_causes(verdict: Verdict, causes: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Why it came out so, and what else many cases share; a sentence that is both comes once."""
     why = clean_line(write_why(verdict), MAX_SENTENCE)
     cause = why.removeprefix(LIKELY).rstrip(".").lower()
-    same = [one for one in causes if cause and one.lower().startswith(cause)]
-    return (same or [why])[0], tuple(one for one in causes if one not in same)
+    same = [sentence for sentence in causes if cause and sentence.lower().startswith(cause)]
+    return (same or [why])[0], tuple(sentence for sentence in causes if sentence not in same)
 
 
-def _part_notes(verdict: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those of the time, and of the machine where it may be a cause of something; and the others."""
-    deciding = [one for one in verdict.comparisons if one.decides]
-    red = {one.case_id for one in deciding if one.status in RED}
-    shown = red or {one.case_id for one in deciding if one.status in SHOWN}
-    causes = (one for one in verdict.causes if one.case_id in shown and one.weight >= LEAST_SHOWN)
-    first = {Code.TIME_UP} | {one.fact.code for one in causes if one.fact.code is Code.MACHINE_CHANGED}
+def _split_notes(verdict: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Notes about the time, and about the machine where it may be a cause; and the others."""
+    deciding = [comparison for comparison in verdict.comparisons if comparison.decides]
+    red = {comparison.case_id for comparison in deciding if comparison.status in RED}
+    shown = red or {comparison.case_id for comparison in deciding if comparison.status in SHOWN}
+    causes = (cause for cause in verdict.causes if cause.case_id in shown and cause.weight >= LEAST_SHOWN)
+    first = {Code.TIME_UP} | {cause.fact.code for cause in causes if cause.fact.code is Code.MACHINE_CHANGED}
     parts: tuple[list[str], list[str]] = ([], [])
     for fact, note in zip(verdict.notes, write_notes(verdict), strict=True):
         parts[fact.code not in first].append(clean_line(note, MAX_SENTENCE))
@@ -153,10 +152,11 @@ def _part_notes(verdict: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    """Return labelled lines: what was judged, what only measured, and the machine's share."""
     deciding = [comparison for comparison in verdict.comparisons if comparison.decides]
     judged = [comparison for comparison in deciding if comparison.status in JUDGED]
-    measured = [one for one in deciding if one.status not in JUDGED and one.candidate]
+    measured = [
+        comparison for comparison in deciding if comparison.status not in JUDGED and comparison.candidate
+    ]
     # Where everything was judged, names would only repeat docs/metrics.md; why something was only
     # measured, with its names, is in the verdict's notes.
     lines = [("judged", _describe_group(judged, named=bool(measured)))]
@@ -165,14 +165,14 @@ def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     is_machine_noted = any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
     if is_machine_noted or verdict.environment.device_kind == TARGET_KIND:  # where nothing was timed
         return tuple(lines)
-    stored = any(one.baseline and not one.pairs for one in verdict.comparisons)
-    is_paired = not stored and any(one.pairs for one in judged)
+    stored = any(comparison.baseline and not comparison.pairs for comparison in verdict.comparisons)
+    is_paired = not stored and any(comparison.pairs for comparison in judged)
     share = _IN_PAIRS if is_paired else describe_machine(verdict.machine)
     return (*lines, ("machine", share)) if share else tuple(lines)
 
 
 def describe_machine(shift: MachineShift) -> str:
-    """Say how much of any change in time is the machine's own; "" where that is unknown."""
+    """``""`` where that is unknown."""
     parts = []
     if shift.known:
         parts.append(f"fixed test programs {render_percent(shift.canary)}")
@@ -191,12 +191,7 @@ def _describe_group(group: Sequence[Comparison], *, named: bool) -> str:
     return f"{size}: {names}" if named else size
 
 
-# The suite's summary: means by family and mode, modes, scopes.
-_NEVER = "never"
-
-
 def describe_break_even(row: SuiteRow) -> str:
-    """The calls of those that ever pay back, and how many never do."""
     if row.break_even_calls is None:
         return _NEVER if row.never_paid else ABSENT
     calls = render_count(round(row.break_even_calls))
@@ -204,16 +199,10 @@ def describe_break_even(row: SuiteRow) -> str:
 
 
 def describe_calls(calls: float | None) -> str:
-    """Calls until something has paid, or that it never does."""
     return _NEVER if calls is None else render_count(round(calls))
 
 
-MIN_CASES = 2  # a mean of one case is the case's own figures
-_MEANS = ("speedup", "cold compile", "warm compile", "memory", "pays back")
-
-
 def list_sections(verdict: Verdict) -> tuple[Section, ...]:
-    """Return the tables that there is something to say in."""
     made = (_make_suite(verdict), _make_modes(verdict), _make_scopes(verdict))
     return tuple(section for section in made if section.rows)
 
@@ -238,15 +227,15 @@ def _make_suite(verdict: Verdict) -> Section:
 
 def _list_means(row: SuiteRow) -> tuple[str, ...]:
     return (
-        _tell(render_ratio, row.speedup),
-        _tell(render_seconds, row.cold_compile_s),
-        _tell(render_seconds, row.warm_compile_s),
-        _tell(render_ratio, row.memory_ratio),
+        _render_known(render_ratio, row.speedup),
+        _render_known(render_seconds, row.cold_compile_s),
+        _render_known(render_seconds, row.warm_compile_s),
+        _render_known(render_ratio, row.memory_ratio),
         describe_break_even(row),
     )
 
 
-def _tell(render: Callable[[float], str], value: float | None) -> str:
+def _render_known(render: Callable[[float], str], value: float | None) -> str:
     return ABSENT if value is None else render(value)
 
 

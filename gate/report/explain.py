@@ -1,6 +1,6 @@
 """All about one case: both sides in words, for the page too, and as text with numbers and commands; pure.
 
-Every word of a model, a log or code is made harmless: one line a line, no control characters.
+Text of a model, a log or code loses its control characters.
 """
 
 import difflib
@@ -17,7 +17,7 @@ from gate.records.cases import Case
 from gate.records.facts import OTHER_PHASE, PHASES
 from gate.records.verdict import QUIET, CaseEvidence, Comparison, KernelChange, Verdict
 from gate.report.blocks import Block, make_blocks, render_command
-from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line, clean_lines, lay_out
+from gate.report.clean import ABSENT, MAX_SENTENCE, align_columns, clean_line, clean_lines
 from gate.report.content import Section
 from gate.report.words.facts import describe_cause, describe_measuring, describe_recompile
 from gate.report.words.headline import write_first_cause
@@ -27,17 +27,18 @@ from gate.units import count_noun, join_some, render_seconds, render_value
 
 _T = TypeVar("_T")
 # Phases by their own time, which add up: a backward pass is compiled in the others' phases.
-_OWN_PHASES = (*(one for one in PHASES if one != "backward"), OTHER_PHASE)
+_OWN_PHASES = (*(phase for phase in PHASES if phase != "backward"), OTHER_PHASE)
 _SIDES = ("before", "head")
 _MAX_LINES = 400  # of a kernel's difference
 _CODE_CUT = "Cut: this compares the beginnings; more may differ further on."
 _CODE_LOST = "Its source was not kept; pairs keep it (compile-gate ab)."
+MAX_CAUSE = 600
+_MAX_VALUES = 12  # of a side
+_MAX_KERNELS, _MAX_CODE = 3, 20  # that changed, and lines of each
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """A kernel on both sides: lines, each with what it is."""
-
     name: str
     lines: tuple[tuple[str, str], ...]  # "added", "removed" or "same", and the line
     note: str = ""  # why lines are lacking
@@ -46,8 +47,6 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Break:
-    """A graph break with the user's stack."""
-
     reason: str
     location: str
     stack: tuple[str, ...]
@@ -55,7 +54,7 @@ class Break:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseView:
-    """Both sides of one case. A row of a table is a name, then what there is of it before and of head."""
+    """Both sides of one case. A row of a table is a name, then its values before and of head."""
 
     phases: Section  # of a cold compile, in the order of ``_OWN_PHASES``
     parts: Section  # what only its kind has: the call of each shape, as an example
@@ -70,7 +69,7 @@ class CaseView:
 
 
 def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
-    """Make the view of a case; ``folder`` is where its verdict lies, and its traces below it."""
+    """``folder`` is where the verdict lies, with its traces below."""
     before, after = evidence.sides
     return CaseView(
         phases=Section(
@@ -85,16 +84,17 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
         more_kernels=evidence.more_kernels,
         breaks=tuple(
             Break(
-                reason=_clean(one.reason),
-                location=clean_line(one.location) or "unknown place",
+                reason=_clean(graph_break.reason),
+                location=clean_line(graph_break.location) or "unknown place",
                 stack=tuple(
-                    _clean(f"{frame.location} in {frame.function}: {frame.code}") for frame in one.stack
+                    _clean(f"{frame.location} in {frame.function}: {frame.code}")
+                    for frame in graph_break.stack
                 ),
             )
-            for one in after.graph_breaks
+            for graph_break in after.graph_breaks
         ),
         breaks_before=len(before.graph_breaks),
-        recompiles=tuple(_clean(describe_recompile(one)) for one in after.recompile_reasons),
+        recompiles=tuple(_clean(describe_recompile(recompile)) for recompile in after.recompile_reasons),
         caches=Section(
             title="Caches in the second process: hits / misses / bypasses",
             header=("cache", *_SIDES),
@@ -106,13 +106,15 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
                 )
             ),
         ),
-        traces=tuple(_clean(write_tlparse(one, folder)) for side in evidence.sides for one in side.traces),
-        unknown=tuple(_clean(describe_measuring(one)) for one in after.unknown),
+        traces=tuple(
+            _clean(write_tlparse(trace, folder)) for side in evidence.sides for trace in side.traces
+        ),
+        unknown=tuple(_clean(describe_measuring(fact)) for fact in after.unknown),
     )
 
 
-def _render(found: Mapping[str, _T], name: str, write: Callable[[_T], str]) -> str:
-    return write(found[name]) if name in found else ABSENT
+def _render(values: Mapping[str, _T], name: str, write: Callable[[_T], str]) -> str:
+    return write(values[name]) if name in values else ABSENT
 
 
 def _list_phases(evidence: CaseEvidence) -> Iterator[tuple[str, ...]]:
@@ -125,7 +127,6 @@ def _list_phases(evidence: CaseEvidence) -> Iterator[tuple[str, ...]]:
 def _list_sides(
     before: Mapping[str, _T], after: Mapping[str, _T], write: Callable[[_T], str]
 ) -> Iterator[tuple[str, ...]]:
-    """Each name with what there is of it on both sides, in the order of head."""
     for name in dict.fromkeys((*after, *before)):
         yield (clean_line(name), *(_render(side, name, write) for side in (before, after)))
 
@@ -148,13 +149,8 @@ def _clean(text: str) -> str:
     return clean_line(text, MAX_SENTENCE)
 
 
-MAX_CAUSE = 600
-_MAX_VALUES = 12  # of a side
-_MAX_KERNELS, _MAX_CODE = 3, 20  # that changed, and lines of each
-
-
-def find_case(verdict: Verdict, name: str) -> Case:
-    """Find the case that a name means: its id, or the beginning of one id only; "" means the worst case.
+def get_case(verdict: Verdict, name: str) -> Case:
+    """The case with this id, or with the only id that begins so; "" is the worst case.
 
     Raises:
         UsageError: It means none, or several.
@@ -162,41 +158,41 @@ def find_case(verdict: Verdict, name: str) -> Case:
     if not name and verdict.cases:
         ranked = make_blocks(verdict, everything=True)
         return next(case for case in verdict.cases if clean_line(case.id) == ranked[0].title)
-    found = [case for case in verdict.cases if case.id == name]
-    found = found or [case for case in verdict.cases if case.id.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(case.id for case in (found or verdict.cases)[:8])
-    problem = "means several cases" if found else "is no case of this verdict"
-    raise UsageError(f"{name!r} {problem}", f"Name one of: {known}.")
+    matches = [case for case in verdict.cases if case.id == name]
+    matches = matches or [case for case in verdict.cases if case.id.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    names = ", ".join(case.id for case in (matches or verdict.cases)[:8])
+    problem = "means several cases" if matches else "is no case of this verdict"
+    raise UsageError(f"{name!r} {problem}", f"Name one of: {names}.")
 
 
 def render_explanation(verdict: Verdict, case: Case, folder: str = "") -> str:
-    """Render all that a verdict knows of one case; ``folder`` is where it lies, and its traces below it."""
-    own = keep_case(verdict, case)
-    shown = next(iter(own.evidence), None)
-    blocks = make_blocks(own, everything=True)
-    causes = (f"{one.weight:.2f}  {clean_line(describe_cause(one.fact), MAX_CAUSE)}" for one in own.causes)
+    kept = keep_case(verdict, case)
+    shown = next(iter(kept.evidence), None)
+    blocks = make_blocks(kept, everything=True)
+    causes = (
+        f"{cause.weight:.2f}  {clean_line(describe_cause(cause.fact), MAX_CAUSE)}" for cause in kept.causes
+    )
     sections = [
-        [clean_line(case.id), *filter(None, [clean_line(write_first_cause(own), MAX_CAUSE)])],
+        [clean_line(case.id), *filter(None, [clean_line(write_first_cause(kept), MAX_CAUSE)])],
         *map(_render_numbers, blocks),
         _list_lines("Causes, the likeliest first, with their weights (1: explains all of it)", causes),
-        *([_render_values(own.comparisons, shown), *_render_sides(shown, folder)] if shown else []),
+        *([_render_values(kept.comparisons, shown), *_render_sides(shown, folder)] if shown else []),
         *map(_render_failures, blocks),
-        _render_commands(own, case),
+        _render_commands(kept, case),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
 def keep_case(verdict: Verdict, case: Case) -> Verdict:
-    """Keep what a verdict knows of one case."""
     return replace(
         verdict,
         cases=(case,),
-        comparisons=tuple(one for one in verdict.comparisons if one.case_id == case.id),
-        failures=tuple(one for one in verdict.failures if one.case_id == case.id),
-        causes=tuple(one for one in verdict.causes if one.case_id == case.id),
-        evidence=tuple(one for one in verdict.evidence if one.case_id == case.id),
+        comparisons=tuple(comparison for comparison in verdict.comparisons if comparison.case_id == case.id),
+        failures=tuple(failure for failure in verdict.failures if failure.case_id == case.id),
+        causes=tuple(cause for cause in verdict.causes if cause.case_id == case.id),
+        evidence=tuple(evidence for evidence in verdict.evidence if evidence.case_id == case.id),
     )
 
 
@@ -205,7 +201,7 @@ def _render_numbers(block: Block) -> list[str]:
         (row.label, row.metric, row.before, row.after, row.change, row.interval, row.threshold, row.noticed)
         for row in block.rows
     )
-    head, *lines = _lay_out(
+    head, *lines = _indent_columns(
         [("", "metric", "before", "head", "change", "95 % interval", "threshold", "noticed from"), *cells]
     )
     numbers = ["Numbers", head]
@@ -216,15 +212,19 @@ def _render_numbers(block: Block) -> list[str]:
     return numbers
 
 
-def _lay_out(rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"  {line}" for line in lay_out(rows)]
+def _indent_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"  {line}" for line in align_columns(rows)]
 
 
 def _render_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> list[str]:
     lines = []
-    for metric in dict.fromkeys(one.metric for one in comparisons if one.status not in QUIET):
+    for metric in dict.fromkeys(
+        comparison.metric for comparison in comparisons if comparison.status not in QUIET
+    ):
         sides = zip(("before", "head"), (side.values.get(metric, ()) for side in shown.sides), strict=True)
-        texts = ((side, [render_value(metric, one) for one in values]) for side, values in sides if values)
+        texts = (
+            (side, [render_value(metric, value) for value in values]) for side, values in sides if values
+        )
         rows = [f"    {side:<6}  {join_some(values, _MAX_VALUES)}" for side, values in texts]
         if rows and SPECS[metric].family is not Family.EXACT:
             lines += [f"  {name_metric(metric)}", *rows]
@@ -233,18 +233,23 @@ def _render_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> li
 
 def _render_sides(evidence: CaseEvidence, folder: str) -> Iterator[list[str]]:
     view = make_view(evidence, folder)
-    for one in (view.phases, view.parts, view.caches):
-        yield [one.title, *_lay_out([one.header, *one.rows])] if one.rows else []
+    for section in (view.phases, view.parts, view.caches):
+        yield [section.title, *_indent_columns([section.header, *section.rows])] if section.rows else []
     title = f"Graph breaks, {view.breaks_before} before and {len(view.breaks)} now"
-    lines = ([f"{one.location}: {one.reason}", *(f"  {line}" for line in one.stack)] for one in view.breaks)
+    lines = (
+        [f"{graph_break.location}: {graph_break.reason}", *(f"  {line}" for line in graph_break.stack)]
+        for graph_break in view.breaks
+    )
     yield _list_lines(title, chain.from_iterable(lines))
     yield _list_lines("Guards that failed, with the line that made them", view.recompiles)
     count = len(view.differences) + view.more_kernels
     shown, rest = view.differences[:_MAX_KERNELS], view.differences[_MAX_KERNELS:]
-    has_more = rest or any(_find_only_side(one) or len(one.lines) > _MAX_CODE for one in shown)
+    has_more = rest or any(
+        _name_fate(difference) or len(difference.lines) > _MAX_CODE for difference in shown
+    )
     more = f"; {PurePosixPath(folder, 'report.html')} has more" if has_more else ""
     title = f"Generated code: {count_noun(count, 'kernel')} changed{more}"
-    yield _list_lines(title, (line for one in shown for line in _list_code(one)))
+    yield _list_lines(title, (line for difference in shown for line in _list_code(difference)))
     yield _list_lines("torch's own trace of a compile like each trial's (pip install tlparse)", view.traces)
     yield _list_lines("Not known", view.unknown)
 
@@ -254,20 +259,24 @@ def _list_lines(title: str, lines: Iterable[str]) -> list[str]:
     return [title, *indented] if indented else []
 
 
-def _find_only_side(one: Difference) -> str:
-    """What became of a kernel that one side has: its lines are counted; "" where both have it."""
-    kinds = {kind for kind, _ in one.lines[1:]}  # behind the line that says where
+def _name_fate(difference: Difference) -> str:
+    """``new`` or ``gone``, of a kernel that one side has; "" where both have it."""
+    kinds = {kind for kind, _ in difference.lines[1:]}  # behind the line with the position
     return {"added": "new", "removed": "gone"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
 
 
-def _list_code(one: Difference) -> list[str]:
-    if fate := _find_only_side(one):
-        least = "at least " if one.note else ""  # it was cut
-        return [f"{one.name} is {fate}, {least}{len(one.lines) - 1} lines"]
-    heads = [f"--- before/{one.name}", f"+++ after/{one.name}"] if one.lines else [one.name]
-    left = len(one.lines) - _MAX_CODE
-    rest = f"... and {count_noun(left, 'more line')}" if left > 0 else one.note
-    return [*heads, *(line for _, line in one.lines[:_MAX_CODE]), *filter(None, [rest])]
+def _list_code(difference: Difference) -> list[str]:
+    if fate := _name_fate(difference):
+        least = "at least " if difference.note else ""  # it was cut
+        return [f"{difference.name} is {fate}, {least}{len(difference.lines) - 1} lines"]
+    heads = (
+        [f"--- before/{difference.name}", f"+++ after/{difference.name}"]
+        if difference.lines
+        else [difference.name]
+    )
+    left = len(difference.lines) - _MAX_CODE
+    rest = f"... and {count_noun(left, 'more line')}" if left > 0 else difference.note
+    return [*heads, *(line for _, line in difference.lines[:_MAX_CODE]), *filter(None, [rest])]
 
 
 def _render_failures(block: Block) -> list[str]:
@@ -275,20 +284,20 @@ def _render_failures(block: Block) -> list[str]:
     return _list_lines("Failures", (*block.failures, *log, *(f"log: {path}" for path in block.logs)))
 
 
-def _render_commands(own: Verdict, case: Case) -> list[str]:
-    setting = clean_line(write_setting(own))
+def _render_commands(verdict: Verdict, case: Case) -> list[str]:
+    setting = clean_line(write_setting(verdict))
     names = [clean_line(case.id)]
     look = _write_look(case)
     return [
         "See it again",
-        f"  {render_command([case.id], own.comparisons, own)}",
+        f"  {render_command([case.id], verdict.comparisons, verdict)}",
         f"  {write_selected('measure', names, setting)} --trials 1",
         *([f"  {look}"] if look else []),
     ]
 
 
 def _write_look(case: Case) -> str:
-    """A look at the compiled model by hand, where a factory builds it; in float32, as the factory does."""
+    """Opens the compiled model in a shell, where a factory builds it; in float32, as the factory does."""
     module, colon, function = case.factory.partition(":")
     if not colon:
         return ""

@@ -17,10 +17,25 @@ _MAX_NAME = 60  # characters of a device's or a library's name
 MAX_ENVIRONMENTS = 3  # named; more are counted
 # Libraries that models are built from; all others are in verdict.json.
 _LIBRARIES = ("transformers", "diffusers", "torchvision", "timm", "numpy")
+_PARTIAL = "PASS in what was judged, but not everything has a baseline: --fail-on new"
+# What decides comes first; then what it is compared with.
+COLUMNS: Mapping[Metric, str] = {
+    metric: SPECS[metric].column
+    for metric in sorted(SPECS, key=lambda metric: SPECS[metric].role is not Role.DECIDES)
+    if SPECS[metric].column
+}
+# Marks next to the figures, so that they read the same without colour.
+MARKS: Mapping[Status, tuple[str, str]] = {
+    Status.REGRESSED: ("!", "regressed"),
+    Status.INCONCLUSIVE: ("?", "inconclusive"),
+    Status.ACCEPTED: ("a", "accepted"),
+    Status.IMPROVED: ("+", "improved"),
+    Status.NEW: ("*", "not judged"),
+    Status.NOT_COMPARABLE: ("*", "not judged"),
+}
 
 
 def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    """Return labelled lines; what is unknown is left out."""
     return label_lines(
         verdict.environment,
         ("base", _describe_base(verdict)),
@@ -30,17 +45,16 @@ def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 
 
 def write_subject(verdict: Verdict) -> str:
-    """Say of what and when: ``acme/models, branch topic: 1a2b3c4d5e against main, 2026-11-22 11:00 UTC``."""
-    one, base = verdict.provenance, verdict.base
-    where = _join((one.repository, f"branch {one.branch}" if one.branch else ""))
+    """``acme/models, branch topic: 1a2b3c4d5e against main, 2026-11-22 11:00 UTC``."""
+    provenance, base = verdict.provenance, verdict.base
+    where = _join((provenance.repository, f"branch {provenance.branch}" if provenance.branch else ""))
     against = (base.label or base.commit[:SHOWN_COMMIT_CHARS]) if base else "stored baselines"
-    when = f", {one.created[:16].replace('T', ' ')} UTC" if one.created else ""
-    commits = clean_line(f"{describe_commit(one)} against {against}{when}")
+    when = f", {provenance.created[:16].replace('T', ' ')} UTC" if provenance.created else ""
+    commits = clean_line(f"{describe_commit(provenance)} against {against}{when}")
     return f"{where}: {commits}" if where else commits
 
 
 def label_lines(environment: Environment, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return labelled lines about where something was measured, and more; empty ones are left out."""
     lines = (
         ("hardware", describe_hardware(environment)),
         ("software", describe_software(environment)),
@@ -50,9 +64,9 @@ def label_lines(environment: Environment, *more: tuple[str, str]) -> tuple[tuple
 
 
 def describe_hardware(environment: Environment) -> str:
-    """Describe the device and the host: ``cpu: AMD EPYC 7B13, 2 cores, 2 threads, avx512``.
+    """``cpu: AMD EPYC 7B13, 2 cores, 2 threads, avx512``.
 
-    The host that compiles for a target is no part of it: ``target: cuda:sm_90, as NVIDIA H100``.
+    Without the host that compiles for a target: ``target: cuda:sm_90, as NVIDIA H100``.
     """
     if environment.device_kind == TARGET_KIND:
         board = environment.device_traits.get("board", "")
@@ -68,7 +82,7 @@ def describe_hardware(environment: Environment) -> str:
 
 
 def describe_software(environment: Environment) -> str:
-    """Describe the stack: ``torch 2.13.0, python 3.11, g++ 12.2.0, transformers 5.23.0``."""
+    """``torch 2.13.0, python 3.11, g++ 12.2.0, transformers 5.23.0``."""
     named: Mapping[str, str] = {
         "torch": environment.torch,
         "triton": environment.triton,
@@ -82,7 +96,7 @@ def describe_software(environment: Environment) -> str:
 
 
 def describe_commit(provenance: Provenance) -> str:
-    """Describe a commit: ``1a2b3c4d5e with uncommitted changes``."""
+    """``1a2b3c4d5e with uncommitted changes``."""
     if not provenance.commit:
         return "unknown (not a git checkout)"
     changes = " with uncommitted changes" if provenance.dirty else ""
@@ -114,12 +128,12 @@ def _describe_baselines(verdict: Verdict) -> str:
         f"by {author}" if (author := _shorten(ordered[-1].author)) else "",
     ]
     named = [clean_line(name, _MAX_NAME) for name in verdict.baseline_environments]
-    places = f"recorded on {join_some(named, MAX_ENVIRONMENTS, ' and ')}" if named else ""
-    return ", ".join(filter(None, [_join(parts), places]))
+    recorded = f"recorded on {join_some(named, MAX_ENVIRONMENTS, ' and ')}" if named else ""
+    return ", ".join(filter(None, [_join(parts), recorded]))
 
 
 def _describe_ages(ordered: Sequence[Provenance], now: str) -> str:
-    newest, oldest = (render_age(one.created, now) for one in (ordered[-1], ordered[0]))
+    newest, oldest = (render_age(provenance.created, now) for provenance in (ordered[-1], ordered[0]))
     if not newest or newest == oldest:
         return newest or "age unknown"
     return f"newest {newest}, oldest {oldest}"
@@ -130,7 +144,6 @@ def _abbreviate(provenance: Provenance) -> str:
 
 
 def _describe_run(verdict: Verdict) -> str:
-    """How much ran, and what of its time was not spent on measuring."""
     cases, wall_s = count_noun(len(verdict.cases), "case"), verdict.wall_s
     whole = f"{count_noun(verdict.trials, 'trial')} of {cases} in {render_duration(wall_s)}"
     parts = [f"warm-up {render_duration(verdict.toolchain_s)}"] if verdict.toolchain_s else []
@@ -148,14 +161,8 @@ def _shorten(text: str) -> str:
     return clean_line(text, _MAX_NAME)
 
 
-_PARTIAL = "PASS in what was judged, but not everything has a baseline: --fail-on new"
-
-
 def render_exit_notice(outcome: Outcome, exit_code: ExitCode, *, is_lack_accepted: bool = False) -> str:
-    """Return what to print last: "" after a plain pass, loud where exit 0 hides the outcome.
-
-    ``is_lack_accepted`` is whether it is 0 because somebody accepts the lack of baselines.
-    """
+    """``""`` after a plain pass; ``is_lack_accepted``: somebody accepted that baselines are missing."""
     if exit_code is not ExitCode.PASS:
         return f"exit {int(exit_code)} ({_PARTIAL if outcome is Outcome.PASS else outcome.value})"
     if outcome is Outcome.PASS:
@@ -164,45 +171,24 @@ def render_exit_notice(outcome: Outcome, exit_code: ExitCode, *, is_lack_accepte
     return f"!! {outcome.value}, BUT EXIT 0: {because}."
 
 
-# What decides comes first; the rest says what it is compared with.
-COLUMNS: Mapping[Metric, str] = {
-    metric: SPECS[metric].column
-    for metric in sorted(SPECS, key=lambda metric: SPECS[metric].role is not Role.DECIDES)
-    if SPECS[metric].column
-}
-# Marks beside the figures, so that they read the same without colour.
-MARKS: Mapping[Status, tuple[str, str]] = {
-    Status.REGRESSED: ("!", "regressed"),
-    Status.INCONCLUSIVE: ("?", "inconclusive"),
-    Status.ACCEPTED: ("a", "accepted"),
-    Status.IMPROVED: ("+", "improved"),
-    Status.NEW: ("*", "not judged"),
-    Status.NOT_COMPARABLE: ("*", "not judged"),
-}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """One measured value and the status of its comparison."""
-
     text: str
     status: Status | None = None
-    mark: str = ""  # that says the status beside the text
+    mark: str = ""  # of the status
     value: float | None = None  # to sort by
 
 
 def make_figures(verdict: Verdict) -> Mapping[str, tuple[Cell, ...]]:
-    """Return the main figures of each case of the verdict, in the order of ``COLUMNS``."""
     comparisons = group_cases(verdict.comparisons)
     figures = {}
     for case_id in dict.fromkeys((*(case.id for case in verdict.cases), *comparisons)):
-        by_metric = {one.metric: one for one in comparisons.get(case_id, ())}
+        by_metric = {comparison.metric: comparison for comparison in comparisons.get(case_id, ())}
         figures[clean_line(case_id)] = tuple(_make_cell(by_metric.get(metric)) for metric in COLUMNS)
     return figures
 
 
 def list_marks(figures: Iterable[Sequence[Cell]]) -> tuple[tuple[str, str], ...]:
-    """Return the marks that ``figures`` use with their meanings."""
     present = {cell.status for cells in figures for cell in cells}
     return tuple(dict.fromkeys(mark for status, mark in MARKS.items() if status in present))
 

@@ -1,8 +1,7 @@
 """The report for test dashboards: one testcase a deciding comparison, its case as the classname.
 
-A regression is a ``failure``, a failed or missing case an ``error``; what was not judged is ``skipped``
-with a message that says so. Who reads nothing but this file must not see green where the command fails:
-then what is not settled is an ``error`` too, and where nothing else is red the verdict itself is one.
+Nothing here may look green where the command fails: then what is not settled is an ``error``, and where
+nothing else is red, the verdict itself is one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,29 +33,26 @@ _NAME = "compile-gate"
 
 
 def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
-    """Return the report as JUnit XML.
-
-    ``fails`` is whether the command's exit code is not 0; left out, every outcome but PASS fails.
-    """
+    """``fails`` is whether the command's exit code is not 0; left out, every outcome but PASS fails."""
     failing = verdict.outcome is not Outcome.PASS if fails is None else fails
     # Where INCONCLUSIVE is let through (`--fail-on regression`), it is neither passed nor failed.
     elements = ELEMENTS if failing else {**ELEMENTS, Status.INCONCLUSIVE: "skipped"}
-    deciding = [one for one in verdict.comparisons if one.decides]
+    deciding = [comparison for comparison in verdict.comparisons if comparison.decides]
     deciding += _list_unreported(verdict.comparisons, verdict.failures)
     cases = _make_cases(deciding, verdict, elements)
-    found = [element.tag for case in cases for element in case]
-    if failing and _RED.isdisjoint(found):
+    tags = [element.tag for case in cases for element in case]
+    if failing and _RED.isdisjoint(tags):
         cases.append(_make_verdict_case(verdict))
-        found.append("error")
+        tags.append("error")
     totals = {
         "name": _NAME,
         "tests": str(len(cases)),
-        "failures": str(found.count("failure")),
-        "errors": str(found.count("error")),
+        "failures": str(tags.count("failure")),
+        "errors": str(tags.count("error")),
         "time": f"{max(verdict.wall_s, 0.0):.3f}",
     }
     # Whose machine it was is in no verdict; the schemas ask for a name, and for this one where there is none.
-    whole = totals | {"hostname": "localhost", "skipped": str(found.count("skipped"))}
+    whole = totals | {"hostname": "localhost", "skipped": str(tags.count("skipped"))}
     if stamp := clean_line(verdict.provenance.created)[:19]:
         whole["timestamp"] = stamp
     root = ET.Element("testsuites", totals)
@@ -68,7 +64,6 @@ def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
 
 
 def _make_verdict_case(verdict: Verdict) -> ET.Element:
-    """The testcase of a verdict that fails though no comparison is red: nothing was compared, say."""
     case = _make_case(_NAME, "verdict")
     error = ET.SubElement(
         case, "error", message=clean_line(write_opening(verdict)), type=verdict.outcome.value.lower()
@@ -78,15 +73,15 @@ def _make_verdict_case(verdict: Verdict) -> ET.Element:
 
 
 def _list_unreported(comparisons: Sequence[Comparison], failures: Sequence[CaseFailure]) -> list[Comparison]:
-    """A failure that no comparison shows becomes one: nothing that went wrong may look green.
-
-    One in quarantine is shown and decides nothing. A failure of the base's is shown by whatever is known of
-    the case, and is no failure of head's.
-    """
-    failed = {one.case_id for one in comparisons if one.status is Status.FAILED}
-    known = {one.case_id for one in comparisons}
-    reported = {BASE_ARM: known}
-    lost = {one.case_id: one for one in failures if one.case_id not in reported.get(one.arm, failed)}
+    """A failure in quarantine is shown and decides nothing. A failure of the base is none of head."""
+    failed = {comparison.case_id for comparison in comparisons if comparison.status is Status.FAILED}
+    shown = {comparison.case_id for comparison in comparisons}
+    reported = {BASE_ARM: shown}
+    lost = {
+        failure.case_id: failure
+        for failure in failures
+        if failure.case_id not in reported.get(failure.arm, failed)
+    }
     return [
         Comparison(
             case_id=case_id,
@@ -101,7 +96,7 @@ def _list_unreported(comparisons: Sequence[Comparison], failures: Sequence[CaseF
 
 
 def _make_properties(verdict: Verdict) -> ET.Element:
-    known = (
+    values = (
         ("outcome", verdict.outcome.value),
         ("headline", write_headline(verdict)),
         ("commit", verdict.provenance.commit),
@@ -110,7 +105,7 @@ def _make_properties(verdict: Verdict) -> ET.Element:
         *(("note", note) for note in write_notes(verdict)),
     )
     properties = ET.Element("properties")
-    for name, value in known:
+    for name, value in values:
         ET.SubElement(properties, "property", name=name, value=clean_line(value))
     return properties
 
@@ -121,19 +116,21 @@ def _make_cases(
     failures = {failure.case_id: failure for failure in reversed(verdict.failures)}
     causes = group_cases(verdict.causes)
     cases = []
-    for one in deciding:
-        case = _make_case(one.case_id, WHOLE_CASE if one.is_of_whole_case else one.metric.value)
+    for comparison in deciding:
+        case = _make_case(
+            comparison.case_id, WHOLE_CASE if comparison.is_of_whole_case else comparison.metric.value
+        )
         cases.append(case)
-        if name := elements.get(one.status, ""):
-            element = ET.SubElement(case, name, message=clean_line(complete_sentence(one)))
+        if name := elements.get(comparison.status, ""):
+            element = ET.SubElement(case, name, message=clean_line(complete_sentence(comparison)))
             if name != "skipped":
-                element.set("type", one.reason.value)
-                failure = failures.get(one.case_id) if one.status is Status.FAILED else None
-                facts = [cause.fact for cause in causes.get(one.case_id, ())]
-                write = doubt_cause if one.status is Status.INCONCLUSIVE else str
+                element.set("type", comparison.reason.value)
+                failure = failures.get(comparison.case_id) if comparison.status is Status.FAILED else None
+                facts = [cause.fact for cause in causes.get(comparison.case_id, ())]
+                write = doubt_cause if comparison.status is Status.INCONCLUSIVE else str
                 details = [f"log: {clean_line(failure.log)}"] if failure and failure.log else []
                 details += [f"why: {clean_line(write(describe_cause(fact)))}" for fact in facts]
-                details.append(f"run again: {render_command([one.case_id], [one], verdict)}")
+                details.append(f"run again: {render_command([comparison.case_id], [comparison], verdict)}")
                 details += clean_lines(failure.log_tail, _LOG_LINES) if failure else ()
                 element.text = "\n".join(details)
     return cases

@@ -1,7 +1,6 @@
 """The report for a pull request: headline, table of what changed, then the rest folded away.
 
-Nothing in it can become markup: every string that comes from elsewhere goes through
-:func:`escape_text` or :func:`escape_code`, and rows are capped so that it fits into a comment.
+All strings from elsewhere go through :func:`escape_text` or :func:`escape_code`; rows are capped.
 """
 
 import html
@@ -24,36 +23,6 @@ _CUT = "..."
 _SIDES = ("before", "head")
 _MAX_ITEMS = 20
 MAX_CHARS = 300  # of one escaped string before it is escaped
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
-    """How much of a report is shown: caps that keep one with many rows to a screen or two."""
-
-    rows: int = 40
-    blocks: int = 12
-    members: int = 60  # cases of a group, by name
-    case_lines: int = 60
-    counts: bool = True
-    footer: bool = True  # how it was measured
-    is_local: bool = True  # for who has the machine: commands that measure a case again
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReportFrame:
-    """What stands instead of a verdict's own words, or beside them; all of it is Markdown already."""
-
-    heading: str = ""  # instead of the outcome; the headline follows below
-    sign: str = ""  # instead of the outcome's own
-    counts: tuple[tuple[Status, int], ...] = ()  # instead of those of what is shown
-    origin: str = ""  # instead of what the report says of its commits and time
-    preface: str = ""  # a paragraph below the heading
-    steps: Sequence[str] | None = None  # what to do next
-
-
-FULL = Layout()
-PLAIN = ReportFrame()
-
 GOOD = "\N{WHITE HEAVY CHECK MARK}"
 BAD = "\N{CROSS MARK}"
 UNSURE = "\N{WARNING SIGN}\ufe0f"
@@ -75,8 +44,33 @@ _ISSUE = re.compile(r"(?i)(?<![a-z0-9])(GH-)(?=[0-9])")  # GitHub's other way to
 _PLAIN_CODE = re.compile(r"[A-Za-z0-9 ._/:+*?=,'\"%()\[\]{}-]+")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    rows: int = 40
+    blocks: int = 12
+    members: int = 60  # cases of a group, by name
+    case_lines: int = 60
+    counts: bool = True
+    footer: bool = True  # how it was measured
+    is_local: bool = True  # for who has the machine: commands that measure a case again
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportFrame:
+    heading: str = ""  # instead of the outcome; the headline follows below
+    sign: str = ""  # instead of the outcome's own
+    counts: tuple[tuple[Status, int], ...] = ()  # instead of those of what is shown
+    origin: str = ""  # instead of the report's own commits and time
+    preface: str = ""  # a paragraph below the heading
+    steps: Sequence[str] | None = None  # what to do next
+
+
+FULL = Layout()
+PLAIN = ReportFrame()
+
+
 def escape_text(text: str) -> str:
-    """Return ``text`` so that Markdown shows it as it is: no markup, mention, link, table cell or HTML."""
+    """No markup, mention, link, table cell or HTML is left."""
     escaped = _SPECIAL.sub(lambda match: _ENTITIES[match[0]], _cut(text))
     escaped = _EDGE_UNDERSCORE.sub("&#95;", escaped)
     escaped = _ISSUE.sub(r"\1&#8203;", escaped)
@@ -84,7 +78,7 @@ def escape_text(text: str) -> str:
 
 
 def escape_code(text: str, limit: int = MAX_CHARS) -> str:
-    """Return ``text`` as inline code; with odd characters, as HTML code of entities only."""
+    """Inline code; with odd characters, HTML code of entities only."""
     text = _cut(text, limit).strip()
     if _PLAIN_CODE.fullmatch(text):
         return f"`{text}`"
@@ -96,14 +90,13 @@ def _cut(text: str, limit: int = MAX_CHARS) -> str:
 
 
 def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame = PLAIN) -> str:
-    """Return the report as GitHub-flavoured Markdown."""
     report = make_report(verdict)
-    known, undecided = _part_blocks(report.blocks)  # what is undecided is folded away: most needs no action
-    own = [
+    decided, undecided = _split_blocks(report.blocks)  # undecided ones are folded away: most need no action
+    steps = [
         f"{escape_text(step.text)} {escape_code(step.command, MAX_STEP) if step.command else ''}".strip()
         for step in report.next_steps
     ]
-    first, later = (own[:1], own[1:]) if frame.steps is None else (frame.steps, [])
+    first, later = (steps[:1], steps[1:]) if frame.steps is None else (frame.steps, [])
     sign, headline = frame.sign or _SIGNS[OUTCOME_KINDS[report.outcome]], escape_text(report.headline)
     heading = [frame.heading, headline] if frame.heading else [f"{report.outcome.value}: {headline}"]
     sections = [
@@ -116,7 +109,7 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
         _render_list("Next", first),
         f"**{render_counts(frame.counts or report.counts)}**" if layout.counts else "",
         escape_text(report.unchanged) if layout.counts else "",
-        *_render_changes(known, layout),
+        *_render_changes(decided, layout),
         fold("Inconclusive", join_parts(_render_changes(undecided, layout))) if undecided else "",
         _render_list("Other steps", later),
         _render_list("Notes", [escape_text(note) for note in report.notes]),
@@ -127,7 +120,6 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
 
 
 def _join_sections(sections: list[str]) -> str:
-    """Join the sections; the last ones give way if a hostile verdict makes them too long."""
     left_out = ""
     while sum(map(len, sections)) > MAX_COMMENT and len(sections) > 1:
         sections.pop()
@@ -135,26 +127,25 @@ def _join_sections(sections: list[str]) -> str:
     return "\n\n".join([*sections, *([left_out] if left_out else [])])[:MAX_COMMENT] + "\n"
 
 
-def _part_blocks(blocks: Iterable[Block]) -> tuple[list[Block], list[Block]]:
-    """Part what is known of cases from what is inconclusive: a case may have both."""
-    known: list[Block] = []
+def _split_blocks(blocks: Iterable[Block]) -> tuple[list[Block], list[Block]]:
+    """A case may have both."""
+    decided: list[Block] = []
     undecided: list[Block] = []
     for block in blocks:
         if block.status is not Status.INCONCLUSIVE:
-            known.append(block)
+            decided.append(block)
             continue
-        told = tuple(row for row in block.rows if row.decides and row.status is not Status.INCONCLUSIVE)
-        if told:
-            named = tuple(Member(case_id=one.case_id) for one in block.members)
-            known.append(
-                replace(block, status=told[0].status, rows=told, members=named, causes=(), command="")
+        rows = tuple(row for row in block.rows if row.decides and row.status is not Status.INCONCLUSIVE)
+        if rows:
+            named = tuple(Member(case_id=member.case_id) for member in block.members)
+            decided.append(
+                replace(block, status=rows[0].status, rows=rows, members=named, causes=(), command="")
             )
-        undecided.append(replace(block, rows=tuple(row for row in block.rows if row not in told)))
-    return known, undecided
+        undecided.append(replace(block, rows=tuple(row for row in block.rows if row not in rows)))
+    return decided, undecided
 
 
 def _render_changes(blocks: Sequence[Block], layout: Layout) -> list[str]:
-    """The table of what is said of cases, a case on its first row only; and below it the rest of each."""
     rows = [
         _list_cells(block, row, is_first=not index)
         for block in blocks
@@ -168,10 +159,7 @@ def _render_changes(blocks: Sequence[Block], layout: Layout) -> list[str]:
 def render_table(
     header: Sequence[str], right: Collection[str], rows: Iterable[Iterable[str]], more: str = ""
 ) -> str:
-    """Render a table of Markdown cells, the columns named in ``right`` set to the right.
-
-    Below it stands what is left out.
-    """
+    """Of Markdown cells; the columns named in ``right`` are set to the right. ``more`` follows the table."""
     rule = ["---:" if name in right else "---" for name in header]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
     return f"{table}\n\n{more}" if more else table
@@ -218,8 +206,8 @@ def _summarize(block: Block) -> str:
         row, has_number = block.rows[0], any(character.isdigit() for character in change)
         move = change if has_number else f"{row.before} -> {row.after} ({change})"
         title = escape_text(f"{row.metric} {move}")
-    others = sum(one.decides and one.status is block.status for one in block.rows[1:])
-    return f"{title}, and {count_noun(others, 'more metric')}" if others else title
+    more = sum(row.decides and row.status is block.status for row in block.rows[1:])
+    return f"{title}, and {count_noun(more, 'more metric')}" if more else title
 
 
 def _render_members(block: Block, layout: Layout) -> str:
@@ -227,8 +215,8 @@ def _render_members(block: Block, layout: Layout) -> str:
     if not members:
         return ""
     rows = [
-        (escape_code(one.case_id), *map(escape_text, (one.before, one.after, one.change)))
-        for one in members[: layout.members]
+        (escape_code(member.case_id), *map(escape_text, (member.before, member.after, member.change)))
+        for member in members[: layout.members]
     ]
     more = _render_more(len(members) - layout.members, "case")
     return render_table(("case", *_SIDES, "change"), _SIDES, rows, more)
@@ -268,16 +256,15 @@ def _render_more(number: int, word: str) -> str:
 
 
 def join_parts(parts: Iterable[str]) -> str:
-    """Join paragraphs; empty ones are left out."""
     return "\n\n".join(part for part in parts if part)
 
 
 def fold(title: str, body: str, *, opened: bool = False) -> str:
-    """Fold a body away below its title, which is HTML."""
+    """The title is HTML."""
     return f"<details{' open' if opened else ''}><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
 def _escape_all(text: str) -> str:
-    """Escape for HTML and for the Markdown that is still read inside it."""
+    """For HTML and for the Markdown that is still read inside it."""
     escaped = html.escape(text, quote=False)
     return re.sub(r"[\\`*_\[\]{}|~!$^@#:]", lambda match: f"&#{ord(match[0])};", escaped)

@@ -1,7 +1,6 @@
 """The pages of a verdict: HTML files that need nothing else, with charts drawn before; pure.
 
-A page is a template below ``templates/`` and what it is filled with. Every text is escaped as it is put in;
-only files of this package and drawings are not.
+Templates escape every text but files of this package and drawings.
 """
 
 import base64
@@ -21,13 +20,13 @@ from gate.records.cases import Metric, group_cases
 from gate.records.run import Environment
 from gate.records.verdict import CaseEvidence, Comparison, Status, Verdict
 from gate.report.blocks import SHOWN, Block, order_comparison
-from gate.report.charts import BEFORE, HEAD, Drawing, Lane, Plot, draw_interval, draw_strip, find_axis_unit
-from gate.report.clean import clean_line, hold_units
+from gate.report.charts import BEFORE, HEAD, Drawing, Lane, Plot, choose_axis_unit, draw_interval, draw_strip
+from gate.report.clean import bind_units, clean_line
 from gate.report.content import OUTCOME_KINDS, Report, make_report
 from gate.report.explain import CaseView, make_view
 from gate.report.footer import COLUMNS, MARKS, Cell
 from gate.report.rows import STATUS_KINDS, Row, make_row
-from gate.report.words.comparisons import exceeds_threshold, find_bar, find_largest, render_bar
+from gate.report.words.comparisons import compute_bar, exceeds_threshold, find_largest, render_bar
 from gate.report.words.templates import describe_move, name_metric, name_status
 from gate.units import count_noun, render_value
 from gate.version import __version__
@@ -38,13 +37,25 @@ _POLICY = (
     "default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; base-uri 'none';"
     " form-action 'none'"
 )
+_KIND_NAMES = {
+    "bad": "worse or failed",
+    "unsure": "inconclusive",
+    "other": "accepted or not judged",
+    "good": "improved",
+    "same": "unchanged",
+}
+_MAX_HEADLINE = 160  # characters next to a case's name
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_POINTS = 60  # of one side, the latest: more hide each other
+_MOST_OPEN = 5  # cases that are read without a click: they are the gravest; the first of many
+MOST_WHOLE = 25  # cases whose sections, some 30 KB each, are in the page itself; of more, others are pages
+_MOST_ROWS = 1000  # of its table, and cases that have a page
+CASE_PAGES = "cases"  # the directory next to the verdict's page
+_LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
 
 
 def render_page(template: str, **values: object) -> str:
-    """Fill a template of this package; it extends ``base.html`` and escapes all that is not a drawing.
-
-    ``values`` are its ``title`` and the template's own. One that is lacking is an error.
-    """
+    """``values`` are its ``title`` and what the template asks for; a missing one is an error."""
     style, script = _load("style.css"), _load("page.js")
     policy = _POLICY.format(style=_hash(style), script=_hash(script))
     page = _make_environment().get_template(template)
@@ -61,7 +72,7 @@ def _make_environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"values": _hold_together, "name_status": name_status}
+    environment.filters |= {"values": _keep_together, "name_status": name_status}
     environment.globals |= {
         "KIND_NAMES": _KIND_NAMES,
         "COLUMNS": COLUMNS,
@@ -72,61 +83,38 @@ def _make_environment() -> jinja2.Environment:
     return environment
 
 
-def _hold_together(text: str) -> str:
-    """Let no line end between a number and its unit, or before an arrow."""
-    return hold_units(text).replace(" -> ", "\u00a0\N{RIGHTWARDS ARROW} ")
+def _keep_together(text: str) -> str:
+    return bind_units(text).replace(" -> ", "\u00a0\N{RIGHTWARDS ARROW} ")
 
 
 @cache
 def _load(name: str) -> Markup:
-    """A file of this package, which goes into a page as it is."""
     return Markup((_DIRECTORY / name).read_text(encoding="utf-8"))  # noqa: S704 - our own text
 
 
 def _hash(text: str) -> str:
-    """The name by which a policy permits an inline text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-_KIND_NAMES = {
-    "bad": "worse or failed",
-    "unsure": "inconclusive",
-    "other": "accepted or not judged",
-    "good": "improved",
-    "same": "unchanged",
-}
-_MAX_HEADLINE = 160  # characters beside a case's name
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_MAX_POINTS = 60  # of one side, the latest: more hide each other
-_MOST_OPEN = 5  # cases that are read without a click: they are the gravest; the first of many
-MOST_WHOLE = 25  # cases whose sections, some 30 KB each, are in the page itself; of more, others are pages
-_MOST_ROWS = 1000  # of its table, and cases that have a page
-CASE_PAGES = "cases"  # the directory beside the page of the verdict
-_LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageCase:
-    """All that a page shows of one case."""
-
     anchor: str
     address: str  # where its section is: in this page or in one of its own; "" where there is none
     block: Block  # its rows are those with news
     kind: str
     headline: str  # the metric that changed most, or what became of the case
-    values: str  # of that metric, before and after
-    change: str
-    noticed: str  # from which size on it would have been; of what is unchanged
-    severity: float | None  # of it, to sort by
-    drawing: Drawing | None
     cells: tuple[Cell, ...]  # main figures, as the report's columns
     others: tuple[Row, ...]
+    values: str = ""  # of the metric that changed most, before and after
+    change: str = ""
+    noticed: str = ""  # from which size on it would have been; of what is unchanged
+    severity: float | None = None  # of it, to sort by
+    drawing: Drawing | None = None
     plots: Mapping[str, tuple[Plot, ...]] = field(default_factory=dict)  # by what a reader asks
     view: CaseView | None = None  # of what was kept of both sides
 
 
 def render_verdict_page(verdict: Verdict) -> str:
-    """Return one HTML file with all that there is to see of a verdict; it needs no other."""
     report = make_report(verdict, everything=True, most=_MOST_ROWS)
     cases = tuple(list_cases(verdict, report))
     return render_page(
@@ -136,8 +124,9 @@ def render_verdict_page(verdict: Verdict) -> str:
         cases=cases,
         environment=list_environment(verdict.environment),
         differing=list_differences(verdict.base_environment, verdict.environment),
-        has_base=verdict.base_environment is not None and any(one.change for one in verdict.comparisons),
-        run_url=find_link(verdict.provenance.run_url),
+        has_base=verdict.base_environment is not None
+        and any(comparison.change for comparison in verdict.comparisons),
+        run_url=clean_link(verdict.provenance.run_url),
         most_open=_MOST_OPEN if len(cases) <= MOST_WHOLE else 1,
         most_whole=MOST_WHOLE,
         unlisted=max(0, len(verdict.cases) - len(cases)),
@@ -145,10 +134,7 @@ def render_verdict_page(verdict: Verdict) -> str:
 
 
 def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    """Render the cases with news that do not fit into the page of the verdict: names and texts.
-
-    The names are below the directory of that page.
-    """
+    """Names below the directory of the verdict's page, and texts, of cases that do not fit into it."""
     report = make_report(verdict, everything=True, most=_MOST_ROWS)
     for case in list_cases(verdict, report, range(MOST_WHOLE, _MOST_ROWS)):
         if case.address.startswith(CASE_PAGES):
@@ -157,41 +143,60 @@ def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 
 def list_cases(verdict: Verdict, report: Report, whole: range = range(MOST_WHOLE)) -> Iterator[PageCase]:
-    """All cases, those first that need a reader most; those of the numbers ``whole`` with both sides."""
+    """The gravest first; the cases of the numbers ``whole`` with both sides."""
     comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
     anchors = make_anchors(block.title for block in report.blocks)
-    evidence = {clean_line(one.case_id): one for one in verdict.evidence}
+    kept = {clean_line(evidence.case_id): evidence for evidence in verdict.evidence}
     for number, block in enumerate(report.blocks):
         name, rows = block.title, comparisons.get(block.title, [])
-        address = f"#{anchors[name]}"
-        if number >= MOST_WHOLE:  # what is unchanged has no page of its own
-            is_unchanged = block.status is Status.UNCHANGED
-            address = "" if is_unchanged else f"{CASE_PAGES}/{anchors[name]}.html"
-        shown = evidence.get(name) if address and number in whole else None
-        leading = min(rows, key=order_comparison, default=None)
-        if block.status is Status.UNCHANGED:
-            leading = find_largest(one for one in rows if one.decides)
-        row = make_row([leading]) if leading and leading.change and not block.failures else None
-        yield PageCase(
+        address, leading = _choose_address(block, anchors[name], number), _choose_leading(block, rows)
+        case = PageCase(
             anchor=anchors[name],
             address=address,
             block=replace(block, rows=tuple(row for row in block.rows if row.status in SHOWN)),
             kind=STATUS_KINDS[block.status],
             headline=_choose_headline(block, leading),
-            values=f"{row.before} \N{RIGHTWARDS ARROW} {row.after}" if row else "",
-            change=row.change if row else "",
-            noticed=row.noticed if row and block.status is Status.UNCHANGED else "",
-            severity=leading.severity if leading else None,
-            drawing=_draw_change(leading) if leading and address else None,
             cells=report.figures[name],
             others=tuple(row for row in block.rows if row.status not in SHOWN),
-            plots=_list_plots(rows, shown) if shown else {},
-            view=make_view(shown) if shown else None,
         )
+        if leading:
+            case = _add_leading(case, leading)
+        evidence = kept.get(name) if address and number in whole else None
+        if evidence:
+            case = replace(case, plots=_list_plots(rows, evidence), view=make_view(evidence))
+        yield case
+
+
+def _choose_address(block: Block, anchor: str, number: int) -> str:
+    if number < MOST_WHOLE:
+        return f"#{anchor}"
+    # What is unchanged has no page of its own.
+    return "" if block.status is Status.UNCHANGED else f"{CASE_PAGES}/{anchor}.html"
+
+
+def _choose_leading(block: Block, rows: Sequence[Comparison]) -> Comparison | None:
+    if block.status is Status.UNCHANGED:
+        return find_largest(row for row in rows if row.decides)
+    return min(rows, key=order_comparison, default=None)
+
+
+def _add_leading(case: PageCase, leading: Comparison) -> PageCase:
+    """With the change of the metric that changed most."""
+    drawing = _draw_change(leading) if case.address else None
+    case = replace(case, severity=leading.severity, drawing=drawing)
+    if leading.change is None or case.block.failures:
+        return case
+    row = make_row([leading])
+    return replace(
+        case,
+        values=f"{row.before} \N{RIGHTWARDS ARROW} {row.after}",
+        change=row.change,
+        noticed=row.noticed if case.block.status is Status.UNCHANGED else "",
+    )
 
 
 def make_anchors(case_ids: Iterable[str]) -> Mapping[str, str]:
-    """Make a name for each case that a link can lead to: of plain characters, and no two alike."""
+    """Of plain characters, and no two alike."""
     anchors: dict[str, str] = {}
     for case_id in case_ids:
         plain = f"case-{_NOT_IN_A_NAME.sub('-', case_id)[:120].strip('-')}"
@@ -204,14 +209,14 @@ def make_anchors(case_ids: Iterable[str]) -> Mapping[str, str]:
 
 
 def list_environment(environment: Environment) -> tuple[tuple[str, str], ...]:
-    """List what is known of where it was measured, less what may be hundreds of packages."""
+    """Without packages: there may be hundreds."""
     bare = replace(environment, packages={})
     rows = (("environment", compute_environment_id(environment)), *list_parts(bare, bare))
     return tuple((clean_line(row[0]), clean_line(row[-1])) for row in rows if row[-1])
 
 
 def list_differences(before: Environment | None, after: Environment) -> tuple[tuple[str, str, str], ...]:
-    """List what is not the same where both sides were measured: what, before, and head's."""
+    """Label, before, and head's."""
     return tuple(
         (clean_line(label), clean_line(old or "none"), clean_line(new or "none"))
         for label, old, new in list_parts(before or after, after)
@@ -219,8 +224,8 @@ def list_differences(before: Environment | None, after: Environment) -> tuple[tu
     )
 
 
-def find_link(address: str) -> str:
-    """The address, where it is one that a link may lead to: of the web, and encrypted."""
+def clean_link(address: str) -> str:
+    """The address, if it is of the web and encrypted; else ""."""
     return address if _LINK.fullmatch(address) else ""
 
 
@@ -233,7 +238,6 @@ def _choose_headline(block: Block, leading: Comparison | None) -> str:
 
 
 def _select_drawn(worse: str) -> tuple[Metric, ...]:
-    """The metrics that vary, are judged, and are called this when they got worse."""
     drawn = select_metrics(lambda spec: spec.role is not Role.EXPLAINS and spec.family is not Family.EXACT)
     return tuple(metric for metric in drawn if SPECS[metric].worse == worse and metric not in COMPILE_TIMES)
 
@@ -248,8 +252,11 @@ _GROUPS: Mapping[str, tuple[Metric, ...]] = {
 
 
 def _list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Mapping[str, tuple[Plot, ...]]:
-    """Draw both sides of each metric that has values, by the question that they answer."""
-    rows = {one.metric: one for one in comparisons if evidence.after.values.get(one.metric)}
+    rows = {
+        comparison.metric: comparison
+        for comparison in comparisons
+        if evidence.after.values.get(comparison.metric)
+    }
     groups = {
         title: tuple(_plot_metric(rows[metric], evidence) for metric in metrics if metric in rows)
         for title, metrics in _GROUPS.items()
@@ -257,60 +264,58 @@ def _list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Ma
     return {title: plots for title, plots in groups.items() if plots}
 
 
-def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
-    metric = one.metric
+def _plot_metric(comparison: Comparison, evidence: CaseEvidence) -> Plot:
+    metric = comparison.metric
     before, after = (side.values.get(metric, ()) for side in evidence.sides)
-    lanes = [Lane(name=HEAD, values=after[-_MAX_POINTS:], estimate=one.candidate)]
-    if before or one.baseline:
-        lanes.insert(0, Lane(name=BEFORE, values=before[-_MAX_POINTS:], estimate=one.baseline))
+    lanes = [Lane(name=HEAD, values=after[-_MAX_POINTS:], estimate=comparison.candidate)]
+    if before or comparison.baseline:
+        lanes.insert(0, Lane(name=BEFORE, values=before[-_MAX_POINTS:], estimate=comparison.baseline))
     is_log2 = SPECS[metric].family is Family.LOG2  # its factor would not fit below an axis
     write = "{:+.2f}".format if is_log2 else partial(render_value, metric)
     drawing = draw_strip(
-        _describe_plot(one, len(before), len(after)),
+        _describe_plot(comparison, len(before), len(after)),
         lanes,
         write,
-        limit=_find_limit(one),
-        unit=find_axis_unit(metric, (value for lane in lanes for value in lane.values)),
+        limit=_compute_limit(comparison),
+        unit=choose_axis_unit(metric, (value for lane in lanes for value in lane.values)),
     )
     return Plot(
         title=name_metric(metric),
         drawing=drawing,
-        note=_describe_note(one),
-        kind=STATUS_KINDS[one.status],
+        note=_describe_note(comparison),
+        kind=STATUS_KINDS[comparison.status],
     )
 
 
-def _describe_plot(one: Comparison, before: int, after: int) -> str:
-    """Describe it for a screen reader; the numbers stand in the table."""
+def _describe_plot(comparison: Comparison, before: int, after: int) -> str:
     sides = [f"{count_noun(after, 'value')} of head"] + ([f"{before} of the side before"] if before else [])
-    bar = render_bar(one)
+    bar = render_bar(comparison)
     counts = f", a change counts beyond {bar}" if bar else ""
-    return f"{name_metric(one.metric)}: {' and '.join(sides)}{counts}"
+    return f"{name_metric(comparison.metric)}: {' and '.join(sides)}{counts}"
 
 
-def _describe_note(one: Comparison) -> str:
-    """The change, and of one that looks large and counts for nothing, why."""
-    move, bar = describe_move(one), render_bar(one)
-    is_small = one.status is Status.UNCHANGED and one.change and one.change.centre
+def _describe_note(comparison: Comparison) -> str:
+    move, bar = describe_move(comparison), render_bar(comparison)
+    is_small = comparison.status is Status.UNCHANGED and comparison.change and comparison.change.centre
     return (
-        f"{move}, below the threshold of {bar}" if is_small and bar and not exceeds_threshold(one) else move
+        f"{move}, below the threshold of {bar}"
+        if is_small and bar and not exceeds_threshold(comparison)
+        else move
     )
 
 
-def _find_limit(one: Comparison) -> float | None:
-    """Find the value beyond which a change counts; ``None`` where it is compared with nothing."""
-    bar, before, spec = find_bar(one), one.baseline, SPECS[one.metric]
+def _compute_limit(comparison: Comparison) -> float | None:
+    bar, before, spec = compute_bar(comparison), comparison.baseline, SPECS[comparison.metric]
     if not bar or before is None:
         return None
     allowed = bar * before.centre if spec.is_ratio else bar
     return before.centre - allowed if spec.higher_is_better else before.centre + allowed
 
 
-def _draw_change(one: Comparison) -> Drawing | None:
-    """Draw a change with its interval, in thresholds; ``None`` where it has none or nothing changed."""
-    bar, change = find_bar(one), one.change
+def _draw_change(comparison: Comparison) -> Drawing | None:
+    bar, change = compute_bar(comparison), comparison.change
     if change is None or not bar:
         return None
-    label = f"{name_metric(one.metric)} {describe_move(one)}"
-    places = (change.low / bar, change.centre / bar, change.high / bar)
-    return draw_interval(label, places, STATUS_KINDS[one.status])
+    label = f"{name_metric(comparison.metric)} {describe_move(comparison)}"
+    ends = (change.low / bar, change.centre / bar, change.high / bar)
+    return draw_interval(label, ends, STATUS_KINDS[comparison.status])

@@ -1,7 +1,6 @@
 """Progress of a run: a bar with the time left on a terminal, one plain line a trial elsewhere.
 
-It renders the lab's events and measures nothing. The bar is redrawn once a second: more often would
-take CPU time from what is being measured. A log gets a line at least every HEARTBEAT_S.
+The bar is redrawn once a second: more often would take CPU time from what is being measured.
 """
 
 from __future__ import annotations
@@ -32,11 +31,12 @@ REFRESH_HZ = 1.0
 HEARTBEAT_S = 30.0  # no estimate that is shown is older
 _MAX_MESSAGE = 200  # characters of a failure's message; the log has the rest
 _FIGURES = (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
+_STAGE = re.compile(r'"stage": ?"([a-z]+)"')
+_ENDED = {Stage.ENDED, Stage.DONE}
 
 
 @contextmanager
 def show_progress(*, quiet: bool = False, stream: TextIO | None = None) -> Iterator[events.Observer]:
-    """Give an observer for the lab that shows progress on ``stream`` (standard error) until the end."""
     target = stream or sys.stderr
     if quiet:
         yield events.ignore_event
@@ -49,8 +49,6 @@ def show_progress(*, quiet: bool = False, stream: TextIO | None = None) -> Itera
 
 
 def make_observer(write_line: Callable[[str], None]) -> events.Observer:
-    """Make an observer that writes one line for each event worth one."""
-
     def observe(event: events.Event) -> None:
         if line := render_event(event):
             write_line(line)
@@ -59,41 +57,42 @@ def make_observer(write_line: Callable[[str], None]) -> events.Observer:
 
 
 def render_event(event: events.Event) -> str:
-    """Return an event as one line; "" where it is only of passing interest."""
-    said, progress = "", None
+    """``""`` where it is only of passing interest."""
+    line, progress = "", None
     match event:
         case events.TrialFinished():
-            said, progress = f"{clean_line(event.trial.case_id)} trial {event.trial.index}", event.progress
+            line, progress = f"{clean_line(event.trial.case_id)} trial {event.trial.index}", event.progress
             taken = ((metric, event.trial.samples.get(metric)) for metric in _FIGURES)
             figures = [
                 f"{SPECS[metric].column} {render_value(metric, median(values))}"
                 for metric, values in taken
                 if values
             ]
-            said += f": {', '.join(figures)}" if figures else ""
+            line += f": {', '.join(figures)}" if figures else ""
         case events.CaseFailed():
             failure, progress = event.failure, event.progress
             message = clean_line(describe_whole(failure), _MAX_MESSAGE)
             log = f"; log: {clean_line(failure.log)}" if failure.log else ""
-            said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {message}{log}"
+            line = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {message}{log}"
         case events.PairFinished():
-            said, progress = f"{clean_line(event.head.case_id)} pair {event.head.index}", event.progress
+            line, progress = f"{clean_line(event.head.case_id)} pair {event.head.index}", event.progress
             values = [trial.samples.get(Metric.COMPILED_LATENCY, ()) for trial in (event.base, event.head)]
-            text = " -> ".join(render_value(Metric.COMPILED_LATENCY, median(one)) for one in values if one)
-            said += f": compiled {text} (base -> head)" if text else ""
+            medians = (median(latencies) for latencies in values if latencies)
+            text = " -> ".join(render_value(Metric.COMPILED_LATENCY, value) for value in medians)
+            line += f": compiled {text} (base -> head)" if text else ""
         case events.TrialSkipped():
             what = f"{'pair' if event.paired else 'trial'} {event.index} of {clean_line(event.case_id)}"
-            said = f"no time left for {what} (about {render_duration(event.expected_s)})"
+            line = f"no time left for {what} (about {render_duration(event.expected_s)})"
         case events.Noted():
-            said = f"note: {clean_line(describe_measuring(event.fact))}"
+            line = f"note: {clean_line(describe_measuring(event.fact))}"
         case events.PrimeStarted():
-            said = "warming up the compiler, up to a minute"
+            line = "warming up the compiler, up to a minute"
         case events.PrimeFinished():
-            said = f"compiler warmed up in {render_duration(event.toolchain_s)}"
+            line = f"compiler warmed up in {render_duration(event.toolchain_s)}"
         case events.LockAwaited():
             used = f"{clean_line(event.device)} is in use by {clean_line(event.holder)}"
-            said = f"waiting up to {render_duration(event.limit_s)}: {used}"
-    return f"{_render_count(progress)} {said}{_render_left(progress)}" if progress else said
+            line = f"waiting up to {render_duration(event.limit_s)}: {used}"
+    return f"{_render_count(progress)} {line}{_render_left(progress)}" if progress else line
 
 
 def _render_count(progress: events.Progress) -> str:
@@ -113,12 +112,8 @@ def _render_left(progress: events.Progress) -> str:
     return f"; about {left} left"
 
 
-_STAGE = re.compile(r'"stage": ?"([a-z]+)"')
-_ENDED = {Stage.ENDED, Stage.DONE}
-
-
 def _render_stage(results: Iterable[Path]) -> str:
-    """Render at which stage the worker is that wrote last, and for how long; "" where none is at work."""
+    """The stage of the worker that wrote last."""
     written = []
     for path in results:
         with suppress(OSError):  # not there yet, or gone
@@ -131,8 +126,6 @@ def _render_stage(results: Iterable[Path]) -> str:
 
 @dataclass(kw_only=True)
 class Status:
-    """What is at work and since when, and the last estimate of the time left, less what has passed."""
-
     read_s: Callable[[], float] = time.monotonic
     what: str = "starting"
     since_s: float = field(init=False)
@@ -144,7 +137,6 @@ class Status:
         self.since_s = self.read_s()
 
     def update(self, event: events.Event) -> None:
-        """Take in an event."""
         match event:
             case events.PrimeStarted():
                 self._begin("warming up the compiler")
@@ -162,7 +154,7 @@ class Status:
         self.what, self.since_s, self.results = what, self.read_s(), []
 
     def render(self) -> str:
-        """Render it as of now: ``bert/x trial 1, 41 s (compile, 12 s); about 5 min 12 s left``."""
+        """``bert/x trial 1, 41 s (compile, 12 s); about 5 min 12 s left``."""
         now_s = self.read_s()
         text = f"{self.what}, {render_duration(now_s - self.since_s)}{_render_stage(self.results)}"
         if self.progress is None:
@@ -171,13 +163,12 @@ class Status:
         return text + _render_left(replace(self.progress, left_s=left_s))
 
     def render_line(self) -> str:
-        """Render it with how much is done before it."""
         return f"{_render_count(self.progress)} {self.render()}" if self.progress else self.render()
 
 
 @contextmanager
 def _show_lines(write_line: Callable[[str], None]) -> Iterator[events.Observer]:
-    """Write a line for each event worth one, and what is at work where none came for HEARTBEAT_S."""
+    """Also what is at work, where no event came for HEARTBEAT_S."""
     status, spoken, ended = Status(), threading.Event(), threading.Event()
     print_line = make_observer(write_line)
 

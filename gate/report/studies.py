@@ -34,14 +34,31 @@ from gate.units import (
 )
 
 _NOISE_HEADER = (
-    *("case", "metric", "typical", "within", "between", "notices", "threshold"),
-    *("pairs", "pair", "pair bias"),
-)
+    "case", "metric", "typical", "within", "between", "notices", "threshold", "pairs", "pair", "pair bias",
+)  # fmt: skip
 _TEMPLATES = SENTENCES["unstable"]
+_MAX_SENTENCE = 160  # characters of the gate's words on one attempt; selftest.json has the rest
+_HEADER = ("fault", "planted", "required", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
+_QUIET_HEADER = ("harmless", "planted", "tried", "red", "unsure", "rate", "interval", "time")
+_MEANING = (
+    "required: the share that must be found; - if the fault is too small for the current thresholds.\n"
+    "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
+)
+_MARKS = SENTENCES["attempts"]
+PASSED = "PASSED"
+_HANDLED = frozenset({Result.CAUGHT, Result.QUIET})  # as it should be
+_HARMLESS = (FaultKind.NOTHING, FaultKind.EAGER_FASTER)
+_WORDS = SENTENCES["faults"]
+_OPINIONS = SENTENCES["opinions"]
+_COMPLAINTS: Mapping[Complaint, str] = {
+    Complaint.UNTRIED: "it could not be tried: every attempt failed",
+    Complaint.ALARMS: "{score.false_alarms} of {score.tried} harmless changes turned red",
+    Complaint.MISSES: "{score.missed} of {score.tried} were missed",
+    Complaint.FEW_CAUGHT: "only {score.caught} of {score.tried} were caught",
+}
 
 
 def render_calibration(calibration: Calibration) -> str:
-    """Say what a calibration found; a table wider than the terminal is left so."""
     headline, *lines = _list_unstable(calibration)
     measured, check = _describe_measured(calibration), _describe_check(calibration)
     return _join_parts(
@@ -58,7 +75,6 @@ def _label(environment: Environment, *more: tuple[str, str]) -> str:
 
 
 def _render_section(section: Section) -> str:
-    """A table with its title above and its meaning below; nothing without rows."""
     table = render_table(section.header, section.rows, right=section.numbers)
     parts = (section.title, table, section.meaning) if section.rows else ()
     return "\n".join(filter(None, parts))
@@ -87,7 +103,7 @@ def _describe_check(calibration: Calibration) -> str:
 
 
 def _make_noise(calibration: Calibration) -> Section:
-    shown = [one for one in calibration.noise if SPECS[one.metric].family is Family.NOISY]
+    shown = [noise for noise in calibration.noise if SPECS[noise.metric].family is Family.NOISY]
     meaning = (
         "Standard deviations: within, of a trial's blocks; between, of trials; pair, of pairs with itself.\n"
         "Notices: the smallest change that the first trials would notice in 95 of 100 cases."
@@ -109,7 +125,7 @@ def _make_noise(calibration: Calibration) -> Section:
                 _render_deviation(pair.noise) if pair else ABSENT,
                 render_percent(pair.bias) if pair else ABSENT,
             )
-            for noise, pair in ((one, one.side_by_side) for one in shown)
+            for noise, pair in ((noise, noise.side_by_side) for noise in shown)
         ),
         words=2,
         meaning=f"{meaning}\nCounters, memory and drift: {more} in calibration.json.",
@@ -121,28 +137,28 @@ def _render_deviation(noise: float) -> str:
 
 
 def _list_unstable(calibration: Calibration) -> list[str]:
-    """The lines about unstable cases, with what to write into gate.yml."""
     unstable, disturbed = calibration.unstable, calibration.disturbed
     sentence = f"Too few undisturbed trials to call the times of these unstable: {', '.join(disturbed)}"
     unknown = [clean_line(sentence)] if disturbed else []
     if not unstable:
         return unknown or ["Unstable cases: none"]
-    lines = [*unknown, f"Unstable cases: {len({one.case_id for one in unstable})}"]
-    for one in unstable:
-        flaw = one.flaw.replace("_", " ")
-        lines.append(f"  {clean_line(f'{one.case_id} {one.metric} ({flaw}): {describe_instability(one)}')}")
+    lines = [*unknown, f"Unstable cases: {len({instability.case_id for instability in unstable})}"]
+    for instability in unstable:
+        flaw, described = instability.flaw.replace("_", " "), describe_instability(instability)
+        lines.append(f"  {clean_line(f'{instability.case_id} {instability.metric} ({flaw}): {described}')}")
     where = f'case: "{clean_line(unstable[0].case_id)}", metric: {unstable[0].metric}'
     entry = f"quarantine: [{{{where}, owner: ..., reason: ..., expires: ...}}]"
     return [*lines, "Fix them, or quarantine them in gate.yml:", f"  {entry}"]
 
 
-def describe_instability(found: Instability) -> str:
-    """Describe what was found; values are written in the metric's unit."""
-    if found.fact.code is Code.FAILURE:
-        return describe_failed_trial(found.fact)
-    numbers = found.fact.numbers
-    values = {name: render_value(found.metric, numbers[name]) for name in ("low", "high") if name in numbers}
-    return fill(_TEMPLATES[found.fact.code], found.fact, **values)
+def describe_instability(instability: Instability) -> str:
+    if instability.fact.code is Code.FAILURE:
+        return describe_failed_trial(instability.fact)
+    numbers = instability.fact.numbers
+    values = {
+        name: render_value(instability.metric, numbers[name]) for name in ("low", "high") if name in numbers
+    }
+    return fill(_TEMPLATES[instability.fact.code], instability.fact, **values)
 
 
 def _make_replays(calibration: Calibration) -> Section:
@@ -171,29 +187,7 @@ def _render_rate(rate: Rate) -> str:
     return f"{100 * rate.share:.1f} % ({100 * rate.low:.1f} to {100 * rate.high:.1f} %)"
 
 
-_MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
-_HEADER = ("fault", "planted", "required", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
-_QUIET_HEADER = ("harmless", "planted", "tried", "red", "unsure", "rate", "interval", "time")
-_MEANING = (
-    "required: the share that must be found; - if the fault is too small for the current thresholds.\n"
-    "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
-)
-_MARKS = SENTENCES["attempts"]
-PASSED = "PASSED"
-_HANDLED = frozenset({Result.CAUGHT, Result.QUIET})  # as it should be
-_HARMLESS = (FaultKind.NOTHING, FaultKind.EAGER_FASTER)
-_WORDS = SENTENCES["faults"]
-_OPINIONS = SENTENCES["opinions"]
-_COMPLAINTS: Mapping[Complaint, str] = {
-    Complaint.UNTRIED: "it could not be tried: every attempt failed",
-    Complaint.ALARMS: "{score.false_alarms} of {score.tried} harmless changes turned red",
-    Complaint.MISSES: "{score.missed} of {score.tried} were missed",
-    Complaint.FEW_CAUGHT: "only {score.caught} of {score.tried} were caught",
-}
-
-
 def render_selftest(report: SelftestReport) -> str:
-    """Say what a selftest found; a table wider than the terminal is left so."""
     untried = f"note  Not tried: {', '.join(map(clean_line, report.untried))}."
     cases, time = ", ".join(report.case_ids), render_duration(report.wall_s)
     faults = [score for score in report.scores if score.kind not in _HARMLESS]
@@ -209,12 +203,11 @@ def render_selftest(report: SelftestReport) -> str:
 
 
 def describe_fault(kind: FaultKind, size: float) -> str:
-    """Describe a fault in words: ``compiled slower 5 %``."""
+    """``compiled slower 5 %``."""
     return f"{_WORDS[kind]} {100 * size:g} %" if size else _WORDS[kind]
 
 
 def describe_attempt(attempt: Attempt) -> str:
-    """Describe what came of one attempt in a line."""
     row = attempt.comparison
     change = f", {row.metric} {render_change(row.metric, row.change.centre)}" if row and row.change else ""
     opinion = "" if attempt.result in _HANDLED else clean_line(describe_opinion(attempt), _MAX_SENTENCE)
@@ -224,7 +217,6 @@ def describe_attempt(attempt: Attempt) -> str:
 
 
 def describe_opinion(attempt: Attempt) -> str:
-    """Describe what the gate said of a fault; ``""`` where it had nothing to say."""
     if attempt.comparison:
         return describe_comparison(attempt.comparison)
     fact = attempt.fact
@@ -236,12 +228,10 @@ def describe_opinion(attempt: Attempt) -> str:
 
 
 def describe_complaint(score: FaultScore) -> str:
-    """Describe what is not good enough; ``""`` where nothing is."""
     return _COMPLAINTS[score.complaint].format(score=score) if score.complaint else ""
 
 
 def describe_result(report: SelftestReport) -> tuple[str, str]:
-    """Describe what a selftest came to: one word, and why."""
     failed = [score for score in report.scores if score.complaint]
     if failed:
         all_tried = f"{len(failed)} of {len(report.scores)} faults and harmless changes"
@@ -249,7 +239,7 @@ def describe_result(report: SelftestReport) -> tuple[str, str]:
     faults = sum(score.kind not in _HARMLESS for score in report.scores)
     if report.untried:
         harmless = tuple(_WORDS[kind] for kind in _HARMLESS)
-        untried = sum(not one.startswith(harmless) for one in report.untried)
+        untried = sum(not fault.startswith(harmless) for fault in report.untried)
         return "INCOMPLETE", f"{faults} of {faults + untried} faults tried"
     if opened := sum(score.is_open for score in report.scores):
         return "INCONCLUSIVE", f"inconclusive for {count_noun(opened, 'fault')} that must be caught"
@@ -287,10 +277,11 @@ _CELLS: Mapping[str, Callable[[FaultScore], str]] = {
 
 
 def _list_shortcomings(report: SelftestReport) -> Iterator[str]:
-    """What the gate did not handle as it should, with the attempts that show it."""
     for score in report.scores:
         stayed = f"0 of {score.tried} were caught, which may be chance" if score.is_open else ""
         if text := describe_complaint(score) or stayed:
             yield f"{describe_fault(score.kind, score.size)}: {text}"
-            own = (one for one in report.attempts if (one.kind, one.size) == (score.kind, score.size))
-            yield from (f"  {describe_attempt(one)}" for one in own if one.result not in _HANDLED)
+            for attempt in report.attempts:
+                is_of_score = (attempt.kind, attempt.size) == (score.kind, score.size)
+                if is_of_score and attempt.result not in _HANDLED:
+                    yield f"  {describe_attempt(attempt)}"

@@ -1,7 +1,6 @@
-"""Tables of what is stored or planned: ``models``, ``plan``, ``baseline show`` and ``doctor``.
+"""``models``, ``plan``, ``baseline show`` and ``doctor``: records as a table, or as JSON.
 
-Each is a function from records to text, as a table for people or as JSON for programs. A table that
-is wider than the terminal is left so: a cut-off case id could not be copied.
+A table wider than the terminal is left so: a cut-off case id could not be copied.
 """
 
 import json
@@ -14,7 +13,7 @@ from gate.records.cases import Case, group_by
 from gate.records.events import Check
 from gate.records.run import Baseline, CaseFailure
 from gate.report.blocks import LOG_LINES
-from gate.report.clean import clean_line, clean_lines, count_columns, lay_out
+from gate.report.clean import align_columns, clean_line, clean_lines, count_columns
 from gate.report.footer import SHOWN_COMMIT_CHARS
 from gate.report.words.facts import describe_whole
 from gate.units import count_noun, render_age, render_duration
@@ -24,7 +23,6 @@ _RIGHT = frozenset({"trials", "expected"})
 
 
 def render_models(cases: Sequence[Case], table_format: str = "text") -> str:
-    """Return the cases with their tags, expected time and origin."""
     if table_format == JSON:
         return _render_json([encode(case) for case in cases])
     rows = [
@@ -36,7 +34,7 @@ def render_models(cases: Sequence[Case], table_format: str = "text") -> str:
 
 
 def render_plan(cases: tuple[Case, ...], trials: int, shards: int, table_format: str = "text") -> str:
-    """Return what would run, on how many machines, with the expected time of each.
+    """What would run on each machine.
 
     Raises:
         UsageError: ``shards`` is not positive.
@@ -66,18 +64,17 @@ def render_plan(cases: tuple[Case, ...], trials: int, shards: int, table_format:
 
 
 def render_baselines(
-    baselines: Sequence[Baseline], now: str, place: str = "here", table_format: str = "text"
+    baselines: Sequence[Baseline], now: str, where: str = "here", table_format: str = "text"
 ) -> str:
-    """Return the stored baselines by environment: age at ``now`` (ISO 8601), origin and trials.
-
-    ``place`` says where there are none. As JSON they have their values.
-    """
+    """By environment; ``now`` is ISO 8601, ``where`` as in "in perf/baselines"."""
     if table_format == JSON:
         return _render_json([encode(baseline) for baseline in baselines])
     if not baselines:
-        return f"no baselines are stored {place}; record some with: compile-gate baseline refresh"
+        return f"no baselines are stored {where}; record some with: compile-gate baseline refresh"
     parts = []
-    for name, group in group_by(baselines, lambda one: compute_environment_id(one.environment)).items():
+    for name, group in group_by(
+        baselines, lambda baseline: compute_environment_id(baseline.environment)
+    ).items():
         rows = [_make_baseline_row(baseline, now) for baseline in group]
         table = render_table(("case", "age", "commit", "by", "trials"), rows)
         parts.append(f"{name} ({count_noun(len(group), 'baseline')})\n{table}")
@@ -85,7 +82,6 @@ def render_baselines(
 
 
 def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
-    """Return what was found about the machine, worst first, each with its fix."""
     if table_format == JSON:
         return _render_json([encode(check) for check in checks])
     order = ("fail", "warn", "ok")
@@ -117,11 +113,10 @@ def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str] = _RIGHT) -> str:
-    """Return a table with a rule below its head; the columns named in ``right`` are set to the right."""
     cleaned = [header, *([clean_line(cell) for cell in row] for row in rows)]
     rule = ["-" * max(map(count_columns, column)) for column in zip(*cleaned, strict=True)]
     numbers = {number for number, title in enumerate(header) if title in right}
-    return "\n".join(lay_out([cleaned[0], rule, *cleaned[1:]], numbers))
+    return "\n".join(align_columns([cleaned[0], rule, *cleaned[1:]], numbers))
 
 
 def _render_json(value: object) -> str:
@@ -129,7 +124,6 @@ def _render_json(value: object) -> str:
 
 
 def render_attempt(case_id: str, failure: CaseFailure | None) -> str:
-    """Return a line for a case that could be tried; else what went wrong, where, and its log."""
     if failure is None:
         return f"ok      {clean_line(case_id)}\n"
     lines = [f"FAILED  {clean_line(case_id)}: {clean_line(describe_whole(failure))}"]
@@ -139,7 +133,6 @@ def render_attempt(case_id: str, failure: CaseFailure | None) -> str:
 
 
 def render_tally(cases: int, failed: int) -> str:
-    """Return how many cases could be built, called and traced; nothing else was found out."""
     if not failed:
         return f"{count_noun(cases, 'case')} can be built, called and traced. Nothing was measured."
     return f"{failed} of {count_noun(cases, 'case')} cannot be measured: `check` would be INCOMPLETE."

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from gate.records.verdict import Status, Verdict
 from gate.report.blocks import Block
-from gate.report.clean import ABSENT, WIDTH, count_columns, find_style, hold_units, lay_out, write_text
+from gate.report.clean import ABSENT, WIDTH, align_columns, bind_units, count_columns, read_style, write_text
 from gate.report.content import OUTCOME_KINDS, Report, make_report, render_counts
 from gate.report.footer import COLUMNS, Cell, list_marks
 from gate.report.rows import STATUS_KINDS, Row
@@ -22,9 +22,9 @@ MAX_BLOCKS = 20  # cases shown one by one: more do not fit a mind; the rest is n
 MAX_CASE_LINES = 24  # lines of the table of main figures
 _MAX_NAMED = 6  # cases of a group that are spelled out
 _GAP = 2  # columns between two cells
-_INDENT = "  "  # of a row; what is said of it stands twice as deep
+_INDENT = "  "  # of a row; its sentence stands twice as deep
 
-# How a terminal is told to colour, by what a reader does about it.
+# ANSI codes of colours, by what a reader does about it.
 _STYLES = {"bad": "1;31", "unsure": "1;33", "other": "34", "good": "1;32", "same": "2"}
 _BOLD, _DIM, _RED = "1", "2", "31"
 # How wide a value may be, by the width there is: what is wider stands below its row, and the columns stay.
@@ -36,8 +36,6 @@ _FIGURES = tuple(COLUMNS.values())
 
 
 class Detail(StrEnum):
-    """How much a text report shows."""
-
     VERDICT = "verdict"  # the headline, the counts and what to do next
     CHANGED = "changed"
     EVERYTHING = "everything"  # unchanged and not deciding comparisons too, nothing cut short
@@ -45,8 +43,6 @@ class Detail(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Lines:
-    """Lines of a report, which wrap at a width."""
-
     width: int
     colour: bool
     shown: list[str] = field(default_factory=list)
@@ -61,29 +57,27 @@ class _Lines:
         for line in self._part(text, len(indent)):
             self.shown.append(indent + self.paint(line, style))
 
-    def say(self, label: str, text: str, *, indent: str = "", style: str = _DIM) -> None:
-        """Add a text behind its label."""
+    def add_labelled(self, label: str, text: str, *, indent: str = "", style: str = _DIM) -> None:
         start = f"{indent}{label:5}  "
         for number, line in enumerate(self._part(text, len(start))):
             self.shown.append((" " * len(start) if number else self.paint(start, style)) + line)
 
     def _part(self, text: str, used: int) -> list[str]:
-        lines = textwrap.wrap(hold_units(text), self.width - used, break_on_hyphens=False) or [""]
+        lines = textwrap.wrap(bind_units(text), self.width - used, break_on_hyphens=False) or [""]
         return [line.replace("\u00a0", " ") for line in lines]
 
 
 def render_text(
     verdict: Verdict, *, width: int = WIDTH, colour: bool = False, detail: Detail = Detail.CHANGED
 ) -> str:
-    """Return the report as text of ``width`` columns, with ANSI colours if asked for."""
     everything = detail is Detail.EVERYTHING
     report = make_report(verdict, everything=everything)
     lines = _Lines(width=max(width, MIN_WIDTH), colour=colour)
-    lines.say(report.outcome.value, report.headline, style=_STYLES[OUTCOME_KINDS[report.outcome]])
+    lines.add_labelled(report.outcome.value, report.headline, style=_STYLES[OUTCOME_KINDS[report.outcome]])
     if report.why:
-        lines.say("why", report.why)
+        lines.add_labelled("why", report.why)
     for cause in report.causes:
-        lines.say("why", cause)
+        lines.add_labelled("why", cause)
     _add_steps(lines, report.next_steps[:1])
     lines.add()
     lines.wrap(render_counts(report.counts), _DIM)
@@ -94,11 +88,11 @@ def render_text(
         _add_figures(lines, report, everything=everything)
         lines.add()
         for label, text in (*report.scope, *report.footer):
-            lines.say(f"{label:9}", text)
+            lines.add_labelled(f"{label:9}", text)
         if report.notes:
             lines.add()
         for note in report.notes:
-            lines.say("note", note)
+            lines.add_labelled("note", note)
     if report.next_steps[1:]:
         lines.add()
         _add_steps(lines, report.next_steps[1:])
@@ -106,19 +100,18 @@ def render_text(
 
 
 def print_text(verdict: Verdict, *, verbose: bool = False, stream: TextIO | None = None) -> None:
-    """Print the report to ``stream`` (standard output): as wide as the terminal, coloured if it can."""
     target = stream or sys.stdout
     detail = Detail.EVERYTHING if verbose else Detail.CHANGED
-    width, colour = find_style(target)
+    width, colour = read_style(target)
     write_text(target, render_text(verdict, width=width, colour=colour, detail=detail))
 
 
 def _add_steps(lines: _Lines, steps: Iterable[NextStep]) -> None:
-    """One line a step where it fits; else its command on a line of its own, never wrapped."""
+    """A command is never wrapped."""
     for step in steps:
         is_short = len(f"next   {step.text} {step.command}") <= lines.width
         if step.text:
-            lines.say("next", f"{step.text} {step.command if is_short else ''}", style=_BOLD)
+            lines.add_labelled("next", f"{step.text} {step.command if is_short else ''}", style=_BOLD)
         if step.command and not (step.text and is_short):
             lines.add(f"         {step.command}")
 
@@ -128,7 +121,7 @@ def _add_blocks(lines: _Lines, report: Report, *, everything: bool) -> None:
     blocks = report.blocks if everything else tuple(map(_drop_doubts, report.blocks[:limit]))
     rows = [row for block in blocks for row in block.rows]
     fitted = _fit_cells(rows, lines.width)
-    head, *texts = _lay_out_rows(fitted)
+    head, *texts = _align_rows(fitted)
     if any(row.change for row in fitted):
         lines.add()
         lines.add(head, _DIM)
@@ -149,7 +142,6 @@ def _add_blocks(lines: _Lines, report: Report, *, everything: bool) -> None:
 
 
 def _add_more(lines: _Lines, block: Block) -> None:
-    """What is said of all rows of a block."""
     if block.members:
         lines.wrap(_name_members(block), indent=2 * _INDENT)
     for failure in block.failures:
@@ -159,13 +151,13 @@ def _add_more(lines: _Lines, block: Block) -> None:
     for log in block.logs:
         lines.add(f"{_INDENT}log    {log}", _DIM)
     for cause in block.causes:
-        lines.say("why", cause, indent=_INDENT)
+        lines.add_labelled("why", cause, indent=_INDENT)
     if block.command:
         lines.add(f"{_INDENT}rerun  {block.command}", _DIM)
 
 
 def _drop_doubts(block: Block) -> Block:
-    """Leave the numbers of what is inconclusive: why is said once, above, and in full with -v."""
+    """Why is shown once, above, and in full with -v."""
     alone = not block.members
     rows = tuple(
         replace(row, sentence="") if alone and row.status is Status.INCONCLUSIVE else row
@@ -177,29 +169,28 @@ def _drop_doubts(block: Block) -> Block:
 
 
 def _name_members(block: Block) -> str:
-    named = join_some([f"{one.case_id} {one.change}".strip() for one in block.members], _MAX_NAMED)
+    named = join_some([f"{member.case_id} {member.change}".strip() for member in block.members], _MAX_NAMED)
     metric = f"{block.rows[0].metric}: " if len(block.rows) > 1 else ""
     return f"{metric}{named}{': -v lists them' if len(block.members) > _MAX_NAMED else ''}."
 
 
 def _fit_cells(rows: Sequence[Row], width: int) -> list[Row]:
-    """Empty the cells that are too wide for their column."""
+    """Empty the cells that are too wide."""
     widest = next(value for least, value in _VALUE_WIDTHS if width >= least)
-    said = f" ({name_status(Status.INCONCLUSIVE)})"  # by the label, too
-    fitted = [replace(row, change=row.change.removesuffix(said)) for row in rows]
+    suffix = f" ({name_status(Status.INCONCLUSIVE)})"  # by the label, too
+    fitted = [replace(row, change=row.change.removesuffix(suffix)) for row in rows]
     fitted = [
         replace(row, before="", after="")
         if any(count_columns(getattr(row, name)) > widest for name in _VALUES)
         else row
         for row in fitted
     ]
-    bare = _lay_out_rows([replace(row, change="." if row.change else "") for row in fitted])[1:]
+    bare = _align_rows([replace(row, change="." if row.change else "") for row in fitted])[1:]
     left = width + 1 - max(map(count_columns, bare), default=0)
     return [replace(row, change="") if count_columns(row.change) > left else row for row in fitted]
 
 
-def _lay_out_rows(rows: Sequence[Row]) -> list[str]:
-    """The head and the rows, in the columns that have anything."""
+def _align_rows(rows: Sequence[Row]) -> list[str]:
     has_values = any(row.before or row.after for row in rows)
     used = [
         name for name in _CELLS if (name in _VALUES and has_values) or any(getattr(row, name) for row in rows)
@@ -209,11 +200,10 @@ def _lay_out_rows(rows: Sequence[Row]) -> list[str]:
         *([getattr(row, name) for name in used] for row in rows),
     ]
     right = {number for number, name in enumerate(used) if name in _VALUES}
-    return [f"{_INDENT}{line}" for line in lay_out(cells, right)]
+    return [f"{_INDENT}{line}" for line in align_columns(cells, right)]
 
 
 def _list_details(row: Row, cells: Row) -> str:
-    """The sentence, and whatever has no cell."""
     has_cells = cells.before or cells.after
     values = "" if has_cells else " -> ".join(filter(None, (row.before, row.after)))
     change = "" if cells.change else row.change
@@ -233,7 +223,7 @@ def _add_figures(lines: _Lines, report: Report, *, everything: bool) -> None:
     for name, cells in shown.items():
         rows.append([name, *(f"{cells[column].text} {cells[column].mark or ' '}" for column in columns)])
     lines.add()
-    for number, text in enumerate(lay_out(rows, range(1, len(columns) + 1))):
+    for number, text in enumerate(align_columns(rows, range(1, len(columns) + 1))):
         lines.add(text, _DIM if number <= len(above) else "")
     more = [f"and {len(measured) - len(shown)} more cases"] if len(measured) > len(shown) else []
     if legend := ", ".join([*more, *(f"{mark} {meaning}" for mark, meaning in list_marks(shown.values()))]):
@@ -241,7 +231,6 @@ def _add_figures(lines: _Lines, report: Report, *, everything: bool) -> None:
 
 
 def _choose_columns(figures: Mapping[str, Sequence[Cell]], width: int) -> list[int]:
-    """Those with values that fit beside the case."""
     used = max(map(count_columns, figures))
     chosen: list[int] = []
     for index, title in enumerate(_FIGURES):

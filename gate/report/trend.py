@@ -19,20 +19,23 @@ from gate.records.cases import Metric, collect_columns
 from gate.store.history import HistoryHead, HistoryKind, HistoryLine
 
 RECENT = 2000  # runs that are shown one by one: two months of forty a day, five years of nights
-_START = 5  # values of a series that say where it began: one may be an outlier
+_START = 5  # values of a series for its beginning: one may be an outlier
+# Each further step must pay for 3 ln(n) of squared noise: of 365 unchanged runs, nearly none does.
+PENALTY = 3.0
+FEWEST = 4  # runs on both sides of a step: less is an outlier, or not yet known
+_CLIP = 8.0  # units of noise: one run that went wrong must not be two steps
+_NORMAL = 1.4826  # of a median absolute deviation, to the standard deviation of normal noise
+_FIX = "Install it: pip install 'ruptures>=1.1.9'. It brings numpy and scipy, and leaves torch as it is."
 
 
 @dataclass(kw_only=True, slots=True)
 class TrendSeries:
-    """The figures of one case and metric: the numbers of its runs, and centre, low and high of each."""
-
     runs: array[int] = field(default_factory=lambda: array("l"))
     centres: array[float] = field(default_factory=lambda: array("d"))
     lows: array[float] = field(default_factory=lambda: array("d"))
     highs: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, run: int, figures: Sequence[float]) -> None:
-        """Add the figures of one run; what has no interval is a point."""
         self.runs.append(run)
         self.centres.append(figures[0])
         self.lows.append(figures[1] if len(figures) > 1 else figures[0])
@@ -40,7 +43,6 @@ class TrendSeries:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it never moved: there is nothing to draw."""
         return min(self.centres) == max(self.centres)
 
 
@@ -49,8 +51,6 @@ Table = Mapping[tuple[str, Metric], TrendSeries]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Track:
-    """All runs of one machine: the heads in the order of time, the series, and those against the anchor."""
-
     machine: str
     heads: tuple[HistoryHead, ...]
     values: Table
@@ -60,38 +60,35 @@ class Track:
     old: int = 0  # so many of the first heads stand for a day each
 
     def average_cases(self, metric: Metric) -> TrendSeries:
-        """The suite: the geometric mean over the cases of each run, each as a share of where it began.
+        """Geometric means of the cases, each as a share of where it began; empty without any.
 
-        Only of metrics on a ratio scale, and of cases whose values are all above 0; a case that a run lacks
-        does not count in it. Empty without any.
+        Only of ratio metrics, and of cases whose values are all above 0.
         """
-        own = (series for (_, name), series in self.values.items() if name is metric)
-        return _average(map(_list_shares, (one for one in own if min(one.centres) > 0)), geometric_mean)
+        of_metric = (series for (_, name), series in self.values.items() if name is metric)
+        positive = (series for series in of_metric if min(series.centres) > 0)
+        return _average(map(_list_shares, positive), geometric_mean)
 
     def average_creep(self, metric: Metric) -> TrendSeries:
-        """The suite against the anchor: the mean change of the cases of each such run, + is worse."""
-        own = (series for (_, name), series in self.creep.items() if name is metric)
-        return _average((dict(zip(one.runs, one.centres, strict=True)) for one in own), fmean)
+        """Against the anchor, + is worse."""
+        of_metric = (series for (_, name), series in self.creep.items() if name is metric)
+        return _average((dict(zip(series.runs, series.centres, strict=True)) for series in of_metric), fmean)
 
 
 def make_tracks(lines: Iterable[HistoryLine], recent: int = RECENT) -> tuple[Track, ...]:
-    """Make a track of each machine on each host, the one with the newest run first.
+    """By machine and host, the one with the newest run first.
 
-    All but the ``recent`` newest runs of each are put together by days while they are read: what years of
-    them hold would not fit into memory.
+    Older runs become one a day while they are read: years of them would not fit into memory.
     """
-    found: dict[str, _Days] = {}
+    days: dict[str, _Days] = {}
     for line in lines:
         # What times are comparable on: ``cuda: NVIDIA H200, 2 threads on amd-epyc-9654-1a2b3c4d``.
         host = f" on {line.head.host}" if line.head.host else ""
-        found.setdefault(f"{line.head.machine}{host}", _Days(recent)).add(line)
-    tracks = [_make_track(machine, mine) for machine, mine in found.items()]
+        days.setdefault(f"{line.head.machine}{host}", _Days(recent)).add(line)
+    tracks = [_make_track(machine, mine) for machine, mine in days.items()]
     return tuple(sorted(tracks, key=lambda track: track.heads[-1].created, reverse=True))
 
 
 class _Days:
-    """The newest runs of a machine one by one, and those before as one a day."""
-
     def __init__(self, recent: int) -> None:
         self.count = 0
         self._recent = recent
@@ -99,14 +96,13 @@ class _Days:
         self._days: dict[tuple[str, bool], list[HistoryLine]] = {}
 
     def add(self, line: HistoryLine) -> None:
-        """Add a run; those that come in the order of time are put together with all others of their day."""
         self.count += 1
         self._runs.append(line)
         if len(self._runs) >= 2 * self._recent:
             self._put_together()
 
     def list_runs(self) -> tuple[list[HistoryLine], int]:
-        """All runs in the order of time, and how many of the first stand for a day."""
+        """In the order of time; and how many of the first stand for a day."""
         self._put_together()
         days = sorted((_take_medians(runs) for runs in self._days.values()), key=_get_time)
         return [*days, *self._runs], len(days)
@@ -116,12 +112,12 @@ class _Days:
         old = self._runs[: -self._recent]
         del self._runs[: -self._recent]
         for line in old:
-            place = line.head.created[:10], line.head.kind is HistoryKind.ANCHOR
-            self._days.setdefault(place, []).append(line)
+            day = line.head.created[:10], line.head.kind is HistoryKind.ANCHOR
+            self._days.setdefault(day, []).append(line)
         newest = old[-1].head.created[:10] if old else ""
-        for place, runs in self._days.items():
-            if place[0] < newest and len(runs) > 1:
-                self._days[place] = [_take_medians(runs)]
+        for day, runs in self._days.items():
+            if day[0] < newest and len(runs) > 1:
+                self._days[day] = [_take_medians(runs)]
 
 
 def _get_time(line: HistoryLine) -> tuple[str, str]:
@@ -129,11 +125,11 @@ def _get_time(line: HistoryLine) -> tuple[str, str]:
 
 
 def _take_medians(runs: Sequence[HistoryLine]) -> HistoryLine:
-    """One line for the runs of a day: the last of them, with the figures of the middle one of each metric."""
+    """The figures of the middle run of each metric."""
     if len(runs) == 1:
         return runs[0]
     medians = {
-        case_id: {metric: median_low(found) for metric, found in collect_columns(tables).items()}
+        case_id: {metric: median_low(figures) for metric, figures in collect_columns(tables).items()}
         for case_id, tables in collect_columns(line.cases for line in runs).items()
     }
     return HistoryLine(head=max(runs, key=_get_time).head, cases=medians)
@@ -161,7 +157,6 @@ def _make_track(machine: str, days: _Days) -> Track:
 
 
 def _list_shares(series: TrendSeries) -> dict[int, float]:
-    """The values of each run as shares of where the series began."""
     start = median(series.centres[:_START])
     return {run: centre / start for run, centre in zip(series.runs, series.centres, strict=True)}
 
@@ -169,45 +164,34 @@ def _list_shares(series: TrendSeries) -> dict[int, float]:
 def _average(
     cases: Iterable[Mapping[int, float]], average: Callable[[Sequence[float]], float]
 ) -> TrendSeries:
-    found, mean = collect_columns(cases), TrendSeries()
-    for run in sorted(found):
-        mean.add(run, (average(found[run]),))
+    by_run, mean = collect_columns(cases), TrendSeries()
+    for run in sorted(by_run):
+        mean.add(run, (average(by_run[run]),))
     return mean
 
 
 def list_upgrades(heads: Sequence[HistoryHead]) -> Mapping[int, str]:
-    """The runs at which torch or the driver was another than in the run before, and what changed."""
-    found: dict[int, str] = {}
+    upgrades: dict[int, str] = {}
     for number, (before, after) in enumerate(pairwise(heads), start=1):
         versions = (("torch", before.torch, after.torch), ("driver", before.driver, after.driver))
         changes = [f"{name} {old or 'none'} to {new or 'none'}" for name, old, new in versions if old != new]
         if changes:
-            found[number] = ", ".join(changes)
-    return found
-
-
-# Each further step must pay for 3 ln(n) of squared noise: of 365 unchanged runs, nearly none does.
-PENALTY = 3.0
-FEWEST = 4  # runs on both sides of a step: less is an outlier, or not yet known
-_CLIP = 8.0  # units of noise: one run that went wrong must not be two steps
-_NORMAL = 1.4826  # of a median absolute deviation, to the standard deviation of normal noise
-_FIX = "Install it: pip install 'ruptures>=1.1.9'. It brings numpy and scipy, and leaves torch as it is."
+            upgrades[number] = ", ".join(changes)
+    return upgrades
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrendStep:
-    """A place where the level changed: the first of the new values, and by how much it is worse."""
-
     position: int  # in the series
     worse: float  # fraction, or units for counters and drift; negative is better
     kind: str = "plain"  # bad or good; plain of what follows another metric
 
 
 def find_steps(metric: Metric, values: Sequence[float], old: int = 0) -> tuple[TrendStep, ...]:
-    """Find the steps of a series, of which the first ``old`` values are medians of days.
+    """The first ``old`` values are medians of days.
 
-    A change smaller than half the metric's own threshold does not count: it would come every night. What is
-    exact has no noise: wherever it moves is a step, in the newest run as well.
+    A change below half the threshold is no step: it would come every night. An exact metric's move always
+    is.
 
     Raises:
         UsageError: ruptures is not installed.
@@ -222,21 +206,17 @@ def find_steps(metric: Metric, values: Sequence[float], old: int = 0) -> tuple[T
     least = (spec.threshold.relative if is_log else spec.threshold.absolute) / 2
     ends = [0, *_search_parts(scaled, math.log1p(least) if is_log else least, old), len(values)]
     means = [sum(scaled[a:b]) / (b - a) for a, b in pairwise(ends)]
-    found = []
+    steps = []
     for position, before, after in zip(ends[1:-1], means, means[1:], strict=False):
         change = math.expm1(after - before) if is_log else after - before
         worse = -change if spec.higher_is_better else change
         if abs(worse) >= least:
-            found.append(TrendStep(position=position, worse=worse))
-    return tuple(found)
+            steps.append(TrendStep(position=position, worse=worse))
+    return tuple(steps)
 
 
 def mark_steps(metric: Metric, series: TrendSeries, old: int = 0) -> tuple[TrendStep, ...]:
-    """Find the steps of a series, and call each bad or good; the runs before number ``old`` stand for days.
-
-    One of a ratio stays plain: compiled over eager memory falls, and gets no better, where eager needs more.
-    What it is a ratio of has steps of its own.
-    """
+    """Steps that are bad or good. A ratio's step stays plain: it follows another metric, which has steps."""
     steps = find_steps(metric, series.centres, bisect_left(series.runs, old))
     if SPECS[metric].follows is not None:
         return steps
@@ -244,7 +224,7 @@ def mark_steps(metric: Metric, series: TrendSeries, old: int = 0) -> tuple[Trend
 
 
 def _list_moves(metric: Metric, values: Sequence[float]) -> Iterator[TrendStep]:
-    """Each move of an exact value, but for a single run that differs from equal ones on both sides."""
+    """A single run that differs from equal neighbours is no move."""
     starts = [index for index in range(len(values)) if not index or values[index] != values[index - 1]]
     levels = [(start, values[start]) for start in starts]
     for before, (start, after) in pairwise(_drop_blips(levels)):
@@ -264,20 +244,17 @@ def _drop_blips(levels: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def _search_parts(values: Sequence[float], least: float, old: int) -> list[int]:
-    """Search days and runs apart, since days are less noisy; they overlap by what a step needs."""
-    found: set[int] = set()
+    """Days are less noisy than runs; the parts overlap by what a step needs."""
+    positions: set[int] = set()
     for start, end in ((0, old), (max(0, old - 2 * FEWEST), len(values))):
         part = values[start:end]
         if len(part) >= 2 * FEWEST and min(part) < max(part):
-            found.update(start + step for step in _search(part, least))
-    return sorted(found)
+            positions.update(start + step for step in _search(part, least))
+    return sorted(positions)
 
 
 def _search(values: Sequence[float], least: float) -> list[int]:
-    """Search for steps in units of the noise between neighbours, which no step inflates.
-
-    ``least`` is the smallest step that is reported, on the scale of ``values``.
-    """
+    """In units of the noise between neighbours, which no step inflates; no step below ``least``."""
     try:
         import numpy as np  # noqa: PLC0415 - an extra
         import ruptures  # noqa: PLC0415 - an extra

@@ -11,8 +11,8 @@ from statistics import fmean
 
 from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records.cases import Metric
-from gate.report.charts import Drawing, Plot, Scale, find_axis_unit, join_places, list_ticks, make_scale
-from gate.report.pages import find_link, render_page
+from gate.report.charts import Drawing, Plot, Scale, choose_axis_unit, join_points, list_ticks, make_scale
+from gate.report.pages import clean_link, render_page
 from gate.report.trend import FEWEST, Track, TrendSeries, TrendStep, list_upgrades, mark_steps
 from gate.report.words.templates import describe_change, name_metric
 from gate.store.history import HistoryHead
@@ -23,12 +23,12 @@ _MOST = 360  # points of a line: two pixels each; more are drawn as their mean, 
 _DATES, _POINTS = 4, 60  # of a curve: dates below it, and the newest runs, which are links
 # Of the overview of cases: what it shows, since when, and points of a small line.
 _LEADING, _DAYS, _SPARK = Metric.COMPILED_LATENCY, (7, 30), 96
+_SHORT = 7  # characters of a commit
+_SLUG = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
-    """What to draw: a series with its texts."""
-
     title: str
     note: str
     series: TrendSeries
@@ -39,10 +39,9 @@ class Curve:
 
 
 def _plot(curve: Curve, track: Track) -> Plot:
-    """Draw a series over the runs of its machine, from the first to the last of them."""
     heads = track.heads
     drawing = Drawing(label=curve.title, width=_WIDTH, height=_HEIGHT, kind="chart wide")
-    places = make_scale([0, max(len(heads) - 1, 1)], _LEFT, _WIDTH - _RIGHT)
+    runs = make_scale([0, max(len(heads) - 1, 1)], _LEFT, _WIDTH - _RIGHT)
     points = _thin(curve.series)
     shown = [value for _, _, low, high in points for value in (low, high)]
     scale = make_scale(shown, _HEIGHT - _BOTTOM, 6, least_span=0.02 * max(map(abs, shown)))
@@ -51,26 +50,25 @@ def _plot(curve: Curve, track: Track) -> Plot:
         drawing.add_line("grid", (_LEFT, scale.place(value)), (_WIDTH - _RIGHT, scale.place(value)))
         drawing.add("text", "lane", x=_LEFT - 6, y=scale.place(value) + 4, text=curve.write(value))
     for run, text in track.upgrades.items():
-        left, height = places.place(run) - 1, _HEIGHT - _BOTTOM - 4
+        left, height = runs.place(run) - 1, _HEIGHT - _BOTTOM - 4
         drawing.add("rect", "upgrade", x=left, y=4, width=2, height=height, hint=text)
-    band = [(places.place(run), scale.place(high)) for run, _, _, high in points]
-    band += [(places.place(run), scale.place(low)) for run, _, low, _ in reversed(points)]
-    drawing.add("path", "band", d=join_places(band, closed=True))
-    centres = [(places.place(run), scale.place(centre)) for run, centre, _, _ in points]
-    drawing.add("path", "curve", d=join_places(centres))
+    band = [(runs.place(run), scale.place(high)) for run, _, _, high in points]
+    band += [(runs.place(run), scale.place(low)) for run, _, low, _ in reversed(points)]
+    drawing.add("path", "band", d=join_points(band, closed=True))
+    centres = [(runs.place(run), scale.place(centre)) for run, centre, _, _ in points]
+    drawing.add("path", "curve", d=join_points(centres))
     for run, value in zip(curve.series.runs[-_POINTS:], curve.series.centres[-_POINTS:], strict=True):
         hint = f"{heads[run].commit[:_SHORT]} {heads[run].created[:10]}: {curve.write(value)}"
-        link, x, y = find_link(heads[run].run_url), places.place(run), scale.place(value)
+        link, x, y = clean_link(heads[run].run_url), runs.place(run), scale.place(value)
         drawing.add("circle", "dot", hint=hint, link=link, cx=x, cy=y, r=3.0)
     for step in curve.steps:
-        place = places.place(curve.series.runs[step.position])
-        drawing.add_line(f"step {step.kind}", (place, 4), (place, _HEIGHT - _BOTTOM))
-    _add_dates(drawing, places, heads)
+        x = runs.place(curve.series.runs[step.position])
+        drawing.add_line(f"step {step.kind}", (x, 4), (x, _HEIGHT - _BOTTOM))
+    _add_dates(drawing, runs, heads)
     return Plot(title=curve.title, drawing=drawing, note=curve.note, kind="note")
 
 
-def _add_dates(drawing: Drawing, places: Scale, heads: Sequence[HistoryHead]) -> None:
-    """Say when some of the runs were: the day; with the time where days are few, or the time alone."""
+def _add_dates(drawing: Drawing, runs: Scale, heads: Sequence[HistoryHead]) -> None:
     days = len({head.created[:10] for head in heads})
     shown = slice(11, 16) if days == 1 else slice(0, 10) if days >= _DATES else slice(5, 16)
     count = min(_DATES, len(heads))
@@ -78,11 +76,11 @@ def _add_dates(drawing: Drawing, places: Scale, heads: Sequence[HistoryHead]) ->
         run = number * (len(heads) - 1) // max(count - 1, 1)
         side = " last" if number == count - 1 and count > 1 else ""
         text = heads[run].created[shown].replace("T", " ")
-        drawing.add("text", f"tick{side}", x=places.place(run), y=_HEIGHT - 6, text=text)
+        drawing.add("text", f"tick{side}", x=runs.place(run), y=_HEIGHT - 6, text=text)
 
 
 def _thin(series: TrendSeries) -> list[tuple[float, float, float, float]]:
-    """The points to draw: run, centre, low and high."""
+    """Run, centre, low and high."""
     size = -(-len(series.runs) // _MOST)
     parts = [slice(start, start + size) for start in range(0, len(series.runs), size)]
     return [
@@ -96,22 +94,14 @@ def _thin(series: TrendSeries) -> list[tuple[float, float, float, float]]:
     ]
 
 
-_SHORT = 7  # characters of a commit
-_SLUG = re.compile(r"[^a-z0-9]+")
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Link:
-    """A text that leads somewhere; nowhere without an address."""
-
     text: str
     address: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseRow:
-    """A case as a row: its compiled latency now, how it changed in days, and all of it as a small line."""
-
     link: Link
     now: str = ""
     changes: tuple[str, ...] = ("",) * len(_DAYS)
@@ -120,8 +110,6 @@ class CaseRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRow:
-    """A step as a row: when, where, by how much, between which commits, and what else changed."""
-
     created: str
     case_id: str
     page: str
@@ -136,15 +124,15 @@ class StepRow:
 def render_pages(
     track: Track, prefix: str, repository: str, others: Sequence[Link]
 ) -> Iterator[tuple[str, str]]:
-    """Render the pages of one machine as names with texts; ``prefix`` differs between machines.
-
-    ``repository`` is ``owner/name`` on GitHub, or empty; ``others`` lead to the other machines.
-    """
+    """``prefix`` differs between machines, ``others`` lead to them; ``repository`` is "owner/name" or ""."""
     names = _name_pages(track, prefix)
     all_steps: list[StepRow] = []
     for case_id, name in names.items():
         curves, still, steps = _trace_case(track, case_id)
-        rows = [_make_row(track, (case_id, metric), step, (name, repository)) for metric, step in steps]
+        rows = [
+            _make_row(track, (case_id, metric), step, page=name, repository=repository)
+            for metric, step in steps
+        ]
         all_steps += rows
         yield (
             name,
@@ -157,7 +145,7 @@ def render_pages(
                 plots=[_plot(curve, track) for curve in curves],
                 still=still,
                 steps=sorted(rows, key=lambda row: row.created, reverse=True),
-                **_count_runs([one for (name, _), one in track.values.items() if name == case_id]),
+                **_count_runs(series for (key, _), series in track.values.items() if key == case_id),
             ),
         )
     yield (
@@ -195,13 +183,13 @@ def _make_case_row(track: Track, case_id: str, page: str) -> CaseRow:
     shown = series.centres[-_SPARK:]
     line = Drawing(label="", width=_SPARK, height=16, kind="small chart")
     scale = make_scale(shown, 15, 1, least_span=0.02 * max(shown))
-    line.add("path", "curve", d=join_places([(x, scale.place(value)) for x, value in enumerate(shown)]))
+    line.add("path", "curve", d=join_points([(x, scale.place(value)) for x, value in enumerate(shown)]))
     now = render_value(_LEADING, series.centres[-1])
     return CaseRow(link=Link(text=case_id, address=page), now=now, changes=tuple(changes), line=line)
 
 
 def render_badge(track: Track) -> str:
-    """Render a badge, as the endpoint of shields.io takes it: how many cases got slower in a week."""
+    """For shields.io."""
     rows = [_make_case_row(track, case_id, "") for case_id in _name_pages(track, "")]
     worse = sum("slower" in row.changes[0] for row in rows)
     message = f"{worse} of {count_noun(len(rows), 'case')} slower in {_DAYS[0]} days"
@@ -210,8 +198,8 @@ def render_badge(track: Track) -> str:
 
 
 def _count_runs(series: Iterable[TrendSeries]) -> dict[str, int]:
-    """Whether there is but one run; and how many a step needs on each side, where there are too few."""
-    runs = max((len(one.runs) for one in series), default=0)
+    """``fewest`` is 0 where there are enough runs for a step."""
+    runs = max((len(table.runs) for table in series), default=0)
     return {"is_single": runs == 1, "fewest": FEWEST if runs < 2 * FEWEST else 0}
 
 
@@ -241,19 +229,19 @@ def _list_suite(track: Track) -> Iterator[Curve]:
 def _trace_case(
     track: Track, case_id: str
 ) -> tuple[list[Curve], list[tuple[str, str]], list[tuple[Metric, TrendStep]]]:
-    """Trace what moved, or is not as at the anchor; what never moved is a value; and all steps."""
-    curves, still, found = [], [], []
+    """Curves of what moved; values that never moved; and all steps."""
+    curves, still, all_steps = [], [], []
     for metric in SPECS:
         series, creep = (table.get((case_id, metric)) for table in (track.values, track.creep))
         if series and not series.is_constant:
             steps = mark_steps(metric, series, track.old)
-            found += [(metric, step) for step in steps]
+            all_steps += [(metric, step) for step in steps]
             curves.append(_trace_values(metric, series, steps))
         elif series and len(series.runs) > 1:
             still.append((name_metric(metric), render_value(metric, series.centres[0])))
         if creep and any(creep.centres):
             curves.append(_trace_creep(metric, creep))
-    return curves, still, found
+    return curves, still, all_steps
 
 
 def _trace_values(metric: Metric, series: TrendSeries, steps: Sequence[TrendStep]) -> Curve:
@@ -264,7 +252,7 @@ def _trace_values(metric: Metric, series: TrendSeries, steps: Sequence[TrendStep
         series=series,
         write=partial(render_value, metric),
         steps=steps,
-        unit=find_axis_unit(metric, series.centres),
+        unit=choose_axis_unit(metric, series.centres),
         is_whole=spec.unit is Unit.COUNT,
     )
 
@@ -275,9 +263,11 @@ def _trace_creep(metric: Metric, series: TrendSeries) -> Curve:
     return Curve(title=title, note="+ is worse", series=series, write=write)
 
 
-def _make_row(track: Track, place: tuple[str, Metric], step: TrendStep, where: tuple[str, str]) -> StepRow:
-    (case_id, metric), (page, repository) = place, where
-    runs = track.values[place].runs
+def _make_row(
+    track: Track, key: tuple[str, Metric], step: TrendStep, *, page: str, repository: str
+) -> StepRow:
+    case_id, metric = key
+    runs = track.values[key].runs
     before, after = track.heads[runs[step.position - 1]], track.heads[runs[step.position]]
     upgrades = list_upgrades((before, after))
     return StepRow(
@@ -304,4 +294,4 @@ def _link_commits(before: HistoryHead, after: HistoryHead, repository: str) -> L
 
 
 def _link_run(head: HistoryHead) -> Link:
-    return Link(text=head.created[:16].replace("T", " "), address=find_link(head.run_url))
+    return Link(text=head.created[:16].replace("T", " "), address=clean_link(head.run_url))

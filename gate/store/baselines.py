@@ -24,7 +24,7 @@ from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family, Role, Source
 from gate.records.cases import Metric, Policy, group_cases
 from gate.records.codes import Code
-from gate.records.run import PARTLY_FORKED, Baseline, Extent, Run
+from gate.records.run import PARTLY_FORKED, Baseline, Extent, Run, Setback
 from gate.units import join_some
 
 # Nothing of a target is timed: a second trial shows which counts vary.
@@ -39,14 +39,6 @@ class ProposalKind(StrEnum):
     NEW = "new"
     REDEFINED = "redefined"  # the case's definition changed: the old values mean something else
     CHANGED = "changed"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Setback:
-    case_id: str
-    metric: Metric
-    old: float
-    new: float | None  # None: no longer measured
 
 
 class SetbackError(UsageError):

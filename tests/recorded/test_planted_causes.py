@@ -26,7 +26,7 @@ from gate.records.facts import Fact
 from gate.records.run import Pairing, Run, Trial
 from gate.records.verdict import Cause, Status, Verdict
 from gate.report import render
-from gate.report.explain import find_case, render_explanation
+from gate.report.explain import get_case, render_explanation
 from gate.report.words.facts import describe_cause
 from gate.report.words.headline import write_opening
 from tests.recorded.runs import DIRECTORY, POLICY, keep, slow_down
@@ -156,7 +156,7 @@ def test_evidence_adds_up_and_is_kept(verdict: Verdict) -> None:
 
 def test_story_shows_line_code_and_commands(verdict: Verdict) -> None:
     """The break with its line, both sides' kernels, values, and how to see it again."""
-    story = render_explanation(verdict, find_case(verdict, "broken"))
+    story = render_explanation(verdict, get_case(verdict, "broken"))
 
     assert "    bench.py:25 in forward: torch._dynamo.graph_break()" in story
     assert "  cpp_fused_add_gelu_mul_0 is new, 36 lines\n" in story
@@ -177,7 +177,7 @@ def test_story_and_page_name_traces_and_what_is_not_known(verdict: Verdict) -> N
         for one in verdict.evidence
     )
     traced = replace(verdict, evidence=shown)
-    story = render_explanation(traced, find_case(traced, "broken"), "out")
+    story = render_explanation(traced, get_case(traced, "broken"), "out")
     assert "  tlparse out/traces/a-1.log -o out/traces/a-1\n" in story
     assert "  tlparse 'out/traces/pairs/base/a b-1.log' -o 'out/traces/pairs/base/a b-1'\n" in story
     assert "Not known\n  this torch does not report guards\n" in story
@@ -189,13 +189,13 @@ def test_story_and_page_name_traces_and_what_is_not_known(verdict: Verdict) -> N
 def test_story_of_an_unknown_case_names_the_known(verdict: Verdict) -> None:
     """A slip in the name is answered with the names."""
     with pytest.raises(UsageError, match="is no case of this verdict") as caught:
-        find_case(verdict, "bert")
+        get_case(verdict, "bert")
     assert "broken/" in caught.value.fix
     twice = replace(verdict, cases=tuple(replace(case, id=f"bert/{case.id}") for case in verdict.cases))
     with pytest.raises(UsageError, match="means several cases"):
-        find_case(twice, "bert")
+        get_case(twice, "bert")
 
 
 def test_story_of_no_name_is_that_of_the_worst_case(verdict: Verdict) -> None:
     """The one that the first line names."""
-    assert find_case(verdict, "").model == "downcast"
+    assert get_case(verdict, "").model == "downcast"

@@ -11,6 +11,7 @@ from gate.records.verdict import MAYBE_WORSE, Comparison, Estimate, Reason, Stat
 from gate.report.clean import MAX_SENTENCE, clean_line
 from gate.report.words.facts import describe_disturbances, describe_failed_trial, describe_measuring
 from gate.report.words.templates import (
+    PHRASES,
     SENTENCES,
     describe_change,
     describe_move,
@@ -24,9 +25,9 @@ from gate.units import count_noun, render_change, render_threshold, render_value
 
 _REASONS = SENTENCES["reasons"]
 _SPECIAL = SENTENCES["special_reasons"]
-_OTHER_STACK = "the baselines were recorded with other software or on another kind of GPU"
-_OTHER_CODEGEN = f"{_OTHER_STACK}, another instruction set or another number of threads"
-_TOO_MANY = "clear for one comparison, but not among as many as this check makes"
+_INSTEAD = SENTENCES["instead"]
+_CLAUSES = SENTENCES["clauses"]
+_REMARKS = SENTENCES["remarks"]
 _OPENINGS: Mapping[Status, str] = {
     Status.INCONCLUSIVE: "inconclusive: ",
     Status.NEW: "not judged: ",
@@ -34,28 +35,18 @@ _OPENINGS: Mapping[Status, str] = {
     Status.MISSING: "missing: ",
 }
 _BOTH = 2
-_INSTEAD = SENTENCES["instead"]
-_CLAUSES = SENTENCES["clauses"]
 _IN_REASON = {(Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED), (Reason.UNSETTLED, Code.NO_RATIO)}
-_REMARKS = SENTENCES["remarks"]
 
 
-def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
-    """Describe it in one sentence, and one more for each doubt, acceptance and quarantine.
-
-    Both values and the change may be left out, where they stand beside it.
-    """
-    instead = [text for fact in one.remarks if (text := _replace_reason(fact))]
-    first = instead or [_describe_finding(one, with_values=with_values)]
-    sentences = (_write_remark(fact) for fact in one.remarks)
-    return " ".join((*first, *filter(None, sentences)))
+def describe_comparison(comparison: Comparison, *, with_values: bool = True) -> str:
+    """One sentence, and one more for each doubt, acceptance and quarantine."""
+    instead = [text for fact in comparison.remarks if (text := _replace_reason(fact))]
+    first = instead or [_describe_finding(comparison, with_values=with_values)]
+    return " ".join((*first, *filter(None, map(_describe_remark, comparison.remarks))))
 
 
 def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> str:
-    """Return the sentence; an undecided comparison also says the smallest change that would have shown.
-
-    The values may be left out, where columns say them.
-    """
+    """With the smallest change that would have been noticed, if it is inconclusive."""
     sentence = clean_line(describe_comparison(comparison, with_values=with_values), MAX_SENTENCE)
     change = comparison.change
     counted = SPECS[comparison.metric].family is Family.EXACT
@@ -64,28 +55,27 @@ def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> st
     if abs(change.centre) >= change.detectable:  # it was noticed
         return sentence
     if smallest := render_noticed(comparison):
-        return f"{sentence} A change of {smallest} or more would have been noticed.".strip()
+        return f"{sentence} {fill(PHRASES['noticed_from'], smallest=smallest)}".strip()
     measured = comparison.candidate.n if comparison.candidate else 0
-    of = count_noun(comparison.pairs, "pair") if comparison.pairs else count_noun(measured, "trial")
-    return f"{sentence} No change could have been noticed from {of}.".strip()
+    effort = count_noun(comparison.pairs, "pair") if comparison.pairs else count_noun(measured, "trial")
+    return f"{sentence} {fill(PHRASES['nothing_noticed'], effort=effort)}".strip()
 
 
-def render_noticed(one: Comparison) -> str:
-    """Render the smallest change that would have been noticed; "" of counts, and where there is none."""
-    spec, change = SPECS[one.metric], one.change
+def render_noticed(comparison: Comparison) -> str:
+    """``""`` for counts, and where there is none."""
+    spec, change = SPECS[comparison.metric], comparison.change
     if change is None or spec.family is Family.EXACT or (spec.is_ratio and change.detectable > 1):
         return ""  # twice as slow, and unseen
-    return render_change(one.metric, change.detectable).lstrip("+")
+    return render_change(comparison.metric, change.detectable).lstrip("+")
 
 
 def describe_undecided(alike: Iterable[Comparison]) -> str:
-    """Describe why several cases were not settled: each reason once, with its number of cases."""
     reasons = count_reasons(map(describe_reason, alike), "case")
     return f"{upper_first(_OPENINGS[Status.INCONCLUSIVE])}{reasons}."
 
 
 def count_reasons(reasons: Iterable[str], noun: str, most: int | None = None) -> str:
-    """Join the commonest reasons, each with the number of what has it; that of a lone one is all."""
+    """The commonest first, each with its count; a single reason stands alone."""
     counted = Counter(reasons).most_common(most)
     if len(counted) == 1:
         return counted[0][0]
@@ -98,175 +88,180 @@ def _replace_reason(fact: Fact) -> str:
     return fill(_INSTEAD[fact.code], fact) if fact.code in _INSTEAD else ""
 
 
-def _write_remark(fact: Fact) -> str:
-    if fact.code is Code.DISTURBED_BY:
-        why = describe_disturbances(fact)
-        return fill("But the machine was disturbed during the measurement[: {why}].", fact, why=why)
-    return fill(_REMARKS[fact.code], fact) if fact.code in _REMARKS else ""
-
-
-def _describe_finding(one: Comparison, *, with_values: bool) -> str:
-    other = next((fact for fact in one.remarks if fact.code in MISMATCH_CODES | WHY_UNMEASURED), None)
-    texts = (_describe_clause(one, fact) for fact in (() if other else one.remarks))
-    parts = (_describe_need(one), *texts)
-    clauses = [part for part in parts if part]
-    remark = f" ({'; '.join(clauses)})" if clauses else ""
-    if other:
-        return upper_first(f"{_find_opening(one)}{describe_measuring(other)}{remark}.")
-    values = "" if not with_values and one.baseline and one.candidate else _describe_values(one)
-    return upper_first(f"{values}{_find_opening(one)}{describe_reason(one)}{remark}.")
-
-
-def _find_opening(one: Comparison) -> str:
-    if one.more_pairs is not None:  # the reason says it
+def _describe_remark(fact: Fact) -> str:
+    if fact.code not in _REMARKS:
         return ""
-    if one.found is not None:  # it was REGRESSED, or at least suspect
-        return _OPENINGS[Status.INCONCLUSIVE] if one.found is Reason.UNSETTLED else ""
-    return _OPENINGS.get(one.status, "")
+    return fill(_REMARKS[fact.code], fact, disturbances=describe_disturbances(fact))
 
 
-def describe_reason(one: Comparison, *, is_of_many: bool = False) -> str:
-    """Describe why it has its status, as a part of a sentence.
+def _describe_finding(comparison: Comparison, *, with_values: bool) -> str:
+    remarks, opening = comparison.remarks, _choose_opening(comparison)
+    unmeasured = next((fact for fact in remarks if fact.code in MISMATCH_CODES | WHY_UNMEASURED), None)
+    texts = (_describe_clause(comparison, fact) for fact in (() if unmeasured else remarks))
+    clauses = [*filter(None, (_describe_need(comparison), *texts))]
+    remark = f" ({'; '.join(clauses)})" if clauses else ""
+    if unmeasured:
+        return upper_first(f"{opening}{describe_measuring(unmeasured)}{remark}.")
+    is_in_columns = not with_values and comparison.baseline and comparison.candidate
+    values = "" if is_in_columns else _describe_values(comparison)
+    return upper_first(f"{values}{opening}{describe_reason(comparison)}{remark}.")
 
-    One sentence for many comparisons leaves out the threshold and the pairs that each has of its own.
-    """
-    reason, before, after = one.found or one.reason, one.baseline, one.candidate
-    if reason is Reason.BEYOND_BAR and SPECS[one.metric].family is Family.EXACT and before and after:
-        arm = "base" if one.pairs else "baseline"
+
+def _choose_opening(comparison: Comparison) -> str:
+    if comparison.more_pairs is not None:  # the reason has it
+        return ""
+    if comparison.found is not None:  # it was REGRESSED, or at least suspect
+        return _OPENINGS[Status.INCONCLUSIVE] if comparison.found is Reason.UNSETTLED else ""
+    return _OPENINGS.get(comparison.status, "")
+
+
+def describe_reason(comparison: Comparison, *, is_of_many: bool = False) -> str:
+    """A part of a sentence; ``is_of_many`` leaves out threshold and pairs, which differ."""
+    reason = comparison.found or comparison.reason
+    metric, before, after = comparison.metric, comparison.baseline, comparison.candidate
+    if reason is Reason.BEYOND_BAR and SPECS[metric].family is Family.EXACT and before and after:
+        arm = "base" if comparison.pairs else "baseline"
         sides = ((before, f"{arm} trial"), (after, "head trial"))
-        return ", ".join(_describe_counts(one.metric, *side) for side in sides)
-    if reason is Reason.LEADER_STANDS:
-        return _describe_leader(one)
-    facts = {fact.code: fact for fact in one.remarks}
+        return ", ".join(_describe_counts(metric, *side) for side in sides)
+    facts = {fact.code: fact for fact in comparison.remarks}
     speed, upgrade = facts.get(Code.MACHINE_SPEED), facts.get(Code.SINCE_UPGRADE)
-    bar = render_bar(one)
-    return _choose_sentence(one, reason, facts).format(
-        limit=f" the threshold of {bar}" if bar and not is_of_many else " the threshold",
-        beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base"
-        if one.pairs and not is_of_many
-        else "",
+    leader, bar = SPECS[metric].follows, render_bar(comparison)
+    has_pairs = bool(comparison.pairs) and not is_of_many
+    pairs = count_noun(comparison.pairs, "pair") if has_pairs else ""
+    return fill(
+        _choose_template(comparison, reason, facts),
+        limit=fill(PHRASES["limit"], bar="" if is_of_many else bar),
+        in_pairs=fill(PHRASES["in_pairs"], pairs=pairs) if pairs else "",
+        leader=name_metric(leader) if leader else "",
+        leaders=" or ".join(map(name_metric, SPECS[metric].stands_for)),
         speed=describe_speed(speed.numbers["shift"]) if speed else "",
         upgrade=fill(_CLAUSES[upgrade.code], upgrade) if upgrade else "",
     )
 
 
-def _choose_sentence(one: Comparison, reason: Reason, codes: Collection[Code]) -> str:
-    keys: list[Code | Status] = [one.status]
-    keys[:0] = [code for code in codes if code is not Code.OWN_LIMIT or one.threshold is None]
+def _choose_template(comparison: Comparison, reason: Reason, codes: Collection[Code]) -> str:
+    keys: list[Code | Status] = [comparison.status]
+    keys[:0] = [code for code in codes if code is not Code.OWN_LIMIT or comparison.threshold is None]
     special = next(filter(None, (_SPECIAL.get(f"{reason} {key}".lower()) for key in keys)), "")
     choose = _CHOICES.get(reason)
-    return special or (choose(one) if choose else _REASONS[reason])
+    return special or (choose(comparison) if choose else "") or _REASONS[reason]
 
 
-def _choose_large(one: Comparison) -> str:
-    change, is_latency = one.change, one.metric is Metric.COMPILED_LATENCY
-    if is_latency and change and change.low <= 0.0 <= change.high:
-        return "beyond{limit}, and too large beside eager in the same processes to be noise"
-    return _REASONS[Reason.BEYOND_BAR]
+def _choose_large(comparison: Comparison) -> str:
+    change = comparison.change
+    is_latency = comparison.metric is Metric.COMPILED_LATENCY
+    return PHRASES["large_beside_eager"] if is_latency and change and change.low <= 0.0 <= change.high else ""
 
 
-def _choose_open(one: Comparison) -> str:
-    """What pairs could not settle, or stored values: a change that may be there, or noise that hides one."""
-    change, leader = one.change, SPECS[one.metric].follows
-    # A ratio that is better, of what is not settled.
-    open_leader = name_metric(leader) if leader and change and change.low < change.high < 0 else ""
-    if one.more_pairs is not None:
-        return f"inconclusive{{beside}}{f', since {open_leader} is too' if open_leader else ''}"
-    if open_leader:
-        return f"it looks better, but {open_leader} is inconclusive"
-    if SPECS[one.metric].repeats:
-        return "the value differs between trials of the same code"
+def _choose_open(comparison: Comparison) -> str:
+    change, spec = comparison.change, SPECS[comparison.metric]
+    # A ratio that is better, while what it is a ratio of is not settled.
+    waits = bool(spec.follows and change and change.low < change.high < 0)
+    if comparison.more_pairs is not None:
+        return PHRASES["open_with_leader" if waits else "open"]
+    if waits:
+        return PHRASES["better_but_leader_open"]
+    if spec.repeats:
+        return PHRASES["trials_differ"]
     if change and change.low > 0:
-        return f"it looks changed: {_TOO_MANY}"
-    is_worse = change is None or one.threshold is None or (change.centre > 0 and exceeds_threshold(one))
-    return "it looks changed, but noise could explain it" if is_worse else _REASONS[Reason.UNSETTLED]
+        return PHRASES["too_many_comparisons"]
+    is_worse = (
+        change is None
+        or comparison.threshold is None
+        or (change.centre > 0 and exceeds_threshold(comparison))
+    )
+    return PHRASES["may_be_noise"] if is_worse else ""
 
 
-def _choose_small(one: Comparison) -> str:
-    """Why nothing that matters is there: it was not, or noise is larger, or the change is small."""
-    change = one.change
+def _choose_small(comparison: Comparison) -> str:
+    change = comparison.change
     if change is None or change.low == change.high == 0.0:
-        return "the same in every trial"
-    is_large, is_noisy_pair = exceeds_threshold(one), one.pairs and SPECS[one.metric].family is Family.NOISY
+        return PHRASES["same"]
+    is_large = exceeds_threshold(comparison)
+    is_noisy_pair = comparison.pairs and SPECS[comparison.metric].family is Family.NOISY
     if is_large and change.centre < 0 and (is_noisy_pair or change.high < 0):
-        return "not worse, and not surely better by more than{limit}{beside}"
+        return PHRASES["not_surely_better"]
     if is_noisy_pair:
-        return "not worse by more than{limit}{beside}"
-    if is_large or change.low <= 0.0 <= change.high:
-        return "within noise"
-    return _REASONS[Reason.BELOW_THRESHOLD]
+        return PHRASES["not_worse"]
+    return PHRASES["within_noise"] if is_large or change.low <= 0.0 <= change.high else ""
 
 
-def _choose_other(one: Comparison) -> str:
-    if SPECS[one.metric].scope is Scope.HOST:
-        return _REASONS[Reason.OTHER_ENVIRONMENT]
-    return _OTHER_CODEGEN if SPECS[one.metric].same_codegen else _OTHER_STACK
+def _choose_other(comparison: Comparison) -> str:
+    spec = SPECS[comparison.metric]
+    if spec.scope is Scope.HOST:
+        return ""
+    return PHRASES["other_codegen" if spec.same_codegen else "other_stack"]
 
 
+def _choose_leader(comparison: Comparison) -> str:
+    """Eager moved, and the leader did not; compile calls follow cache misses."""
+    spec, change = SPECS[comparison.metric], comparison.change
+    is_better = bool(change and change.centre < 0)
+    if comparison.metric is Metric.UNIQUE_GRAPHS:
+        return PHRASES["graphs_by_place"]
+    if spec.stands_for:
+        is_count = comparison.metric is Metric.COMPILE_CALLS
+        return PHRASES["fewer_calls" if is_count and is_better else "no_leader_longer"]
+    if spec.follows is None:
+        return PHRASES["caches_explain"]
+    return PHRASES["leader_not_better" if is_better and exceeds_threshold(comparison) else "leader_within"]
+
+
+def _choose_unmeasured(comparison: Comparison) -> str:
+    return PHRASES["never_pays_back"] if comparison.metric is Metric.BREAK_EVEN_CALLS else ""
+
+
+def _choose_same(comparison: Comparison) -> str:
+    return "" if comparison.metric in COMPILE_TIMES else PHRASES["same_code"]
+
+
+# Of a reason that has several sentences; "" chooses the one of the reason.
 _CHOICES: Mapping[Reason, Callable[[Comparison], str]] = {
     Reason.BELOW_THRESHOLD: _choose_small,
     Reason.BEYOND_BAR: _choose_large,
+    Reason.LEADER_STANDS: _choose_leader,
+    Reason.NOT_MEASURED: _choose_unmeasured,
     Reason.OTHER_ENVIRONMENT: _choose_other,
-    Reason.NOT_MEASURED: lambda one: (
-        "it has a value only where compiled calls are faster than eager's"
-        if one.metric is Metric.BREAK_EVEN_CALLS
-        else _REASONS[Reason.NOT_MEASURED]
-    ),
-    Reason.SAME_WORK: lambda one: (
-        _REASONS[Reason.SAME_WORK]
-        if one.metric in COMPILE_TIMES
-        else "the same generated code, and as fast relative to eager as before"
-    ),
+    Reason.SAME_WORK: _choose_same,
     Reason.UNSETTLED: _choose_open,
 }
 
 
-def find_bar(one: Comparison) -> float | None:
-    """What a change must exceed, in its own unit: the larger part; ``None`` without a threshold."""
-    bar = one.threshold
+def compute_bar(comparison: Comparison) -> float | None:
+    """The larger part of the threshold, in the change's unit."""
+    bar = comparison.threshold
     if bar is None:
         return None
-    before = one.baseline.centre if one.baseline else 0.0
-    if not SPECS[one.metric].is_ratio:
+    before = comparison.baseline.centre if comparison.baseline else 0.0
+    if not SPECS[comparison.metric].is_ratio:
         return max(bar.relative * before, bar.absolute)
     return max(bar.relative, bar.absolute / before if before > 0 else bar.absolute)
 
 
 def find_largest(comparisons: Iterable[Comparison]) -> Comparison | None:
-    """Find the largest change that is below its threshold, in thresholds; ``None`` where nothing changed."""
-    small = (one for one in comparisons if one.reason is Reason.BELOW_THRESHOLD)
-    moved = [one for one in small if one.change and one.change.centre and find_bar(one)]
-    return max(
-        moved,
-        key=lambda one: abs(one.change.centre if one.change else 0) / (find_bar(one) or 1),
-        default=None,
-    )
+    """The largest change below its threshold, in thresholds."""
+
+    def compute_share(comparison: Comparison) -> float:
+        change = comparison.change.centre if comparison.change else 0.0
+        return abs(change) / (compute_bar(comparison) or 1)
+
+    small = (comparison for comparison in comparisons if comparison.reason is Reason.BELOW_THRESHOLD)
+    moved = [
+        comparison
+        for comparison in small
+        if comparison.change and comparison.change.centre and compute_bar(comparison)
+    ]
+    return max(moved, key=compute_share, default=None)
 
 
-def exceeds_threshold(one: Comparison) -> bool:
-    """Whether the change itself, whatever its interval, is larger than its threshold."""
-    bar = find_bar(one)
-    return bar is not None and one.change is not None and abs(one.change.centre) > bar
-
-
-def _describe_leader(one: Comparison) -> str:
-    """What a ratio follows, which did not move: then eager did. Compile calls follow cache misses."""
-    leader = SPECS[one.metric].follows
-    if one.metric is Metric.UNIQUE_GRAPHS:
-        return "graphs are cut at breaks and by recompiles, which are matched by place"
-    if stands_for := SPECS[one.metric].stands_for:
-        if one.metric is Metric.COMPILE_CALLS and one.change and one.change.centre < 0:
-            return "a process that misses the caches counts fewer calls"
-        return f"no {' or '.join(map(name_metric, stands_for))} got longer"
-    if leader is None:
-        return "the caches explain it"
-    if one.change and one.change.centre < 0 and exceeds_threshold(one):
-        return f"{name_metric(leader)} itself did not improve by its threshold"
-    return f"{name_metric(leader)} itself is within its threshold"
+def exceeds_threshold(comparison: Comparison) -> bool:
+    """Whether the centre does, whatever the interval."""
+    bar = compute_bar(comparison)
+    return bar is not None and comparison.change is not None and abs(comparison.change.centre) > bar
 
 
 def _describe_counts(metric: Metric, estimate: Estimate, noun: str) -> str:
-    """What a counter was: ``0 in all 5 baseline trials``; an exact estimate's interval is its range."""
+    """``0 in all 5 baseline trials``; an exact estimate's interval is its range."""
     if estimate.low is None or estimate.high is None:
         return f"{render_value(metric, estimate.centre)} in the {noun}"
     low, high = (render_value(metric, value) for value in (estimate.low, estimate.high))
@@ -275,43 +270,45 @@ def _describe_counts(metric: Metric, estimate: Estimate, noun: str) -> str:
     return f"{low} in {'both' if estimate.n == _BOTH else f'all {estimate.n}'} {noun}s"
 
 
-def _describe_clause(one: Comparison, fact: Fact) -> str:
+def _describe_clause(comparison: Comparison, fact: Fact) -> str:
+    metric, status = comparison.metric, comparison.status
     if fact.code is Code.OWN_LIMIT:
-        bound = "least" if SPECS[one.metric].higher_is_better else "most"
-        return f"at {bound} {render_value(one.metric, fact.numbers['limit'])}"
-    # Times stored earlier are noisy, and matter to an acceptance alone.
-    is_reliable = SPECS[one.metric].family is not Family.NOISY or one.status not in MAYBE_WORSE
-    if fact.code is Code.SINCE_STORED and is_reliable:
-        return f"{describe_change(one.metric, fact.numbers['change'])} against the stored baseline"
-    is_said = fact.code is Code.SINCE_UPGRADE and one.status is Status.INCONCLUSIVE
-    if is_said or (one.found or one.reason, fact.code) in _IN_REASON:
+        bound = "least" if SPECS[metric].higher_is_better else "most"
+        return fill(_CLAUSES[fact.code], bound=bound, limit=render_value(metric, fact.numbers["limit"]))
+    if fact.code is Code.SINCE_STORED:
+        # Times stored earlier are noisy, and matter to an acceptance alone.
+        is_reliable = SPECS[metric].family is not Family.NOISY or status not in MAYBE_WORSE
+        change = describe_change(metric, fact.numbers["change"])
+        return fill(_CLAUSES[fact.code], change=change) if is_reliable else ""
+    is_in_opening = fact.code is Code.SINCE_UPGRADE and status is Status.INCONCLUSIVE
+    if is_in_opening or (comparison.found or comparison.reason, fact.code) in _IN_REASON:
         return ""
-    if fact.code is Code.MACHINE_SPEED:
-        left_out = "the change leaves out that " if one.change else ""
-        return f"{left_out}this machine is now {describe_speed(fact.numbers['shift'])}"
-    return fill(_CLAUSES[fact.code], fact) if fact.code in _CLAUSES else ""
+    clause = fill(_CLAUSES[fact.code], fact) if fact.code in _CLAUSES else ""
+    if fact.code is Code.MACHINE_SPEED and comparison.change:
+        return fill(PHRASES["left_out"], clause=clause)
+    return clause
 
 
-def _describe_need(one: Comparison) -> str:
-    if one.more_pairs is None:
+def _describe_need(comparison: Comparison) -> str:
+    if comparison.more_pairs is None:
         return ""
-    if not one.more_pairs:
-        return "too close to its threshold for more pairs to help"
-    return f"needs {count_noun(one.more_pairs, 'more pair')}"
+    if not comparison.more_pairs:
+        return PHRASES["pairs_do_not_help"]
+    return f"needs {count_noun(comparison.more_pairs, 'more pair')}"
 
 
-def render_bar(one: Comparison) -> str:
-    """Render what a change must exceed to count; ``""`` where that is not known, or any change counts."""
-    bar, before = one.threshold, one.baseline.centre if one.baseline else None
-    return render_threshold(one.metric, bar, before) if bar and (bar.relative or bar.absolute) else ""
+def render_bar(comparison: Comparison) -> str:
+    bar, before = comparison.threshold, comparison.baseline.centre if comparison.baseline else None
+    return render_threshold(comparison.metric, bar, before) if bar and (bar.relative or bar.absolute) else ""
 
 
-def _describe_values(one: Comparison) -> str:
-    after = render_value(one.metric, one.candidate.centre) if one.candidate else ""
-    before = render_value(one.metric, one.baseline.centre) if one.baseline else ""
+def _describe_values(comparison: Comparison) -> str:
+    metric, change = comparison.metric, comparison.change
+    after = render_value(metric, comparison.candidate.centre) if comparison.candidate else ""
+    before = render_value(metric, comparison.baseline.centre) if comparison.baseline else ""
     if not (before and after):
         return f"{after or before}, " if after or before else ""
-    if one.change is None or one.change.low == one.change.high == 0.0:
+    if change is None or change.low == change.high == 0.0:
         return f"{before} -> {after}: "
-    move = describe_move(one)
-    return f"{move}: " if is_shown_as_values(one) else f"{before} -> {after}, {move}: "
+    move = describe_move(comparison)
+    return f"{move}: " if is_shown_as_values(comparison) else f"{before} -> {after}, {move}: "

@@ -1,14 +1,12 @@
 """Fills a sentence's template with what a fact holds, in one set of words for metrics and changes; pure.
 
-Places for numbers say how they are written: ``{cases:case}`` counts things, ``{days}`` is a whole number,
-``{limit:.2f}`` has digits, ``{change:percent}`` and ``{change:slower}`` have units. A list of names is
-joined: ``{reasons}`` all of them, ``{reasons:some}`` the first, ``{files:named}`` those that stand under the
-name of the number of them all. A part in brackets is left out where one of its places is empty or 0:
-``[ at {location}]``, ``[{in_pairs:?}, as the base]``; what is said instead stands behind a bar:
-``[{crowd}|other work]``.
+A number's place has its form: ``{cases:case}`` counts things, ``{days}`` is whole, ``{limit:.2f}`` has
+digits, ``{change:percent}`` and ``{change:slower}`` have units. Of a list of names ``{reasons}`` joins
+all, ``{reasons:some}`` the first, ``{files:named}`` those that stand under the name of their number. A
+part in brackets is left out where one of its places is empty or 0: ``[ at {location}]``, ``[{in_pairs:?},
+as the base]``; its alternative stands behind a bar: ``[{crowd}|other work]``.
 
-A reader of CI output knows *slower*, *larger*, *threshold* and *inconclusive*, and no word of this
-project's own. A change has its sign and such a word: ``+30.6 % (slower)``.
+Words are those of CI: *slower*, *larger*, *threshold*, *inconclusive*.
 """
 
 import re
@@ -42,6 +40,7 @@ _FILE = ConfigParser(interpolation=None, delimiters=("=",))
 _FILE.read_string(Path(__file__).with_name("sentences.ini").read_text(encoding="utf-8"))
 # All sentences that are made of codes: table -> code -> template. A writer needs no code to mend one.
 SENTENCES: Mapping[str, Mapping[str, str]] = {name: dict(table) for name, table in _FILE.items()}
+PHRASES = SENTENCES["phrases"]
 # As many characters of a commit as no repository has two of.
 COMMIT_CHARS = 12
 
@@ -49,6 +48,8 @@ _NAMES: Mapping[Metric, str] = {
     Metric.DRIFT_FLOAT32: "drift in float32",
     Metric.DRIFT_STEPS: "drift after 10 steps",
 }
+_LEAST_TIME = 1e-3  # as a part of what it was: a file may have any number
+_PART = re.compile(r"\[([^][|]*)(?:\|([^][]*))?\]")
 _STATUSES: Mapping[Status, str] = {
     Status.NOT_COMPARABLE: "not judged",
     Status.NEW: "not judged",
@@ -56,26 +57,25 @@ _STATUSES: Mapping[Status, str] = {
 
 
 def name_metric(metric: Metric) -> str:
-    """Name a metric in a sentence: ``compiled latency``."""
     return _NAMES.get(metric, metric.value.replace("_", " "))
 
 
 def name_status(status: Status) -> str:
-    """Name a status in a count: ``regressed``, ``not judged``."""
+    """In a count: ``regressed``, ``not judged``."""
     return _STATUSES.get(status, status.value.lower())
 
 
 def name_direction(metric: Metric, change: float) -> str:
-    """Name what a change (+ is worse) is: ``slower``; ``""`` where there is none."""
+    """What a change (+ is worse) is: ``slower``; ``""`` where there is none."""
     if not change:
         return ""
     return SPECS[metric].worse if change > 0 else SPECS[metric].better
 
 
 def describe_change(metric: Metric, change: float, word: str = "") -> str:
-    """Describe a change with its sign and a word: ``+30.6 % (slower)``, ``+2 (more)``.
+    """``+30.6 % (slower)``, ``+2 (more)``.
 
-    ``word`` stands for the direction where that is not known: ``+6.0 % (inconclusive)``.
+    ``word`` replaces a direction that is not known: ``+6.0 % (inconclusive)``.
     """
     if is_another_answer(metric, change):
         return f"{render_change(metric, change)}{f' ({word})' if word else ''}"
@@ -86,14 +86,14 @@ def describe_change(metric: Metric, change: float, word: str = "") -> str:
 
 
 def describe_range(metric: Metric, changes: Sequence[float], word: str = "") -> str:
-    """Describe the changes of several cases as one: ``+29.0 to +32.1 % (slower)``."""
+    """The changes of several cases as one: ``+29.0 to +32.1 % (slower)``."""
     low, high = min(changes), max(changes)
     if render_change(metric, low) == render_change(metric, high):
         return describe_change(metric, high, word)
-    others = [one for one in (high, low) if is_another_answer(metric, one)]
-    if others:  # of some cases, and not of all
-        rest = render_change(metric, low if others[0] == high else high).partition(" ")[0]
-        return f"{rest} to {render_change(metric, others[0])}{f' ({word})' if word else ''}"
+    wrong = [change for change in (high, low) if is_another_answer(metric, change)]
+    if wrong:  # of some cases, and not of all
+        rest = render_change(metric, low if wrong[0] == high else high).partition(" ")[0]
+        return f"{rest} to {render_change(metric, wrong[0])}{f' ({word})' if word else ''}"
     one_way = high if low > 0 or high < 0 else 0.0
     return _qualify(render_interval(metric, low, high), word or name_direction(metric, one_way))
 
@@ -104,87 +104,85 @@ def _qualify(text: str, word: str) -> str:
 
 
 def describe_values(metric: Metric, old: float, new: float | None) -> str:
-    """Describe two values: ``12.1 ms -> 15.8 ms``."""
+    """``12.1 ms -> 15.8 ms``."""
     return f"{render_value(metric, old)} -> {'not measured' if new is None else render_value(metric, new)}"
 
 
-def is_shown_as_values(one: Comparison) -> bool:
-    """Whether its change is both values and no percentage: of a speedup, of a share of eager's memory."""
-    return bool(SPECS[one.metric].unit is Unit.RATIO and one.baseline and one.candidate)
+def is_shown_as_values(comparison: Comparison) -> bool:
+    return bool(SPECS[comparison.metric].unit is Unit.RATIO and comparison.baseline and comparison.candidate)
 
 
-def describe_move(one: Comparison) -> str:
-    """Describe its change: ``+30.6 % (slower)``, or ``0.830x -> 0.501x (slower)``; "" without one."""
-    if one.change is None:
+def describe_move(comparison: Comparison) -> str:
+    """``+30.6 % (slower)``, or ``0.830x -> 0.501x (slower)``; ``""`` without a change."""
+    if comparison.change is None:
         return ""
-    if not (is_shown_as_values(one) and one.baseline and one.candidate):
-        return describe_change(one.metric, one.change.centre)
-    word = name_direction(one.metric, one.change.centre)
-    values = describe_values(one.metric, one.baseline.centre, one.candidate.centre)
+    if not (is_shown_as_values(comparison) and comparison.baseline and comparison.candidate):
+        return describe_change(comparison.metric, comparison.change.centre)
+    word = name_direction(comparison.metric, comparison.change.centre)
+    values = describe_values(comparison.metric, comparison.baseline.centre, comparison.candidate.centre)
     return f"{values} ({word})" if word else values
 
 
-def mention_move(one: Comparison) -> str:
-    """Mention a metric and both values: ``compiled latency 12.1 ms -> 15.8 ms (+30.6 %)``."""
-    name, spec, change = name_metric(one.metric), SPECS[one.metric], one.change
+def mention_move(comparison: Comparison) -> str:
+    """``compiled latency 12.1 ms -> 15.8 ms (+30.6 %)``."""
+    name, spec, change = name_metric(comparison.metric), SPECS[comparison.metric], comparison.change
     if change is None:
         return name
-    moved = render_change(one.metric, change.centre)
-    if is_another_answer(one.metric, change.centre):
+    moved = render_change(comparison.metric, change.centre)
+    if is_another_answer(comparison.metric, change.centre):
         return f"{name}, {moved}"
     if spec.family is Family.LOG2:
         return f"{name} {render_factor(change.centre)} the error"
-    if not (one.baseline and one.candidate):
+    if not (comparison.baseline and comparison.candidate):
         return f"{name} {moved}"
-    values = describe_values(one.metric, one.baseline.centre, one.candidate.centre)
+    values = describe_values(comparison.metric, comparison.baseline.centre, comparison.candidate.centre)
     return (
-        f"{name} {values} ({moved})" if spec.is_ratio and not is_shown_as_values(one) else f"{name} {values}"
+        f"{name} {values} ({moved})"
+        if spec.is_ratio and not is_shown_as_values(comparison)
+        else f"{name} {values}"
     )
 
 
 def name_base(base: PairBase | None) -> str:
-    """Name it by its label, else by its commit."""
     if base is None or not (base.label or base.commit):
         return "the base"
-    return base.label or f"the base commit {base.commit[:COMMIT_CHARS]}"
+    return base.label or fill(PHRASES["base_commit"], commit=base.commit[:COMMIT_CHARS])
 
 
-def fill(template: str, fact: Fact, **more: str) -> str:
-    """Fill the places of a template; ``{case_list}`` and ``{metric_list}`` are the fact's own.
-
-    ``{metric_keys}`` are its metrics as gate.yml spells them.
-    """
-    places: defaultdict[str, object] = defaultdict(_Names)
-    places |= {name: _Names(words) for name, words in fact.names.items()}
-    places |= {name: _make_number(value, fact.names.get(name, ())) for name, value in fact.numbers.items()}
-    places |= {"case_list": _Names(fact.cases), "metric_list": _Names(map(name_metric, fact.metrics))}
-    places |= {"metric_keys": _Names(fact.metrics), **more}
+def fill(template: str, fact: Fact | None = None, **more: str) -> str:
+    """``{case_list}`` and ``{metric_list}`` are the fact's; ``{metric_keys}`` are as gate.yml spells them."""
+    values: defaultdict[str, object] = defaultdict(_Names)
+    if fact:
+        names, metrics = fact.names, _Names(map(name_metric, fact.metrics))
+        values |= {name: _Names(words) for name, words in names.items()}
+        values |= {name: _make_number(value, names.get(name, ())) for name, value in fact.numbers.items()}
+        values |= {
+            "case_list": _Names(fact.cases),
+            "metric_list": metrics,
+            "metric_keys": _Names(fact.metrics),
+        }
+    values |= {name: _Names((text,)) for name, text in more.items()}
 
     def choose(part: re.Match[str]) -> str:
         fields = [(name, spec) for _, name, spec, _ in Formatter().parse(part[1]) if name]
-        is_said = all(_is_filled(places[name], spec) for name, spec in fields)
-        return part[1] if is_said else part[2] or ""
+        return part[1] if all(_is_filled(values[name], spec) for name, spec in fields) else part[2] or ""
 
     count = 1
     while count:  # the innermost first
         template, count = _PART.subn(choose, template)
-    return template.format_map(places)
+    return template.format_map(values)
 
 
-_PART = re.compile(r"\[([^][|]*)(?:\|([^][]*))?\]")
-
-
-def _is_filled(place: object, spec: str | None) -> bool:
-    return bool(place.words if isinstance(place, _Number) and spec == "named" else place)
+def _is_filled(value: object, spec: str | None) -> bool:
+    return bool(value.words if isinstance(value, _Number) and spec == "named" else value)
 
 
 def upper_first(text: str) -> str:
-    """Begin a sentence with it."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 class _Names(tuple[str, ...]):
-    """Words; what may not be shown, or is not known, has none, and is empty however its place is written."""
+    """What may not be shown is empty, in whichever form it is asked for."""
 
     __slots__ = ()
 
@@ -192,7 +190,7 @@ class _Names(tuple[str, ...]):
         return any(self)
 
     def __format__(self, spec: str) -> str:
-        if not self:
+        if not self or spec == "?":
             return ""
         if spec == "some":
             return join_some(self)
@@ -220,23 +218,20 @@ def _make_number(value: float, words: Sequence[str]) -> _Number:
 
 
 def describe_error_factor(drift: float) -> str:
-    """How far compiled results are off: ``off by 300x eager's own error``."""
+    """``off by 300x eager's own error``."""
     if is_another_answer(Metric.DRIFT, drift):
-        return "another answer than eager's"
-    return f"off by {render_factor(drift)} eager's own error"
-
-
-_LEAST_TIME = 1e-3  # as a part of what it was: a file may say anything
+        return PHRASES["another_answer"]
+    return fill(PHRASES["off_by"], factor=render_factor(drift))
 
 
 def describe_speed(shift: float) -> str:
-    """How this machine runs fixed test programs, whose times changed by ``shift``: ``47 % faster``."""
+    """Of fixed test programs, whose times changed by ``shift``: ``47 % faster``."""
     share = 1 / max(1 + shift, _LEAST_TIME) - 1 if shift < 0 else shift
     return f"{100 * share:,.0f} % {'faster' if shift < 0 else 'slower'}"
 
 
 def name_end(status: float) -> str:
-    """How a process ended: ``exit status 3``, or the signal: ``SIGSEGV``."""
+    """``exit status 3``, or the signal: ``SIGSEGV``."""
     if status >= 0:
         return f"exit status {status:.0f}"
     try:
@@ -258,5 +253,5 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "status": name_end,
     "is": lambda number: "is" if number == 1 else "are",
     "has": lambda number: "has" if number == 1 else "have",
-    "?": lambda _: "",  # for a part that is said where it is not 0
+    "?": lambda _: "",  # for a part that is shown where it is not 0
 }

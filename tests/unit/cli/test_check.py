@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import lanes, main
-from gate.cli.check import find_why_alone
+from gate.cli.check import explain_no_base
 from gate.cli.setup import note_rules
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
@@ -48,7 +48,7 @@ def test_commit_is_not_held_against_itself(project: Path, text: str, decides_alo
     """Pairs of one commit would acquit what the stored baselines convict; with a change they decide."""
     (project / "gate.yml").write_text(text, encoding="utf-8")
     asked = ArmOptions(directory=project, base="HEAD", from_merge_base=True)
-    found = find_why_alone(Namespace(base="HEAD", no_base=False), asked)
+    found = explain_no_base(Namespace(base="HEAD", no_base=False), asked)
     assert (found is not None) is decides_alone
     if found is not None:
         assert write_note(found).endswith(

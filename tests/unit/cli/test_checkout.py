@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli.github import find_workspace_checkout, load_base, to_repository_path
+from gate.cli.github import choose_checkout, load_base, to_repository_path
 from gate.project.config import load_config
 
 
@@ -16,14 +16,14 @@ def test_the_top_is_where_git_keeps_its_own(tmp_path: Path, name: str, is_file: 
     (top / "models").mkdir(parents=True)
     (top / ".git").touch() if is_file else (top / ".git").mkdir()
 
-    assert find_workspace_checkout(top / "models", tmp_path) == top.resolve()
+    assert choose_checkout(top / "models", tmp_path) == top.resolve()
 
 
 def test_without_a_clone_the_workspace_is_the_top(tmp_path: Path) -> None:
     """Where the runner has no git, ``actions/checkout`` downloads the files alone."""
     (tmp_path / "models").mkdir()
 
-    assert find_workspace_checkout(tmp_path / "models", tmp_path) == tmp_path.resolve()
+    assert choose_checkout(tmp_path / "models", tmp_path) == tmp_path.resolve()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The sentence of a comparison agrees with the change and the interval beside it."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from gate.records.studies import FaultKind, Result
 from gate.records.verdict import Change, Comparison, Estimate, Outcome, Reason, Status
 from gate.report.rows import make_row
 from gate.report.words.comparisons import describe_comparison
-from gate.report.words.templates import SENTENCES
+from gate.report.words.templates import PHRASES, SENTENCES
 from gate.units import KIBI
 
 LATENCY, SPEEDUP, COLD = Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP, Metric.COLD_COMPILE_TIME
@@ -51,7 +52,15 @@ def test_every_sentence_is_of_a_code() -> None:
     """A key that no code has would never be shown."""
     kinds = (Code, Reason, Status, Disturbance, FailureKind, FaultKind, Result, Outcome)
     known = {one.value.lower() for kind in kinds for one in kind} | {one.name.lower() for one in Refusal}
-    assert {word for table in SENTENCES.values() for key in table for word in key.split()} <= known
+    tables = (table for name, table in SENTENCES.items() if name != "phrases")
+    assert {word for table in tables for key in table for word in key.split()} <= known
+
+
+def test_every_phrase_is_chosen() -> None:
+    """A key that no module of words names would never be shown."""
+    modules = Path(describe_comparison.__code__.co_filename).parent.glob("*.py")
+    code = "".join(path.read_text(encoding="utf-8") for path in modules)
+    assert [key for key in PHRASES if f'"{key}"' not in code and f"'{key}'" not in code] == []
 
 
 def tell(one: Comparison) -> str:

@@ -72,7 +72,7 @@ def test_baselines_by_environment(baseline: Baseline) -> None:
 def test_no_baselines_says_what_to_do() -> None:
     """An empty store is not an empty table."""
     assert (
-        render_baselines((), NOW, place="in perf")
+        render_baselines((), NOW, where="in perf")
         == "no baselines are stored in perf; record some with: compile-gate baseline refresh"
     )
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from gate.report.clean import MAX_WIDTH, WIDTH, find_style, lay_out, write_text
+from gate.report.clean import MAX_WIDTH, WIDTH, align_columns, read_style, write_text
 
 
 class Terminal(io.StringIO):
@@ -21,32 +21,32 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_file_gets_a_fixed_width_and_no_colour() -> None:
     """A log is the same on every machine."""
-    assert (WIDTH, False) == find_style(io.StringIO())
+    assert (WIDTH, False) == read_style(io.StringIO())
 
 
 def test_columns_are_believed_for_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who exports COLUMNS wants that width in a pipe, as from pytest; what is no number is not one."""
     monkeypatch.setenv("COLUMNS", "140")
-    assert find_style(io.StringIO())[0] == 140
+    assert read_style(io.StringIO())[0] == 140
 
     monkeypatch.setenv("COLUMNS", "wide")
-    assert find_style(io.StringIO())[0] == WIDTH
+    assert read_style(io.StringIO())[0] == WIDTH
 
 
 def test_a_terminal_gets_its_width_and_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     """COLUMNS is believed up to the width that an eye can follow."""
     monkeypatch.setenv("COLUMNS", "120")
-    assert (120, True) == find_style(Terminal())
+    assert (120, True) == read_style(Terminal())
 
     monkeypatch.setenv("COLUMNS", "400")
-    assert find_style(Terminal())[0] == MAX_WIDTH
+    assert read_style(Terminal())[0] == MAX_WIDTH
 
 
 def test_no_color_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
     """NO_COLOR turns colours off, on a terminal too."""
     monkeypatch.setenv("NO_COLOR", "1")
 
-    assert not find_style(Terminal())[1]
+    assert not read_style(Terminal())[1]
 
 
 def test_what_cannot_be_encoded_is_escaped() -> None:
@@ -72,12 +72,12 @@ def test_columns_are_believed_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """As pytest and argparse do."""
     monkeypatch.setenv("COLUMNS", "132")
 
-    assert find_style(io.StringIO()) == (132, False)
+    assert read_style(io.StringIO()) == (132, False)
 
 
 def test_columns_align_where_a_character_takes_two() -> None:
     """A case that is named in Chinese stands in a table as one in Latin letters does."""
-    assert lay_out([["\u6a21\u578b/x", "1.00 ms"], ["bert/x", "15.8 ms"]], {1}) == [
+    assert align_columns([["\u6a21\u578b/x", "1.00 ms"], ["bert/x", "15.8 ms"]], {1}) == [
         "\u6a21\u578b/x  1.00 ms",
         "bert/x  15.8 ms",
     ]

@@ -6,4 +6,4 @@ import pytest
 @pytest.fixture(autouse=True)
 def _no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile nothing where the files are what is looked at."""
-    monkeypatch.setattr("gate.cli.init.find_drift_device", lambda *_: None)
+    monkeypatch.setattr("gate.cli.init.choose_drift_device", lambda *_: None)

@@ -16,7 +16,7 @@ from gate.report.content import make_report
 from gate.report.pages import (
     MOST_WHOLE,
     PageCase,
-    find_link,
+    clean_link,
     list_cases,
     make_anchors,
     render_case_pages,
@@ -219,8 +219,8 @@ def test_hostile_text_is_shown() -> None:
 
 def test_run_link() -> None:
     """Only an encrypted address of the web becomes a link."""
-    assert find_link("https://example.org/run/1") == "https://example.org/run/1"
-    assert [find_link(one) for one in ("javascript:alert(1)", "http://a", "https://a\u202e", "")] == [""] * 4
+    assert clean_link("https://example.org/run/1") == "https://example.org/run/1"
+    assert [clean_link(one) for one in ("javascript:alert(1)", "http://a", "https://a\u202e", "")] == [""] * 4
 
 
 def multiply(verdict: Verdict, cases: int, trials: int) -> Verdict:
