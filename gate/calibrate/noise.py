@@ -98,7 +98,7 @@ def _compute_noticed(reading: Reading, threshold: Threshold) -> float:
 
 def is_too_noisy(reading: Reading, bar: Bar) -> bool:
     """Whether even no change at all would be left open."""
-    return bar.find_level(replace(reading, change=0.0)) is not Level.CLEAR
+    return bar.classify(replace(reading, change=0.0)) is not Level.CLEAR
 
 
 def _gather_case(case: Case, trials: Sequence[Trial], policy: Policy) -> list[Series]:

@@ -20,7 +20,7 @@ from gate.decide.constants import (
     MIN_SUPER_BLOCKS,
     PROCESS_SD,
 )
-from gate.decide.evidence.steal import compute_own_steal, excuse_steal, find_own_steal, read_steal
+from gate.decide.evidence.steal import compute_own_steal, excuse_steal, find_own_steal, get_steal
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS, find_kind, is_target, name_target
@@ -155,7 +155,7 @@ class Pace:
         """Take another trial into account."""
         self._trials += 1
         self.repeated += trial.conditions.repeated
-        if share := read_steal(trial):
+        if share := get_steal(trial):
             self._stolen.append(share)
         self._took.setdefault(trial.case_id, []).append(trial)
         if trial.case_id in self._expected_s and trial.extent is Extent.WHOLE:

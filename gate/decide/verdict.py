@@ -1,7 +1,7 @@
-"""Judges a run: gather, screen, conclude.
+"""Judges a run in three steps: gather, screen, conclude.
 
-Screening and concluding are apart so that a side-by-side stage can stand between them:
-:func:`gate.decide.side_by_side.confirm_screening` replaces the suspects' comparisons by what their pairs say.
+Between screening and concluding, :func:`gate.decide.side_by_side.confirm_screening` replaces the suspects'
+comparisons by those of their pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.defaults import add_defaults, note_defaults
 from gate.decide.explain.inquiry import MAYBE_MOVED
-from gate.decide.judge.compare import follow_times, pose_questions
+from gate.decide.judge.compare import add_questions, follow_times
 from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift
 from gate.decide.judge.stored import compare_case, make_rules
 from gate.devices import TARGET_KIND
@@ -40,7 +40,7 @@ from gate.records.verdict import NOT_WORSE, CaseEvidence, Cause, Comparison, Pai
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Screening:
-    """All comparisons of a run against stored baselines, before acceptances."""
+    """All comparisons of a run with stored baselines, before acceptances."""
 
     evidence: tuple[Evidence, ...]
     comparisons: tuple[Comparison, ...]
@@ -52,7 +52,7 @@ class Screening:
     same: tuple[str, ...] = ()  # cases whose times are clear, since they are the same program as the base's
 
     def revise(self, comparisons: Sequence[Comparison]) -> Screening:
-        """The same with other rows, and perhaps more; what these convict no more is acquitted."""
+        """The same with other rows; what these convict no more is acquitted."""
         acquitted = (
             before
             for before, after in zip(self.comparisons, comparisons, strict=False)
@@ -63,7 +63,7 @@ class Screening:
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
-    """Judge a run against stored baselines; ``run.cases``, the plan, is the index.
+    """Judge a run against stored baselines; ``run.cases`` is the plan.
 
     Pure: the same arguments give the same verdict, and ``policy.today`` is the only date.
     """
@@ -71,37 +71,36 @@ def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> V
 
 
 def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Screening:
-    """Compare every case and metric of the plan with its baseline."""
     if run.counts_only:
-        baselines = [replace(one, trials=drop_host_metrics(one.trials)) for one in baselines]
+        baselines = [replace(baseline, trials=drop_host_metrics(baseline.trials)) for baseline in baselines]
     gathered = gather_evidence(set_aside_disturbed(run), baselines)
-    evidence = tuple(pose_questions(one, policy) for one in gathered)
+    cases = tuple(add_questions(evidence, policy) for evidence in gathered)
     places = {
-        name: compare_machine(there) for name, there in group_by(evidence, lambda one: one.place).items()
+        name: compare_machine(group) for name, group in group_by(cases, lambda case: case.place).items()
     }
-    # The cases of other shards have their part of the error budget: what convicts here does once joined.
+    # The cases of other shards have their share of the error budget: joining them changes no result.
     share = len(run.cases) / run.shard.cases if run.shard else 1.0
-    own = replace(policy, error_budget=policy.error_budget * share)
-    rules = make_rules(evidence, own, has_base=run.base is not None)
-    rows = tuple(row for one in evidence for row in compare_case(one, rules, places[one.place]))
-    return Screening(evidence=evidence, comparisons=rows, machine=compare_machine(evidence), places=places)
+    shard_policy = replace(policy, error_budget=policy.error_budget * share)
+    rules = make_rules(cases, shard_policy, has_base=run.base is not None)
+    rows = tuple(row for case in cases for row in compare_case(case, rules, places[case.place]))
+    return Screening(evidence=cases, comparisons=rows, machine=compare_machine(cases), places=places)
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
-    """Make the verdict of what was compared, with all that a report needs."""
+    """Apply the policy to what was compared, and add all that a report needs."""
     policy = keep_own(policy, compute_environment_id(run.environment))
     if run.counts_only:
-        kept = [one for one in policy.limits if SPECS[one.metric].scope is not Scope.HOST]
+        kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
     comparisons = _apply_policy(run, screening, policy)
     outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
-    drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
-    matches = (one.find_baseline(metric) for one in screening.evidence for metric in one.values)
+    drifted = [row.case_id for row in screening.acquitted] if policy.has_anchor else []
+    matches = (case.find_baseline(metric) for case in screening.evidence for metric in case.values)
     used = tuple({id(match): match for match in matches if match is not None}.values())
     return Verdict(
         outcome=outcome,
-        headline=advice.say_beside(headline) if in_pairs else headline,
+        headline=advice.add_base_to_headline(headline) if in_pairs else headline,
         cases=run.cases,
         comparisons=comparisons,
         failures=run.failures,
@@ -124,8 +123,10 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         machine=make_machine_shift(screening.machine),
         environment=run.environment,
         provenance=run.provenance,
-        baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
-        baseline_environments=tuple(dict.fromkeys(compute_environment_id(one.environment) for one in used)),
+        baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
+        baseline_environments=tuple(
+            dict.fromkeys(compute_environment_id(baseline.environment) for baseline in used)
+        ),
         base_environment=run.base.environment if run.base else used[0].environment if used else None,
         base=_name_base(run),
         tally=measure_tally(run, comparisons, screening.acquitted),
@@ -138,10 +139,9 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
 
 
 def _list_more_notes(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[Fact, ...]:
-    """Notes on what was held against what, and on how it was measured."""
-    # In a shard they are not known: the base has what the other shards measure as well.
+    # Unknown in a shard: the base also has the cases of the other shards.
     vanished = (
-        notes.note_gone((one.id for one in run.base.cases), run.cases) if run.base and not run.shard else ()
+        notes.note_gone((case.id for case in run.base.cases), run.cases) if run.base and not run.shard else ()
     )
     is_judged_at_all = any(map(is_judged, comparisons))
     return (
@@ -166,7 +166,7 @@ def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Compa
 
 
 def _name_base(run: Run) -> PairBase | None:
-    """What head was compared with in pairs; ``None`` where there was no base."""
+    """``None`` where there was no base."""
     if run.base is None:
         return None
     base, provenance = run.base, run.base.provenance
@@ -185,11 +185,11 @@ def _rank_all(
     rows = group_cases(comparisons)
     return tuple(
         cause
-        for one in screening.evidence
+        for evidence in screening.evidence
         for cause in rank_causes(
-            screening.sides.get(one.case.id, one),
-            rows.get(one.case.id, ()),
-            screening.places.get(one.place, screening.machine),
+            screening.sides.get(evidence.case.id, evidence),
+            rows.get(evidence.case.id, ()),
+            screening.places.get(evidence.place, screening.machine),
             environment,
         )
     )
@@ -197,14 +197,16 @@ def _rank_all(
 
 def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
     """Both sides of each case that was measured, with the kernels of those that moved."""
-    moved = {one.case_id: one.severity for one in comparisons if one.decides and one.status in MAYBE_MOVED}
+    moved = {row.case_id: row.severity for row in comparisons if row.decides and row.status in MAYBE_MOVED}
     trials = group_cases(run.trials)
     shown = (
         add_traces(
-            show_case(screening.sides.get(one.case.id, one), run.sources, moved=one.case.id in moved),
-            trials.get(one.case.id, ()),
+            show_case(
+                screening.sides.get(evidence.case.id, evidence), run.sources, moved=evidence.case.id in moved
+            ),
+            trials.get(evidence.case.id, ()),
         )
-        for one in screening.evidence
-        if one.trials
+        for evidence in screening.evidence
+        if evidence.trials
     )
     return bound_sources(shown, first=sorted(moved, key=moved.__getitem__, reverse=True))

@@ -206,7 +206,7 @@ def test_example_is_what_the_code_computes() -> None:
     ):
         reading = read_example(metric, before, after)
         assert row == [*describe(reading, stored), "open"]
-        assert stored.find_level(reading) is Level.OPEN
+        assert stored.classify(reading) is Level.OPEN
     changes = read_numbers(pairs.partition(" %")[0])
     assert round(100 * math.log(latency / median(latencies))) == read_part("prove a slowdown of ", " %")[0]
     paired, beside = (
@@ -236,7 +236,7 @@ def read_example(metric: Metric, stored: tuple[float, ...], seen: float) -> Read
 def describe(reading: Reading, bar: Bar) -> list[str]:
     """d, SE, low, high and e, as the table has them."""
     bounds = (reading.compute_bound(p) for p in (bar.alpha, constants.CLEAR_CONFIDENCE))
-    values = (reading.change, reading.error, *bounds, bar.find_edge(reading))
+    values = (reading.change, reading.error, *bounds, bar.compute_log_edge(reading))
     return [f"{value:.3f}" for value in values]
 
 

@@ -1,4 +1,4 @@
-"""What is known of each case: one value per metric and trial, and what is stored to compare it with."""
+"""What is known of each case: one value per metric and trial, and the stored values to compare it with."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,10 +30,10 @@ PAIRS_IN_SUPER_BLOCK = 2
 
 
 def compute_values(trial: Trial) -> Mapping[Metric, float]:
-    """Reduce a trial to one value a metric, in the metric's unit.
+    """One value a metric, in the metric's unit.
 
-    Latencies, times, memory and counters are the median of their samples, drift is the mean over
-    seeds. ``warm_speedup`` and ``break_even_calls`` are derived where their parts are there.
+    Latencies, times, memory and counters are the median of their samples, drift is the mean over seeds.
+    ``warm_speedup`` and ``break_even_calls`` are derived where their parts are there.
     """
     values = {
         metric: fmean(samples) if SPECS[metric].family is Family.LOG2 else median(samples)
@@ -52,12 +52,11 @@ def compute_values(trial: Trial) -> Mapping[Metric, float]:
 
 
 def collect_values(trials: Iterable[Trial]) -> Mapping[Metric, tuple[float, ...]]:
-    """One value per trial for every metric that any of the trials measured."""
     return collect_columns(map(compute_values, trials))
 
 
 def collect_medians(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Median of each name over the tables that have any; one that a table lacks took no time."""
+    """Median of each name over the tables that have any; a name that a table lacks counts as 0."""
     filled = [table for table in tables if table]
     names = {name: None for table in filled for name in table}
     return {name: median([table.get(name, 0.0) for table in filled]) for name in names}
@@ -66,7 +65,7 @@ def collect_medians(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def compute_speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> float | None:
     """Eager over compiled latency: exp(median over super-blocks of the mean log ratio of their pairs).
 
-    Sample ``i`` of both arms belongs to one pair. ``None`` when there is no pair of positive times.
+    Sample ``i`` of both is a pair. ``None`` where no pair has positive times.
     """
     ratios = [
         eager / compiled
@@ -90,14 +89,14 @@ def find_break_even(values: Mapping[Metric, float]) -> float | None:
 
 
 def compute_break_even(compile_s: float, before_s: float, after_s: float) -> float | None:
-    """Calls after which ``compile_s`` seconds have paid; ``None`` where a call saves nothing to speak of."""
+    """Calls after which ``compile_s`` seconds have paid; ``None`` where a call saves nothing."""
     calls = max(compile_s, 0.0) / (before_s - after_s) if before_s > after_s else math.inf
     return calls if math.isfinite(calls) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """One metric of one case: its values, one per trial, and what counts as relevant."""
+    """One metric of one case that both sides have: its values, one per trial, and its threshold."""
 
     case: Case
     metric: Metric
@@ -105,12 +104,11 @@ class Question:
     after: Sequence[float]
     threshold: Threshold
     logs: LogArms | None = None  # of noisy metrics, where every value is positive
-    upgrade: tuple[str, ...] = ()  # what differs of the host that ``before`` is of, beside its stack
+    upgrade: tuple[str, ...] = ()  # what differs of the host of ``before`` besides its stack
     remarks: tuple[Fact, ...] = ()  # on both values
 
     @property
     def spec(self) -> MetricSpec:
-        """The metric's fixed properties."""
         return SPECS[self.metric]
 
     def find(
@@ -132,30 +130,31 @@ class Question:
 
 
 def find_worst(trials: Iterable[Trial], metric: Metric) -> Fact | None:
-    """Find it in the trial that drifted most, of those that measured it; ``None`` where unknown."""
-    known = (trial for trial in trials if trial.samples.get(metric))
-    trial = max(known, key=lambda one: max(one.samples[metric]))
+    """The output that drifted most, of the trials that measured it; ``None`` where unknown."""
+    measured = (trial for trial in trials if trial.samples.get(metric))
+    trial = max(measured, key=lambda trial: max(trial.samples[metric]))
     worst = trial.worst.get(metric)
     if worst is None or not worst.output:
         return None
-    warnings = (one for one in trial.warnings if one.code in MISMATCH_CODES)
+    warnings = (fact for fact in trial.warnings if fact.code in MISMATCH_CODES)
     alone = Fact(code=Code.DRIFT_OF, numbers={"steps": worst.steps}, names=name_words(output=worst.output))
-    return next((one for one in warnings if one.name("output") == worst.output), alone)
+    return next((fact for fact in warnings if fact.name("output") == worst.output), alone)
 
 
-# What stands in a definition, by the key of gate.yml that says so.
+# The keys of gate.yml that make a definition.
 _PLAIN = ("factory", "node", "task", "dtype", "size", "mode", "dynamic", "fullgraph", "backend", "kind")
 _NESTED = ("arguments", "options", "settings")
 
 
-def find_base_cases(run: Run) -> Mapping[str, Case]:
-    """Find the cases of the run's base, by their id; it may define them otherwise."""
-    return {one.id: one for one in run.base.cases} if run.base else {}
+def index_base_cases(run: Run) -> Mapping[str, Case]:
+    return {case.id: case for case in run.base.cases} if run.base else {}
 
 
 def compare_definitions(before: Case, after: Case) -> dict[str, tuple[str, str]]:
-    """What differs, by key, before and after; empty where it is the source of a reference model."""
-    changes = compare_items(*({key: _write(getattr(one, key)) for key in _PLAIN} for one in (before, after)))
+    """What differs, by key, before and after; empty if only the source of a reference model does."""
+    changes = compare_items(
+        *({key: _write(getattr(case, key)) for key in _PLAIN} for case in (before, after))
+    )
     for key in _NESTED:
         old, new = getattr(before, key), getattr(after, key)
         for name in dict.fromkeys((*old, *new)):
@@ -165,7 +164,7 @@ def compare_definitions(before: Case, after: Case) -> dict[str, tuple[str, str]]
 
 
 def compare_items(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """What both sides record and record differently."""
+    """What both sides record, and record differently."""
     return {key: (old, after[key]) for key, old in before.items() if key in after and after[key] != old}
 
 
@@ -182,7 +181,7 @@ def _write(value: object) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stored:
-    """A baseline of a case, and in which ways it is comparable with the run at hand."""
+    """A baseline of a case, and in which ways it is comparable with the run."""
 
     baseline: Baseline
     same_host: bool
@@ -193,11 +192,11 @@ class Stored:
     same_drift: bool = True  # whether drift was measured as it is now
 
     def is_alike(self, metric: Metric) -> bool:
-        """Whether values of a metric mean what the run's mean."""
+        """Whether the metric meant the same when these values were measured."""
         return self.same_definition and (self.same_drift or SPECS[metric].family is not Family.LOG2)
 
     def has_scope(self, metric: Metric) -> bool:
-        """Whether values of a metric may be compared with the run's, of the same definition."""
+        """Whether values of a metric may be compared, given the same definition."""
         spec = SPECS[metric]
         if spec.scope is Scope.HOST:
             return self.same_host
@@ -223,30 +222,39 @@ class Evidence:
 
     @property
     def fullest(self) -> Trial | None:
-        """The last trial that records all of what was compiled: some measure less of their case."""
+        """The last trial that records all of what was compiled: some measure only a part."""
         whole = [trial for trial in self.trials if trial.extent is Extent.WHOLE]
         compiled = [trial for trial in whole if trial.phases_s]
         return next((group[-1] for group in (compiled, whole, self.trials) if group), None)
 
     @property
     def host_baseline(self) -> Baseline | None:
-        """The newest baseline of this host, whatever its definition: its canaries still hold."""
-        return next((one.baseline for one in self.stored if one.same_host), None)
+        """The newest baseline of this host, whatever its definition: its canaries still count."""
+        return next((stored.baseline for stored in self.stored if stored.same_host), None)
 
     @property
     def code_baseline(self) -> Baseline | None:
         """The best baseline whose generated code and workload can be compared with the candidate's."""
-        return next((one.baseline for one in self.stored if one.same_definition and one.same_codegen), None)
+        return next(
+            (stored.baseline for stored in self.stored if stored.same_definition and stored.same_codegen),
+            None,
+        )
 
     def find_baseline(self, metric: Metric) -> Baseline | None:
-        """The baseline for one metric: of this host if there is one, else of this stack, newest first."""
-        fitting = (one.baseline for one in self.stored if one.has_scope(metric) and one.is_alike(metric))
-        return next((one for one in fitting if one.trials.get(metric)), None)
+        """Of this host if there is one, else of this stack, the newest first."""
+        fitting = (
+            stored.baseline for stored in self.stored if stored.has_scope(metric) and stored.is_alike(metric)
+        )
+        return next((stored for stored in fitting if stored.trials.get(metric)), None)
 
     def find_upgraded(self, metric: Metric) -> Stored | None:
-        """The newest of another host that is this hardware and stack, of a time that decides by itself."""
-        fitting = (one for one in self.stored if one.upgrade and one.same_definition and metric in LEADING)
-        return next((one for one in fitting if one.baseline.trials.get(metric)), None)
+        """The newest of another host with the same hardware and stack, of a time that decides by itself."""
+        fitting = (
+            stored
+            for stored in self.stored
+            if stored.upgrade and stored.same_definition and metric in LEADING
+        )
+        return next((stored for stored in fitting if stored.baseline.trials.get(metric)), None)
 
     def find_alone(self, metric: Metric, status: Status, reason: Reason, *remarks: Fact) -> Comparison:
         """What is found of a metric that only one side has."""
@@ -260,38 +268,37 @@ class Evidence:
         )
 
     def explain_lack(self, metric: Metric) -> Reason:
-        """Why there is no baseline for a metric."""
-        fitting = [one for one in self.stored if one.has_scope(metric)]
+        fitting = [stored for stored in self.stored if stored.has_scope(metric)]
         if not fitting:
             return Reason.OTHER_ENVIRONMENT if self.stored else self.absence
-        if any(one.is_alike(metric) for one in fitting):
+        if any(stored.is_alike(metric) for stored in fitting):
             return Reason.NOT_MEASURED
-        is_current = any(one.same_definition for one in fitting)
+        is_current = any(stored.same_definition for stored in fitting)
         return Reason.MEASURED_OTHERWISE if is_current else Reason.STALE_DEFINITION
 
     def is_unknown_here(self, metric: Metric) -> bool:
-        """Whether this host has baselines of the case, and none of the metric: another host's may have it."""
-        own = [one.baseline for one in self.stored if one.same_host and one.same_definition]
-        return bool(own) and not any(baseline.trials.get(metric) for baseline in own)
+        """Whether this host has baselines of the case, but none of the metric."""
+        baselines = [stored.baseline for stored in self.stored if stored.same_host and stored.same_definition]
+        return bool(baselines) and not any(baseline.trials.get(metric) for baseline in baselines)
 
     def list_metrics(self) -> tuple[Metric, ...]:
-        """The metrics that the case or a baseline of it has, in the table's order."""
-        stored = {metric for one in self.stored for metric in one.baseline.trials}
+        """What the case or a baseline of it has, in the order of SPECS."""
+        stored = {metric for match in self.stored for metric in match.baseline.trials}
         return tuple(metric for metric in SPECS if metric in self.values or metric in stored)
 
 
 def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, ...]:
     """One piece of evidence per planned case, in the plan's order.
 
-    Trials of pairs count only for cases that have none that ran alone, as the baselines did.
+    Trials of pairs count only for cases that have none that ran alone, as baselines did.
     """
     heads = group_cases(trial for trial in run.trials if trial.arm == CANDIDATE_ARM)
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
-    stored, bases = group_cases(baselines), find_base_cases(run)
+    stored, bases = group_cases(baselines), index_base_cases(run)
     gathered = []
     for case in run.cases:
-        own = heads.get(case.id, [])
-        trials = [trial for trial in own if trial.pairing is Pairing.ALONE] or own
+        case_trials = heads.get(case.id, [])
+        trials = [trial for trial in case_trials if trial.pairing is Pairing.ALONE] or case_trials
         place = find_place(trials)
         gathered.append(
             Evidence(
@@ -310,7 +317,7 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
 
 
 def find_place(trials: Iterable[Trial]) -> str:
-    """Name the place that all these trials ran at; "" where that is several, or not known."""
+    """Where all these trials ran; "" where they ran at several places, or it is unknown."""
     places = {trial.place for trial in trials}
     return places.pop() if len(places) == 1 else ""
 
@@ -321,16 +328,18 @@ def find_card(run: Run, place: str) -> str:
 
 
 def find_environment(run: Run, trials: Collection[Trial]) -> Environment:
-    """Find the environment of all these trials of one case; where only some were forked, it is no other's."""
+    """Of all these trials of one case; where only some were forked, no other environment is the same."""
     fresh = sum(any(fact.code in UNFORKED_CODES for fact in trial.warnings) for trial in trials)
     workers = ("" if fresh == len(trials) else PARTLY_FORKED) if fresh else run.environment.workers
     return replace(run.environment, workers=workers, device_uuid=find_card(run, find_place(trials)))
 
 
 def list_short(run: Run) -> tuple[Evidence, ...]:
-    """The planned cases of which fewer trials came back than planned, though none failed."""
+    """The planned cases with fewer trials than planned, though none failed."""
     gathered = gather_evidence(run, ())
-    return tuple(one for one in gathered if not one.failures and len(one.trials) < one.planned)
+    return tuple(
+        evidence for evidence in gathered if not evidence.failures and len(evidence.trials) < evidence.planned
+    )
 
 
 def _rank_stored(
@@ -339,10 +348,10 @@ def _rank_stored(
     stored = []
     drift = max((trial.drift_definition for trial in trials), default=1)
     gradients = {trial.workload.get(GRADIENTS, "") for trial in trials if trial.workload}
-    for baseline in sorted(baselines, key=lambda one: one.provenance.created, reverse=True):
+    for baseline in sorted(baselines, key=lambda match: match.provenance.created, reverse=True):
         same_host = has_same_host(baseline.environment, environment)
         same_stack = same_host or has_same_stack(baseline.environment, environment)
-        one = Stored(
+        match = Stored(
             baseline=baseline,
             same_host=same_host,
             same_stack=same_stack,
@@ -352,6 +361,6 @@ def _rank_stored(
             upgrade=describe_upgrade(baseline.environment, environment),
             same_drift=baseline.drift_definition == drift,
         )
-        stored.append(one)
-    stored.sort(key=lambda one: (not one.same_host, not one.same_codegen, not one.same_stack))
+        stored.append(match)
+    stored.sort(key=lambda match: (not match.same_host, not match.same_codegen, not match.same_stack))
     return tuple(stored)

@@ -1,8 +1,8 @@
-"""Why a case changed: one pure function from both sides' evidence to causes, the likeliest first.
+"""Why a case changed: a pure function from the evidence of both sides to causes, the likeliest first.
 
-A finder is a function of an :class:`Inquiry`; each cause is a code with its numbers and a weight. Here stand
-those around a case: its definition, the stack, eager, what a call uses of the device, the machine. To add
-one: docs/dev/adding-a-cause.md.
+A finder takes an :class:`Inquiry` and returns causes, each a code with its numbers and a weight. Here are
+those around a case: its definition, the stack, eager, kernels, the machine. To add one:
+docs/dev/adding-a-cause.md.
 """
 
 import math
@@ -30,10 +30,10 @@ from gate.decide.explain.compiled import (
 )
 from gate.decide.explain.functions import find_functions
 from gate.decide.explain.inquiry import (
-    CAUSES,
     LEAST_WEIGHT,
     MAX_NAMED,
     MAYBE_MOVED,
+    RESULT_ALONE,
     Inquiry,
     is_eagers_alone,
     rank_moves,
@@ -49,10 +49,13 @@ from gate.records.run import Environment
 from gate.records.verdict import QUIET, Cause, CauseKind, Comparison, Reason, Status, Verdict
 
 _NOTABLE = 0.01  # of a call's device time: kernels that moved by less explain no change beyond 3 %
+_RESULT = "reference"  # of a workload: what the model computes, to six digits
+_NOT_IMPORTED = 0.5  # share of a stack that changed only in what the case did not import
+_MAX_DIFFERENCES = 6  # of the stack are named: the environments list all
 
 
 def compare_kernels(before: Mapping[str, float], after: Mapping[str, float]) -> Fact | None:
-    """Tell which kernels take another time than before, most first; ``None`` where one side knows none."""
+    """The kernels that take another time, most first; ``None`` where one side knows none."""
     if not before or not after:
         return None
     moved = rank_moves(before, after, _NOTABLE)
@@ -60,22 +63,14 @@ def compare_kernels(before: Mapping[str, float], after: Mapping[str, float]) -> 
         return Fact(code=Code.KERNELS_STEADY)
     named = tuple(moved)[: len(PLACES)]
     sides = ((BEFORE, before), (AFTER, after))
-    own_s = {
-        place + moment: side[name]
-        for place, name in zip(PLACES, named, strict=False)
+    kernel_s = {
+        position + moment: side[name]
+        for position, name in zip(PLACES, named, strict=False)
         for moment, side in sides
         if name in side
     }
     total_s = {"before_s": sum(before.values()), "after_s": sum(after.values()), "moved": len(moved)}
-    return Fact(code=Code.KERNELS_MOVED, numbers={**total_s, **own_s}, names={"kernels": named})
-
-
-# Of a workload: what the model computes, to six digits. It alone says that something else is computed.
-_RESULT = "reference"
-_ONLY_THE_RESULT = 0.58 / CAUSES[Code.WORKLOAD_CHANGED][0]
-_NOT_IMPORTED = 0.5  # of the weight of a stack that changed: only in what the case did not import
-# Differences of the stack that are told: more are read where the environments stand.
-_MAX_DIFFERENCES = 6
+    return Fact(code=Code.KERNELS_MOVED, numbers={**total_s, **kernel_s}, names={"kernels": named})
 
 
 def find_workload(inquiry: Inquiry) -> list[Cause]:
@@ -89,7 +84,7 @@ def find_workload(inquiry: Inquiry) -> list[Cause]:
     if not changes:
         return []
     fact = _name_changes(Code.WORKLOAD_CHANGED, changes)
-    return [inquiry.weigh(fact, _ONLY_THE_RESULT if set(changes) == {_RESULT} else 1.0)]
+    return [inquiry.weigh(fact, weight=RESULT_ALONE if set(changes) == {_RESULT} else None)]
 
 
 def find_kept(inquiry: Inquiry) -> list[Cause]:
@@ -98,7 +93,7 @@ def find_kept(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_unlike(inquiry: Inquiry) -> list[Cause]:
-    """Outputs that are laid out otherwise than eager's, and what only one side leaves behind."""
+    """Outputs whose layout differs from eager's, and what only one side leaves behind."""
     facts = [fact for code in UNLIKE_CODES for fact in inquiry.list_warnings(code)]
     return inquiry.weigh_some(list_distinct(facts))
 
@@ -114,14 +109,14 @@ def find_imports(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_definition(inquiry: Inquiry) -> list[Cause]:
-    """What ``gate.yml`` says of the case: of a base all of it, of a stored baseline what came of it."""
+    """What ``gate.yml`` defines otherwise; of a stored baseline, what resulted from it."""
     evidence = inquiry.evidence
-    if any(one.same_definition for one in evidence.stored):  # that is what it was held against
+    if any(stored.same_definition for stored in evidence.stored):
         return []
     base = evidence.base_case
     if base is not None and base.definition != evidence.case.definition:
         changes = compare_definitions(base, evidence.case)
-    elif evidence.fullest and any(one.reason is Reason.STALE_DEFINITION for one in inquiry.comparisons):
+    elif evidence.fullest and any(row.reason is Reason.STALE_DEFINITION for row in inquiry.comparisons):
         changes = compare_items(evidence.stored[0].baseline.workload, evidence.fullest.workload)
     else:
         return []
@@ -146,23 +141,23 @@ def _name_changes(code: Code, changes: Mapping[str, tuple[str, str]]) -> Fact:
 
 
 def find_stack(inquiry: Inquiry) -> list[Cause]:
-    """Versions and settings that the device uses, and that differ from what it is held against."""
+    """Versions and settings that the device uses, and that differ from the other side's."""
     baseline = inquiry.evidence.code_baseline
     if baseline is None:
         return []
     imported = describe_packages(baseline, inquiry.evidence)
     # No time is compared where only one side's workers were forked, and that moves nothing else.
-    sides = (replace(one, workers="") for one in (baseline.environment, inquiry.environment))
+    sides = (replace(environment, workers="") for environment in (baseline.environment, inquiry.environment))
     acting = describe_acting(*sides)
     lines = dict.fromkeys((*acting, *imported))
     if not lines:
         return []
     # What the case does not import comes last.
-    beside = {one for one in lines if one.startswith(PACKAGE)} - {*imported}
-    ordered = sorted(lines, key=lambda line: (line in beside, line.startswith(PACKAGE)))
+    not_imported = {line for line in lines if line.startswith(PACKAGE)} - {*imported}
+    ordered = sorted(lines, key=lambda line: (line in not_imported, line.startswith(PACKAGE)))
     named = tuple(map(shorten, ordered[:_MAX_DIFFERENCES]))
     fact = Fact(code=Code.STACK_CHANGED, numbers={"differences": len(lines)}, names={"differences": named})
-    return [inquiry.weigh(fact, _NOT_IMPORTED if beside == lines.keys() else 1.0)]
+    return [inquiry.weigh(fact, _NOT_IMPORTED if not_imported == lines.keys() else 1.0)]
 
 
 def find_eager(inquiry: Inquiry) -> list[Cause]:
@@ -196,12 +191,11 @@ def find_kernels(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_machine(inquiry: Inquiry) -> list[Cause]:
-    """The machine as a whole; it explains nothing that pairs say, whose arms ran on it at one moment."""
+    """The machine as a whole; it explains nothing in pairs, whose sides ran on it at one moment."""
     numbers = name_shifts(make_machine_shift(inquiry.machine))
     if inquiry.is_of_pairs or not numbers:
         return []
-    # Of a count it has no part, and none where a base beside it shows the worst. That it moved the other way,
-    # or moved nothing, a note on the machine says.
+    # It explains no count, and nothing that pairs show. A note names a machine that moved the other way.
     times = inquiry.list_moved_alone()
     if inquiry.worst and inquiry.worst not in times:
         return []
@@ -213,8 +207,8 @@ def find_machine(inquiry: Inquiry) -> list[Cause]:
     return [inquiry.weigh(Fact(code=Code.MACHINE_CHANGED, numbers=numbers), share)]
 
 
-# In the order in which causes of the same weight are told. Those with a kind are asked where a metric moved
-# that such a cause can explain.
+# In the order of causes of the same weight. Those with a kind are asked only where a metric moved that such a
+# cause explains.
 FINDERS: Mapping[Callable[[Inquiry], list[Cause]], CauseKind | None] = {
     find_mismatch: None,
     find_breaks: None,
@@ -243,37 +237,37 @@ def rank_causes(
 ) -> tuple[Cause, ...]:
     """Rank what may have changed a case; empty unless something that decides has changed or failed.
 
-    A ratio that fell only because eager got faster has a cause too, though it passes; and so has a case
-    that is defined otherwise than what it would be held against, of which nothing else is known.
+    A ratio that fell only because eager got faster passes, but has a cause; so has a case that is defined
+    otherwise than its only baselines.
     """
     deciding = [
-        one for one in comparisons if one.decides and (one.status not in QUIET or is_eagers_alone(one))
+        row for row in comparisons if row.decides and (row.status not in QUIET or is_eagers_alone(row))
     ]
     inquiry = Inquiry(
         evidence=evidence,
         comparisons=comparisons,
-        moved=frozenset(one.metric for one in deciding if one.status in MAYBE_MOVED),
+        moved=frozenset(row.metric for row in deciding if row.status in MAYBE_MOVED),
         machine=machine,
         environment=environment,
     )
-    found = [
-        one
+    causes = [
+        cause
         for find, kind in FINDERS.items()
         if (deciding or find is find_definition) and (kind is None or inquiry.moved & explained_by(kind))
-        for one in find(inquiry)
+        for cause in find(inquiry)
     ]
-    if inquiry.worst and all(one.weight < LEAST_WEIGHT for one in found):
-        found.append(inquiry.weigh(Fact(code=Code.UNEXPLAINED)))
-    return tuple(sorted(found, key=lambda one: one.weight, reverse=True))
+    if inquiry.worst and all(cause.weight < LEAST_WEIGHT for cause in causes):
+        causes.append(inquiry.weigh(Fact(code=Code.UNEXPLAINED)))
+    return tuple(sorted(causes, key=lambda cause: cause.weight, reverse=True))
 
 
 def find_first_cause(verdict: Verdict, status: Status = Status.REGRESSED) -> Cause | None:
-    """Find the likeliest cause of the worst regression; or of what is beyond its limit at another status.
+    """The likeliest cause of the worst regression, or of the worst of another status beyond its limit.
 
     ``None`` where there is no such comparison, or none has a likely cause.
     """
-    rows = (one for one in verdict.comparisons if one.decides and one.status is status)
-    found = [one for one in rows if status is Status.REGRESSED or one.severity >= 1]
-    order = dict.fromkeys(one.case_id for one in sorted(found, key=lambda one: -one.severity))
-    likely = [one for one in verdict.causes if one.weight >= LEAST_WEIGHT]
-    return next((one for case_id in order for one in likely if one.case_id == case_id), None)
+    rows = (row for row in verdict.comparisons if row.decides and row.status is status)
+    moved = [row for row in rows if status is Status.REGRESSED or row.severity >= 1]
+    order = dict.fromkeys(row.case_id for row in sorted(moved, key=lambda row: -row.severity))
+    likely = [cause for cause in verdict.causes if cause.weight >= LEAST_WEIGHT]
+    return next((cause for case_id in order for cause in likely if cause.case_id == case_id), None)

@@ -1,6 +1,6 @@
-"""One comparison per case and metric: what is asked, what repeats judged, and how ratios follow.
+"""One comparison per case and metric: which are compared, and how what is not noisy is judged.
 
-Noisy metrics are judged by their readings, of stored values or of pairs, and all else here, by either.
+Noisy metrics are judged by their readings: of stored values or of pairs.
 """
 
 import math
@@ -20,7 +20,7 @@ from gate.decide.constants import (
 from gate.decide.evidence.places import count_kinds, note_places
 from gate.decide.evidence.values import Evidence, Question, find_worst
 from gate.decide.judge.counted import NO_COUNT_RULES, CountRules, judge_counted
-from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Reading, Ruling
+from gate.decide.judge.interval import BETTER, UNCHANGED, UNSETTLED, WORSE, Reading, Ruling
 from gate.decide.stats import compute_variance, estimate_mean, estimate_metric, pool_variances, summarize_logs
 from gate.metrics import SPECS, Family
 from gate.records.cases import Case, DType, Metric, Policy, Threshold
@@ -32,37 +32,41 @@ from gate.records.verdict import BROKEN, MAYBE_WORSE, UNJUDGED, Change, Comparis
 def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:
     """The threshold in force: the policy's or the metric's own, under the last override that fits.
 
-    A policy names every metric, so a part that is the metric's default has said nothing about pairs. A part
-    that an override leaves out stays.
+    A policy names every metric: a part that equals the metric's default does not count as set for pairs. A
+    part that an override leaves out stays.
     """
     spec = SPECS[metric]
-    own, usual, paired = policy.thresholds.get(metric, spec.threshold), spec.threshold, spec.side_by_side
+    threshold, usual, paired = (
+        policy.thresholds.get(metric, spec.threshold),
+        spec.threshold,
+        spec.side_by_side,
+    )
     if in_pairs:
-        own = Threshold(
-            relative=paired.relative if own.relative == usual.relative else own.relative,
-            absolute=paired.absolute if own.absolute == usual.absolute else own.absolute,
+        threshold = Threshold(
+            relative=paired.relative if threshold.relative == usual.relative else threshold.relative,
+            absolute=paired.absolute if threshold.absolute == usual.absolute else threshold.absolute,
         )
     for override in reversed(policy.overrides):
         if override.metric is metric and policy.fits(override.case, case_id):
             return Threshold(
-                relative=own.relative if override.relative is None else override.relative,
-                absolute=own.absolute if override.absolute is None else override.absolute,
+                relative=threshold.relative if override.relative is None else override.relative,
+                absolute=threshold.absolute if override.absolute is None else override.absolute,
             )
-    return own
+    return threshold
 
 
 AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
-def pose_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = False) -> AnyEvidence:
-    """Ask about the metrics that both sides have and that can be compared, each with its threshold."""
+def add_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = False) -> AnyEvidence:
+    """A question for each metric that both sides have and that can be compared."""
     questions = {}
     for metric in evidence.list_metrics():
         baseline = evidence.find_baseline(metric)
         upgraded = None if baseline else evidence.find_upgraded(metric)
         baseline = upgraded.baseline if upgraded else baseline
-        known = baseline is not None and metric in evidence.values
-        if baseline and known and (counts := count_kinds(evidence, baseline, metric)):
+        is_comparable = baseline is not None and metric in evidence.values
+        if baseline and is_comparable and (counts := count_kinds(evidence, baseline, metric)):
             before, after, remarks = counts
             noisy = SPECS[metric].family is Family.NOISY
             questions[metric] = Question(
@@ -83,16 +87,16 @@ CASE_METRIC = Metric.COMPILED_LATENCY
 
 
 def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) -> tuple[Comparison, ...]:
-    """What was found of a case, and the metrics that only one side has.
+    """The findings, and what is to be said of metrics that only one side has.
 
-    A failure is one more comparison: what was measured is judged too.
+    A failure is one more comparison: what was measured is judged as well.
     """
     whole = _compare_whole(evidence)
     if not evidence.trials:
         return whole
     rows = []
     for metric in evidence.list_metrics():
-        row = findings.get(metric) or _find_unmatched(evidence, metric)
+        row = findings.get(metric) or _compare_unmatched(evidence, metric)
         if row is None:
             continue
         drifted = SPECS[metric].family is Family.LOG2 and row.status in MAYBE_WORSE
@@ -105,7 +109,7 @@ def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) 
 
 
 def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
-    """The comparison that names a case which failed or did not run, or not as often as was planned."""
+    """The comparison of a case that failed, did not run, or not as often as planned."""
     if evidence.failures:
         if evidence.case.is_removed:
             return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.REMOVED),)
@@ -120,15 +124,15 @@ def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
     return ()
 
 
-def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
-    """A metric that only one side has; ``None`` where that is as it should be."""
+def _compare_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
+    """A metric that only one side has; ``None`` where that is as expected."""
     after = evidence.values.get(metric, ())
     if not after:
         baseline = evidence.find_baseline(metric)
         if baseline is None or evidence.failures or evidence.is_unknown_here(metric):
             return None
         missing = evidence.find_alone(
-            metric, Status.MISSING, Reason.NOT_MEASURED, *_find_why(evidence, metric)
+            metric, Status.MISSING, Reason.NOT_MEASURED, *_explain_missing(evidence, metric)
         )
         return replace(missing, baseline=estimate_metric(metric, baseline.trials[metric]))
     if SPECS[metric].family is Family.LOG2:
@@ -143,11 +147,11 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
     return replace(found, candidate=estimate_metric(metric, after))
 
 
-_NOTHING_STORED = frozenset({Reason.NO_BASELINE, Reason.MEASURED_OTHERWISE})  # that says what is asked
+_NOTHING_STORED = frozenset({Reason.NO_BASELINE, Reason.MEASURED_OTHERWISE})
 
 
-def _find_why(evidence: Evidence, metric: Metric) -> list[Fact]:
-    """Why no trial has the metric, where one says it: at most one fact."""
+def _explain_missing(evidence: Evidence, metric: Metric) -> list[Fact]:
+    """Why no trial has the metric, where one reports it: at most one fact."""
     codes = WHY_NO_DRIFT if SPECS[metric].family is Family.LOG2 else frozenset[Code]()
     facts = (fact for trial in evidence.trials for fact in trial.warnings)
     return [fact for fact in facts if fact.code in codes or metric in fact.metrics][:1]
@@ -166,17 +170,17 @@ def make_finding(
 
 
 def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Comparison]:
-    """Let ratios stand only as far as what they are ratios of carries them, and calls as the caches let them.
+    """Let a metric that depends on another one move only with it.
 
-    So, too, the number of graphs, where what cuts them is matched by kind.
-    A process that found nothing in the caches has compiled before its calls are counted, and set the compiler
-    up: it counts up to two thirds fewer.
+    A ratio moves with what it is a ratio of. A process that found nothing in the caches counts up to two
+    thirds fewer Python calls: it has set the compiler up before. The number of graphs moves with what cuts
+    them, where that is matched by kind.
     """
     eager = findings.get(Metric.EAGER_LATENCY)
     for metric, finding in findings.items():
         if leader := SPECS[metric].follows:
-            beside = eager if leader is Metric.COMPILED_LATENCY else None
-            findings[metric] = follow_leader(finding, findings.get(leader), beside)
+            eager_row = eager if leader is Metric.COMPILED_LATENCY else None
+            findings[metric] = follow_leader(finding, findings.get(leader), eager_row)
     calls, misses = findings.get(Metric.COMPILE_CALLS), findings.get(Metric.CACHE_MISSES)
     more = misses.change.centre if misses and misses.change else 0.0
     explained = {Status.IMPROVED} if more > 0 else MAYBE_WORSE if more < 0 else ()
@@ -192,7 +196,7 @@ def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Compariso
 def follow_times(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Let what stands for times convict a case only where one of them got worse, or none was measured.
 
-    Beside times that pairs leave open it is open, too. It names why, and asks for no pairs of its own.
+    Where pairs leave a time open it is open, too, and asks for no pairs of its own.
     """
     known = {(row.case_id, row.metric): row.status for row in rows if row.status not in UNJUDGED | BROKEN}
     followed = []
@@ -209,12 +213,12 @@ def follow_times(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
 
 
 def judge_steady(question: Question, rules: CountRules = NO_COUNT_RULES) -> Comparison:
-    """Judge a metric that is not noisy: a counter, memory, Python calls or drift.
+    """Judge a counter, memory, Python calls or drift.
 
-    A noisy one that no reading can be made of, since a value is zero or less, stays open.
+    A noisy metric that has no reading, since a value is zero or less, stays open.
     """
     if question.spec.family is Family.NOISY:
-        return question.find(*OPEN, remarks=(Fact(code=Code.NO_RATIO),))
+        return question.find(*UNSETTLED, remarks=(Fact(code=Code.NO_RATIO),))
     if question.spec.family is Family.LOG2:
         return judge_drift(question)
     return judge_counted(question, rules)
@@ -223,10 +227,9 @@ def judge_steady(question: Question, rules: CountRules = NO_COUNT_RULES) -> Comp
 def follow_leader(
     ratio: Comparison, leader: Comparison | None, eager: Comparison | None = None
 ) -> Comparison:
-    """Let a ratio move only as far as what it is a ratio of: else eager needs less, or more.
+    """Let a ratio move only as far as its leader did: compiled latency, or the peak of memory.
 
-    That is compiled's latency or peak of memory; unknown, it carries nothing. ``eager`` is what was found of
-    eager's, where that is known.
+    Else eager needs less, or more: ``eager`` is its comparison, where it has one.
     """
     if ratio.status is Status.UNCHANGED or ratio.reason is Reason.FEW_TRIALS:
         return ratio
@@ -245,22 +248,22 @@ def follow_leader(
 
 
 def judge_drift(question: Question) -> Comparison:
-    """Judge the difference of the means against the absolute threshold, noise and the limit.
+    """Compare the difference of the means with the absolute threshold, the noise and the limit.
 
-    A value beyond the limit convicts only when the baseline is within it and clearly lower.
+    A value beyond the limit convicts only if the baseline is within it and clearly lower.
     """
     before, after, threshold = question.before, question.after, question.threshold.absolute
     sd = math.sqrt(pool_variances(compute_variance(before), compute_variance(after)).value)
     noise = DRIFT_SIGMAS * max(sd, DRIFT_SD_FLOOR) * math.sqrt(1 / len(before) + 1 / len(after))
     change, limit = fmean(after) - fmean(before), get_limit(question.case, question.metric)
     if change > threshold:
-        ruling = WORSE if change > noise else OPEN
+        ruling = WORSE if change > noise else UNSETTLED
     elif fmean(before) <= limit < fmean(after) and change > noise:
         ruling = Status.REGRESSED, Reason.LIMIT_EXCEEDED
     elif change < -threshold and -change > noise:
         ruling = BETTER
     else:
-        ruling = OPEN if noise > threshold else CLEAR
+        ruling = UNSETTLED if noise > threshold else UNCHANGED
     interval = Change(
         centre=change, low=change - noise, high=change + noise, detectable=max(threshold, noise) + noise
     )
@@ -270,13 +273,13 @@ def judge_drift(question: Question) -> Comparison:
 
 
 def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
-    """Judge drift that no baseline applies to: beyond the limit, and what rounding costs, it has regressed.
+    """Judge drift that no baseline applies to: it has regressed beyond the limit and what rounding costs.
 
-    A value beyond the limit that a baseline of another environment holds for the same definition waives it.
-    ``None`` when there is nothing to say. The change is against the limit: it is what an acceptance allows.
+    A baseline of another environment that is beyond the limit, of the same definition, waives it: ``None``
+    then, and within the limit. The change is relative to the limit: an acceptance allows that.
     """
     case, after = evidence.case, evidence.values[metric]
-    others = [one.baseline.trials.get(metric, ()) for one in evidence.stored if one.same_definition]
+    others = [stored.baseline.trials.get(metric, ()) for stored in evidence.stored if stored.same_definition]
     limit = get_limit(case, metric)
     waived = any(fmean(values) > limit for values in others if values)
     if waived or fmean(after) <= limit or _is_rounding(evidence, metric):
@@ -296,18 +299,21 @@ def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
 
 
 def _is_rounding(evidence: Evidence, metric: Metric) -> bool:
-    """Whether every trial is known to be no further from float64 than rounding explains."""
+    """Whether rounding explains the difference from float64 in every trial."""
     most_steps = DRIFT_ROUNDING_STEPS if get_limit(evidence.case, metric) == DRIFT_LIMIT_FLOAT32 else 0.0
-    known = [trial.worst.get(metric) for trial in evidence.trials if trial.samples.get(metric)]
+    drifts = [trial.worst.get(metric) for trial in evidence.trials if trial.samples.get(metric)]
     return all(
-        one is not None
-        and (0 < one.steps <= most_steps or (one.beyond is not None and one.beyond <= DRIFT_BEYOND_ROUNDING))
-        for one in known
+        drift is not None
+        and (
+            0 < drift.steps <= most_steps
+            or (drift.beyond is not None and drift.beyond <= DRIFT_BEYOND_ROUNDING)
+        )
+        for drift in drifts
     )
 
 
 def get_limit(case: Case, metric: Metric) -> float:
-    """Largest drift, in log2 units, that is taken without a stored value to compare with."""
+    """The largest drift, in log2 units, that needs no stored value."""
     if metric is not Metric.DRIFT_FLOAT32 and case.dtype is not DType.FLOAT32:
         return DRIFT_LIMIT_HALF
     return DRIFT_LIMIT_FLOAT32
