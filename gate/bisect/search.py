@@ -1,8 +1,8 @@
 """How a bisection searches: which point is next, its pairs until they show what it is, and the ends'. Pure.
 
-A point is a commit or an interpreter. Each is compared with the good end in pairs, which show whether it is
-at the good end's level or at the bad end's. The point that was found is compared with the one before it by
-the rules of every other comparison but for one number: the threshold is half of what the bad end is worse by.
+A point is a commit or an interpreter. Pairs with the good end show whether it is at the good end's level or
+at the bad end's. The first bad point is compared with the one before it by the rules of every other
+comparison, but for one number: the threshold is half of the bad end's change.
 """
 
 import math
@@ -27,29 +27,30 @@ from gate.records.verdict import BROKEN, JUDGED, MAYBE_WORSE, UNJUDGED, Comparis
 _ERROR_CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?=:)")
 _REASON = "half of what the bad end is worse by"
 _GOOD = JUDGED - MAYBE_WORSE
-# Lists what may be the first bad point, after these good ones up to a bad one, which is among it; the best to
-# ask about comes first.
+_CONFIRMING = 2  # steps that it takes to see the first bad point again
+# Lists the points that may be the first bad one, after these good ones up to a bad one, which is among them;
+# the best to ask about comes first.
 RankPoints = Callable[[Sequence[str], str], Sequence[str]]
 
 
 def rank_list(points: Sequence[str], good: Sequence[str], bad: str) -> Sequence[str]:
-    """Rank the points of a list as git ranks commits: first what leaves the fewest, whatever it is."""
+    """Rank the points of a list as git ranks commits: first those that leave the fewest in either case."""
     between = points[max(map(points.index, good)) + 1 : points.index(bad) + 1]
-    fewest = [min(place, len(between) - place) for place in range(1, len(between) + 1)]
+    fewest = [min(position, len(between) - position) for position in range(1, len(between) + 1)]
     return [point for _, point in sorted(zip(fewest, between, strict=True), key=lambda pair: -pair[0])]
 
 
 def search_first(
-    rank: RankPoints, good: str, bad: str, ask: Callable[[str], Mark | None], known: Mapping[str, Mark]
+    rank: RankPoints, good: str, bad: str, ask: Callable[[str], Mark | None], marks: Mapping[str, Mark]
 ) -> Collection[str] | None:
-    """Ask about one point after the other until the first bad one is left, or what could not be judged too.
+    """Ask about one point after the other until the first bad one is left, with those that cannot be judged.
 
-    ``known`` points are not asked about again. ``None`` where ``ask`` gave no answer: its time was up.
+    Points in ``marks`` are not asked about again. ``None`` where ``ask`` gave no answer: its time was up.
     """
     goods, skipped = [good], {bad}
     possible = rank(goods, bad)
-    while point := next((one for one in possible if one not in skipped), ""):
-        mark = known[point] if point in known else ask(point)
+    while point := next((candidate for candidate in possible if candidate not in skipped), ""):
+        mark = marks[point] if point in marks else ask(point)
         if mark is None:
             return None
         if mark is Mark.GOOD:
@@ -61,12 +62,9 @@ def search_first(
     return possible
 
 
-_CONFIRMING = 2  # steps that it takes to see again what was found: by the rule of every other comparison
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """What is still to come, by what the ends took."""
+    """What is still to come, by the time that the ends took."""
 
     between: int  # points that are neither end
     step_s: float
@@ -74,24 +72,25 @@ class Forecast:
 
     @property
     def steps(self) -> int:
-        """How many points have to be asked about at most."""
+        """The most points that have to be asked about."""
         return math.ceil(math.log2(self.between + 1))
 
     def count_left(self, state: Bisection) -> int:
-        """The steps that are left at most, of a search in which nothing is skipped."""
+        """The most steps that are left, if nothing is skipped."""
         return max(self.steps - len(state.steps), 0)
 
     def compute_left_s(self, state: Bisection) -> float:
-        """Seconds that are left; by what the steps took as soon as there are some."""
+        """Seconds; by the time of the steps as soon as there are any."""
         took = [step.wall_s for step in state.steps]
         step_s = sum(took) / len(took) if took else self.step_s
         return (self.count_left(state) + _CONFIRMING) * step_s
 
 
 def read_mark(row: Comparison | None) -> Mark:
-    """What a point is, by the comparison with the good end: SKIP where that is open.
+    """SKIP where the comparison with the good end is open.
 
-    Drift can be beyond its limit where the good end has none: that says nothing of the commits in between.
+    Drift may be beyond its limit where the good end has none: that shows nothing about the commits in
+    between.
     """
     if row is None or row.baseline is None:
         return Mark.SKIP
@@ -103,7 +102,7 @@ def read_mark(row: Comparison | None) -> Mark:
 def choose_metric(rows: Iterable[Comparison]) -> Comparison | None:
     """The regression to look for where no metric is named; ``None`` where nothing regressed.
 
-    A counter, which takes no statistics; else what is most beyond its threshold.
+    A counter, which needs no statistics; else what is most beyond its threshold.
     """
     regressed = [row for row in rows if row.decides and row.status is Status.REGRESSED]
     exact = [row for row in regressed if SPECS[row.metric].family is Family.EXACT]
@@ -112,7 +111,7 @@ def choose_metric(rows: Iterable[Comparison]) -> Comparison | None:
 
 
 def make_suspect(case_id: str, metric: Metric | None) -> Suspect:
-    """What pairs must measure for one metric: itself, and what it follows; all where none is named."""
+    """For one metric, itself and what it follows; all where none is named."""
     if metric is None:
         return Suspect(case_id=case_id, metrics=NOISY_DECIDING)
     leader = SPECS[metric].follows
@@ -120,9 +119,9 @@ def make_suspect(case_id: str, metric: Metric | None) -> Suspect:
 
 
 def split_difference(policy: Policy, row: Comparison) -> Policy:
-    """Move the threshold of the metric to half of what this comparison of the bad end says.
+    """Move the threshold of the metric to half of the bad end's change, if that is larger.
 
-    Counters have none: any change of them counts. A threshold is never made smaller.
+    Counters have none: any change counts.
     """
     spec = SPECS[row.metric]
     if spec.family is Family.EXACT or row.change is None or row.threshold is None:
@@ -142,8 +141,8 @@ def split_difference(policy: Policy, row: Comparison) -> Policy:
 class StepJudge:
     """What judges a step: the metric of a case, and the levels of the ends.
 
-    ``levels`` is ``None`` for counters, memory and drift, which vary by far less than what is between the
-    ends: one pair is enough. ``policy`` has half of that as the metric's threshold.
+    ``levels`` is ``None`` for counters, memory and drift, which vary much less than the ends differ: one pair
+    is enough. ``policy`` has half of that difference as the metric's threshold.
     """
 
     metric: Metric
@@ -153,13 +152,13 @@ class StepJudge:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FailureJudge:
-    """What judges a step where the case fails at the bad end alone: whether it fails in the same way."""
+    """Judges a step where the case fails only at the bad end: whether it fails in the same way."""
 
     failure: CaseFailure
     metric: None = None
 
     def read(self, run: Run) -> Mark | None:
-        """What a step is; ``None`` where it was not measured. A failure of another kind hides this one."""
+        """``None`` where nothing was measured. A failure of another kind hides this one."""
         if not run.failures:
             return Mark.GOOD if count_pairs(run) else None
         failure = run.failures[0]
@@ -168,20 +167,20 @@ class FailureJudge:
 
 
 def find_end_failure(run: Run) -> CaseFailure | None:
-    """Find how the case fails at the bad end, where it does not at the good one."""
+    """How the case fails at the bad end, where it does not at the good one."""
     at_bad_end = all(failure.arm != BASE_ARM for failure in run.failures)
     return run.failures[0] if run.failures and at_bad_end else None
 
 
 def _list_traits(failure: CaseFailure) -> tuple[str, ...]:
-    """What two failures have in common that have one cause: kind, stage and the exception's class."""
+    """Failures of one cause have them in common: kind, stage and the exception's class."""
     error = _ERROR_CLASS.match(failure.fact.name("message"))
     return failure.kind, failure.stage, failure.fact.code, error[0] if error else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenPairs:
-    """Two points that are ready to be measured: the run of their only case so far, and when it is to end."""
+    """Two points that can be measured: the run of their only case so far, and when it must end."""
 
     measurer: PairMeasurer
     run: Run
@@ -214,7 +213,7 @@ def settle_metric(
     run = settle_pairs(measurer, pairs.run, policy, PairLimit(end_s=limit_s), (suspect,))
 
     def is_open() -> bool:
-        """Whether another pair may settle a noisy metric, or find its level."""
+
         row = find_row(run, policy, metric)
         if row is None or SPECS[row.metric].family is not Family.NOISY:
             return False
@@ -230,7 +229,6 @@ def settle_metric(
 
 
 def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
-    """Make what judges the steps, of the ends' run and what got worse in it."""
     return StepJudge(
         metric=row.metric,
         policy=split_difference(policy, row),
@@ -239,7 +237,7 @@ def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
 
 
 def settle_failure(pairs: OpenPairs, judge: FailureJudge) -> tuple[Run, Mark | None]:
-    """Measure one pair of a step, which shows whether the case fails; ``None`` where the time is up."""
+    """One pair of a step shows whether the case fails; ``None`` where the time is up."""
     need = Suspect(case_id=pairs.run.cases[0].id, metrics=NOISY_DECIDING, more=1, unchanged_code=True)
     run = pairs.run if count_pairs(pairs.run) else pairs.measurer.add_pairs(pairs.run, (need,), pairs.limit_s)
     mark = judge.read(run)
@@ -249,7 +247,7 @@ def settle_failure(pairs: OpenPairs, judge: FailureJudge) -> tuple[Run, Mark | N
 
 
 def settle_found(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run, Mark]:
-    """Compare what was found with the point before it, by the rule of every other comparison."""
+    """Compare the first bad point with the one before it, by the rule of every other comparison."""
     if isinstance(judge, FailureJudge):
         run, mark = settle_failure(pairs, judge)
         return run, mark or Mark.SKIP
@@ -258,7 +256,7 @@ def settle_found(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run
 
 
 def settle_step(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run, Mark | None]:
-    """Measure one pair after the other until they show what a step is; ``None`` where the time is up."""
+    """Add one pair after the other until they show what a step is; ``None`` where the time is up."""
     if isinstance(judge, FailureJudge):
         return settle_failure(pairs, judge)
     run, case_id = pairs.run, pairs.run.cases[0].id
@@ -275,7 +273,7 @@ def settle_step(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run,
 
 
 def read_step(run: Run, judge: StepJudge) -> Mark | None:
-    """What the pairs of a step say so far; ``None`` asks for another."""
+    """``None`` asks for another pair."""
     if not count_pairs(run):
         return None
     if judge.levels is not None:
@@ -285,7 +283,7 @@ def read_step(run: Run, judge: StepJudge) -> Mark | None:
     row = find_row(run, judge.policy, judge.metric)
     if row is None or row.status in BROKEN | UNJUDGED:
         return Mark.SKIP
-    # What is exact waits for a second pair elsewhere; here the ends have shown it already.
+    # Elsewhere a count waits for a second pair; here the ends have shown it already.
     is_shown = row.waits_for_pairs and row.change is not None and row.change.centre > 0
     return Mark.BAD if row.status is Status.REGRESSED or is_shown else Mark.GOOD
 
@@ -299,16 +297,16 @@ def find_change(run: Run, judge: StepJudge | FailureJudge) -> float | None:
 
 
 def predict_step_s(ends: Run, judge: StepJudge | FailureJudge) -> float:
-    """Seconds that a step will take, by what the pairs of the ends took.
+    """Seconds of a first pair, as the ends' first, and of further ones.
 
-    Those of a first pair like theirs, and of further ones, which compile only what is asked about.
+    These only compile what is asked for.
     """
     if isinstance(judge, FailureJudge):
         return ends.wall_s - ends.toolchain_s
     pairs = 1 if judge.levels is None else expect_pairs(judge.levels)
-    trials = [one for one in ends.trials if one.pairing is not Pairing.ALONE]
-    case, least = ends.cases[0], min(one.index for one in trials)
-    first = compute_pair_s(case, [one for one in trials if one.index == least])
+    trials = [trial for trial in ends.trials if trial.pairing is not Pairing.ALONE]
+    case, least = ends.cases[0], min(trial.index for trial in trials)
+    first = compute_pair_s(case, [trial for trial in trials if trial.index == least])
     further = compute_pair_s(case, trials) if {judge.metric} <= set(INTERLEAVED) else first
     return first + (pairs - 1) * min(first, further)
 

@@ -19,7 +19,7 @@ from gate.decide.judge.pairs import (
     make_pair_rules,
 )
 from gate.decide.suspects import CALLS, Suspect, is_exact, list_suspects
-from gate.decide.verdict import Screening, conclude_verdict
+from gate.decide.verdict import BaseFindings, Screening, conclude_verdict
 from gate.fingerprint import compute_environment_id
 from gate.metrics import COMPILE_TIMES, DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
 from gate.records.cases import Metric, Policy
@@ -109,12 +109,12 @@ def _list_open(
         is_begun = any(row.pairs < SETTLING_PAIRS for row in wanted)
         return tuple(row.metric for row in wanted) if is_begun else ()
     metrics = {row.metric for row in open_rows} if rows else {*suspect.metrics}
-    if rows and suspect.slower:
+    if rows and suspect.screened.slower:
         seen = {row.metric for row in rows}
         metrics |= _OF_COMPILES.intersection(suspect.metrics) - seen
         if not metrics.isdisjoint(COMPILE_TIMES):
             metrics |= {Metric.COMPILE_CALLS} - seen
-    slower = is_begun and any(row.severity > 1.0 for row in calls) if rows else suspect.slower
+    slower = is_begun and any(row.severity > 1.0 for row in calls) if rows else suspect.screened.slower
     spared = _OF_COMPILES if slower and not suspect.thorough else ()
     return tuple(metric for metric in SPECS if metric in metrics and metric not in spared)
 
@@ -193,14 +193,16 @@ def confirm_screening(
     shown = {*heads, *((row.case_id, row.metric) for row in comparisons)}
     lost = (row for key, row in rows.items() if row.reason is Reason.NOT_MEASURED and key not in shown)
     paired = {side.case.id: side for side in sides if side.paired}
-    return replace(screening.revise((*comparisons, *lost)), sides=paired)
+    revised = screening.revise((*comparisons, *lost))
+    return replace(revised, base=replace(revised.base, sides=paired))
 
 
 def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
     """Judge a run in which every case ran in pairs with the base; nothing stored is needed."""
     sides, rules = gather_judged(run, policy)
     rows = tuple(row for side in sides for row in compare_paired(side, rules))
-    screening = Screening(evidence=sides, comparisons=rows, machine=Machine(), in_pairs=True)
+    base = BaseFindings(in_pairs=True)
+    screening = Screening(evidence=sides, comparisons=rows, machine=Machine(), places={}, base=base)
     return conclude_verdict(run, screening, policy)
 
 

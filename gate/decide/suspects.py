@@ -30,17 +30,15 @@ class Suspect:
 
     case_id: str
     metrics: Collection[Metric]
-    more: int = 0  # pairs that are asked for
-    later: bool = False  # they are only counted in what is left
-    # The largest worsening in the screening, in half widths of its interval; infinite where that has none.
-    doubt: float = field(default=0.0, compare=False)
     # The compile did the stored baseline's work: the same code, the same counters. Both arms then begin with
     # the caches of head's own trial. One whose code differs finds nothing of use there, and compiles untimed.
     unchanged_code: bool = field(default=False, compare=False)
-    screened: Screened = field(default=NOT_SCREENED, compare=False)
     thorough: bool = field(default=False, compare=False)  # all is asked for, though pairs have convicted it
+    screened: Screened = field(default=NOT_SCREENED, compare=False)
+    # How far it is.
     convicted: bool = field(default=False, compare=False)  # by pairs
-    slower: bool = field(default=False, compare=False)  # calls, for sure by stored values
+    more: int = 0  # pairs that are asked for next
+    later: bool = False  # not next: their time is only kept free
 
 
 def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Suspect, ...]:
@@ -70,15 +68,15 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
                 Suspect(
                     case_id=evidence.case.id,
                     metrics=metrics,
-                    doubt=_measure_doubt(rows, metrics),
                     unchanged_code=is_code_changed(evidence) is False and not has_other_counts(evidence),
                     screened=Screened(
                         seen=_collect_seen(evidence, [rows[metric] for metric in metrics if metric in rows]),
                         is_steady=_is_steady(evidence),
                         repeats=repeats,
+                        doubt=_measure_doubt(rows, metrics),
+                        slower=any(rows[call].status is Status.REGRESSED for call in CALLS & rows.keys()),
                     ),
                     thorough=thorough,
-                    slower=any(rows[metric].status is Status.REGRESSED for metric in CALLS & rows.keys()),
                 )
             )
     return tuple(suspects)
@@ -141,7 +139,8 @@ def clear_unchanged_sources(screening: Screening, run: Run) -> Screening:
         else row
         for row in screening.comparisons
     )
-    return replace(screening.revise(rows), same=tuple(same))
+    revised = screening.revise(rows)
+    return replace(revised, base=replace(revised.base, same=tuple(same)))
 
 
 def is_exact(metric: Metric) -> bool:

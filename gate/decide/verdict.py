@@ -39,17 +39,24 @@ from gate.records.verdict import NOT_WORSE, CaseEvidence, Cause, Comparison, Pai
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BaseFindings:
+    """What comparing with the base adds to a screening."""
+
+    sides: Mapping[str, Evidence] = field(default_factory=dict)  # by case, of those that ran in pairs
+    acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
+    same: tuple[str, ...] = ()  # cases whose times are clear: their program is the base's
+    in_pairs: bool = False  # all was compared in pairs: nothing that is stored counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Screening:
-    """All comparisons of a run with stored baselines, before acceptances."""
+    """All comparisons of a run, before acceptances."""
 
     evidence: tuple[Evidence, ...]
     comparisons: tuple[Comparison, ...]
     machine: Machine  # over all places
-    places: Mapping[str, Machine] = field(default_factory=dict)  # the machine at each that cases ran at
-    sides: Mapping[str, Evidence] = field(default_factory=dict)  # cases that ran in pairs, with the base
-    acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
-    in_pairs: bool = False  # all that was compared: nothing that is stored counts
-    same: tuple[str, ...] = ()  # cases whose times are clear, since they are the same program as the base's
+    places: Mapping[str, Machine]  # the machine at each that cases ran at
+    base: BaseFindings = field(default_factory=BaseFindings)
 
     def revise(self, comparisons: Sequence[Comparison]) -> Screening:
         """The same with other rows; what these convict no more is acquitted."""
@@ -59,7 +66,8 @@ class Screening:
             if before.decides and before.baseline is not None and after.status in NOT_WORSE
             if before.status is Status.REGRESSED or before.has_remark(Code.SINCE_UPGRADE)
         )
-        return replace(self, comparisons=tuple(comparisons), acquitted=(*self.acquitted, *acquitted))
+        base = replace(self.base, acquitted=(*self.base.acquitted, *acquitted))
+        return replace(self, comparisons=tuple(comparisons), base=base)
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
@@ -93,21 +101,21 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
     comparisons = _apply_policy(run, screening, policy)
-    outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
+    outcome, base = decide_outcome(comparisons, finished=run.finished), screening.base
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
-    drifted = [row.case_id for row in screening.acquitted] if policy.has_anchor else []
+    drifted = [row.case_id for row in base.acquitted] if policy.has_anchor else []
     matches = (case.find_baseline(metric) for case in screening.evidence for metric in case.values)
     used = tuple({id(match): match for match in matches if match is not None}.values())
     return Verdict(
         outcome=outcome,
-        headline=advice.add_base_to_headline(headline) if in_pairs else headline,
+        headline=advice.add_base_to_headline(headline) if base.in_pairs else headline,
         cases=run.cases,
         comparisons=comparisons,
         failures=run.failures,
         causes=add_defaults(_rank_all(screening, comparisons, run.environment), run),
         next_steps=(
             *blame_disturbance(run, comparisons),
-            *advice.list_next_steps(run, comparisons, policy, in_pairs=in_pairs),
+            *advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs),
             *advice.suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
         ),
         evidence=_show_all(run, screening, comparisons),
@@ -115,8 +123,8 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *note_defaults(run),
             *notes.note_target(run.environment.device_kind == TARGET_KIND),
             *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
-            *(notes.note_unchanged_code(run) if in_pairs else ()),
-            *notes.list_notes(run, comparisons, used, policy, in_pairs=in_pairs),
+            *(notes.note_unchanged_code(run) if base.in_pairs else ()),
+            *notes.list_notes(run, comparisons, used, policy, in_pairs=base.in_pairs),
             *_list_more_notes(run, screening, comparisons),
             *note_quarantine(comparisons, policy),
         ),
@@ -129,7 +137,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         ),
         base_environment=run.base.environment if run.base else used[0].environment if used else None,
         base=_name_base(run),
-        tally=measure_tally(run, comparisons, screening.acquitted),
+        tally=measure_tally(run, comparisons, base.acquitted),
         summary=summarize_suite(run.cases, comparisons),
         trials=len(run.trials),
         wall_s=run.wall_s,
@@ -145,9 +153,9 @@ def _list_more_notes(run: Run, screening: Screening, comparisons: Sequence[Compa
     )
     is_judged_at_all = any(map(is_judged, comparisons))
     return (
-        *notes.note_acquitted(screening.acquitted),
+        *notes.note_acquitted(screening.base.acquitted),
         *notes.note_unchanged_speedup(comparisons),
-        *notes.note_cases(Code.UNCHANGED_SOURCES, screening.same),
+        *notes.note_cases(Code.UNCHANGED_SOURCES, screening.base.same),
         *vanished,
         *notes.note_difference(screening.evidence, run.environment),
         *notes.note_machine(make_machine_shift(screening.machine), judged=is_judged_at_all),
@@ -187,7 +195,7 @@ def _rank_all(
         cause
         for evidence in screening.evidence
         for cause in rank_causes(
-            screening.sides.get(evidence.case.id, evidence),
+            screening.base.sides.get(evidence.case.id, evidence),
             rows.get(evidence.case.id, ()),
             screening.places.get(evidence.place, screening.machine),
             environment,
@@ -202,7 +210,9 @@ def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison])
     shown = (
         add_traces(
             show_case(
-                screening.sides.get(evidence.case.id, evidence), run.sources, moved=evidence.case.id in moved
+                screening.base.sides.get(evidence.case.id, evidence),
+                run.sources,
+                moved=evidence.case.id in moved,
             ),
             trials.get(evidence.case.id, ()),
         )

@@ -1,4 +1,4 @@
-"""What a row of the table of metrics says, and the rows with every property that others begin with."""
+"""What a row of the table of metrics holds, and the complete rows with which others begin."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class Family(StrEnum):
 
 
 class Unit(StrEnum):
-    """What a value is counted in; :mod:`gate.units` writes each of them."""
+    """What a value is counted in; :mod:`gate.units` formats each of them."""
 
     SECONDS = "s"
     BYTES = "bytes"
@@ -48,7 +48,7 @@ class Unit(StrEnum):
 
 
 class Source(StrEnum):
-    """Which process of a trial measures a metric."""
+    """The process of a trial that measures a metric."""
 
     COLD = "cold"  # the first, on empty caches
     WARM = "warm"  # the second, on the caches of the first; it is believed where both report something
@@ -56,7 +56,7 @@ class Source(StrEnum):
 
 
 class Timing(StrEnum):
-    """How a metric is timed, and so which pairs carry it."""
+    """How a metric is timed, and so which pairs have it."""
 
     BLOCKS = "blocks"  # block by block in turn with the other arm: every pair carries it
     FIRST_CALL = "first call"  # of a process: a pair that compiles carries it, and it wants corroboration
@@ -65,7 +65,7 @@ class Timing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricSpec:
-    """One metric's fixed properties: what number it is, how it is judged and measured, what it proves."""
+    """The fixed properties of a metric: what number it is, how it is judged and measured, what it shows."""
 
     metric: Metric
     column: str  # heads its column in tables of figures; "" where it has none
@@ -96,12 +96,12 @@ class MetricSpec:
 
     @property
     def is_ratio(self) -> bool:
-        """Whether it is on a ratio scale, so that its changes are fractions."""
+        """Whether its changes are fractions."""
         return self.family in {Family.NOISY, Family.NEARLY_EXACT}
 
     @property
     def repeats(self) -> bool:
-        """Whether a program gives the same value each time, or all but the same."""
+        """Whether a program gives the same value each time, or almost."""
         return self.family in {Family.EXACT, Family.NEARLY_EXACT}
 
     @property
@@ -125,8 +125,11 @@ _DOMAINS: Mapping[Family, Range] = {
 
 
 OF_A_RATE = (
-    *(CauseKind.UNCHANGED_CODE, CauseKind.TUNING, CauseKind.GUARDS),
-    *(CauseKind.EAGER, CauseKind.KERNELS),
+    CauseKind.UNCHANGED_CODE,
+    CauseKind.TUNING,
+    CauseKind.GUARDS,
+    CauseKind.EAGER,
+    CauseKind.KERNELS,
 )
 OF_A_COMPILE = (CauseKind.COMPILE_PHASE, CauseKind.GUARDS)
 
@@ -160,7 +163,7 @@ COMPILED = MetricSpec(
 
 
 def limit(spec: MetricSpec, relative: float, absolute: float = 0.0) -> MetricSpec:
-    """Give a metric one threshold, against a stored baseline and side by side."""
+    """One threshold for stored values and for pairs."""
     threshold = Threshold(relative=relative, absolute=absolute)
     return replace(spec, threshold=threshold, side_by_side=threshold)
 

@@ -8,7 +8,8 @@ from statistics import fmean, median
 from gate.decide.conclude.accept import apply_acceptances
 from gate.decide.constants import CLEAR_CONFIDENCE, LIMIT_SHARE, SESSION_SD
 from gate.decide.evidence.values import Evidence
-from gate.decide.judge.interval import UNCHANGED, UNSETTLED
+from gate.decide.judge.comparison import make_comparison
+from gate.decide.judge.interval import UNCHANGED, UNSETTLED, Ruling
 from gate.decide.stats import (
     Variance,
     compute_logs,
@@ -123,25 +124,20 @@ def _merge_limit(row: Comparison, limited: Comparison | None, policy: Policy) ->
 def _judge_alone(
     evidence: Evidence, limit: AbsoluteLimit, noise: Variance | None, alpha: float
 ) -> Comparison:
-    row = Comparison(
-        case_id=evidence.case.id,
-        metric=limit.metric,
-        status=Status.MISSING,
-        reason=Reason.NOT_MEASURED,
-        decides=True,
-        remarks=(Fact(code=Code.OWN_LIMIT, numbers={"limit": limit.value}),),
-    )
     values = evidence.values.get(limit.metric, ())
-    if not values:
-        return row
-    excess = _measure_excess(limit, values, noise, alpha)
-    status, reason = UNSETTLED
-    if excess.low > 0:
-        status, reason = Status.REGRESSED, Reason.LIMIT_EXCEEDED
-    elif excess.high <= 0:
-        status, reason = UNCHANGED
-    candidate = estimate_metric(limit.metric, values)
-    return replace(row, status=status, reason=reason, candidate=candidate, change=excess)
+    ruling: Ruling = (Status.MISSING, Reason.NOT_MEASURED)
+    excess = candidate = None
+    if values:
+        candidate = estimate_metric(limit.metric, values)
+        excess = _measure_excess(limit, values, noise, alpha)
+        ruling = UNCHANGED if excess.high <= 0 else UNSETTLED
+        if excess.low > 0:
+            ruling = Status.REGRESSED, Reason.LIMIT_EXCEEDED
+    remark = Fact(code=Code.OWN_LIMIT, numbers={"limit": limit.value})
+    row = make_comparison(
+        evidence.case.id, limit.metric, ruling, remark, sides=(None, candidate), change=excess
+    )
+    return replace(row, decides=True)
 
 
 def _measure_excess(

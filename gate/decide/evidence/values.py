@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median, median_high, median_low
 
-from gate.decide.stats import LogArms, estimate_metric
+from gate.decide.stats import LogArms
 from gate.fingerprint import describe_upgrade, has_same_codegen, has_same_host, has_same_stack
-from gate.metrics import LEADING, SPECS, Family, MetricSpec, Role, Scope
+from gate.metrics import LEADING, SPECS, Family, MetricSpec, Scope
 from gate.records.cases import Case, Metric, Threshold, collect_columns, group_cases
 from gate.records.codes import Code
 from gate.records.facts import MISMATCH_CODES, UNFORKED_CODES, Fact, name_words
@@ -23,7 +23,7 @@ from gate.records.run import (
     Run,
     Trial,
 )
-from gate.records.verdict import Change, Comparison, Reason, Status
+from gate.records.verdict import Reason
 
 # A super-block is ECCE or CEEC: two neighbouring pairs, over which a steady drift cancels.
 PAIRS_IN_SUPER_BLOCK = 2
@@ -110,23 +110,6 @@ class Question:
     @property
     def spec(self) -> MetricSpec:
         return SPECS[self.metric]
-
-    def find(
-        self, status: Status, reason: Reason, change: Change | None = None, remarks: tuple[Fact, ...] = ()
-    ) -> Comparison:
-        """What was found of it, with both values as they are."""
-        return Comparison(
-            case_id=self.case.id,
-            metric=self.metric,
-            decides=self.spec.role is Role.DECIDES,
-            threshold=self.threshold,
-            status=status,
-            reason=reason,
-            baseline=estimate_metric(self.metric, self.before),
-            candidate=estimate_metric(self.metric, self.after),
-            change=change,
-            remarks=(*self.remarks, *remarks),
-        )
 
 
 def find_worst(trials: Iterable[Trial], metric: Metric) -> Fact | None:
@@ -255,17 +238,6 @@ class Evidence:
             if stored.upgrade and stored.same_definition and metric in LEADING
         )
         return next((stored for stored in fitting if stored.baseline.trials.get(metric)), None)
-
-    def find_alone(self, metric: Metric, status: Status, reason: Reason, *remarks: Fact) -> Comparison:
-        """What is found of a metric that only one side has."""
-        return Comparison(
-            case_id=self.case.id,
-            metric=metric,
-            status=status,
-            reason=reason,
-            decides=SPECS[metric].role is Role.DECIDES,
-            remarks=remarks,
-        )
 
     def explain_lack(self, metric: Metric) -> Reason:
         fitting = [stored for stored in self.stored if stored.has_scope(metric)]

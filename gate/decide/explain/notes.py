@@ -10,7 +10,7 @@ from gate.decide.conclude.outcome import classify_unjudged, is_lack_accepted, li
 from gate.decide.evidence.programs import find_unchanged_code
 from gate.decide.evidence.trials import note_count
 from gate.decide.evidence.values import Evidence
-from gate.decide.judge.compare import get_limit
+from gate.decide.judge.drift import get_limit
 from gate.decide.judge.machine import name_shifts
 from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks, describe_difference

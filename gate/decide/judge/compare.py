@@ -3,30 +3,29 @@
 Noisy metrics are judged by their readings: of stored values or of pairs.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import TypeVar
 
-from gate.decide.constants import (
-    DRIFT_BEYOND_ROUNDING,
-    DRIFT_LIMIT_FLOAT32,
-    DRIFT_LIMIT_HALF,
-    DRIFT_ROUNDING_STEPS,
-    DRIFT_SD_FLOOR,
-    DRIFT_SIGMAS,
-)
 from gate.decide.evidence.places import count_kinds, note_places
 from gate.decide.evidence.values import Evidence, Question, find_worst
+from gate.decide.judge.comparison import answer_question, make_comparison
 from gate.decide.judge.counted import NO_COUNT_RULES, CountRules, judge_counted
-from gate.decide.judge.interval import BETTER, UNCHANGED, UNSETTLED, WORSE, Reading, Ruling
-from gate.decide.stats import compute_variance, estimate_mean, estimate_metric, pool_variances, summarize_logs
+from gate.decide.judge.drift import judge_drift, judge_drift_alone
+from gate.decide.judge.interval import UNSETTLED, Ruling
+from gate.decide.stats import estimate_metric, summarize_logs
 from gate.metrics import SPECS, Family
-from gate.records.cases import Case, DType, Metric, Policy, Threshold
+from gate.records.cases import Metric, Policy, Threshold
 from gate.records.codes import Code
 from gate.records.facts import WHY_NO_DRIFT, Fact
-from gate.records.verdict import BROKEN, MAYBE_WORSE, UNJUDGED, Change, Comparison, Reason, Status
+from gate.records.verdict import BROKEN, MAYBE_WORSE, UNJUDGED, Comparison, Reason, Status
+
+# A case that failed or did not run has one comparison of its own, under this metric.
+CASE_METRIC = Metric.COMPILED_LATENCY
+_NOT_RUN: Ruling = (Status.MISSING, Reason.NOT_RUN)
+_NOTHING_STORED = frozenset({Reason.NO_BASELINE, Reason.MEASURED_OTHERWISE})
+
+AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
 def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:
@@ -55,9 +54,6 @@ def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bo
     return threshold
 
 
-AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
-
-
 def add_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = False) -> AnyEvidence:
     """A question for each metric that both sides have and that can be compared."""
     questions = {}
@@ -82,10 +78,6 @@ def add_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = Fal
     return replace(evidence, questions=questions)
 
 
-# A case that failed or did not run has one comparison of its own, under this metric.
-CASE_METRIC = Metric.COMPILED_LATENCY
-
-
 def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) -> tuple[Comparison, ...]:
     """The findings, and what is to be said of metrics that only one side has.
 
@@ -104,23 +96,23 @@ def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) 
         rows.append(replace(row, remarks=(*row.remarks, worst)) if worst else row)
     if not (whole or rows):
         nothing = Fact(code=Code.NOTHING_MEASURED)
-        return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.NOT_RUN, nothing),)
+        return (make_comparison(evidence.case.id, CASE_METRIC, _NOT_RUN, nothing),)
     return (*whole, *rows)
 
 
 def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
     """The comparison of a case that failed, did not run, or not as often as planned."""
+    case_id, came, planned = evidence.case.id, len(evidence.trials), evidence.planned
     if evidence.failures:
         if evidence.case.is_removed:
-            return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.REMOVED),)
+            return (make_comparison(case_id, CASE_METRIC, (Status.MISSING, Reason.REMOVED)),)
         failed = evidence.failures[0].quote(Code.FAILURE)
-        return (evidence.find_alone(CASE_METRIC, Status.FAILED, Reason.CASE_FAILED, failed),)
-    came, planned = len(evidence.trials), evidence.planned
+        return (make_comparison(case_id, CASE_METRIC, (Status.FAILED, Reason.CASE_FAILED), failed),)
     if not came:
-        return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.NOT_RUN),)
+        return (make_comparison(case_id, CASE_METRIC, _NOT_RUN),)
     if came < planned:
         few = Fact(code=Code.TRIALS_CAME, numbers={"came": came, "planned": planned})
-        return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.NOT_RUN, few),)
+        return (make_comparison(case_id, CASE_METRIC, _NOT_RUN, few),)
     return ()
 
 
@@ -131,10 +123,10 @@ def _compare_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
         baseline = evidence.find_baseline(metric)
         if baseline is None or evidence.failures or evidence.is_unknown_here(metric):
             return None
-        missing = evidence.find_alone(
-            metric, Status.MISSING, Reason.NOT_MEASURED, *_explain_missing(evidence, metric)
-        )
-        return replace(missing, baseline=estimate_metric(metric, baseline.trials[metric]))
+        ruling = Status.MISSING, Reason.NOT_MEASURED
+        before = estimate_metric(metric, baseline.trials[metric])
+        why = _explain_missing(evidence, metric)
+        return make_comparison(evidence.case.id, metric, ruling, *why, sides=(before, None))
     if SPECS[metric].family is Family.LOG2:
         alone = judge_drift_alone(evidence, metric)
         if alone is not None:
@@ -143,11 +135,8 @@ def _compare_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
     status = Status.NEW if reason in _NOTHING_STORED else Status.NOT_COMPARABLE
     baseline = evidence.find_baseline(metric)
     places = note_places(baseline.trials[metric], after) if baseline else ()  # it has the metric
-    found = evidence.find_alone(metric, status, reason, *places)
-    return replace(found, candidate=estimate_metric(metric, after))
-
-
-_NOTHING_STORED = frozenset({Reason.NO_BASELINE, Reason.MEASURED_OTHERWISE})
+    candidate = estimate_metric(metric, after)
+    return make_comparison(evidence.case.id, metric, (status, reason), *places, sides=(None, candidate))
 
 
 def _explain_missing(evidence: Evidence, metric: Metric) -> list[Fact]:
@@ -155,18 +144,6 @@ def _explain_missing(evidence: Evidence, metric: Metric) -> list[Fact]:
     codes = WHY_NO_DRIFT if SPECS[metric].family is Family.LOG2 else frozenset[Code]()
     facts = (fact for trial in evidence.trials for fact in trial.warnings)
     return [fact for fact in facts if fact.code in codes or metric in fact.metrics][:1]
-
-
-def make_finding(
-    question: Question, reading: Reading, ruling: Ruling, change: Change, remarks: tuple[Fact, ...] = ()
-) -> Comparison:
-    """What was found by a reading, with both values and the noise that it believes."""
-    before, after = math.log(reading.baseline), math.log(reading.candidate)
-    return replace(
-        question.find(*ruling, change, remarks),
-        baseline=estimate_mean(before, reading.noise, reading.baseline_trials, of_logs=True),
-        candidate=estimate_mean(after, reading.noise, reading.trials, of_logs=True),
-    )
 
 
 def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Comparison]:
@@ -218,7 +195,7 @@ def judge_steady(question: Question, rules: CountRules = NO_COUNT_RULES) -> Comp
     A noisy metric that has no reading, since a value is zero or less, stays open.
     """
     if question.spec.family is Family.NOISY:
-        return question.find(*UNSETTLED, remarks=(Fact(code=Code.NO_RATIO),))
+        return answer_question(question, UNSETTLED, Fact(code=Code.NO_RATIO))
     if question.spec.family is Family.LOG2:
         return judge_drift(question)
     return judge_counted(question, rules)
@@ -245,75 +222,3 @@ def follow_leader(
         change = theirs / ours - 1 if min(ours, theirs) > 0 else None
     fact = () if change is None else (Fact(code=Code.EAGER_CHANGED, numbers={"change": change}),)
     return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=fact, more_pairs=None)
-
-
-def judge_drift(question: Question) -> Comparison:
-    """Compare the difference of the means with the absolute threshold, the noise and the limit.
-
-    A value beyond the limit convicts only if the baseline is within it and clearly lower.
-    """
-    before, after, threshold = question.before, question.after, question.threshold.absolute
-    sd = math.sqrt(pool_variances(compute_variance(before), compute_variance(after)).value)
-    noise = DRIFT_SIGMAS * max(sd, DRIFT_SD_FLOOR) * math.sqrt(1 / len(before) + 1 / len(after))
-    change, limit = fmean(after) - fmean(before), get_limit(question.case, question.metric)
-    if change > threshold:
-        ruling = WORSE if change > noise else UNSETTLED
-    elif fmean(before) <= limit < fmean(after) and change > noise:
-        ruling = Status.REGRESSED, Reason.LIMIT_EXCEEDED
-    elif change < -threshold and -change > noise:
-        ruling = BETTER
-    else:
-        ruling = UNSETTLED if noise > threshold else UNCHANGED
-    interval = Change(
-        centre=change, low=change - noise, high=change + noise, detectable=max(threshold, noise) + noise
-    )
-    status, reason = ruling
-    said = Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit})
-    return question.find(status, reason, interval, (said,) if reason is Reason.LIMIT_EXCEEDED else ())
-
-
-def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
-    """Judge drift that no baseline applies to: it has regressed beyond the limit and what rounding costs.
-
-    A baseline of another environment that is beyond the limit, of the same definition, waives it: ``None``
-    then, and within the limit. The change is relative to the limit: an acceptance allows that.
-    """
-    case, after = evidence.case, evidence.values[metric]
-    others = [stored.baseline.trials.get(metric, ()) for stored in evidence.stored if stored.same_definition]
-    limit = get_limit(case, metric)
-    waived = any(fmean(values) > limit for values in others if values)
-    if waived or fmean(after) <= limit or _is_rounding(evidence, metric):
-        return None
-    candidate = estimate_metric(metric, after)
-    return replace(
-        evidence.find_alone(metric, Status.REGRESSED, Reason.LIMIT_EXCEEDED),
-        candidate=candidate,
-        change=Change(
-            centre=candidate.centre - limit,
-            low=(candidate.centre if candidate.low is None else candidate.low) - limit,
-            high=(candidate.centre if candidate.high is None else candidate.high) - limit,
-            detectable=0.0,
-        ),
-        remarks=(Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit}),),
-    )
-
-
-def _is_rounding(evidence: Evidence, metric: Metric) -> bool:
-    """Whether rounding explains the difference from float64 in every trial."""
-    most_steps = DRIFT_ROUNDING_STEPS if get_limit(evidence.case, metric) == DRIFT_LIMIT_FLOAT32 else 0.0
-    drifts = [trial.worst.get(metric) for trial in evidence.trials if trial.samples.get(metric)]
-    return all(
-        drift is not None
-        and (
-            0 < drift.steps <= most_steps
-            or (drift.beyond is not None and drift.beyond <= DRIFT_BEYOND_ROUNDING)
-        )
-        for drift in drifts
-    )
-
-
-def get_limit(case: Case, metric: Metric) -> float:
-    """The largest drift, in log2 units, that needs no stored value."""
-    if metric is not Metric.DRIFT_FLOAT32 and case.dtype is not DType.FLOAT32:
-        return DRIFT_LIMIT_HALF
-    return DRIFT_LIMIT_FLOAT32

@@ -14,6 +14,7 @@ from statistics import median
 
 from gate.decide.constants import LOOKS, REPEATED_VALUES, SETTLING_PAIRS
 from gate.decide.evidence.values import Question
+from gate.decide.judge.comparison import answer_question
 from gate.decide.judge.interval import BETTER, UNCHANGED, UNSETTLED, WORSE, Ruling
 from gate.metrics import SPECS, Family, Role
 from gate.records.cases import Metric
@@ -99,7 +100,7 @@ def judge_counted(question: Question, rules: CountRules) -> Comparison:
         high=high / scale,
         detectable=(noticed if is_ratio else max(1.0, noticed)) / scale,
     )
-    return question.find(status, reason, change)
+    return answer_question(question, (status, reason), change=change)
 
 
 def _rule_counted(before: Sequence[float], after: Sequence[float], tolerance: float) -> Ruling:

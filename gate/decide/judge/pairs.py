@@ -24,13 +24,8 @@ from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_pro
 from gate.decide.evidence.programs import Work, compare_work
 from gate.decide.evidence.trials import make_baseline
 from gate.decide.evidence.values import Evidence, Question, Stored, collect_values, index_base_cases
-from gate.decide.judge.compare import (
-    add_questions,
-    follow_leaders,
-    judge_steady,
-    list_comparisons,
-    make_finding,
-)
+from gate.decide.judge.compare import add_questions, follow_leaders, judge_steady, list_comparisons
+from gate.decide.judge.comparison import answer_question
 from gate.decide.judge.counted import (
     NO_REPEATS,
     CountRules,
@@ -78,6 +73,8 @@ class Screened:
     seen: Mapping[Metric, Status | float] = field(default_factory=dict)
     is_steady: bool = False  # stored latencies are known, and not of two speeds
     repeats: Mapping[Metric, Repeats] = field(default_factory=dict)  # of all cases, in what is stored
+    doubt: float = 0.0  # largest worsening in half widths of its interval; infinite where that has none
+    slower: bool = False  # calls, for sure by stored values
 
 
 NOT_SCREENED = Screened()
@@ -304,7 +301,7 @@ def _judge_reading(
     if clock.trials < MIN_PAIRS:
         change = replace(change, low=change.centre, high=change.centre)
     return replace(
-        make_finding(side.questions[metric], clock, ruling, change, remarks),
+        answer_question(side.questions[metric], ruling, *remarks, change=change, reading=clock),
         pairs=judged.trials,
         more_pairs=(compute_further_pairs(judged, bar) or 0) if ruling == UNSETTLED else None,
     )

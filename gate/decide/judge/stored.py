@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from gate.decide.constants import ALONE_EDGES, BASE_EDGES, CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
 from gate.decide.evidence.programs import Work, compare_work, runs_stored_code
 from gate.decide.evidence.values import Evidence
-from gate.decide.judge.compare import follow_leaders, judge_steady, list_comparisons, make_finding
+from gate.decide.judge.compare import follow_leaders, judge_steady, list_comparisons
+from gate.decide.judge.comparison import answer_question
 from gate.decide.judge.counted import (
     NO_COUNT_RULES,
     CountRules,
@@ -163,11 +164,11 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
             findings[metric] = judge_steady(question, rules.counts)
         elif question.spec.scope is Scope.HOST and not rules.has_base and part.is_far:
             # The machine runs at another speed, and no base is at hand.
-            status, reason = Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT
-            findings[metric] = question.find(status, reason, remarks=_name_speed(part.shift))
+            ruling: Ruling | None = (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
+            findings[metric] = answer_question(question, ruling, *_name_speed(part.shift))
         else:
             reading, bar, remarks = readings[metric], times.bars[metric], _name_speed(shifts[metric])
-            ruling: Ruling | None = judge_time(metric, times)
+            ruling = judge_time(metric, times)
             if question.upgrade:
                 ruling = _judge_upgraded(reading, bar)
                 remarks = (Fact(code=Code.SINCE_UPGRADE, names={"differences": question.upgrade}),)
@@ -175,7 +176,7 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
                 remarks += explain_open(evidence, metric, part)
             if ruling is not None:
                 change = reading.make_change(bar.compute_detectable(reading))
-                findings[metric] = make_finding(question, reading, ruling, change, remarks)
+                findings[metric] = answer_question(question, ruling, *remarks, change=change, reading=reading)
     return list_comparisons(evidence, follow_leaders(findings))
 
 
