@@ -48,8 +48,6 @@ _CAUSES_SHOWN = 3
 
 @dataclass(kw_only=True)
 class Bisector:
-    """Asks about one point after the other, and records the answers in a file."""
-
     lab: BisectLab
     judge: StepJudge | FailureJudge
     state: Bisection
@@ -155,7 +153,7 @@ def _search(bisector: Bisector) -> ExitCode:
 
 
 def _conclude(bisector: Bisector, first: str) -> ExitCode:
-    """Compare the first bad point with the one before it: it must be seen again, by the usual rules."""
+    """It must be seen again, compared with the point before it."""
     question, state, judge = bisector.lab.question, bisector.state, bisector.judge
     directory = question.out / _CONFIRMATION
     with bisector.lab.open_pairs(question.ends.find_before(first), first, directory) as pairs:
@@ -206,10 +204,7 @@ def _load_state(question: Question) -> Bisection | None:
 def render_ends(
     labels: tuple[str, str], verdict: Verdict, row: Comparison | None, metric: Metric | None
 ) -> str:
-    """The comparison of the ends, and why there is nothing to search, if so.
-
-    ``metric`` is the one that was named, if any.
-    """
+    """``metric`` is the one that was named, if any."""
     head = f"{labels[1]} against {labels[0]}"
     if verdict.failures:
         return f"{head}: {_explain_failures(verdict, metric)}"
@@ -266,12 +261,10 @@ def _explain_premise(row: Comparison) -> str:
 
 
 def _name_more(row: Comparison) -> str:
-    """How to get more pairs of what these leave open."""
     return "it anew" if row.pairs >= MAX_END_PAIRS else "again with --resume and more --minutes"
 
 
 def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -> str:
-    """How many steps there will be, and how long they may take; ``--minutes`` leaves ``left_s``."""
     needed_s, steps = forecast.compute_left_s(state), forecast.count_left(state)
     between = count_noun(forecast.between, forecast.noun)
     again = f" ({count_noun(len(state.steps), 'step')} done before)" if state.steps else ""
@@ -284,10 +277,7 @@ def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -
 
 
 def render_step(state: Bisection, name: str, forecast: Forecast, why: str = "") -> str:
-    """The last step as a line; ``name`` is its commit with its subject, or its interpreter.
-
-    ``why`` is how the case failed, or why it could not be measured, where that is known.
-    """
+    """``why``: how the case failed, or why it could not be measured, where that is known."""
     step = state.steps[-1]
     if state.metric and step.change is not None:
         change = f"{name_metric(state.metric)} {describe_change(state.metric, step.change)}"
@@ -325,10 +315,7 @@ def render_candidates(candidates: Sequence[str]) -> str:
 
 
 def render_finding(name: str, metric: Metric, row: Comparison | None, mark: Mark) -> str:
-    """The first bad point, ``name``, and how it compares with the one before it.
-
-    ``mark`` is SKIP where the pairs do not show that it is worse than that one.
-    """
+    """``mark`` is SKIP where the pairs do not show that the point is worse than the one before."""
     first = f"first bad: {clean_line(name)}"
     sentence = complete_sentence(row) if row else "It could not be compared with the one before it."
     if mark is Mark.SKIP:
@@ -343,7 +330,6 @@ def render_finding(name: str, metric: Metric, row: Comparison | None, mark: Mark
 
 
 def render_failure(name: str, run: Run, mark: Mark) -> str:
-    """The first point, ``name``, that fails like the bad end."""
     first = f"first bad: {clean_line(name)}"
     if mark is Mark.BAD:
         return f"{first}\n  {clean_line(describe_whole(run.failures[0]))}; it does not fail before it"

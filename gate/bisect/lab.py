@@ -44,7 +44,7 @@ _DIRECTORY = "bisect"  # below ``out``
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ends:
-    """Both ends, and all points where they are a list of interpreters."""
+    """All points where they are a list of interpreters."""
 
     directory: Path  # of gate.yml in the working tree
     good: str
@@ -57,7 +57,7 @@ class Ends:
         return "interpreter" if self.pythons else "commit"
 
     def list_after_good(self) -> Sequence[str]:
-        """All points after the good end, in their order; the bad end is the last."""
+        """In their order; the bad end is the last."""
         if self.pythons:
             return self.pythons[1:]
         return self._list_commits("--reverse", [self.good], self.bad)
@@ -113,8 +113,6 @@ def find_ends(options: Namespace, directory: Path) -> Ends:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """Of which case, between which ends, and where the answer goes."""
-
     options: Namespace
     project: Project
     policy: Policy
@@ -132,8 +130,6 @@ class Question:
 
 @dataclass(kw_only=True)
 class ReusableLab:
-    """Compares arms one after the other; the lab's own arm keeps its servers and caches."""
-
     lab: Lab
     _opened: int = 0  # arms, for the names of their directories
     _primed: dict[str, tuple[Path, Environment]] = field(default_factory=dict)  # where, by interpreter
@@ -206,8 +202,6 @@ class UnusablePointError(UsageError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BisectLab:
-    """Opens two points of a bisection after the other, in one lab."""
-
     question: Question
     reusable_lab: ReusableLab
     good: ArmSource
@@ -291,7 +285,7 @@ def _open_point(
 
 
 def _report_once(observe: Observer) -> Observer:
-    """Each kind of note once: each commit would repeat them."""
+    """Each commit would repeat them."""
     seen: set[Code] = set()
 
     def observe_once(event: Event) -> None:

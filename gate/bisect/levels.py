@@ -41,7 +41,7 @@ _BOUND = math.log(LEVEL_ODDS)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Levels:
-    """The ends on the logarithmic scale: the good one at 0, the bad one above it."""
+    """On the logarithmic scale: the good one at 0, the bad one above it."""
 
     bad: float
     error: float  # standard error of ``bad``
@@ -49,12 +49,12 @@ class Levels:
 
     @property
     def is_known(self) -> bool:
-        """Whether the bad level is known precisely enough to compare others with it."""
+        """Precisely enough to compare others with it."""
         return self.error <= LEVEL_PRECISION * self.bad
 
 
 def find_series(side: CasePairs, metric: Metric) -> Paired | None:
-    """The changes by which a noisy metric is judged: of a cold compile the CPU time, where it is known."""
+    """Of a cold compile the CPU time, where it is known."""
     if metric is Metric.COLD_COMPILE_TIME and side.processor is not None:
         return side.processor
     return side.paired.get(metric)
@@ -73,7 +73,7 @@ def measure_levels(side: CasePairs, metric: Metric) -> Levels | None:
 
 
 def find_level(paired: Paired, levels: Levels) -> Mark | None:
-    """The level of these pairs; ``None`` asks for another pair, and SKIP gives up."""
+    """``None`` asks for another pair, and SKIP gives up."""
     count = len(paired.changes)
     if count < MIN_PAIRS:
         return None

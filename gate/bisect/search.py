@@ -34,7 +34,7 @@ RankPoints = Callable[[Sequence[str], str], Sequence[str]]
 
 
 def rank_list(points: Sequence[str], good: Sequence[str], bad: str) -> Sequence[str]:
-    """Rank the points of a list as git ranks commits: first those that leave the fewest in either case."""
+    """As git ranks commits: first those that leave the fewest in either case."""
     between = points[max(map(points.index, good)) + 1 : points.index(bad) + 1]
     fewest = [min(position, len(between) - position) for position in range(1, len(between) + 1)]
     return [point for _, point in sorted(zip(fewest, between, strict=True), key=lambda pair: -pair[0])]
@@ -43,9 +43,9 @@ def rank_list(points: Sequence[str], good: Sequence[str], bad: str) -> Sequence[
 def search_first(
     rank: RankPoints, good: str, bad: str, ask: Callable[[str], Mark | None], marks: Mapping[str, Mark]
 ) -> Collection[str] | None:
-    """Ask about one point after the other until the first bad one is left, with those that cannot be judged.
+    """The first bad point, with those that cannot be judged; ``None`` where ``ask`` ran out of time.
 
-    Points in ``marks`` are not asked about again. ``None`` where ``ask`` gave no answer: its time was up.
+    Points in ``marks`` are not asked about again.
     """
     goods, skipped = [good], {bad}
     possible = rank(goods, bad)
@@ -64,19 +64,17 @@ def search_first(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """What is still to come, by the time that the ends took."""
-
     between: int  # points that are neither end
     step_s: float
     noun: str = "commit"
 
     @property
     def steps(self) -> int:
-        """The most points that have to be asked about."""
+        """At most."""
         return math.ceil(math.log2(self.between + 1))
 
     def count_left(self, state: Bisection) -> int:
-        """The most steps that are left, if nothing is skipped."""
+        """At most, if nothing is skipped."""
         return max(self.steps - len(state.steps), 0)
 
     def compute_left_s(self, state: Bisection) -> float:
@@ -100,10 +98,7 @@ def read_mark(row: Comparison | None) -> Mark:
 
 
 def choose_metric(rows: Iterable[Comparison]) -> Comparison | None:
-    """The regression to look for where no metric is named; ``None`` where nothing regressed.
-
-    A counter, which needs no statistics; else what is most beyond its threshold.
-    """
+    """A counter, which needs no statistics, or what is most beyond its threshold."""
     regressed = [row for row in rows if row.decides and row.status is Status.REGRESSED]
     exact = [row for row in regressed if SPECS[row.metric].family is Family.EXACT]
     leading = [row for row in regressed if SPECS[row.metric].follows is None]
@@ -111,7 +106,7 @@ def choose_metric(rows: Iterable[Comparison]) -> Comparison | None:
 
 
 def make_suspect(case_id: str, metric: Metric | None) -> Suspect:
-    """For one metric, itself and what it follows; all where none is named."""
+    """Itself and what it follows; all where none is named."""
     if metric is None:
         return Suspect(case_id=case_id, metrics=NOISY_DECIDING)
     leader = SPECS[metric].follows
@@ -119,10 +114,7 @@ def make_suspect(case_id: str, metric: Metric | None) -> Suspect:
 
 
 def split_difference(policy: Policy, row: Comparison) -> Policy:
-    """Move the threshold of the metric to half of the bad end's change, if that is larger.
-
-    Counters have none: any change counts.
-    """
+    """Move the threshold of the metric to half of the bad end's change, if that is larger."""
     spec = SPECS[row.metric]
     if spec.family is Family.EXACT or row.change is None or row.threshold is None:
         return policy
@@ -139,10 +131,9 @@ def split_difference(policy: Policy, row: Comparison) -> Policy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepJudge:
-    """What judges a step: the metric of a case, and the levels of the ends.
+    """``levels`` is ``None`` for counters, memory and drift: one pair is enough.
 
-    ``levels`` is ``None`` for counters, memory and drift, which vary much less than the ends differ: one pair
-    is enough. ``policy`` has half of that difference as the metric's threshold.
+    ``policy`` has half of the difference of the ends as the metric's threshold.
     """
 
     metric: Metric
@@ -152,7 +143,7 @@ class StepJudge:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FailureJudge:
-    """Judges a step where the case fails only at the bad end: whether it fails in the same way."""
+    """Whether the case fails as it does at the bad end."""
 
     failure: CaseFailure
     metric: None = None
@@ -173,22 +164,19 @@ def find_end_failure(run: Run) -> CaseFailure | None:
 
 
 def _list_traits(failure: CaseFailure) -> tuple[str, ...]:
-    """Failures of one cause have them in common: kind, stage and the exception's class."""
     error = _ERROR_CLASS.match(failure.fact.name("message"))
     return failure.kind, failure.stage, failure.fact.code, error[0] if error else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenPairs:
-    """Two points that can be measured: the run of their only case so far, and when it must end."""
-
     measurer: PairMeasurer
     run: Run
     limit_s: float  # in seconds of the run
 
 
 def find_row(run: Run, policy: Policy, metric: Metric | None) -> Comparison | None:
-    """The comparison of the ends that matters: of the metric, or of what got worse where none is named."""
+    """Of the metric, or of what got worse where none is named."""
     rows = judge_pairs(run, policy, (make_suspect(run.cases[0].id, metric),))
     if metric is None:
         return choose_metric(rows)
@@ -196,7 +184,6 @@ def find_row(run: Run, policy: Policy, metric: Metric | None) -> Comparison | No
 
 
 def settle_ends(pairs: OpenPairs, policy: Policy, metric: Metric | None) -> Run:
-    """Compare the ends until that is settled, and the levels known."""
     run = settle_metric(pairs, policy, metric)
     row = find_row(run, policy, metric)
     if row is None or row.status is not Status.REGRESSED:
@@ -207,7 +194,7 @@ def settle_ends(pairs: OpenPairs, policy: Policy, metric: Metric | None) -> Run:
 def settle_metric(
     pairs: OpenPairs, policy: Policy, metric: Metric | None, *, finds_level: bool = False
 ) -> Run:
-    """Add pairs to two points look by look, and one after the other where that is not enough."""
+    """Look by look, and one pair after the other where that is not enough."""
     measurer, limit_s = pairs.measurer, pairs.limit_s
     suspect = make_suspect(pairs.run.cases[0].id, metric)
     run = settle_pairs(measurer, pairs.run, policy, PairLimit(end_s=limit_s), (suspect,))
@@ -237,7 +224,7 @@ def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
 
 
 def settle_failure(pairs: OpenPairs, judge: FailureJudge) -> tuple[Run, Mark | None]:
-    """One pair of a step shows whether the case fails; ``None`` where the time is up."""
+    """``None`` where the time is up."""
     need = Suspect(case_id=pairs.run.cases[0].id, metrics=NOISY_DECIDING, more=1, unchanged_code=True)
     run = pairs.run if count_pairs(pairs.run) else pairs.measurer.add_pairs(pairs.run, (need,), pairs.limit_s)
     mark = judge.read(run)
@@ -247,7 +234,7 @@ def settle_failure(pairs: OpenPairs, judge: FailureJudge) -> tuple[Run, Mark | N
 
 
 def settle_found(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run, Mark]:
-    """Compare the first bad point with the one before it, by the rule of every other comparison."""
+    """By the rule of every other comparison."""
     if isinstance(judge, FailureJudge):
         run, mark = settle_failure(pairs, judge)
         return run, mark or Mark.SKIP
@@ -256,7 +243,7 @@ def settle_found(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run
 
 
 def settle_step(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run, Mark | None]:
-    """Add one pair after the other until they show what a step is; ``None`` where the time is up."""
+    """``None`` where the time is up."""
     if isinstance(judge, FailureJudge):
         return settle_failure(pairs, judge)
     run, case_id = pairs.run, pairs.run.cases[0].id
@@ -289,7 +276,7 @@ def read_step(run: Run, judge: StepJudge) -> Mark | None:
 
 
 def find_change(run: Run, judge: StepJudge | FailureJudge) -> float | None:
-    """By how much a step's metric is worse than the good end's, as it is judged; ``None`` without one."""
+    """As it is judged; ``None`` without one."""
     if isinstance(judge, FailureJudge):
         return None
     row = find_row(run, judge.policy, judge.metric)

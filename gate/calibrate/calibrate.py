@@ -54,7 +54,7 @@ _EVEN = 0.5  # as likely one way as the other
 
 
 def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
-    """Judge a machine by a run of unchanged code, in seconds: thousands of decisions are replayed.
+    """Thousands of decisions are replayed, in seconds.
 
     ``effort.requests`` pull requests are simulated without a slowdown, a quarter as many with each of
     PLANTED.
@@ -100,7 +100,6 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
 
 
 def list_unknown(run: Run) -> tuple[str, ...]:
-    """The planned cases whose noise is not known."""
     pairs = Counter(trial.case_id for trial in run.trials if trial.arm == BASE_ARM)
     return tuple(
         case.id for case in run.cases if max(len(list_alone(run, case)), pairs[case.id]) < _MIN_KNOWN
@@ -135,8 +134,6 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulatedRequest:
-    """A simulated pull request: what is stored, and the change's trials and pairs in their order."""
-
     baselines: tuple[Baseline, ...]
     candidates: Mapping[str, Sequence[Trial]]  # by case id
     pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)  # empty: there is no base
@@ -158,15 +155,13 @@ class RecordedPairs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recorded:
-    """The trials and the pairs of every case that has enough of them."""
-
     run: Run  # its plan is these cases
     trials: Mapping[str, Sequence[Trial]]
     pairs: Mapping[str, RecordedPairs]  # empty unless every case has MIN_RECORDED_PAIRS whole ones
 
 
 def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0.0) -> Replay | None:
-    """Judge ``effort.requests`` simulated pull requests; ``None`` with too few recorded trials.
+    """``None`` with too few recorded trials.
 
     ``planted`` is a slowdown of compiled latency, as a fraction, of each case in turn that has one.
     """
@@ -198,7 +193,7 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
 
 
 def judge_request(run: Run, request: SimulatedRequest, policy: Policy, effort: Effort) -> Checked:
-    """Judge a request as ``check`` does: by pairs where there are any, else by more trials."""
+    """As ``check`` does: by pairs where there are any, else by more trials."""
     rehearsal = Rehearsal(take_trial=request.take_trial, take_pair=request.take_pair)
     run = rehearsal.add_trials(run, want_whole(request.candidates), effort.trials)
     if effort.budget_s is not None:
@@ -216,7 +211,6 @@ def judge_request(run: Run, request: SimulatedRequest, policy: Policy, effort: E
 
 
 def gather_recorded(run: Run, effort: Effort) -> Recorded:
-    """The cases with trials enough for a baseline and a candidate, and pairs where all have enough."""
     trials = {case.id: list_alone(run, case) for case in run.cases}
     cases = tuple(case for case in run.cases if _count_stored(trials[case.id], effort))
     listed = list_pairs(run)
@@ -263,10 +257,7 @@ def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -
 
 
 def slow_case(request: SimulatedRequest, case_id: str, factor: float) -> SimulatedRequest:
-    """Make a case's compiled calls take ``factor`` times as long in every trial of head, by other code.
-
-    The same code that takes longer would look like a slower machine.
-    """
+    """The same code that takes longer would look like a slower machine: it gets another digest."""
     if not case_id:
         return request
     slower = [_slow_trial(trial, factor) for trial in request.candidates[case_id]]
@@ -309,7 +300,6 @@ def _exchange_arms(pair: Pair, generator: random.Random) -> Pair:
 
 
 def _take_latencies(trial: Trial, timed: Trial) -> Trial:
-    """Replace the latencies of a trial."""
     kept = {metric: values for metric, values in trial.samples.items() if metric not in LATENCIES}
     taken = {metric: timed.samples[metric] for metric in LATENCIES if metric in timed.samples}
     undisturbed_s = timed.undisturbed_s

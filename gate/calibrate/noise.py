@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, LOOKS
+from gate.decide.evidence.gather import Question
 from gate.decide.evidence.pairs import Paired
-from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
+from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.judge.compare import find_threshold, judge_steady
 from gate.decide.judge.interval import Bar, Level, Reading, compute_edge, read_stored, to_fraction
 from gate.decide.judge.machine import SESSION
@@ -53,7 +54,7 @@ class Series(Question):
 
 
 def gather_series(run: Run, policy: Policy) -> tuple[Series, ...]:
-    """All series of a run's trials that ran alone, in the order of the plan and of the metrics."""
+    """In the order of the plan and of the metrics."""
     series = [
         metric_series
         for case in run.cases
@@ -77,7 +78,6 @@ def gather_series(run: Run, policy: Policy) -> tuple[Series, ...]:
 
 
 def list_alone(run: Run, case: Case) -> tuple[Trial, ...]:
-    """The whole trials of a case that ran alone."""
     return tuple(
         trial
         for trial in run.trials
@@ -153,8 +153,6 @@ def list_blocks(trial: Trial, metric: Metric) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairSeries:
-    """The pairs of one metric of one case, and how they are judged."""
-
     case_id: str
     paired: Paired
     reading: Reading
@@ -162,7 +160,7 @@ class PairSeries:
 
 
 def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
-    """All noisy metrics that the pairs of a run measured, as if one case were suspect."""
+    """As if one case were suspect."""
     sides = gather_case_pairs(run, policy)
     rules = make_pair_rules(sides, policy, Tests(times=len(LEADING), cases=1), {})
     return tuple(
@@ -187,7 +185,6 @@ def measure_pair_noise(series: PairSeries) -> PairNoise:
 
 
 def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
-    """Why the pairs of a deciding metric cannot be trusted."""
     metric, reading = series.paired.metric, series.reading
     if SPECS[metric].role is not Role.DECIDES:
         return

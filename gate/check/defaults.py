@@ -29,20 +29,19 @@ _ON, _OFF = "true", "false"  # as JSON
 
 
 def find_worst(verdict: Verdict) -> Comparison | None:
-    """The regression that is furthest beyond its threshold."""
     rows = (row for row in verdict.comparisons if row.decides and row.status is Status.REGRESSED)
     return max(rows, key=lambda row: row.severity, default=None)
 
 
 def list_settable(defaults: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """The value that each option is set back to: numbers, words and switches; a new one that is on, off."""
+    """Numbers, words and switches are set back; a new one that is on, off."""
     switched = {name: _OFF for name, (base, head) in defaults.items() if not base and head == _ON}
     plain = {name: base for name, (base, head) in defaults.items() if base and head and base[0] not in "[{"}
     return {**plain, **switched}
 
 
 def choose_metric(worst: Comparison, pairs: Sequence[Pair]) -> Metric:
-    """What shows the change best: calls for a speedup, Python calls for a compile with more work."""
+    """Calls show a speedup best, and Python calls a compile with more work."""
     if worst.metric is Metric.WARM_SPEEDUP:
         return Metric.COMPILED_LATENCY
     calls = compute_change(Metric.COMPILE_CALLS, pairs)
@@ -51,7 +50,7 @@ def choose_metric(worst: Comparison, pairs: Sequence[Pair]) -> Metric:
 
 
 def compute_change(metric: Metric, pairs: Sequence[Pair]) -> float | None:
-    """The median change over pairs, + is worse: a fraction of the base's value; of 0, head's value.
+    """The median over pairs, + is worse: a fraction of the base's value; of 0, head's value.
 
     Of drift, the difference of its logarithms.
     """
@@ -91,8 +90,6 @@ def probe_defaults(measurer: Measurer, run: Run, verdict: Verdict, run_s: float)
 
 
 class _Prober:
-    """Sets options back, and keeps each pair in the run."""
-
     def __init__(self, engine: Engine, run: Run, blank: Probe, options: Mapping[str, str]) -> None:
         self.run = run
         self._engine, self._blank, self._options = engine, blank, options
@@ -123,7 +120,7 @@ class _Prober:
         return failing
 
     def _undoes(self, names: tuple[str, ...]) -> bool | None:
-        """Whether the change is gone with these set back; ``None`` if head fails, False once time is up."""
+        """``None`` if head fails, False once time is up."""
         slot = Slot(case=self._case, index=_FURTHER, metrics=(self._blank.metric,))
         pair_s = predict_pair_s(Pace(self.run.cases, self.run.trials), slot, name_device(self.run))
         if self._engine.read_s() + pair_s > self._end_s:

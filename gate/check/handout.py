@@ -37,23 +37,19 @@ MOST_ANEW = 2  # a case that takes a third lane with it is the likely reason
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Assignment:
-    """What a lane is at work on."""
-
     case_id: str
     since_s: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Left:
-    """What is left of one case."""
-
     slots: int
     seconds: float  # of them, and of those that it will probably take after them
     is_known: bool  # by its trials: no guess
 
 
 class _Ahead:
-    """What is left of each open case, with sums over all, so that a unit costs the same in any run."""
+    """With sums over all cases, so that a unit costs the same in any run."""
 
     def __init__(self) -> None:
         self.cases: dict[str, _Left] = {}
@@ -142,7 +138,7 @@ class Call:
             raise InterruptedRunError(f"stopped {progress}", fix) from None
 
     def _put(self, case_id: str) -> None:
-        """Let a case wait for its lane; what was measured of it on a lane that is gone does not count."""
+        """What was measured on a lane that is gone does not count."""
         if not self._count(case_id):
             return
         trials, living = self._trials.get(case_id, ()), set(self._living)
@@ -162,7 +158,7 @@ class Call:
             self._queues.put(lane, Waiting(rank=rank, case_id=case_id), begun=begun)
 
     def _count(self, case_id: str) -> bool:
-        """Record the slots that a case still needs; whether it needs any."""
+        """Record what is left of a case; whether it needs any slot."""
         case_run = self._cut(case_id)
         # A guess is from what is expected of it: it is scaled by what the others took.
         pace = self._pace if case_run.trials else Pace(case_run.cases)
@@ -174,7 +170,6 @@ class Call:
         return bool(seconds)
 
     def _cut(self, case_id: str) -> Run:
-        """All that a lane needs of a run: one case."""
         run, trials = self._run, self._trials.get(case_id, [])
         if case_id in self._anew:
             trials = [trial for trial in trials if not is_of(trial, self._work)]
@@ -236,7 +231,7 @@ class Call:
             self._report(case_id, answer.part)
 
     def _join(self, case_id: str, result: Part) -> None:
-        """Add a result to the run; it replaces what a lost lane had left of the case."""
+        """It replaces what a lost lane had left of the case."""
         run, trials = self._run, self._trials.setdefault(case_id, [])
         kept = run.trials
         if case_id in self._anew:
@@ -259,7 +254,6 @@ class Call:
         )
 
     def _let_join(self) -> None:
-        """Count in lanes that opened meanwhile."""
         opened = self._lanes.engine.list_lanes()
         if new := [lane for lane in opened if lane not in {*self._living, *self._lanes.lost}]:
             self._living += new
@@ -295,20 +289,17 @@ class Call:
         self._note(Fact(code=Code.LANE_GONE, numbers={"lost_s": lost_s}, cases=tuple(cases), names=names))
 
     def _fail(self, case_id: str) -> None:
-        """A case that has lost too many lanes fails."""
         fact = Fact(code=Code.LANE_LOST, numbers={"losses": self._lanes.losses[case_id]})
         crash = CaseFailure(case_id=case_id, trial=1, kind=FailureKind.CRASH, stage=Stage.START, fact=fact)
         self._join(case_id, Part(failures=(crash,)))
         self._ahead.put(case_id)
 
     def _note(self, fact: Fact) -> None:
-        """Report on a lane, and keep it in the run."""
         self._lanes.observe(Noted(fact=fact))
         self._run = replace(self._run, lanes=(*self._run.lanes, fact))
         self._lanes.save(self._run)
 
     def _measure_progress(self, case_id: str) -> Progress:
-        """How far the call is, as a unit of a case begins or ends."""
         left_s = self._ahead.compute_s(self._pace.scale) / max(1, len(self._living))
         progress = Progress(done=self._done, total=self._done + self._ahead.slots, left_s=left_s)
         if not self._work.paired:

@@ -16,12 +16,10 @@ from gate.records.run import CANDIDATE_ARM, Run
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measurer(Lanes):
-    """Measures for :mod:`gate.check` on the lanes of an engine."""
-
     budget_s: float = math.inf  # for trials, in seconds of the run
 
     def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
-        """Add trials to some cases, round-robin on each lane, up to ``trials`` each, for ``wanted`` metrics.
+        """Round-robin on each lane, up to ``trials`` of each case, for its ``wanted`` metrics.
 
         A trial that would end after the budget, by what its case took before, is not started; a cheaper one
         that still fits is. A case that failed gets none.
@@ -45,9 +43,9 @@ class Measurer(Lanes):
     def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         """Add the pairs that are needed now, and on idle lanes those for later.
 
-        A case that one arm lacks, or defines otherwise, or that failed, gets none. Of a pair that would end
-        after ``limit_s`` seconds of the run, by what its case took before, only the latencies are measured,
-        if they end in time. The run is saved as unfinished. Raises as :meth:`add_trials`.
+        Of a pair that would end after ``limit_s`` seconds of the run, by what its case took before, only the
+        latencies are measured, if they end in time. The run is saved as unfinished. Raises as
+        :meth:`add_trials`.
         """
         failed = {failure.case_id for failure in run.failures}
         open_needs = {need.case_id: need for need in needs if need.case_id not in failed}

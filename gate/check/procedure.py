@@ -27,17 +27,13 @@ _LEAST_S = 0.1  # of a pair, where its time is unknown
 
 class TrialMeasurer(Protocol):
     def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
-        """Add trials to these cases up to ``trials`` each; fewer where one failed or time is up.
-
-        Each measures the metrics that are wanted of its case, and may leave out others:
-        :func:`gate.check.schedule.plan_trial`.
-        """
+        """Up to ``trials`` each, of the metrics that are wanted; fewer where one failed or time is up."""
         ...
 
 
 class PairMeasurer(Protocol):
     def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
-        """Add the pairs that are needed now; none that would end after ``limit_s`` seconds of the run.
+        """None that would end after ``limit_s`` seconds of the run.
 
         A case that fails in either arm is a failure of the run and gets no further pair.
         """
@@ -50,14 +46,12 @@ class Measurer(TrialMeasurer, PairMeasurer, Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairLimit:
-    """When pairs end."""
-
     end_s: float = math.inf  # none ends later, in seconds of the run
     fits_two: bool = False  # nobody set it: two pairs of the first case fit, and the second look at a count
     fail_fast: bool = False  # pairs end with the first conviction
 
     def compute_end_s(self, suspect: Suspect, pairs: Mapping[str, int]) -> float:
-        """When the suspect's next pair must end; ``pairs`` are those of each case so far."""
+        """Of the suspect's next pair; ``pairs`` are those of each case so far."""
         case_pairs, most = pairs.get(suspect.case_id, 0), max(pairs.values(), default=0)
         is_first, is_again = (
             case_pairs == most < MIN_PAIRS,
@@ -71,8 +65,6 @@ NO_LIMIT = PairLimit()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckTerms:
-    """How a run is judged, and what it may cost."""
-
     baselines: tuple[Baseline, ...]
     policy: Policy
     trials: int = 1  # of each case, which the run has
@@ -85,17 +77,12 @@ class CheckTerms:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checked:
-    """A verdict, and the run with all that was measured for it."""
-
     run: Run
     verdict: Verdict
 
 
 def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked:
-    """Judge by stored baselines, and give the cases that more trials could settle one more at a time.
-
-    A further trial measures what is still open of its case, where that is noisy.
-    """
+    """A further trial measures what is still open of its case, where that is noisy."""
     policy = _count_looks(terms)
     verdict = decide_verdict(run, terms.baselines, policy)
     for trials in range(terms.trials + 1, terms.max_trials + 1):
@@ -115,8 +102,7 @@ def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms
 def check_against_base(measurer: Measurer | None, run: Run, terms: CheckTerms) -> Checked:
     """Screen by stored baselines, and let pairs with the run's base decide about the suspects.
 
-    What an absolute limit leaves open gets more trials before. Without a measurer nothing is added to the
-    run.
+    Without a measurer nothing is added to the run.
     """
     if terms.policy.limits:
         terms = replace(terms, policy=_count_looks(terms))
@@ -159,7 +145,7 @@ def _screen_against_base(run: Run, terms: CheckTerms) -> Screening:
 
 
 def judge_recorded(run: Run, terms: CheckTerms) -> Verdict:
-    """Judge what a run has, as the command that measured it would: by its pairs too, where it has a base.
+    """As the command that measured it would: by its pairs too, where it has a base.
 
     A run that was stopped is INCOMPLETE, whatever its pairs show.
     """
@@ -178,7 +164,7 @@ def check_pairs(measurer: PairMeasurer, run: Run, policy: Policy, limit: PairLim
 def settle_pairs(
     measurer: PairMeasurer, run: Run, policy: Policy, limit: PairLimit, suspects: Sequence[Suspect] | None
 ) -> Run:
-    """Add pairs, look by look, until all is settled, the last look is over or the time is up.
+    """Look by look, until all is settled, the last look is over or the time is up.
 
     One case after the other, by :func:`rank_suspect`; the whole plan where ``suspects`` is ``None``.
     """
@@ -200,10 +186,7 @@ def list_unfinished(run: Run, policy: Policy) -> tuple[str, ...]:
 
 
 def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Suspect:
-    """Ask for the pairs that take a suspect, which has ``pairs``, to its next look; for none after the last.
-
-    Two settle anything exact, and all that is known of a target is exact.
-    """
+    """Two pairs settle anything exact, and all that is known of a target is exact."""
     pairs = count_pairs(run)[suspect.case_id] if pairs is None else pairs
     look = next((look for look in LOOKS if look > pairs), pairs)
     if run.environment.device_kind == TARGET_KIND:
@@ -212,7 +195,7 @@ def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Suspect:
 
 
 def rank_suspect(suspect: Suspect, pairs: int, seconds: float, *, untouched: bool) -> tuple[float, ...]:
-    """The smallest is next; ``seconds`` is how long an open case with so many pairs takes to be settled.
+    """The smallest is next; ``seconds`` is how long its settling takes.
 
     Counts come first, in one pair of each case and then in a second: a crash shows there, too. Then begun
     cases, up to SETTLING_PAIRS. Then what looks worst by stored values, whatever its pairs take. Then those
@@ -233,12 +216,11 @@ def rank_suspect(suspect: Suspect, pairs: int, seconds: float, *, untouched: boo
 
 
 def awaits_count(suspect: Suspect, pairs: int) -> bool:
-    """Whether something exact is open, which two pairs settle."""
     return pairs < MIN_PAIRS and any(SPECS[metric].family is not Family.NOISY for metric in suspect.metrics)
 
 
 def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]) -> list[Suspect]:
-    """What takes each open case to its next look; all but the most pressing one are for later.
+    """All but the most pressing one are for later.
 
     A metric that the last pairs of a case had no time for stays open after the last look.
     """

@@ -39,8 +39,6 @@ _IN_SECOND = (Stage.MEMORY, Stage.CALLS, Stage.DRIFT)  # by a second process, on
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Content:
-    """What each side of a pair measures besides latencies, or a trial on its own."""
-
     compiles: bool  # timed, on empty caches; else untimed, where no caches hold its code yet
     warm: bool  # in a second process, on the caches of the first
     skips_calls: bool = False  # counting those of a compile, in that process: it takes as long as compiling
@@ -62,9 +60,9 @@ def plan_content(metrics: Collection[Metric], index: int, device: str) -> Conten
     """What a pair measures for ``metrics``, and no more.
 
     A pair of latencies times no compile. On a CPU the generated code is the same each time: a process that
-    finds none in its caches compiles untimed, both sides at once, and later ones find it there. On a GPU its
-    tuning is drawn anew. The first pair for anything else is on empty caches; later ones only for what a
-    compile decides. Calls of a compile are nearly exact: they are counted again only where they are open.
+    finds none in its caches compiles untimed. On a GPU its tuning is drawn anew. The first pair for anything
+    else is on empty caches; later ones only for what a compile decides. Calls of a compile are nearly exact:
+    they are counted again only where they are open.
     """
     if is_target(device):
         return Content(compiles=True, warm=False)
@@ -86,10 +84,7 @@ def is_base_first(case_id: str, index: int) -> bool:
 
 
 def plan_trial(metrics: Collection[Metric], trials: Iterable[Trial], device: str) -> Content:
-    """What one more trial of a case measures for ``metrics``, after its ``trials``.
-
-    Only its cold process where all metrics are noisy and of that process: a counter, memory or drift is seen
-    again with all else. A whole trial on a fit host must exist, and all trials must show the same code.
+    """Only a cold process where all metrics are noisy and of that process, and code and host gave no doubt.
 
     It always compiles: a process that finds its code in the caches times it otherwise than the one that
     compiled it, and stored values are timed by the latter (benchmarks/results.md, section 5).
@@ -105,7 +100,6 @@ def plan_trial(metrics: Collection[Metric], trials: Iterable[Trial], device: str
 
 
 def has_other_code(trials: Iterable[Trial]) -> bool:
-    """Whether trials of one case show different code, or only some show any. Tuning may differ."""
     return len({trial.identity.digest for trial in trials}) > 1
 
 
@@ -115,8 +109,6 @@ def want_whole(case_ids: Iterable[str]) -> Mapping[str, Collection[Metric]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
-    """One trial or pair to run, for these metrics; ``index`` counts from 1."""
-
     case: Case
     index: int
     metrics: Collection[Metric] = EVERY_METRIC
@@ -124,15 +116,12 @@ class Slot:
 
 
 def compute_trial_s(trial: Trial) -> float:
-    """Wall time of a trial in seconds: its stages and what no stage accounts for.
-
-    The stage ``start`` is part of the overhead already.
-    """
+    """Its stages and what no stage accounts for; the stage ``start`` is part of the overhead."""
     return trial.overhead_s + sum(value for stage, value in trial.stages_s.items() if stage != Stage.START)
 
 
 class Pace:
-    """How long the trials of each case took, and are expected to take; how many were repeated."""
+    """The times of each case's trials, taken and expected; how many were repeated."""
 
     def __init__(self, cases: Iterable[Case], trials: Iterable[Trial] = ()) -> None:
         self._expected_s = {case.id: case.expected_s for case in cases}
@@ -167,10 +156,9 @@ class Pace:
         return self._whole_s / self._whole_expected_s if self._whole_expected_s > 0 else 1.0
 
     def predict_s(self, case: Case, extent: Extent = Extent.WHOLE) -> float:
-        """The wall time of another trial of ``case`` in seconds.
+        """The mean of the case's own trials of this extent, else a share of its whole ones.
 
-        The mean of its own trials of this extent where there are any, else a share of its whole ones; without
-        those its expected time, scaled.
+        Without any, its expected time, scaled.
         """
         for kind, share in ((extent, 1.0), (Extent.WHOLE, EXTENT_SHARES[extent])):
             # Further trials find the case's server there.
@@ -184,7 +172,6 @@ class Pace:
 
 
 def name_device(run: Run) -> str:
-    """The device that a run was measured on, or its target, as on a command line."""
     environment = run.environment
     target = name_target(environment.device_kind, environment.device_traits.get("capability", ""))
     return target or (environment.device_kind if environment.device_kind in KINDS else DEFAULT_DEVICE)
@@ -193,10 +180,9 @@ def name_device(run: Run) -> str:
 def fit_slot(run: Run, slot: Slot, left_s: float) -> Slot | None:
     """The pair, or as much of it as ends within ``left_s`` seconds, or ``None``.
 
-    All, its cold processes, its latencies: cold processes vary most, and what is counted twice is sure. A run
-    without measurements tries one pair where GUESSED_SHARE of what is expected would fit, and that pair may
-    end after the limit. A case is never first measured by latencies alone: its missing counters, memory and
-    drift would not show.
+    All, its cold processes, its latencies: what is counted twice is sure. A run without measurements tries
+    one pair where GUESSED_SHARE of what is expected would fit. Latencies are never the first measurement of a
+    case: its missing counters, memory and drift would not show.
     """
     wanted = frozenset(slot.metrics)
     cold, latencies = wanted.difference(OF_WARM), wanted.intersection(INTERLEAVED)
@@ -216,7 +202,7 @@ def fit_slot(run: Run, slot: Slot, left_s: float) -> Slot | None:
 
 
 def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
-    """Wall time of a pair in seconds: as the case's last of its kind, or two trials."""
+    """As the case's last of its kind, or two trials."""
     trials = pace.list_own(slot.case)
     paired = [trial for trial in trials if trial.pairing is not Pairing.ALONE]
     content = plan_content(slot.metrics, slot.index, device)
@@ -239,7 +225,7 @@ def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
 def compute_untimed_s(case: Case, trials: Sequence[Trial]) -> float:
     """By how much longer a pair takes whose sides compile untimed than one that finds its code.
 
-    Both compile at once; one after the other where kernels are tuned by timing them.
+    Both at once; one after the other where kernels are tuned by timing them.
     """
     cold_s, warm_s = (
         _average(trials, metric) for metric in (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME)
@@ -257,7 +243,7 @@ def _is_light(trial: Trial) -> bool:
 
 
 def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:
-    """Wall time in seconds of the last pair among ``trials``, without what a further one is spared.
+    """Of the last pair among ``trials``, without what a further one is spared.
 
     Waiting for each other counts once, a case's servers are there already, and nothing is traced again. In
     live pairs on a CPU both sides load at once where they tune no kernels, and so do second processes.
@@ -281,12 +267,10 @@ def has_enough_rounds(
 ) -> bool:
     """Whether a further pair shows more a second than further super-blocks of this one.
 
-    Super-blocks count in which both sides have a block of eager's, and one of compiled's, that was not
-    disturbed all the time. ``base_s`` and ``head_s`` are seconds of blocks in the order in which they ran,
-    whole super-blocks, of equal numbers of calls; 0.0 is a block without an undisturbed call. So many
-    super-blocks as ``wanted`` are enough where they make the pair as precise as assumed. ``opened_s`` is the
-    time from the start of the pair to its first block: the cost of another pair. ``rounds_s`` is the time of
-    all blocks so far.
+    ``base_s`` and ``head_s`` are seconds of blocks in the order in which they ran, whole super-blocks, of
+    equal numbers of calls; 0.0 is a block without an undisturbed call. ``wanted`` super-blocks are enough if
+    they make the pair as precise as assumed. ``opened_s`` is the time before the first block, the cost of
+    another pair, and ``rounds_s`` that of all blocks so far.
     """
     changes = _list_changes(base_s, head_s)
     done = min(map(len, changes))
@@ -300,10 +284,7 @@ def has_enough_rounds(
 
 
 def compute_error(changes: Sequence[float]) -> float:
-    """Standard error of the Hodges-Lehmann estimate of at least two values, winsorized.
-
-    Strays move the estimate no more than their nearest neighbours.
-    """
+    """Of the Hodges-Lehmann estimate of at least two values; strays count as their neighbours."""
     return compute_pooled_error(compute_winsorized_variance(changes), len(changes))
 
 

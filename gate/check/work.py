@@ -27,16 +27,12 @@ Rank = tuple[int, ...]  # the smallest is next
 
 
 def may_repeat(run: Run, repeated: int) -> bool:
-    """Whether a run may repeat a disturbed trial; a short one may once."""
     return repeated < max(1.0, REPEAT_SHARE * len(run.cases) * run.trials_planned)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unit:
-    """The next trial of a case, or its next pair.
-
-    ``run`` is cut to the case; its ``wall_s`` is how long the whole run has lasted.
-    """
+    """``run`` is cut to the case; its ``wall_s`` is how long the whole run has lasted."""
 
     run: Run
     metrics: tuple[Metric, ...]
@@ -51,8 +47,6 @@ class Unit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """What came of a unit."""
-
     trials: tuple[Trial, ...] = ()
     failures: tuple[CaseFailure, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)  # as in ``Run``
@@ -61,7 +55,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a lane came back with; without a part, why it is lost or never opened."""
+    """Without a part, it has the reason why its lane is lost or never opened."""
 
     lane: str
     part: Part | None = None
@@ -69,19 +63,17 @@ class Answer:
 
 
 class Engine(Protocol):
-    """Runs lanes somewhere. A lane has one unit at a time."""
+    """A lane has one unit at a time."""
 
     def list_lanes(self) -> Mapping[str, Place]:
-        """The lanes that were opened, lost ones included, by the names of their places."""
+        """By the names of their places; lost ones included."""
         ...
 
     def read_s(self) -> float:
         """Read a clock that only goes forward."""
         ...
 
-    def submit(self, lane: str, unit: Unit) -> None:
-        """Give a lane its next unit."""
-        ...
+    def submit(self, lane: str, unit: Unit) -> None: ...
 
     def wait(self, limit_s: float) -> Answer | None:
         """The next answer of any lane; ``None`` where none came within ``limit_s`` seconds."""
@@ -98,11 +90,10 @@ def make_trial_schedule(
     taken: Iterable[Trial],
     wanted: Mapping[str, Collection[Metric]],
 ) -> tuple[Slot, ...]:
-    """``trials`` trials of every case, round-robin, without those ``taken``, each for its ``wanted`` metrics.
+    """Round-robin, without those ``taken``; trials of pairs are not, since both of their arms ran together.
 
-    Trials of pairs are not taken: both of their arms ran together. Trial 1 of every case comes before trial 2
-    of any: drift of the machine then spreads over all cases alike, and a run that is stopped early has
-    something of each.
+    Drift of the machine then spreads over all cases alike, and a run that is stopped early has something of
+    each.
     """
     finished = {(trial.case_id, trial.index) for trial in taken if trial.pairing is Pairing.ALONE}
     return tuple(
@@ -114,7 +105,6 @@ def make_trial_schedule(
 
 
 def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[Slot, ...]:
-    """The pairs that are needed; none of a case that failed or has no counterpart in the base."""
     begun = count_pairs(run)
     cases = {case.id: case for case in run.cases}
     failed = {failure.case_id for failure in run.failures}
@@ -139,7 +129,7 @@ def count_pairs(run: Run) -> Counter[str]:
 
 
 def choose_lane(case_id: str, lanes: Collection[str]) -> str:
-    """The lane of a case by rendezvous hashing: one lane more or less moves only its own cases.
+    """Rendezvous hashing: one lane more or less moves only its own cases.
 
     So the nightly run finds the card again that recorded the baseline.
     """
@@ -152,7 +142,7 @@ class Waiting(NamedTuple):
 
 
 class Queues:
-    """The cases that wait for each lane: begun ones for that lane only, others for the first idle one."""
+    """Begun cases wait for their lane only, others for the first idle one."""
 
     def __init__(self) -> None:
         self._begun: defaultdict[str, list[Waiting]] = defaultdict(list)
@@ -162,16 +152,12 @@ class Queues:
         insort((self._begun if begun else self._fresh)[lane], waiting)
 
     def take(self, lane: str) -> str | None:
-        """The next case for a lane; without one of its own to begin, the next of another lane.
-
-        Beginning a case comes before its further trials.
-        """
+        """Beginning a case, even of another lane, comes before further trials."""
         fresh = self._fresh[lane] or min(filter(None, self._fresh.values()), default=[])
         queue = min(filter(None, [self._begun[lane], fresh]), default=[])
         return queue.pop(0).case_id if queue else None
 
     def drop(self, lane: str) -> list[str]:
-        """Drop what waits for a lane, and return it in its order."""
         return [
             waiting.case_id for waiting in sorted([*self._begun.pop(lane, ()), *self._fresh.pop(lane, ())])
         ]
@@ -179,15 +165,13 @@ class Queues:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialWork:
-    """Trials, round-robin: a first one of each case before a second of any."""
-
     wanted: Mapping[str, Collection[Metric]]  # of each case, in the plan's order
     trials: int  # so many of each in the end
     limit_s: float  # none ends later, in seconds of the run
     paired = False
 
     def list_slots(self, case_run: Run) -> tuple[Slot, ...]:
-        """The trials that a case still needs; none where it failed."""
+        """None where the case failed."""
         if any(failure.arm == CANDIDATE_ARM for failure in case_run.failures):
             return ()
         return make_trial_schedule(case_run.cases, self.trials, case_run.trials, self.wanted)
@@ -198,7 +182,6 @@ class TrialWork:
         return ()
 
     def rank(self, case_run: Run) -> Rank:
-        """Cases with fewer trials come first."""
         return (sum(trial.pairing is Pairing.ALONE for trial in case_run.trials),)
 
     def predict_s(self, case_run: Run, slot: Slot, pace: Pace) -> float:
@@ -223,7 +206,7 @@ class TrialWork:
 
 @dataclass(frozen=True, kw_only=True)
 class PairWork:
-    """Pairs: those that are needed now before those for later.
+    """Those that are needed now come before those for later.
 
     A check needs one case at a time now; several, as in a calibration, take turns.
     """
@@ -234,13 +217,13 @@ class PairWork:
     paired = True
 
     def list_slots(self, case_run: Run) -> tuple[Slot, ...]:
-        """The pairs that a case still needs; none where it failed or has no counterpart."""
+        """None where the case failed or has no counterpart."""
         case_id = case_run.cases[0].id
         more = self.targets[case_id] - count_pairs(case_run)[case_id]
         return list_pair_slots(case_run, [replace(self.wanted[case_id], more=more)])
 
     def foresee_slots(self, case_run: Run) -> tuple[Slot, ...]:
-        """The pairs that most cases take after those, until what is open is settled."""
+        """Those that most cases take until what is open is settled."""
         suspect, target = self.wanted[case_run.cases[0].id], self.targets[case_run.cases[0].id]
         is_timed = any(SPECS[metric].family is Family.NOISY for metric in suspect.metrics)
         usual = SETTLING_PAIRS if is_timed else MIN_PAIRS
@@ -249,7 +232,7 @@ class PairWork:
         return slots[max(target - begun, 0) :]
 
     def rank(self, case_run: Run) -> Rank:
-        """Cases for later come after the others, the most pressing one first."""
+        """The most pressing one comes first of those for later."""
         case_id = case_run.cases[0].id
         return (1, 0) if self.wanted[case_id].later else (0, count_pairs(case_run)[case_id])
 
@@ -275,18 +258,17 @@ Work = TrialWork | PairWork
 
 
 def is_of(trial: Trial, work: Work) -> bool:
-    """Whether this work asks for such a trial."""
     return (trial.pairing is not Pairing.ALONE) == work.paired
 
 
 def join_sources(kept: Mapping[str, str], new: Mapping[str, str]) -> Mapping[str, str]:
-    """Add the source of kernels that differ between the arms, as far as a run has room."""
+    """As far as a run has room."""
     both = {**kept, **new}
     return both if sum(map(len, both.values())) <= MAX_SOURCES_CHARS else kept
 
 
 def count_done(run: Run, *, paired: bool) -> int:
-    """The pairs, or the trials that came to an end: measured, failed, or both."""
+    """Pairs, or trials that were measured, failed, or both."""
     if paired:
         return sum(count_pairs(run).values())
     measured = {(trial.case_id, trial.index) for trial in run.trials if trial.pairing is Pairing.ALONE}

@@ -51,7 +51,7 @@ from gate.cli.setup import (
     note_stop,
     open_rules,
 )
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.exit_codes import FailOn
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.notes import note_shard
 from gate.decide.side_by_side import decide_side_by_side

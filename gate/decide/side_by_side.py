@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
 from gate.decide.constants import LOOKS, MOVED_WIDTHS, SETTLING_PAIRS
+from gate.decide.evidence.gather import index_base_cases
 from gate.decide.evidence.pairs import list_alike
-from gate.decide.evidence.values import index_base_cases
 from gate.decide.judge.compare import follow_times
 from gate.decide.judge.machine import Machine
 from gate.decide.judge.pairs import (
@@ -49,11 +49,10 @@ def list_unsettled(
 ) -> tuple[Suspect, ...]:
     """The cases that need pairs up to the next of the LOOKS; without ``suspects``, of the whole plan.
 
-    A case that failed in either arm, or that the base lacks or defines otherwise, needs none. A convicted one
-    needs them only for its latency, up to SETTLING_PAIRS, unless it is ``thorough``; if counts alone convict
-    it, which somebody may accept, for its compile times as well. Once a case is convicted the outcome is
-    certain: others that had SETTLING_PAIRS and look no slower than their thresholds wait; with ``fail_fast``
-    all do.
+    A convicted one needs them only for its latency, up to SETTLING_PAIRS, unless it is ``thorough``; if
+    counts alone convict it, which somebody may accept, for its compile times as well. Once a case is
+    convicted the outcome is certain: others that had SETTLING_PAIRS and look no slower than their thresholds
+    wait; with ``fail_fast`` all do.
     """
     policy = keep_own(policy, compute_environment_id(run.environment))
     sides, rules = gather_judged(run, policy, suspects)
@@ -97,10 +96,9 @@ def _list_open(
 ) -> tuple[Metric, ...]:
     """The open metrics that further pairs measure; all that are asked for before the first pair.
 
-    While calls are open and look slower than their threshold, up to SETTLING_PAIRS, no compile is timed: a
-    conviction would spare it. If they turn out unchanged, the compile times, and the Python calls that they
-    need, are still to be measured. Where counts alone convict, compiles are timed as often, so that one
-    acceptance covers their cost.
+    While calls look slower than their threshold, up to SETTLING_PAIRS, no compile is timed: a conviction
+    would spare it. If they turn out unchanged, compile times and Python calls are still to be measured. Where
+    counts alone convict, compiles are timed as often, so that one acceptance covers their cost.
     """
     calls = tuple(row for row in open_rows if row.metric in CALLS)
     is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
@@ -122,10 +120,7 @@ def _list_open(
 def gather_judged(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> tuple[tuple[CasePairs, ...], PairRules]:
-    """The suspects, or the whole plan, in pairs, and the rules that their number makes.
-
-    A shard counts what the other shards may ask, too, so that joining them changes no result.
-    """
+    """A shard counts what the other shards may ask, too, so that joining them changes no result."""
     if suspects is None:
         sides = gather_case_pairs(run, policy)
         times, cases = sum(metric in side.questions for side in sides for metric in LEADING), len(sides)
@@ -141,7 +136,6 @@ def gather_judged(
 
 
 def _is_open(row: Comparison, suspect: Suspect, rules: PairRules) -> bool:
-    """Whether the pairs so far have not settled it, and it is asked about or has to be seen again."""
     if not (row.decides and row.waits_for_pairs and row.pairs < LOOKS[-1]):
         return False
     if not is_exact(row.metric):
@@ -154,10 +148,7 @@ def _is_open(row: Comparison, suspect: Suspect, rules: PairRules) -> bool:
 def judge_pairs(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> tuple[Comparison, ...]:
-    """Compare head with base by pairs: the suspects' cases, or the whole plan.
-
-    Of a suspect's times only those that it names count: others got no pairs of their own.
-    """
+    """Of a suspect's times only those that it names count: others got no pairs of their own."""
     sides, rules = gather_judged(run, policy, suspects)
     asked = {suspect.case_id: suspect.metrics for suspect in suspects or ()}
     rows = (row for side in sides for row in compare_paired(side, rules))
@@ -171,8 +162,7 @@ def confirm_screening(
 ) -> Screening:
     """Replace the suspects' comparisons of the screen by those of their pairs with the base.
 
-    Where no pair came back nothing is convicted: what looks worse is INCONCLUSIVE, with the reason for the
-    missing pair.
+    Where no pair came back nothing is convicted.
     """
     suspects = list_suspects(screening) if suspects is None else suspects
     if run.base is None or not suspects:
@@ -198,7 +188,6 @@ def confirm_screening(
 
 
 def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
-    """Judge a run in which every case ran in pairs with the base; nothing stored is needed."""
     sides, rules = gather_judged(run, policy)
     rows = tuple(row for side in sides for row in compare_paired(side, rules))
     base = BaseFindings(in_pairs=True)
@@ -209,7 +198,6 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
 def _confirm_row(
     row: Comparison, paired: Comparison | None, suspect: Suspect, run: Run, rules: PairRules
 ) -> Comparison:
-    """The comparison of the pairs where it should count, else the screen's."""
     # It measured this and that before it failed, or ended too early; or head lacks what is stored.
     if row.is_of_whole_case or row.status is Status.MISSING:
         return row
@@ -227,10 +215,7 @@ def _confirm_row(
 
 
 def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
-    """Remark how much worse than stored it is, where that is more than pairs show.
-
-    Earlier changes did the rest: what accepted.yml allows counts from the stored baseline.
-    """
+    """What accepted.yml allows counts from the stored baseline: earlier changes are in it."""
     if paired.status not in MAYBE_WORSE or stored.status not in MAYBE_WORSE or stored.baseline is None:
         return paired
     before, now = stored.change, paired.change
@@ -243,7 +228,7 @@ def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
 
 
 def _compute_least(stored: Change, paired: Change) -> float:
-    """By how much it is at least worse than stored: the pairs' change and the base's sure share."""
+    """The pairs' change and the base's sure share of it."""
     widths = (math.log1p(change.centre) - math.log1p(change.low) for change in (stored, paired))
     return math.expm1(math.log1p(stored.centre) - MOVED_WIDTHS * math.hypot(*widths))
 
@@ -260,7 +245,7 @@ def _flickers(row: Comparison, paired: Comparison) -> bool:
 
 
 def _is_shown(paired: Comparison) -> bool:
-    """Whether most pairs show something exact worse that was not asked for: stored values may be older."""
+    """Most pairs show something exact worse that was not asked for: stored values may be older."""
     change = paired.change
     if not is_exact(paired.metric) or paired.status not in MAYBE_WORSE or change is None:
         return False

@@ -37,8 +37,6 @@ class Variance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogArms:
-    """Baseline and candidate on the logarithmic scale."""
-
     before: float  # mean of the logarithms
     after: float
     variance: Variance  # between trials, within both arms, each about its own mean
@@ -64,11 +62,10 @@ def compute_variance(values: Sequence[float]) -> Variance:
 
 
 def compute_winsorized_variance(values: Sequence[float]) -> Variance:
-    """Variance of normal values of which one in PAIRS_PER_STRAY on each side may be a stray.
+    """The lowest and highest values, one in PAIRS_PER_STRAY on each side, are replaced by their neighbours.
 
-    That many of the lowest and highest are replaced by their nearest neighbour. For normal values the sum of
-    squares over n - 1 - 3 cut is then unbiased to 2 %, with about that many degrees of freedom (simulated, 8
-    to 16 values, one cut on each side). With no value cut it is the sample variance.
+    For normal values the sum of squares over n - 1 - 3 cut is then unbiased to 2 %, with about that many
+    degrees of freedom (simulated, 8 to 16 values, one cut on each side).
     """
     ordered, cut = sorted(values), len(values) // PAIRS_PER_STRAY
     low, high = ordered[cut], ordered[-1 - cut]
@@ -115,11 +112,11 @@ NOTHING_KNOWN = Variance(value=0.0, df=0.0)
 def compute_priors(
     variances: Mapping[str, Variance], assumed: Variance = ASSUMED, *, trusts_own: bool = False
 ) -> dict[str, Variance]:
-    """The noise that each case may assume, by case: learned from the metric's other cases.
+    """The noise that each case may assume, learned from the metric's other cases.
 
     It is the median of their variances, each divided by the bias of a median, (1 - 2 / (9 df))^3 (Wilson and
-    Hilferty 1931). With fewer than MIN_LEARNED_DF degrees of freedom it is ``assumed``. A case that
-    ``trusts_own`` and has as many degrees of freedom as ``assumed`` then gets no prior.
+    Hilferty 1931). With fewer than MIN_LEARNED_DF degrees of freedom it is ``assumed``, or nothing for a case
+    that ``trusts_own`` and has as many degrees of freedom.
     """
     unbiased = {
         case_id: variance.value / (1 - 2 / (9 * variance.df)) ** 3

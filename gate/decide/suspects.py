@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.constants import LIVE_PAIR_SD, MIN_BASELINE_TRIALS, TWO_SPEEDS
+from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.programs import (
     has_other_counts,
     has_torch_calls_alone,
     is_code_changed,
     is_other_workload,
 )
-from gate.decide.evidence.values import Evidence
 from gate.decide.judge.counted import count_repeats
 from gate.decide.judge.pairs import NOT_SCREENED, Screened
 from gate.decide.stats import compute_logs, compute_variance, pool_variances
@@ -26,8 +26,6 @@ CALLS = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})  # one is not 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspect:
-    """A case that is worth pairs, and the metrics that they should measure."""
-
     case_id: str
     metrics: Collection[Metric]
     # The compile did the stored baseline's work: the same code, the same counters. Both arms then begin with
@@ -42,7 +40,7 @@ class Suspect:
 
 
 def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Suspect, ...]:
-    """The cases whose metrics look changed or could not be judged, in the plan's order.
+    """In the plan's order.
 
     What looks better than stored values is suspect, too: a change may lose what an earlier one gained. A case
     that failed or did not run is not: it is INCOMPLETE whatever pairs show.
@@ -83,10 +81,7 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
 
 
 def _is_steady(evidence: Evidence) -> bool:
-    """Whether stored latencies are known, and not those of two speeds.
-
-    Of two speeds they are in two groups, within which they vary much less than all together.
-    """
+    """Not where two groups of stored latencies each vary much less than all together."""
     question = evidence.questions.get(Metric.COMPILED_LATENCY)
     if question is None or question.logs is None or len(question.before) < MIN_BASELINE_TRIALS:
         return False
@@ -113,7 +108,7 @@ def _collect_seen(evidence: Evidence, rows: Iterable[Comparison]) -> Mapping[Met
 
 
 def clear_unchanged_sources(screening: Screening, run: Run) -> Screening:
-    """Clear the times of the suspects whose program is the base's: stored values differ for another reason.
+    """Clear the times of the suspects whose program is the base's.
 
     Operators that are not torch's may be built apart from what is imported. Only times that were judged are
     cleared: what else is open gets pairs.

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
+from gate.decide.conclude.coverage import is_judged, measure_tally
 from gate.decide.conclude.limits import apply_limits
-from gate.decide.conclude.outcome import decide_outcome, is_judged, measure_tally, remark_regressed_anyway
+from gate.decide.conclude.outcome import decide_outcome, remark_regressed_anyway
 from gate.decide.conclude.shown import add_traces, bound_sources, show_case, summarize_suite
+from gate.decide.evidence.gather import Evidence, gather_evidence
 from gate.decide.evidence.trials import (
     blame_disturbance,
     doubt_stored,
@@ -20,7 +22,6 @@ from gate.decide.evidence.trials import (
     note_disturbed,
     set_aside_disturbed,
 )
-from gate.decide.evidence.values import Evidence, gather_evidence
 from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.defaults import add_defaults, note_defaults
@@ -40,8 +41,6 @@ from gate.records.verdict import NOT_WORSE, CaseEvidence, Cause, Comparison, Pai
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseFindings:
-    """What comparing with the base adds to a screening."""
-
     sides: Mapping[str, Evidence] = field(default_factory=dict)  # by case, of those that ran in pairs
     acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
     same: tuple[str, ...] = ()  # cases whose times are clear: their program is the base's
@@ -59,7 +58,7 @@ class Screening:
     base: BaseFindings = field(default_factory=BaseFindings)
 
     def revise(self, comparisons: Sequence[Comparison]) -> Screening:
-        """The same with other rows; what these convict no more is acquitted."""
+        """What the new rows no longer convict is acquitted."""
         acquitted = (
             before
             for before, after in zip(self.comparisons, comparisons, strict=False)
@@ -71,10 +70,7 @@ class Screening:
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
-    """Judge a run against stored baselines; ``run.cases`` is the plan.
-
-    Pure: the same arguments give the same verdict, and ``policy.today`` is the only date.
-    """
+    """Pure: the same arguments give the same verdict, and ``policy.today`` is the only date."""
     return conclude_verdict(run, screen_run(run, baselines, policy), policy)
 
 
@@ -95,7 +91,6 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
-    """Apply the policy to what was compared, and add all that a report needs."""
     policy = keep_own(policy, compute_environment_id(run.environment))
     if run.counts_only:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
@@ -166,7 +161,6 @@ def _list_more_notes(run: Run, screening: Screening, comparisons: Sequence[Compa
 
 
 def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
-    """The rows after absolute limits, disturbed trials, acceptances and the quarantine."""
     rows = follow_times(screening.comparisons)
     limited = apply_limits(rows, screening.evidence, policy, run.environment.device_kind)
     believed = doubt_stored(limited, run, screening.evidence)
@@ -174,7 +168,6 @@ def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Compa
 
 
 def _name_base(run: Run) -> PairBase | None:
-    """``None`` where there was no base."""
     if run.base is None:
         return None
     base, provenance = run.base, run.base.provenance
@@ -204,7 +197,7 @@ def _rank_all(
 
 
 def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
-    """Both sides of each case that was measured, with the kernels of those that moved."""
+    """With the kernels of those that moved."""
     moved = {row.case_id: row.severity for row in comparisons if row.decides and row.status in MAYBE_MOVED}
     trials = group_cases(run.trials)
     shown = (

@@ -11,15 +11,11 @@ from gate.records.verdict import CauseKind
 
 
 class Scope(StrEnum):
-    """Where a stored value may be compared."""
-
     HOST = "host"  # only within one environment id
     STACK = "stack"  # wherever software stack and kind of device match: of a GPU, its capability
 
 
 class Role(StrEnum):
-    """What a metric may do to the verdict."""
-
     DECIDES = "decides"
     CONTROL = "control"  # shows the machine's share; never fails
     ADVISORY = "advisory"  # judged and shown; never fails
@@ -65,8 +61,6 @@ class Timing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricSpec:
-    """The fixed properties of a metric: what number it is, how it is judged and measured, what it shows."""
-
     metric: Metric
     column: str  # heads its column in tables of figures; "" where it has none
     title: str  # what it is, in words
@@ -101,12 +95,10 @@ class MetricSpec:
 
     @property
     def repeats(self) -> bool:
-        """Whether a program gives the same value each time, or almost."""
         return self.family in {Family.EXACT, Family.NEARLY_EXACT}
 
     @property
     def domain(self) -> Range:
-        """The values that a measurement can give."""
         return _SHARE if self.unit is Unit.FRACTION else _DOMAINS[self.family]
 
 
@@ -163,7 +155,6 @@ COMPILED = MetricSpec(
 
 
 def limit(spec: MetricSpec, relative: float, absolute: float = 0.0) -> MetricSpec:
-    """One threshold for stored values and for pairs."""
     threshold = Threshold(relative=relative, absolute=absolute)
     return replace(spec, threshold=threshold, side_by_side=threshold)
 

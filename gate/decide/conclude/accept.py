@@ -22,10 +22,7 @@ _MAX_NAMED = 3  # findings named in a note; the rest is counted
 
 
 def keep_own(policy: Policy, here: str) -> Policy:
-    """Keep the acceptances for the environment with this id and, of those of a commit, those for this gate.
-
-    A commit's acceptances for others move to ``elsewhere``: a second call changes nothing.
-    """
+    """A commit's acceptances for other gates or environments move to ``elsewhere``."""
     ours, elsewhere = [], []
     for entry in policy.acceptances:
         is_of_gate = not entry.commit or policy.gate in {"", entry.gate}
@@ -37,7 +34,6 @@ def keep_own(policy: Policy, here: str) -> Policy:
 
 
 def note_elsewhere(policy: Policy) -> list[Fact]:
-    """On what each author accepted for another gate or environment, perhaps by mistake."""
     counts = Counter((entry.author, entry.gate, entry.environment) for entry in policy.elsewhere)
     return [
         Fact(
@@ -52,16 +48,14 @@ def note_elsewhere(policy: Policy) -> list[Fact]:
 def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
     """Turn a worsening within an acceptance in force into ACCEPTED.
 
-    It must be REGRESSED, or perhaps worse, by at most the allowance: a fraction, or units for counters and
-    drift. Drift without a baseline counts from its limit. A standing acceptance counts from the stored
-    baseline, so that changes do not add up: where pairs judged something exact, its change from stored must
-    be within it as well. A removed case is accepted for its commit alone.
+    A standing acceptance counts from the stored baseline, so that changes do not add up: where pairs judged
+    something exact, its change from stored must be within it as well. Drift without a baseline counts from
+    its limit.
     """
     return tuple(_accept(comparison, policy) for comparison in comparisons)
 
 
 def note_left(baselines: Iterable[Baseline], policy: Policy) -> tuple[Fact, ...]:
-    """The standing acceptances in force that fit what is recorded: they allow that much on top of it."""
     recorded = [(baseline.case_id, baseline.trials) for baseline in baselines]
     return tuple(
         Fact(
@@ -81,7 +75,6 @@ def note_left(baselines: Iterable[Baseline], policy: Policy) -> tuple[Fact, ...]
 def list_covered(
     comparisons: Sequence[Comparison], acceptances: Sequence[Acceptance], policy: Policy
 ) -> tuple[Comparison, ...]:
-    """The accepted comparisons that decide and that one of these acceptances covers."""
     return tuple(
         row
         for row in comparisons
@@ -92,10 +85,7 @@ def list_covered(
 
 
 def compute_acceptance_limit(comparison: Comparison) -> float:
-    """The smallest round allowance that covers a measured worsening and its interval.
-
-    Measured again, the same change stays within it; a worse one does not.
-    """
+    """The smallest round allowance that covers a worsening and its interval, but no worse one."""
     worsening, change = measure_worsening(comparison), comparison.change
     # CPU time varies half as much as the clock, so its interval is at most as wide.
     high = worsening + (change.high - change.centre if change else 0.0)
@@ -125,14 +115,13 @@ def measure_least_since_stored(comparison: Comparison) -> float:
 
 
 def round_allowance(metric: Metric, amount: float) -> float:
-    """Round up to whole percent, counts or hundredths of log2 units."""
     step = _STEPS.get(SPECS[metric].family, _PERCENT)
     rounded = round(amount * step)  # 0.07 is 7 %, though 0.07 * 100 is a little more
     return rounded / step if rounded / step >= amount else math.ceil(amount * step) / step
 
 
 def is_in_force(entry: Acceptance | Quarantine, policy: Policy) -> bool:
-    """Whether the entry still counts today, its last day included. Without a date of today it does not."""
+    """On its last day it still counts; without a date of today it does not."""
     return bool(policy.today) and policy.today <= entry.expires
 
 
@@ -141,7 +130,6 @@ def fits_row(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> 
 
 
 def can_be_accepted(comparison: Comparison) -> bool:
-    """A measured worsening, or a case that is removed."""
     is_worse = comparison.status is Status.REGRESSED and comparison.change is not None
     return comparison.decides and (is_worse or _is_removed(comparison))
 
@@ -177,10 +165,7 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
 
 
 def _covers(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> bool:
-    """Whether the acceptance is for this comparison and allows its change.
-
-    A standing one counts from the baseline, and never covers a removed case.
-    """
+    """A standing acceptance counts from the baseline, and never covers a removed case."""
     if not fits_row(acceptance, comparison, policy):
         return False
     worse = measure_worsening(comparison)
@@ -190,12 +175,10 @@ def _covers(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> b
 
 
 def name_terms(taken: Acceptance) -> Mapping[str, tuple[str, ...]]:
-    """Who takes responsibility, until when and why, as names of a fact."""
     return name_words(author=taken.author, expires=taken.expires, reason=taken.reason.rstrip("."))
 
 
 def apply_quarantine(comparisons: Iterable[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """What a quarantine in force covers does not decide; its finding stays as it is."""
     rows, in_force = [], [quarantine for quarantine in policy.quarantine if is_in_force(quarantine, policy)]
     for row in comparisons:
         entry = next((entry for entry in in_force if row.decides and _is_covered(entry, row, policy)), None)
@@ -208,7 +191,6 @@ def apply_quarantine(comparisons: Iterable[Comparison], policy: Policy) -> tuple
 
 
 def note_quarantine(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
-    """What each quarantine that fits something keeps from deciding, or that it expired."""
     notes = []
     for entry in policy.quarantine:
         covered = [row for row in comparisons if _is_covered(entry, row, policy)]
@@ -222,7 +204,6 @@ def note_quarantine(comparisons: Sequence[Comparison], policy: Policy) -> tuple[
 
 
 def list_set_apart(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
-    """The cases of which nothing decides because of a quarantine."""
     set_apart: dict[str, bool] = {}
     for row in comparisons:
         if row.may_decide:
@@ -231,9 +212,9 @@ def list_set_apart(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
 
 
 def _is_covered(entry: Quarantine, comparison: Comparison, policy: Policy) -> bool:
-    """Whether the entry is for this comparison; one metric's is not for a case that failed.
+    """One metric's entry also covers what follows it: a ratio moves with what it is a ratio of.
 
-    One metric's is also for what follows it: a ratio moves with what it is a ratio of.
+    It never covers a case that failed.
     """
     if not policy.fits(entry.case, comparison.case_id):
         return False

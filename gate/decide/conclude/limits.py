@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from gate.decide.conclude.accept import apply_acceptances
 from gate.decide.constants import CLEAR_CONFIDENCE, LIMIT_SHARE, SESSION_SD
-from gate.decide.evidence.values import Evidence
+from gate.decide.evidence.gather import Evidence
 from gate.decide.judge.comparison import make_comparison
 from gate.decide.judge.interval import UNCHANGED, UNSETTLED, Ruling
 from gate.decide.stats import (
@@ -31,12 +31,10 @@ from gate.records.verdict import MAYBE_WORSE, UNJUDGED, Change, Comparison, Reas
 def apply_limits(
     comparisons: Sequence[Comparison], cases: Sequence[Evidence], policy: Policy, device_kind: str
 ) -> tuple[Comparison, ...]:
-    """Compare each metric with its absolute limit, in every case that measured anything.
+    """What surely exceeds its limit is REGRESSED; what may is INCONCLUSIVE, unless its row is worse already.
 
-    What surely exceeds its limit is REGRESSED, and what may is INCONCLUSIVE, unless its row is worse already.
     What is within is UNCHANGED where nothing else judged it. A limited metric that a case should have and has
-    not is MISSING. An acceptance must allow both, the excess over the limit and the change from the baseline:
-    of two regressions the larger one is reported.
+    not is MISSING. Of two regressions, from the limit and from the baseline, the larger one is reported.
     """
     limited = _judge_limits(cases, policy, device_kind)
     judged = [
@@ -49,7 +47,6 @@ def apply_limits(
 
 
 def find_open_limits(cases: Sequence[Evidence], policy: Policy, device_kind: str) -> dict[str, set[Metric]]:
-    """The limits that more trials could settle, by case."""
     open_limits: dict[str, set[Metric]] = {}
     for (case_id, metric), row in _judge_limits(cases, policy, device_kind).items():
         if row.status is Status.INCONCLUSIVE and SPECS[metric].family is Family.NOISY:
@@ -60,7 +57,7 @@ def find_open_limits(cases: Sequence[Evidence], policy: Policy, device_kind: str
 def _judge_limits(
     cases: Sequence[Evidence], policy: Policy, device_kind: str
 ) -> dict[tuple[str, Metric], Comparison]:
-    """Each limit by itself: it is a promise about its case, however many others have one."""
+    """Each limit has its own error budget, however many others there are."""
     noise = {limit.metric: _learn_noise(cases, limit.metric) for limit in policy.limits}
     alpha = LIMIT_SHARE * policy.error_budget / policy.looks
     return {
@@ -76,7 +73,7 @@ def _judge_limits(
 
 
 def _learn_noise(cases: Iterable[Evidence], metric: Metric) -> dict[str, Variance]:
-    """Noise of a metric between trials of each case: its own, moderated by the other cases'."""
+    """Between trials of each case: its own noise, moderated by the other cases'."""
     variances = {}
     for evidence in cases:
         values, question = evidence.values.get(metric, ()), evidence.questions.get(metric)
@@ -88,11 +85,7 @@ def _learn_noise(cases: Iterable[Evidence], metric: Metric) -> dict[str, Varianc
 
 
 def _is_expected(evidence: Evidence, metric: Metric, device_kind: str) -> bool:
-    """Whether a case of this kind, on this kind of device, should have the metric.
-
-    A target only has what was compiled. Only a worker knows whether there are training steps to compare: it
-    notes why it could not.
-    """
+    """A target only has what was compiled; only a worker knows whether there are training steps."""
     spec = SPECS[metric]
     if metric in evidence.values:
         return True
@@ -143,9 +136,9 @@ def _judge_alone(
 def _measure_excess(
     limit: AbsoluteLimit, values: Sequence[float], noise: Variance | None, alpha: float
 ) -> Change:
-    """By how much values are beyond a limit, which is what an acceptance has to allow.
+    """What an acceptance of it has to allow.
 
-    They surely exceed the lower bound, which convicts, and surely not the upper one, which clears.
+    Values surely exceed the lower bound, which convicts, and surely not the upper one, which clears.
     """
     spec = SPECS[limit.metric]
     sign = -1.0 if spec.higher_is_better else 1.0

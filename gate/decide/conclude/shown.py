@@ -8,8 +8,9 @@ from dataclasses import replace
 from itertools import islice
 from statistics import geometric_mean
 
+from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.programs import match_kernels, part_phases
-from gate.decide.evidence.values import Evidence, collect_medians, compute_break_even, find_break_even
+from gate.decide.evidence.values import collect_medians, compute_break_even, compute_paying_calls
 from gate.kinds import find_family
 from gate.metrics import SPECS, Family
 from gate.records.cases import DEFAULT_BACKEND, Case, Kind, Metric, Mode, group_by
@@ -60,7 +61,6 @@ def show_case(evidence: Evidence, sources: Mapping[str, str], *, moved: bool) ->
 
 
 def add_traces(shown: CaseEvidence, trials: Iterable[Trial]) -> CaseEvidence:
-    """Add the paths of torch's own traces of both arms."""
     paths: dict[str, list[str]] = {BASE_ARM: [], CANDIDATE_ARM: []}
     for trial in trials:
         if trial.trace:
@@ -70,7 +70,7 @@ def add_traces(shown: CaseEvidence, trials: Iterable[Trial]) -> CaseEvidence:
 
 
 def bound_sources(shown: Iterable[CaseEvidence], first: Collection[str] = ()) -> tuple[CaseEvidence, ...]:
-    """Leave out the source of kernels beyond MAX_ALL_CHARS, those of the cases ``first`` last."""
+    """Within MAX_ALL_CHARS, those of the cases ``first`` last to go."""
     cases = list(shown)
     order = {case_id: position for position, case_id in enumerate(first)}
     left, bounded = MAX_ALL_CHARS, {}
@@ -125,10 +125,7 @@ _PARTS = SPECS[Metric.BREAK_EVEN_CALLS].parts
 
 
 def summarize_suite(cases: Iterable[Case], comparisons: Iterable[Comparison]) -> SuiteSummary:
-    """What the candidate measured, of the cases with a speedup.
-
-    Means are of plain calls under Inductor: other kinds and backends do not represent a model.
-    """
+    """Means are of plain calls under Inductor: other kinds and backends do not represent a model."""
     values: dict[str, dict[Metric, float]] = {}
     for row in comparisons:
         if row.candidate is not None:
@@ -147,7 +144,6 @@ def summarize_suite(cases: Iterable[Case], comparisons: Iterable[Comparison]) ->
 
 
 def compute_geometric_mean(values: Sequence[float]) -> float | None:
-    """Of the positive values; ``None`` where there is none."""
     positive = [value for value in values if value > 0]
     return geometric_mean(positive) if positive else None
 
@@ -158,7 +154,7 @@ def _list_rows(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[Sui
         for family, members in (("", group), *group_by(group, find_family).items()):
             members_values = [values[case.id] for case in members]
             paid = [
-                find_break_even(case_values)
+                compute_break_even(case_values)
                 for case_values in members_values
                 if all(part in case_values for part in _PARTS)
             ]
@@ -191,7 +187,7 @@ def _list_modes(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[Mo
 
 
 def _name_workload(case: Case) -> str:
-    """What is run, without what only describes it, like its needs and expected time."""
+    """Without what only describes it, like its needs and expected time."""
     bare = replace(
         case, id="", tags=(), expected_s=0.0, gpu_memory_gib=0.0, needs=(), definition="", is_removed=False
     )
@@ -207,13 +203,13 @@ def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Value
         default_id=default.id if default else "",
         cold_compile_s=max(compile_s, 0.0),
         compiled_s=compiled_s,
-        break_even_calls=find_break_even(case_values),
+        break_even_calls=compute_break_even(case_values),
     )
     if default is None or default is case:
         return row
     base = values[default.id]
     more_s = compile_s - base[Metric.COLD_COMPILE_TIME]
-    over = compute_break_even(more_s, base[Metric.COMPILED_LATENCY], compiled_s)
+    over = compute_paying_calls(more_s, base[Metric.COMPILED_LATENCY], compiled_s)
     return replace(row, over_default_calls=over)
 
 

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from gate.decide.constants import ALIKE_ERRORS
+from gate.decide.evidence.gather import index_base_cases
 from gate.decide.evidence.programs import sum_processor_s
-from gate.decide.evidence.values import (
-    PAIRS_IN_SUPER_BLOCK,
-    compute_speedup,
-    compute_values,
-    index_base_cases,
-)
+from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.stats import compute_hodges_lehmann
 from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
 from gate.records.cases import Metric
@@ -22,8 +18,8 @@ from gate.records.run import BASE_ARM, CANDIDATE_ARM, Pairing, Run, Trial
 def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: bool = True) -> float | None:
     """Log change of a latency, block by block, estimated by Hodges and Lehmann; ``None`` where there is none.
 
-    With ``leaves_out``, and where both sides were watched, only of calls during which no thread waited for a
-    processor: what other programs took belongs to neither side. Otherwise all calls count.
+    With ``leaves_out``, only of calls during which no thread waited for a processor, where both sides were
+    watched: other programs belong to neither side.
     """
     whole = base.samples.get(metric, ()), head.samples.get(metric, ())
     # Blocks that a recompile spoilt are left out of one arm only: what is left is no pairs then.
@@ -44,8 +40,8 @@ def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: boo
 def are_disturbed_alike(pairs: Iterable[tuple[Trial, Trial]], metric: Metric) -> bool:
     """Whether base and head lost as many blocks, at the same cost, over all pairs.
 
-    If not, a side may be disturbed by its own threads. The unit is the super-block, which outlasts the time
-    for which other programs keep a core: neighbouring blocks are no independent draws.
+    If not, a side may be disturbed by its own threads. Neighbouring blocks are no independent draws;
+    super-blocks, which outlast what other programs do, are.
     """
     lost: list[float] = []  # so many more blocks of base than of head, in each super-block
     costs: list[float] = []  # by how much more they cost head, as a logarithm
@@ -63,7 +59,7 @@ def are_disturbed_alike(pairs: Iterable[tuple[Trial, Trial]], metric: Metric) ->
 
 
 def _list_watched(base: Trial, head: Trial, metric: Metric) -> list[tuple[float, ...]]:
-    """Seconds of a call in each block: base's and head's, of all calls and of those that nothing disturbed.
+    """Seconds of a call in each block: base's and head's, of all calls and of undisturbed ones.
 
     Empty where a block is not known by all four.
     """
@@ -80,20 +76,17 @@ def _is_about_nothing(values: Sequence[float]) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """One trial of each arm with the same case and index."""
-
     base: Trial
     head: Trial
 
     @property
     def is_live(self) -> bool:
-        """Whether the blocks of both arms alternated."""
         return self.base.pairing is Pairing.LIVE and self.head.pairing is Pairing.LIVE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Paired:
-    """One noisy metric of one case over the pairs that have it."""
+    """One noisy metric of one case over its pairs."""
 
     metric: Metric
     changes: Sequence[float]  # natural logarithm of head over base in each pair, + is worse
@@ -103,7 +96,6 @@ class Paired:
 
 
 def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
-    """The complete pairs of each case, by index."""
     arms: dict[tuple[str, int], dict[str, Trial]] = {}
     for trial in run.trials:
         if trial.pairing is not Pairing.ALONE:
@@ -117,13 +109,12 @@ def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
 
 
 def list_alike(run: Run) -> frozenset[str]:
-    """Ids of the cases that the base has too, and defines alike: only they get pairs."""
     bases = {name: case.definition for name, case in index_base_cases(run).items()}
     return frozenset(case.id for case in run.cases if bases.get(case.id) == case.definition)
 
 
 def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:
-    """Every noisy metric that both sides of a pair measured, with one log change a pair, + is worse.
+    """Log changes of every noisy metric, one a pair, + is worse.
 
     Latencies of a live pair are compared block by block, and the speedup is their difference; all else is
     compared by the values of the two trials.
@@ -150,7 +141,7 @@ def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:
 
 
 def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
-    """Processor seconds of cold compiles, of the pairs that know both; ``None`` without any."""
+    """Processor seconds of cold compiles; ``None`` where no pair knows both."""
     times = [(sum_processor_s(pair.base.phases_s), sum_processor_s(pair.head.phases_s)) for pair in pairs]
     positive = [(math.log(head / base), base, head) for base, head in times if base > 0 and head > 0]
     return _make_paired(Metric.COLD_COMPILE_TIME, positive, is_live=False) if positive else None
@@ -162,7 +153,6 @@ def _make_paired(metric: Metric, values: Sequence[tuple[float, float, float]], *
 
 
 def _compare_blocks(pair: Pair, alike: Collection[Metric]) -> dict[Metric, float]:
-    """Block ``i`` of base with block ``i`` of head."""
     changes: dict[Metric, float] = {}
     for metric in LATENCIES:
         change = compare_latency(pair.base, pair.head, metric, leaves_out=metric in alike)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from gate.decide.evidence.values import Evidence
+from gate.decide.evidence.gather import Evidence
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -38,7 +38,6 @@ class Site(NamedTuple):
     end: Hashable
 
     def meets(self, others: Sequence["Site"]) -> bool:
-        """Whether one of the others is of its kind, however far from it torch recorded it."""
         return any(self.end in site.leads or site.end in self.leads for site in others)
 
 
@@ -78,7 +77,7 @@ _ACROSS: tuple[Callable[[Site], Hashable], ...] = (
 def list_changes(evidence: Evidence, before: Compiled, after: Compiled, metric: Metric) -> Changes | None:
     """What is new and what is gone; as many of a kind as before only moved. ``None`` where it is unknown.
 
-    A recompile is recorded for callers too where their frames are cut: one that only that side has means
+    Where their frames are cut, a recompile is recorded for callers too: one that only that side has means
     nothing.
     """
     sides = [[_make_site(record) for record in _READERS[metric](side)] for side in (after, before)]
@@ -108,7 +107,7 @@ def _list_distinct(sites: Sequence[Site]) -> list[Site]:
 
 
 def _compare_recording(evidence: Evidence, baseline: Compiled) -> tuple[bool, bool | None]:
-    """Whether both sides record alike; and where the setting differs, whether it is on in head."""
+    """Whether both sides record alike; and where the setting differs, whether head has it on."""
     heads = {trial.workload.get(NESTED_BREAKS) == "on" for trial in evidence.trials if trial.graph_breaks}
     other = baseline.workload.get(NESTED_BREAKS) != "on"
     differs = bool(baseline.graph_breaks) and other in heads
@@ -120,8 +119,7 @@ def count_kinds(
 ) -> tuple[Sequence[float], Sequence[float], tuple[Fact, ...]] | None:
     """Values of both sides, one a trial; where they do not record alike, numbers of kinds, with a remark.
 
-    What is new is added to the base's number; what is gone is subtracted where nothing is new. ``None``: as
-    above.
+    What is new is added to the base's number, or what is gone is subtracted. ``None`` where it is unknown.
     """
     before, after = baseline.trials[metric], evidence.values[metric]
     if metric is Metric.UNIQUE_GRAPHS:
@@ -148,5 +146,4 @@ def count_kinds(
 
 
 def note_places(before: Sequence[float], after: Sequence[float]) -> tuple[Fact, ...]:
-    """The numbers that torch recorded of both sides, each in its own way."""
     return (Fact(code=Code.BY_PLACE, numbers={"before": median(before), "after": median(after)}),)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from gate.decide.constants import MORE_PROCESSOR, MORE_WORK
-from gate.decide.evidence.values import Evidence, compare_items
+from gate.decide.evidence.definitions import compare_items
+from gate.decide.evidence.gather import Evidence
 from gate.metrics import COMPILE_SIGNATURES, COMPILE_TIMES
 from gate.records.cases import Kind, Metric, Task, group_cases
 from gate.records.facts import FIRST_CALL, OTHER_PHASE, PHASES
@@ -52,40 +53,33 @@ class Work:
 
     @property
     def has_more_calls(self) -> bool:
-        """Whether it is known to have made more Python calls."""
         return self.calls is not None and self.calls > math.log1p(MORE_WORK)
 
     @property
     def is_other(self) -> bool:
-        """Whether it did other work that can be counted, or was not counted."""
+        """It made other work that was counted, or was not counted."""
         return self.calls is None or self.counts or self.has_more_calls
 
     def mirror(self) -> "Work":
-        """Exchange more and less."""
         calls, processor = (None if change is None else -change for change in (self.calls, self.processor))
         return replace(self, calls=calls, processor=processor)
 
     def explains(self, metric: Metric) -> bool:
         """Whether a longer compile left a sign besides the clock, or had none to leave.
 
-        A cold one whose CPU time is known must have taken more of it, or made more Python calls: one guard
-        more is a sign, but takes no seconds.
+        A cold one whose CPU time is known must have taken more of it, or made more Python calls.
         """
         if metric is Metric.COLD_COMPILE_TIME and self.processor is not None:
             return self.has_more_calls or self.processor > math.log1p(MORE_PROCESSOR)
         return self.is_other
 
     def is_same(self, metric: Metric) -> bool:
-        """Whether a compile is known to have done its baseline's work: what repeats exactly is the same."""
+        """What repeats exactly is the same."""
         return not self.is_other and not self.explains(metric)
 
 
 def compare_work(evidence: Evidence) -> Work:
-    """With the baseline's, or the base's.
-
-    Only calls of the baseline that has the times count: those of a newer release or another host explain
-    nothing.
-    """
+    """Calls of another baseline than that of the times explain nothing."""
     calls = processor = None
     question = evidence.questions.get(Metric.COMPILE_CALLS)
     baselines = map(evidence.find_baseline, (Metric.COMPILE_CALLS, *COMPILE_TIMES))
@@ -103,18 +97,16 @@ def compare_work(evidence: Evidence) -> Work:
 
 
 def sum_processor_s(phases_s: Mapping[str, float]) -> float:
-    """Processor seconds of a cold compile, its compilers' included; 0 where they are unknown."""
     return sum(phases_s.get(name, 0.0) for name in PROCESSOR_TIMES)
 
 
 def has_other_counts(evidence: Evidence) -> bool:
-    """Whether a counter of the compile differs from the baseline's."""
     counters = (question for metric, question in evidence.questions.items() if metric in COMPILE_SIGNATURES)
     return any(median(question.before) != median(question.after) for question in counters)
 
 
 def is_code_changed(evidence: Evidence) -> bool | None:
-    """Whether no trial generated the baseline's code; ``None`` where either side's is unknown."""
+    """Whether no trial generated the baseline's code; ``None`` where either is unknown."""
     baseline = evidence.code_baseline
     digests = {trial.identity.digest for trial in evidence.trials} - {""}
     if baseline is None or not baseline.identity.digest or not digests:
@@ -125,10 +117,9 @@ def is_code_changed(evidence: Evidence) -> bool | None:
 def runs_stored_code(evidence: Evidence) -> bool:
     """Whether a call is known to run only the code that the baseline's compile made, on as much data.
 
-    Not where sizes or settings that the code does not show, as the number of threads, differ or are unknown.
-    Not where Python runs as well: after a graph break, in a training step, in what a kind of case does around
-    its calls. Nor where the code calls an operator that is not torch's: eager calls it too, and it may have
-    changed.
+    Not where sizes or settings that the code does not show differ or are unknown. Not where Python runs as
+    well: after a graph break, in a training step, around the calls of another kind. Nor where the code calls
+    an operator that is not torch's: eager calls it too, and it may have changed.
     """
     case, baseline, questions = evidence.case, evidence.code_baseline, evidence.questions
     if case.kind is not Kind.CALL or case.task is not Task.INFERENCE or baseline is None:
@@ -148,7 +139,6 @@ def runs_stored_code(evidence: Evidence) -> bool:
 
 
 def is_other_workload(evidence: Evidence) -> bool:
-    """Whether a trial is known to have had other sizes or settings than the baseline."""
     baseline = evidence.code_baseline
     return baseline is not None and any(
         compare_items(baseline.workload, trial.workload) for trial in evidence.trials
@@ -156,24 +146,21 @@ def is_other_workload(evidence: Evidence) -> bool:
 
 
 def has_torch_calls_alone(evidence: Evidence) -> bool:
-    """Whether the generated code calls only torch's own operators: others may be rebuilt unseen."""
+    """Operators that are not torch's may be rebuilt unseen."""
     baseline = [evidence.code_baseline] if evidence.code_baseline else []
     made = [compiled.identity for compiled in (*baseline, *evidence.trials)]
     return all(_OF_TORCH.match(name) for identity in made for name in identity.calls)
 
 
 def is_tuned_otherwise(evidence: Evidence) -> bool:
-    """Whether kernels were tuned to other configurations than the baseline's, or differently by trial."""
+    """Than the baseline's, or differently by trial."""
     baseline = evidence.code_baseline
     tuned = {trial.identity.tuned for trial in evidence.trials} - {""}
     return bool(tuned) and (baseline is None or tuned != {baseline.identity.tuned})
 
 
 def find_unchanged_code(run: Run) -> frozenset[str]:
-    """The cases whose generated code is the base's, by digest, in every pair.
-
-    A case that failed, or was not compiled in both arms, may have changed.
-    """
+    """By digest, in every pair. A case that failed, or was not compiled in both arms, may have changed."""
     failed = {failure.case_id for failure in run.failures}
     paired = group_cases(trial for trial in run.trials if trial.pairing is not Pairing.ALONE)
     same = set()
@@ -186,7 +173,7 @@ def find_unchanged_code(run: Run) -> frozenset[str]:
 
 
 def match_kernels(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Match the kernels, name to hash, whose code differs between the sides.
+    """Of kernels, name to hash, whose code differs between the sides.
 
     Pairs of names, before and after; ``""`` where a side has none.
     """
@@ -209,13 +196,12 @@ def _name_stem(kernel: str) -> str:
 
 
 def name_operators(kernel: str) -> str:
-    """The operators that a kernel fuses, joined as in its name; ``""`` where it has none."""
+    """Joined as in its name; ``""`` where it fuses none."""
     stem = _name_stem(kernel)
     return _FUSED.sub("", stem) if _FUSED.match(stem) else ""
 
 
 def count_words(kernels: Iterable[str]) -> Counter[str]:
-    """The words of operators in the names of kernels."""
     words = (word for kernel in kernels for word in name_operators(kernel).split("_"))
     return Counter(filter(None, words))
 
@@ -223,7 +209,7 @@ def count_words(kernels: Iterable[str]) -> Counter[str]:
 def part_phases(phases_s: Mapping[str, float]) -> dict[str, float]:
     """Seconds of each phase of a compile, less the phases within it.
 
-    What no phase accounts for is under :data:`OTHER_PHASE`, where the whole is known.
+    What no phase accounts for is under :data:`OTHER_PHASE`.
     """
     spans_s = {name: phases_s[name] for name in PHASES if name in phases_s}
     backward_s = spans_s.pop(_BACKWARD, 0.0)

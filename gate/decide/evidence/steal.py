@@ -15,12 +15,12 @@ def find_own_steal(trials: Collection[Trial]) -> float:
 
 
 def get_steal(trial: Trial) -> float:
-    """The share of a trial's time that the hypervisor took; 0.0 where that did not disturb it."""
+    """0.0 where it did not disturb the trial."""
     return trial.conditions.stolen if Disturbance.STOLEN in trial.conditions.disturbances else 0.0
 
 
 def compute_own_steal(shares: Collection[float], trials: int) -> float:
-    """As :func:`find_own_steal`, from what was taken of the disturbed ones among so many trials."""
+    """As :func:`find_own_steal`, from the shares of the disturbed ones."""
     if trials == 1 or 2 * len(shares) <= trials:  # one trial has no neighbours
         return 0.0
     usual = median(shares)
@@ -28,7 +28,7 @@ def compute_own_steal(shares: Collection[float], trials: int) -> float:
 
 
 def excuse_steal(trials: Iterable[Trial], own_share: float) -> tuple[Trial, ...]:
-    """Trials that lost about the machine's own share to the hypervisor are not disturbed."""
+    """Trials that lost about the machine's own share are not disturbed."""
     limit = STEAL_STANDS_OUT * own_share
     return tuple(_excuse(trial) if trial.conditions.stolen <= limit else trial for trial in trials)
 

@@ -10,15 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
+from gate.decide.evidence.definitions import compare_items
+from gate.decide.evidence.gather import Evidence, find_environment
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.steal import excuse_run, find_own_steal
-from gate.decide.evidence.values import (
-    Evidence,
-    collect_medians,
-    collect_values,
-    compare_items,
-    find_environment,
-)
+from gate.decide.evidence.values import collect_medians, collect_values
 from gate.fingerprint import PACKAGE
 from gate.metrics import SPECS, Scope
 from gate.records.cases import Case, Metric, collect_columns, group_cases
@@ -57,10 +53,7 @@ _MEASURES: Mapping[Disturbance, tuple[Callable[[Conditions], float], Callable[[I
 
 
 def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
-    """Drop what depends on the host from disturbed trials where ``fewest`` or more of a case are undisturbed.
-
-    What does not depend on it, like counters and drift, stays.
-    """
+    """Drop what depends on the host from disturbed trials of cases with ``fewest`` others or more."""
     run = excuse_run(run)
     screened = list_screened(run)
     calm = Counter(trial.case_id for trial in screened if not is_disturbed(trial))
@@ -77,7 +70,6 @@ def list_hopeless(run: Run, fewest: int) -> tuple[str, ...]:
 
 
 def note_kept_disturbed(run: Run, fewest: int) -> tuple[Fact, ...]:
-    """The cases whose disturbed trials were recorded, for want of so many undisturbed ones."""
     kept = list_hopeless(run, fewest)
     return (Fact(code=Code.DISTURBED_KEPT, numbers={"fewest": fewest}, cases=kept),) if kept else ()
 
@@ -85,11 +77,10 @@ def note_kept_disturbed(run: Run, fewest: int) -> tuple[Fact, ...]:
 def doubt_stored(
     comparisons: Iterable[Comparison], run: Run, evidence: Iterable[Evidence]
 ) -> tuple[Comparison, ...]:
-    """Turn a regression of a host metric into INCONCLUSIVE where only disturbed trials saw it.
+    """Leave regressions from stored values open where something else may explain them.
 
-    So, too, one relative to another card's times, unless pairs show it: cards of one model differ by 8 % on
-    average and by 22 % at most (arXiv 2208.11035). And any of a case that imports another version of a
-    package.
+    That is a disturbed host, another version of a package, or another card: cards of one model differ by 8 %
+    on average and by 22 % at most (arXiv 2208.11035).
     """
     trials, cases = (
         group_cases(list_screened(run)),
@@ -121,7 +112,6 @@ def doubt_stored(
 
 
 def describe_packages(baseline: Baseline, evidence: Evidence) -> tuple[str, ...]:
-    """What a case imports in other versions than the baseline's trials did."""
     changes = compare_items(baseline.packages, evidence.fullest.packages if evidence.fullest else {})
     return tuple(f"{PACKAGE} {name} {old} -> {new}" for name, (old, new) in changes.items())
 
@@ -140,10 +130,7 @@ def note_disturbed(run: Run) -> tuple[Fact, ...]:
 
 
 def blame_disturbance(run: Run, comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
-    """What to do first where something is open and every trial was disturbed: more would be, too.
-
-    Nothing where something is red: that is to be fixed first.
-    """
+    """To quiet the machine comes first where every trial was disturbed and nothing is red."""
     run = excuse_run(run)  # nobody can quiet the machine's own noise
     tried = [*list_screened(run), *_list_paired(run)]
     statuses = {row.status for row in comparisons if row.decides}
@@ -160,7 +147,7 @@ def note_count(code: Code, disturbed: int, measured: int) -> tuple[Fact, ...]:
 
 
 def sum_up_disturbances(code: Code, conditions: Sequence[Conditions], cores: int) -> Fact:
-    """All that disturbed trials, each with the worst that was seen."""
+    """The worst that was seen of each."""
     numbers: dict[str, float] = {}
     for disturbance, (measure, worst) in _MEASURES.items():
         if seen := [
@@ -185,7 +172,6 @@ def sum_up_disturbances(code: Code, conditions: Sequence[Conditions], cores: int
 
 
 def list_screened(run: Run) -> list[Trial]:
-    """The trials of head that ran alone."""
     return [trial for trial in run.trials if trial.arm == CANDIDATE_ARM and trial.pairing is Pairing.ALONE]
 
 
@@ -198,7 +184,6 @@ def is_disturbed(trial: Trial) -> bool:
 
 
 def drop_host_metrics(values: Mapping[Metric, Values]) -> dict[Metric, Values]:
-    """Drop what depends on how fast and how busy the host is."""
     return {metric: samples for metric, samples in values.items() if SPECS[metric].scope is not Scope.HOST}
 
 
@@ -208,12 +193,11 @@ def _keep_stack_metrics(trial: Trial) -> Trial:
 
 
 def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
-    """A baseline of every case of a run that has whole trials that ran alone, and no failure.
+    """Of every case with whole trials that ran alone, and no failure.
 
-    Trials of pairs do not count: another arm ran in the same moments. A refresh asks for more: see
-    :func:`gate.store.baselines.check_refresh`. Disturbed trials leave out what depends on the host, unless
-    fewer than MIN_BASELINE_TRIALS others are left. What can repeat exactly is kept as it is, all else rounded
-    to 6 significant digits.
+    A refresh asks for more: see :func:`gate.store.baselines.check_refresh`. Disturbed trials leave out what
+    depends on the host, unless fewer than MIN_BASELINE_TRIALS others are left. What can repeat exactly is
+    kept as it is, all else rounded to 6 significant digits.
     """
     whole = replace(run, trials=tuple(trial for trial in run.trials if trial.extent is Extent.WHOLE))
     run = set_aside_disturbed(whole, MIN_BASELINE_TRIALS)
@@ -236,10 +220,7 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
 def make_baseline(
     case: Case, trials: Sequence[Trial], *, environment: Environment, provenance: Provenance
 ) -> Baseline:
-    """A baseline, not rounded, of at least one trial of a case, as it is defined where they come from.
-
-    What was compiled comes from the trials that compiled; where they disagree it is unknown.
-    """
+    """Not rounded, of at least one trial. What was compiled is unknown where trials disagree."""
     compiled = [trial for trial in trials if trial.phases_s] or trials
     fullest = max(compiled, key=lambda trial: (len(trial.samples), len(trial.graph_breaks)))
     kernels_s = collect_medians(trial.kernels_s for trial in trials)
@@ -274,7 +255,7 @@ def make_baseline(
 def _choose_common_identity(trials: Iterable[Trial]) -> CodeIdentity:
     """The identity that all trials which know theirs share; where they differ, none.
 
-    Tuning is drawn anew in each trial: it may differ where the code is the same.
+    Tuning is drawn anew in each trial.
     """
     identities = [trial.identity for trial in trials if trial.identity.digest]
     codes = [replace(identity, tuned="") for identity in identities]

@@ -6,12 +6,8 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 
 from gate.decide.conclude import accept
-from gate.decide.conclude.outcome import (
-    classify_unjudged,
-    decide_outcome,
-    list_regressed_cases,
-    measure_coverage,
-)
+from gate.decide.conclude.coverage import classify_unjudged, measure_coverage
+from gate.decide.conclude.outcome import decide_outcome, list_regressed_cases
 from gate.decide.constants import DRIFT_WRONG, LOOKS
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day
@@ -34,7 +30,6 @@ _ALLOWANCE_MARGIN = 1.25
 def make_headline(
     outcome: Outcome, comparisons: Sequence[Comparison], cases: Sequence[object], *, finished: bool = True
 ) -> tuple[Fact, ...]:
-    """What came out, and the worst of it; ``finished`` is whether the run was."""
     deciding = [row for row in comparisons if row.decides]
     regressed = [row for row in deciding if row.status is Status.REGRESSED]
     if outcome is Outcome.INCOMPLETE:
@@ -55,7 +50,6 @@ def make_headline(
 
 
 def add_base_to_headline(headline: tuple[Fact, ...]) -> tuple[Fact, ...]:
-    """Add that all of it was compared with the base."""
     if headline[0].code is Code.NO_BASELINE_APPLIES:
         return (replace(headline[0], code=Code.BASE_HAS_NOTHING),)
     return (*headline, Fact(code=Code.AGAINST_BASE))
@@ -78,7 +72,7 @@ def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) ->
 
 
 def _count_wrong(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
-    """The cases whose drift is beyond rounding on both sides, and the largest of head's."""
+    """Drift beyond rounding on both sides."""
     drifts = [row for row in deciding if SPECS[row.metric].family is Family.LOG2]
     wrong = [
         (row.candidate.centre, row.case_id)
@@ -90,7 +84,6 @@ def _count_wrong(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
 
 
 def _count_unjudged_times(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
-    """The timings that only have baselines of another machine, or of this one at another speed."""
     rows = [row for row in deciding if classify_unjudged(row) in {Code.OTHER_MACHINES, Code.OTHER_SPEED}]
     moved = next((fact for row in rows for fact in row.remarks if fact.code is Code.MACHINE_SPEED), None)
     numbers = {"comparisons": len(rows), **({"shift": moved.numbers["shift"]} if moved else {})}
@@ -98,7 +91,6 @@ def _count_unjudged_times(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
 
 
 def _count_regressed(regressed: Sequence[Comparison], *, names_case: bool = False) -> tuple[Fact, ...]:
-    """How many cases got worse, and in which metrics; with ``names_case``, a single one by name."""
     case_ids = tuple(dict.fromkeys(row.case_id for row in regressed))
     metrics = tuple(dict.fromkeys(row.metric for row in regressed if row.change))
     if names_case and len(case_ids) == 1:
@@ -111,7 +103,7 @@ def _count_regressed(regressed: Sequence[Comparison], *, names_case: bool = Fals
 def list_next_steps(
     run: Run, comparisons: Sequence[Comparison], policy: Policy, *, in_pairs: bool = False
 ) -> tuple[Fact, ...]:
-    """The most pressing first; ``in_pairs`` is whether all was to be compared in pairs."""
+    """The most pressing first."""
     deciding = [row for row in comparisons if row.decides]
     base_failed = {failure.case_id for failure in run.failures if failure.arm == BASE_ARM}
     short = [row.case_id for row in deciding if is_short(row)]

@@ -10,14 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.decide.constants import SHARED_SHARE
+from gate.decide.evidence.definitions import compare_all, compare_definitions, compare_items
+from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.trials import describe_packages
-from gate.decide.evidence.values import (
-    Evidence,
-    collect_medians,
-    compare_all,
-    compare_definitions,
-    compare_items,
-)
+from gate.decide.evidence.values import collect_medians
 from gate.decide.explain.compiled import (
     find_breaks,
     find_cache_loss,
@@ -55,7 +51,7 @@ _MAX_DIFFERENCES = 6  # of the stack are named: the environments list all
 
 
 def compare_kernels(before: Mapping[str, float], after: Mapping[str, float]) -> Fact | None:
-    """The kernels that take another time, most first; ``None`` where one side knows none."""
+    """Most first; ``None`` where one side knows none."""
     if not before or not after:
         return None
     moved = rank_moves(before, after, _NOTABLE)
@@ -74,7 +70,6 @@ def compare_kernels(before: Mapping[str, float], after: Mapping[str, float]) -> 
 
 
 def find_workload(inquiry: Inquiry) -> list[Cause]:
-    """The measured model itself: its size, inputs, outputs and reference checksum."""
     baseline, fullest = inquiry.evidence.code_baseline, inquiry.evidence.fullest
     if baseline is None or fullest is None:
         return []
@@ -88,18 +83,15 @@ def find_workload(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_kept(inquiry: Inquiry) -> list[Cause]:
-    """What calls keep of memory, and the line that made it."""
     return [inquiry.weigh(fact) for fact in inquiry.list_warnings(Code.MEMORY_KEPT)[-1:]]
 
 
 def find_unlike(inquiry: Inquiry) -> list[Cause]:
-    """Outputs whose layout differs from eager's, and what only one side leaves behind."""
     facts = [fact for code in UNLIKE_CODES for fact in inquiry.list_warnings(code)]
     return inquiry.weigh_some(list_distinct(facts))
 
 
 def find_imports(inquiry: Inquiry) -> list[Cause]:
-    """Files of the project that the case imports, and that are not the base's."""
     files = {name for trial in inquiry.evidence.trials for name in trial.changed_imports or ()}
     if not files:
         return []
@@ -124,7 +116,6 @@ def find_definition(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_options(inquiry: Inquiry) -> list[Cause]:
-    """Options of torch.compile that code sets to something else than before, or no longer."""
     baseline, fullest = inquiry.evidence.code_baseline, inquiry.evidence.fullest
     if baseline is None or fullest is None:
         return []
@@ -133,7 +124,7 @@ def find_options(inquiry: Inquiry) -> list[Cause]:
 
 
 def _name_changes(code: Code, changes: Mapping[str, tuple[str, str]]) -> Fact:
-    """The first changes; a checksum follows from the others, and stands last."""
+    """A checksum follows from the others, and stands last."""
     ordered = sorted(changes.items(), key=lambda item: item[0] == _RESULT)
     numbers = {"more": max(0, len(changes) - MAX_NAMED)}
     names = {key: (shorten(before), shorten(after)) for key, (before, after) in ordered[:MAX_NAMED]}
@@ -141,7 +132,6 @@ def _name_changes(code: Code, changes: Mapping[str, tuple[str, str]]) -> Fact:
 
 
 def find_stack(inquiry: Inquiry) -> list[Cause]:
-    """Versions and settings that the device uses, and that differ from the other side's."""
     baseline = inquiry.evidence.code_baseline
     if baseline is None:
         return []
@@ -161,7 +151,7 @@ def find_stack(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_eager(inquiry: Inquiry) -> list[Cause]:
-    """Whether eager moved alone, or along with compiled."""
+    """Alone, or along with compiled."""
     eager, compiled = map(inquiry.find_change, (Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY))
     if eager is None or compiled is None:
         return []
@@ -183,7 +173,6 @@ def find_eager(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_kernels(inquiry: Inquiry) -> list[Cause]:
-    """Which kernels take another time than the baseline's on this host."""
     baseline = inquiry.evidence.find_baseline(Metric.COMPILED_LATENCY)
     after = collect_medians(trial.kernels_s for trial in inquiry.evidence.trials)
     fact = compare_kernels(baseline.kernels_s if baseline else {}, after)
@@ -191,7 +180,7 @@ def find_kernels(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_machine(inquiry: Inquiry) -> list[Cause]:
-    """The machine as a whole; it explains nothing in pairs, whose sides ran on it at one moment."""
+    """Not for pairs, whose sides ran on it at one moment."""
     numbers = name_shifts(make_machine_shift(inquiry.machine))
     if inquiry.is_of_pairs or not numbers:
         return []
@@ -235,7 +224,7 @@ FINDERS: Mapping[Callable[[Inquiry], list[Cause]], CauseKind | None] = {
 def rank_causes(
     evidence: Evidence, comparisons: Sequence[Comparison], machine: Machine, environment: Environment
 ) -> tuple[Cause, ...]:
-    """Rank what may have changed a case; empty unless something that decides has changed or failed.
+    """Empty unless something that decides has changed or failed.
 
     A ratio that fell only because eager got faster passes, but has a cause; so has a case that is defined
     otherwise than its only baselines.
@@ -262,7 +251,7 @@ def rank_causes(
 
 
 def find_first_cause(verdict: Verdict, status: Status = Status.REGRESSED) -> Cause | None:
-    """The likeliest cause of the worst regression, or of the worst of another status beyond its limit.
+    """Of the worst regression, or of the worst of another status beyond its limit.
 
     ``None`` where there is no such comparison, or none has a likely cause.
     """

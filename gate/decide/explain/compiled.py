@@ -14,7 +14,7 @@ from gate.decide.evidence.programs import (
     name_operators,
     part_phases,
 )
-from gate.decide.evidence.values import collect_medians, find_worst
+from gate.decide.evidence.values import collect_medians, find_worst_output
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, rank_moves, shorten
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
 from gate.records.cases import Metric
@@ -52,15 +52,14 @@ _NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change
 
 
 def find_mismatch(inquiry: Inquiry) -> list[Cause]:
-    """Compiled gives another answer, and that got worst: nothing else has to explain it."""
+    """Compiled gives another answer: nothing else has to explain it."""
     if not inquiry.worst or SPECS[inquiry.worst].family is not Family.LOG2:
         return []
-    fact = find_worst(inquiry.evidence.trials, inquiry.worst)
+    fact = find_worst_output(inquiry.evidence.trials, inquiry.worst)
     return [inquiry.weigh(fact)] if fact and fact.code in MISMATCH_CODES else []
 
 
 def find_breaks(inquiry: Inquiry) -> list[Cause]:
-    """Graph breaks that only one side has, by kind."""
     baseline, fullest = inquiry.evidence.code_baseline, inquiry.evidence.fullest
     if baseline is None or fullest is None:
         return []
@@ -69,7 +68,6 @@ def find_breaks(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_fallbacks(inquiry: Inquiry) -> list[Cause]:
-    """Frames that Dynamo gave up on, where there are more of them than before."""
     fullest, change = inquiry.evidence.fullest, inquiry.find_change(Metric.EAGER_FALLBACKS)
     if fullest is None or change is None or change <= 0 or Metric.EAGER_FALLBACKS not in inquiry.moved:
         return []
@@ -85,10 +83,7 @@ def _measure_harm(inquiry: Inquiry, harmed: Collection[Metric]) -> float:
 
 
 def find_recompiles(inquiry: Inquiry) -> list[Cause]:
-    """The guards that failed and did not in the baseline, by kind.
-
-    And those that fail no more: code for each shape may have become code for all.
-    """
+    """A guard that fails no more counts too: code for each shape may have become code for all."""
     after: Counter[Recompile] = Counter()
     for trial in inquiry.evidence.trials:
         after |= Counter(trial.recompile_reasons)
@@ -114,7 +109,7 @@ def _name_site(site: Site) -> Mapping[str, tuple[str, ...]]:
 
 
 def find_code(inquiry: Inquiry) -> list[Cause]:
-    """The code or the program changed; or, of a warm time, nothing about what is compiled did."""
+    """Or, of a warm time, that nothing about what is compiled changed."""
     changed = is_code_changed(inquiry.evidence)
     if changed:
         return _find_changes(inquiry)
@@ -133,7 +128,6 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_guards(inquiry: Inquiry) -> list[Cause]:
-    """More guards, which a compile makes and every call checks."""
     fact = _compare_counts(inquiry, Metric.GUARDS, Code.GUARDS_CHANGED)
     slowest = inquiry.find_worst(CauseKind.GUARDS)
     if fact is None or slowest is None or fact.numbers["after"] <= fact.numbers["before"]:
@@ -147,7 +141,7 @@ def find_guards(inquiry: Inquiry) -> list[Cause]:
 
 
 def _find_changes(inquiry: Inquiry) -> list[Cause]:
-    """What changed in the code, the most telling first, the bare list of kernels last."""
+    """The most telling first, the bare list of kernels last."""
     baseline, trials = inquiry.evidence.code_baseline, inquiry.evidence.trials
     made = next((trial.identity for trial in trials if trial.identity.kernels), None)
     if baseline is None or not baseline.identity.kernels or made is None:
@@ -170,7 +164,7 @@ def _find_changes(inquiry: Inquiry) -> list[Cause]:
 
 
 def _compare_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
-    """Floating-point types that the code mentions and did not, or no longer does, or far more often."""
+    """Floating-point types that are new, gone, or far more frequent."""
     old, new = before.dtypes, after.dtypes
     if not old or not new:
         return None
@@ -200,7 +194,7 @@ def _compare_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
 def _compare_fusion(
     kernels: Sequence[tuple[str, str]], counts: tuple[int, int], *, has_more: bool
 ) -> Fact | None:
-    """Whether the number of kernels differs: they were joined, split or added, by what they fuse."""
+    """Kernels were joined, split or added."""
     old, new = counts
     if old == new:
         return None
@@ -217,12 +211,10 @@ def _compare_fusion(
 
 
 def _compare_operations(inquiry: Inquiry) -> Fact | None:
-    """Whether the compiler got as many operations: else the program itself is another."""
     return _compare_counts(inquiry, Metric.CAPTURED_OPS, Code.OPERATIONS_CHANGED)
 
 
 def _compare_counts(inquiry: Inquiry, metric: Metric, code: Code) -> Fact | None:
-    """A count that decides nothing, where it differs."""
     row = inquiry.find_row(metric)
     if row is None or not row.baseline or not row.candidate or row.baseline.centre == row.candidate.centre:
         return None
@@ -243,7 +235,6 @@ def _name_kernels(kernels: Sequence[tuple[str, str]], count: int) -> Fact:
 
 
 def find_phases(inquiry: Inquiry) -> list[Cause]:
-    """Phases of the compile that moved."""
     baseline = inquiry.evidence.find_baseline(Metric.COLD_COMPILE_TIME)
     before = part_phases(baseline.phases_s if baseline else {})
     after = part_phases(collect_medians(trial.phases_s for trial in inquiry.evidence.trials))
@@ -259,10 +250,7 @@ def find_phases(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
-    """What the second process no longer finds in the caches of the first, cache by cache.
-
-    A cache that is turned off is not asked and counts no miss. Fewer graphs ask it less, and lose nothing.
-    """
+    """A cache that is turned off counts no miss. Fewer graphs ask it less, and lose nothing."""
     baseline = inquiry.evidence.code_baseline
     before = baseline.caches if baseline else {}
     after = next((trial.caches for trial in reversed(inquiry.evidence.trials) if trial.caches), {})

@@ -20,19 +20,17 @@ _MOST_LISTED = 60  # of the defaults that differ; two releases of torch have som
 
 
 def is_clear(metric: Metric, change: float) -> bool:
-    """Whether a pair can distinguish half of a change from none."""
     if SPECS[metric].family is not Family.NOISY:
         return change > 0
     return change >= LEAST_DEVIATIONS * (COMPILE_PAIR_SD if metric in COMPILE_TIMES else LIVE_PAIR_SD)
 
 
 def is_gone(probe: Probe) -> bool:
-    """Whether so much of a change is undone that the options set back are its cause."""
+    """Whether setting back undid at least UNDONE_SHARE."""
     return probe.left <= (1 - UNDONE_SHARE) * probe.change
 
 
 def add_defaults(causes: Sequence[Cause], run: Run) -> tuple[Cause, ...]:
-    """Insert, by weight, the cause that setting back options has shown."""
     if (fact := find_default(run)) is None:
         return tuple(causes)
     weight = CAUSES[Code.DEFAULT_CHANGED][0]

@@ -21,9 +21,8 @@ _ABSENT = Called(calls=0, within=0)
 def follow_growth(before: Functions, after: Functions) -> tuple[str, ...]:
     """Follow added calls inwards through the functions within which most were added, the outermost first.
 
-    These functions are within each other, with others between: forward and backward graphs are compiled by
-    the same ones. The last is where the calls come from: the first that is called more often, or the
-    innermost.
+    The last is where the calls come from: the first that is called more often, or the innermost. Forward and
+    backward graphs are compiled by the same functions.
     """
     ordered = sorted(after, key=lambda name: -after[name].within)
     added = count_growth(before, after, ordered[0])
@@ -38,7 +37,7 @@ def follow_growth(before: Functions, after: Functions) -> tuple[str, ...]:
 
 
 def _is_called_more(before: Called, after: Called, grown: int) -> bool:
-    """Whether more calls of a function explain what was added within it, at its cost per call before."""
+    """More calls explain what was added, at the cost of a call before."""
     if not before.calls:
         return True
     return (after.calls - before.calls) * before.within / before.calls >= _FOLLOWED * grown

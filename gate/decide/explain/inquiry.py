@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.decide.constants import SHARED_SHARE
-from gate.decide.evidence.values import Evidence
+from gate.decide.evidence.gather import Evidence
 from gate.decide.judge.machine import Machine
 from gate.metrics import SPECS, Scope, explained_by
 from gate.records.cases import Metric
@@ -73,8 +73,6 @@ MAYBE_MOVED = JUDGED - {Status.UNCHANGED}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inquiry:
-    """One case in which something that decides has changed or failed."""
-
     evidence: Evidence
     comparisons: Sequence[Comparison]
     moved: frozenset[Metric]  # that decide
@@ -83,23 +81,23 @@ class Inquiry:
 
     @property
     def worst(self) -> Metric | None:
-        """The metric that surely got worst, of those that decide; a ratio only follows."""
+        """A ratio only follows."""
         worse = [row for row in self.comparisons if row.decides and row.status is Status.REGRESSED]
         leading = [row for row in worse if row.metric is not Metric.WARM_SPEEDUP] or worse
         return max(leading, key=lambda row: row.severity).metric if leading else None
 
     @property
     def is_of_pairs(self) -> bool:
-        """Whether all that moved was measured in pairs, on which the machine has no influence."""
+        """The machine has no influence on what moved then."""
         return any(row.pairs for row in self.comparisons) and not self.list_moved_alone()
 
     def list_moved_alone(self) -> list[Metric]:
-        """What moved, depends on the host, and was compared with values of another session."""
+        """Compared with values of another session."""
         alone = [row.metric for row in self.comparisons if row.decides and not row.pairs]
         return [metric for metric in alone if metric in self.moved and SPECS[metric].scope is Scope.HOST]
 
     def weigh(self, fact: Fact, share: float = 1.0, weight: float | None = None) -> Cause:
-        """``share`` is how much of the change it accounts for, ``weight`` replaces that of CAUSES."""
+        """``share``: of the change that it accounts for; ``weight`` replaces that of CAUSES."""
         usual, kind = CAUSES[fact.code]
         explained = frozenset() if kind in _OF_ANYTHING else explained_by(kind)
         fitting = _BESIDE_THE_POINT if self.worst and explained and self.worst not in explained else 1.0
@@ -108,23 +106,20 @@ class Inquiry:
         return Cause(case_id=self.evidence.case.id, fact=fact, weight=rounded)
 
     def weigh_some(self, facts: Iterable[Fact], share: float = 1.0) -> list[Cause]:
-        """Weigh the first of several of one kind, and count the rest."""
         causes = [self.weigh(fact, share) for fact in facts]
         rest = len(causes) - MAX_NAMED
         more = [replace(causes[0], fact=Fact(code=Code.MORE, numbers={"more": rest}))] if rest > 0 else []
         return causes[:MAX_NAMED] + more
 
     def mark_pairs(self) -> dict[str, float]:
-        """The number that marks a cause in pairs."""
         return {"in_pairs": 1.0} if self.is_of_pairs else {}
 
     def shows(self, kind: CauseKind) -> bool:
-        """Whether a metric that such a cause explains moved by its limit or more, surely or not."""
         fitting = self.moved & explained_by(kind)
         return any(row.metric in fitting and abs(row.severity) >= 1 for row in self.comparisons)
 
     def find_worst(self, kind: CauseKind) -> Comparison | None:
-        """What got worst of what such a cause explains, surely or not; ``None`` where another got worst."""
+        """Surely or not; ``None`` where a metric that such a cause does not explain got worst."""
         fitting = self.moved & explained_by(kind)
         rows = [row for row in self.comparisons if row.metric in fitting and row.severity > 0]
         if self.worst and self.worst not in fitting:
@@ -135,19 +130,17 @@ class Inquiry:
         return next((row for row in self.comparisons if row.metric is metric), None)
 
     def find_change(self, metric: Metric) -> float | None:
-        """+ is worse."""
         changes = (row.change for row in self.comparisons if row.metric is metric)
         return next((change.centre for change in changes if change), None)
 
     def list_warnings(self, code: Code) -> list[Fact]:
-        """Of the trials, under this code."""
         return [fact for trial in self.evidence.trials for fact in trial.warnings if fact.code is code]
 
 
 def rank_moves(
     before: Mapping[str, float], after: Mapping[str, float], least_share: float
 ) -> dict[str, float]:
-    """By how much each name moved, most first; without moves below ``least_share`` of all before."""
+    """Most first; without moves below ``least_share`` of all before."""
     changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {**before, **after}}
     least = least_share * sum(before.values())
     moved = {name: change for name, change in changes.items() if abs(change) > least}
@@ -160,7 +153,6 @@ def shorten(text: str) -> str:
 
 
 def is_eagers_alone(row: Comparison) -> bool:
-    """Whether the speedup fell by more than its limit, and only because eager got faster."""
     if row.metric is not Metric.WARM_SPEEDUP or row.reason is not Reason.LEADER_STANDS:
         return False
     eager = next((fact.numbers["change"] for fact in row.remarks if fact.code is Code.EAGER_CHANGED), 0.0)

@@ -6,10 +6,10 @@ from datetime import date
 from statistics import median
 
 from gate.decide.conclude import accept
-from gate.decide.conclude.outcome import classify_unjudged, is_lack_accepted, list_unaccepted
+from gate.decide.conclude.coverage import classify_unjudged, is_lack_accepted, list_unaccepted
+from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.programs import find_unchanged_code
 from gate.decide.evidence.trials import note_count
-from gate.decide.evidence.values import Evidence
 from gate.decide.judge.drift import get_limit
 from gate.decide.judge.machine import name_shifts
 from gate.devices import TARGET_KIND
@@ -75,7 +75,6 @@ def note_target(is_target: bool) -> tuple[Fact, ...]:
 
 
 def note_unchanged_code(run: Run) -> tuple[Fact, ...]:
-    """How much of a target's code is the base's: a GPU need not measure those cases."""
     if run.environment.device_kind != TARGET_KIND or not run.finished or compares_stacks(run):
         return ()
     same = find_unchanged_code(run)
@@ -85,7 +84,6 @@ def note_unchanged_code(run: Run) -> tuple[Fact, ...]:
 
 
 def note_difference(evidence: Iterable[Evidence], environment: Environment) -> tuple[Fact, ...]:
-    """How this host differs from the nearest that has baselines, where that is another one."""
     nearest = next(
         (case.stored[0] for case in evidence if case.stored and not case.stored[0].same_host), None
     )
@@ -112,12 +110,11 @@ def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
 
 
 def _is_open_by_baseline(row: Comparison) -> bool:
-    """Whether pairs convicted it, and its change from stored exceeds an acceptance."""
+    """Pairs convicted it, and its change from stored exceeds an acceptance."""
     return row.status is Status.INCONCLUSIVE and row.found is Reason.BEYOND_BAR and row.pairs > 0
 
 
 def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """Regressions beyond an acceptance; with the change from stored, where only that exceeds it."""
     notes = []
     worse = [
         row
@@ -141,7 +138,6 @@ def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fa
 
 
 def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """Who accepts that there was no baseline; or what nobody accepts of it."""
     accepted = [entry for entry in policy.acceptances if entry.metric is None]
     if not accepted or not is_unjudged(comparisons):
         return []
@@ -155,14 +151,12 @@ def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
 
 
 def is_unconfirmed(comparison: Comparison) -> bool:
-    """Whether only stored values show a slower time."""
     is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
     noisy = comparison.decides and SPECS[comparison.metric].family is Family.NOISY
     return noisy and (is_alone or comparison.reason is Reason.UNPAIRED)
 
 
 def is_unjudged(comparisons: Sequence[Comparison]) -> bool:
-    """Whether something that decides has nothing to be compared with."""
     return any(row.decides and row.status in UNJUDGED for row in comparisons)
 
 
@@ -180,7 +174,6 @@ def _note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Cod
 
 
 def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
-    """Drift beyond its limit that is no regression: it was there before, or somebody accepts it."""
     cases, notes = {case.id: case for case in run.cases}, []
     for row in comparisons:
         if SPECS[row.metric].family is not Family.LOG2 or row.status is Status.REGRESSED or not row.candidate:
@@ -203,7 +196,7 @@ def _note_age(used: Sequence[Baseline], policy: Policy) -> list[Fact]:
 
 
 def parse_day(text: str) -> date | None:
-    """Of an ISO 8601 time; ``None`` where it is none."""
+    """``None`` where it is no ISO 8601 time."""
     try:
         return date.fromisoformat(text[:10])
     except ValueError:
@@ -211,13 +204,13 @@ def parse_day(text: str) -> date | None:
 
 
 def note_gone(before: Iterable[str], planned: Iterable[Case]) -> tuple[Fact, ...]:
-    """Cases of the base that are not planned: a reader of a PASS may think that it covers them."""
+    """A reader of a PASS may think that it covers them."""
     planned_ids = {case.id for case in planned}
     return note_cases(Code.CASES_GONE, (case_id for case_id in before if case_id not in planned_ids))
 
 
 def note_shard(run: Run) -> tuple[Fact, ...]:
-    """One shard is judged alone: a reader of a PASS may think that it covers all cases."""
+    """A reader of a PASS may think that it covers all cases."""
     if run.shard is None:
         return ()
     numbers = {"left": run.shard.cases - len(run.cases), "cases": run.shard.cases}
@@ -225,7 +218,6 @@ def note_shard(run: Run) -> tuple[Fact, ...]:
 
 
 def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:
-    """What got worse since the baselines were recorded, but not by the change: it has a base."""
     if not convicted:
         return ()
     named = convicted[:_MAX_NAMED]
@@ -240,7 +232,7 @@ def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:
 
 
 def note_unchanged_speedup(comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
-    """The latencies that the ratio cleared, and by how much eager and compiled may be slower together."""
+    """Latencies that the ratio cleared may hide that eager and compiled are slower together."""
     latencies = (row for row in comparisons if row.metric is Metric.COMPILED_LATENCY)
     rows = [row for row in latencies if row.reason is Reason.SAME_WORK]
     if not rows:
@@ -256,7 +248,6 @@ def note_cases(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
 
 
 def note_tally(tally: Tally) -> tuple[Fact, ...]:
-    """The notes that the counts alone give."""
     worse = {"comparisons": tally.cleared}
     return (
         *([] if tally.finished else [Fact(code=Code.STOPPED)]),
@@ -267,7 +258,6 @@ def note_tally(tally: Tally) -> tuple[Fact, ...]:
 
 
 def note_lanes(run: Run) -> tuple[Fact, ...]:
-    """Lanes that were left out, lost, or slow: all wait for their cases."""
     by_place = group_by((trial for trial in run.trials if trial.place), lambda trial: trial.place)
     speeds = {
         name: {
@@ -289,7 +279,7 @@ def note_lanes(run: Run) -> tuple[Fact, ...]:
 
 
 def note_warnings(run: Run) -> tuple[Fact, ...]:
-    """A note on each warning, with the cases that it came from, the most frequent first.
+    """The most frequent first, with the cases that they came from.
 
     Before them: what failed before the run was continued, and did not fail again.
     """

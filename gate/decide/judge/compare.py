@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from gate.decide.evidence.gather import Evidence, Question
 from gate.decide.evidence.places import count_kinds, note_places
-from gate.decide.evidence.values import Evidence, Question, find_worst
+from gate.decide.evidence.values import find_worst_output
 from gate.decide.judge.comparison import answer_question, make_comparison
 from gate.decide.judge.counted import NO_COUNT_RULES, CountRules, judge_counted
 from gate.decide.judge.drift import judge_drift, judge_drift_alone
@@ -55,7 +56,6 @@ def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bo
 
 
 def add_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = False) -> AnyEvidence:
-    """A question for each metric that both sides have and that can be compared."""
     questions = {}
     for metric in evidence.list_metrics():
         baseline = evidence.find_baseline(metric)
@@ -79,10 +79,7 @@ def add_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = Fal
 
 
 def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) -> tuple[Comparison, ...]:
-    """The findings, and what is to be said of metrics that only one side has.
-
-    A failure is one more comparison: what was measured is judged as well.
-    """
+    """The findings, failures, and metrics that only one side has."""
     whole = _compare_whole(evidence)
     if not evidence.trials:
         return whole
@@ -92,7 +89,9 @@ def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) 
         if row is None:
             continue
         drifted = SPECS[metric].family is Family.LOG2 and row.status in MAYBE_WORSE
-        worst = find_worst(evidence.trials, metric) if drifted else None  # the output that drifted most
+        worst = (
+            find_worst_output(evidence.trials, metric) if drifted else None
+        )  # the output that drifted most
         rows.append(replace(row, remarks=(*row.remarks, worst)) if worst else row)
     if not (whole or rows):
         nothing = Fact(code=Code.NOTHING_MEASURED)
@@ -101,7 +100,6 @@ def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) 
 
 
 def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
-    """The comparison of a case that failed, did not run, or not as often as planned."""
     case_id, came, planned = evidence.case.id, len(evidence.trials), evidence.planned
     if evidence.failures:
         if evidence.case.is_removed:
@@ -117,7 +115,7 @@ def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
 
 
 def _compare_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
-    """A metric that only one side has; ``None`` where that is as expected."""
+    """``None`` where only one side is expected to have it."""
     after = evidence.values.get(metric, ())
     if not after:
         baseline = evidence.find_baseline(metric)
@@ -140,7 +138,6 @@ def _compare_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
 
 
 def _explain_missing(evidence: Evidence, metric: Metric) -> list[Fact]:
-    """Why no trial has the metric, where one reports it: at most one fact."""
     codes = WHY_NO_DRIFT if SPECS[metric].family is Family.LOG2 else frozenset[Code]()
     facts = (fact for trial in evidence.trials for fact in trial.warnings)
     return [fact for fact in facts if fact.code in codes or metric in fact.metrics][:1]
@@ -190,10 +187,7 @@ def follow_times(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
 
 
 def judge_steady(question: Question, rules: CountRules = NO_COUNT_RULES) -> Comparison:
-    """Judge a counter, memory, Python calls or drift.
-
-    A noisy metric that has no reading, since a value is zero or less, stays open.
-    """
+    """A noisy metric without a reading, since a value is zero or less, stays open."""
     if question.spec.family is Family.NOISY:
         return answer_question(question, UNSETTLED, Fact(code=Code.NO_RATIO))
     if question.spec.family is Family.LOG2:

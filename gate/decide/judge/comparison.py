@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from gate.decide.evidence.values import Question
+from gate.decide.evidence.gather import Question
 from gate.decide.judge.interval import Reading, Ruling
 from gate.decide.stats import estimate_mean, estimate_metric
 from gate.metrics import SPECS, Role

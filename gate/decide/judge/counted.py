@@ -13,7 +13,7 @@ from functools import lru_cache
 from statistics import median
 
 from gate.decide.constants import LOOKS, REPEATED_VALUES, SETTLING_PAIRS
-from gate.decide.evidence.values import Question
+from gate.decide.evidence.gather import Question
 from gate.decide.judge.comparison import answer_question
 from gate.decide.judge.interval import BETTER, UNCHANGED, UNSETTLED, WORSE, Ruling
 from gate.metrics import SPECS, Family, Role
@@ -25,8 +25,6 @@ _COUNTED = (Family.EXACT, Family.NEARLY_EXACT)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repeats:
-    """How a metric repeated in trials of unchanged code, over cases."""
-
     agreed: int = 0  # values within the threshold of the others of their case
     differs: bool = False  # values of some case differ by more
 
@@ -59,15 +57,12 @@ def find_flickering(
 
 
 def count_chances(flickering: Collection[Metric]) -> int:
-    """The metrics among them that can convict a case by themselves."""
     specs = [SPECS[metric] for metric in flickering]
     return sum(spec.role is Role.DECIDES and spec.follows is None for spec in specs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountRules:
-    """What judging a count needs to know of all the cases."""
-
     alpha: float = 0.0  # one-sided, of each that flickers
     flickering: frozenset[Metric] = frozenset()
     shown: frozenset[Metric] = frozenset()  # those that were seen to, not presumed to
@@ -77,7 +72,7 @@ NO_COUNT_RULES = CountRules()
 
 
 def judge_counted(question: Question, rules: CountRules) -> Comparison:
-    """Judge a counter or an amount: more is worse, and every value of head must differ from every one before.
+    """More is worse, and every value of head must differ from every one before.
 
     What flickers is worse when chance is less likely than the error budget, and unchanged as soon as a value
     of head is as low as any before.

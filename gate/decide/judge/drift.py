@@ -11,7 +11,7 @@ from gate.decide.constants import (
     DRIFT_SD_FLOOR,
     DRIFT_SIGMAS,
 )
-from gate.decide.evidence.values import Evidence, Question
+from gate.decide.evidence.gather import Evidence, Question
 from gate.decide.judge.comparison import answer_question, make_comparison
 from gate.decide.judge.interval import BETTER, UNCHANGED, UNSETTLED, WORSE, Ruling
 from gate.decide.stats import compute_variance, estimate_metric, pool_variances
@@ -24,10 +24,7 @@ _EXCEEDED: Ruling = (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
 
 
 def judge_drift(question: Question) -> Comparison:
-    """Compare the difference of the means with the absolute threshold, the noise and the limit.
-
-    A value beyond the limit convicts only if the baseline is within it and clearly lower.
-    """
+    """A value beyond the limit convicts only if the baseline is within it and clearly lower."""
     before, after, threshold = question.before, question.after, question.threshold.absolute
     sd = math.sqrt(pool_variances(compute_variance(before), compute_variance(after)).value)
     noise = DRIFT_SIGMAS * max(sd, DRIFT_SD_FLOOR) * math.sqrt(1 / len(before) + 1 / len(after))
@@ -48,10 +45,10 @@ def judge_drift(question: Question) -> Comparison:
 
 
 def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
-    """Judge drift that no baseline applies to: it has regressed beyond the limit and what rounding costs.
+    """Beyond the limit, and what rounding costs, it has regressed; else ``None``.
 
-    A baseline of another environment that is beyond the limit, of the same definition, waives it: ``None``
-    then, and within the limit. The change is relative to the limit: an acceptance allows that.
+    A baseline of another environment that is beyond the limit, of the same definition, waives it. The change
+    is relative to the limit: an acceptance allows that.
     """
     case, after = evidence.case, evidence.values[metric]
     others = [stored.baseline.trials.get(metric, ()) for stored in evidence.stored if stored.same_definition]
@@ -71,7 +68,6 @@ def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
 
 
 def _is_rounding(evidence: Evidence, metric: Metric) -> bool:
-    """Whether rounding explains the difference from float64 in every trial."""
     most_steps = DRIFT_ROUNDING_STEPS if get_limit(evidence.case, metric) == DRIFT_LIMIT_FLOAT32 else 0.0
     drifts = [trial.worst.get(metric) for trial in evidence.trials if trial.samples.get(metric)]
     return all(
@@ -85,7 +81,7 @@ def _is_rounding(evidence: Evidence, metric: Metric) -> bool:
 
 
 def get_limit(case: Case, metric: Metric) -> float:
-    """The largest drift, in log2 units, that needs no stored value."""
+    """In log2 units."""
     if metric is not Metric.DRIFT_FLOAT32 and case.dtype is not DType.FLOAT32:
         return DRIFT_LIMIT_HALF
     return DRIFT_LIMIT_FLOAT32

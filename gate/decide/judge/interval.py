@@ -40,8 +40,6 @@ UNSETTLED: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
 
 
 class Level(IntEnum):
-    """Where an interval lies relative to the edge."""
-
     CLEAR = 0  # surely below the edge
     OPEN = 1
     BEYOND = 2  # surely beyond it
@@ -49,8 +47,6 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Candidate and baseline of one noisy metric of one case."""
-
     change: float  # natural logarithm, + is worse
     error: float  # standard error of the change
     df: float  # degrees of freedom of that
@@ -62,11 +58,9 @@ class Reading:
     own: Variance | None = None  # of pairs: their own noise, without a prior
 
     def mirror(self) -> Self:
-        """Exchange better and worse, so that one rule serves both."""
         return replace(self, change=-self.change)
 
     def extend(self, pairs: int) -> Self:
-        """The same estimate and noise, with so many pairs."""
         now, then = count_winsorized_df(self.trials), count_winsorized_df(pairs)
         return replace(
             self,
@@ -86,7 +80,7 @@ class Reading:
         return self.change + self.compute_margin(p)
 
     def make_change(self, detectable: float) -> Change:
-        """The change and its two-sided interval, as fractions."""
+        """Fractions, with a two-sided interval."""
         half = self.compute_margin(1 - (1 - INTERVAL_CONFIDENCE) / 2)
         return Change(
             centre=to_fraction(self.change),
@@ -105,7 +99,6 @@ class Bar:
     edges: float = 1.0  # UNCHANGED is surely below so many edges, and estimated below one
 
     def compute_log_edge(self, reading: Reading) -> float:
-        """As a log change."""
         return math.log1p(compute_edge(self.threshold, reading.baseline))
 
     def is_exceeded_by(self, reading: Reading) -> bool:
@@ -161,7 +154,7 @@ def _join_df(*parts: Variance) -> float:
 
 
 def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> Reading:
-    """Pool the pairs' changes robustly; the standard error is s sqrt(POOLING_LOSS / P), s^2 moderated.
+    """Pool the changes; the standard error is s sqrt(POOLING_LOSS / P), s^2 moderated.
 
     Both sides' values are pooled the same way, so that they agree with the change. ``twin`` is another
     program that the same blocks timed, and that varies likewise.
@@ -190,10 +183,9 @@ def compute_edge(threshold: Threshold, baseline: float) -> float:
 
 
 def to_fraction(change: float) -> float:
-    """Of a log change, LARGEST_FACTOR at most."""
+    """LARGEST_FACTOR at most."""
     return math.expm1(min(change, math.log(LARGEST_FACTOR)))
 
 
 def compute_pooled_error(noise: Variance, pairs: int) -> float:
-    """Of the Hodges-Lehmann estimate."""
     return math.sqrt(noise.value * POOLING_LOSS / pairs)

@@ -22,7 +22,7 @@ from gate.decide.constants import (
     MIN_SESSIONS,
     SESSION_SD,
 )
-from gate.decide.evidence.values import Evidence, Question
+from gate.decide.evidence.gather import Evidence, Question
 from gate.decide.stats import (
     NOTHING_KNOWN,
     LogArms,
@@ -68,15 +68,12 @@ class Machine:
 
     @property
     def is_far(self) -> bool:
-        """Whether it must be taken for another machine: times of programs do not scale by the shift then."""
+        """Times of programs do not scale by the shift then."""
         return abs(math.expm1(self.shift)) > FAR_LIMIT
 
     @property
     def session(self) -> Variance:
-        """The least variance, of logarithms, between two sessions of this machine.
-
-        The shift of a far machine fits each program only as well as the shift is large.
-        """
+        """The least variance, of logarithms, between two sessions of this machine."""
         uneven = abs(self.shift) if self.is_far else 0.0
         return Variance(value=max(self.wander, uneven) ** 2, df=math.inf)
 
@@ -99,13 +96,11 @@ class Machine:
 
 
 def fills_device(evidence: Evidence) -> bool:
-    """Whether kernels keep the GPU busy, so that its host's speed hardly shows in the calls."""
     busy = evidence.values.get(Metric.DEVICE_UTILIZATION)
     return bool(busy and median(busy) >= FILLED_DEVICE)
 
 
 def explain_open(evidence: Evidence, metric: Metric, part: Machine | None = None) -> tuple[Fact, ...]:
-    """Why a GPU's time stays open: calls wait for the host, or ``part`` varies from trial to trial."""
     facts = []
     if metric in LATENCIES and not fills_device(evidence):
         busy = evidence.values.get(Metric.DEVICE_UTILIZATION)
@@ -116,10 +111,9 @@ def explain_open(evidence: Evidence, metric: Metric, part: Machine | None = None
 
 
 def compare_machine(evidence: Sequence[Evidence]) -> Machine:
-    """Compare the canaries with those of the baselines, and eager with eager over the cases.
+    """A canary's change is the median over the cases, the machine's that of the middle one or two canaries.
 
-    A canary's change is the median over the cases; the machine's is that of the middle one or two canaries. A
-    GPU's host is compared by itself: its cores may be shared where the card is not.
+    A GPU's host is compared by itself: its cores may be shared where the card is not.
     """
     moves = collect_columns(map(_compare_canaries, evidence))
     asked = (case.questions.get(Metric.EAGER_LATENCY) for case in evidence)
@@ -153,7 +147,6 @@ def _compute_middle(moves: Sequence[LogArms]) -> float:
 
 
 def make_machine_shift(machine: Machine) -> MachineShift:
-    """As fractions; ``known`` is whether there were canaries to compare."""
     return MachineShift(
         canary=math.expm1(machine.canary or 0.0),
         suite=math.expm1(machine.suite),
@@ -162,7 +155,7 @@ def make_machine_shift(machine: Machine) -> MachineShift:
 
 
 def name_shifts(machine: MachineShift) -> dict[str, float]:
-    """The changes under the names of a fact's numbers; empty where none is notable."""
+    """Empty where none is notable."""
     # 0 where it is not known: eager speaks for the machine only over several cases.
     shifts = {"canary": machine.canary, "suite": machine.suite}
     is_notable = max(map(abs, shifts.values())) > NOTABLE_SHIFT
@@ -177,7 +170,7 @@ def _compare_canaries(evidence: Evidence) -> dict[str, LogArms]:
 
 
 def _compute_sure_shift(moves: Sequence[LogArms]) -> float:
-    """The median change where it cannot be chance, else 0; one trial a side has no known noise."""
+    """The median change where it cannot be chance, else 0."""
     noise = pool_variances(*(arms.variance for arms in moves))
     if noise.df <= 0:
         return 0.0
@@ -190,7 +183,7 @@ def _compute_sure_shift(moves: Sequence[LogArms]) -> float:
 def measure_uneven(questions: Iterable[Question]) -> Variance:
     """Variance between two sessions of the cases' speedups, beyond the noise of their trials.
 
-    By the median, which a few cases that a change made slower do not move.
+    A few cases that a change made slower do not move their median.
     """
     ratios = [
         question.logs for question in questions if question.logs and question.metric is Metric.WARM_SPEEDUP
@@ -205,7 +198,7 @@ def measure_uneven(questions: Iterable[Question]) -> Variance:
 
 
 def learn_session(days: Sequence[float], alpha: float) -> Variance:
-    """Variance between two sessions of a time or ratio, from a case's values of other days of the machine.
+    """Variance between two sessions, from a case's values of other days of the machine.
 
     It is twice their variance, the noise of their trials included, or SESSION where that gives a narrower
     interval at ``alpha``.
@@ -222,7 +215,7 @@ def learn_session(days: Sequence[float], alpha: float) -> Variance:
 
 
 def learn_uneven(days: Sequence[float]) -> Variance:
-    """Variance of most speedups of a case from one day to the next: code changes on few days."""
+    """From one day to the next: the median, as code changes on few days."""
     if len(days) < MIN_SESSIONS or min(days) <= 0:
         return NOTHING_KNOWN
     moves = [after - before for before, after in pairwise(compute_logs(days))]

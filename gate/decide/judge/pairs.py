@@ -20,10 +20,11 @@ from gate.decide.constants import (
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
 )
+from gate.decide.evidence.gather import Evidence, Question, Stored, index_base_cases
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
 from gate.decide.evidence.programs import Work, compare_work
 from gate.decide.evidence.trials import make_baseline
-from gate.decide.evidence.values import Evidence, Question, Stored, collect_values, index_base_cases
+from gate.decide.evidence.values import collect_values
 from gate.decide.judge.compare import add_questions, follow_leaders, judge_steady, list_comparisons
 from gate.decide.judge.comparison import answer_question
 from gate.decide.judge.counted import (
@@ -92,7 +93,6 @@ class CasePairs(Evidence):
 def gather_case_pairs(
     run: Run, policy: Policy, screened: Mapping[str, Screened] | None = None
 ) -> tuple[CasePairs, ...]:
-    """The cases that were screened, or all of the plan, in the plan's order."""
     wanted = dict.fromkeys((case.id for case in run.cases), NOT_SCREENED) if screened is None else screened
     pairs, bases = list_pairs(run), index_base_cases(run)
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
@@ -143,8 +143,6 @@ def _store_base(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairRules:
-    """What judging one case by pairs needs to know of all the others."""
-
     alpha: float  # one-sided, of each leading metric at each look
     priors: Mapping[
         tuple[Metric, bool], Mapping[str, Variance]
@@ -155,8 +153,6 @@ class PairRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tests:
-    """How many comparisons in pairs may convict."""
-
     times: int
     cases: int  # of which counts are compared
 
@@ -164,10 +160,6 @@ class Tests:
 def make_pair_rules(
     sides: Sequence[CasePairs], policy: Policy, tests: Tests, repeats: Mapping[Metric, Repeats]
 ) -> PairRules:
-    """Divide the error budget over what may convict, and times over all looks; learn the noise of pairs.
-
-    ``repeats`` is how often counts repeated in stored values.
-    """
     paired_repeats = count_repeats(question for side in sides for question in side.questions.values())
     both = {
         metric: repeats.get(metric, NO_REPEATS).join(paired_repeats.get(metric, NO_REPEATS))
@@ -202,7 +194,7 @@ def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
 
 
 def read_metric(side: CasePairs, metric: Metric, rules: PairRules) -> Reading:
-    """Pool the pairs; compiled latency has eager, timed by the same blocks, as its twin."""
+    """Compiled latency has eager, timed by the same blocks, as its twin."""
     paired, eager = side.paired[metric], side.paired.get(Metric.EAGER_LATENCY)
     is_twin = metric is Metric.COMPILED_LATENCY and eager is not None and eager.is_live == paired.is_live
     return read_pairs(paired, rules.priors[metric, paired.is_live][side.case.id], eager if is_twin else None)
@@ -230,7 +222,7 @@ def decide_pairs(reading: Reading, bar: Bar) -> Ruling:
 
 
 def is_confirmed(reading: Reading, bar: Bar) -> bool:
-    """Whether a worsening is sure within the error budget, and estimated beyond the threshold."""
+    """Sure within the error budget, and estimated beyond the threshold."""
     enough = reading.trials >= SETTLING_PAIRS
     return enough and bar.is_exceeded_by(reading) and _compute_low(reading, bar) > 0
 
@@ -245,7 +237,7 @@ def compute_pair_detectable(reading: Reading, bar: Bar) -> float:
 
 
 def compute_further_pairs(reading: Reading, bar: Bar) -> int | None:
-    """Fewest pairs that would settle it if estimate and noise stayed; ``None`` beyond MAX_FURTHER_PAIRS."""
+    """The fewest that would settle it with this estimate and noise; ``None`` beyond MAX_FURTHER_PAIRS."""
     for more in range(1, MAX_FURTHER_PAIRS + 1):
         if decide_pairs(reading.extend(reading.trials + more), bar) != UNSETTLED:
             return more
@@ -253,7 +245,7 @@ def compute_further_pairs(reading: Reading, bar: Bar) -> int | None:
 
 
 def _compute_low(reading: Reading, bar: Bar) -> float:
-    """The lower bound: both by the moderated noise and by the case's own alone."""
+    """By the moderated noise, and by the case's own alone."""
     low = reading.compute_bound(bar.alpha)
     if reading.own is None:
         return low
@@ -268,7 +260,7 @@ def _measure_first(paired: Paired) -> Variance:
 def _judge_reading(
     side: CasePairs, readings: Mapping[Metric, Reading], metric: Metric, rules: PairRules, work: Work
 ) -> Comparison:
-    """Judge a noisy metric; a cold compile by its CPU time, where that is known.
+    """A cold compile is judged by its CPU time, where that is known.
 
     The report shows the clock all the same: a user waits for it. It varies twice as much, so what is slower
     by the clock alone is uncorroborated. The change of a single pair has no interval.
@@ -308,7 +300,7 @@ def _judge_reading(
 
 
 def _demand_repeat(question: Question, seen: Status | float | None, rules: CountRules) -> Comparison:
-    """Judge a counter, memory or drift: a change stands once it was seen again."""
+    """A change of a counter, memory or drift stands once it was seen again."""
     finding = judge_steady(question, rules)
     is_again = finding.status is seen or (finding.status is Status.REGRESSED and {seen} == {*question.after})
     pairs = min(len(question.before), len(question.after))

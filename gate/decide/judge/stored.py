@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.constants import ALONE_EDGES, BASE_EDGES, CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
+from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.programs import Work, compare_work, runs_stored_code
-from gate.decide.evidence.values import Evidence
 from gate.decide.judge.compare import follow_leaders, judge_steady, list_comparisons
 from gate.decide.judge.comparison import answer_question
 from gate.decide.judge.counted import (
@@ -53,8 +53,6 @@ from gate.records.verdict import Comparison, Reason, Status
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgingRules:
-    """What judging one case needs to know of all the others: error budget and priors."""
-
     alpha: float  # one-sided, for each deciding noisy comparison
     priors: Mapping[Metric, Mapping[str, Variance]]  # by case
     counts: CountRules = NO_COUNT_RULES
@@ -63,7 +61,6 @@ class JudgingRules:
     days: Mapping[str, Mapping[Metric, Sequence[float]]] = field(default_factory=dict)  # see Policy
 
     def choose_session(self, case_id: str, metric: Metric, part: Machine) -> Variance:
-        """The variance, of logarithms, between two sessions in this metric of a case."""
         days = self.days.get(case_id, {})
         sessions = [learn_session(days.get(metric, ()), self.alpha)]
         if metric in BY_CLOCK:
@@ -74,7 +71,6 @@ class JudgingRules:
 
 
 def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) -> JudgingRules:
-    """Divide the error budget, and learn priors from all the cases."""
     questions = [question for case in evidence for question in case.questions.values()]
     asked = [question for question in questions if question.logs]
     flickering = find_flickering(count_repeats(questions))
@@ -102,8 +98,6 @@ _SHARED: Ruling = (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Times:
-    """The readings of one case by which more than one metric is judged."""
-
     readings: Mapping[Metric, Reading]
     bars: Mapping[Metric, Bar]
     work: Work
@@ -112,10 +106,7 @@ class Times:
     has_base: bool = False  # pairs settle what is left open
 
     def is_longer(self, metric: Metric) -> bool:
-        """Whether a compile is estimated beyond its edge: a cold one by CPU time, too, where that is known.
-
-        Never a cold one without a base: nothing more could be found out about it.
-        """
+        """A cold compile by CPU time, too, where that is known; never without a base."""
         reading, bar = self.readings[metric], self.bars[metric]
         if metric is Metric.COLD_COMPILE_TIME:
             processor = math.inf if self.work.processor is None else self.work.processor
@@ -123,7 +114,6 @@ class Times:
         return bar.is_exceeded_by(reading)
 
     def mirror(self) -> Times:
-        """Exchange better and worse."""
         mirrored = {metric: reading.mirror() for metric, reading in self.readings.items()}
         return replace(self, readings=mirrored, work=self.work.mirror())
 
@@ -164,11 +154,11 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
             findings[metric] = judge_steady(question, rules.counts)
         elif question.spec.scope is Scope.HOST and not rules.has_base and part.is_far:
             # The machine runs at another speed, and no base is at hand.
-            ruling: Ruling | None = (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
-            findings[metric] = answer_question(question, ruling, *_name_speed(part.shift))
+            elsewhere = Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT
+            findings[metric] = answer_question(question, elsewhere, *_name_speed(part.shift))
         else:
             reading, bar, remarks = readings[metric], times.bars[metric], _name_speed(shifts[metric])
-            ruling = judge_time(metric, times)
+            ruling: Ruling | None = judge_time(metric, times)
             if question.upgrade:
                 ruling = _judge_upgraded(reading, bar)
                 remarks = (Fact(code=Code.SINCE_UPGRADE, names={"differences": question.upgrade}),)
@@ -231,7 +221,7 @@ def _judge_worse(metric: Metric, times: Times) -> Ruling | None:
 
 
 def _clear_calls(times: Times, *, is_clear: bool) -> Ruling:
-    """Judge compiled latency that is not worse: its clock ``is_clear`` or open, so the ratio counts."""
+    """Compiled latency that is not worse: its clock ``is_clear`` or open, so the ratio counts."""
     ratio, bar = times.readings[Metric.WARM_SPEEDUP], times.bars[Metric.WARM_SPEEDUP]
     keeps_pace = bar.classify(ratio) is Level.CLEAR
     if is_clear:

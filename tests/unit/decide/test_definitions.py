@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from gate.decide.evidence.values import compare_definitions, index_base_cases
+from gate.decide.evidence.definitions import compare_definitions
+from gate.decide.evidence.gather import index_base_cases
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Case, Metric
