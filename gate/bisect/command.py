@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gate.bisect.lab import BisectLab, Question, UnusablePointError, find_ends, open_bisect_lab
+from gate.bisect.lab import BisectLab, Question, UnusablePointError, open_bisect_lab, parse_ends
 from gate.bisect.levels import MAX_END_PAIRS
 from gate.bisect.search import (
     FailureJudge,
@@ -94,7 +94,7 @@ def run_bisect(options: Namespace) -> ExitCode:
         options=options,
         project=by_id,
         policy=load_policy(project.config),
-        ends=find_ends(options, project.config.directory),
+        ends=parse_ends(options, project.config.directory),
         metric=parse_metric(options.metric) if options.metric else None,
     )
     stored = _load_state(question)
@@ -156,7 +156,7 @@ def _conclude(bisector: Bisector, first: str) -> ExitCode:
     """It must be seen again, compared with the point before it."""
     question, state, judge = bisector.lab.question, bisector.state, bisector.judge
     directory = question.out / _CONFIRMATION
-    with bisector.lab.open_pairs(question.ends.find_before(first), first, directory) as pairs:
+    with bisector.lab.open_pairs(question.ends.get_point_before(first), first, directory) as pairs:
         run, mark = settle_found(pairs, judge)
         RUN.save(run, directory / RUN_FILE)
     verdict = decide_side_by_side(run, question.policy if judge.metric is None else judge.policy)

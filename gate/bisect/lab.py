@@ -1,8 +1,4 @@
-"""The points of a bisection, and its one lab.
-
-git ranks commits, as ``git bisect`` does. The device stays held and the good end stays open; other points
-come and go.
-"""
+"""The points of a bisection, and its one lab: the device stays held and the good end stays open."""
 
 import hashlib
 import shutil
@@ -81,13 +77,13 @@ class Ends:
         """A commit by its short id and its subject."""
         return point if self.pythons else describe_resolved_commit(self.directory, point)
 
-    def find_before(self, first: str) -> str:
+    def get_point_before(self, first: str) -> str:
         if self.pythons:
             return self.pythons[self.pythons.index(first) - 1]
         return resolve_ref(self.directory, f"{first}^").commit
 
 
-def find_ends(options: Namespace, directory: Path) -> Ends:
+def parse_ends(options: Namespace, directory: Path) -> Ends:
     """Raises: UsageError: Neither or both kinds are named; or good is no ancestor of bad, or the same."""
     if options.pythons:
         if options.good or options.bad:

@@ -1,8 +1,7 @@
 """Which of two known levels a commit is at: the good end's or the bad end's.
 
-Wald's sequential test of likelihoods (1945) needs the fewest pairs: after each pair the likelihood at one
-level over that at the other is compared with fixed odds. The noise is not known, so a pair is weighed by a t
-density, whose tails limit the weight of a single one.
+By Wald's sequential test of likelihoods (1945), which needs the fewest pairs. The noise is not known, so a
+pair is weighed by a t density, whose tails limit the weight of a single one.
 """
 
 import math
@@ -53,7 +52,7 @@ class Levels:
         return self.error <= LEVEL_PRECISION * self.bad
 
 
-def find_series(side: CasePairs, metric: Metric) -> Paired | None:
+def choose_series(side: CasePairs, metric: Metric) -> Paired | None:
     """Of a cold compile the CPU time, where it is known."""
     if metric is Metric.COLD_COMPILE_TIME and side.processor is not None:
         return side.processor
@@ -62,7 +61,7 @@ def find_series(side: CasePairs, metric: Metric) -> Paired | None:
 
 def measure_levels(side: CasePairs, metric: Metric) -> Levels | None:
     """From the pairs of the bad end with the good one; ``None`` where it is not above."""
-    paired = find_series(side, metric)
+    paired = choose_series(side, metric)
     if paired is None:
         return None
     is_processor = paired is side.processor
@@ -72,7 +71,7 @@ def measure_levels(side: CasePairs, metric: Metric) -> Levels | None:
     return Levels(bad=reading.change, error=reading.error, noise=reading.noise)
 
 
-def find_level(paired: Paired, levels: Levels) -> Mark | None:
+def classify_level(paired: Paired, levels: Levels) -> Mark | None:
     """``None`` asks for another pair, and SKIP gives up."""
     count = len(paired.changes)
     if count < MIN_PAIRS:

@@ -1,8 +1,7 @@
 """How a bisection searches: which point is next, its pairs until they show what it is, and the ends'. Pure.
 
-A point is a commit or an interpreter. Pairs with the good end show whether it is at the good end's level or
-at the bad end's. The first bad point is compared with the one before it by the rules of every other
-comparison, but for one number: the threshold is half of the bad end's change.
+A point is a commit or an interpreter. The first bad one is compared with the one before it by the rules of
+every other comparison, but with half of the bad end's change as the threshold.
 """
 
 import math
@@ -10,7 +9,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.bisect.levels import MAX_END_PAIRS, Levels, expect_pairs, find_level, find_series, measure_levels
+from gate.bisect.levels import (
+    MAX_END_PAIRS,
+    Levels,
+    choose_series,
+    classify_level,
+    expect_pairs,
+    measure_levels,
+)
 from gate.check.procedure import PairLimit, PairMeasurer, settle_pairs
 from gate.check.schedule import compute_pair_s
 from gate.check.work import count_pairs, list_pair_slots
@@ -265,8 +271,8 @@ def read_step(run: Run, judge: StepJudge) -> Mark | None:
         return None
     if judge.levels is not None:
         (side,) = gather_case_pairs(run, judge.policy, {run.cases[0].id: NOT_SCREENED})
-        paired = find_series(side, judge.metric)
-        return Mark.SKIP if paired is None else find_level(paired, judge.levels)
+        paired = choose_series(side, judge.metric)
+        return Mark.SKIP if paired is None else classify_level(paired, judge.levels)
     row = find_row(run, judge.policy, judge.metric)
     if row is None or row.status in BROKEN | UNJUDGED:
         return Mark.SKIP

@@ -1,8 +1,7 @@
 """How recorded trials of unchanged code vary on this machine, and what the gate would do there.
 
-Each simulated pull request draws trials of each case for a baseline, others for a candidate, no trial twice,
-and pairs, and goes through the procedure of :mod:`gate.check`. All are of one session: the replay does not
-know the noise between days.
+Simulated pull requests draw trials and pairs, and go through the procedure of :mod:`gate.check`. All are of
+one session: the replay does not know the noise between days.
 """
 
 import math
@@ -237,9 +236,8 @@ def gather_recorded(run: Run, effort: Effort) -> Recorded:
 def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -> SimulatedRequest:
     """Deal each case's trials out to a baseline and a candidate, and draw pairs, some more than once.
 
-    Both sides of a recorded pair are the same program: which one is head is drawn, or the chance deviation of
-    a few pairs would change every simulated request. Latencies are drawn apart from all else: they are timed
-    in other stages, and more pairs may have them.
+    Which side of a recorded pair is head is drawn, or the chance deviation of a few pairs would change every
+    request. Latencies are drawn apart from all else: more pairs may have them.
     """
     stored: list[Trial] = []
     candidates, pairs = {}, {}

@@ -1,7 +1,4 @@
-"""Which changed default of torch.compile made something worse: some are set back on head, a pair each.
-
-What is set back together is halved until one option is left: 60 of them take some ten pairs.
-"""
+"""Which changed default of torch.compile made something worse: some are set back on head, a pair each."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,10 +1,8 @@
 """Hands out units to lanes, one or many, and joins what comes back.
 
-- A case is on one lane at a time, and its trials, and its pairs, stay on the lane that began them. What was
-  begun on a lane that is gone begins anew.
-- Pairs that are for later go to lanes that would idle; they go on while the caller decides what is next.
-- A lane that is lost, or silent for longer than any unit takes, is given up: it gets nothing more, and late
-  results are dropped. A case that it had begins anew elsewhere; what loses a third lane has failed.
+A case is on one lane at a time, and stays on the lane that began it; what was begun on a lane that is gone
+begins anew. Pairs for later go to lanes that would idle. A lane that is lost, or silent for longer than any
+unit takes, gets nothing more; a case that loses a third lane has failed.
 """
 
 import math

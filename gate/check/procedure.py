@@ -1,7 +1,4 @@
-"""A check: screen, settle by more trials or by pairs, look by look, conclude; pure but for what measures.
-
-That is a lab, a fleet, or a :class:`Rehearsal`, which gives recorded or drawn trials.
-"""
+"""A check: screen, settle by more trials or by pairs, look by look, conclude; pure but for what measures."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -198,10 +195,9 @@ def rank_suspect(suspect: Suspect, pairs: int, seconds: float, *, untouched: boo
     """The smallest is next; ``seconds`` is how long its settling takes.
 
     Counts come first, in one pair of each case and then in a second: a crash shows there, too. Then begun
-    cases, up to SETTLING_PAIRS. Then what looks worst by stored values, whatever its pairs take. Then those
-    with the fewest pairs, and the quickest. An ``untouched`` case, which imports nothing that changed, comes
-    after all others unless it looks worse than stored. A convicted one comes last: its pairs change no
-    outcome.
+    cases, up to SETTLING_PAIRS. Then what looks worst by stored values, then those with the fewest pairs. An
+    ``untouched`` case, which imports nothing that changed, waits unless it looks worse than stored. A
+    convicted one comes last: its pairs change no outcome.
     """
     turn = pairs if pairs >= SETTLING_PAIRS else -min(pairs, 1)
     if awaits_count(suspect, pairs):

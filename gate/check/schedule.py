@@ -20,7 +20,7 @@ from gate.decide.constants import (
     MIN_SUPER_BLOCKS,
     PROCESS_SD,
 )
-from gate.decide.evidence.steal import compute_own_steal, excuse_steal, find_own_steal, get_steal
+from gate.decide.evidence.steal import compute_own_steal, compute_usual_steal, excuse_steal, get_steal
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS, find_kind, is_target, name_target
@@ -59,10 +59,9 @@ WHOLE = Content(compiles=True, warm=True)
 def plan_content(metrics: Collection[Metric], index: int, device: str) -> Content:
     """What a pair measures for ``metrics``, and no more.
 
-    A pair of latencies times no compile. On a CPU the generated code is the same each time: a process that
-    finds none in its caches compiles untimed. On a GPU its tuning is drawn anew. The first pair for anything
-    else is on empty caches; later ones only for what a compile decides. Calls of a compile are nearly exact:
-    they are counted again only where they are open.
+    A pair of latencies times no compile. On a CPU the generated code is the same each time; on a GPU its
+    tuning is drawn anew. The first pair for anything else is on empty caches; later ones only for what a
+    compile decides. Calls of a compile are nearly exact: they are counted again only where they are open.
     """
     if is_target(device):
         return Content(compiles=True, warm=False)
@@ -79,7 +78,7 @@ def plan_content(metrics: Collection[Metric], index: int, device: str) -> Conten
 
 
 def is_base_first(case_id: str, index: int) -> bool:
-    """In every other pair, and in the first of half of the cases: starting first may be an advantage."""
+    """In every other pair, and in the first of half of the cases."""
     return (index + zlib.crc32(case_id.encode())) % 2 == 1
 
 
@@ -91,7 +90,7 @@ def plan_trial(metrics: Collection[Metric], trials: Iterable[Trial], device: str
     """
     alone = [trial for trial in trials if trial.pairing is Pairing.ALONE]
     whole = [trial for trial in alone if trial.extent is Extent.WHOLE]
-    excused = excuse_steal(whole, find_own_steal(whole))
+    excused = excuse_steal(whole, compute_own_steal(whole))
     is_fit = any(not trial.conditions.disturbances for trial in excused)
     is_noisy = all(SPECS[metric].family is Family.NOISY for metric in metrics)
     if is_target(device) or not is_fit or not is_noisy or has_other_code(alone):
@@ -144,8 +143,8 @@ class Pace:
 
     @property
     def own_steal(self) -> float:
-        """As of :func:`gate.decide.evidence.steal.find_own_steal`."""
-        return compute_own_steal(self._stolen, self._trials)
+        """As of :func:`gate.decide.evidence.steal.compute_own_steal`."""
+        return compute_usual_steal(self._stolen, self._trials)
 
     def list_own(self, case: Case) -> Sequence[Trial]:
         return self._took.get(case.id, ())
@@ -245,8 +244,8 @@ def _is_light(trial: Trial) -> bool:
 def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:
     """Of the last pair among ``trials``, without what a further one is spared.
 
-    Waiting for each other counts once, a case's servers are there already, and nothing is traced again. In
-    live pairs on a CPU both sides load at once where they tune no kernels, and so do second processes.
+    Waiting for each other counts once, a case's servers exist already, and nothing is traced again. In live
+    pairs on a CPU both sides load at once where they tune no kernels.
     """
     last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
     spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER, Stage.TRACE)) for trial in last)
@@ -289,7 +288,7 @@ def compute_error(changes: Sequence[float]) -> float:
 
 
 def _list_changes(base_s: Sequence[float], head_s: Sequence[float]) -> tuple[list[float], list[float]]:
-    """The changes of eager and of compiled in super-blocks: ``E C C E`` and ``C E E C`` by turns."""
+    """Eager's and compiled's, in super-blocks: ``E C C E`` and ``C E E C`` by turns."""
     sides: tuple[list[float], list[float]] = ([], [])
     for index in range(len(base_s) // BLOCKS_PER_ARM):
         start = index * BLOCKS_PER_ARM

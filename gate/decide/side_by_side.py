@@ -50,9 +50,8 @@ def list_unsettled(
     """The cases that need pairs up to the next of the LOOKS; without ``suspects``, of the whole plan.
 
     A convicted one needs them only for its latency, up to SETTLING_PAIRS, unless it is ``thorough``; if
-    counts alone convict it, which somebody may accept, for its compile times as well. Once a case is
-    convicted the outcome is certain: others that had SETTLING_PAIRS and look no slower than their thresholds
-    wait; with ``fail_fast`` all do.
+    counts alone convict it, for its compile times as well. Then others that had SETTLING_PAIRS and look no
+    slower than their thresholds wait; with ``fail_fast`` all do.
     """
     policy = keep_own(policy, compute_environment_id(run.environment))
     sides, rules = gather_judged(run, policy, suspects)
@@ -97,8 +96,8 @@ def _list_open(
     """The open metrics that further pairs measure; all that are asked for before the first pair.
 
     While calls look slower than their threshold, up to SETTLING_PAIRS, no compile is timed: a conviction
-    would spare it. If they turn out unchanged, compile times and Python calls are still to be measured. Where
-    counts alone convict, compiles are timed as often, so that one acceptance covers their cost.
+    would spare it. Where counts alone convict, compiles are timed as often, so that one acceptance covers
+    their cost.
     """
     calls = tuple(row for row in open_rows if row.metric in CALLS)
     is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
@@ -234,7 +233,7 @@ def _compute_least(stored: Change, paired: Change) -> float:
 
 
 def _flickers(row: Comparison, paired: Comparison) -> bool:
-    """Whether head's own trials counted more than is stored, some or all, but its pairs did not."""
+    """Head's own trials counted more than is stored, some or all, but its pairs did not."""
     alone, head, base = row.candidate, paired.candidate, paired.baseline
     if paired.status not in NOT_WORSE or not (alone and head and base):
         return False
@@ -254,10 +253,7 @@ def _is_shown(paired: Comparison) -> bool:
 
 
 def _withhold(row: Comparison, why: Code) -> Comparison:
-    """Let stored values decide nothing where a base was asked for: other changes since moved them as well.
-
-    They clear nothing either that pairs had no time for. A limit needs no base.
-    """
+    """Stored values decide nothing where a base was asked for: other changes moved them as well."""
     if row.status in BROKEN or (row.status in UNJUDGED and why in _NO_COUNTERPART):
         return row
     row = replace(row, remarks=(*row.remarks, Fact(code=why)))

@@ -42,8 +42,7 @@ class Suspect:
 def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Suspect, ...]:
     """In the plan's order.
 
-    What looks better than stored values is suspect, too: a change may lose what an earlier one gained. A case
-    that failed or did not run is not: it is INCOMPLETE whatever pairs show.
+    What looks better than stored values is suspect, too: a change may lose what an earlier one gained.
     """
     grouped = group_cases(screening.comparisons)
     repeats = count_repeats(question for case in screening.evidence for question in case.questions.values())

@@ -1,8 +1,7 @@
 """What each metric is: one complete row a metric, and every grouping of metrics that follows from the rows.
 
 A new metric is a row in :mod:`gate.metrics.rows` and the place that measures it: docs/dev/adding-a-metric.md.
-Each row begins with one of :mod:`gate.metrics.spec` that has every property, and says what is otherwise.
-docs/metrics.md is generated from the rows. Which kinds of case have a metric, :mod:`gate.kinds` says.
+docs/metrics.md is generated from the rows. :mod:`gate.kinds` knows which kinds of case have a metric.
 """
 
 from collections.abc import Callable, Mapping

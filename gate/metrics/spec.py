@@ -117,15 +117,11 @@ _DOMAINS: Mapping[Family, Range] = {
 
 
 OF_A_RATE = (
-    CauseKind.UNCHANGED_CODE,
-    CauseKind.TUNING,
-    CauseKind.GUARDS,
-    CauseKind.EAGER,
-    CauseKind.KERNELS,
-)
+    CauseKind.UNCHANGED_CODE, CauseKind.TUNING, CauseKind.GUARDS, CauseKind.EAGER, CauseKind.KERNELS
+)  # fmt: skip
 OF_A_COMPILE = (CauseKind.COMPILE_PHASE, CauseKind.GUARDS)
 
-# A pair cancels the session of the machine, so warm times are held to less than against a stored
+# A pair cancels the session of the machine, so warm times have a smaller threshold than with a stored
 # baseline: what a change of 5 % must exceed by two standard errors to be caught in 16 pairs. The latency
 # floor of 20 us is a few times the cost of one Python call. docs/decision.md has more on each threshold.
 COMPILED = MetricSpec(

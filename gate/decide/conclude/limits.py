@@ -33,8 +33,8 @@ def apply_limits(
 ) -> tuple[Comparison, ...]:
     """What surely exceeds its limit is REGRESSED; what may is INCONCLUSIVE, unless its row is worse already.
 
-    What is within is UNCHANGED where nothing else judged it. A limited metric that a case should have and has
-    not is MISSING. Of two regressions, from the limit and from the baseline, the larger one is reported.
+    A limited metric that a case should have and has not is MISSING. Of two regressions, from the limit and
+    from the baseline, the larger one is reported.
     """
     limited = _judge_limits(cases, policy, device_kind)
     judged = [

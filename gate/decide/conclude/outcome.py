@@ -9,6 +9,8 @@ from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.verdict import BROKEN, Comparison, Outcome, Reason, Status, Verdict
 
+# More trials of the candidate can change these; not a baseline with too few trials.
+_SETTLED_BY_TRIALS = frozenset({Reason.UNSETTLED, Reason.SHARED_SHIFT, Reason.UNCORROBORATED})
 _ANYWAY = Fact(code=Code.ALREADY_REGRESSED)
 
 
@@ -24,10 +26,6 @@ def remark_regressed_anyway(comparisons: Sequence[Comparison]) -> tuple[Comparis
 
 def list_regressed_cases(comparisons: Iterable[Comparison]) -> frozenset[str]:
     return frozenset(row.case_id for row in comparisons if row.decides and row.status is Status.REGRESSED)
-
-
-# More trials of the candidate can change these; not a baseline with too few trials.
-_SETTLED_BY_TRIALS = frozenset({Reason.UNSETTLED, Reason.SHARED_SHIFT, Reason.UNCORROBORATED})
 
 
 def decide_outcome(comparisons: Sequence[Comparison], *, finished: bool) -> Outcome:

@@ -1,7 +1,4 @@
-"""What a verdict shows besides its comparisons: both sides of each case, and figures of the whole suite.
-
-Nothing here decides. Exact metrics have no distribution to show: a comparison holds their counts.
-"""
+"""What a verdict shows besides its comparisons: both sides of each case, and figures of the whole suite."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +30,10 @@ MAX_SOURCE_CHARS = 8_000  # of one kernel on one side: some 150 lines
 MAX_ALL_CHARS = 400_000
 _MAX_PARTS = 50  # of a case; a list of shapes is shorter
 _DIGITS = 5  # a dot of a plot is not read more exactly
+_SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)
+_PARTS = SPECS[Metric.BREAK_EVEN_CALLS].parts
+
+Values = Mapping[Metric, float]
 
 
 def show_case(evidence: Evidence, sources: Mapping[str, str], *, moved: bool) -> CaseEvidence:
@@ -97,9 +98,6 @@ def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled) ->
     )
 
 
-_SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)
-
-
 def _show_kernel(names: tuple[str, str], codes: tuple[str, str], sources: Mapping[str, str]) -> KernelChange:
     before, after = (sources.get(code, "") for code in codes)
     if all(names) and not (before and after):
@@ -118,10 +116,6 @@ def _round(values: Iterable[float]) -> tuple[float, ...]:
 
 def _round_all(values: Mapping[str, float]) -> dict[str, float]:
     return dict(zip(values, _round(values.values()), strict=True))
-
-
-Values = Mapping[Metric, float]
-_PARTS = SPECS[Metric.BREAK_EVEN_CALLS].parts
 
 
 def summarize_suite(cases: Iterable[Case], comparisons: Iterable[Comparison]) -> SuiteSummary:

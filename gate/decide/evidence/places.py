@@ -1,7 +1,7 @@
 """Breaks and recompiles of two sides, matched by kind: by where they are, never by the number of a line.
 
-Dynamo records a break once, or once more for each caller whose frame it cuts, depending on its release and on
-``nested_graph_breaks``. Where both sides record alike, numbers count, and the reason is part of the kind.
+Dynamo records a break once, or once more for each caller whose frame it cuts, depending on its release and
+settings. Where both sides record alike, numbers and reasons count.
 """
 
 import re

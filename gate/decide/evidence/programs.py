@@ -1,7 +1,7 @@
 """What both sides of a case compiled: with how much work, to which code, kernels and phases.
 
-Inductor names a kernel by the operators that it fuses and a number: ``cpp_fused_add_relu_3``. One kernel more
-changes all later numbers, so kernels are matched by code first, then by name without the number.
+Inductor names a kernel by its operators and a number, which one kernel more changes:
+``cpp_fused_add_relu_3``. So kernels are matched by code first, then by name without the number.
 """
 
 import math
@@ -65,10 +65,7 @@ class Work:
         return replace(self, calls=calls, processor=processor)
 
     def explains(self, metric: Metric) -> bool:
-        """Whether a longer compile left a sign besides the clock, or had none to leave.
-
-        A cold one whose CPU time is known must have taken more of it, or made more Python calls.
-        """
+        """Whether a longer compile left a sign besides the clock, or had none to leave."""
         if metric is Metric.COLD_COMPILE_TIME and self.processor is not None:
             return self.has_more_calls or self.processor > math.log1p(MORE_PROCESSOR)
         return self.is_other
@@ -117,9 +114,9 @@ def is_code_changed(evidence: Evidence) -> bool | None:
 def runs_stored_code(evidence: Evidence) -> bool:
     """Whether a call is known to run only the code that the baseline's compile made, on as much data.
 
-    Not where sizes or settings that the code does not show differ or are unknown. Not where Python runs as
-    well: after a graph break, in a training step, around the calls of another kind. Nor where the code calls
-    an operator that is not torch's: eager calls it too, and it may have changed.
+    Not where settings that the code does not show differ or are unknown. Not where Python runs as well: after
+    a graph break, in a training step, around the calls of another kind. Nor where the code calls an operator
+    that is not torch's, which may have changed unseen.
     """
     case, baseline, questions = evidence.case, evidence.code_baseline, evidence.questions
     if case.kind is not Kind.CALL or case.task is not Task.INFERENCE or baseline is None:

@@ -9,9 +9,9 @@ from gate.records.facts import Disturbance
 from gate.records.run import Run, Trial
 
 
-def find_own_steal(trials: Collection[Trial]) -> float:
+def compute_own_steal(trials: Collection[Trial]) -> float:
     """The share of time that the hypervisor takes of most trials; 0.0 where it disturbs fewer."""
-    return compute_own_steal([share for trial in trials if (share := get_steal(trial))], len(trials))
+    return compute_usual_steal([share for trial in trials if (share := get_steal(trial))], len(trials))
 
 
 def get_steal(trial: Trial) -> float:
@@ -19,8 +19,8 @@ def get_steal(trial: Trial) -> float:
     return trial.conditions.stolen if Disturbance.STOLEN in trial.conditions.disturbances else 0.0
 
 
-def compute_own_steal(shares: Collection[float], trials: int) -> float:
-    """As :func:`find_own_steal`, from the shares of the disturbed ones."""
+def compute_usual_steal(shares: Collection[float], trials: int) -> float:
+    """As :func:`compute_own_steal`, from the shares of the disturbed ones."""
     if trials == 1 or 2 * len(shares) <= trials:  # one trial has no neighbours
         return 0.0
     usual = median(shares)
@@ -34,8 +34,8 @@ def excuse_steal(trials: Iterable[Trial], own_share: float) -> tuple[Trial, ...]
 
 
 def excuse_run(run: Run) -> Run:
-    own = find_own_steal(run.trials)
-    return replace(run, trials=excuse_steal(run.trials, own)) if own else run
+    share = compute_own_steal(run.trials)
+    return replace(run, trials=excuse_steal(run.trials, share)) if share else run
 
 
 def _excuse(trial: Trial) -> Trial:

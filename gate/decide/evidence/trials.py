@@ -1,8 +1,7 @@
 """What trials are worth: those of an unfit host are set aside or believed less, the others make a baseline.
 
-The lab notes which were disturbed, by the state of the host and never by what the trial measured. Pairs stay,
-with a note: both sides of one are disturbed alike. Every baseline is made here: a stored one, a replayed one,
-and the base's of pairs.
+Pairs of an unfit host stay, with a note: both sides are disturbed alike. Every baseline is made here: stored,
+replayed, and the base's of pairs.
 """
 
 from collections import Counter
@@ -13,7 +12,7 @@ from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.definitions import compare_items
 from gate.decide.evidence.gather import Evidence, find_environment
 from gate.decide.evidence.pairs import list_pairs
-from gate.decide.evidence.steal import excuse_run, find_own_steal
+from gate.decide.evidence.steal import compute_own_steal, excuse_run
 from gate.decide.evidence.values import collect_medians, collect_values
 from gate.fingerprint import PACKAGE
 from gate.metrics import SPECS, Scope
@@ -117,7 +116,7 @@ def describe_packages(baseline: Baseline, evidence: Evidence) -> tuple[str, ...]
 
 
 def note_disturbed(run: Run) -> tuple[Fact, ...]:
-    excused, own_share = excuse_run(run), find_own_steal(run.trials)
+    excused, own_share = excuse_run(run), compute_own_steal(run.trials)
     notes = [Fact(code=Code.OWN_STEAL, numbers={"share": own_share})] if excused != run else []
     run = excused
     tried = ((Code.TRIALS_DISTURBED, list_screened(run)), (Code.PAIRS_DISTURBED, _list_paired(run)))
@@ -188,7 +187,7 @@ def drop_host_metrics(values: Mapping[Metric, Values]) -> dict[Metric, Values]:
 
 
 def _keep_stack_metrics(trial: Trial) -> Trial:
-    # What a disturbed moment says of the machine says nothing of the calm ones. CPU time stays.
+    # A disturbed moment shows nothing about the calm ones. CPU time stays.
     return replace(trial, samples=drop_host_metrics(trial.samples), conditions=Conditions())
 
 

@@ -158,10 +158,7 @@ def suggest(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
 
 
 def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Comparison]) -> tuple[Fact, ...]:
-    """Where pairs left something open: get the rest of them, or the same ones on a quiet machine.
-
-    Not for a case that has regressed: fixed, it is judged anew.
-    """
+    """Get the rest of the pairs, or the same on a quiet machine; not for a case that has regressed."""
     regressed = list_regressed_cases(deciding)
     left = [row for row in undecided if row.case_id not in regressed]
     noisy = {row.case_id for row in left if row.pairs >= LOOKS[-1]}

@@ -1,8 +1,6 @@
 """Why a case changed: a pure function from the evidence of both sides to causes, the likeliest first.
 
-A finder takes an :class:`Inquiry` and returns causes, each a code with its numbers and a weight. Here are
-those around a case: its definition, the stack, eager, kernels, the machine. To add one:
-docs/dev/adding-a-cause.md.
+A finder takes an :class:`Inquiry` and returns causes. To add one: docs/dev/adding-a-cause.md.
 """
 
 import math
@@ -226,8 +224,7 @@ def rank_causes(
 ) -> tuple[Cause, ...]:
     """Empty unless something that decides has changed or failed.
 
-    A ratio that fell only because eager got faster passes, but has a cause; so has a case that is defined
-    otherwise than its only baselines.
+    A ratio that fell only because eager got faster passes, but has a cause.
     """
     deciding = [
         row for row in comparisons if row.decides and (row.status not in QUIET or is_eagers_alone(row))

@@ -112,7 +112,7 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
     """Or, of a warm time, that nothing about what is compiled changed."""
     changed = is_code_changed(inquiry.evidence)
     if changed:
-        return _find_changes(inquiry)
+        return _explain_changes(inquiry)
     if changed is None and (operations := _compare_operations(inquiry)):  # a backend that generates no code
         return [inquiry.weigh(operations)]
     traced = any(
@@ -140,7 +140,7 @@ def find_guards(inquiry: Inquiry) -> list[Cause]:
     return [inquiry.weigh(fact, share)]
 
 
-def _find_changes(inquiry: Inquiry) -> list[Cause]:
+def _explain_changes(inquiry: Inquiry) -> list[Cause]:
     """The most telling first, the bare list of kernels last."""
     baseline, trials = inquiry.evidence.code_baseline, inquiry.evidence.trials
     made = next((trial.identity for trial in trials if trial.identity.kernels), None)

@@ -19,10 +19,9 @@ _ABSENT = Called(calls=0, within=0)
 
 
 def follow_growth(before: Functions, after: Functions) -> tuple[str, ...]:
-    """Follow added calls inwards through the functions within which most were added, the outermost first.
+    """The functions within which most calls were added, the outermost first.
 
-    The last is where the calls come from: the first that is called more often, or the innermost. Forward and
-    backward graphs are compiled by the same functions.
+    The last is where they come from: the first that is called more often, or the innermost.
     """
     ordered = sorted(after, key=lambda name: -after[name].within)
     added = count_growth(before, after, ordered[0])

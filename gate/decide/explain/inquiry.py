@@ -1,4 +1,4 @@
-"""What every finder of causes is asked about, what it returns, and the weight of each cause."""
+"""What a finder of causes is asked, and the weight of each cause."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""One comparison per case and metric: which are compared, and how what is not noisy is judged.
-
-Noisy metrics are judged by their readings: of stored values or of pairs.
-"""
+"""One comparison per case and metric: which are compared, and how a metric follows others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,10 +27,9 @@ AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
 def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:
-    """The threshold in force: the policy's or the metric's own, under the last override that fits.
+    """The policy's or the metric's own, under the last override that fits.
 
-    A policy names every metric: a part that equals the metric's default does not count as set for pairs. A
-    part that an override leaves out stays.
+    A policy names every metric: a part that equals the metric's default does not count as set for pairs.
     """
     spec = SPECS[metric]
     threshold, usual, paired = (
@@ -146,9 +142,8 @@ def _explain_missing(evidence: Evidence, metric: Metric) -> list[Fact]:
 def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Comparison]:
     """Let a metric that depends on another one move only with it.
 
-    A ratio moves with what it is a ratio of. A process that found nothing in the caches counts up to two
-    thirds fewer Python calls: it has set the compiler up before. The number of graphs moves with what cuts
-    them, where that is matched by kind.
+    A process that found nothing in the caches counts up to two thirds fewer Python calls: it has set the
+    compiler up before.
     """
     eager = findings.get(Metric.EAGER_LATENCY)
     for metric, finding in findings.items():
@@ -168,14 +163,11 @@ def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Compariso
 
 
 def follow_times(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Let what stands for times convict a case only where one of them got worse, or none was measured.
-
-    Where pairs leave a time open it is open, too, and asks for no pairs of its own.
-    """
-    known = {(row.case_id, row.metric): row.status for row in rows if row.status not in UNJUDGED | BROKEN}
+    """Let what stands for times convict a case only where one of them got worse, or none was measured."""
+    statuses = {(row.case_id, row.metric): row.status for row in rows if row.status not in UNJUDGED | BROKEN}
     followed = []
     for row in rows:
-        times = {known.get((row.case_id, metric)) for metric in SPECS[row.metric].stands_for} - {None}
+        times = {statuses.get((row.case_id, metric)) for metric in SPECS[row.metric].stands_for} - {None}
         if row.status in MAYBE_WORSE and times and Status.REGRESSED not in times:
             is_open = Status.INCONCLUSIVE in times
             status = Status.INCONCLUSIVE if is_open else Status.UNCHANGED
@@ -198,10 +190,7 @@ def judge_steady(question: Question, rules: CountRules = NO_COUNT_RULES) -> Comp
 def follow_leader(
     ratio: Comparison, leader: Comparison | None, eager: Comparison | None = None
 ) -> Comparison:
-    """Let a ratio move only as far as its leader did: compiled latency, or the peak of memory.
-
-    Else eager needs less, or more: ``eager`` is its comparison, where it has one.
-    """
+    """Else eager needs less, or more: ``eager`` is its comparison, where it has one."""
     if ratio.status is Status.UNCHANGED or ratio.reason is Reason.FEW_TRIALS:
         return ratio
     status = leader.status if leader else Status.INCONCLUSIVE

@@ -72,11 +72,7 @@ NO_COUNT_RULES = CountRules()
 
 
 def judge_counted(question: Question, rules: CountRules) -> Comparison:
-    """More is worse, and every value of head must differ from every one before.
-
-    What flickers is worse when chance is less likely than the error budget, and unchanged as soon as a value
-    of head is as low as any before.
-    """
+    """More is worse, and every value of head must differ from every one before, unless it flickers."""
     before, after, tolerance = question.before, question.after, _compute_tolerance(question)
     low, high = min(after) - max(before), max(after) - min(before)
     status, reason = _rule_counted(before, after, tolerance)

@@ -47,8 +47,7 @@ def judge_drift(question: Question) -> Comparison:
 def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
     """Beyond the limit, and what rounding costs, it has regressed; else ``None``.
 
-    A baseline of another environment that is beyond the limit, of the same definition, waives it. The change
-    is relative to the limit: an acceptance allows that.
+    A baseline of another environment that is beyond the limit, of the same definition, waives it.
     """
     case, after = evidence.case, evidence.values[metric]
     others = [stored.baseline.trials.get(metric, ()) for stored in evidence.stored if stored.same_definition]

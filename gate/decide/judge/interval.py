@@ -25,7 +25,7 @@ from gate.metrics import SPECS
 from gate.records.cases import Metric, Threshold
 from gate.records.verdict import Change, Reason, Status
 
-# An interval wider than this factor says that nothing is known, and is shown as wide as this: the
+# An interval wider than this factor shows nothing, and is drawn as wide as this: the
 # logarithm of a bound that two pairs leave may be in the hundreds, which no number holds.
 LARGEST_FACTOR = 1e6
 
@@ -55,7 +55,7 @@ class Reading:
     candidate: float  # likewise, as it was measured
     trials: int
     baseline_trials: int
-    own: Variance | None = None  # of pairs: their own noise, without a prior
+    own_noise: Variance | None = None  # of pairs, without a prior
 
     def mirror(self) -> Self:
         return replace(self, change=-self.change)
@@ -68,7 +68,7 @@ class Reading:
             error=compute_pooled_error(self.noise, pairs),
             df=self.df + (then - now),
             noise=replace(self.noise, df=self.noise.df + (then - now)),
-            own=replace(self.own, df=self.own.df * then / now) if self.own else None,
+            own_noise=replace(self.own_noise, df=self.own_noise.df * then / now) if self.own_noise else None,
         )
 
     def compute_margin(self, p: float) -> float:
@@ -105,10 +105,7 @@ class Bar:
         return reading.change > self.compute_log_edge(reading)
 
     def classify(self, reading: Reading) -> Level:
-        """The lower bound is sure at ``alpha``, the upper at CLEAR_CONFIDENCE.
-
-        An interval that reaches further above its middle than WIDEST edges is not clear: it lies low by luck.
-        """
+        """An interval that reaches further above its middle than WIDEST edges is low by luck: not clear."""
         edge = self.compute_log_edge(reading)
         if reading.compute_bound(self.alpha) > edge:
             return Level.BEYOND
@@ -160,10 +157,10 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
     program that the same blocks timed, and that varies likewise.
     """
     count = len(paired.changes)
-    own = compute_winsorized_variance(paired.changes)
-    noise = pool_variances(own, prior)
+    own_noise = compute_winsorized_variance(paired.changes)
+    noise = pool_variances(own_noise, prior)
     # A quieter twin does not lower the noise.
-    both = pool_variances(own, compute_winsorized_variance(twin.changes)) if twin else own
+    both = pool_variances(own_noise, compute_winsorized_variance(twin.changes)) if twin else own_noise
     return Reading(
         change=compute_hodges_lehmann(paired.changes),
         error=compute_pooled_error(noise, count),
@@ -173,7 +170,7 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
         candidate=math.exp(compute_hodges_lehmann(compute_logs(paired.head))),
         trials=count,
         baseline_trials=count,
-        own=max(own, both, key=lambda variance: variance.value) if own.df else None,
+        own_noise=max(own_noise, both, key=lambda variance: variance.value) if own_noise.df else None,
     )
 
 

@@ -65,6 +65,8 @@ MAX_FURTHER_PAIRS = 99
 # The looks at which a metric may be falsely confirmed.
 _CHANCES = sum(look >= SETTLING_PAIRS for look in LOOKS)
 
+ASSUMED_PROCESSOR = Variance(value=PROCESSOR_PAIR_SD**2, df=PRIOR_DF)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Screened:
@@ -207,9 +209,6 @@ def assume_noise(metric: Metric, is_live: bool) -> Variance:
     return Variance(value=sd**2, df=PRIOR_DF)
 
 
-ASSUMED_PROCESSOR = Variance(value=PROCESSOR_PAIR_SD**2, df=PRIOR_DF)
-
-
 def decide_pairs(reading: Reading, bar: Bar) -> Ruling:
     """Before the last look, UNSETTLED asks for more pairs; one pair does not show its own noise."""
     if reading.trials < MIN_PAIRS:
@@ -247,10 +246,12 @@ def compute_further_pairs(reading: Reading, bar: Bar) -> int | None:
 def _compute_low(reading: Reading, bar: Bar) -> float:
     """By the moderated noise, and by the case's own alone."""
     low = reading.compute_bound(bar.alpha)
-    if reading.own is None:
+    if reading.own_noise is None:
         return low
-    error = compute_pooled_error(reading.own, reading.trials)
-    return min(low, reading.change + compute_t_quantile(max(bar.alpha, OWN_NOISE_P), reading.own.df) * error)
+    error = compute_pooled_error(reading.own_noise, reading.trials)
+    return min(
+        low, reading.change + compute_t_quantile(max(bar.alpha, OWN_NOISE_P), reading.own_noise.df) * error
+    )
 
 
 def _measure_first(paired: Paired) -> Variance:
@@ -262,8 +263,8 @@ def _judge_reading(
 ) -> Comparison:
     """A cold compile is judged by its CPU time, where that is known.
 
-    The report shows the clock all the same: a user waits for it. It varies twice as much, so what is slower
-    by the clock alone is uncorroborated. The change of a single pair has no interval.
+    The report shows the clock: a user waits for it, but it varies twice as much. What is slower by it alone
+    is uncorroborated.
     """
     clock = judged = readings[metric]
     remarks: tuple[Fact, ...] = ()

@@ -1,4 +1,4 @@
-"""Judges one case by stored values, which are of another session, perhaps another state, of the machine.
+"""Judges one case by stored values, which are of another session of the machine.
 
 They convict only what is surely beyond its threshold and can have no other reason. The rest stays open: to
 more trials, or to pairs with the base.
@@ -50,6 +50,9 @@ from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.verdict import Comparison, Reason, Status
 
+_SAME: Ruling = (Status.UNCHANGED, Reason.SAME_WORK)
+_SHARED: Ruling = (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgingRules:
@@ -90,10 +93,6 @@ def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) 
         uneven=NOTHING_KNOWN if has_base else measure_uneven(asked),
         days=policy.days,
     )
-
-
-_SAME: Ruling = (Status.UNCHANGED, Reason.SAME_WORK)
-_SHARED: Ruling = (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
