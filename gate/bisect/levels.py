@@ -83,10 +83,7 @@ def classify_level(paired: Paired, levels: Levels) -> Mark | None:
 
 
 def expect_pairs(levels: Levels) -> int:
-    """How many pairs typically decide a step, at a level and without their noise.
-
-    Half as many again where noise makes them more than MIN_PAIRS.
-    """
+    """At a level and without their noise; half as many again where that takes more than MIN_PAIRS."""
     each = _weigh((levels.bad,), levels.bad, levels.noise)
     pairs = math.ceil(_BOUND / each)
     if pairs <= MIN_PAIRS:

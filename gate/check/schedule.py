@@ -181,7 +181,7 @@ def fit_slot(run: Run, slot: Slot, left_s: float) -> Slot | None:
 
     All, its cold processes, its latencies: what is counted twice is sure. A run without measurements tries
     one pair where GUESSED_SHARE of what is expected would fit. Latencies are never the first measurement of a
-    case: its missing counters, memory and drift would not show.
+    case.
     """
     wanted = frozenset(slot.metrics)
     cold, latencies = wanted.difference(OF_WARM), wanted.intersection(INTERLEAVED)
@@ -222,10 +222,7 @@ def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
 
 
 def compute_untimed_s(case: Case, trials: Sequence[Trial]) -> float:
-    """By how much longer a pair takes whose sides compile untimed than one that finds its code.
-
-    Both at once; one after the other where kernels are tuned by timing them.
-    """
+    """By how much longer a pair takes whose sides compile untimed than one that finds its code."""
     cold_s, warm_s = (
         _average(trials, metric) for metric in (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME)
     )

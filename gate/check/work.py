@@ -152,7 +152,7 @@ class Queues:
         insort((self._begun if begun else self._fresh)[lane], waiting)
 
     def take(self, lane: str) -> str | None:
-        """Beginning a case, even of another lane, comes before further trials."""
+        """Beginning a case comes before further trials."""
         fresh = self._fresh[lane] or min(filter(None, self._fresh.values()), default=[])
         queue = min(filter(None, [self._begun[lane], fresh]), default=[])
         return queue.pop(0).case_id if queue else None
@@ -206,10 +206,7 @@ class TrialWork:
 
 @dataclass(frozen=True, kw_only=True)
 class PairWork:
-    """Those that are needed now come before those for later.
-
-    A check needs one case at a time now; several, as in a calibration, take turns.
-    """
+    """Those that are needed now come before those for later."""
 
     wanted: Mapping[str, Suspect]  # of each case, the most pressing first
     targets: Mapping[str, int]  # so many pairs of each case in the end

@@ -26,6 +26,8 @@ CALLS = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})  # one is not 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspect:
+    """A case that is worth pairs with the base: what they should measure, and how far it is."""
+
     case_id: str
     metrics: Collection[Metric]
     # The compile did the stored baseline's work: the same code, the same counters. Both arms then begin with
@@ -33,7 +35,6 @@ class Suspect:
     unchanged_code: bool = field(default=False, compare=False)
     thorough: bool = field(default=False, compare=False)  # all is asked for, though pairs have convicted it
     screened: Screened = field(default=NOT_SCREENED, compare=False)
-    # How far it is.
     convicted: bool = field(default=False, compare=False)  # by pairs
     more: int = 0  # pairs that are asked for next
     later: bool = False  # not next: their time is only kept free

@@ -41,6 +41,8 @@ from gate.records.verdict import NOT_WORSE, CaseEvidence, Cause, Comparison, Pai
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseFindings:
+    """What the base adds to a screening."""
+
     sides: Mapping[str, Evidence] = field(default_factory=dict)  # by case, of those that ran in pairs
     acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
     same: tuple[str, ...] = ()  # cases whose times are clear: their program is the base's

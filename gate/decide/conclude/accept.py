@@ -48,9 +48,8 @@ def note_elsewhere(policy: Policy) -> list[Fact]:
 def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
     """Turn a worsening within an acceptance in force into ACCEPTED.
 
-    A standing acceptance counts from the stored baseline, so that changes do not add up: where pairs judged
-    something exact, its change from stored must be within it as well. Drift without a baseline counts from
-    its limit.
+    A standing one counts from the stored baseline, so that changes do not add up: what pairs judged exactly
+    must be within it from there as well. Drift without a baseline counts from its limit.
     """
     return tuple(_accept(comparison, policy) for comparison in comparisons)
 

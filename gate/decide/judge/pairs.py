@@ -1,7 +1,7 @@
 """Judges one case by pairs: noisy metrics by their own rule, the rest by those of their families.
 
-Both sides ran in the same session. So, unlike with stored values, the lower bound must be above no change,
-and only the estimate above the threshold.
+Both sides ran in the same session. So the lower bound must be above no change, and only the estimate above
+the threshold.
 """
 
 import math
