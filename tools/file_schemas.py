@@ -19,7 +19,7 @@ from enum import EnumMeta, StrEnum
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.exit_codes import FailOn
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SELFTEST, SHOWN, VERDICT, FileKind, encode
 from gate.files.entry import LINE

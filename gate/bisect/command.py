@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gate.bisect.lab import BisectLab, Question, UnusablePointError, find_ends, open_bisect_lab
+from gate.bisect.lab import BisectLab, Question, UnusablePointError, open_bisect_lab, parse_ends
 from gate.bisect.levels import MAX_END_PAIRS
 from gate.bisect.search import (
     FailureJudge,
@@ -41,19 +41,20 @@ from gate.units import count_noun, join_some, render_duration
 
 BISECTION_FILE = "bisection.json"
 _ENDS, _CONFIRMATION = "ends", "first-bad"
+_GOES_ON = "Run the same again with --resume: it goes on from here."
+_METRICS_NAMED = 5  # of those that the pairs leave open
+_CAUSES_SHOWN = 3
 
 
 @dataclass(kw_only=True)
 class Bisector:
-    """Asks about one point after the other, and remembers in a file what came of it."""
-
     lab: BisectLab
     judge: StepJudge | FailureJudge
     state: Bisection
     forecast: Forecast
 
     def ask(self, point: str) -> Mark | None:
-        """Find out what one point is, save that and report it; ``None`` where the time is up."""
+        """``None`` where the time is up."""
         begun, question = time.monotonic(), self.lab.question
         out, why = question.out / question.ends.name_directory(point), ""
         try:
@@ -79,7 +80,6 @@ class Bisector:
 
 
 def run_bisect(options: Namespace) -> ExitCode:
-    """Measure the ends, search between them, compare what was found with the point before it, and report."""
     if options.select is None:
         raise UsageError(
             "CASE: none is named", "Name it first: compile-gate bisect CASE --good REF, or CASE --pythons ..."
@@ -94,7 +94,7 @@ def run_bisect(options: Namespace) -> ExitCode:
         options=options,
         project=by_id,
         policy=load_policy(project.config),
-        ends=find_ends(options, project.config.directory),
+        ends=parse_ends(options, project.config.directory),
         metric=parse_metric(options.metric) if options.metric else None,
     )
     stored = _load_state(question)
@@ -130,7 +130,7 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
 
 
 def _make_judge(run: Run, question: Question, row: Comparison | None) -> StepJudge | FailureJudge | None:
-    """Make what judges the steps; ``None`` where the ends give nothing to search for."""
+    """``None`` where the ends give nothing to search for."""
     if run.failures:
         failure = find_end_failure(run)
         return FailureJudge(failure=failure) if failure and question.metric is None else None
@@ -140,44 +140,45 @@ def _make_judge(run: Run, question: Question, row: Comparison | None) -> StepJud
 
 
 def _search(bisector: Bisector) -> ExitCode:
-    ends, known = bisector.lab.question.ends, {step.point: step.mark for step in bisector.state.steps}
-    found = search_first(ends.rank, ends.good, ends.bad, bisector.ask, known)
-    if found is None:
+    ends, marks = bisector.lab.question.ends, {step.point: step.mark for step in bisector.state.steps}
+    first_bad = search_first(ends.rank, ends.good, ends.bad, bisector.ask, marks)
+    if first_bad is None:
         print(render_time_up(bisector.state, bisector.forecast))
         return ExitCode.INCONCLUSIVE
-    candidates = [point for point in ends.list_after_good() if point in found]
+    candidates = [point for point in ends.list_after_good() if point in first_bad]
     if len(candidates) > 1:
-        print(render_candidates([ends.describe(one) for one in candidates]))
+        print(render_candidates([ends.describe(point) for point in candidates]))
         return ExitCode.INCONCLUSIVE
     return _conclude(bisector, candidates[0])
 
 
 def _conclude(bisector: Bisector, first: str) -> ExitCode:
-    """Compare what was found with the point before it: it must be seen again, by the rule of every other."""
+    """It must be seen again, compared with the point before it."""
     question, state, judge = bisector.lab.question, bisector.state, bisector.judge
-    place = question.out / _CONFIRMATION
-    with bisector.lab.open_pairs(question.ends.find_before(first), first, place) as pairs:
+    directory = question.out / _CONFIRMATION
+    with bisector.lab.open_pairs(question.ends.get_point_before(first), first, directory) as pairs:
         run, mark = settle_found(pairs, judge)
-        RUN.save(run, place / RUN_FILE)
+        RUN.save(run, directory / RUN_FILE)
     verdict = decide_side_by_side(run, question.policy if judge.metric is None else judge.policy)
     code = ExitCode.PASS if mark is Mark.BAD else ExitCode.INCONCLUSIVE
-    save_reports(verdict, place, code)
+    save_reports(verdict, directory, code)
     if judge.metric is None:
         print(render_failure(question.ends.describe(first), run, mark))
     else:
         row = find_row(run, judge.policy, judge.metric)
         print(render_finding(question.ends.describe(first), judge.metric, row, mark))
     if mark is Mark.BAD:
-        for cause in [one.fact for one in verdict.causes if one.case_id == state.case_id][:_CAUSES_SHOWN]:
-            print(f"  cause  {clean_line(describe_cause(cause))}")
-        print(f"\nReport: {place}")
+        causes = [cause.fact for cause in verdict.causes if cause.case_id == state.case_id]
+        for fact in causes[:_CAUSES_SHOWN]:
+            print(f"  cause  {clean_line(describe_cause(fact))}")
+        print(f"\nReport: {directory}")
     return code
 
 
 def _load_state(question: Question) -> Bisection | None:
-    """Load the bisection that is continued; none where this is a new one, or its ends are not settled.
+    """The bisection that is continued; ``None`` where this is a new one, or its ends are not settled.
 
-    What an earlier one has left is removed for a new one: continued later, it would count as its own.
+    Files of an earlier one are removed for a new one: continued later, they would count as its own.
 
     Raises:
         UsageError: There is none to continue, or it is of another question.
@@ -200,18 +201,10 @@ def _load_state(question: Question) -> Bisection | None:
     return stored
 
 
-_GOES_ON = "Run the same again with --resume: it goes on from here."
-_METRICS_NAMED = 5  # of those that the pairs leave open
-_CAUSES_SHOWN = 3
-
-
 def render_ends(
     labels: tuple[str, str], verdict: Verdict, row: Comparison | None, metric: Metric | None
 ) -> str:
-    """Say what the bad end is, compared with the good one; and why there is nothing to search, if so.
-
-    ``metric`` is the one that was named, if any.
-    """
+    """``metric`` is the one that was named, if any."""
     head = f"{labels[1]} against {labels[0]}"
     if verdict.failures:
         return f"{head}: {_explain_failures(verdict, metric)}"
@@ -230,8 +223,8 @@ def render_ends(
 
 def _explain_failures(verdict: Verdict, metric: Metric | None) -> str:
     listed = "\n".join(
-        f"  {one.case_id} failed at {one.stage}: {clean_line(describe_failure(one))}"
-        for one in verdict.failures
+        f"  {failure.case_id} failed at {failure.stage}: {clean_line(describe_failure(failure))}"
+        for failure in verdict.failures
     )
     if metric is None and all(failure.arm != BASE_ARM for failure in verdict.failures):
         return f"the case fails there, and not at the good end.\n{listed}"
@@ -240,10 +233,10 @@ def _explain_failures(verdict: Verdict, metric: Metric | None) -> str:
 
 
 def _explain_no_row(verdict: Verdict) -> str:
-    opened = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
+    opened = [row for row in verdict.comparisons if row.decides and row.status is Status.INCONCLUSIVE]
     if not opened:
         return "nothing got worse that decides. Name the METRIC, or other ends."
-    names = join_some([name_metric(one.metric) for one in opened], _METRICS_NAMED)
+    names = join_some([name_metric(row.metric) for row in opened], _METRICS_NAMED)
     return (
         f"inconclusive for {count_noun(len(opened), 'metric')}: {names}. Once the machine is quiet, run"
         f" {_name_more(opened[0])}, or name the METRIC."
@@ -268,12 +261,10 @@ def _explain_premise(row: Comparison) -> str:
 
 
 def _name_more(row: Comparison) -> str:
-    """How to get more pairs of what these leave open."""
     return "it anew" if row.pairs >= MAX_END_PAIRS else "again with --resume and more --minutes"
 
 
 def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -> str:
-    """Say how many steps there will be, and how long they may take; ``--minutes`` leaves ``left_s``."""
     needed_s, steps = forecast.compute_left_s(state), forecast.count_left(state)
     between = count_noun(forecast.between, forecast.noun)
     again = f" ({count_noun(len(state.steps), 'step')} done before)" if state.steps else ""
@@ -286,10 +277,7 @@ def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -
 
 
 def render_step(state: Bisection, name: str, forecast: Forecast, why: str = "") -> str:
-    """Render the last step as a line; ``name`` is its commit with its subject, or its interpreter.
-
-    ``why`` is how the case failed, or why it could not be measured, where that is known.
-    """
+    """``why``: how the case failed, or why it could not be measured, where that is known."""
     step = state.steps[-1]
     if state.metric and step.change is not None:
         change = f"{name_metric(state.metric)} {describe_change(state.metric, step.change)}"
@@ -304,7 +292,6 @@ def render_step(state: Bisection, name: str, forecast: Forecast, why: str = "") 
 
 
 def render_time_up(state: Bisection, forecast: Forecast) -> str:
-    """Say that the time of ``--minutes`` is up, and what is left."""
     done, left = count_noun(len(state.steps), "step"), count_noun(forecast.count_left(state), "step")
     return (
         f"Inconclusive so far: the time of --minutes is up after {done}, at most {left} left, about"
@@ -317,11 +304,10 @@ def _render_left(state: Bisection, forecast: Forecast) -> str:
 
 
 def render_candidates(candidates: Sequence[str]) -> str:
-    """Say what is left where some points could not be judged."""
     return "\n".join(
         [
             f"Inconclusive: it is one of these {len(candidates)}, since those between could not be judged:",
-            *(f"  {clean_line(one)}" for one in candidates),
+            *(f"  {clean_line(name)}" for name in candidates),
             "They cannot be measured, lie between both ends, or vary too much. Compare two of them",
             "with `ab`, or run again once the machine is quiet.",
         ]
@@ -329,10 +315,7 @@ def render_candidates(candidates: Sequence[str]) -> str:
 
 
 def render_finding(name: str, metric: Metric, row: Comparison | None, mark: Mark) -> str:
-    """Render the answer: the first bad point, ``name``, and how it compares with the one before it.
-
-    ``mark`` is what it is against that one: SKIP where the pairs do not show it.
-    """
+    """``mark`` is SKIP where the pairs do not show that the point is worse than the one before."""
     first = f"first bad: {clean_line(name)}"
     sentence = complete_sentence(row) if row else "It could not be compared with the one before it."
     if mark is Mark.SKIP:
@@ -347,7 +330,6 @@ def render_finding(name: str, metric: Metric, row: Comparison | None, mark: Mark
 
 
 def render_failure(name: str, run: Run, mark: Mark) -> str:
-    """Render the answer where the case fails at the bad end: the first point, ``name``, that fails alike."""
     first = f"first bad: {clean_line(name)}"
     if mark is Mark.BAD:
         return f"{first}\n  {clean_line(describe_whole(run.failures[0]))}; it does not fail before it"

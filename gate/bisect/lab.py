@@ -1,8 +1,4 @@
-"""The points of a bisection, and its one lab.
-
-git ranks commits, as ``git bisect`` does. The device stays held and the good end stays open; other points
-come and go.
-"""
+"""The points of a bisection, and its one lab: the device stays held and the good end stays open."""
 
 import hashlib
 import shutil
@@ -41,11 +37,12 @@ from gate.revisions import describe_resolved_commit, resolve_ancestor, resolve_r
 
 _POINT_CHARS = 12  # of a commit, in the name of its directory
 _LIMIT_S = 600.0  # of the largest histories
+_DIRECTORY = "bisect"  # below ``out``
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ends:
-    """Between what to search: both ends, and all points where they are a list of interpreters."""
+    """All points where they are a list of interpreters."""
 
     directory: Path  # of gate.yml in the working tree
     good: str
@@ -55,47 +52,41 @@ class Ends:
 
     @property
     def noun(self) -> str:
-        """What a point is."""
         return "interpreter" if self.pythons else "commit"
 
     def list_after_good(self) -> Sequence[str]:
-        """List all points after the good end, in their order; the bad end is the last."""
+        """In their order; the bad end is the last."""
         if self.pythons:
             return self.pythons[1:]
         return self._list_commits("--reverse", [self.good], self.bad)
 
     def rank(self, good: Sequence[str], bad: str) -> Sequence[str]:
-        """Rank what may be the first bad point; see :data:`gate.bisect.search.RankPoints`."""
+        """See :data:`gate.bisect.search.RankPoints`."""
         if self.pythons:
             return rank_list(self.pythons, good, bad)
         return self._list_commits("--bisect-all", good, bad)
 
     def _list_commits(self, how: str, good: Sequence[str], bad: str) -> list[str]:
-        said = read_git(self.directory, "rev-list", how, bad, "--not", *good, limit_s=_LIMIT_S)
-        return [line.split()[0] for line in said.decode().splitlines()]
+        output = read_git(self.directory, "rev-list", how, bad, "--not", *good, limit_s=_LIMIT_S)
+        return [line.split()[0] for line in output.decode().splitlines()]
 
     def name_directory(self, point: str) -> str:
-        """Where the files of a point go: whatever else the list names, an interpreter's are its own."""
+        """Of the files of a point; the list of interpreters does not change it."""
         name = hashlib.sha256(point.encode()).hexdigest() if self.pythons else point
         return f"{'python-' if self.pythons else ''}{name[:_POINT_CHARS]}"
 
     def describe(self, point: str) -> str:
-        """A point for a reader: a commit by its short id and its subject."""
+        """A commit by its short id and its subject."""
         return point if self.pythons else describe_resolved_commit(self.directory, point)
 
-    def find_before(self, first: str) -> str:
-        """The point before that one."""
+    def get_point_before(self, first: str) -> str:
         if self.pythons:
             return self.pythons[self.pythons.index(first) - 1]
         return resolve_ref(self.directory, f"{first}^").commit
 
 
-def find_ends(options: Namespace, directory: Path) -> Ends:
-    """Read the ends.
-
-    Raises:
-        UsageError: Neither or both kinds are named; or good is no ancestor of bad, or the same.
-    """
+def parse_ends(options: Namespace, directory: Path) -> Ends:
+    """Raises: UsageError: Neither or both kinds are named; or good is no ancestor of bad, or the same."""
     if options.pythons:
         if options.good or options.bad:
             what = "--pythons: the first is good and the last is bad, so --good and --bad say it twice"
@@ -118,13 +109,8 @@ def find_ends(options: Namespace, directory: Path) -> Ends:
     return Ends(directory=directory, good=good.commit, bad=bad.commit, labels=(good.label, bad.label))
 
 
-_DIRECTORY = "bisect"  # below ``out``
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """What is asked: of which case, between which ends, and where the answer goes."""
-
     options: Namespace
     project: Project
     policy: Policy
@@ -133,19 +119,15 @@ class Question:
 
     @property
     def case_id(self) -> str:
-        """The one case."""
         return self.project.cases[0].id
 
     @property
     def out(self) -> Path:
-        """Where all of this goes."""
         return self.project.config.out / _DIRECTORY
 
 
 @dataclass(kw_only=True)
 class ReusableLab:
-    """Compares arms one after the other; the lab's own arm keeps its servers and caches."""
-
     lab: Lab
     _opened: int = 0  # arms, for the names of their directories
     _primed: dict[str, tuple[Path, Environment]] = field(default_factory=dict)  # where, by interpreter
@@ -156,9 +138,9 @@ class ReusableLab:
 
     @contextmanager
     def open_pairs(self, base: Arm, head: Arm, out: Path, cases: Sequence[Case]) -> Iterator[Lab]:
-        """Make two arms ready; what was made for one that is not the lab's own is gone at the end.
+        """Prepare two arms; what was made for one that is not the lab's own is gone at the end.
 
-        Head begins with the caches that the base has of the cases by now: what both compile to is there.
+        Head begins with the caches that the base has of the cases by now.
 
         Raises:
             MachineError: An interpreter cannot compile here, or a disk is full.
@@ -176,31 +158,31 @@ class ReusableLab:
                 base_environment=self._primed[base.python][1],
                 failed=find_unavailable(cases, environment, head_bench),
             )
-        self.lab = replace(self.lab, toolchain_s=0.0)  # said once: the next run has not waited for it
+        self.lab = replace(self.lab, toolchain_s=0.0)  # the next run does not wait for it
 
     @contextmanager
     def _open(self, arm: Arm, out: Path) -> Iterator[Bench]:
-        own = self.lab.bench
-        is_own = arm == own.arm
+        bench = self.lab.bench
+        is_own = arm == bench.arm
         self._opened += not is_own
-        scratch = own.scratch / ("own" if is_own else f"arm-{self._opened}")
+        scratch = bench.scratch / ("own" if is_own else f"arm-{self._opened}")
         scratch.mkdir(exist_ok=True)
-        bench = replace(own, arm=arm, scratch=scratch, settings=replace(own.settings, out=out))
-        check_disk(bench)
+        arm_bench = replace(bench, arm=arm, scratch=scratch, settings=replace(bench.settings, out=out))
+        check_disk(arm_bench)
         try:
-            yield replace(bench, toolchain=self._prime(bench))
+            yield replace(arm_bench, toolchain=self._prime(arm_bench))
         finally:
             if not is_own:
-                own.pool.drop(arm)
+                bench.pool.drop(arm)
                 shutil.rmtree(scratch, ignore_errors=True)
 
     def _prime(self, bench: Bench) -> Path:
-        """Prime the interpreter of a bench, unless that was done for an arm before; return where."""
+        """Prime the interpreter of a bench, unless that was done for an arm before; return its directory."""
         python = bench.arm.python
         if python not in self._primed:
-            place = self.lab.bench.scratch / f"toolchain-{len(self._primed)}"
-            (place / "tmp").mkdir(parents=True)
-            self._primed[python] = place, prime_bench(replace(bench, scratch=place, folder=place.name))
+            scratch = self.lab.bench.scratch / f"toolchain-{len(self._primed)}"
+            (scratch / "tmp").mkdir(parents=True)
+            self._primed[python] = scratch, prime_bench(replace(bench, scratch=scratch, folder=scratch.name))
         return self._primed[python][0]
 
 
@@ -213,13 +195,11 @@ def _keep_caches(base: Bench, head: Bench, case: Case) -> None:
 
 
 class UnusablePointError(UsageError):
-    """A point that is nothing to measure: its code cannot be opened, or lacks the case."""
+    """The code of a point cannot be opened, or lacks the case."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BisectLab:
-    """Opens two points of a bisection after the other, in one lab."""
-
     question: Question
     reusable_lab: ReusableLab
     good: ArmSource
@@ -227,12 +207,11 @@ class BisectLab:
     deadline: float  # of the whole command, by the monotonic clock
 
     def compute_left_s(self) -> float:
-        """Seconds until the time of ``--minutes`` is up."""
         return self.deadline - time.monotonic()
 
     @contextmanager
     def open_pairs(self, base: str, head: str, out: Path) -> Iterator[OpenPairs]:
-        """Make ``head`` ready to be compared with ``base``; the files of it go to ``out``.
+        """Prepare ``head`` to be compared with ``base``; its files go to ``out``.
 
         Raises:
             UnusablePointError: The code or the configuration of ``head`` cannot be used.
@@ -269,7 +248,7 @@ class BisectLab:
 
 @contextmanager
 def open_bisect_lab(question: Question) -> Iterator[BisectLab]:
-    """Lock the device until the end, and make the good end ready.
+    """Lock the device until the end, and prepare the good end.
 
     Raises:
         UsageError, MachineError: As :func:`gate.lab.arms.arms.open_arm` and
@@ -279,8 +258,8 @@ def open_bisect_lab(question: Question) -> Iterator[BisectLab]:
     config, ends = replace(question.project.config, out=question.out), question.ends
     with ExitStack() as stack:
         observe = _report_once(stack.enter_context(show_progress(quiet=question.options.quiet)))
-        place = stack.enter_context(open_scratch())
-        interpreters = {python: prepare_interpreter(python, "--pythons", place) for python in ends.pythons}
+        scratch = stack.enter_context(open_scratch())
+        interpreters = {python: prepare_interpreter(python, "--pythons", scratch) for python in ends.pythons}
         good = stack.enter_context(_open_point(ends, BASE_ARM, ends.good, interpreters))
         names = name_words(base=ends.labels[0], head=ends.labels[1])
         for fact in (Fact(code=Code.ARMS, names=names), *good.notes):
@@ -304,7 +283,7 @@ def _open_point(
 
 
 def _report_once(observe: Observer) -> Observer:
-    """Report the notes of a kind once: each commit would repeat them."""
+    """Each commit would repeat them."""
     seen: set[Code] = set()
 
     def observe_once(event: Event) -> None:

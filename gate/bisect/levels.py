@@ -1,8 +1,7 @@
-"""Tells which of two known levels a commit is at: the good end's or the bad end's.
+"""Which of two known levels a commit is at: the good end's or the bad end's.
 
-Between levels that are known the fewest pairs show which one it is by Wald's sequential test of likelihoods
-(1945): after each pair the likelihood at one level over that at the other is compared with fixed odds. The
-noise is not known, so a pair is weighed by a t density, whose tails bound what a single one can say.
+By Wald's sequential test of likelihoods (1945), which needs the fewest pairs. The noise is not known, so a
+pair is weighed by a t density, whose tails limit the weight of a single one.
 """
 
 import math
@@ -17,8 +16,8 @@ from gate.decide.stats import Variance
 from gate.records.cases import Metric
 from gate.records.studies import Mark
 
-# A step is decided once its pairs are so many times as likely at one end's level as at the other's. By Wald's
-# bound a step is then wrong at most once in 200, so one of 40 bisections of five steps.
+# A step is decided once its pairs are this many times as likely at one end's level as at the other's. By
+# Wald's bound a step is then wrong at most once in 200, so one of 40 bisections of five steps.
 LEVEL_ODDS = 200.0
 # Degrees of freedom of the t density that a pair is weighed by: with so few a stray pair weighs no more than
 # one that is where it should be. With 8, half as many again of simulated bisections went wrong.
@@ -27,8 +26,8 @@ LEVEL_TAIL_DF = 4.0
 # large, and a step that it is too small for is wrong. Without it 4 to 9 of 100 simulated bisections of 10 %
 # with pairs that vary by 4.8 % had a wrong step, and with it 2.
 LEVEL_NOISE_MARGIN = 3.0
-# The ends get pairs until the standard error of what lies between them is this part of it, or they have
-# the most: an error of the level is one of every step.
+# The ends get pairs until the standard error of their distance is this share of it, or they have the most: an
+# error of the level is one of every step.
 LEVEL_PRECISION = 0.125
 # Where the last of the LOOKS leaves the ends open, or what was found, they get up to so many pairs: the whole
 # search rests on them, and ends that are wrongly taken to differ lead to no answer, not to a wrong one.
@@ -41,7 +40,7 @@ _BOUND = math.log(LEVEL_ODDS)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Levels:
-    """Where the ends are on the logarithmic scale: the good one at 0, the bad one above it."""
+    """On the logarithmic scale: the good one at 0, the bad one above it."""
 
     bad: float
     error: float  # standard error of ``bad``
@@ -49,20 +48,20 @@ class Levels:
 
     @property
     def is_known(self) -> bool:
-        """Whether the bad level is known well enough to compare others with it."""
+        """Precisely enough to compare others with it."""
         return self.error <= LEVEL_PRECISION * self.bad
 
 
-def find_series(side: CasePairs, metric: Metric) -> Paired | None:
-    """The changes that a noisy metric is judged by: of a cold compile the CPU time, where it is known."""
+def choose_series(side: CasePairs, metric: Metric) -> Paired | None:
+    """Of a cold compile the CPU time, where it is known."""
     if metric is Metric.COLD_COMPILE_TIME and side.processor is not None:
         return side.processor
     return side.paired.get(metric)
 
 
 def measure_levels(side: CasePairs, metric: Metric) -> Levels | None:
-    """Both levels by the pairs of the bad end with the good one; ``None`` where it is not above."""
-    paired = find_series(side, metric)
+    """From the pairs of the bad end with the good one; ``None`` where it is not above."""
+    paired = choose_series(side, metric)
     if paired is None:
         return None
     is_processor = paired is side.processor
@@ -72,11 +71,8 @@ def measure_levels(side: CasePairs, metric: Metric) -> Levels | None:
     return Levels(bad=reading.change, error=reading.error, noise=reading.noise)
 
 
-def find_level(paired: Paired, levels: Levels) -> Mark | None:
-    """Which level these pairs are at; ``None`` asks for another pair, and SKIP gives up.
-
-    One pair says nothing of its own noise, so it decides nothing.
-    """
+def classify_level(paired: Paired, levels: Levels) -> Mark | None:
+    """``None`` asks for another pair, and SKIP gives up."""
     count = len(paired.changes)
     if count < MIN_PAIRS:
         return None
@@ -87,10 +83,7 @@ def find_level(paired: Paired, levels: Levels) -> Mark | None:
 
 
 def expect_pairs(levels: Levels) -> int:
-    """How many pairs decide a step, typically: those that lie at a level itself, but for their noise.
-
-    Half as many again where noise is what takes more than MIN_PAIRS.
-    """
+    """At a level and without their noise; half as many again where that takes more than MIN_PAIRS."""
     each = _weigh((levels.bad,), levels.bad, levels.noise)
     pairs = math.ceil(_BOUND / each)
     if pairs <= MIN_PAIRS:
@@ -99,7 +92,7 @@ def expect_pairs(levels: Levels) -> int:
 
 
 def _weigh(changes: Sequence[float], bad: float, noise: Variance) -> float:
-    """Logarithm of how many times as likely these changes are at the bad level as at the good one."""
+    """Logarithm of the likelihood of these changes at the bad level over that at the good one."""
     scale = LEVEL_TAIL_DF * noise.value * (1 + LEVEL_NOISE_MARGIN / math.sqrt(noise.df))
     return (
         (LEVEL_TAIL_DF + 1)

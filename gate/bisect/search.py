@@ -1,8 +1,7 @@
 """How a bisection searches: which point is next, its pairs until they show what it is, and the ends'. Pure.
 
-A point is a commit or an interpreter. Each is compared with the good end in pairs, which show whether it is
-at the good end's level or at the bad end's. The point that was found is compared with the one before it by
-the rules of every other comparison but for one number: the threshold is half of what the bad end is worse by.
+A point is a commit or an interpreter. The first bad one is compared with the one before it by the rules of
+every other comparison, but with half of the bad end's change as the threshold.
 """
 
 import math
@@ -10,7 +9,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.bisect.levels import MAX_END_PAIRS, Levels, expect_pairs, find_level, find_series, measure_levels
+from gate.bisect.levels import (
+    MAX_END_PAIRS,
+    Levels,
+    choose_series,
+    classify_level,
+    expect_pairs,
+    measure_levels,
+)
 from gate.check.procedure import PairLimit, PairMeasurer, settle_pairs
 from gate.check.schedule import compute_pair_s
 from gate.check.work import count_pairs, list_pair_slots
@@ -27,29 +33,30 @@ from gate.records.verdict import BROKEN, JUDGED, MAYBE_WORSE, UNJUDGED, Comparis
 _ERROR_CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?=:)")
 _REASON = "half of what the bad end is worse by"
 _GOOD = JUDGED - MAYBE_WORSE
-# Lists what may be the first bad point, after these good ones up to a bad one, which is among it; the best to
-# ask about comes first.
+_CONFIRMING = 2  # steps that it takes to see the first bad point again
+# Lists the points that may be the first bad one, after these good ones up to a bad one, which is among them;
+# the best to ask about comes first.
 RankPoints = Callable[[Sequence[str], str], Sequence[str]]
 
 
 def rank_list(points: Sequence[str], good: Sequence[str], bad: str) -> Sequence[str]:
-    """Rank the points of a list as git ranks commits: first what leaves the fewest, whatever it is."""
+    """As git ranks commits: first those that leave the fewest in either case."""
     between = points[max(map(points.index, good)) + 1 : points.index(bad) + 1]
-    fewest = [min(place, len(between) - place) for place in range(1, len(between) + 1)]
+    fewest = [min(position, len(between) - position) for position in range(1, len(between) + 1)]
     return [point for _, point in sorted(zip(fewest, between, strict=True), key=lambda pair: -pair[0])]
 
 
 def search_first(
-    rank: RankPoints, good: str, bad: str, ask: Callable[[str], Mark | None], known: Mapping[str, Mark]
+    rank: RankPoints, good: str, bad: str, ask: Callable[[str], Mark | None], marks: Mapping[str, Mark]
 ) -> Collection[str] | None:
-    """Ask about one point after the other until the first bad one is left, or what could not be judged too.
+    """The first bad point, with those that cannot be judged; ``None`` where ``ask`` ran out of time.
 
-    ``known`` points are not asked about again. ``None`` where ``ask`` gave no answer: its time was up.
+    Points in ``marks`` are not asked about again.
     """
     goods, skipped = [good], {bad}
     possible = rank(goods, bad)
-    while point := next((one for one in possible if one not in skipped), ""):
-        mark = known[point] if point in known else ask(point)
+    while point := next((candidate for candidate in possible if candidate not in skipped), ""):
+        mark = marks[point] if point in marks else ask(point)
         if mark is None:
             return None
         if mark is Mark.GOOD:
@@ -61,37 +68,33 @@ def search_first(
     return possible
 
 
-_CONFIRMING = 2  # steps that it takes to see again what was found: by the rule of every other comparison
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """What is still to come, by what the ends took."""
-
     between: int  # points that are neither end
     step_s: float
     noun: str = "commit"
 
     @property
     def steps(self) -> int:
-        """How many points have to be asked about at most."""
+        """At most."""
         return math.ceil(math.log2(self.between + 1))
 
     def count_left(self, state: Bisection) -> int:
-        """The steps that are left at most, of a search in which nothing is skipped."""
+        """At most, if nothing is skipped."""
         return max(self.steps - len(state.steps), 0)
 
     def compute_left_s(self, state: Bisection) -> float:
-        """Seconds that are left; by what the steps took as soon as there are some."""
+        """Seconds; by the time of the steps as soon as there are any."""
         took = [step.wall_s for step in state.steps]
         step_s = sum(took) / len(took) if took else self.step_s
         return (self.count_left(state) + _CONFIRMING) * step_s
 
 
 def read_mark(row: Comparison | None) -> Mark:
-    """What a point is, by the comparison with the good end: SKIP where that is open.
+    """SKIP where the comparison with the good end is open.
 
-    Drift can be beyond its limit where the good end has none: that says nothing of the commits in between.
+    Drift may be beyond its limit where the good end has none: that shows nothing about the commits in
+    between.
     """
     if row is None or row.baseline is None:
         return Mark.SKIP
@@ -101,10 +104,7 @@ def read_mark(row: Comparison | None) -> Mark:
 
 
 def choose_metric(rows: Iterable[Comparison]) -> Comparison | None:
-    """The regression to look for where no metric is named; ``None`` where nothing regressed.
-
-    A counter, which takes no statistics; else what is most beyond its threshold.
-    """
+    """A counter, which needs no statistics, or what is most beyond its threshold."""
     regressed = [row for row in rows if row.decides and row.status is Status.REGRESSED]
     exact = [row for row in regressed if SPECS[row.metric].family is Family.EXACT]
     leading = [row for row in regressed if SPECS[row.metric].follows is None]
@@ -112,7 +112,7 @@ def choose_metric(rows: Iterable[Comparison]) -> Comparison | None:
 
 
 def make_suspect(case_id: str, metric: Metric | None) -> Suspect:
-    """What pairs must measure for one metric: itself, and what it follows; all where none is named."""
+    """Itself and what it follows; all where none is named."""
     if metric is None:
         return Suspect(case_id=case_id, metrics=NOISY_DECIDING)
     leader = SPECS[metric].follows
@@ -120,10 +120,7 @@ def make_suspect(case_id: str, metric: Metric | None) -> Suspect:
 
 
 def split_difference(policy: Policy, row: Comparison) -> Policy:
-    """Move the threshold of the metric to half of what this comparison of the bad end says.
-
-    Counters have none: any change of them counts. A threshold is never made smaller.
-    """
+    """Move the threshold of the metric to half of the bad end's change, if that is larger."""
     spec = SPECS[row.metric]
     if spec.family is Family.EXACT or row.change is None or row.threshold is None:
         return policy
@@ -140,10 +137,9 @@ def split_difference(policy: Policy, row: Comparison) -> Policy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepJudge:
-    """What judges a step: the metric of a case, and the levels of the ends.
+    """``levels`` is ``None`` for counters, memory and drift: one pair is enough.
 
-    ``levels`` is ``None`` for counters, memory and drift, which vary by far less than what is between the
-    ends: one pair is enough. ``policy`` has half of that as the metric's threshold.
+    ``policy`` has half of the difference of the ends as the metric's threshold.
     """
 
     metric: Metric
@@ -153,13 +149,13 @@ class StepJudge:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FailureJudge:
-    """What judges a step where the case fails at the bad end alone: whether it fails in the same way."""
+    """Whether the case fails as it does at the bad end."""
 
     failure: CaseFailure
     metric: None = None
 
     def read(self, run: Run) -> Mark | None:
-        """What a step is; ``None`` where it was not measured. A failure of another kind hides this one."""
+        """``None`` where nothing was measured. A failure of another kind hides this one."""
         if not run.failures:
             return Mark.GOOD if count_pairs(run) else None
         failure = run.failures[0]
@@ -168,28 +164,25 @@ class FailureJudge:
 
 
 def find_end_failure(run: Run) -> CaseFailure | None:
-    """Find how the case fails at the bad end, where it does not at the good one."""
+    """How the case fails at the bad end, where it does not at the good one."""
     at_bad_end = all(failure.arm != BASE_ARM for failure in run.failures)
     return run.failures[0] if run.failures and at_bad_end else None
 
 
 def _list_traits(failure: CaseFailure) -> tuple[str, ...]:
-    """What two failures have in common that have one cause: kind, stage and the exception's class."""
     error = _ERROR_CLASS.match(failure.fact.name("message"))
     return failure.kind, failure.stage, failure.fact.code, error[0] if error else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenPairs:
-    """Two points that are ready to be measured: the run of their only case so far, and when it is to end."""
-
     measurer: PairMeasurer
     run: Run
     limit_s: float  # in seconds of the run
 
 
 def find_row(run: Run, policy: Policy, metric: Metric | None) -> Comparison | None:
-    """The comparison of the ends that matters: of the metric, or of what got worse where none is named."""
+    """Of the metric, or of what got worse where none is named."""
     rows = judge_pairs(run, policy, (make_suspect(run.cases[0].id, metric),))
     if metric is None:
         return choose_metric(rows)
@@ -197,7 +190,6 @@ def find_row(run: Run, policy: Policy, metric: Metric | None) -> Comparison | No
 
 
 def settle_ends(pairs: OpenPairs, policy: Policy, metric: Metric | None) -> Run:
-    """Compare the ends until that is settled, and the levels known."""
     run = settle_metric(pairs, policy, metric)
     row = find_row(run, policy, metric)
     if row is None or row.status is not Status.REGRESSED:
@@ -208,13 +200,13 @@ def settle_ends(pairs: OpenPairs, policy: Policy, metric: Metric | None) -> Run:
 def settle_metric(
     pairs: OpenPairs, policy: Policy, metric: Metric | None, *, finds_level: bool = False
 ) -> Run:
-    """Add pairs to two points look by look, and one after the other where that is not enough."""
+    """Look by look, and one pair after the other where that is not enough."""
     measurer, limit_s = pairs.measurer, pairs.limit_s
     suspect = make_suspect(pairs.run.cases[0].id, metric)
     run = settle_pairs(measurer, pairs.run, policy, PairLimit(end_s=limit_s), (suspect,))
 
     def is_open() -> bool:
-        """Whether another pair may settle a noisy metric, or find its level."""
+
         row = find_row(run, policy, metric)
         if row is None or SPECS[row.metric].family is not Family.NOISY:
             return False
@@ -230,7 +222,6 @@ def settle_metric(
 
 
 def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
-    """Make what judges the steps, of the ends' run and what got worse in it."""
     return StepJudge(
         metric=row.metric,
         policy=split_difference(policy, row),
@@ -239,7 +230,7 @@ def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
 
 
 def settle_failure(pairs: OpenPairs, judge: FailureJudge) -> tuple[Run, Mark | None]:
-    """Measure one pair of a step, which shows whether the case fails; ``None`` where the time is up."""
+    """``None`` where the time is up."""
     need = Suspect(case_id=pairs.run.cases[0].id, metrics=NOISY_DECIDING, more=1, unchanged_code=True)
     run = pairs.run if count_pairs(pairs.run) else pairs.measurer.add_pairs(pairs.run, (need,), pairs.limit_s)
     mark = judge.read(run)
@@ -249,7 +240,7 @@ def settle_failure(pairs: OpenPairs, judge: FailureJudge) -> tuple[Run, Mark | N
 
 
 def settle_found(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run, Mark]:
-    """Compare what was found with the point before it, by the rule of every other comparison."""
+    """By the rule of every other comparison."""
     if isinstance(judge, FailureJudge):
         run, mark = settle_failure(pairs, judge)
         return run, mark or Mark.SKIP
@@ -258,7 +249,7 @@ def settle_found(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run
 
 
 def settle_step(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run, Mark | None]:
-    """Measure one pair after the other until they show what a step is; ``None`` where the time is up."""
+    """``None`` where the time is up."""
     if isinstance(judge, FailureJudge):
         return settle_failure(pairs, judge)
     run, case_id = pairs.run, pairs.run.cases[0].id
@@ -275,23 +266,23 @@ def settle_step(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run,
 
 
 def read_step(run: Run, judge: StepJudge) -> Mark | None:
-    """What the pairs of a step say so far; ``None`` asks for another."""
+    """``None`` asks for another pair."""
     if not count_pairs(run):
         return None
     if judge.levels is not None:
         (side,) = gather_case_pairs(run, judge.policy, {run.cases[0].id: NOT_SCREENED})
-        paired = find_series(side, judge.metric)
-        return Mark.SKIP if paired is None else find_level(paired, judge.levels)
+        paired = choose_series(side, judge.metric)
+        return Mark.SKIP if paired is None else classify_level(paired, judge.levels)
     row = find_row(run, judge.policy, judge.metric)
     if row is None or row.status in BROKEN | UNJUDGED:
         return Mark.SKIP
-    # What is exact waits for a second pair elsewhere; here the ends have shown it already.
+    # Elsewhere a count waits for a second pair; here the ends have shown it already.
     is_shown = row.waits_for_pairs and row.change is not None and row.change.centre > 0
     return Mark.BAD if row.status is Status.REGRESSED or is_shown else Mark.GOOD
 
 
 def find_change(run: Run, judge: StepJudge | FailureJudge) -> float | None:
-    """By how much a step's metric is worse than the good end's, as it is judged; ``None`` without one."""
+    """As it is judged; ``None`` without one."""
     if isinstance(judge, FailureJudge):
         return None
     row = find_row(run, judge.policy, judge.metric)
@@ -299,16 +290,16 @@ def find_change(run: Run, judge: StepJudge | FailureJudge) -> float | None:
 
 
 def predict_step_s(ends: Run, judge: StepJudge | FailureJudge) -> float:
-    """Seconds that a step will take, by what the pairs of the ends took.
+    """Seconds of a first pair, as the ends' first, and of further ones.
 
-    Those of a first pair like theirs, and of further ones, which compile only what is asked about.
+    These only compile what is asked for.
     """
     if isinstance(judge, FailureJudge):
         return ends.wall_s - ends.toolchain_s
     pairs = 1 if judge.levels is None else expect_pairs(judge.levels)
-    trials = [one for one in ends.trials if one.pairing is not Pairing.ALONE]
-    case, least = ends.cases[0], min(one.index for one in trials)
-    first = compute_pair_s(case, [one for one in trials if one.index == least])
+    trials = [trial for trial in ends.trials if trial.pairing is not Pairing.ALONE]
+    case, least = ends.cases[0], min(trial.index for trial in trials)
+    first = compute_pair_s(case, [trial for trial in trials if trial.index == least])
     further = compute_pair_s(case, trials) if {judge.metric} <= set(INTERLEAVED) else first
     return first + (pairs - 1) * min(first, further)
 

@@ -1,1 +1,1 @@
-"""What recorded trials of one unchanged program say about a machine, and about the gate on it; pure."""
+"""What recorded trials of one unchanged program show about a machine and the gate on it; pure."""

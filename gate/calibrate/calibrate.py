@@ -1,7 +1,6 @@
-"""What recorded trials of unchanged code say of this machine, and of the gate on it.
+"""How recorded trials of unchanged code vary on this machine, and what the gate would do there.
 
-Every simulated pull request draws, for each case, trials for a baseline and others for a candidate, no trial
-twice, and pairs for a confirmation, and goes through the procedure of :mod:`gate.check`. Its trials are of
+Simulated pull requests draw trials and pairs, and go through the procedure of :mod:`gate.check`. All are of
 one session: the replay does not know the noise between days.
 """
 
@@ -40,19 +39,38 @@ PLANTED = (0.05, 0.10)
 # A catch rate is wanted to a few percent, a false-alarm rate to a few tenths: fewer requests will do.
 PLANTED_PART = 4
 _MIN_KNOWN = 2  # one value has no spread
+# Of fewer recorded pairs the same few values are drawn again and again: copies agree with each other, and
+# look certain.
+MIN_RECORDED_PAIRS = 6
+# The result of a request without a fault. One that is INCOMPLETE fails its check as well; any other outcome
+# is inconclusive.
+_RESULTS = {
+    Outcome.PASS: Status.UNCHANGED,
+    Outcome.REGRESSION: Status.REGRESSED,
+    Outcome.INCOMPLETE: Status.REGRESSED,
+}
+_EVEN = 0.5  # as likely one way as the other
 
 
 def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
-    """Judge a machine by a run of unchanged code; takes seconds, since thousands of decisions are replayed.
+    """Thousands of decisions are replayed, in seconds.
 
-    ``effort.requests`` pull requests are simulated without a slowdown, a quarter with each of PLANTED.
+    ``effort.requests`` pull requests are simulated without a slowdown, a quarter as many with each of
+    PLANTED.
     """
     series, pairs = gather_series(run, policy), gather_pair_series(run, policy)
     hopeless = list_hopeless(run, MIN_BASELINE_TRIALS)
-    calm = [one for one in pairs if one.case_id not in hopeless]
+    calm = [pair_series for pair_series in pairs if pair_series.case_id not in hopeless]
     noisy = {metric for metric, spec in SPECS.items() if spec.family is Family.NOISY}
-    steady = [one for one in series if one.case.id not in hopeless or one.metric not in noisy]
-    pair_noise = {(one.case_id, one.paired.metric): measure_pair_noise(one) for one in pairs}
+    steady = [
+        metric_series
+        for metric_series in series
+        if metric_series.case.id not in hopeless or metric_series.metric not in noisy
+    ]
+    pair_noise = {
+        (pair_series.case_id, pair_series.paired.metric): measure_pair_noise(pair_series)
+        for pair_series in pairs
+    }
     replays = tuple(_replay_all(run, policy, effort))
     return Calibration(
         environment=run.environment,
@@ -62,12 +80,15 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
         pairs=sum(trial.arm == BASE_ARM for trial in run.trials),
         effort=effort,
         noise=tuple(
-            replace(measure_noise(one, effort), side_by_side=pair_noise.get((one.case.id, one.metric)))
-            for one in series
+            replace(
+                measure_noise(metric_series, effort),
+                side_by_side=pair_noise.get((metric_series.case.id, metric_series.metric)),
+            )
+            for metric_series in series
         ),
         unstable=(
             *list_instabilities(steady, run.failures, effort),
-            *(found for one in calm for found in list_pair_instabilities(one)),
+            *(instability for pair_series in calm for instability in list_pair_instabilities(pair_series)),
         ),
         replays=replays,
         notes=tuple(_list_notes(run, effort, replays)),
@@ -78,7 +99,6 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
 
 
 def list_unknown(run: Run) -> tuple[str, ...]:
-    """List the planned cases of which nothing can be said: their noise is not known."""
     pairs = Counter(trial.case_id for trial in run.trials if trial.arm == BASE_ARM)
     return tuple(
         case.id for case in run.cases if max(len(list_alone(run, case)), pairs[case.id]) < _MIN_KNOWN
@@ -111,39 +131,22 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
         yield Fact(code=Code.REPLAY_MIXES)
 
 
-# Of fewer recorded pairs the same few values are drawn again and again: copies agree with each other,
-# and look like certainty.
-MIN_RECORDED_PAIRS = 6
-# What a request without a fault came to. One that is INCOMPLETE fails its check as well; any other outcome
-# than these could not tell.
-_FOUND = {
-    Outcome.PASS: Status.UNCHANGED,
-    Outcome.REGRESSION: Status.REGRESSED,
-    Outcome.INCOMPLETE: Status.REGRESSED,
-}
-_EVEN = 0.5  # as likely one way as the other
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulatedRequest:
-    """One simulated pull request: what is stored, and trials and pairs of the change in their order."""
-
     baselines: tuple[Baseline, ...]
     candidates: Mapping[str, Sequence[Trial]]  # by case id
     pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)  # empty: there is no base
 
     def take_trial(self, slot: Slot) -> Trial:
-        """The trial of a case that comes at this place."""
         return replace(self.candidates[slot.case.id][slot.index - 1], index=slot.index)
 
     def take_pair(self, slot: Slot) -> Pair:
-        """The pair of a case that comes at this place."""
         return self.pairs[slot.case.id][slot.index - 1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedPairs:
-    """The pairs of one case; after the first, those of a check may have measured latencies alone."""
+    """The pairs of one case; after the first, those of a check may have only latencies."""
 
     whole: Sequence[Pair]  # with every compile time that the case's trials have
     timed: Sequence[Pair]  # with every latency of theirs
@@ -151,18 +154,15 @@ class RecordedPairs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recorded:
-    """What is drawn from: the trials and the pairs of every case that has enough of them."""
-
     run: Run  # its plan is these cases
     trials: Mapping[str, Sequence[Trial]]
     pairs: Mapping[str, RecordedPairs]  # empty unless every case has MIN_RECORDED_PAIRS whole ones
 
 
 def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0.0) -> Replay | None:
-    """Judge ``effort.requests`` simulated pull requests; ``None`` with too few recorded trials.
+    """``None`` with too few recorded trials.
 
-    ``planted`` is a slowdown of one case's compiled latency, as a fraction: of each case in turn that
-    has one.
+    ``planted`` is a slowdown of compiled latency, as a fraction, of each case in turn that has one.
     """
     recorded = gather_recorded(run, effort)
     slowable = [
@@ -173,26 +173,26 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
     if not recorded.run.cases or (planted and not slowable):
         return None
     generator = random.Random(effort.seed)  # noqa: S311 - repeatable, not secret
-    found: Counter[str] = Counter()
+    results: Counter[str] = Counter()
     trials = pairs = 0
     for number in range(effort.requests):
         slowed = slowable[number % len(slowable)] if planted else ""
         request = slow_case(draw_request(recorded, effort, generator), slowed, 1.0 + planted)
         checked = judge_request(recorded.run, request, policy, effort)
-        found[_find_result(checked.verdict, slowed)] += 1
+        results[_classify_result(checked.verdict, slowed)] += 1
         alone = sum(trial.pairing is Pairing.ALONE for trial in checked.run.trials)
         trials, pairs = trials + alone, pairs + (len(checked.run.trials) - alone) // 2
     return Replay(
         planted=planted,
-        regressed=compute_rate(found[Status.REGRESSED], effort.requests),
-        inconclusive=compute_rate(found[Status.INCONCLUSIVE], effort.requests),
+        regressed=compute_rate(results[Status.REGRESSED], effort.requests),
+        inconclusive=compute_rate(results[Status.INCONCLUSIVE], effort.requests),
         trials=trials / effort.requests,
         pairs=pairs / effort.requests,
     )
 
 
 def judge_request(run: Run, request: SimulatedRequest, policy: Policy, effort: Effort) -> Checked:
-    """Judge a request as ``check`` does: beside the base where there are pairs, else by more trials."""
+    """As ``check`` does: by pairs where there are any, else by more trials."""
     rehearsal = Rehearsal(take_trial=request.take_trial, take_pair=request.take_pair)
     run = rehearsal.add_trials(run, want_whole(request.candidates), effort.trials)
     if effort.budget_s is not None:
@@ -210,7 +210,6 @@ def judge_request(run: Run, request: SimulatedRequest, policy: Policy, effort: E
 
 
 def gather_recorded(run: Run, effort: Effort) -> Recorded:
-    """Keep the cases with trials enough for a baseline and a candidate, and pairs where all have enough."""
     trials = {case.id: list_alone(run, case) for case in run.cases}
     cases = tuple(case for case in run.cases if _count_stored(trials[case.id], effort))
     listed = list_pairs(run)
@@ -228,16 +227,17 @@ def gather_recorded(run: Run, effort: Effort) -> Recorded:
             wall_s=run.toolchain_s,
         ),
         trials=trials,
-        pairs=pairs if all(len(one.whole) >= MIN_RECORDED_PAIRS for one in pairs.values()) else {},
+        pairs=pairs
+        if all(len(case_pairs.whole) >= MIN_RECORDED_PAIRS for case_pairs in pairs.values())
+        else {},
     )
 
 
 def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -> SimulatedRequest:
     """Deal each case's trials out to a baseline and a candidate, and draw pairs, some more than once.
 
-    Both arms of a recorded pair are the same program, so which is called head is drawn as well: a few
-    pairs' chance deviation would else be a change in every simulated request. Latencies are drawn apart
-    from all else: they are timed in other stages, and more pairs may have them.
+    Which side of a recorded pair is head is drawn, or the chance deviation of a few pairs would change every
+    request. Latencies are drawn apart from all else: more pairs may have them.
     """
     stored: list[Trial] = []
     candidates, pairs = {}, {}
@@ -255,10 +255,7 @@ def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -
 
 
 def slow_case(request: SimulatedRequest, case_id: str, factor: float) -> SimulatedRequest:
-    """Make a case's compiled calls take ``factor`` times as long in every trial of head, by other code.
-
-    The stored baseline's own code that takes longer would be the machine's doing.
-    """
+    """The same code that takes longer would look like a slower machine: it gets another digest."""
     if not case_id:
         return request
     slower = [_slow_trial(trial, factor) for trial in request.candidates[case_id]]
@@ -270,7 +267,7 @@ def slow_case(request: SimulatedRequest, case_id: str, factor: float) -> Simulat
 
 
 def _count_stored(trials: Sequence[Trial], effort: Effort) -> int:
-    """How many trials are dealt to the baseline; 0 when there are too few to replay anything."""
+    """How many trials are dealt to the baseline; 0 where there are too few for a replay."""
     left = min(effort.baseline_trials, len(trials) - effort.max_trials)
     return left if left >= MIN_BASELINE_TRIALS else 0
 
@@ -300,12 +297,11 @@ def _exchange_arms(pair: Pair, generator: random.Random) -> Pair:
     return Pair(base=pair.head, head=pair.base) if generator.random() < _EVEN else pair
 
 
-def _take_latencies(trial: Trial, other: Trial) -> Trial:
-    """The trial with the latencies of another, and none of its own."""
+def _take_latencies(trial: Trial, timed: Trial) -> Trial:
     kept = {metric: values for metric, values in trial.samples.items() if metric not in LATENCIES}
-    taken = {metric: other.samples[metric] for metric in LATENCIES if metric in other.samples}
-    undisturbed_s = other.undisturbed_s
-    return replace(trial, samples={**kept, **taken}, undisturbed_s=undisturbed_s, pairing=other.pairing)
+    taken = {metric: timed.samples[metric] for metric in LATENCIES if metric in timed.samples}
+    undisturbed_s = timed.undisturbed_s
+    return replace(trial, samples={**kept, **taken}, undisturbed_s=undisturbed_s, pairing=timed.pairing)
 
 
 def _slow_trial(trial: Trial, factor: float) -> Trial:
@@ -319,12 +315,12 @@ def _slow_trial(trial: Trial, factor: float) -> Trial:
     return replace(trial, samples=samples, undisturbed_s=undisturbed_s, identity=identity)
 
 
-def _find_result(verdict: Verdict, slowed: str) -> str:
-    """What counts: the verdict's outcome, or the slowed case's compiled latency."""
+def _classify_result(verdict: Verdict, slowed: str) -> str:
+    """The verdict's outcome, or the status of the slowed case's compiled latency."""
     if not slowed:
-        return _FOUND.get(verdict.outcome, Status.INCONCLUSIVE)
+        return _RESULTS.get(verdict.outcome, Status.INCONCLUSIVE)
     return next(
-        one.status
-        for one in verdict.comparisons
-        if one.case_id == slowed and one.metric is Metric.COMPILED_LATENCY
+        row.status
+        for row in verdict.comparisons
+        if row.case_id == slowed and row.metric is Metric.COMPILED_LATENCY
     )

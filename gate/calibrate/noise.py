@@ -1,4 +1,4 @@
-"""How the metrics of each case vary within and between trials and in pairs, and what follows for the gate."""
+"""How the metrics of each case vary within and between trials and in pairs, and what the gate notices."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, LOOKS
+from gate.decide.evidence.gather import Question
 from gate.decide.evidence.pairs import Paired
-from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
+from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.judge.compare import find_threshold, judge_steady
 from gate.decide.judge.interval import Bar, Level, Reading, compute_edge, read_stored, to_fraction
 from gate.decide.judge.machine import SESSION
@@ -37,6 +38,10 @@ from gate.records.verdict import Status
 
 # Controls are calibrated too: a machine is judged by them.
 _ROLES = frozenset({Role.DECIDES, Role.CONTROL})
+# Two-sided p below which pairs of one program with itself are off centre: some tens of metrics are tested.
+BIAS_P = 0.001
+# A bias below this share of the threshold leaves the verdict as it is.
+BIAS_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,23 +50,34 @@ class Series(Question):
 
     blocks: tuple[tuple[float, ...], ...]
     own_logs: tuple[float, ...] = ()  # of the values, where the metric is noisy and all are positive
-    prior: Variance | None = None  # what the metric's other cases say of its variance
+    prior: Variance | None = None  # of its variance, from the metric's other cases
 
 
 def gather_series(run: Run, policy: Policy) -> tuple[Series, ...]:
-    """All series of a run's trials without another arm, in the order of the plan and of the metrics."""
-    series = [one for case in run.cases for one in _gather_case(case, list_alone(run, case), policy)]
+    """In the order of the plan and of the metrics."""
+    series = [
+        metric_series
+        for case in run.cases
+        for metric_series in _gather_case(case, list_alone(run, case), policy)
+    ]
     priors = {
-        metric: compute_priors({one.case.id: compute_variance(one.own_logs) for one in own})
-        for metric, own in group_by((one for one in series if one.own_logs), lambda one: one.metric).items()
+        metric: compute_priors(
+            {metric_series.case.id: compute_variance(metric_series.own_logs) for metric_series in group}
+        )
+        for metric, group in group_by(
+            (metric_series for metric_series in series if metric_series.own_logs),
+            lambda metric_series: metric_series.metric,
+        ).items()
     }
     return tuple(
-        replace(one, prior=priors[one.metric][one.case.id]) if one.own_logs else one for one in series
+        replace(metric_series, prior=priors[metric_series.metric][metric_series.case.id])
+        if metric_series.own_logs
+        else metric_series
+        for metric_series in series
     )
 
 
 def list_alone(run: Run, case: Case) -> tuple[Trial, ...]:
-    """The whole trials of a case that had no other arm beside them."""
     return tuple(
         trial
         for trial in run.trials
@@ -73,9 +89,9 @@ def list_alone(run: Run, case: Case) -> tuple[Trial, ...]:
 
 
 def imagine_reading(series: Series, effort: Effort, trials: int) -> Reading | None:
-    """The reading of an unchanged program with this noise: so many trials against a baseline.
+    """An unchanged program with this noise: so many trials compared with a baseline.
 
-    ``None`` where the metric has no noise to speak of, or too few trials to know it.
+    ``None`` where the metric is not noisy, or has too few trials.
     """
     if len(series.own_logs) < 2 or series.prior is None:  # noqa: PLR2004 - one value has no spread
         return None
@@ -91,34 +107,34 @@ def imagine_reading(series: Series, effort: Effort, trials: int) -> Reading | No
 
 
 def _compute_noticed(reading: Reading, threshold: Threshold) -> float:
-    """Smallest change, as a fraction, that matters and shows in the noise, whatever the error budget."""
+    """Smallest change, as a fraction, that matters and exceeds the noise, whatever the error budget."""
     floor = sum(reading.compute_margin(p) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
     return max(compute_edge(threshold, reading.baseline), to_fraction(floor))
 
 
 def is_too_noisy(reading: Reading, bar: Bar) -> bool:
     """Whether even no change at all would be left open."""
-    return bar.find_level(replace(reading, change=0.0)) is not Level.CLEAR
+    return bar.classify(replace(reading, change=0.0)) is not Level.CLEAR
 
 
 def _gather_case(case: Case, trials: Sequence[Trial], policy: Policy) -> list[Series]:
     values = [compute_values(trial) for trial in trials]
     series = []
     for metric, spec in SPECS.items():
-        known = tuple(one[metric] for one in values if metric in one)
-        if not known or spec.role not in _ROLES:
+        measured = tuple(trial_values[metric] for trial_values in values if metric in trial_values)
+        if not measured or spec.role not in _ROLES:
             continue
-        noisy = spec.family is Family.NOISY and min(known) > 0
-        one = Series(
+        noisy = spec.family is Family.NOISY and min(measured) > 0
+        metric_series = Series(
             case=case,
             metric=metric,
             threshold=find_threshold(policy, case.id, metric),
-            before=known,
-            after=known,
+            before=measured,
+            after=measured,
             blocks=tuple(list_blocks(trial, metric) for trial in trials) if noisy else (),
-            own_logs=compute_logs(known) if noisy else (),
+            own_logs=compute_logs(measured) if noisy else (),
         )
-        series.append(one)
+        series.append(metric_series)
     return series
 
 
@@ -135,17 +151,8 @@ def list_blocks(trial: Trial, metric: Metric) -> tuple[float, ...]:
     return compute_logs(samples) if samples and min(samples) > 0 else ()
 
 
-# Two-sided p below which pairs of one program with itself are off centre: seldom by chance, since
-# some tens of metrics are looked at.
-BIAS_P = 0.001
-# A bias below this share of the threshold leaves the verdict as it is.
-BIAS_SHARE = 1 / 3
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairSeries:
-    """The pairs of one metric of one case, and how they are judged."""
-
     case_id: str
     paired: Paired
     reading: Reading
@@ -153,7 +160,7 @@ class PairSeries:
 
 
 def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
-    """All noisy metrics that the pairs of a run measured, as if one case were suspect."""
+    """As if one case were suspect."""
     sides = gather_case_pairs(run, policy)
     rules = make_pair_rules(sides, policy, Tests(times=len(LEADING), cases=1), {})
     return tuple(
@@ -169,7 +176,6 @@ def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
 
 
 def measure_pair_noise(series: PairSeries) -> PairNoise:
-    """Describe the pairs."""
     changes = series.paired.changes
     return PairNoise(
         pairs=len(changes),
@@ -179,7 +185,6 @@ def measure_pair_noise(series: PairSeries) -> PairNoise:
 
 
 def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
-    """Name what the pairs of a deciding metric cannot be trusted for."""
     metric, reading = series.paired.metric, series.reading
     if SPECS[metric].role is not Role.DECIDES:
         return
@@ -199,7 +204,7 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
 
 
 def measure_noise(series: Series, effort: Effort) -> MetricNoise:
-    """Describe one series; what would be noticed follows from the trials that a check spends first."""
+    """What would be noticed follows from the trials that a check spends first."""
     estimate = estimate_metric(series.metric, series.after)
     return MetricNoise(
         case_id=series.case.id,
@@ -208,7 +213,7 @@ def measure_noise(series: Series, effort: Effort) -> MetricNoise:
         centre=estimate.centre,
         within=math.sqrt(pool_variances(*map(compute_variance, series.blocks)).value),
         between=estimate.noise or 0.0,
-        detectable=_find_noticed(series, effort),
+        detectable=_measure_noticed(series, effort),
         threshold=series.threshold,
     )
 
@@ -216,7 +221,7 @@ def measure_noise(series: Series, effort: Effort) -> MetricNoise:
 def list_instabilities(
     series: Iterable[Series], failures: Iterable[CaseFailure], effort: Effort
 ) -> tuple[Instability, ...]:
-    """Name the cases whose deciding metrics cannot be trusted here, with the reason."""
+    """The deciding metrics that cannot be trusted here, with the reason."""
     failed = [
         Instability(
             case_id=failure.case_id,
@@ -226,27 +231,26 @@ def list_instabilities(
         )
         for failure in failures
     ]
-    deciding = [one for one in series if SPECS[one.metric].role is Role.DECIDES]
-    return (*failed, *filter(None, (_examine(one, effort) for one in deciding)))
+    deciding = [metric_series for metric_series in series if SPECS[metric_series.metric].role is Role.DECIDES]
+    return (*failed, *filter(None, (_examine(metric_series, effort) for metric_series in deciding)))
 
 
-def _find_noticed(series: Series, effort: Effort) -> float | None:
-    """What would be noticed; ``None`` where the noise is not known: of one trial, or without a ratio."""
+def _measure_noticed(series: Series, effort: Effort) -> float | None:
+    """``None`` where the noise is not known: of one trial, or without a ratio."""
     reading = imagine_reading(series, effort, effort.trials)
     if reading is not None:
         return _compute_noticed(reading, series.threshold)
     if SPECS[series.metric].family is Family.NOISY:
         return None
-    # Without noise to speak of: its own judgement says.
+    # Without noise: as it is judged.
     change = judge_steady(series).change
     return change.detectable if change is not None else None
 
 
 def _examine(series: Series, effort: Effort) -> Instability | None:
-    """Find why a deciding metric cannot be trusted here; ``None`` where it can.
+    """Why a deciding metric cannot be trusted here; ``None`` where it can.
 
-    Even the most trials that a check spends leave large changes unseen; or trials without a noise to speak of
-    differ by more than may be.
+    Even the most trials of a check leave large changes unseen; or values that should repeat do not.
     """
     values, most = series.after, effort.max_trials
     if series.own_logs:

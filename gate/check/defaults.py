@@ -1,8 +1,4 @@
-"""Which changed default of torch.compile made something worse: some are set back on head, a pair each.
-
-What is set back together is halved until one option is left, as in a bisection: 60 of them take some ten
-pairs, and it needs no guess at which are likely.
-"""
+"""Which changed default of torch.compile made something worse: some are set back on head, a pair each."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,20 +26,19 @@ _ON, _OFF = "true", "false"  # as JSON
 
 
 def find_worst(verdict: Verdict) -> Comparison | None:
-    """Find the regression that is furthest beyond its threshold."""
     rows = (row for row in verdict.comparisons if row.decides and row.status is Status.REGRESSED)
     return max(rows, key=lambda row: row.severity, default=None)
 
 
 def list_settable(defaults: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """List what each option is set back to: numbers, words and switches; of a new one, off where it is on."""
+    """Numbers, words and switches are set back; a new one that is on, off."""
     switched = {name: _OFF for name, (base, head) in defaults.items() if not base and head == _ON}
     plain = {name: base for name, (base, head) in defaults.items() if base and head and base[0] not in "[{"}
     return {**plain, **switched}
 
 
 def choose_metric(worst: Comparison, pairs: Sequence[Pair]) -> Metric:
-    """Choose what shows the change best: calls for a speedup, Python calls for a compile with more work."""
+    """Calls show a speedup best, and Python calls a compile with more work."""
     if worst.metric is Metric.WARM_SPEEDUP:
         return Metric.COMPILED_LATENCY
     calls = compute_change(Metric.COMPILE_CALLS, pairs)
@@ -52,9 +47,9 @@ def choose_metric(worst: Comparison, pairs: Sequence[Pair]) -> Metric:
 
 
 def compute_change(metric: Metric, pairs: Sequence[Pair]) -> float | None:
-    """Compute the median change over pairs, + is worse: a fraction of the base's value; of 0, head's value.
+    """The median over pairs, + is worse: a fraction of the base's value; of 0, head's value.
 
-    Of drift it is the difference of its logarithms.
+    Of drift, the difference of its logarithms.
     """
     if paired := collect_paired(pairs).get(metric):
         return math.expm1(median(paired.changes))
@@ -69,10 +64,10 @@ def compute_change(metric: Metric, pairs: Sequence[Pair]) -> float | None:
 
 
 def probe_defaults(measurer: Measurer, run: Run, verdict: Verdict, run_s: float) -> Run:
-    """Find which options, set back, undo the worst regression of a run of two stacks; the run gets the pairs.
+    """Add pairs that show which options, set back, undo the worst regression of a run of two stacks.
 
-    They take at most DEFAULTS_SHARE of ``run_s``, the seconds that the run itself may take. There are none
-    where several lanes share the work.
+    They take at most DEFAULTS_SHARE of ``run_s``, the seconds that the run itself may take. Only on a single
+    lane.
     """
     worst, options = find_worst(verdict), list_settable(run.base.defaults) if run.base else {}
     pairs = list_pairs(run).get(worst.case_id, ()) if worst else ()
@@ -92,8 +87,6 @@ def probe_defaults(measurer: Measurer, run: Run, verdict: Verdict, run_s: float)
 
 
 class _Prober:
-    """Sets options back, and keeps each pair in the run."""
-
     def __init__(self, engine: Engine, run: Run, blank: Probe, options: Mapping[str, str]) -> None:
         self.run = run
         self._engine, self._blank, self._options = engine, blank, options
@@ -101,7 +94,7 @@ class _Prober:
         self._case = next(case for case in run.cases if case.id == blank.case_id)
 
     def search(self, limit_s: float) -> None:
-        """Halve what is set back as long as a half undoes the change; a time that one option undoes twice."""
+        """Halve what is set back as long as a half undoes the change; a noisy one must be undone twice."""
         self._end_s = self._engine.read_s() + limit_s
         names = tuple(self._options)
         if self._undoes(names) is False:
@@ -114,7 +107,7 @@ class _Prober:
             self._undoes(names)
 
     def _choose(self, halves: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-        """Choose the half that undoes the change, else one with which head fails: it may hide another."""
+        """The half that undoes the change, else one with which head fails: it may hide another."""
         failing: tuple[str, ...] = ()
         for half in halves:
             undoes = self._undoes(half)
@@ -124,7 +117,7 @@ class _Prober:
         return failing
 
     def _undoes(self, names: tuple[str, ...]) -> bool | None:
-        """Whether the change is gone with these set back; ``None`` if head fails, False once time is up."""
+        """``None`` if head fails, False once time is up."""
         slot = Slot(case=self._case, index=_FURTHER, metrics=(self._blank.metric,))
         pair_s = predict_pair_s(Pace(self.run.cases, self.run.trials), slot, name_device(self.run))
         if self._engine.read_s() + pair_s > self._end_s:
@@ -139,7 +132,11 @@ class _Prober:
 
     def _measure(self, names: Sequence[str]) -> Pair | None:
         engine, case = self._engine, self._case
-        cases = tuple(other for other in self.run.base.cases if other.id == case.id) if self.run.base else ()
+        cases = (
+            tuple(candidate for candidate in self.run.base.cases if candidate.id == case.id)
+            if self.run.base
+            else ()
+        )
         part = replace(
             self.run,
             cases=(case,),
@@ -157,6 +154,6 @@ class _Prober:
         )
         engine.submit(next(iter(engine.list_lanes())), unit)
         answer = engine.wait(math.inf)
-        found = answer.part if answer and answer.part else Part()
-        arms = {trial.arm: trial for trial in found.trials}
+        result = answer.part if answer and answer.part else Part()
+        arms = {trial.arm: trial for trial in result.trials}
         return Pair(base=arms.pop(BASE_ARM), head=arms.popitem()[1]) if len(arms) > 1 else None

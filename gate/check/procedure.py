@@ -1,7 +1,4 @@
-"""A check: screen, settle by more trials or by pairs, look by look, conclude; pure but for what measures.
-
-What measures is a lab, a fleet, or a :class:`Rehearsal`, which gives recorded or drawn trials.
-"""
+"""A check: screen, settle by more trials or by pairs, look by look, conclude; pure but for what measures."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -22,24 +19,18 @@ from gate.records.cases import Metric, Policy, group_cases
 from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Verdict
 
+_LEAST_S = 0.1  # of a pair, where its time is unknown
+
 
 class TrialMeasurer(Protocol):
-    """Measures cases on their own."""
-
     def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
-        """Add trials to these cases up to ``trials`` each; fewer where one failed or time is up.
-
-        Each measures the metrics that are wanted of its case, and may leave out others:
-        :func:`gate.check.schedule.plan_trial`.
-        """
+        """Up to ``trials`` each, of the metrics that are wanted; fewer where one failed or time is up."""
         ...
 
 
 class PairMeasurer(Protocol):
-    """Measures cases side by side with the base."""
-
     def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
-        """Add the pairs that are needed now; none that would end after ``limit_s`` seconds of the run.
+        """None that would end after ``limit_s`` seconds of the run.
 
         A case that fails in either arm is a failure of the run and gets no further pair.
         """
@@ -47,21 +38,22 @@ class PairMeasurer(Protocol):
 
 
 class Measurer(TrialMeasurer, PairMeasurer, Protocol):
-    """Measures both."""
+    pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairLimit:
-    """When pairs end."""
-
     end_s: float = math.inf  # none ends later, in seconds of the run
     fits_two: bool = False  # nobody set it: two pairs of the first case fit, and the second look at a count
     fail_fast: bool = False  # pairs end with the first conviction
 
-    def find_end_s(self, suspect: Suspect, pairs: Mapping[str, int]) -> float:
-        """When the suspect's next pair has to end; ``pairs`` are those of each case so far."""
-        own, most = pairs.get(suspect.case_id, 0), max(pairs.values(), default=0)
-        is_first, is_again = own == most < MIN_PAIRS, own > 0 and awaits_count(suspect, own)
+    def compute_end_s(self, suspect: Suspect, pairs: Mapping[str, int]) -> float:
+        """Of the suspect's next pair; ``pairs`` are those of each case so far."""
+        case_pairs, most = pairs.get(suspect.case_id, 0), max(pairs.values(), default=0)
+        is_first, is_again = (
+            case_pairs == most < MIN_PAIRS,
+            case_pairs > 0 and awaits_count(suspect, case_pairs),
+        )
         return math.inf if self.fits_two and (is_first or is_again) else self.end_s
 
 
@@ -70,8 +62,6 @@ NO_LIMIT = PairLimit()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckTerms:
-    """What a run is judged by, and what it may cost."""
-
     baselines: tuple[Baseline, ...]
     policy: Policy
     trials: int = 1  # of each case, which the run has
@@ -84,22 +74,17 @@ class CheckTerms:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checked:
-    """A verdict, and the run that it is about: with all that was measured on the way."""
-
     run: Run
     verdict: Verdict
 
 
 def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked:
-    """Judge by stored baselines, and give the cases that more trials could settle one more at a time.
-
-    A further trial measures what is still open of its case, where that is noisy.
-    """
+    """A further trial measures what is still open of its case, where that is noisy."""
     policy = _count_looks(terms)
     verdict = decide_verdict(run, terms.baselines, policy)
     for trials in range(terms.trials + 1, terms.max_trials + 1):
         rows = group_cases(list_open(verdict))
-        wanted = {case_id: {row.metric for row in found} for case_id, found in rows.items()}
+        wanted = {case_id: {row.metric for row in case_rows} for case_id, case_rows in rows.items()}
         is_over = terms.fail_fast and verdict.outcome is Outcome.REGRESSION
         if is_over or not wanted or verdict.outcome is Outcome.NOTHING_COMPARED:
             break
@@ -112,19 +97,18 @@ def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms
 
 
 def check_against_base(measurer: Measurer | None, run: Run, terms: CheckTerms) -> Checked:
-    """Screen by stored baselines, and let pairs with the run's base decide on what is suspect.
+    """Screen by stored baselines, and let pairs with the run's base decide about the suspects.
 
-    What a limit of gate.yml leaves open gets more trials before. Without a measurer what the run has is all
-    there is.
+    Without a measurer nothing is added to the run.
     """
     if terms.policy.limits:
         terms = replace(terms, policy=_count_looks(terms))
         run = run if measurer is None else _settle_limits(measurer, run, terms)
     policy = terms.policy
     screening = _screen_against_base(run, terms)
-    found = list_suspects(screening, thorough=terms.thorough)
-    # What looks faster in a program that is the base's needs no pair either.
-    suspects = tuple(one for one in found if one.case_id not in screening.same)
+    listed = list_suspects(screening, thorough=terms.thorough)
+    # Nor does what looks faster in a program that is the base's.
+    suspects = tuple(suspect for suspect in listed if suspect.case_id not in screening.base.same)
     if suspects and measurer is not None:
         end_s = run.wall_s + terms.pair_budget_s
         limit = PairLimit(end_s=end_s, fits_two=terms.fits_two, fail_fast=terms.fail_fast)
@@ -148,7 +132,7 @@ def _settle_limits(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Run:
 
 
 def _count_looks(terms: CheckTerms) -> Policy:
-    """The error budget is for the whole verdict, however often the same trials are looked at."""
+    """The error budget is for the whole verdict, however often the same trials are judged."""
     return replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
 
 
@@ -158,9 +142,9 @@ def _screen_against_base(run: Run, terms: CheckTerms) -> Screening:
 
 
 def judge_recorded(run: Run, terms: CheckTerms) -> Verdict:
-    """Judge what a run has, as the command that measured it would: by its pairs too, where it has a base.
+    """As the command that measured it would: by its pairs too, where it has a base.
 
-    A run that was stopped is judged by what is stored: it is INCOMPLETE, whatever its pairs show.
+    A run that was stopped is INCOMPLETE, whatever its pairs show.
     """
     if run.base is None or not run.finished:
         return decide_verdict(run, terms.baselines, terms.policy)
@@ -170,43 +154,36 @@ def judge_recorded(run: Run, terms: CheckTerms) -> Verdict:
 
 
 def check_pairs(measurer: PairMeasurer, run: Run, policy: Policy, limit: PairLimit = NO_LIMIT) -> Checked:
-    """Judge the whole plan by pairs with the run's base."""
     run = settle_pairs(measurer, run, policy, limit, None)
     return Checked(run=run, verdict=decide_side_by_side(run, policy))
-
-
-_LEAST_S = 0.1  # of a pair, where its time is unknown
 
 
 def settle_pairs(
     measurer: PairMeasurer, run: Run, policy: Policy, limit: PairLimit, suspects: Sequence[Suspect] | None
 ) -> Run:
-    """Add pairs, look by look, until all is settled, the last look is over or the time is up.
+    """Look by look, until all is settled, the last look is over or the time is up.
 
-    One case after the other, by :func:`rank_suspect`; of the whole plan where ``suspects`` is ``None``.
+    One case after the other, by :func:`rank_suspect`; the whole plan where ``suspects`` is ``None``.
     """
-    stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
+    stopped: set[str] = set()  # no time, no counterpart or a failure: asking again would not help
     fast = limit.fail_fast
     while needs := _list_needs(run, list_unsettled(run, policy, suspects, fail_fast=fast), stopped):
         case_id, pairs = needs[0].case_id, count_pairs(run)
         asked = needs if run.wall_s < limit.end_s else needs[:1]
-        run = measurer.add_pairs(run, asked, limit.find_end_s(needs[0], pairs))
+        run = measurer.add_pairs(run, asked, limit.compute_end_s(needs[0], pairs))
         if count_pairs(run)[case_id] < pairs[case_id] + needs[0].more:
             stopped.add(case_id)
     return replace(run, finished=True)
 
 
 def list_unfinished(run: Run, policy: Policy) -> tuple[str, ...]:
-    """The cases that :func:`settle_pairs` would give more pairs: only the time was too short for them."""
+    """The cases that :func:`settle_pairs` would give more pairs, had there been time."""
     needs = _list_needs(run, list_unsettled(run, policy), ())
     return tuple(dict.fromkeys(slot.case.id for slot in list_pair_slots(run, needs)))
 
 
 def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Suspect:
-    """Ask for the pairs that take a suspect, who has so many, to its next look; for none after the last.
-
-    What is exact is settled once it was seen again, and of a target nothing else is known.
-    """
+    """Two pairs settle anything exact, and all that is known of a target is exact."""
     pairs = count_pairs(run)[suspect.case_id] if pairs is None else pairs
     look = next((look for look in LOOKS if look > pairs), pairs)
     if run.environment.device_kind == TARGET_KIND:
@@ -214,40 +191,46 @@ def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Suspect:
     return replace(suspect, more=look - pairs)
 
 
-def rank_suspect(one: Suspect, pairs: int, seconds: float, *, untouched: bool) -> tuple[float, ...]:
-    """Rank an open case that has so many pairs and takes so long to be settled; the smallest is next.
+def rank_suspect(suspect: Suspect, pairs: int, seconds: float, *, untouched: bool) -> tuple[float, ...]:
+    """The smallest is next; ``seconds`` is how long its settling takes.
 
-    What is counted is looked at first, in one pair of each case and then in a second: a crash shows there,
-    too. Then what is begun is brought to SETTLING_PAIRS. Then what looks worst by stored values is begun,
-    whatever its pairs take: where time is short, that is settled. Then those with the fewest pairs. Of two
-    that look alike, what is settled sooner comes first. What is ``untouched``, so imports nothing that
-    changed, waits for all others, unless stored values doubt it. What is convicted comes last, since no pair
-    of it changes the outcome.
+    Counts come first, in one pair of each case and then in a second: a crash shows there, too. Then begun
+    cases, up to SETTLING_PAIRS. Then what looks worst by stored values, then those with the fewest pairs. An
+    ``untouched`` case, which imports nothing that changed, waits unless it looks worse than stored. A
+    convicted one comes last: its pairs change no outcome.
     """
     turn = pairs if pairs >= SETTLING_PAIRS else -min(pairs, 1)
-    if awaits_count(one, pairs):
+    if awaits_count(suspect, pairs):
         turn = pairs - MIN_PAIRS - 1
-    return one.convicted, untouched and one.doubt <= 0, turn, -max(one.doubt, 0.0), seconds
+    return (
+        suspect.convicted,
+        untouched and suspect.screened.doubt <= 0,
+        turn,
+        -max(suspect.screened.doubt, 0.0),
+        seconds,
+    )
 
 
 def awaits_count(suspect: Suspect, pairs: int) -> bool:
-    """Whether something is open that is not noisy, so that two pairs settle it."""
     return pairs < MIN_PAIRS and any(SPECS[metric].family is not Family.NOISY for metric in suspect.metrics)
 
 
 def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]) -> list[Suspect]:
-    """List what takes each open case to its next look; all but the most pressing one are for later.
+    """All but the most pressing one are for later.
 
-    A metric that the last pairs of a case had no time for stays open when its looks are over.
+    A metric that the last pairs of a case had no time for stays open after the last look.
     """
     pairs = count_pairs(run)
-    untouched = {one.case_id for one in run.trials if one.changed_imports is not None}
-    untouched -= {one.case_id for one in run.trials if one.changed_imports}
-    wanted = {one.case_id: one for one in unsettled if one.case_id not in stopped}
-    needs = {case_id: make_need(run, one, pairs[case_id]) for case_id, one in wanted.items()}
+    untouched = {trial.case_id for trial in run.trials if trial.changed_imports is not None}
+    untouched -= {trial.case_id for trial in run.trials if trial.changed_imports}
+    wanted = {suspect.case_id: suspect for suspect in unsettled if suspect.case_id not in stopped}
+    needs = {case_id: make_need(run, suspect, pairs[case_id]) for case_id, suspect in wanted.items()}
     pace, device = Pace(run.cases, run.trials), name_device(run)
     seconds = dict.fromkeys(needs, 0.0)  # of the pairs that take a case to its next look, or settle most
-    most = [replace(one, more=max(one.more, SETTLING_PAIRS - pairs[name])) for name, one in needs.items()]
+    most = [
+        replace(suspect, more=max(suspect.more, SETTLING_PAIRS - pairs[name]))
+        for name, suspect in needs.items()
+    ]
     for slot in list_pair_slots(run, most):
         seconds[slot.case.id] += predict_pair_s(pace, slot, device)
 
@@ -257,4 +240,4 @@ def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]
 
     ordered = sorted(wanted, key=rank)
     left = [needs[case_id] for case_id in ordered if needs[case_id].more]
-    return [replace(need, later=place > 0) for place, need in enumerate(left)]
+    return [replace(need, later=number > 0) for number, need in enumerate(left)]

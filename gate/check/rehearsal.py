@@ -1,4 +1,4 @@
-"""Measures for a check by trials and pairs that are at hand, in the time that they say they took; pure."""
+"""Measures for a check with trials and pairs that exist, in the time that they took; pure."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,17 +28,13 @@ from gate.records.run import Extent, Run, Trial
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rehearsal:
-    """Gives the trials and pairs that are asked for, as the lab does, in the time that they say they took.
-
-    A pair, and a trial, is taken whole and given without what one of its kind would not have measured.
-    """
+    """Each trial and pair is taken whole, and loses what one of its kind would not have measured."""
 
     take_trial: Callable[[Slot], Trial]
     take_pair: Callable[[Slot], Pair]
     budget_s: float = math.inf  # for trials, in seconds of the run
 
     def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
-        """Add trials round-robin; none that would end after the budget by what its case took before."""
         cases = [case for case in run.cases if case.id in wanted]
         slots = make_trial_schedule(cases, trials, run.trials, wanted)
         pace, dropped = Pace(run.cases, run.trials), set[str]()
@@ -54,7 +50,7 @@ class Rehearsal:
         return run
 
     def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
-        """Add the pairs that are needed now, or their latencies alone where no more ends in time."""
+        """Or their latencies alone where no more ends in time."""
         dropped: set[str] = set()
         for wanted in list_pair_slots(run, [need for need in needs if not need.later]):
             case = wanted.case
@@ -82,7 +78,7 @@ class Rehearsal:
 
 
 def _cut_trial(trial: Trial, content: Content) -> Trial:
-    """What a whole trial would have been with this content, and how long it would have taken."""
+    """As it would have been, and would have taken, with this content."""
     if content.extent is Extent.WHOLE:
         return drop_unmeasured(trial, content)
     seconds = EXTENT_SHARES[content.extent] * compute_trial_s(trial)
@@ -90,7 +86,6 @@ def _cut_trial(trial: Trial, content: Content) -> Trial:
 
 
 def drop_unmeasured(trial: Trial, content: Content) -> Trial:
-    """Take from a whole trial what one of this content would not have measured."""
     kept = {metric: values for metric, values in trial.samples.items() if content.measures(metric)}
     if not content.compiles:
         return replace(trial, samples=kept, phases_s={}, kernels_s={})

@@ -20,7 +20,7 @@ from gate.decide.constants import (
     MIN_SUPER_BLOCKS,
     PROCESS_SD,
 )
-from gate.decide.evidence.steal import compute_own_steal, excuse_steal, find_own_steal, read_steal
+from gate.decide.evidence.steal import compute_own_steal, compute_usual_steal, excuse_steal, get_steal
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS, find_kind, is_target, name_target
@@ -29,26 +29,25 @@ from gate.records.cases import Case, Metric
 from gate.records.protocol import BLOCKS_PER_ARM, Stage
 from gate.records.run import Extent, Pairing, Run, Trial
 
-# What is asked of a trial that is to measure its case as a whole.
+# Asks for a trial of the case as a whole.
 EVERY_METRIC = frozenset(Metric)
 _FURTHER = 2  # the index of whatever is not the first: no later one differs from it
+EXTENT_SHARES = {Extent.WHOLE: 1.0, Extent.COLD: COLD_SHARE}  # of a whole trial's time
+_LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER)  # before a side has loaded
+_IN_SECOND = (Stage.MEMORY, Stage.CALLS, Stage.DRIFT)  # by a second process, once its compile was timed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Content:
-    """What a pair measures beyond latencies, in each arm, or a trial on its own."""
-
     compiles: bool  # timed, on empty caches; else untimed, where no caches hold its code yet
     warm: bool  # in a second process, on the caches of the first
     skips_calls: bool = False  # counting those of a compile, in that process: it takes as long as compiling
 
     @property
     def extent(self) -> Extent:
-        """What a trial of this content is called."""
         return Extent.WHOLE if self.warm else Extent.COLD
 
     def measures(self, metric: Metric) -> bool:
-        """Whether a metric is among it."""
         if metric in OF_WARM:
             return self.warm and not (self.skips_calls and metric is Metric.COMPILE_CALLS)
         return self.compiles or metric in INTERLEAVED
@@ -58,13 +57,11 @@ WHOLE = Content(compiles=True, warm=True)
 
 
 def plan_content(metrics: Collection[Metric], index: int, device: str) -> Content:
-    """Plan what a pair measures for ``metrics``, and no more than that. Pure.
+    """What a pair measures for ``metrics``, and no more.
 
-    A pair of latencies times no compile: on a CPU the code that is generated is the same each time, so a
-    process that finds none in its caches compiles untimed, both arms at once, and later ones find it there.
-    On a GPU its tuning is drawn anew. The first pair for anything else is on empty caches; later ones only
-    for what a compile decides. Calls of a compile are nearly exact: they are counted again where they are
-    what is open.
+    A pair of latencies times no compile. On a CPU the generated code is the same each time; on a GPU its
+    tuning is drawn anew. The first pair for anything else is on empty caches; later ones only for what a
+    compile decides. Calls of a compile are nearly exact: they are counted again only where they are open.
     """
     if is_target(device):
         return Content(compiles=True, warm=False)
@@ -81,26 +78,19 @@ def plan_content(metrics: Collection[Metric], index: int, device: str) -> Conten
 
 
 def is_base_first(case_id: str, index: int) -> bool:
-    """Whether the base starts first in a pair: in every other one, and in the first of half of the cases.
-
-    Who starts first may be faster, or slower.
-    """
+    """In every other pair, and in the first of half of the cases."""
     return (index + zlib.crc32(case_id.encode())) % 2 == 1
 
 
-def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -> Content:
-    """Plan what one more trial of a case measures for ``metrics``, after its ``own``. Pure.
+def plan_trial(metrics: Collection[Metric], trials: Iterable[Trial], device: str) -> Content:
+    """Only a cold process where all metrics are noisy and of that process, and code and host gave no doubt.
 
-    Its cold process alone where all of these are noisy and of that process: a counter, memory or drift is
-    to be seen again beside all else. A whole trial on a fit host has to be there, since one that was
-    disturbed is to be replaced, and trials that show different code are no reason to look at less of it.
-
-    It compiles always. A process that finds its code in the caches times it otherwise than the one that
-    compiled it, and what is stored was timed by such: benchmarks/results.md, section 5.
+    It always compiles: a process that finds its code in the caches times it otherwise than the one that
+    compiled it, and stored values are timed by the latter (benchmarks/results.md, section 5).
     """
-    alone = [trial for trial in own if trial.pairing is Pairing.ALONE]
+    alone = [trial for trial in trials if trial.pairing is Pairing.ALONE]
     whole = [trial for trial in alone if trial.extent is Extent.WHOLE]
-    excused = excuse_steal(whole, find_own_steal(whole))
+    excused = excuse_steal(whole, compute_own_steal(whole))
     is_fit = any(not trial.conditions.disturbances for trial in excused)
     is_noisy = all(SPECS[metric].family is Family.NOISY for metric in metrics)
     if is_target(device) or not is_fit or not is_noisy or has_other_code(alone):
@@ -109,19 +99,15 @@ def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -
 
 
 def has_other_code(trials: Iterable[Trial]) -> bool:
-    """Whether trials of one case show different code, or only some of them show any. Tuning may differ."""
     return len({trial.identity.digest for trial in trials}) > 1
 
 
 def want_whole(case_ids: Iterable[str]) -> Mapping[str, Collection[Metric]]:
-    """Ask for whole trials of these cases."""
     return dict.fromkeys(case_ids, EVERY_METRIC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
-    """One trial or pair to be run, for these metrics; ``index`` counts from 1."""
-
     case: Case
     index: int
     metrics: Collection[Metric] = EVERY_METRIC
@@ -129,18 +115,12 @@ class Slot:
 
 
 def compute_trial_s(trial: Trial) -> float:
-    """Wall time of a trial in seconds: its stages and what no stage accounts for.
-
-    The stage ``start`` is part of the overhead already.
-    """
+    """Its stages and what no stage accounts for; the stage ``start`` is part of the overhead."""
     return trial.overhead_s + sum(value for stage, value in trial.stages_s.items() if stage != Stage.START)
 
 
-EXTENT_SHARES = {Extent.WHOLE: 1.0, Extent.COLD: COLD_SHARE}  # of a whole trial's time
-
-
 class Pace:
-    """How long the trials of each case took, beside what is expected of it; how many were repeated."""
+    """The times of each case's trials, taken and expected; how many were repeated."""
 
     def __init__(self, cases: Iterable[Case], trials: Iterable[Trial] = ()) -> None:
         self._expected_s = {case.id: case.expected_s for case in cases}
@@ -152,10 +132,9 @@ class Pace:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
-        """Take another trial into account."""
         self._trials += 1
         self.repeated += trial.conditions.repeated
-        if share := read_steal(trial):
+        if share := get_steal(trial):
             self._stolen.append(share)
         self._took.setdefault(trial.case_id, []).append(trial)
         if trial.case_id in self._expected_s and trial.extent is Extent.WHOLE:
@@ -164,23 +143,21 @@ class Pace:
 
     @property
     def own_steal(self) -> float:
-        """As of :func:`gate.decide.evidence.steal.find_own_steal`."""
-        return compute_own_steal(self._stolen, self._trials)
+        """As of :func:`gate.decide.evidence.steal.compute_own_steal`."""
+        return compute_usual_steal(self._stolen, self._trials)
 
     def list_own(self, case: Case) -> Sequence[Trial]:
-        """The trials of a case, in their order."""
         return self._took.get(case.id, ())
 
     @property
     def scale(self) -> float:
-        """How the whole trials compare with what was expected of them."""
+        """The time of the whole trials over what was expected of them."""
         return self._whole_s / self._whole_expected_s if self._whole_expected_s > 0 else 1.0
 
     def predict_s(self, case: Case, extent: Extent = Extent.WHOLE) -> float:
-        """Predict the wall time of another trial of ``case`` in seconds.
+        """The mean of the case's own trials of this extent, else a share of its whole ones.
 
-        The mean of its own trials of this extent where there are any, else a share of its whole ones; without
-        those its expected time scaled by how the other trials of this run compare with theirs.
+        Without any, its expected time, scaled.
         """
         for kind, share in ((extent, 1.0), (Extent.WHOLE, EXTENT_SHARES[extent])):
             # Further trials find the case's server there.
@@ -193,46 +170,45 @@ class Pace:
         return EXTENT_SHARES[extent] * case.expected_s * self.scale
 
 
-_LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER)  # before an arm says that it has loaded
-_LOOKED_AT = (Stage.MEMORY, Stage.CALLS, Stage.DRIFT)  # by a second process, once its compile was timed
-
-
 def name_device(run: Run) -> str:
-    """Name the device that a run was measured on, or its target, as a command would."""
     environment = run.environment
     target = name_target(environment.device_kind, environment.device_traits.get("capability", ""))
     return target or (environment.device_kind if environment.device_kind in KINDS else DEFAULT_DEVICE)
 
 
 def fit_slot(run: Run, slot: Slot, left_s: float) -> Slot | None:
-    """The pair, or as much of it as ends within ``left_s`` seconds, or ``None``. Pure.
+    """The pair, or as much of it as ends within ``left_s`` seconds, or ``None``.
 
-    All, its cold processes, its latencies: cold processes count again, and what is counted twice is certain.
-    A run of which nothing was measured tries one pair where GUESSED_SHARE of what is expected would fit: a
-    guess is no reason to end with nothing. That pair may end after the limit. Latencies alone are no first
-    measurement of a case: nothing would say that its counters, memory and drift are missing.
+    All, its cold processes, its latencies: what is counted twice is sure. A run without measurements tries
+    one pair where GUESSED_SHARE of what is expected would fit. Latencies are never the first measurement of a
+    case.
     """
     wanted = frozenset(slot.metrics)
     cold, latencies = wanted.difference(OF_WARM), wanted.intersection(INTERLEAVED)
     pace, device = Pace(run.cases, run.trials), name_device(run)
-    is_known = bool(pace.list_own(slot.case))
-    parts = (cold, latencies) if is_known else ()
+    was_measured = bool(pace.list_own(slot.case))
+    parts = (cold, latencies) if was_measured else ()
     lighter = tuple(replace(slot, metrics=part) for part in parts if part)
     share = 1.0 if run.trials else GUESSED_SHARE
     return next(
-        (one for one in (slot, *lighter) if share * predict_pair_s(pace, one, device) <= left_s), None
+        (
+            candidate
+            for candidate in (slot, *lighter)
+            if share * predict_pair_s(pace, candidate, device) <= left_s
+        ),
+        None,
     )
 
 
 def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
-    """Predict the wall time of a pair in seconds: as the case's last of its kind, or two trials. Pure."""
-    own = pace.list_own(slot.case)
-    paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]
+    """As the case's last of its kind, or two trials."""
+    trials = pace.list_own(slot.case)
+    paired = [trial for trial in trials if trial.pairing is not Pairing.ALONE]
     content = plan_content(slot.metrics, slot.index, device)
     is_light = not content.compiles
     if not paired:
         whole_s = 2 * pace.predict_s(slot.case)
-        untimed_s = 0.0 if slot.unchanged_code or slot.index > 1 else compute_untimed_s(slot.case, own)
+        untimed_s = 0.0 if slot.unchanged_code or slot.index > 1 else compute_untimed_s(slot.case, trials)
         return LIGHT_PAIR_SHARE * whole_s + untimed_s if is_light else whole_s
     alike = [trial for trial in paired if _is_light(trial) == is_light]
     if not alike:
@@ -241,16 +217,15 @@ def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
     if content.extent is Extent.COLD and not is_light and alike[-1].extent is Extent.WHOLE:
         seconds *= EXTENT_SHARES[Extent.COLD]
     if is_light and not slot.unchanged_code and {trial.index for trial in alike} == {1}:
-        seconds -= compute_untimed_s(slot.case, own)
+        seconds -= compute_untimed_s(slot.case, trials)
     return max(seconds, 0.0)
 
 
 def compute_untimed_s(case: Case, trials: Sequence[Trial]) -> float:
-    """How much longer a pair takes whose arms compile untimed than one that finds its code.
-
-    Both at once; one after the other where kernels are tuned by timing them.
-    """
-    cold_s, warm_s = (_average(trials, one) for one in (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME))
+    """By how much longer a pair takes whose sides compile untimed than one that finds its code."""
+    cold_s, warm_s = (
+        _average(trials, metric) for metric in (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME)
+    )
     return (1 + case.is_tuned) * max(cold_s - warm_s, 0.0)
 
 
@@ -264,17 +239,17 @@ def _is_light(trial: Trial) -> bool:
 
 
 def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:
-    """Wall time in seconds of the last pair among ``trials``, without what a further one is spared.
+    """Of the last pair among ``trials``, without what a further one is spared.
 
-    Waiting for each other counts once, a case's servers are there already, and nothing is traced again. In
-    live pairs on a CPU arms load at the same time where they tune no kernels, and so look second processes.
+    Waiting for each other counts once, a case's servers exist already, and nothing is traced again. In live
+    pairs on a CPU both sides load at once where they tune no kernels.
     """
     last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
     spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER, Stage.TRACE)) for trial in last)
     on_gpu = any(SPECS[metric].is_gpu_only for trial in last for metric in trial.samples)
     if not on_gpu and all(trial.pairing is Pairing.LIVE for trial in last):
         loading = (*_LOADING, Stage.COMPILE) if all(map(_is_light, last)) else _LOADING
-        at_once = (*_LOOKED_AT, *(() if case.is_tuned else loading))
+        at_once = (*_IN_SECOND, *(() if case.is_tuned else loading))
         spared_s += min(_sum_stages(trial, at_once) for trial in last)
     return sum(map(compute_trial_s, last)) - spared_s
 
@@ -288,16 +263,10 @@ def has_enough_rounds(
 ) -> bool:
     """Whether a further pair shows more a second than further super-blocks of this one.
 
-    Super-blocks count in which both arms have a block of eager's, and one of compiled's, that was not
-    disturbed all the time.
-
-    Args:
-        base_s: Seconds of one arm's blocks, in the order in which they ran: whole super-blocks. 0.0 is a
-            block without an undisturbed call.
-        head_s: The other arm's; both ran equal numbers of calls.
-        wanted: So many super-blocks are enough where they make the pair as precise as one is assumed to be.
-        opened_s: Seconds from the start of the pair to its first block: what another pair costs.
-        rounds_s: Seconds of all blocks so far.
+    ``base_s`` and ``head_s`` are seconds of blocks in the order in which they ran, whole super-blocks, of
+    equal numbers of calls; 0.0 is a block without an undisturbed call. ``wanted`` super-blocks are enough if
+    they make the pair as precise as assumed. ``opened_s`` is the time before the first block, the cost of
+    another pair, and ``rounds_s`` that of all blocks so far.
     """
     changes = _list_changes(base_s, head_s)
     done = min(map(len, changes))
@@ -311,21 +280,18 @@ def has_enough_rounds(
 
 
 def compute_error(changes: Sequence[float]) -> float:
-    """Standard error of the Hodges-Lehmann estimate of at least two values.
-
-    Strays count as the nearest of the others, since they move the estimate as little.
-    """
+    """Of the Hodges-Lehmann estimate of at least two values; strays count as their neighbours."""
     return compute_pooled_error(compute_winsorized_variance(changes), len(changes))
 
 
 def _list_changes(base_s: Sequence[float], head_s: Sequence[float]) -> tuple[list[float], list[float]]:
-    """The changes of eager and of compiled in super-blocks: ``E C C E`` and ``C E E C`` by turns."""
+    """Eager's and compiled's, in super-blocks: ``E C C E`` and ``C E E C`` by turns."""
     sides: tuple[list[float], list[float]] = ([], [])
     for index in range(len(base_s) // BLOCKS_PER_ARM):
         start = index * BLOCKS_PER_ARM
         for side, blocks in enumerate(((0, 3), (1, 2))):
             pairs = [(base_s[start + block], head_s[start + block]) for block in blocks]
-            known = [math.log(head / base) for base, head in pairs if base > 0 and head > 0]
-            if known:
-                sides[(side + index) % 2].append(fmean(known))
+            changes = [math.log(head / base) for base, head in pairs if base > 0 and head > 0]
+            if changes:
+                sides[(side + index) % 2].append(fmean(changes))
     return sides

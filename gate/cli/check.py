@@ -30,7 +30,7 @@ from gate.cli.setup import (
     note_stop,
     open_rules,
 )
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.exit_codes import FailOn
 from gate.decide.explain.notes import note_shard
 from gate.devices import is_target
 from gate.errors import ExitCode, GateError, NothingComparedError

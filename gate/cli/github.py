@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.cli.setup import load_configured
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.exit_codes import FailOn
 from gate.errors import ExitCode, UsageError
 from gate.files.invalid import format_value
 from gate.git import find_checkout

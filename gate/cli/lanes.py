@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gate.check.measurer import Measurer
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
-from gate.decide.evidence.values import list_short
+from gate.decide.evidence.gather import list_short
 from gate.devices import CPU, find_kind
 from gate.errors import FileError, InterruptedRunError, UsageError
 from gate.files.codec import RUN

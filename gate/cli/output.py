@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gate.decide.conclude.accept import keep_own
-from gate.decide.conclude.outcome import FailOn, compute_exit_code, is_lack_accepted, measure_coverage
+from gate.decide.conclude.coverage import is_lack_accepted, measure_coverage
+from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
 from gate.decide.constants import SESSION_DAYS
 from gate.decide.evidence.trials import set_aside_disturbed
 from gate.decide.evidence.values import collect_values

@@ -1,4 +1,4 @@
-"""Side by side: which cases get pairs with the base, which need more, and what pairs decide."""
+"""Which cases get pairs with the base, which need more, and what pairs decide."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
 from gate.decide.constants import LOOKS, MOVED_WIDTHS, SETTLING_PAIRS
+from gate.decide.evidence.gather import index_base_cases
 from gate.decide.evidence.pairs import list_alike
-from gate.decide.evidence.values import find_base_cases
 from gate.decide.judge.compare import follow_times
 from gate.decide.judge.machine import Machine
 from gate.decide.judge.pairs import (
@@ -19,7 +19,7 @@ from gate.decide.judge.pairs import (
     make_pair_rules,
 )
 from gate.decide.suspects import CALLS, Suspect, is_exact, list_suspects
-from gate.decide.verdict import Screening, conclude_verdict
+from gate.decide.verdict import BaseFindings, Screening, conclude_verdict
 from gate.fingerprint import compute_environment_id
 from gate.metrics import COMPILE_TIMES, DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
 from gate.records.cases import Metric, Policy
@@ -38,100 +38,95 @@ from gate.records.verdict import (
     Verdict,
 )
 
+# Compile times, and what stands for them.
+_OF_COMPILES = {*COMPILE_TIMES, Metric.COMPILE_CALLS, Metric.CACHE_MISSES}
+# Reasons for missing pairs that an unjudged row states already.
+_NO_COUNTERPART = frozenset({Code.BASE_LACKS_CASE, Code.BASE_DEFINES_OTHERWISE})
+
 
 def list_unsettled(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None, *, fail_fast: bool = False
 ) -> tuple[Suspect, ...]:
     """The cases that need pairs up to the next of the LOOKS; without ``suspects``, of the whole plan.
 
-    A case that failed in either arm, or that the base lacks or defines otherwise, needs none. Of one that is
-    convicted only its latency needs some, up to SETTLING_PAIRS, unless its suspect is ``thorough``: nothing
-    else of it changes the outcome. Counts alone may be accepted: then its compile times need as many. Once a
-    case is convicted the outcome is certain: another one that had SETTLING_PAIRS, and looks no slower than
-    its thresholds, waits as well; with ``fail_fast`` all do.
+    A convicted one needs them only for its latency, up to SETTLING_PAIRS, unless it is ``thorough``; if
+    counts alone convict it, for its compile times as well. Then others that had SETTLING_PAIRS and look no
+    slower than their thresholds wait; with ``fail_fast`` all do.
     """
     policy = keep_own(policy, compute_environment_id(run.environment))
     sides, rules = gather_judged(run, policy, suspects)
     failed = {failure.case_id for failure in run.failures}
     alike = list_alike(run)
-    wanted = {one.case_id: one for one in suspects or ()}
-    found, idle, is_red = [], set(), False
+    given = {suspect.case_id: suspect for suspect in suspects or ()}
+    unsettled, idle, is_red = [], set(), False
     for side in sides:
         case = side.case
         if case.id in failed or case.id not in alike:
             continue
-        asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
+        suspect = given.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
         rows = follow_times(compare_paired(side, rules)) if side.paired else ()
-        open_rows = [row for row in rows if _is_open(row, asked, rules)]
+        open_rows = [row for row in rows if _is_open(row, suspect, rules)]
         convicting = [
             row.metric
             for row in apply_quarantine(apply_acceptances(rows, policy), policy)
             if row.decides
             and row.status is Status.REGRESSED
-            and (row.metric in asked.metrics or is_exact(row.metric))
+            and (row.metric in suspect.metrics or is_exact(row.metric))
         ]
         convicted = bool(convicting)
         is_red = is_red or convicted
-        metrics = _list_open(asked, rows, open_rows, convicting)
+        metrics = _list_open(suspect, rows, open_rows, convicting)
         if metrics:
-            found.append(replace(asked, metrics=metrics, convicted=convicted))
+            unsettled.append(replace(suspect, metrics=metrics, convicted=convicted))
         # It had the pairs that settle most, and what they left open looks no worse than it may.
         is_calm = all(row.pairs >= SETTLING_PAIRS and row.severity <= 1.0 for row in open_rows)
-        if open_rows and is_calm and not asked.thorough:
+        if open_rows and is_calm and not suspect.thorough:
             idle.add(case.id)
     if is_red and fail_fast:
         return ()
-    return tuple(one for one in found if not is_red or one.case_id not in idle)
-
-
-# Compile times, and what stands for them.
-_OF_COMPILES = {*COMPILE_TIMES, Metric.COMPILE_CALLS, Metric.CACHE_MISSES}
+    return tuple(suspect for suspect in unsettled if not is_red or suspect.case_id not in idle)
 
 
 def _list_open(
-    asked: Suspect,
+    suspect: Suspect,
     rows: Sequence[Comparison],
     open_rows: Sequence[Comparison],
     convicting: Collection[Metric],
 ) -> tuple[Metric, ...]:
-    """The open metrics that further pairs measure; all that is asked before the first pair.
+    """The open metrics that further pairs measure; all that are asked for before the first pair.
 
-    By how much calls are slower is a question of its own, up to SETTLING_PAIRS, in a convicted case, too.
-    While that is open and they look slower than their threshold no compile is timed: a conviction spares it.
-    What was spared so is owed: a compile time, and the Python calls that say whether it did other work.
-    Where counts alone convict, compiles are timed as often, so that one acceptance covers what they cost.
+    While calls look slower than their threshold, up to SETTLING_PAIRS, no compile is timed: a conviction
+    would spare it. Where counts alone convict, compiles are timed as often, so that one acceptance covers
+    their cost.
     """
     calls = tuple(row for row in open_rows if row.metric in CALLS)
     is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
-    if convicting and not asked.thorough:
+    if convicting and not suspect.thorough:
         wanted = open_rows if all(map(is_exact, convicting)) else calls
         is_begun = any(row.pairs < SETTLING_PAIRS for row in wanted)
         return tuple(row.metric for row in wanted) if is_begun else ()
-    found = {row.metric for row in open_rows} if rows else {*asked.metrics}
-    if rows and asked.slower:
+    metrics = {row.metric for row in open_rows} if rows else {*suspect.metrics}
+    if rows and suspect.screened.slower:
         seen = {row.metric for row in rows}
-        found |= _OF_COMPILES.intersection(asked.metrics) - seen
-        if not found.isdisjoint(COMPILE_TIMES):
-            found |= {Metric.COMPILE_CALLS} - seen
-    slower = is_begun and any(row.severity > 1.0 for row in calls) if rows else asked.slower
-    spared = _OF_COMPILES if slower and not asked.thorough else ()
-    return tuple(metric for metric in SPECS if metric in found and metric not in spared)
+        metrics |= _OF_COMPILES.intersection(suspect.metrics) - seen
+        if not metrics.isdisjoint(COMPILE_TIMES):
+            metrics |= {Metric.COMPILE_CALLS} - seen
+    slower = is_begun and any(row.severity > 1.0 for row in calls) if rows else suspect.screened.slower
+    spared = _OF_COMPILES if slower and not suspect.thorough else ()
+    return tuple(metric for metric in SPECS if metric in metrics and metric not in spared)
 
 
 def gather_judged(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> tuple[tuple[CasePairs, ...], PairRules]:
-    """The sides of the suspects, or of the whole plan, and the rules that their number asks for.
-
-    In a shard all that the others may ask counts too: what is settled there is to be so when they are joined.
-    """
+    """A shard counts what the other shards may ask, too, so that joining them changes no result."""
     if suspects is None:
         sides = gather_case_pairs(run, policy)
         times, cases = sum(metric in side.questions for side in sides for metric in LEADING), len(sides)
     else:
-        sides = gather_case_pairs(run, policy, {one.case_id: one.screened for one in suspects})
+        sides = gather_case_pairs(run, policy, {suspect.case_id: suspect.screened for suspect in suspects})
         alike = list_alike(run)  # what the base lacks, or defines otherwise, gets no pair and no test
-        tested = [one.metrics for one in suspects if one.case_id in alike]
+        tested = [suspect.metrics for suspect in suspects if suspect.case_id in alike]
         times, cases = sum(metric in metrics for metrics in tested for metric in LEADING), len(tested)
     elsewhere = max(0, run.shard.cases - len(run.cases)) if run.shard else 0
     repeats = suspects[0].screened.repeats if suspects else {}
@@ -139,31 +134,22 @@ def gather_judged(
     return sides, make_pair_rules(sides, policy, tests, repeats)
 
 
-def _is_open(row: Comparison, asked: Suspect, rules: PairRules) -> bool:
-    """Whether the pairs so far have not settled it, and it is asked about or has to be seen again."""
+def _is_open(row: Comparison, suspect: Suspect, rules: PairRules) -> bool:
     if not (row.decides and row.waits_for_pairs and row.pairs < LOOKS[-1]):
         return False
     if not is_exact(row.metric):
-        return row.metric in LEADING and row.metric in asked.metrics
-    # What got better in one pair is seen again where all is asked about, or where it flickers.
+        return row.metric in LEADING and row.metric in suspect.metrics
+    # What got better in one pair is measured again only where all is asked for, or where it flickers.
     is_better = row.change is not None and row.change.centre < 0 and row.metric not in rules.counts.shown
-    return asked.thorough or row.metric in asked.screened.seen or not is_better
-
-
-# Reasons for missing pairs that an unjudged row states already.
-_NO_COUNTERPART = frozenset({Code.BASE_LACKS_CASE, Code.BASE_DEFINES_OTHERWISE})
+    return suspect.thorough or row.metric in suspect.screened.seen or not is_better
 
 
 def judge_pairs(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> tuple[Comparison, ...]:
-    """Compare head with base by pairs: the suspects' cases, or the whole plan.
-
-    Of a suspect's times only those that it names count, as in a check: what else its pairs happened to
-    measure got no pairs of its own.
-    """
+    """Of a suspect's times only those that it names count: others got no pairs of their own."""
     sides, rules = gather_judged(run, policy, suspects)
-    asked = {one.case_id: one.metrics for one in suspects or ()}
+    asked = {suspect.case_id: suspect.metrics for suspect in suspects or ()}
     rows = (row for side in sides for row in compare_paired(side, rules))
     return tuple(
         row for row in rows if suspects is None or row.metric in asked[row.case_id] or is_exact(row.metric)
@@ -173,16 +159,15 @@ def judge_pairs(
 def confirm_screening(
     screening: Screening, run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> Screening:
-    """Replace what the screen said of its suspects, or of these, by what their pairs with the base say.
+    """Replace the suspects' comparisons of the screen by those of their pairs with the base.
 
-    Where no pair came back nothing is convicted: what looks worse is INCONCLUSIVE, and says why no pair
-    looked at it.
+    Where no pair came back nothing is convicted.
     """
     suspects = list_suspects(screening) if suspects is None else suspects
     if run.base is None or not suspects:
         return screening
     sides, rules = gather_judged(run, policy, suspects)
-    wanted = {one.case_id: one for one in suspects}
+    wanted = {suspect.case_id: suspect for suspect in suspects}
     rows = {(row.case_id, row.metric): row for side in sides for row in compare_paired(side, rules)}
     comparisons = tuple(
         _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], run, rules)
@@ -191,32 +176,34 @@ def confirm_screening(
         for row in screening.comparisons
     )
     # What the base measures and no trial of head does, unless a stored value has shown it already.
-    heads = ((one.case_id, metric) for one in run.trials if one.arm != BASE_ARM for metric in one.samples)
-    known = {*heads, *((row.case_id, row.metric) for row in comparisons)}
-    lost = (row for key, row in rows.items() if row.reason is Reason.NOT_MEASURED and key not in known)
+    heads = (
+        (trial.case_id, metric) for trial in run.trials if trial.arm != BASE_ARM for metric in trial.samples
+    )
+    shown = {*heads, *((row.case_id, row.metric) for row in comparisons)}
+    lost = (row for key, row in rows.items() if row.reason is Reason.NOT_MEASURED and key not in shown)
     paired = {side.case.id: side for side in sides if side.paired}
-    return replace(screening.revise((*comparisons, *lost)), sides=paired)
+    revised = screening.revise((*comparisons, *lost))
+    return replace(revised, base=replace(revised.base, sides=paired))
 
 
 def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
-    """Judge a run in which every case ran in pairs with the base; nothing stored is needed."""
     sides, rules = gather_judged(run, policy)
     rows = tuple(row for side in sides for row in compare_paired(side, rules))
-    screening = Screening(evidence=sides, comparisons=rows, machine=Machine(), in_pairs=True)
+    base = BaseFindings(in_pairs=True)
+    screening = Screening(evidence=sides, comparisons=rows, machine=Machine(), places={}, base=base)
     return conclude_verdict(run, screening, policy)
 
 
 def _confirm_row(
-    row: Comparison, paired: Comparison | None, asked: Suspect, run: Run, rules: PairRules
+    row: Comparison, paired: Comparison | None, suspect: Suspect, run: Run, rules: PairRules
 ) -> Comparison:
-    """The pairs' comparison where there is one that should count, else the screen's."""
     # It measured this and that before it failed, or ended too early; or head lacks what is stored.
     if row.is_of_whole_case or row.status is Status.MISSING:
         return row
     if paired is not None and not paired.pairs and row.status in UNJUDGED and is_exact(row.metric):
         return row  # the base does not have it either
-    is_asked = row.metric in asked.metrics
-    follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in asked.metrics
+    is_asked = row.metric in suspect.metrics
+    follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in suspect.metrics
     # Nothing stored was compared, but at most an absolute limit.
     is_new = row.status in UNJUDGED or (row.reason is Reason.LIMIT_EXCEEDED and row.baseline is None)
     if paired is not None and paired.pairs and (is_asked or follows or is_new or _is_shown(paired)):
@@ -227,10 +214,7 @@ def _confirm_row(
 
 
 def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
-    """Say how much worse than the stored baseline it is, where that is more than pairs show.
-
-    Earlier changes did the rest: what accepted.yml allows, it allows in all.
-    """
+    """What accepted.yml allows counts from the stored baseline: earlier changes are in it."""
     if paired.status not in MAYBE_WORSE or stored.status not in MAYBE_WORSE or stored.baseline is None:
         return paired
     before, now = stored.change, paired.change
@@ -243,24 +227,24 @@ def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
 
 
 def _compute_least(stored: Change, paired: Change) -> float:
-    """By how much it is worse than stored at least: what pairs show, and what the base surely is worse."""
-    widths = (math.log1p(one.centre) - math.log1p(one.low) for one in (stored, paired))
+    """The pairs' change and the base's sure share of it."""
+    widths = (math.log1p(change.centre) - math.log1p(change.low) for change in (stored, paired))
     return math.expm1(math.log1p(stored.centre) - MOVED_WIDTHS * math.hypot(*widths))
 
 
 def _flickers(row: Comparison, paired: Comparison) -> bool:
-    """Whether head's own trials counted more than is stored, some or all, and its pairs not the same."""
-    own, head, base = row.candidate, paired.candidate, paired.baseline
-    if paired.status not in NOT_WORSE or not (own and head and base):
+    """Head's own trials counted more than is stored, some or all, but its pairs did not."""
+    alone, head, base = row.candidate, paired.candidate, paired.baseline
+    if paired.status not in NOT_WORSE or not (alone and head and base):
         return False
     if row.status is Status.REGRESSED:
-        return SPECS[row.metric].family is Family.EXACT and own.centre != head.centre
+        return SPECS[row.metric].family is Family.EXACT and alone.centre != head.centre
     is_open = row.metric in GRAPH_COUNTERS and row.status in MAYBE_WORSE | UNJUDGED
-    return is_open and (own.high or own.centre) > (base.high or base.centre)
+    return is_open and (alone.high or alone.centre) > (base.high or base.centre)
 
 
 def _is_shown(paired: Comparison) -> bool:
-    """Whether most pairs show something exact worse without being asked: what is stored is older, say."""
+    """Most pairs show something exact worse that was not asked for: stored values may be older."""
     change = paired.change
     if not is_exact(paired.metric) or paired.status not in MAYBE_WORSE or change is None:
         return False
@@ -269,11 +253,7 @@ def _is_shown(paired: Comparison) -> bool:
 
 
 def _withhold(row: Comparison, why: Code) -> Comparison:
-    """Let no stored value decide where a base was asked for: what others merged since moved it as well.
-
-    Nor does it clear what pairs had no time for: the case is suspect because a change could hide in what is
-    stored, or because nothing is. A limit needs no base.
-    """
+    """Stored values decide nothing where a base was asked for: other changes moved them as well."""
     if row.status in BROKEN or (row.status in UNJUDGED and why in _NO_COUNTERPART):
         return row
     row = replace(row, remarks=(*row.remarks, Fact(code=why)))
@@ -284,10 +264,10 @@ def _withhold(row: Comparison, why: Code) -> Comparison:
 
 
 def _explain_absence(run: Run, case_id: str) -> Code:
-    if case_id not in find_base_cases(run):
+    if case_id not in index_base_cases(run):
         return Code.BASE_LACKS_CASE
     if case_id not in list_alike(run):
         return Code.BASE_DEFINES_OTHERWISE
-    if any(one.case_id == case_id and one.arm == BASE_ARM for one in run.failures):
+    if any(failure.case_id == case_id and failure.arm == BASE_ARM for failure in run.failures):
         return Code.BASE_FAILED
     return Code.NO_PAIR

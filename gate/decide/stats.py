@@ -29,7 +29,7 @@ _HALVINGS = 60  # of what holds a quantile: below the rounding of a fraction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Variance:
-    """A variance and the degrees of freedom it was estimated with; ``df`` 0 means not at all."""
+    """``df`` are degrees of freedom; 0 means that nothing was estimated."""
 
     value: float
     df: float
@@ -37,8 +37,6 @@ class Variance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogArms:
-    """Baseline and candidate on the logarithmic scale."""
-
     before: float  # mean of the logarithms
     after: float
     variance: Variance  # between trials, within both arms, each about its own mean
@@ -47,16 +45,15 @@ class LogArms:
 
 
 def compute_hodges_lehmann(values: Sequence[float]) -> float:
-    """Median of the means of all pairs of at least one value, each with itself as well.
+    """Median of the means of all pairs of values, each value with itself as well (Hodges and Lehmann 1963).
 
-    Nearly as precise as the mean where the noise is normal, and hardly moved by a stray value
-    (Hodges and Lehmann 1963).
+    Nearly as precise as the mean of normal values, and hardly moved by a stray value.
     """
-    return median([0.5 * (one + other) for one, other in combinations_with_replacement(values, 2)])
+    return median([0.5 * (first + second) for first, second in combinations_with_replacement(values, 2)])
 
 
 def compute_variance(values: Sequence[float]) -> Variance:
-    """Unbiased variance; of a single value it is 0 with 0 degrees of freedom."""
+    """Unbiased variance; a single value has variance 0 with 0 degrees of freedom."""
     if len(values) < 2:  # noqa: PLR2004 - one value has no spread
         return Variance(value=0.0, df=0.0)
     mean = fmean(values)
@@ -65,11 +62,10 @@ def compute_variance(values: Sequence[float]) -> Variance:
 
 
 def compute_winsorized_variance(values: Sequence[float]) -> Variance:
-    """Variance of normal values of which one in PAIRS_PER_STRAY on each side may be a stray.
+    """The lowest and highest values, one in PAIRS_PER_STRAY on each side, are replaced by their neighbours.
 
-    So many of the lowest and highest count as the nearest of the others. For normal values the squares over
-    n - 1 - 3 cut are then unbiased to 2 %, and as certain as so many degrees of freedom to 5 %
-    (simulated, 8 to 16 values with one cut on each side). Of fewer it is the sample variance.
+    For normal values the sum of squares over n - 1 - 3 cut is then unbiased to 2 %, with about that many
+    degrees of freedom (simulated, 8 to 16 values, one cut on each side).
     """
     ordered, cut = sorted(values), len(values) // PAIRS_PER_STRAY
     low, high = ordered[cut], ordered[-1 - cut]
@@ -79,23 +75,23 @@ def compute_winsorized_variance(values: Sequence[float]) -> Variance:
 
 
 def count_winsorized_df(number: int) -> float:
-    """Degrees of freedom of the winsorized variance of so many values."""
     return number - 1.0 - 3.0 * (number // PAIRS_PER_STRAY)
 
 
 def compute_logs(values: Sequence[float]) -> tuple[float, ...]:
-    """Natural logarithms of positive values."""
     return tuple(map(math.log, values))
 
 
 def pool_variances(*variances: Variance) -> Variance:
-    """Variance within samples, each about its own mean; one pooled with a prior is shrunk towards that."""
-    df = sum(one.df for one in variances)
-    return Variance(value=sum(one.value * one.df for one in variances) / df if df else 0.0, df=df)
+    """The mean, weighted by degrees of freedom; pooled with a prior a variance shrinks towards that."""
+    df = sum(variance.df for variance in variances)
+    return Variance(
+        value=sum(variance.value * variance.df for variance in variances) / df if df else 0.0, df=df
+    )
 
 
 def summarize_logs(before: Sequence[float], after: Sequence[float]) -> LogArms | None:
-    """Log means and variance of two arms; ``None`` where a value is not positive, so has no logarithm."""
+    """``None`` where a value is not positive, so has no logarithm."""
     if min(before) <= 0 or min(after) <= 0:
         return None
     logs_before, logs_after = compute_logs(before), compute_logs(after)
@@ -108,34 +104,38 @@ def summarize_logs(before: Sequence[float], after: Sequence[float]) -> LogArms |
     )
 
 
-# What is believed of the noise between trials where there are too few cases to learn from.
+# Noise between trials where there are too few cases to learn from.
 ASSUMED = Variance(value=PRIOR_SD**2, df=PRIOR_DF)
-
-
 NOTHING_KNOWN = Variance(value=0.0, df=0.0)
 
 
 def compute_priors(
     variances: Mapping[str, Variance], assumed: Variance = ASSUMED, *, trusts_own: bool = False
 ) -> dict[str, Variance]:
-    """What a metric's other cases say about the variance of each: their median, each without its bias.
+    """The noise that each case may assume, learned from the metric's other cases.
 
-    Its own would be believed twice. The median of a chi-square over its df is (1 - 2 / (9 df))^3 (Wilson and
-    Hilferty 1931). Of what went into it about half is certain. With too few degrees of freedom it is what is
-    ``assumed`` instead, or nothing where the case ``trusts_own``, and has as many as would be assumed.
+    It is the median of their variances, each divided by the bias of a median, (1 - 2 / (9 df))^3 (Wilson and
+    Hilferty 1931). With fewer than MIN_LEARNED_DF degrees of freedom it is ``assumed``, or nothing for a case
+    that ``trusts_own`` and has as many degrees of freedom.
     """
     unbiased = {
-        case_id: one.value / (1 - 2 / (9 * one.df)) ** 3 for case_id, one in variances.items() if one.df > 0
+        case_id: variance.value / (1 - 2 / (9 * variance.df)) ** 3
+        for case_id, variance in variances.items()
+        if variance.df > 0
     }
-    ordered, known_df, priors = sorted(unbiased.values()), sum(one.df for one in variances.values()), {}
-    for case_id, own in variances.items():
-        others, df = [*ordered], known_df - own.df
+    ordered, all_df, priors = (
+        sorted(unbiased.values()),
+        sum(variance.df for variance in variances.values()),
+        {},
+    )
+    for case_id, variance in variances.items():
+        others, df = [*ordered], all_df - variance.df
         if case_id in unbiased:
             others.remove(unbiased[case_id])
         if df >= MIN_LEARNED_DF:
             priors[case_id] = Variance(value=median(others), df=min(LEARNED_DF, MEDIAN_EFFICIENCY * df))
         else:
-            priors[case_id] = NOTHING_KNOWN if trusts_own and own.df >= assumed.df else assumed
+            priors[case_id] = NOTHING_KNOWN if trusts_own and variance.df >= assumed.df else assumed
     return priors
 
 
@@ -185,7 +185,7 @@ def compute_t_upper(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def compute_t_quantile(p: float, df: float) -> float:
-    """The t with P(T <= t) = ``p``, for 0 < p < 1; what is known for sure has infinite degrees of freedom."""
+    """The t with P(T <= t) = ``p``, for 0 < p < 1; infinite ``df`` means the normal distribution."""
     if math.isinf(df):
         return NormalDist().inv_cdf(p)
     if p == 0.5:  # noqa: PLR2004 - the median of a symmetric distribution
@@ -199,7 +199,7 @@ def compute_t_quantile(p: float, df: float) -> float:
 
 
 def _halve(high: float, is_beyond: Callable[[float], bool]) -> float:
-    """The least value between 0 and ``high`` that is beyond."""
+    """The least value between 0 and ``high`` that is beyond, by bisection."""
     low = 0.0
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -210,20 +210,20 @@ def _halve(high: float, is_beyond: Callable[[float], bool]) -> float:
 def compute_rate(hits: int, of: int) -> Rate:
     """The exact interval of Clopper and Pearson (1934) for ``hits`` among ``of`` trials, ``of`` > 0."""
     tail = (1.0 - INTERVAL_CONFIDENCE) / 2.0
-    low = 0.0 if hits == 0 else _find_beta_quantile(tail, hits, of - hits + 1)
-    high = 1.0 if hits == of else _find_beta_quantile(1.0 - tail, hits + 1, of - hits)
+    low = 0.0 if hits == 0 else _compute_beta_quantile(tail, hits, of - hits + 1)
+    high = 1.0 if hits == of else _compute_beta_quantile(1.0 - tail, hits + 1, of - hits)
     return Rate(hits=hits, of=of, low=low, high=high)
 
 
-def _find_beta_quantile(p: float, a: int, b: int) -> float:
+def _compute_beta_quantile(p: float, a: int, b: int) -> float:
     return _halve(1.0, lambda x: compute_incomplete_beta(x, a, b) >= p)
 
 
 def estimate_metric(metric: Metric, values: Sequence[float]) -> Estimate:
-    """Estimate a metric from one value a trial (at least one value), in the metric's unit.
+    """Estimate a metric, in its unit, from one value a trial (at least one).
 
-    Noisy metrics: geometric mean and t interval on the logarithms; drift: the same without
-    logarithms; the rest: median and range. A single value has no interval.
+    Noisy metrics: geometric mean and t interval on the logarithms; drift: the same without logarithms; the
+    rest: median and range. A single value has no interval.
     """
     family = SPECS[metric].family
     if family is Family.LOG2:
@@ -249,7 +249,7 @@ def estimate_metric(metric: Metric, values: Sequence[float]) -> Estimate:
 def estimate_mean(mean: float, variance: Variance, n: int, *, of_logs: bool = False) -> Estimate:
     """The mean of ``n`` values with its t interval, which is unknown where the variance is.
 
-    Of logarithms it is the geometric mean of the values.
+    ``of_logs``: the values are logarithms, and the estimate is their geometric mean.
     """
     scale = math.exp if of_logs else float
     if variance.df <= 0:

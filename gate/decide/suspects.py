@@ -1,17 +1,17 @@
-"""Which cases are worth pairs with the base, and what stored values and head's own trials say of them."""
+"""Which cases are worth pairs with the base, and what stored values and head's own trials show of them."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.constants import LIVE_PAIR_SD, MIN_BASELINE_TRIALS, TWO_SPEEDS
+from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.programs import (
     has_other_counts,
     has_torch_calls_alone,
     is_code_changed,
     is_other_workload,
 )
-from gate.decide.evidence.values import Evidence
 from gate.decide.judge.counted import count_repeats
 from gate.decide.judge.pairs import NOT_SCREENED, Screened
 from gate.decide.stats import compute_logs, compute_variance, pool_variances
@@ -26,36 +26,32 @@ CALLS = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})  # one is not 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspect:
-    """A case that is worth pairs, and the metrics that they should measure."""
+    """A case that is worth pairs with the base: what they should measure, and how far it is."""
 
     case_id: str
     metrics: Collection[Metric]
-    more: int = 0  # pairs that are asked for
-    later: bool = False  # they are only counted in what is left
-    # The largest worsening in the screening, in half widths of its interval; infinite where that has none.
-    doubt: float = field(default=0.0, compare=False)
     # The compile did the stored baseline's work: the same code, the same counters. Both arms then begin with
     # the caches of head's own trial. One whose code differs finds nothing of use there, and compiles untimed.
     unchanged_code: bool = field(default=False, compare=False)
-    screened: Screened = field(default=NOT_SCREENED, compare=False)
     thorough: bool = field(default=False, compare=False)  # all is asked for, though pairs have convicted it
+    screened: Screened = field(default=NOT_SCREENED, compare=False)
     convicted: bool = field(default=False, compare=False)  # by pairs
-    slower: bool = field(default=False, compare=False)  # calls, for sure by stored values
+    more: int = 0  # pairs that are asked for next
+    later: bool = False  # not next: their time is only kept free
 
 
 def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Suspect, ...]:
-    """The cases whose metrics look changed or could not be judged, in the plan's order.
+    """In the plan's order.
 
-    What looks better than stored values is suspect, too: a change may give back what an earlier one gained.
-    A case that failed or did not run is no suspect: it is INCOMPLETE whatever pairs say.
+    What looks better than stored values is suspect, too: a change may lose what an earlier one gained.
     """
     grouped = group_cases(screening.comparisons)
-    repeats = count_repeats(question for one in screening.evidence for question in one.questions.values())
-    found = []
-    for one in screening.evidence:
-        if not one.trials or one.failures:
+    repeats = count_repeats(question for case in screening.evidence for question in case.questions.values())
+    suspects = []
+    for evidence in screening.evidence:
+        if not evidence.trials or evidence.failures:
             continue
-        rows = {row.metric: row for row in grouped.get(one.case.id, ())}
+        rows = {row.metric: row for row in grouped.get(evidence.case.id, ())}
         open_metrics = {
             metric
             for metric, row in rows.items()
@@ -66,45 +62,42 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
             open_metrics |= CALLS
         metrics = tuple(metric for metric in SPECS if metric in open_metrics)
         if metrics:
-            found.append(
+            suspects.append(
                 Suspect(
-                    case_id=one.case.id,
+                    case_id=evidence.case.id,
                     metrics=metrics,
-                    doubt=_measure_doubt(rows, metrics),
-                    unchanged_code=is_code_changed(one) is False and not has_other_counts(one),
+                    unchanged_code=is_code_changed(evidence) is False and not has_other_counts(evidence),
                     screened=Screened(
-                        seen=_find_seen(one, [rows[metric] for metric in metrics if metric in rows]),
-                        is_steady=_is_steady(one),
+                        seen=_collect_seen(evidence, [rows[metric] for metric in metrics if metric in rows]),
+                        is_steady=_is_steady(evidence),
                         repeats=repeats,
+                        doubt=_measure_doubt(rows, metrics),
+                        slower=any(rows[call].status is Status.REGRESSED for call in CALLS & rows.keys()),
                     ),
                     thorough=thorough,
-                    slower=any(rows[one].status is Status.REGRESSED for one in CALLS & rows.keys()),
                 )
             )
-    return tuple(found)
+    return tuple(suspects)
 
 
 def _is_steady(evidence: Evidence) -> bool:
-    """Whether stored latencies are known, and not those of two speeds.
-
-    With two speeds they are in two groups, within which they vary much less than all together.
-    """
-    asked = evidence.questions.get(Metric.COMPILED_LATENCY)
-    if asked is None or asked.logs is None or len(asked.before) < MIN_BASELINE_TRIALS:
+    """Not where two groups of stored latencies each vary much less than all together."""
+    question = evidence.questions.get(Metric.COMPILED_LATENCY)
+    if question is None or question.logs is None or len(question.before) < MIN_BASELINE_TRIALS:
         return False
-    logs = sorted(compute_logs(asked.before))
+    logs = sorted(compute_logs(question.before))
     groups = [(logs[:size], logs[size:]) for size in range(1, len(logs))]
     within = min(pool_variances(*map(compute_variance, both)).value for both in groups)
     whole = compute_variance(logs).value
     return whole <= LIVE_PAIR_SD**2 or within > TWO_SPEEDS * whole
 
 
-def _find_seen(evidence: Evidence, rows: Iterable[Comparison]) -> Mapping[Metric, Status | float]:
-    """How stored values see it move; of graphs, what all trials count where no stored one counts as much."""
+def _collect_seen(evidence: Evidence, rows: Iterable[Comparison]) -> Mapping[Metric, Status | float]:
+    """Where stored values see it move; of graph counters, what all trials count and no stored one reaches."""
     moved = {row.metric: row.status for row in rows if is_exact(row.metric) and row.status in MOVED}
     if any(trial.pairing is not Pairing.ALONE for trial in evidence.trials):
         return moved
-    stored = [one.baseline.trials for one in evidence.stored]
+    stored = [match.baseline.trials for match in evidence.stored]
     counted = {
         metric: counts[0]
         for metric in GRAPH_COUNTERS
@@ -115,26 +108,25 @@ def _find_seen(evidence: Evidence, rows: Iterable[Comparison]) -> Mapping[Metric
 
 
 def clear_unchanged_sources(screening: Screening, run: Run) -> Screening:
-    """Clear the times of the suspects of whose program nothing differs from the base's.
+    """Clear the times of the suspects whose program is the base's.
 
-    What stored baselines see in them is not head's doing. Operators that are not torch's may be built apart
-    from what is imported. Only times are cleared so, and only those that were judged: what else is open is
-    looked at in pairs all the same.
+    Operators that are not torch's may be built apart from what is imported. Only times that were judged are
+    cleared: what else is open gets pairs.
     """
     if run.base is None or run.base.other_changes is None or run.base.other_changes:
         return screening
     trials = group_cases(trial for trial in run.trials if trial.pairing is Pairing.ALONE)
-    evidence = {one.case.id: one for one in screening.evidence}
+    evidence = {evidence.case.id: evidence for evidence in screening.evidence}
     unjudged = {(row.case_id, row.metric) for row in screening.comparisons if row.status in UNJUDGED}
     same = {
-        one.case_id: one.metrics
-        for one in list_suspects(screening)
-        if one.unchanged_code
-        and all(trial.changed_imports == () for trial in trials.get(one.case_id, ()))
-        and not is_other_workload(evidence[one.case_id])
-        and has_torch_calls_alone(evidence[one.case_id])
-        and not any(map(is_exact, one.metrics))
-        and unjudged.isdisjoint((one.case_id, metric) for metric in one.metrics)
+        suspect.case_id: suspect.metrics
+        for suspect in list_suspects(screening)
+        if suspect.unchanged_code
+        and all(trial.changed_imports == () for trial in trials.get(suspect.case_id, ()))
+        and not is_other_workload(evidence[suspect.case_id])
+        and has_torch_calls_alone(evidence[suspect.case_id])
+        and not any(map(is_exact, suspect.metrics))
+        and unjudged.isdisjoint((suspect.case_id, metric) for metric in suspect.metrics)
     }
     rows = tuple(
         replace(row, status=Status.UNCHANGED, reason=Reason.UNCHANGED_SOURCES)
@@ -142,11 +134,11 @@ def clear_unchanged_sources(screening: Screening, run: Run) -> Screening:
         else row
         for row in screening.comparisons
     )
-    return replace(screening.revise(rows), same=tuple(same))
+    revised = screening.revise(rows)
+    return replace(revised, base=replace(revised.base, same=tuple(same)))
 
 
 def is_exact(metric: Metric) -> bool:
-    """Whether it is none of the noisy ones."""
     return SPECS[metric].family is not Family.NOISY
 
 

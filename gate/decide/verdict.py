@@ -1,7 +1,7 @@
-"""Judges a run: gather, screen, conclude.
+"""Judges a run in three steps: gather, screen, conclude.
 
-Screening and concluding are apart so that a side-by-side stage can stand between them:
-:func:`gate.decide.side_by_side.confirm_screening` replaces the suspects' comparisons by what their pairs say.
+Between screening and concluding, :func:`gate.decide.side_by_side.confirm_screening` replaces the suspects'
+comparisons by those of their pairs.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
+from gate.decide.conclude.coverage import is_judged, measure_tally
 from gate.decide.conclude.limits import apply_limits
-from gate.decide.conclude.outcome import decide_outcome, is_judged, measure_tally, remark_regressed_anyway
+from gate.decide.conclude.outcome import decide_outcome, remark_regressed_anyway
 from gate.decide.conclude.shown import add_traces, bound_sources, show_case, summarize_suite
+from gate.decide.evidence.gather import Evidence, gather_evidence
 from gate.decide.evidence.trials import (
     blame_disturbance,
     doubt_stored,
@@ -20,12 +22,11 @@ from gate.decide.evidence.trials import (
     note_disturbed,
     set_aside_disturbed,
 )
-from gate.decide.evidence.values import Evidence, gather_evidence
 from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.defaults import add_defaults, note_defaults
 from gate.decide.explain.inquiry import MAYBE_MOVED
-from gate.decide.judge.compare import follow_times, pose_questions
+from gate.decide.judge.compare import add_questions, follow_times
 from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift
 from gate.decide.judge.stored import compare_case, make_rules
 from gate.devices import TARGET_KIND
@@ -39,76 +40,79 @@ from gate.records.verdict import NOT_WORSE, CaseEvidence, Cause, Comparison, Pai
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BaseFindings:
+    """What the base adds to a screening."""
+
+    sides: Mapping[str, Evidence] = field(default_factory=dict)  # by case, of those that ran in pairs
+    acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
+    same: tuple[str, ...] = ()  # cases whose times are clear: their program is the base's
+    in_pairs: bool = False  # all was compared in pairs: nothing that is stored counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Screening:
-    """All comparisons of a run against stored baselines, before acceptances."""
+    """All comparisons of a run, before acceptances."""
 
     evidence: tuple[Evidence, ...]
     comparisons: tuple[Comparison, ...]
     machine: Machine  # over all places
-    places: Mapping[str, Machine] = field(default_factory=dict)  # the machine at each that cases ran at
-    sides: Mapping[str, Evidence] = field(default_factory=dict)  # cases that ran in pairs, with the base
-    acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
-    in_pairs: bool = False  # all that was compared: nothing that is stored counts
-    same: tuple[str, ...] = ()  # cases whose times are clear, since they are the same program as the base's
+    places: Mapping[str, Machine]  # the machine at each that cases ran at
+    base: BaseFindings = field(default_factory=BaseFindings)
 
     def revise(self, comparisons: Sequence[Comparison]) -> Screening:
-        """The same with other rows, and perhaps more; what these convict no more is acquitted."""
+        """What the new rows no longer convict is acquitted."""
         acquitted = (
             before
             for before, after in zip(self.comparisons, comparisons, strict=False)
             if before.decides and before.baseline is not None and after.status in NOT_WORSE
             if before.status is Status.REGRESSED or before.has_remark(Code.SINCE_UPGRADE)
         )
-        return replace(self, comparisons=tuple(comparisons), acquitted=(*self.acquitted, *acquitted))
+        base = replace(self.base, acquitted=(*self.base.acquitted, *acquitted))
+        return replace(self, comparisons=tuple(comparisons), base=base)
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
-    """Judge a run against stored baselines; ``run.cases``, the plan, is the index.
-
-    Pure: the same arguments give the same verdict, and ``policy.today`` is the only date.
-    """
+    """Pure: the same arguments give the same verdict, and ``policy.today`` is the only date."""
     return conclude_verdict(run, screen_run(run, baselines, policy), policy)
 
 
 def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Screening:
-    """Compare every case and metric of the plan with its baseline."""
     if run.counts_only:
-        baselines = [replace(one, trials=drop_host_metrics(one.trials)) for one in baselines]
+        baselines = [replace(baseline, trials=drop_host_metrics(baseline.trials)) for baseline in baselines]
     gathered = gather_evidence(set_aside_disturbed(run), baselines)
-    evidence = tuple(pose_questions(one, policy) for one in gathered)
+    cases = tuple(add_questions(evidence, policy) for evidence in gathered)
     places = {
-        name: compare_machine(there) for name, there in group_by(evidence, lambda one: one.place).items()
+        name: compare_machine(group) for name, group in group_by(cases, lambda case: case.place).items()
     }
-    # The cases of other shards have their part of the error budget: what convicts here does once joined.
+    # The cases of other shards have their share of the error budget: joining them changes no result.
     share = len(run.cases) / run.shard.cases if run.shard else 1.0
-    own = replace(policy, error_budget=policy.error_budget * share)
-    rules = make_rules(evidence, own, has_base=run.base is not None)
-    rows = tuple(row for one in evidence for row in compare_case(one, rules, places[one.place]))
-    return Screening(evidence=evidence, comparisons=rows, machine=compare_machine(evidence), places=places)
+    shard_policy = replace(policy, error_budget=policy.error_budget * share)
+    rules = make_rules(cases, shard_policy, has_base=run.base is not None)
+    rows = tuple(row for case in cases for row in compare_case(case, rules, places[case.place]))
+    return Screening(evidence=cases, comparisons=rows, machine=compare_machine(cases), places=places)
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
-    """Make the verdict of what was compared, with all that a report needs."""
     policy = keep_own(policy, compute_environment_id(run.environment))
     if run.counts_only:
-        kept = [one for one in policy.limits if SPECS[one.metric].scope is not Scope.HOST]
+        kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
     comparisons = _apply_policy(run, screening, policy)
-    outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
+    outcome, base = decide_outcome(comparisons, finished=run.finished), screening.base
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
-    drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
-    matches = (one.find_baseline(metric) for one in screening.evidence for metric in one.values)
+    drifted = [row.case_id for row in base.acquitted] if policy.has_anchor else []
+    matches = (case.find_baseline(metric) for case in screening.evidence for metric in case.values)
     used = tuple({id(match): match for match in matches if match is not None}.values())
     return Verdict(
         outcome=outcome,
-        headline=advice.say_beside(headline) if in_pairs else headline,
+        headline=advice.add_base_to_headline(headline) if base.in_pairs else headline,
         cases=run.cases,
         comparisons=comparisons,
         failures=run.failures,
         causes=add_defaults(_rank_all(screening, comparisons, run.environment), run),
         next_steps=(
             *blame_disturbance(run, comparisons),
-            *advice.list_next_steps(run, comparisons, policy, in_pairs=in_pairs),
+            *advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs),
             *advice.suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
         ),
         evidence=_show_all(run, screening, comparisons),
@@ -116,19 +120,21 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *note_defaults(run),
             *notes.note_target(run.environment.device_kind == TARGET_KIND),
             *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
-            *(notes.note_unchanged_code(run) if in_pairs else ()),
-            *notes.list_notes(run, comparisons, used, policy, in_pairs=in_pairs),
+            *(notes.note_unchanged_code(run) if base.in_pairs else ()),
+            *notes.list_notes(run, comparisons, used, policy, in_pairs=base.in_pairs),
             *_list_more_notes(run, screening, comparisons),
             *note_quarantine(comparisons, policy),
         ),
         machine=make_machine_shift(screening.machine),
         environment=run.environment,
         provenance=run.provenance,
-        baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
-        baseline_environments=tuple(dict.fromkeys(compute_environment_id(one.environment) for one in used)),
+        baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
+        baseline_environments=tuple(
+            dict.fromkeys(compute_environment_id(baseline.environment) for baseline in used)
+        ),
         base_environment=run.base.environment if run.base else used[0].environment if used else None,
         base=_name_base(run),
-        tally=measure_tally(run, comparisons, screening.acquitted),
+        tally=measure_tally(run, comparisons, base.acquitted),
         summary=summarize_suite(run.cases, comparisons),
         trials=len(run.trials),
         wall_s=run.wall_s,
@@ -138,16 +144,15 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
 
 
 def _list_more_notes(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[Fact, ...]:
-    """Notes on what was held against what, and on how it was measured."""
-    # In a shard they are not known: the base has what the other shards measure as well.
+    # Unknown in a shard: the base also has the cases of the other shards.
     vanished = (
-        notes.note_gone((one.id for one in run.base.cases), run.cases) if run.base and not run.shard else ()
+        notes.note_gone((case.id for case in run.base.cases), run.cases) if run.base and not run.shard else ()
     )
     is_judged_at_all = any(map(is_judged, comparisons))
     return (
-        *notes.note_acquitted(screening.acquitted),
+        *notes.note_acquitted(screening.base.acquitted),
         *notes.note_unchanged_speedup(comparisons),
-        *notes.note_cases(Code.UNCHANGED_SOURCES, screening.same),
+        *notes.note_cases(Code.UNCHANGED_SOURCES, screening.base.same),
         *vanished,
         *notes.note_difference(screening.evidence, run.environment),
         *notes.note_machine(make_machine_shift(screening.machine), judged=is_judged_at_all),
@@ -158,7 +163,6 @@ def _list_more_notes(run: Run, screening: Screening, comparisons: Sequence[Compa
 
 
 def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
-    """The rows after absolute limits, disturbed trials, acceptances and the quarantine."""
     rows = follow_times(screening.comparisons)
     limited = apply_limits(rows, screening.evidence, policy, run.environment.device_kind)
     believed = doubt_stored(limited, run, screening.evidence)
@@ -166,7 +170,6 @@ def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Compa
 
 
 def _name_base(run: Run) -> PairBase | None:
-    """What head was compared with in pairs; ``None`` where there was no base."""
     if run.base is None:
         return None
     base, provenance = run.base, run.base.provenance
@@ -185,26 +188,30 @@ def _rank_all(
     rows = group_cases(comparisons)
     return tuple(
         cause
-        for one in screening.evidence
+        for evidence in screening.evidence
         for cause in rank_causes(
-            screening.sides.get(one.case.id, one),
-            rows.get(one.case.id, ()),
-            screening.places.get(one.place, screening.machine),
+            screening.base.sides.get(evidence.case.id, evidence),
+            rows.get(evidence.case.id, ()),
+            screening.places.get(evidence.place, screening.machine),
             environment,
         )
     )
 
 
 def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
-    """Both sides of each case that was measured, with the kernels of those that moved."""
-    moved = {one.case_id: one.severity for one in comparisons if one.decides and one.status in MAYBE_MOVED}
+    """With the kernels of those that moved."""
+    moved = {row.case_id: row.severity for row in comparisons if row.decides and row.status in MAYBE_MOVED}
     trials = group_cases(run.trials)
     shown = (
         add_traces(
-            show_case(screening.sides.get(one.case.id, one), run.sources, moved=one.case.id in moved),
-            trials.get(one.case.id, ()),
+            show_case(
+                screening.base.sides.get(evidence.case.id, evidence),
+                run.sources,
+                moved=evidence.case.id in moved,
+            ),
+            trials.get(evidence.case.id, ()),
         )
-        for one in screening.evidence
-        if one.trials
+        for evidence in screening.evidence
+        if evidence.trials
     )
     return bound_sources(shown, first=sorted(moved, key=moved.__getitem__, reverse=True))

@@ -1,8 +1,7 @@
 """What each metric is: one complete row a metric, and every grouping of metrics that follows from the rows.
 
 A new metric is a row in :mod:`gate.metrics.rows` and the place that measures it: docs/dev/adding-a-metric.md.
-Each row begins with one of :mod:`gate.metrics.spec` that has every property, and says what is otherwise.
-docs/metrics.md is generated from the rows. Which kinds of case have a metric, :mod:`gate.kinds` says.
+docs/metrics.md is generated from the rows. :mod:`gate.kinds` knows which kinds of case have a metric.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +17,6 @@ SPECS: Mapping[Metric, MetricSpec] = {metric: _ROWS[metric] for metric in Metric
 
 
 def select_metrics(fits: Callable[[MetricSpec], bool]) -> tuple[Metric, ...]:
-    """Select the metrics whose rows fit, in the order of the table."""
     return tuple(metric for metric, spec in SPECS.items() if fits(spec))
 
 
@@ -43,7 +41,7 @@ LEADING = tuple(metric for metric in NOISY_DECIDING if SPECS[metric].follows is 
 
 
 def explained_by(cause: CauseKind) -> frozenset[Metric]:
-    """The metrics whose change is looked into for this cause."""
+    """The metrics whose changes this cause may explain."""
     return frozenset(select_metrics(lambda spec: cause in spec.causes))
 
 
@@ -53,7 +51,7 @@ def find_planted(kind: FaultKind) -> Metric | None:
 
 
 def list_watching(metric: Metric) -> tuple[Metric, ...]:
-    """The noisy metrics that decide over ``metric``: itself, what is computed of it, and what leads that."""
+    """The noisy metrics that decide over ``metric``: itself, those computed from it, and what leads these."""
     near = {metric, *select_metrics(lambda spec: metric in spec.parts)}
-    near |= {SPECS[one].follows or one for one in near}
-    return tuple(one for one in NOISY_DECIDING if one in near)
+    near |= {SPECS[watched].follows or watched for watched in near}
+    return tuple(watched for watched in NOISY_DECIDING if watched in near)

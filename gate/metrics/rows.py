@@ -112,7 +112,7 @@ ROWS = (
             (Metric.CALL_P99, "99th percentile"),
         )
     ),
-    # A stalled loader makes the call longer, which compiled latency decides by; this says whose time it is.
+    # A stalled loader makes the call longer, which compiled latency decides by; this shows whose time it is.
     replace(
         limit(ADVISORY, 0.10),
         metric=Metric.DATA_RATIO,

@@ -1,4 +1,4 @@
-"""What a row of the table of metrics says, and the rows with every property that others begin with."""
+"""What a row of the table of metrics holds, and the complete rows with which others begin."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,15 +11,11 @@ from gate.records.verdict import CauseKind
 
 
 class Scope(StrEnum):
-    """Where a stored value may be compared."""
-
     HOST = "host"  # only within one environment id
     STACK = "stack"  # wherever software stack and kind of device match: of a GPU, its capability
 
 
 class Role(StrEnum):
-    """What a metric may do to the verdict."""
-
     DECIDES = "decides"
     CONTROL = "control"  # shows the machine's share; never fails
     ADVISORY = "advisory"  # judged and shown; never fails
@@ -36,7 +32,7 @@ class Family(StrEnum):
 
 
 class Unit(StrEnum):
-    """What a value is counted in; :mod:`gate.units` writes each of them."""
+    """What a value is counted in; :mod:`gate.units` formats each of them."""
 
     SECONDS = "s"
     BYTES = "bytes"
@@ -48,7 +44,7 @@ class Unit(StrEnum):
 
 
 class Source(StrEnum):
-    """Which process of a trial measures a metric."""
+    """The process of a trial that measures a metric."""
 
     COLD = "cold"  # the first, on empty caches
     WARM = "warm"  # the second, on the caches of the first; it is believed where both report something
@@ -56,7 +52,7 @@ class Source(StrEnum):
 
 
 class Timing(StrEnum):
-    """How a metric is timed, and so which pairs carry it."""
+    """How a metric is timed, and so which pairs have it."""
 
     BLOCKS = "blocks"  # block by block in turn with the other arm: every pair carries it
     FIRST_CALL = "first call"  # of a process: a pair that compiles carries it, and it wants corroboration
@@ -65,8 +61,6 @@ class Timing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricSpec:
-    """One metric's fixed properties: what number it is, how it is judged and measured, what it proves."""
-
     metric: Metric
     column: str  # heads its column in tables of figures; "" where it has none
     title: str  # what it is, in words
@@ -96,17 +90,15 @@ class MetricSpec:
 
     @property
     def is_ratio(self) -> bool:
-        """Whether it is on a ratio scale, so that its changes are fractions."""
+        """Whether its changes are fractions."""
         return self.family in {Family.NOISY, Family.NEARLY_EXACT}
 
     @property
     def repeats(self) -> bool:
-        """Whether a program gives the same value each time, or all but the same."""
         return self.family in {Family.EXACT, Family.NEARLY_EXACT}
 
     @property
     def domain(self) -> Range:
-        """The values that a measurement can give."""
         return _SHARE if self.unit is Unit.FRACTION else _DOMAINS[self.family]
 
 
@@ -125,12 +117,11 @@ _DOMAINS: Mapping[Family, Range] = {
 
 
 OF_A_RATE = (
-    *(CauseKind.UNCHANGED_CODE, CauseKind.TUNING, CauseKind.GUARDS),
-    *(CauseKind.EAGER, CauseKind.KERNELS),
-)
+    CauseKind.UNCHANGED_CODE, CauseKind.TUNING, CauseKind.GUARDS, CauseKind.EAGER, CauseKind.KERNELS
+)  # fmt: skip
 OF_A_COMPILE = (CauseKind.COMPILE_PHASE, CauseKind.GUARDS)
 
-# A pair cancels the session of the machine, so warm times are held to less than against a stored
+# A pair cancels the session of the machine, so warm times have a smaller threshold than with a stored
 # baseline: what a change of 5 % must exceed by two standard errors to be caught in 16 pairs. The latency
 # floor of 20 us is a few times the cost of one Python call. docs/decision.md has more on each threshold.
 COMPILED = MetricSpec(
@@ -160,7 +151,6 @@ COMPILED = MetricSpec(
 
 
 def limit(spec: MetricSpec, relative: float, absolute: float = 0.0) -> MetricSpec:
-    """Give a metric one threshold, against a stored baseline and side by side."""
     threshold = Threshold(relative=relative, absolute=absolute)
     return replace(spec, threshold=threshold, side_by_side=threshold)
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.exit_codes import FailOn
 from gate.decide.constants import MIN_PAIRS
 from gate.devices import find_kind
 from gate.errors import FileError, UsageError, join_errors

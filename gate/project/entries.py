@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.exit_codes import FailOn
 from gate.devices import DEFAULT_DEVICE
 from gate.files.entry import Share
 from gate.files.invalid import InvalidValue

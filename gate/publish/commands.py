@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gate.decide.conclude.accept import apply_acceptances, can_be_accepted, compute_acceptance_limit
-from gate.decide.conclude.outcome import decide_outcome, is_lack_accepted, list_uncompared, measure_coverage
+from gate.decide.conclude.coverage import is_lack_accepted, list_uncompared, measure_coverage
+from gate.decide.conclude.outcome import decide_outcome
 from gate.errors import UsageError
 from gate.files.entry import LINE
 from gate.project.selection import select_cases

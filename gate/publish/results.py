@@ -11,7 +11,8 @@ from enum import StrEnum
 from statistics import geometric_mean
 
 from gate.decide.conclude.accept import note_quarantine
-from gate.decide.conclude.outcome import FailOn, measure_coverage
+from gate.decide.conclude.coverage import measure_coverage
+from gate.decide.conclude.exit_codes import FailOn
 from gate.decide.explain.notes import list_notes, note_target
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family, Role, Unit, select_metrics

@@ -8,15 +8,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import is_in_force, keep_own, list_covered, note_elsewhere
-from gate.decide.conclude.outcome import (
-    Coverage,
-    FailOn,
-    compute_exit_code,
-    decide_outcome,
-    is_judged,
-    is_lack_accepted,
-    measure_coverage,
-)
+from gate.decide.conclude.coverage import Coverage, is_judged, is_lack_accepted, measure_coverage
+from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
+from gate.decide.conclude.outcome import decide_outcome
 from gate.decide.conclude.shown import summarize_suite
 from gate.decide.explain.advice import make_headline
 from gate.decide.explain.notes import list_notes, note_machine, note_tally, note_target

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
-from gate.decide.evidence.values import find_environment, list_short
+from gate.decide.evidence.gather import find_environment, list_short
 from gate.decide.judge.compare import find_threshold
 from gate.devices import TARGET_KIND
 from gate.errors import FileError, IncompleteError, UsageError

@@ -18,7 +18,7 @@ from gate.action.modes import make_check_arguments, make_compare_arguments
 from gate.action.rules import RuleSource, open_rule_source
 from gate.action.step import report_rules
 from gate.cli.parser import make_parser
-from gate.decide.conclude.outcome import is_lack_accepted
+from gate.decide.conclude.coverage import is_lack_accepted
 from gate.fingerprint import compute_environment_id
 from gate.project.config import make_default_config
 from gate.records.cases import Acceptance, Case, Metric

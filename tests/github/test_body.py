@@ -23,7 +23,7 @@ from records import (
     make_verdict,
 )
 
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.exit_codes import FailOn
 from gate.publish import results
 from gate.publish.body import (
     MAX_BODY_BYTES,

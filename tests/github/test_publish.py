@@ -12,7 +12,7 @@ from fake.git_routes import BareRepository
 from publishing import INCONCLUSIVE, REPOSITORY, Publisher
 from records import CASES, RUN, SHA, make_comparison, make_failing, make_passing, make_rows, make_verdict
 
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.exit_codes import FailOn
 from gate.github.publish import Publication
 from gate.publish.results import CommentWhen
 from gate.publish.submitted import WORKFLOWS

@@ -4,7 +4,7 @@ import pytest
 from publishing import INCONCLUSIVE, Publisher
 from records import CASES, SHA, UNSTORED, make_failing, make_passing, make_rows, make_unchanged, make_verdict
 
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.exit_codes import FailOn
 from gate.records.verdict import Verdict
 from gate.report.markdown import escape_text
 

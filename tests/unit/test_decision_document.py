@@ -13,7 +13,8 @@ import pytest
 from gate.check.work import REPEAT_SHARE
 from gate.cli.recording import MOST_REFRESHED
 from gate.decide import constants
-from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code
+from gate.decide.conclude.coverage import Coverage
+from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
 from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.counted import count_needed_pairs
 from gate.decide.judge.interval import Bar, Level, Reading, read_pairs, read_stored
@@ -63,20 +64,20 @@ _UNDECIDING = {
     "decide/evidence/trials.py": "_DIGITS",
     "decide/evidence/values.py": "PAIRS_IN_SUPER_BLOCK",
     "decide/explain/advice.py": "ACCEPTANCE_DAYS _MAX_ACCEPTED _ALLOWANCE_MARGIN",
-    "decide/explain/causes.py": "_NOTABLE _ONLY_THE_RESULT _NOT_IMPORTED _MAX_DIFFERENCES",
+    "decide/explain/causes.py": "_NOTABLE _NOT_IMPORTED _MAX_DIFFERENCES",
     "decide/explain/compiled.py": (
         "_DOUBLED _NOTABLE_SHARE _NO_HARM _NOTHING_LOST _OF_RECOMPILES _NOTABLE_PHASE"
     ),
     "decide/explain/defaults.py": "UNDONE_SHARE LEAST_DEVIATIONS _MOST_LISTED",
     "decide/explain/functions.py": "_FOLLOWED _CALLERS _MOST_KEPT _LEAST_GROWTH",
-    "decide/explain/inquiry.py": "_BESIDE_THE_POINT LEAST_WEIGHT MAX_NAMED _MAX_TEXT",
+    "decide/explain/inquiry.py": "RESULT_ALONE _BESIDE_THE_POINT LEAST_WEIGHT MAX_NAMED _MAX_TEXT",
     "decide/explain/notes.py": "OLD_BASELINE_DAYS _MAX_NAMED _MAX_WARNINGS _SLOW_LANE",
     "decide/judge/interval.py": "LARGEST_FACTOR _KNOWN_DF",
     "decide/judge/machine.py": "NOTABLE_SHIFT",
     "decide/judge/pairs.py": "_CHANCES MAX_FURTHER_PAIRS",
     "decide/stats.py": "_TINY _CONVERGED _MAX_TERMS _HALVINGS",
     "check/defaults.py": "DEFAULTS_SHARE _FURTHER",
-    "check/measurer.py": "MOST_ANEW",
+    "check/handout.py": "MOST_ANEW",
     "check/procedure.py": "_LEAST_S",
     "check/schedule.py": "EXTENT_SHARES _FURTHER",
     "check/work.py": "MAX_SOURCES_CHARS REPEAT_SHARE",
@@ -206,7 +207,7 @@ def test_example_is_what_the_code_computes() -> None:
     ):
         reading = read_example(metric, before, after)
         assert row == [*describe(reading, stored), "open"]
-        assert stored.find_level(reading) is Level.OPEN
+        assert stored.classify(reading) is Level.OPEN
     changes = read_numbers(pairs.partition(" %")[0])
     assert round(100 * math.log(latency / median(latencies))) == read_part("prove a slowdown of ", " %")[0]
     paired, beside = (
@@ -236,7 +237,7 @@ def read_example(metric: Metric, stored: tuple[float, ...], seen: float) -> Read
 def describe(reading: Reading, bar: Bar) -> list[str]:
     """d, SE, low, high and e, as the table has them."""
     bounds = (reading.compute_bound(p) for p in (bar.alpha, constants.CLEAR_CONFIDENCE))
-    values = (reading.change, reading.error, *bounds, bar.find_edge(reading))
+    values = (reading.change, reading.error, *bounds, bar.compute_log_edge(reading))
     return [f"{value:.3f}" for value in values]
 
 

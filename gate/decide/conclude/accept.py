@@ -1,4 +1,4 @@
-"""Changes that somebody took responsibility for, and cases that do not decide, until a date."""
+"""Acceptances, which somebody took responsibility for, and quarantines: both until a date."""
 
 import math
 from collections import Counter
@@ -17,51 +17,45 @@ from gate.records.verdict import QUIET, Comparison, Reason, Status
 # The steps of an allowance: whole percent, whole counts, hundredths of a log2 unit.
 _STEPS = {Family.EXACT: 1, Family.LOG2: 100}
 _PERCENT = 100
+_UNREMARKABLE = QUIET | {Status.IMPROVED}
+_MAX_NAMED = 3  # findings named in a note; the rest is counted
 
 
 def keep_own(policy: Policy, here: str) -> Policy:
-    """Keep the acceptances for the environment with this id, and of those of a commit what is for this gate.
-
-    What was accepted of a commit for others is moved to ``elsewhere``: a second call changes nothing.
-    """
-    own, others = [], []
-    for one in policy.acceptances:
-        is_of_gate = not one.commit or policy.gate in {"", one.gate}
-        if is_of_gate and fnmatchcase(here, one.environment):
-            own.append(one)
-        elif one.commit:
-            others.append(one)
-    return replace(policy, acceptances=tuple(own), elsewhere=(*policy.elsewhere, *others))
+    """A commit's acceptances for other gates or environments move to ``elsewhere``."""
+    ours, elsewhere = [], []
+    for entry in policy.acceptances:
+        is_of_gate = not entry.commit or policy.gate in {"", entry.gate}
+        if is_of_gate and fnmatchcase(here, entry.environment):
+            ours.append(entry)
+        elif entry.commit:
+            elsewhere.append(entry)
+    return replace(policy, acceptances=tuple(ours), elsewhere=(*policy.elsewhere, *elsewhere))
 
 
 def note_elsewhere(policy: Policy) -> list[Fact]:
-    """A note on what each accepted for another gate or environment: they may think that it counts."""
-    places = Counter((one.author, one.gate, one.environment) for one in policy.elsewhere)
+    counts = Counter((entry.author, entry.gate, entry.environment) for entry in policy.elsewhere)
     return [
         Fact(
             code=Code.ACCEPTED_ELSEWHERE,
             numbers={"acceptances": count},
             names=name_words(author=author, gate=gate, environment=environment),
         )
-        for (author, gate, environment), count in places.items()
+        for (author, gate, environment), count in counts.items()
     ]
 
 
 def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
     """Turn a worsening within an acceptance in force into ACCEPTED.
 
-    That is a REGRESSED comparison, or one that may be worse, whose change is at most the allowance (a
-    fraction; units for counters and drift). Drift without a baseline is compared with its limit instead.
-    A standing acceptance is of the baseline: else each change could be so much worse again than the last.
-    Where pairs judged what is exact, what is stored must be within it too. A case that the change removes is
-    accepted for the change alone.
+    A standing one counts from the stored baseline, so that changes do not add up: what pairs judged exactly
+    must be within it from there as well. Drift without a baseline counts from its limit.
     """
     return tuple(_accept(comparison, policy) for comparison in comparisons)
 
 
 def note_left(baselines: Iterable[Baseline], policy: Policy) -> tuple[Fact, ...]:
-    """The standing acceptances in force that fit what is recorded: they allow so much on top of that."""
-    recorded = [(one.case_id, one.trials) for one in baselines]
+    recorded = [(baseline.case_id, baseline.trials) for baseline in baselines]
     return tuple(
         Fact(
             code=Code.ACCEPTANCE_LEFT,
@@ -80,69 +74,61 @@ def note_left(baselines: Iterable[Baseline], policy: Policy) -> tuple[Fact, ...]
 def list_covered(
     comparisons: Sequence[Comparison], acceptances: Sequence[Acceptance], policy: Policy
 ) -> tuple[Comparison, ...]:
-    """The accepted comparisons that decide and that one of these acceptances covers."""
     return tuple(
-        one
-        for one in comparisons
-        if one.decides
-        and one.status is Status.ACCEPTED
-        and any(_covers(entry, one, policy) for entry in acceptances)
+        row
+        for row in comparisons
+        if row.decides
+        and row.status is Status.ACCEPTED
+        and any(_covers(entry, row, policy) for entry in acceptances)
     )
 
 
 def compute_acceptance_limit(comparison: Comparison) -> float:
-    """The smallest round allowance that covers a measured worsening and its interval, and no more.
-
-    Measured again, the same change stays within it; a worse one does not.
-    """
+    """The smallest round allowance that covers a worsening and its interval, but no worse one."""
     worsening, change = measure_worsening(comparison), comparison.change
-    # By how much the clock's interval goes beyond its estimate, CPU time's may at most: it varies by half.
+    # CPU time varies half as much as the clock, so its interval is at most as wide.
     high = worsening + (change.high - change.centre if change else 0.0)
     return round_allowance(comparison.metric, max(worsening, min(high, MOST_OF_ESTIMATE * worsening)))
 
 
 def measure_worsening(comparison: Comparison) -> float:
-    """What an allowance has to reach: the change, and that of the CPU time by which a compile was judged."""
-    shown = comparison.change.centre if comparison.change else 0.0
-    judged = [one.numbers["change"] for one in comparison.remarks if one.code is Code.PROCESSOR_TIME]
-    return max([shown, *judged])
+    """What an allowance has to cover: the change, and that of the CPU time that judged a compile."""
+    by_clock = comparison.change.centre if comparison.change else 0.0
+    by_processor = [fact.numbers["change"] for fact in comparison.remarks if fact.code is Code.PROCESSOR_TIME]
+    return max([by_clock, *by_processor])
 
 
 def measure_since_stored(comparison: Comparison) -> float:
-    """How much worse than the stored baseline it is, where pairs judged it and surely show less; else 0."""
-    facts = [one.numbers for one in comparison.remarks if one.code is Code.SINCE_STORED]
+    """By how much it is worse than stored, where pairs judged it and surely show less; else 0."""
+    facts = [fact.numbers for fact in comparison.remarks if fact.code is Code.SINCE_STORED]
     is_sure = measure_least_since_stored(comparison) > 0.0
-    return max((one["change"] for one in facts if is_sure), default=0.0)
+    return max((numbers["change"] for numbers in facts if is_sure), default=0.0)
 
 
 def measure_least_since_stored(comparison: Comparison) -> float:
-    """How much worse than the stored baseline it is at least, where that is more than pairs show; else 0.
-
-    What is stored of times is noisy: the base may not have moved at all.
-    """
-    facts = [one.numbers for one in comparison.remarks if one.code is Code.SINCE_STORED]
-    return max((one["low"] for one in facts if one["low"] > measure_worsening(comparison)), default=0.0)
+    """By how much it is surely worse than stored, where that is more than pairs show; else 0."""
+    facts = [fact.numbers for fact in comparison.remarks if fact.code is Code.SINCE_STORED]
+    return max(
+        (numbers["low"] for numbers in facts if numbers["low"] > measure_worsening(comparison)), default=0.0
+    )
 
 
 def round_allowance(metric: Metric, amount: float) -> float:
-    """Round an allowance up to one that can be written: whole percent, counts or hundredths of log2 units."""
     step = _STEPS.get(SPECS[metric].family, _PERCENT)
     rounded = round(amount * step)  # 0.07 is 7 %, though 0.07 * 100 is a little more
     return rounded / step if rounded / step >= amount else math.ceil(amount * step) / step
 
 
 def is_in_force(entry: Acceptance | Quarantine, policy: Policy) -> bool:
-    """Whether the entry still counts today; its last day does. Without a date of today it does not."""
+    """On its last day it still counts; without a date of today it does not."""
     return bool(policy.today) and policy.today <= entry.expires
 
 
 def fits_row(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> bool:
-    """Whether the acceptance speaks of this comparison's case and metric."""
     return acceptance.metric is comparison.metric and policy.fits(acceptance.case, comparison.case_id)
 
 
 def can_be_accepted(comparison: Comparison) -> bool:
-    """Whether somebody can take responsibility for it: a measured worsening, or a case that is removed."""
     is_worse = comparison.status is Status.REGRESSED and comparison.change is not None
     return comparison.decides and (is_worse or _is_removed(comparison))
 
@@ -159,17 +145,17 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     is_worse = change is not None and (comparison.status is Status.REGRESSED or may_be_worse)
     if not (is_removed or is_worse):
         return comparison
-    in_force = [one for one in policy.acceptances if is_in_force(one, policy)]
+    in_force = [entry for entry in policy.acceptances if is_in_force(entry, policy)]
     for acceptance in in_force:
         if _covers(acceptance, comparison, policy):
             # Surely within it; by the estimate alone the base has used it up.
             if not acceptance.commit and measure_since_stored(comparison) > acceptance.allowance:
-                status, found = Status.INCONCLUSIVE, comparison.reason
-                return replace(comparison, status=status, reason=Reason.UNSETTLED, found=found)
+                status, original = Status.INCONCLUSIVE, comparison.reason
+                return replace(comparison, status=status, reason=Reason.UNSETTLED, found=original)
             return replace(
                 comparison,
                 status=Status.ACCEPTED,
-                # A removed case stays one: what else there is of it stands under metrics of its own.
+                # Still a removed case: its other rows have metrics of their own.
                 reason=Reason.REMOVED if is_removed else Reason.ACCEPTED,
                 found=comparison.reason,
                 remarks=(*comparison.remarks, Fact(code=Code.ACCEPTED_BY, names=name_terms(acceptance))),
@@ -178,10 +164,7 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
 
 
 def _covers(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> bool:
-    """Whether the acceptance speaks of this comparison and allows its change.
-
-    A standing one allows so much of the baseline, and a case that is removed is no change of that.
-    """
+    """A standing acceptance counts from the baseline, and never covers a removed case."""
     if not fits_row(acceptance, comparison, policy):
         return False
     worse = measure_worsening(comparison)
@@ -191,19 +174,13 @@ def _covers(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> b
 
 
 def name_terms(taken: Acceptance) -> Mapping[str, tuple[str, ...]]:
-    """Who takes responsibility, until when and why, as a fact has it."""
     return name_words(author=taken.author, expires=taken.expires, reason=taken.reason.rstrip("."))
 
 
-_UNREMARKABLE = QUIET | {Status.IMPROVED}
-_MAX_NAMED = 3  # findings named in a note; the rest is counted
-
-
 def apply_quarantine(comparisons: Iterable[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """Take the vote from what a quarantine in force covers; its finding stays as it is."""
-    rows, in_force = [], [one for one in policy.quarantine if is_in_force(one, policy)]
+    rows, in_force = [], [quarantine for quarantine in policy.quarantine if is_in_force(quarantine, policy)]
     for row in comparisons:
-        entry = next((one for one in in_force if row.decides and _is_covered(one, row, policy)), None)
+        entry = next((entry for entry in in_force if row.decides and _is_covered(entry, row, policy)), None)
         if entry is None:
             rows.append(row)
         else:
@@ -213,13 +190,12 @@ def apply_quarantine(comparisons: Iterable[Comparison], policy: Policy) -> tuple
 
 
 def note_quarantine(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
-    """What each quarantine that fits something here does: what it keeps from deciding, or that it expired."""
     notes = []
     for entry in policy.quarantine:
-        covered = [one for one in comparisons if _is_covered(entry, one, policy)]
-        apart = [one for one in covered if one.quarantined]
+        covered = [row for row in comparisons if _is_covered(entry, row, policy)]
+        apart = [row for row in covered if row.quarantined]
         if not is_in_force(entry, policy):
-            if any(one.decides for one in covered):
+            if any(row.decides for row in covered):
                 notes.append(Fact(code=Code.QUARANTINE_EXPIRED, names=_name_entry(entry)))
         elif apart:
             notes.append(_note_in_force(entry, apart))
@@ -227,18 +203,17 @@ def note_quarantine(comparisons: Sequence[Comparison], policy: Policy) -> tuple[
 
 
 def list_set_apart(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
-    """The cases of which nothing decides, since what would is in quarantine."""
-    kept: dict[str, bool] = {}
-    for one in comparisons:
-        if one.may_decide:
-            kept[one.case_id] = kept.get(one.case_id, True) and one.quarantined
-    return tuple(case_id for case_id, quarantined in kept.items() if quarantined)
+    set_apart: dict[str, bool] = {}
+    for row in comparisons:
+        if row.may_decide:
+            set_apart[row.case_id] = set_apart.get(row.case_id, True) and row.quarantined
+    return tuple(case_id for case_id, quarantined in set_apart.items() if quarantined)
 
 
 def _is_covered(entry: Quarantine, comparison: Comparison, policy: Policy) -> bool:
-    """Whether the entry speaks of this comparison; one metric's does not speak of a case that failed.
+    """One metric's entry also covers what follows it: a ratio moves with what it is a ratio of.
 
-    One metric's speaks of what follows it, too: a ratio moves whenever what it is a ratio of does.
+    It never covers a case that failed.
     """
     if not policy.fits(entry.case, comparison.case_id):
         return False
@@ -249,17 +224,17 @@ def _is_covered(entry: Quarantine, comparison: Comparison, policy: Policy) -> bo
 
 
 def _note_in_force(entry: Quarantine, covered: Sequence[Comparison]) -> Fact:
-    found = [one for one in covered if one.status not in _UNREMARKABLE]
-    named = found[:_MAX_NAMED]
-    whole = tuple(one.case_id for one in named if one.is_of_whole_case)
+    remarkable = [row for row in covered if row.status not in _UNREMARKABLE]
+    named = remarkable[:_MAX_NAMED]
+    whole = tuple(row.case_id for row in named if row.is_of_whole_case)
     return Fact(
         code=Code.QUARANTINE,
-        numbers={"worse": len(found), "comparisons": len(covered)},
-        cases=tuple(one.case_id for one in named),
-        metrics=tuple(one.metric for one in named),
+        numbers={"worse": len(remarkable), "comparisons": len(covered)},
+        cases=tuple(row.case_id for row in named),
+        metrics=tuple(row.metric for row in named),
         names={
             **_name_entry(entry),
-            "statuses": tuple(one.status.value for one in named),
+            "statuses": tuple(row.status.value for row in named),
             **({"whole": whole} if whole else {}),
         },
     )

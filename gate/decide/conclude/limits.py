@@ -1,4 +1,4 @@
-"""Absolute limits of gate.yml, laid over what was compared: people set them, whatever is stored."""
+"""Absolute limits of gate.yml: users set them, whatever is stored."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,8 +7,9 @@ from statistics import fmean, median
 
 from gate.decide.conclude.accept import apply_acceptances
 from gate.decide.constants import CLEAR_CONFIDENCE, LIMIT_SHARE, SESSION_SD
-from gate.decide.evidence.values import Evidence
-from gate.decide.judge.interval import CLEAR, OPEN
+from gate.decide.evidence.gather import Evidence
+from gate.decide.judge.comparison import make_comparison
+from gate.decide.judge.interval import UNCHANGED, UNSETTLED, Ruling
 from gate.decide.stats import (
     Variance,
     compute_logs,
@@ -28,82 +29,75 @@ from gate.records.verdict import MAYBE_WORSE, UNJUDGED, Change, Comparison, Reas
 
 
 def apply_limits(
-    comparisons: Sequence[Comparison], evidence: Sequence[Evidence], policy: Policy, device_kind: str
+    comparisons: Sequence[Comparison], cases: Sequence[Evidence], policy: Policy, device_kind: str
 ) -> tuple[Comparison, ...]:
-    """Compare each metric with its absolute limit, in every case that measured anything.
+    """What surely exceeds its limit is REGRESSED; what may is INCONCLUSIVE, unless its row is worse already.
 
-    What surely exceeds its limit is REGRESSED and what may is INCONCLUSIVE, unless something worse is
-    known of it. What is within is UNCHANGED where nothing else judged it. A limited metric that a case
-    should have and has not is MISSING. An acceptance must allow both, what is beyond the limit and what is
-    worse than the baseline: of two regressions the larger one is reported.
+    A limited metric that a case should have and has not is MISSING. Of two regressions, from the limit and
+    from the baseline, the larger one is reported.
     """
-    limited = _judge_limits(evidence, policy, device_kind)
+    limited = _judge_limits(cases, policy, device_kind)
     judged = [
         row  # of the case: its metric only stands for it
         if row.is_of_whole_case
-        else _lay_over(row, limited.pop((row.case_id, row.metric), None), policy)
+        else _merge_limit(row, limited.pop((row.case_id, row.metric), None), policy)
         for row in comparisons
     ]
     return (*judged, *limited.values())
 
 
-def find_open_limits(
-    evidence: Sequence[Evidence], policy: Policy, device_kind: str
-) -> dict[str, set[Metric]]:
-    """Find the limits that more trials could settle, by case."""
-    found: dict[str, set[Metric]] = {}
-    for (case_id, metric), row in _judge_limits(evidence, policy, device_kind).items():
+def find_open_limits(cases: Sequence[Evidence], policy: Policy, device_kind: str) -> dict[str, set[Metric]]:
+    open_limits: dict[str, set[Metric]] = {}
+    for (case_id, metric), row in _judge_limits(cases, policy, device_kind).items():
         if row.status is Status.INCONCLUSIVE and SPECS[metric].family is Family.NOISY:
-            found.setdefault(case_id, set()).add(metric)
-    return found
+            open_limits.setdefault(case_id, set()).add(metric)
+    return open_limits
 
 
 def _judge_limits(
-    evidence: Sequence[Evidence], policy: Policy, device_kind: str
+    cases: Sequence[Evidence], policy: Policy, device_kind: str
 ) -> dict[tuple[str, Metric], Comparison]:
-    """Judge each limit by itself: it is a promise of its case, however many others have one."""
-    noise = {limit.metric: _learn_noise(evidence, limit.metric) for limit in policy.limits}
+    """Each limit has its own error budget, however many others there are."""
+    noise = {limit.metric: _learn_noise(cases, limit.metric) for limit in policy.limits}
     alpha = LIMIT_SHARE * policy.error_budget / policy.looks
     return {
-        (one.case.id, limit.metric): _judge_alone(one, limit, noise[limit.metric].get(one.case.id), alpha)
-        for one in evidence
+        (evidence.case.id, limit.metric): _judge_alone(
+            evidence, limit, noise[limit.metric].get(evidence.case.id), alpha
+        )
+        for evidence in cases
         for limit in policy.limits
-        if one.trials
-        and policy.fits(limit.case, one.case.id)
-        and _is_expected(one, limit.metric, device_kind)
+        if evidence.trials
+        and policy.fits(limit.case, evidence.case.id)
+        and _is_expected(evidence, limit.metric, device_kind)
     }
 
 
-def _learn_noise(evidence: Iterable[Evidence], metric: Metric) -> dict[str, Variance]:
-    """How a noisy metric varies between trials of each case, by its own, stored or not, and by others."""
-    own = {}
-    for one in evidence:
-        values, asked = one.values.get(metric, ()), one.questions.get(metric)
+def _learn_noise(cases: Iterable[Evidence], metric: Metric) -> dict[str, Variance]:
+    """Between trials of each case: its own noise, moderated by the other cases'."""
+    variances = {}
+    for evidence in cases:
+        values, question = evidence.values.get(metric, ()), evidence.questions.get(metric)
         if SPECS[metric].family is Family.NOISY and values and min(values) > 0:
-            logs = asked.logs if asked else None
-            own[one.case.id] = logs.variance if logs else compute_variance(compute_logs(values))
-    priors = compute_priors(own, trusts_own=True)
-    return {case_id: pool_variances(variance, priors[case_id]) for case_id, variance in own.items()}
+            logs = question.logs if question else None
+            variances[evidence.case.id] = logs.variance if logs else compute_variance(compute_logs(values))
+    priors = compute_priors(variances, trusts_own=True)
+    return {case_id: pool_variances(variance, priors[case_id]) for case_id, variance in variances.items()}
 
 
-def _is_expected(one: Evidence, metric: Metric, device_kind: str) -> bool:
-    """Whether a case of this kind, on this kind of device, has the metric: without it the limit is not kept.
-
-    A target knows what was compiled and nothing else. Whether there are steps of training to look at is
-    known in a worker alone, which notes why it could not.
-    """
+def _is_expected(evidence: Evidence, metric: Metric, device_kind: str) -> bool:
+    """A target only has what was compiled; only a worker knows whether there are training steps."""
     spec = SPECS[metric]
-    if metric in one.values:
+    if metric in evidence.values:
         return True
     if metric is Metric.DRIFT_STEPS:
-        notes = (fact for trial in one.trials for fact in trial.warnings)
+        notes = (fact for trial in evidence.trials for fact in trial.warnings)
         return any(fact.code is Code.UNMEASURED and metric in fact.metrics for fact in notes)
-    if not has_metric(one.case, metric) or (spec.is_gpu_only and device_kind == CPU.name):
+    if not has_metric(evidence.case, metric) or (spec.is_gpu_only and device_kind == CPU.name):
         return False
     return device_kind != TARGET_KIND or (spec.is_compile_signature and spec.source is not Source.WARM)
 
 
-def _lay_over(row: Comparison, limited: Comparison | None, policy: Policy) -> Comparison:
+def _merge_limit(row: Comparison, limited: Comparison | None, policy: Policy) -> Comparison:
     if limited is None:
         return row
     if limited.status is Status.REGRESSED and row.status in MAYBE_WORSE:
@@ -120,34 +114,31 @@ def _lay_over(row: Comparison, limited: Comparison | None, policy: Policy) -> Co
     return replace(row, decides=True) if row.status is not Status.MISSING else limited
 
 
-def _judge_alone(one: Evidence, limit: AbsoluteLimit, noise: Variance | None, alpha: float) -> Comparison:
-    row = Comparison(
-        case_id=one.case.id,
-        metric=limit.metric,
-        status=Status.MISSING,
-        reason=Reason.NOT_MEASURED,
-        decides=True,
-        remarks=(Fact(code=Code.OWN_LIMIT, numbers={"limit": limit.value}),),
+def _judge_alone(
+    evidence: Evidence, limit: AbsoluteLimit, noise: Variance | None, alpha: float
+) -> Comparison:
+    values = evidence.values.get(limit.metric, ())
+    ruling: Ruling = (Status.MISSING, Reason.NOT_MEASURED)
+    excess = candidate = None
+    if values:
+        candidate = estimate_metric(limit.metric, values)
+        excess = _measure_excess(limit, values, noise, alpha)
+        ruling = UNCHANGED if excess.high <= 0 else UNSETTLED
+        if excess.low > 0:
+            ruling = Status.REGRESSED, Reason.LIMIT_EXCEEDED
+    remark = Fact(code=Code.OWN_LIMIT, numbers={"limit": limit.value})
+    row = make_comparison(
+        evidence.case.id, limit.metric, ruling, remark, sides=(None, candidate), change=excess
     )
-    values = one.values.get(limit.metric, ())
-    if not values:
-        return row
-    excess = _measure_excess(limit, values, noise, alpha)
-    status, reason = OPEN
-    if excess.low > 0:
-        status, reason = Status.REGRESSED, Reason.LIMIT_EXCEEDED
-    elif excess.high <= 0:
-        status, reason = CLEAR
-    candidate = estimate_metric(limit.metric, values)
-    return replace(row, status=status, reason=reason, candidate=candidate, change=excess)
+    return replace(row, decides=True)
 
 
 def _measure_excess(
     limit: AbsoluteLimit, values: Sequence[float], noise: Variance | None, alpha: float
 ) -> Change:
-    """How far values are beyond a limit: what an acceptance of it has to allow.
+    """What an acceptance of it has to allow.
 
-    They surely exceed the lower bound, which is to convict, and surely not the upper one, which is to clear.
+    Values surely exceed the lower bound, which convicts, and surely not the upper one, which clears.
     """
     spec = SPECS[limit.metric]
     sign = -1.0 if spec.higher_is_better else 1.0

@@ -1,15 +1,13 @@
-"""What a verdict shows beside its comparisons: both sides of each case, and figures of the whole suite.
-
-Nothing here decides. Exact metrics have no distribution to show: a comparison holds their counts.
-"""
+"""What a verdict shows besides its comparisons: both sides of each case, and figures of the whole suite."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from statistics import geometric_mean
 
+from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.programs import match_kernels, part_phases
-from gate.decide.evidence.values import Evidence, collect_medians, compute_break_even, find_break_even
+from gate.decide.evidence.values import collect_medians, compute_break_even, compute_paying_calls
 from gate.kinds import find_family
 from gate.metrics import SPECS, Family
 from gate.records.cases import DEFAULT_BACKEND, Case, Kind, Metric, Mode, group_by
@@ -32,19 +30,22 @@ MAX_SOURCE_CHARS = 8_000  # of one kernel on one side: some 150 lines
 MAX_ALL_CHARS = 400_000
 _MAX_PARTS = 50  # of a case; a list of shapes is shorter
 _DIGITS = 5  # a dot of a plot is not read more exactly
+_SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)
+_PARTS = SPECS[Metric.BREAK_EVEN_CALLS].parts
+
+Values = Mapping[Metric, float]
 
 
 def show_case(evidence: Evidence, sources: Mapping[str, str], *, moved: bool) -> CaseEvidence:
-    """Show both sides of a case; the kernels that differ only where it ``moved``."""
     baseline, compiled = evidence.code_baseline, evidence.fullest
-    before, after = (one.identity.kernels if one else {} for one in (baseline, compiled))
+    before, after = (side.identity.kernels if side else {} for side in (baseline, compiled))
     pairs = match_kernels(before, after) if moved and before and after else ()
     kernels = tuple(
         _show_kernel(names, (before.get(names[0], ""), after.get(names[1], "")), sources)
         for names in pairs[:MAX_SHOWN_KERNELS]
     )
     matched = {metric: evidence.find_baseline(metric) for metric in _SHOWN}
-    stored = {metric: one.trials[metric] for metric, one in matched.items() if one}
+    stored = {metric: baseline.trials[metric] for metric, baseline in matched.items() if baseline}
     made = replace(
         compiled or Compiled(),
         phases_s=collect_medians(trial.phases_s for trial in evidence.trials),
@@ -61,30 +62,29 @@ def show_case(evidence: Evidence, sources: Mapping[str, str], *, moved: bool) ->
 
 
 def add_traces(shown: CaseEvidence, trials: Iterable[Trial]) -> CaseEvidence:
-    """Add where torch's own traces of both arms lie."""
-    found: dict[str, list[str]] = {BASE_ARM: [], CANDIDATE_ARM: []}
+    paths: dict[str, list[str]] = {BASE_ARM: [], CANDIDATE_ARM: []}
     for trial in trials:
         if trial.trace:
-            found[trial.arm].append(trial.trace)
-    before = shown.before and replace(shown.before, traces=tuple(found[BASE_ARM]))
-    return replace(shown, before=before, after=replace(shown.after, traces=tuple(found[CANDIDATE_ARM])))
+            paths[trial.arm].append(trial.trace)
+    before = shown.before and replace(shown.before, traces=tuple(paths[BASE_ARM]))
+    return replace(shown, before=before, after=replace(shown.after, traces=tuple(paths[CANDIDATE_ARM])))
 
 
 def bound_sources(shown: Iterable[CaseEvidence], first: Collection[str] = ()) -> tuple[CaseEvidence, ...]:
-    """Leave out the source of kernels beyond MAX_ALL_CHARS, those of the cases ``first`` last."""
+    """Within MAX_ALL_CHARS, those of the cases ``first`` last to go."""
     cases = list(shown)
     order = {case_id: position for position, case_id in enumerate(first)}
     left, bounded = MAX_ALL_CHARS, {}
-    for one in sorted(cases, key=lambda case: order.get(case.case_id, len(order))):
+    for case in sorted(cases, key=lambda case: order.get(case.case_id, len(order))):
         kernels = []
-        for kernel in one.kernels:
+        for kernel in case.kernels:
             size = len(kernel.before) + len(kernel.after)
             if size <= left:
                 kernels.append(kernel)
                 left -= size
-        more = one.more_kernels + len(one.kernels) - len(kernels)
-        bounded[one.case_id] = replace(one, kernels=tuple(kernels), more_kernels=more)
-    return tuple(bounded[one.case_id] for one in cases)
+        more = case.more_kernels + len(case.kernels) - len(kernels)
+        bounded[case.case_id] = replace(case, kernels=tuple(kernels), more_kernels=more)
+    return tuple(bounded[case.case_id] for case in cases)
 
 
 def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled) -> SideEvidence:
@@ -96,9 +96,6 @@ def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled) ->
         recompile_reasons=program.recompile_reasons,
         caches=program.caches,
     )
-
-
-_SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)
 
 
 def _show_kernel(names: tuple[str, str], codes: tuple[str, str], sources: Mapping[str, str]) -> KernelChange:
@@ -121,54 +118,49 @@ def _round_all(values: Mapping[str, float]) -> dict[str, float]:
     return dict(zip(values, _round(values.values()), strict=True))
 
 
-Values = Mapping[Metric, float]
-_PARTS = SPECS[Metric.BREAK_EVEN_CALLS].parts
-
-
 def summarize_suite(cases: Iterable[Case], comparisons: Iterable[Comparison]) -> SuiteSummary:
-    """Summarize what the candidate measured; cases without a speedup count nowhere.
-
-    A mean is of plain calls under Inductor, so that a case of another kind, or of a backend that generates
-    no code, does not stand for a model.
-    """
+    """Means are of plain calls under Inductor: other kinds and backends do not represent a model."""
     values: dict[str, dict[Metric, float]] = {}
-    for one in comparisons:
-        if one.candidate is not None:
-            values.setdefault(one.case_id, {})[one.metric] = one.candidate.centre
+    for row in comparisons:
+        if row.candidate is not None:
+            values.setdefault(row.case_id, {})[row.metric] = row.candidate.centre
     compiled = [
         case
         for case in cases
         if case.backend == DEFAULT_BACKEND and Metric.WARM_SPEEDUP in values.get(case.id, {})
     ]
-    known = [case for case in compiled if case.kind is Kind.CALL]
+    calls = [case for case in compiled if case.kind is Kind.CALL]
     return SuiteSummary(
-        rows=_list_rows(known, values),
-        modes=_list_modes(known, values),
+        rows=_list_rows(calls, values),
+        modes=_list_modes(calls, values),
         scopes=_list_scopes(compiled, values),
     )
 
 
 def compute_geometric_mean(values: Sequence[float]) -> float | None:
-    """Geometric mean of the positive values; ``None`` where there is none."""
     positive = [value for value in values if value > 0]
     return geometric_mean(positive) if positive else None
 
 
 def _list_rows(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[SuiteRow, ...]:
     rows = []
-    for (task, mode), own in group_by(cases, lambda case: (case.task, case.mode)).items():
-        for family, members in (("", own), *group_by(own, find_family).items()):
-            known = [values[case.id] for case in members]
-            paid = [find_break_even(one) for one in known if all(part in one for part in _PARTS)]
+    for (task, mode), group in group_by(cases, lambda case: (case.task, case.mode)).items():
+        for family, members in (("", group), *group_by(group, find_family).items()):
+            members_values = [values[case.id] for case in members]
+            paid = [
+                compute_break_even(case_values)
+                for case_values in members_values
+                if all(part in case_values for part in _PARTS)
+            ]
             row = SuiteRow(
                 task=task,
                 mode=mode,
                 family=family,
                 cases=len(members),
-                speedup=_average(known, Metric.WARM_SPEEDUP),
-                cold_compile_s=_average(known, Metric.COLD_COMPILE_TIME),
-                warm_compile_s=_average(known, Metric.WARM_COMPILE_TIME),
-                memory_ratio=_average(known, Metric.MEMORY_RATIO),
+                speedup=_average(members_values, Metric.WARM_SPEEDUP),
+                cold_compile_s=_average(members_values, Metric.COLD_COMPILE_TIME),
+                warm_compile_s=_average(members_values, Metric.WARM_COMPILE_TIME),
+                memory_ratio=_average(members_values, Metric.MEMORY_RATIO),
                 break_even_calls=compute_geometric_mean([calls for calls in paid if calls is not None]),
                 never_paid=sum(calls is None for calls in paid),
             )
@@ -176,8 +168,8 @@ def _list_rows(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[Sui
     return tuple(rows)
 
 
-def _average(members: Sequence[Values], metric: Metric) -> float | None:
-    return compute_geometric_mean([one[metric] for one in members if metric in one])
+def _average(cases: Sequence[Values], metric: Metric) -> float | None:
+    return compute_geometric_mean([case_values[metric] for case_values in cases if metric in case_values])
 
 
 def _list_modes(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[ModeRow, ...]:
@@ -189,7 +181,7 @@ def _list_modes(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[Mo
 
 
 def _name_workload(case: Case) -> str:
-    """Name what is run, without what is said of it beside that: what it needs, how long it takes."""
+    """Without what only describes it, like its needs and expected time."""
     bare = replace(
         case, id="", tags=(), expected_s=0.0, gpu_memory_gib=0.0, needs=(), definition="", is_removed=False
     )
@@ -197,21 +189,21 @@ def _name_workload(case: Case) -> str:
 
 
 def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Values]) -> ModeRow:
-    own = values[case.id]
-    compile_s, compiled_s = own[Metric.COLD_COMPILE_TIME], own[Metric.COMPILED_LATENCY]
-    default = next((one for one in group if one.mode is Mode.DEFAULT), None)
+    case_values = values[case.id]
+    compile_s, compiled_s = case_values[Metric.COLD_COMPILE_TIME], case_values[Metric.COMPILED_LATENCY]
+    default = next((candidate for candidate in group if candidate.mode is Mode.DEFAULT), None)
     row = ModeRow(
         case_id=case.id,
         default_id=default.id if default else "",
         cold_compile_s=max(compile_s, 0.0),
         compiled_s=compiled_s,
-        break_even_calls=find_break_even(own),
+        break_even_calls=compute_break_even(case_values),
     )
     if default is None or default is case:
         return row
     base = values[default.id]
     more_s = compile_s - base[Metric.COLD_COMPILE_TIME]
-    over = compute_break_even(more_s, base[Metric.COMPILED_LATENCY], compiled_s)
+    over = compute_paying_calls(more_s, base[Metric.COMPILED_LATENCY], compiled_s)
     return replace(row, over_default_calls=over)
 
 
@@ -222,7 +214,9 @@ def _list_scopes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[S
         for case in cases
         if case.kind is Kind.CALL and values[case.id].get(Metric.COLD_COMPILE_TIME, 0.0) > 0
     }
-    parts = (one for one in cases if one.kind is Kind.SCOPE and Metric.COLD_COMPILE_TIME in values[one.id])
+    parts = (
+        case for case in cases if case.kind is Kind.SCOPE and Metric.COLD_COMPILE_TIME in values[case.id]
+    )
     groups = group_by(parts, lambda case: names[case.id])
     return tuple(
         _make_scope_row(case, whole.id, values)
@@ -233,11 +227,11 @@ def _list_scopes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[S
 
 
 def _make_scope_row(case: Case, whole_id: str, values: Mapping[str, Values]) -> ScopeRow:
-    own_s = max(values[case.id][Metric.COLD_COMPILE_TIME], 0.0)
+    compile_s = max(values[case.id][Metric.COLD_COMPILE_TIME], 0.0)
     return ScopeRow(
         case_id=case.id,
         whole_id=whole_id,
-        cold_compile_s=own_s,
-        cold_ratio=own_s / values[whole_id][Metric.COLD_COMPILE_TIME],
+        cold_compile_s=compile_s,
+        cold_ratio=compile_s / values[whole_id][Metric.COLD_COMPILE_TIME],
         speedup=values[case.id][Metric.WARM_SPEEDUP],
     )

@@ -1,4 +1,4 @@
-"""Side-by-side pairs: which trials belong together, and by how much head differs from base in each."""
+"""Pairs: which trials belong together, and by how much head differs from base in each."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from gate.decide.constants import ALIKE_ERRORS
+from gate.decide.evidence.gather import index_base_cases
 from gate.decide.evidence.programs import sum_processor_s
-from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values, find_base_cases
+from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.stats import compute_hodges_lehmann
 from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
 from gate.records.cases import Metric
@@ -15,11 +16,10 @@ from gate.records.run import BASE_ARM, CANDIDATE_ARM, Pairing, Run, Trial
 
 
 def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: bool = True) -> float | None:
-    """Log change of a latency, block ``i`` of head against that of base; ``None`` where there is none.
+    """Log change of a latency, block by block, estimated by Hodges and Lehmann; ``None`` where there is none.
 
-    Of the calls during which no thread waited for a processor, where that ``leaves_out`` nothing of an arm's
-    own, and both arms were watched: what other programs took is no property of either arm. The estimate is
-    Hodges and Lehmann's. Otherwise all calls count.
+    With ``leaves_out``, only of calls during which no thread waited for a processor, where both sides were
+    watched: other programs belong to neither side.
     """
     whole = base.samples.get(metric, ()), head.samples.get(metric, ())
     # Blocks that a recompile spoilt are left out of one arm only: what is left is no pairs then.
@@ -38,11 +38,10 @@ def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: boo
 
 
 def are_disturbed_alike(pairs: Iterable[tuple[Trial, Trial]], metric: Metric) -> bool:
-    """Whether both arms lost as many blocks, at the same cost, over all pairs: base's trial and head's.
+    """Whether base and head lost as many blocks, at the same cost, over all pairs.
 
-    Where one is disturbed more, its own threads may be what disturbs it. One pair shows too little of threads
-    that run now and then. What disturbs lasts for several blocks, so these are no draws of their own.
-    Super-blocks are, nearly: they last longer than the slices for which other programs keep a core.
+    If not, a side may be disturbed by its own threads. Neighbouring blocks are no independent draws;
+    super-blocks, which outlast what other programs do, are.
     """
     lost: list[float] = []  # so many more blocks of base than of head, in each super-block
     costs: list[float] = []  # by how much more they cost head, as a logarithm
@@ -50,19 +49,19 @@ def are_disturbed_alike(pairs: Iterable[tuple[Trial, Trial]], metric: Metric) ->
         for start in range(0, len(blocks), PAIRS_IN_SUPER_BLOCK):
             part = blocks[start : start + PAIRS_IN_SUPER_BLOCK]
             lost.append(sum((base == 0) - (head == 0) for _, _, base, head in part))
-            known = [
+            block_costs = [
                 math.log(all_head) - math.log(head) - math.log(all_base) + math.log(base)
                 for all_base, all_head, base, head in part
                 if min(all_base, all_head, base, head) > 0
             ]
-            costs += [fmean(known)] if known else []
+            costs += [fmean(block_costs)] if block_costs else []
     return _is_about_nothing(lost) and _is_about_nothing(costs)
 
 
 def _list_watched(base: Trial, head: Trial, metric: Metric) -> list[tuple[float, ...]]:
-    """Seconds of a call in each block, base's and head's, of all calls and of those that nothing disturbed.
+    """Seconds of a call in each block: base's and head's, of all calls and of undisturbed ones.
 
-    None where a block is not known by all four.
+    Empty where a block is not known by all four.
     """
     sides = (base.samples, head.samples, base.undisturbed_s, head.undisturbed_s)
     times = [side.get(metric, ()) for side in sides]
@@ -77,20 +76,17 @@ def _is_about_nothing(values: Sequence[float]) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """One trial of each arm with the same case and index."""
-
     base: Trial
     head: Trial
 
     @property
     def is_live(self) -> bool:
-        """Whether the blocks of both arms alternated."""
         return self.base.pairing is Pairing.LIVE and self.head.pairing is Pairing.LIVE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Paired:
-    """One noisy metric of one case over the pairs that have it."""
+    """One noisy metric of one case over its pairs."""
 
     metric: Metric
     changes: Sequence[float]  # natural logarithm of head over base in each pair, + is worse
@@ -100,7 +96,6 @@ class Paired:
 
 
 def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
-    """The complete pairs of each case, in the order of their index."""
     arms: dict[tuple[str, int], dict[str, Trial]] = {}
     for trial in run.trials:
         if trial.pairing is not Pairing.ALONE:
@@ -110,25 +105,23 @@ def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
         both = arms[case_id, index]
         if BASE_ARM in both and CANDIDATE_ARM in both:
             pairs.setdefault(case_id, []).append(Pair(base=both[BASE_ARM], head=both[CANDIDATE_ARM]))
-    return {case_id: tuple(found) for case_id, found in pairs.items()}
+    return {case_id: tuple(case_pairs) for case_id, case_pairs in pairs.items()}
 
 
 def list_alike(run: Run) -> frozenset[str]:
-    """Ids of the cases that the base has too, and defines alike: only they get pairs."""
-    bases = {name: case.definition for name, case in find_base_cases(run).items()}
+    bases = {name: case.definition for name, case in index_base_cases(run).items()}
     return frozenset(case.id for case in run.cases if bases.get(case.id) == case.definition)
 
 
 def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:
-    """Every noisy metric that both arms of a pair measured, with one log change a pair, + is worse.
+    """Log changes of every noisy metric, one a pair, + is worse.
 
-    Latencies of a live pair are compared block by block, and the speedup by their difference; all
-    else by the values of the two trials. What other programs took is left out of them where it disturbed
-    both arms alike, over all pairs.
+    Latencies of a live pair are compared block by block, and the speedup is their difference; all else is
+    compared by the values of the two trials.
     """
     live = [(pair.base, pair.head) for pair in pairs if pair.is_live]
     alike = [metric for metric in LATENCIES if are_disturbed_alike(live, metric)]
-    known: dict[Metric, list[tuple[float, float, float]]] = {}
+    values: dict[Metric, list[tuple[float, float, float]]] = {}
     turns: set[Metric] = set()  # metrics of which a pair was not live
     for pair in pairs:
         base, head = compute_values(pair.base), compute_values(pair.head)
@@ -139,28 +132,27 @@ def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:
         }
         changes |= _compare_blocks(pair, alike) if pair.is_live else {}
         for metric, change in changes.items():
-            known.setdefault(metric, []).append((change, base[metric], head[metric]))
+            values.setdefault(metric, []).append((change, base[metric], head[metric]))
         turns |= set() if pair.is_live else changes.keys()
     return {
         metric: _make_paired(metric, values, is_live=metric in INTERLEAVED and metric not in turns)
-        for metric, values in known.items()
+        for metric, values in values.items()
     }
 
 
 def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
-    """Processor seconds of cold compiles, of the pairs that know both arms'; ``None`` without any."""
+    """Processor seconds of cold compiles; ``None`` where no pair knows both."""
     times = [(sum_processor_s(pair.base.phases_s), sum_processor_s(pair.head.phases_s)) for pair in pairs]
-    known = [(math.log(head / base), base, head) for base, head in times if base > 0 and head > 0]
-    return _make_paired(Metric.COLD_COMPILE_TIME, known, is_live=False) if known else None
+    positive = [(math.log(head / base), base, head) for base, head in times if base > 0 and head > 0]
+    return _make_paired(Metric.COLD_COMPILE_TIME, positive, is_live=False) if positive else None
 
 
-def _make_paired(metric: Metric, known: Sequence[tuple[float, float, float]], *, is_live: bool) -> Paired:
-    changes, base, head = zip(*known, strict=True)
+def _make_paired(metric: Metric, values: Sequence[tuple[float, float, float]], *, is_live: bool) -> Paired:
+    changes, base, head = zip(*values, strict=True)
     return Paired(metric=metric, changes=changes, base=base, head=head, is_live=is_live)
 
 
 def _compare_blocks(pair: Pair, alike: Collection[Metric]) -> dict[Metric, float]:
-    """Block ``i`` of base against block ``i`` of head, as eager is compared with compiled in a trial."""
     changes: dict[Metric, float] = {}
     for metric in LATENCIES:
         change = compare_latency(pair.base, pair.head, metric, leaves_out=metric in alike)

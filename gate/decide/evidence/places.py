@@ -1,7 +1,7 @@
 """Breaks and recompiles of two sides, matched by kind: by where they are, never by the number of a line.
 
-Dynamo records a break once, or once more for each caller whose frame it cuts: as its release does, and its
-setting ``nested_graph_breaks``. Where both sides record alike, numbers count, and a kind has its reason too.
+Dynamo records a break once, or once more for each caller whose frame it cuts, depending on its release and
+settings. Where both sides record alike, numbers and reasons count.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from gate.decide.evidence.values import Evidence
+from gate.decide.evidence.gather import Evidence
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -22,7 +22,7 @@ _READERS: Mapping[Metric, Callable[[Compiled], Sequence[Record]]] = {
     Metric.GRAPH_BREAKS: lambda side: side.graph_breaks,
     Metric.RECOMPILES: lambda side: side.recompile_reasons,
 }
-_GIVEN_UP = "step_unsupported"  # torch's for want of a reason: it names the function that it gave up, no more
+_GIVEN_UP = "step_unsupported"  # torch gives no reason: the function it gave up is all it names
 _VARYING = re.compile(r"'[^']*'|\d+")  # the tensor and the sizes in a guard that no line made
 _ELSEWHERE = re.compile(r"^/.*/")  # as Python's own library: another Python has it in another directory
 
@@ -38,14 +38,13 @@ class Site(NamedTuple):
     end: Hashable
 
     def meets(self, others: Sequence["Site"]) -> bool:
-        """Whether one of the others is of its kind, however far from it torch recorded it."""
-        return any(self.end in one.leads or one.end in self.leads for one in others)
+        return any(self.end in site.leads or site.end in self.leads for site in others)
 
 
 Changes = tuple[Sequence[Site], Sequence[Site]]  # what is new, and what is gone
 
 
-def _find_site(record: Record) -> Site:
+def _make_site(record: Record) -> Site:
     if isinstance(record, Recompile):
         words = () if record.code else (_VARYING.sub("", record.guard),)
         function = _split(record.location, record.function)
@@ -61,7 +60,7 @@ def _split(location: str, function: str) -> tuple[str, str]:
     return _ELSEWHERE.sub("", location.rpartition(":")[0]), function
 
 
-# What tells kinds apart, the strictest first; None tells nothing.
+# What makes a kind, the strictest first; with None, not this.
 _ALIKE: tuple[Callable[[Site], Hashable], ...] = (
     lambda site: (*site[1:4], site.record.location),
     lambda site: site[1:3] if site.function[1] else None,
@@ -76,11 +75,12 @@ _ACROSS: tuple[Callable[[Site], Hashable], ...] = (
 
 
 def list_changes(evidence: Evidence, before: Compiled, after: Compiled, metric: Metric) -> Changes | None:
-    """List what is new and what is gone; as many of a kind as before only moved. ``None``: nobody can tell.
+    """What is new and what is gone; as many of a kind as before only moved. ``None`` where it is unknown.
 
-    A recompile is recorded for callers too where their frames are cut: what only that side has says nothing.
+    Where their frames are cut, a recompile is recorded for callers too: one that only that side has means
+    nothing.
     """
-    sides = [[_find_site(record) for record in _READERS[metric](side)] for side in (after, before)]
+    sides = [[_make_site(record) for record in _READERS[metric](side)] for side in (after, before)]
     is_alike, is_nested = _compare_recording(evidence, before)
     is_known = all(site.function[1] for side in sides for site in side)
     is_cut = metric is Metric.RECOMPILES and is_nested is not None
@@ -96,9 +96,9 @@ def list_changes(evidence: Evidence, before: Compiled, after: Compiled, metric: 
     if not is_alike:
         added = [site for site in added if not site.meets(sides[1])]
         gone = [site for site in gone if not (is_cut or site.meets(sides[0]))]
-    known = {site.reason for site in sides[1]}
-    # A place in a library says less than the line that led there.
-    added.sort(key=lambda site: (site.reason in known, site.record.location.startswith("/")))
+    reasons = {site.reason for site in sides[1]}
+    # A line in a library helps less than the line that led there.
+    added.sort(key=lambda site: (site.reason in reasons, site.record.location.startswith("/")))
     return added, gone
 
 
@@ -107,7 +107,7 @@ def _list_distinct(sites: Sequence[Site]) -> list[Site]:
 
 
 def _compare_recording(evidence: Evidence, baseline: Compiled) -> tuple[bool, bool | None]:
-    """Whether both sides record alike; and where the setting differs, whether it is on in head."""
+    """Whether both sides record alike; and where the setting differs, whether head has it on."""
     heads = {trial.workload.get(NESTED_BREAKS) == "on" for trial in evidence.trials if trial.graph_breaks}
     other = baseline.workload.get(NESTED_BREAKS) != "on"
     differs = bool(baseline.graph_breaks) and other in heads
@@ -117,30 +117,33 @@ def _compare_recording(evidence: Evidence, baseline: Compiled) -> tuple[bool, bo
 def count_kinds(
     evidence: Evidence, baseline: Baseline, metric: Metric
 ) -> tuple[Sequence[float], Sequence[float], tuple[Fact, ...]] | None:
-    """Values of both sides, one a trial; of what they do not record alike the number of kinds, with a remark.
+    """Values of both sides, one a trial; where they do not record alike, numbers of kinds, with a remark.
 
-    What is new is added to the base's, and what is gone counts where nothing is new. ``None``: see above.
+    What is new is added to the base's number, or what is gone is subtracted. ``None`` where it is unknown.
     """
     before, after = baseline.trials[metric], evidence.values[metric]
     if metric is Metric.UNIQUE_GRAPHS:
-        asked = [one for one in _READERS if one in evidence.values and baseline.trials.get(one)]
-        is_lost = any(count_kinds(evidence, baseline, one) is None for one in asked)
+        counted = [
+            paired_metric
+            for paired_metric in _READERS
+            if paired_metric in evidence.values and baseline.trials.get(paired_metric)
+        ]
+        is_lost = any(count_kinds(evidence, baseline, paired_metric) is None for paired_metric in counted)
         return None if is_lost else (before, after, ())
     is_alike = _compare_recording(evidence, baseline)[0]
     if metric not in _READERS or is_alike or not (any(before) and any(after)):
         return before, after, ()
     trials = [trial for trial in evidence.trials if trial.samples.get(metric)]
     changes = [list_changes(evidence, baseline, trial, metric) for trial in trials]
-    known = [change for change in changes if change is not None]
-    if len(known) < len(changes):
+    listed = [change for change in changes if change is not None]
+    if len(listed) < len(changes):
         return None
-    kinds = len(_list_distinct([_find_site(record) for record in _READERS[metric](baseline)]))
-    counts = [float(kinds + (len(new) or -len(gone))) for new, gone in known]
+    kinds = len(_list_distinct([_make_site(record) for record in _READERS[metric](baseline)]))
+    counts = [float(kinds + (len(new) or -len(gone))) for new, gone in listed]
     # Where the base's own trials differ some of them lack a kind.
-    own = [float(kinds - (value < max(before))) for value in before]
-    return own, counts, note_places(before, after)
+    base_counts = [float(kinds - (value < max(before))) for value in before]
+    return base_counts, counts, note_places(before, after)
 
 
 def note_places(before: Sequence[float], after: Sequence[float]) -> tuple[Fact, ...]:
-    """Note what torch recorded of both sides, each in its own way."""
     return (Fact(code=Code.BY_PLACE, numbers={"before": median(before), "after": median(after)}),)

@@ -1,10 +1,7 @@
 """What both sides of a case compiled: with how much work, to which code, kernels and phases.
 
-These are the signs without noise that a compile did other work, or that a call runs the same code.
-
-Inductor names a kernel by the operators that it fuses and a number: ``cpp_fused_add_relu_3``. A kernel more
-changes all numbers behind it, so that kernels are matched by their code first, and by their name without
-the number after.
+Inductor names a kernel by its operators and a number, which one kernel more changes:
+``cpp_fused_add_relu_3``. So kernels are matched by code first, then by name without the number.
 """
 
 import math
@@ -15,26 +12,40 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from gate.decide.constants import MORE_PROCESSOR, MORE_WORK
-from gate.decide.evidence.values import Evidence, compare_items
+from gate.decide.evidence.definitions import compare_items
+from gate.decide.evidence.gather import Evidence
 from gate.metrics import COMPILE_SIGNATURES, COMPILE_TIMES
 from gate.records.cases import Kind, Metric, Task, group_cases
 from gate.records.facts import FIRST_CALL, OTHER_PHASE, PHASES
 from gate.records.run import BASE_ARM, Pairing, Run
 
 # Where these are not zero a call runs Python that was not compiled.
-_PYTHON_BESIDE = (Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS)
+_RUNS_PYTHON = (Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS)
 # Of a workload: how large it is, and what a process may have set for all of torch.
 _COMPARED = ("inputs", "parameters", "settings", "runtime")
-# What generated code calls of torch's own: the other namespaces are of custom operators.
+# Calls of torch's own operators in generated code: other namespaces are of custom ones.
 _OF_TORCH = re.compile(r"extern_kernels\.|torch\.ops\.(aten|prims|mkldnn|onednn|mkl|quantized)\.")
 _OWN = "cpu_self"
 # Processor seconds of a cold compile among its phases: the process's own, and its compilers'.
 PROCESSOR_TIMES = (_OWN, "cpu_children")
+# In the name of a kernel.
+_NUMBER = re.compile(r"_\d+$")
+_FUSED = re.compile(r"^(?:cpp|mps|pallas|triton(?:_[a-z]{3,4})?)_fused_?")
+# The phase that each runs within. The graph of a backward pass is compiled when it is first called: after
+# the forward's autograd phase, but with the same phases within it.
+_AUTOGRAD, _BACKWARD = "aot_autograd", "backward"
+_WITHIN: Mapping[str, str] = {
+    _AUTOGRAD: "dynamo",
+    "garbage_collection": "dynamo",
+    "inductor": _AUTOGRAD,
+    "code_generation": "inductor",
+    "triton": "code_generation",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """What a compile did against its baseline; changes are logarithms, + is more, ``None`` is unknown."""
+    """The work of a compile less its baseline's; changes are logarithms, + is more, ``None`` is unknown."""
 
     calls: float | None = None  # Python calls
     processor: float | None = None  # CPU time of a cold compile, its compilers' included
@@ -42,47 +53,40 @@ class Work:
 
     @property
     def has_more_calls(self) -> bool:
-        """Whether it is known to have made more Python calls."""
         return self.calls is not None and self.calls > math.log1p(MORE_WORK)
 
     @property
     def is_other(self) -> bool:
-        """Whether it did other work that can be counted, or was not counted."""
+        """It made other work that was counted, or was not counted."""
         return self.calls is None or self.counts or self.has_more_calls
 
     def mirror(self) -> "Work":
-        """The same with more and less exchanged."""
-        calls, processor = (None if one is None else -one for one in (self.calls, self.processor))
+        calls, processor = (None if change is None else -change for change in (self.calls, self.processor))
         return replace(self, calls=calls, processor=processor)
 
     def explains(self, metric: Metric) -> bool:
-        """Whether a longer compile left a trace beside the clock, or there is nothing to know it by.
-
-        A cold one whose CPU time is known must have taken more of it, or made more Python calls: a guard
-        more is a trace, and no reason for seconds.
-        """
+        """Whether a longer compile left a sign besides the clock, or had none to leave."""
         if metric is Metric.COLD_COMPILE_TIME and self.processor is not None:
             return self.has_more_calls or self.processor > math.log1p(MORE_PROCESSOR)
         return self.is_other
 
     def is_same(self, metric: Metric) -> bool:
-        """Whether a compile is known to have done its baseline's work: what repeats exactly did not move."""
+        """What repeats exactly is the same."""
         return not self.is_other and not self.explains(metric)
 
 
 def compare_work(evidence: Evidence) -> Work:
-    """Compare what the compiles of a case did with its baseline's, or the base's.
-
-    Another baseline's calls, of a newer release or another host, say nothing of what this one's time is of.
-    """
+    """Calls of another baseline than that of the times explain nothing."""
     calls = processor = None
     question = evidence.questions.get(Metric.COMPILE_CALLS)
     baselines = map(evidence.find_baseline, (Metric.COMPILE_CALLS, *COMPILE_TIMES))
-    is_one = len({id(one) for one in baselines if one}) == 1
+    is_one = len({id(baseline) for baseline in baselines if baseline}) == 1
     if question is not None and is_one and min(*question.before, *question.after) > 0:
         calls = math.log(median(question.after) / median(question.before))
-    known = (one.baseline.phases_s for one in evidence.stored if one.same_host and one.same_definition)
-    before_s = next((sum_processor_s(phases_s) for phases_s in known if _OWN in phases_s), 0.0)
+    stored_phases = (
+        match.baseline.phases_s for match in evidence.stored if match.same_host and match.same_definition
+    )
+    before_s = next((sum_processor_s(phases_s) for phases_s in stored_phases if _OWN in phases_s), 0.0)
     after_s = [sum_processor_s(trial.phases_s) for trial in evidence.trials if _OWN in trial.phases_s]
     if before_s > 0 and after_s and min(after_s) > 0:
         processor = math.log(median(after_s) / before_s)
@@ -90,18 +94,16 @@ def compare_work(evidence: Evidence) -> Work:
 
 
 def sum_processor_s(phases_s: Mapping[str, float]) -> float:
-    """Processor seconds of a cold compile, its compilers' included; 0 where they are unknown."""
     return sum(phases_s.get(name, 0.0) for name in PROCESSOR_TIMES)
 
 
 def has_other_counts(evidence: Evidence) -> bool:
-    """Whether a counter of the compile differs from the baseline's."""
-    counters = (one for metric, one in evidence.questions.items() if metric in COMPILE_SIGNATURES)
-    return any(median(one.before) != median(one.after) for one in counters)
+    counters = (question for metric, question in evidence.questions.items() if metric in COMPILE_SIGNATURES)
+    return any(median(question.before) != median(question.after) for question in counters)
 
 
 def is_code_changed(evidence: Evidence) -> bool | None:
-    """Whether no trial generated the baseline's code; ``None`` where either side's is unknown."""
+    """Whether no trial generated the baseline's code; ``None`` where either is unknown."""
     baseline = evidence.code_baseline
     digests = {trial.identity.digest for trial in evidence.trials} - {""}
     if baseline is None or not baseline.identity.digest or not digests:
@@ -110,32 +112,30 @@ def is_code_changed(evidence: Evidence) -> bool | None:
 
 
 def runs_stored_code(evidence: Evidence) -> bool:
-    """Whether a call is known to run nothing but the code that the baseline's compile made, on as much data.
+    """Whether a call is known to run only the code that the baseline's compile made, on as much data.
 
-    Not so where sizes that the code leaves open, or settings that no code shows, as how many threads there
-    are, are others or unknown. Not so where Python runs beside it:
-    after a graph break, in a training step, in what a kind of case does around its calls. Nor where the code
-    calls an operator that is not torch's own, whose implementation may be another one: eager calls it too.
+    Not where settings that the code does not show differ or are unknown. Not where Python runs as well: after
+    a graph break, in a training step, around the calls of another kind. Nor where the code calls an operator
+    that is not torch's, which may have changed unseen.
     """
-    case, baseline, asked = evidence.case, evidence.code_baseline, evidence.questions
+    case, baseline, questions = evidence.case, evidence.code_baseline, evidence.questions
     if case.kind is not Kind.CALL or case.task is not Task.INFERENCE or baseline is None:
         return False
     made = [trial.identity for trial in evidence.trials]
-    if {one.digest for one in made} != {baseline.identity.digest} or not baseline.identity.digest:
+    if {identity.digest for identity in made} != {baseline.identity.digest} or not baseline.identity.digest:
         return False
     if is_other_workload(evidence) or not all(
         name in side.workload for side in (baseline, *evidence.trials) for name in _COMPARED
     ):
         return False
-    if has_other_counts(evidence) or {one.tuned for one in made} != {baseline.identity.tuned}:
+    if has_other_counts(evidence) or {identity.tuned for identity in made} != {baseline.identity.tuned}:
         return False
-    if not all(metric in asked and not any(asked[metric].after) for metric in _PYTHON_BESIDE):
+    if not all(metric in questions and not any(questions[metric].after) for metric in _RUNS_PYTHON):
         return False
     return has_torch_calls_alone(evidence)
 
 
 def is_other_workload(evidence: Evidence) -> bool:
-    """Whether a trial is known to have had other sizes or settings than the baseline."""
     baseline = evidence.code_baseline
     return baseline is not None and any(
         compare_items(baseline.workload, trial.workload) for trial in evidence.trials
@@ -143,44 +143,36 @@ def is_other_workload(evidence: Evidence) -> bool:
 
 
 def has_torch_calls_alone(evidence: Evidence) -> bool:
-    """Whether the generated code calls torch's own operators alone: another may be built anew, unseen."""
-    stored = [evidence.code_baseline] if evidence.code_baseline else []
-    made = [one.identity for one in (*stored, *evidence.trials)]
-    return all(_OF_TORCH.match(name) for one in made for name in one.calls)
+    """Operators that are not torch's may be rebuilt unseen."""
+    baseline = [evidence.code_baseline] if evidence.code_baseline else []
+    made = [compiled.identity for compiled in (*baseline, *evidence.trials)]
+    return all(_OF_TORCH.match(name) for identity in made for name in identity.calls)
 
 
 def is_tuned_otherwise(evidence: Evidence) -> bool:
-    """Whether kernels were tuned to other configurations than the baseline's, or otherwise in each trial."""
+    """Than the baseline's, or differently by trial."""
     baseline = evidence.code_baseline
     tuned = {trial.identity.tuned for trial in evidence.trials} - {""}
     return bool(tuned) and (baseline is None or tuned != {baseline.identity.tuned})
 
 
 def find_unchanged_code(run: Run) -> frozenset[str]:
-    """Find the cases whose generated code is the base's, digest by digest.
-
-    A case counts only where every pair says so: one that failed, was not compiled, or was compiled in one arm
-    alone may have changed.
-    """
+    """By digest, in every pair. A case that failed, or was not compiled in both arms, may have changed."""
     failed = {failure.case_id for failure in run.failures}
     paired = group_cases(trial for trial in run.trials if trial.pairing is not Pairing.ALONE)
     same = set()
-    for case_id, own in paired.items():
-        base = {trial.identity.digest for trial in own if trial.arm == BASE_ARM}
-        head = {trial.identity.digest for trial in own if trial.arm != BASE_ARM}
+    for case_id, trials in paired.items():
+        base = {trial.identity.digest for trial in trials if trial.arm == BASE_ARM}
+        head = {trial.identity.digest for trial in trials if trial.arm != BASE_ARM}
         if case_id not in failed and len(base) == 1 and base == head and "" not in base:
             same.add(case_id)
     return frozenset(same)
 
 
-_NUMBER = re.compile(r"_\d+$")
-_FUSED = re.compile(r"^(?:cpp|mps|pallas|triton(?:_[a-z]{3,4})?)_fused_?")
-
-
 def match_kernels(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Match the kernels, name to hash, that do not have the same code on both sides.
+    """Of kernels, name to hash, whose code differs between the sides.
 
-    A pair of names for each, before and after; ``""`` where a side has none.
+    Pairs of names, before and after; ``""`` where a side has none.
     """
     same = set(before.values()) & set(after.values())
     old = [name for name, code in before.items() if code not in same]
@@ -188,7 +180,7 @@ def match_kernels(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[
     pairs = []
     for key in (str, _name_stem):
         for name in list(new):
-            match = next((one for one in old if key(one) == key(name)), None)
+            match = next((kernel for kernel in old if key(kernel) == key(name)), None)
             if match is not None:
                 pairs.append((match, name))
                 old.remove(match)
@@ -201,44 +193,31 @@ def _name_stem(kernel: str) -> str:
 
 
 def name_operators(kernel: str) -> str:
-    """Name the operators that a kernel fuses, joined as in its name; ``""`` where it has none."""
+    """Joined as in its name; ``""`` where it fuses none."""
     stem = _name_stem(kernel)
     return _FUSED.sub("", stem) if _FUSED.match(stem) else ""
 
 
 def count_words(kernels: Iterable[str]) -> Counter[str]:
-    """Count the words of operators in the names of kernels."""
     words = (word for kernel in kernels for word in name_operators(kernel).split("_"))
     return Counter(filter(None, words))
 
 
-# Which phase each runs within. The graph of a backward pass is compiled when it is first called: beside
-# the forward's autograd phase, but with the same phases within it.
-_AUTOGRAD, _BACKWARD = "aot_autograd", "backward"
-_WITHIN: Mapping[str, str] = {
-    _AUTOGRAD: "dynamo",
-    "garbage_collection": "dynamo",
-    "inductor": _AUTOGRAD,
-    "code_generation": "inductor",
-    "triton": "code_generation",
-}
-
-
 def part_phases(phases_s: Mapping[str, float]) -> dict[str, float]:
-    """Part a compile by what each phase took itself, less the phases within it.
+    """Seconds of each phase of a compile, less the phases within it.
 
-    What no phase accounts for stands under :data:`OTHER_PHASE`, where the whole is known.
+    What no phase accounts for is under :data:`OTHER_PHASE`.
     """
     spans_s = {name: phases_s[name] for name in PHASES if name in phases_s}
     backward_s = spans_s.pop(_BACKWARD, 0.0)
     if _AUTOGRAD in spans_s:
         spans_s[_AUTOGRAD] += backward_s
-    own_s = dict(spans_s)
+    self_s = dict(spans_s)
     for name, seconds in spans_s.items():
         parent = _WITHIN.get(name, "")
-        if parent in own_s:
-            own_s[parent] -= seconds - (backward_s if name == _AUTOGRAD else 0.0)
-    parted = {name: max(0.0, seconds) for name, seconds in own_s.items()}
+        if parent in self_s:
+            self_s[parent] -= seconds - (backward_s if name == _AUTOGRAD else 0.0)
+    parted = {name: max(0.0, seconds) for name, seconds in self_s.items()}
     if FIRST_CALL in phases_s and parted:
         parted[OTHER_PHASE] = max(0.0, phases_s[FIRST_CALL] - sum(parted.values()))
     return parted

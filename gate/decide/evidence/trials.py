@@ -1,9 +1,7 @@
 """What trials are worth: those of an unfit host are set aside or believed less, the others make a baseline.
 
-The lab says which were disturbed, by what it saw of the host and never by what the trial measured. Pairs are
-left alone, and noted: both arms of one are disturbed alike.
-
-This is the one place where trials become a baseline: a stored one, a replayed one, and the base's of pairs.
+Pairs of an unfit host stay, with a note: both sides are disturbed alike. Every baseline is made here: stored,
+replayed, and the base's of pairs.
 """
 
 from collections import Counter
@@ -11,15 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
+from gate.decide.evidence.definitions import compare_items
+from gate.decide.evidence.gather import Evidence, find_environment
 from gate.decide.evidence.pairs import list_pairs
-from gate.decide.evidence.steal import excuse_run, find_own_steal
-from gate.decide.evidence.values import (
-    Evidence,
-    collect_medians,
-    collect_values,
-    compare_items,
-    find_environment,
-)
+from gate.decide.evidence.steal import compute_own_steal, excuse_run
+from gate.decide.evidence.values import collect_medians, collect_values
 from gate.fingerprint import PACKAGE
 from gate.metrics import SPECS, Scope
 from gate.records.cases import Case, Metric, collect_columns, group_cases
@@ -42,42 +36,39 @@ from gate.records.verdict import Comparison, Reason, Status
 
 Values = tuple[float, ...]
 
-# How much of each there was in a trial, and which of several trials had the worst of it.
+_DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
+# How much of each there was in a trial, and how the worst of several trials is found.
 _MEASURES: Mapping[Disturbance, tuple[Callable[[Conditions], float], Callable[[Iterable[float]], float]]] = {
-    Disturbance.CROWDED: (lambda one: one.foreign_cores, max),
-    Disturbance.STOLEN: (lambda one: one.stolen, max),
-    Disturbance.HELD_BACK: (lambda one: one.held_back, max),
-    Disturbance.HEATED: (lambda one: one.heat_events, max),
-    Disturbance.SWAPPED: (lambda one: one.swapped_bytes, max),
-    Disturbance.SHORT_OF_MEMORY: (lambda one: one.free_bytes, min),
-    Disturbance.THROTTLED: (lambda one: len(one.throttled), max),
-    Disturbance.SHARED: (lambda one: one.foreign_processes, max),
-    Disturbance.HELD_MEMORY: (lambda one: one.foreign_memory, max),
+    Disturbance.CROWDED: (lambda conditions: conditions.foreign_cores, max),
+    Disturbance.STOLEN: (lambda conditions: conditions.stolen, max),
+    Disturbance.HELD_BACK: (lambda conditions: conditions.held_back, max),
+    Disturbance.HEATED: (lambda conditions: conditions.heat_events, max),
+    Disturbance.SWAPPED: (lambda conditions: conditions.swapped_bytes, max),
+    Disturbance.SHORT_OF_MEMORY: (lambda conditions: conditions.free_bytes, min),
+    Disturbance.THROTTLED: (lambda conditions: len(conditions.throttled), max),
+    Disturbance.SHARED: (lambda conditions: conditions.foreign_processes, max),
+    Disturbance.HELD_MEMORY: (lambda conditions: conditions.foreign_memory, max),
 }
 
 
 def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
-    """Take what depends on the host from disturbed trials where at least ``fewest`` of a case are not.
-
-    What does not, like counters and drift, stays.
-    """
+    """Drop what depends on the host from disturbed trials of cases with ``fewest`` others or more."""
     run = excuse_run(run)
     screened = list_screened(run)
     calm = Counter(trial.case_id for trial in screened if not is_disturbed(trial))
-    aside = {id(one) for one in screened if is_disturbed(one) and calm[one.case_id] >= fewest}
-    trials = (_keep_stack_metrics(one) if id(one) in aside else one for one in run.trials)
+    aside = {id(trial) for trial in screened if is_disturbed(trial) and calm[trial.case_id] >= fewest}
+    trials = (_keep_stack_metrics(trial) if id(trial) in aside else trial for trial in run.trials)
     return replace(run, trials=tuple(trials)) if aside else run
 
 
 def list_hopeless(run: Run, fewest: int) -> tuple[str, ...]:
-    """List the cases with disturbed trials and fewer than ``fewest`` others: their noise is the machine's."""
+    """The cases with disturbed trials and fewer than ``fewest`` others."""
     trials = group_cases(list_screened(excuse_run(run)))
-    disturbed = {case_id: sum(map(is_disturbed, own)) for case_id, own in trials.items()}
+    disturbed = {case_id: sum(map(is_disturbed, case_trials)) for case_id, case_trials in trials.items()}
     return tuple(name for name, count in disturbed.items() if count and len(trials[name]) - count < fewest)
 
 
 def note_kept_disturbed(run: Run, fewest: int) -> tuple[Fact, ...]:
-    """A note on the cases whose disturbed trials had to be recorded, for want of so many undisturbed ones."""
     kept = list_hopeless(run, fewest)
     return (Fact(code=Code.DISTURBED_KEPT, numbers={"fewest": fewest}, cases=kept),) if kept else ()
 
@@ -85,23 +76,25 @@ def note_kept_disturbed(run: Run, fewest: int) -> tuple[Fact, ...]:
 def doubt_stored(
     comparisons: Iterable[Comparison], run: Run, evidence: Iterable[Evidence]
 ) -> tuple[Comparison, ...]:
-    """Turn a regression of a host metric into INCONCLUSIVE where only disturbed trials saw it.
+    """Leave regressions from stored values open where something else may explain them.
 
-    So, too, one against another card's times, unless pairs show it: cards of one model differ by 8 % on
-    average and by 22 % at most (arXiv 2208.11035). And any of a case that imports another version of a
-    package.
+    That is a disturbed host, another version of a package, or another card: cards of one model differ by 8 %
+    on average and by 22 % at most (arXiv 2208.11035).
     """
-    trials, cases = group_cases(list_screened(run)), {one.case.id: one for one in evidence}
+    trials, cases = (
+        group_cases(list_screened(run)),
+        {evidence_of.case.id: evidence_of for evidence_of in evidence},
+    )
     rows = []
-    for one in comparisons:
-        own, why = trials.get(one.case_id, ()), None
-        if one.status is Status.REGRESSED and not one.pairs:
-            is_of_host, evidence_of = SPECS[one.metric].scope is Scope.HOST, cases[one.case_id]
-            baseline = evidence_of.find_baseline(one.metric)
-            if is_of_host and own and all(map(is_disturbed, own)):
-                conditions = [trial.conditions for trial in own]
+    for row in comparisons:
+        case_trials, why = trials.get(row.case_id, ()), None
+        if row.status is Status.REGRESSED and not row.pairs:
+            is_of_host, evidence_of = SPECS[row.metric].scope is Scope.HOST, cases[row.case_id]
+            baseline = evidence_of.find_baseline(row.metric)
+            if is_of_host and case_trials and all(map(is_disturbed, case_trials)):
+                conditions = [trial.conditions for trial in case_trials]
                 why = sum_up_disturbances(Code.DISTURBED_BY, conditions, run.environment.cores)
-            elif baseline and one.reason is not Reason.LIMIT_EXCEEDED:
+            elif baseline and row.reason is not Reason.LIMIT_EXCEEDED:
                 cards = baseline.environment.device_uuid, evidence_of.card
                 lines = describe_packages(baseline, evidence_of)
                 if is_of_host and all(cards) and cards[0] != cards[1]:
@@ -109,23 +102,22 @@ def doubt_stored(
                 elif lines:
                     why = Fact(code=Code.OTHER_PACKAGES, names={"differences": lines})
         if why:
-            row = replace(one, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, found=one.reason)
-            rows.append(replace(row, remarks=(*one.remarks, why)))
+            remarks = (*row.remarks, why)
+            doubted = replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, remarks=remarks)
+            rows.append(replace(doubted, found=row.reason))
         else:
-            rows.append(one)
+            rows.append(row)
     return tuple(rows)
 
 
-def describe_packages(baseline: Baseline, one: Evidence) -> tuple[str, ...]:
-    """Describe what a case imports in other versions than the baseline's trials did."""
-    changes = compare_items(baseline.packages, one.fullest.packages if one.fullest else {})
+def describe_packages(baseline: Baseline, evidence: Evidence) -> tuple[str, ...]:
+    changes = compare_items(baseline.packages, evidence.fullest.packages if evidence.fullest else {})
     return tuple(f"{PACKAGE} {name} {old} -> {new}" for name, (old, new) in changes.items())
 
 
 def note_disturbed(run: Run) -> tuple[Fact, ...]:
-    """Notes on what was measured on an unfit host, and what disturbed it: trials alone, and pairs."""
-    excused, own = excuse_run(run), find_own_steal(run.trials)
-    notes = [Fact(code=Code.OWN_STEAL, numbers={"share": own})] if excused != run else []
+    excused, own_share = excuse_run(run), compute_own_steal(run.trials)
+    notes = [Fact(code=Code.OWN_STEAL, numbers={"share": own_share})] if excused != run else []
     run = excused
     tried = ((Code.TRIALS_DISTURBED, list_screened(run)), (Code.PAIRS_DISTURBED, _list_paired(run)))
     for code, trials in tried:
@@ -137,14 +129,11 @@ def note_disturbed(run: Run) -> tuple[Fact, ...]:
 
 
 def blame_disturbance(run: Run, comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
-    """What to do first where something is open and every trial was disturbed: more of them would be, too.
-
-    What is red all the same is to be fixed first.
-    """
-    run = excuse_run(run)  # of what is the machine's own nobody can make it quiet
+    """To quiet the machine comes first where every trial was disturbed and nothing is red."""
+    run = excuse_run(run)  # nobody can quiet the machine's own noise
     tried = [*list_screened(run), *_list_paired(run)]
-    found = {one.status for one in comparisons if one.decides}
-    is_open = Status.INCONCLUSIVE in found and Status.REGRESSED not in found
+    statuses = {row.status for row in comparisons if row.decides}
+    is_open = Status.INCONCLUSIVE in statuses and Status.REGRESSED not in statuses
     if not is_open or not tried or not all(map(is_disturbed, tried)):
         return ()
     conditions = [trial.conditions for trial in tried]
@@ -152,28 +141,36 @@ def blame_disturbance(run: Run, comparisons: Iterable[Comparison]) -> tuple[Fact
 
 
 def note_count(code: Code, disturbed: int, measured: int) -> tuple[Fact, ...]:
-    """A note on so many disturbed ones of all trials or pairs."""
     numbers = {"disturbed": disturbed, "measured": measured}
     return (Fact(code=code, numbers=numbers),) if disturbed else ()
 
 
 def sum_up_disturbances(code: Code, conditions: Sequence[Conditions], cores: int) -> Fact:
-    """A fact with all that disturbed trials: the worst that was seen of each."""
+    """The worst that was seen of each."""
     numbers: dict[str, float] = {}
     for disturbance, (measure, worst) in _MEASURES.items():
-        if seen := [measure(one) for one in conditions if disturbance in one.disturbances]:
+        if seen := [
+            measure(trial_conditions)
+            for trial_conditions in conditions
+            if disturbance in trial_conditions.disturbances
+        ]:
             numbers[disturbance.value] = worst(seen)
     if Disturbance.CROWDED in numbers:
         numbers[CORES] = cores
-    reasons = {reason for one in conditions for reason in one.throttled} - EXPECTED_THROTTLING
+    reasons = {
+        reason for trial_conditions in conditions for reason in trial_conditions.throttled
+    } - EXPECTED_THROTTLING
     names = {"reasons": tuple(sorted(reasons))} if Disturbance.THROTTLED in numbers else {}
-    if crowd := max(conditions, key=lambda one: one.foreign_cores).crowd if conditions else ():
+    if (
+        crowd := max(conditions, key=lambda trial_conditions: trial_conditions.foreign_cores).crowd
+        if conditions
+        else ()
+    ):
         names["crowd"] = crowd
     return Fact(code=code, numbers=numbers, names=names)
 
 
 def list_screened(run: Run) -> list[Trial]:
-    """The trials of head that ran alone."""
     return [trial for trial in run.trials if trial.arm == CANDIDATE_ARM and trial.pairing is Pairing.ALONE]
 
 
@@ -182,34 +179,26 @@ def _list_paired(run: Run) -> list[Trial]:
 
 
 def is_disturbed(trial: Trial) -> bool:
-    """Whether the host was not fit meanwhile."""
     return bool(trial.conditions.disturbances)
 
 
 def drop_host_metrics(values: Mapping[Metric, Values]) -> dict[Metric, Values]:
-    """Drop what depends on how fast and how busy the host is."""
-    return {metric: one for metric, one in values.items() if SPECS[metric].scope is not Scope.HOST}
+    return {metric: samples for metric, samples in values.items() if SPECS[metric].scope is not Scope.HOST}
 
 
 def _keep_stack_metrics(trial: Trial) -> Trial:
-    # What a disturbed moment says of the machine says nothing of the calm ones. CPU time stays.
+    # A disturbed moment shows nothing about the calm ones. CPU time stays.
     return replace(trial, samples=drop_host_metrics(trial.samples), conditions=Conditions())
 
 
-_DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
-
-
 def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
-    """Make a baseline of every case of a run that has trials of its own, however few, and no failure.
-
-    Those of pairs do not count: half are of the other arm, all were measured beside one. Nor do those
-    that measured a part of their case: the values of a baseline would be of different trials.
+    """Of every case with whole trials that ran alone, and no failure.
 
     A refresh asks for more: see :func:`gate.store.baselines.check_refresh`. Disturbed trials leave out what
-    depends on the host, as where they are judged, unless fewer than MIN_BASELINE_TRIALS others are left. What
-    can repeat exactly is kept as it is, all else rounded to 6 significant digits.
+    depends on the host, unless fewer than MIN_BASELINE_TRIALS others are left. What can repeat exactly is
+    kept as it is, all else rounded to 6 significant digits.
     """
-    whole = replace(run, trials=tuple(one for one in run.trials if one.extent is Extent.WHOLE))
+    whole = replace(run, trials=tuple(trial for trial in run.trials if trial.extent is Extent.WHOLE))
     run = set_aside_disturbed(whole, MIN_BASELINE_TRIALS)
     failed = {failure.case_id for failure in run.failures}
     trials = group_cases(trial for trial in run.trials if trial.pairing is Pairing.ALONE)
@@ -230,10 +219,7 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
 def make_baseline(
     case: Case, trials: Sequence[Trial], *, environment: Environment, provenance: Provenance
 ) -> Baseline:
-    """Make a baseline of at least one trial of a case as it is defined where they come from, exact.
-
-    What was compiled comes from the trials that compiled; where they disagree it is unknown.
-    """
+    """Not rounded, of at least one trial. What was compiled is unknown where trials disagree."""
     compiled = [trial for trial in trials if trial.phases_s] or trials
     fullest = max(compiled, key=lambda trial: (len(trial.samples), len(trial.graph_breaks)))
     kernels_s = collect_medians(trial.kernels_s for trial in trials)
@@ -245,11 +231,11 @@ def make_baseline(
         provenance=provenance,
         trials=collect_values(trials),
         disturbed=sum(map(is_disturbed, trials)),
-        identity=_find_common_identity(compiled),
+        identity=_choose_common_identity(compiled),
         workload={
             key: value
             for key, value in sorted(workloads[0].items() if workloads else ())
-            if all(one.get(key) == value for one in workloads)
+            if all(workload.get(key) == value for workload in workloads)
         },
         graph_breaks=fullest.graph_breaks,
         recompile_reasons=fullest.recompile_reasons,
@@ -265,22 +251,22 @@ def make_baseline(
     )
 
 
-def _find_common_identity(trials: Iterable[Trial]) -> CodeIdentity:
-    """Find the identity that all trials which know theirs share; what differs between them has none.
+def _choose_common_identity(trials: Iterable[Trial]) -> CodeIdentity:
+    """The identity that all trials which know theirs share; where they differ, none.
 
-    Tuning is drawn anew in each trial: it may differ where the code is the same.
+    Tuning is drawn anew in each trial.
     """
-    known = [trial.identity for trial in trials if trial.identity.digest]
-    codes = [replace(identity, tuned="") for identity in known]
+    identities = [trial.identity for trial in trials if trial.identity.digest]
+    codes = [replace(identity, tuned="") for identity in identities]
     if not codes or codes.count(codes[0]) < len(codes):
         return CodeIdentity(digest="")
-    return known[0] if known.count(known[0]) == len(known) else codes[0]
+    return identities[0] if identities.count(identities[0]) == len(identities) else codes[0]
 
 
 def _round_baseline(exact: Baseline) -> Baseline:
     return replace(
         exact,
-        graph_breaks=tuple(replace(one, stack=()) for one in exact.graph_breaks),
+        graph_breaks=tuple(replace(graph_break, stack=()) for graph_break in exact.graph_breaks),
         # Rounded, values of what repeats would differ though they are equal.
         trials={
             metric: tuple(values if SPECS[metric].repeats else map(_round_digits, values))

@@ -1,39 +1,24 @@
-"""What is known of each case: one value per metric and trial, and what is stored to compare it with."""
+"""The values of trials: one a metric and trial, and what follows from several."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median, median_high, median_low
 
-from gate.decide.stats import LogArms, estimate_metric
-from gate.fingerprint import describe_upgrade, has_same_codegen, has_same_host, has_same_stack
-from gate.metrics import LEADING, SPECS, Family, MetricSpec, Role, Scope
-from gate.records.cases import Case, Metric, Threshold, collect_columns, group_cases
+from gate.metrics import SPECS, Family
+from gate.records.cases import Metric, collect_columns
 from gate.records.codes import Code
-from gate.records.facts import MISMATCH_CODES, UNFORKED_CODES, Fact, name_words
-from gate.records.run import (
-    CANDIDATE_ARM,
-    GRADIENTS,
-    PARTLY_FORKED,
-    Baseline,
-    CaseFailure,
-    Environment,
-    Extent,
-    Pairing,
-    Run,
-    Trial,
-)
-from gate.records.verdict import Change, Comparison, Reason, Status
+from gate.records.facts import MISMATCH_CODES, Fact, name_words
+from gate.records.run import Trial
 
 # A super-block is ECCE or CEEC: two neighbouring pairs, over which a steady drift cancels.
 PAIRS_IN_SUPER_BLOCK = 2
 
 
 def compute_values(trial: Trial) -> Mapping[Metric, float]:
-    """Reduce a trial to one value a metric, in the metric's unit.
+    """One value a metric, in the metric's unit.
 
-    Latencies, times, memory and counters are the median of their samples, drift is the mean over
-    seeds. ``warm_speedup`` and ``break_even_calls`` are derived where their parts are there.
+    Latencies, times, memory and counters are the median of their samples, drift is the mean over seeds.
+    ``warm_speedup`` and ``break_even_calls`` are derived where their parts are there.
     """
     values = {
         metric: fmean(samples) if SPECS[metric].family is Family.LOG2 else median(samples)
@@ -45,19 +30,18 @@ def compute_values(trial: Trial) -> Mapping[Metric, float]:
     speedup = compute_speedup(eager, compiled)
     if speedup is not None:
         values[Metric.WARM_SPEEDUP] = speedup
-    break_even = find_break_even(values)
+    break_even = compute_break_even(values)
     if break_even is not None:
         values[Metric.BREAK_EVEN_CALLS] = break_even
     return values
 
 
 def collect_values(trials: Iterable[Trial]) -> Mapping[Metric, tuple[float, ...]]:
-    """One value per trial for every metric that any of the trials measured."""
     return collect_columns(map(compute_values, trials))
 
 
 def collect_medians(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Median of each name over the tables that have any; one that a table lacks took no time."""
+    """Median of each name over the tables that have any; a name that a table lacks counts as 0."""
     filled = [table for table in tables if table]
     names = {name: None for table in filled for name in table}
     return {name: median([table.get(name, 0.0) for table in filled]) for name in names}
@@ -66,7 +50,7 @@ def collect_medians(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def compute_speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> float | None:
     """Eager over compiled latency: exp(median over super-blocks of the mean log ratio of their pairs).
 
-    Sample ``i`` of both arms belongs to one pair. ``None`` when there is no pair of positive times.
+    Sample ``i`` of both is a pair. ``None`` where no pair has positive times.
     """
     ratios = [
         eager / compiled
@@ -81,277 +65,27 @@ def compute_speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> fl
     return math.sqrt(median_low(blocks) * median_high(blocks)) if blocks else None
 
 
-def find_break_even(values: Mapping[Metric, float]) -> float | None:
+def compute_break_even(values: Mapping[Metric, float]) -> float | None:
     """Calls after which the cold compile has paid; ``None`` where it never does, or is unknown."""
     parts = SPECS[Metric.BREAK_EVEN_CALLS].parts
     if any(part not in values for part in parts):
         return None
-    return compute_break_even(*(values[part] for part in parts))
+    return compute_paying_calls(*(values[part] for part in parts))
 
 
-def compute_break_even(compile_s: float, before_s: float, after_s: float) -> float | None:
-    """Calls after which ``compile_s`` seconds have paid; ``None`` where a call saves nothing to speak of."""
+def compute_paying_calls(compile_s: float, before_s: float, after_s: float) -> float | None:
+    """Calls after which ``compile_s`` seconds have paid; ``None`` where a call saves nothing."""
     calls = max(compile_s, 0.0) / (before_s - after_s) if before_s > after_s else math.inf
     return calls if math.isfinite(calls) else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """One metric of one case: its values, one per trial, and what counts as relevant."""
-
-    case: Case
-    metric: Metric
-    before: Sequence[float]
-    after: Sequence[float]
-    threshold: Threshold
-    logs: LogArms | None = None  # of noisy metrics, where every value is positive
-    upgrade: tuple[str, ...] = ()  # what differs of the host that ``before`` is of, beside its stack
-    remarks: tuple[Fact, ...] = ()  # on both values
-
-    @property
-    def spec(self) -> MetricSpec:
-        """The metric's fixed properties."""
-        return SPECS[self.metric]
-
-    def find(
-        self, status: Status, reason: Reason, change: Change | None = None, remarks: tuple[Fact, ...] = ()
-    ) -> Comparison:
-        """What was found of it, with both values as they are."""
-        return Comparison(
-            case_id=self.case.id,
-            metric=self.metric,
-            decides=self.spec.role is Role.DECIDES,
-            threshold=self.threshold,
-            status=status,
-            reason=reason,
-            baseline=estimate_metric(self.metric, self.before),
-            candidate=estimate_metric(self.metric, self.after),
-            change=change,
-            remarks=(*self.remarks, *remarks),
-        )
-
-
-def find_worst(trials: Iterable[Trial], metric: Metric) -> Fact | None:
-    """Find it in the trial that drifted most, of those that measured it; ``None`` where unknown."""
-    known = (trial for trial in trials if trial.samples.get(metric))
-    trial = max(known, key=lambda one: max(one.samples[metric]))
+def find_worst_output(trials: Iterable[Trial], metric: Metric) -> Fact | None:
+    """The output that drifted most, of the trials that measured it; ``None`` where unknown."""
+    measured = (trial for trial in trials if trial.samples.get(metric))
+    trial = max(measured, key=lambda trial: max(trial.samples[metric]))
     worst = trial.worst.get(metric)
     if worst is None or not worst.output:
         return None
-    warnings = (one for one in trial.warnings if one.code in MISMATCH_CODES)
+    warnings = (fact for fact in trial.warnings if fact.code in MISMATCH_CODES)
     alone = Fact(code=Code.DRIFT_OF, numbers={"steps": worst.steps}, names=name_words(output=worst.output))
-    return next((one for one in warnings if one.name("output") == worst.output), alone)
-
-
-# What stands in a definition, by the key of gate.yml that says so.
-_PLAIN = ("factory", "node", "task", "dtype", "size", "mode", "dynamic", "fullgraph", "backend", "kind")
-_NESTED = ("arguments", "options", "settings")
-
-
-def find_base_cases(run: Run) -> Mapping[str, Case]:
-    """Find the cases of the run's base, by their id; it may define them otherwise."""
-    return {one.id: one for one in run.base.cases} if run.base else {}
-
-
-def compare_definitions(before: Case, after: Case) -> dict[str, tuple[str, str]]:
-    """What differs, by key, before and after; empty where it is the source of a reference model."""
-    changes = compare_items(*({key: _write(getattr(one, key)) for key in _PLAIN} for one in (before, after)))
-    for key in _NESTED:
-        old, new = getattr(before, key), getattr(after, key)
-        for name in dict.fromkeys((*old, *new)):
-            if old.get(name) != new.get(name):
-                changes[f"{key}.{name}"] = (_write(old.get(name)), _write(new.get(name)))
-    return changes
-
-
-def compare_items(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """What both sides record and record differently."""
-    return {key: (old, after[key]) for key, old in before.items() if key in after and after[key] != old}
-
-
-def compare_all(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """What differs; what one side lacks is ``default`` there."""
-    names = dict.fromkeys((*before, *after))
-    sides = {name: (before.get(name, "default"), after.get(name, "default")) for name in names}
-    return {name: values for name, values in sides.items() if values[0] != values[1]}
-
-
-def _write(value: object) -> str:
-    return "none" if value is None or value == "" else str(value)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Stored:
-    """A baseline of a case, and in which ways it is comparable with the run at hand."""
-
-    baseline: Baseline
-    same_host: bool
-    same_stack: bool
-    same_codegen: bool
-    same_definition: bool
-    upgrade: tuple[str, ...] = ()  # what differs, where it is this hardware and stack, and another host
-    same_drift: bool = True  # whether drift was measured as it is now
-
-    def is_alike(self, metric: Metric) -> bool:
-        """Whether values of a metric mean what the run's mean."""
-        return self.same_definition and (self.same_drift or SPECS[metric].family is not Family.LOG2)
-
-    def has_scope(self, metric: Metric) -> bool:
-        """Whether values of a metric may be compared with the run's, of the same definition."""
-        spec = SPECS[metric]
-        if spec.scope is Scope.HOST:
-            return self.same_host
-        return self.same_stack and (self.same_codegen or not spec.same_codegen)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Evidence:
-    """All that is known of one planned case."""
-
-    case: Case
-    trials: tuple[Trial, ...]
-    failures: tuple[CaseFailure, ...]
-    values: Mapping[Metric, tuple[float, ...]]  # of the candidate, one per trial
-    stored: tuple[Stored, ...]  # the most comparable first
-    questions: Mapping[Metric, Question] = field(default_factory=dict)  # of the metrics that both sides have
-    absence: Reason = Reason.NO_BASELINE  # why nothing is stored, where nothing is
-    planned: int = 0  # trials at least, of those that run alone
-    base_case: Case | None = None  # as the run's base defines it
-    place: str = ""  # where all its trials ran, where that is known
-    card: str = ""  # UUID of the card that it ran on, where that is known
-    other_stack: bool = False  # than what is stored, which is the base's, in pairs: equal work proves nothing
-
-    @property
-    def fullest(self) -> Trial | None:
-        """The last trial that records all of what was compiled: some measure less of their case."""
-        whole = [trial for trial in self.trials if trial.extent is Extent.WHOLE]
-        compiled = [trial for trial in whole if trial.phases_s]
-        return next((group[-1] for group in (compiled, whole, self.trials) if group), None)
-
-    @property
-    def host_baseline(self) -> Baseline | None:
-        """The newest baseline of this host, whatever its definition: its canaries still hold."""
-        return next((one.baseline for one in self.stored if one.same_host), None)
-
-    @property
-    def code_baseline(self) -> Baseline | None:
-        """The best baseline whose generated code and workload can be compared with the candidate's."""
-        return next((one.baseline for one in self.stored if one.same_definition and one.same_codegen), None)
-
-    def find_baseline(self, metric: Metric) -> Baseline | None:
-        """The baseline for one metric: of this host if there is one, else of this stack, newest first."""
-        fitting = (one.baseline for one in self.stored if one.has_scope(metric) and one.is_alike(metric))
-        return next((one for one in fitting if one.trials.get(metric)), None)
-
-    def find_upgraded(self, metric: Metric) -> Stored | None:
-        """The newest of another host that is this hardware and stack, of a time that decides by itself."""
-        fitting = (one for one in self.stored if one.upgrade and one.same_definition and metric in LEADING)
-        return next((one for one in fitting if one.baseline.trials.get(metric)), None)
-
-    def find_alone(self, metric: Metric, status: Status, reason: Reason, *remarks: Fact) -> Comparison:
-        """What is found of a metric that only one side has."""
-        return Comparison(
-            case_id=self.case.id,
-            metric=metric,
-            status=status,
-            reason=reason,
-            decides=SPECS[metric].role is Role.DECIDES,
-            remarks=remarks,
-        )
-
-    def explain_lack(self, metric: Metric) -> Reason:
-        """Why there is no baseline for a metric."""
-        fitting = [one for one in self.stored if one.has_scope(metric)]
-        if not fitting:
-            return Reason.OTHER_ENVIRONMENT if self.stored else self.absence
-        if any(one.is_alike(metric) for one in fitting):
-            return Reason.NOT_MEASURED
-        is_current = any(one.same_definition for one in fitting)
-        return Reason.MEASURED_OTHERWISE if is_current else Reason.STALE_DEFINITION
-
-    def is_unknown_here(self, metric: Metric) -> bool:
-        """Whether this host has baselines of the case, and none of the metric: another host's may have it."""
-        own = [one.baseline for one in self.stored if one.same_host and one.same_definition]
-        return bool(own) and not any(baseline.trials.get(metric) for baseline in own)
-
-    def list_metrics(self) -> tuple[Metric, ...]:
-        """The metrics that the case or a baseline of it has, in the table's order."""
-        stored = {metric for one in self.stored for metric in one.baseline.trials}
-        return tuple(metric for metric in SPECS if metric in self.values or metric in stored)
-
-
-def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, ...]:
-    """One piece of evidence per planned case, in the plan's order.
-
-    Trials of pairs count only for cases that have none that ran alone, as the baselines did.
-    """
-    heads = group_cases(trial for trial in run.trials if trial.arm == CANDIDATE_ARM)
-    failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
-    stored, bases = group_cases(baselines), find_base_cases(run)
-    gathered = []
-    for case in run.cases:
-        own = heads.get(case.id, [])
-        trials = [trial for trial in own if trial.pairing is Pairing.ALONE] or own
-        place = find_place(trials)
-        gathered.append(
-            Evidence(
-                case=case,
-                place=place,
-                card=find_card(run, place),
-                trials=tuple(trials),
-                failures=tuple(failures.get(case.id, ())),
-                values=collect_values(trials),
-                stored=_rank_stored(case, find_environment(run, trials), trials, stored.get(case.id, ())),
-                planned=run.trials_planned,
-                base_case=bases.get(case.id),
-            )
-        )
-    return tuple(gathered)
-
-
-def find_place(trials: Iterable[Trial]) -> str:
-    """Name the place that all these trials ran at; "" where that is several, or not known."""
-    places = {trial.place for trial in trials}
-    return places.pop() if len(places) == 1 else ""
-
-
-def find_card(run: Run, place: str) -> str:
-    """The UUID of the card at a place of a run; where no place is known, that of the whole run."""
-    return run.places[place].device if place in run.places else run.environment.device_uuid
-
-
-def find_environment(run: Run, trials: Collection[Trial]) -> Environment:
-    """Find the environment of all these trials of one case; where only some were forked, it is no other's."""
-    fresh = sum(any(fact.code in UNFORKED_CODES for fact in trial.warnings) for trial in trials)
-    workers = ("" if fresh == len(trials) else PARTLY_FORKED) if fresh else run.environment.workers
-    return replace(run.environment, workers=workers, device_uuid=find_card(run, find_place(trials)))
-
-
-def list_short(run: Run) -> tuple[Evidence, ...]:
-    """The planned cases of which fewer trials came back than planned, though none failed."""
-    gathered = gather_evidence(run, ())
-    return tuple(one for one in gathered if not one.failures and len(one.trials) < one.planned)
-
-
-def _rank_stored(
-    case: Case, environment: Environment, trials: Collection[Trial], baselines: Iterable[Baseline]
-) -> tuple[Stored, ...]:
-    stored = []
-    drift = max((trial.drift_definition for trial in trials), default=1)
-    gradients = {trial.workload.get(GRADIENTS, "") for trial in trials if trial.workload}
-    for baseline in sorted(baselines, key=lambda one: one.provenance.created, reverse=True):
-        same_host = has_same_host(baseline.environment, environment)
-        same_stack = same_host or has_same_stack(baseline.environment, environment)
-        one = Stored(
-            baseline=baseline,
-            same_host=same_host,
-            same_stack=same_stack,
-            same_codegen=same_host or (same_stack and has_same_codegen(baseline.environment, environment)),
-            same_definition=baseline.definition == case.definition
-            and gradients <= {baseline.workload.get(GRADIENTS, "")},
-            upgrade=describe_upgrade(baseline.environment, environment),
-            same_drift=baseline.drift_definition == drift,
-        )
-        stored.append(one)
-    stored.sort(key=lambda one: (not one.same_host, not one.same_codegen, not one.same_stack))
-    return tuple(stored)
+    return next((fact for fact in warnings if fact.name("output") == worst.output), alone)

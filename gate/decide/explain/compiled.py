@@ -14,7 +14,7 @@ from gate.decide.evidence.programs import (
     name_operators,
     part_phases,
 )
-from gate.decide.evidence.values import collect_medians, find_worst
+from gate.decide.evidence.values import collect_medians, find_worst_output
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, rank_moves, shorten
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
 from gate.records.cases import Metric
@@ -34,8 +34,8 @@ from gate.records.verdict import Cause, CauseKind
 
 # A type that half of the code used, or less, and that twice as much uses now: a quarter of all at least.
 _DOUBLED, _NOTABLE_SHARE = 2.0, 0.25
-# What one graph instead of several, or one for all shapes, may harm: larger graphs hold more activations and
-# take longer to compile, round elsewhere where they fuse, and code for all shapes is slower than for one.
+# What one graph instead of several, or one for all shapes, may harm: larger graphs hold more activations,
+# compile longer and round differently where they fuse, and code for all shapes is slower than for one.
 _OF_LARGER_GRAPHS = frozenset(
     metric
     for metric, spec in SPECS.items()
@@ -48,18 +48,18 @@ _NOTHING_LOST = 0.9
 # Torch's reason for a frame whose guards failed too often: it comes behind them, as what they brought about.
 _RECOMPILE_LIMIT = re.compile(r"(?:recompile|cache) limit exceeded")  # as releases of torch have it
 _OF_RECOMPILES = 0.97
+_NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change beyond a threshold of 10 %
 
 
 def find_mismatch(inquiry: Inquiry) -> list[Cause]:
-    """That compiled gives another answer, where that is what got worst: nothing else need account for it."""
+    """Compiled gives another answer: nothing else has to explain it."""
     if not inquiry.worst or SPECS[inquiry.worst].family is not Family.LOG2:
         return []
-    fact = find_worst(inquiry.evidence.trials, inquiry.worst)
+    fact = find_worst_output(inquiry.evidence.trials, inquiry.worst)
     return [inquiry.weigh(fact)] if fact and fact.code in MISMATCH_CODES else []
 
 
 def find_breaks(inquiry: Inquiry) -> list[Cause]:
-    """Graph breaks that one side has and the other has not, by kind."""
     baseline, fullest = inquiry.evidence.code_baseline, inquiry.evidence.fullest
     if baseline is None or fullest is None:
         return []
@@ -68,7 +68,6 @@ def find_breaks(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_fallbacks(inquiry: Inquiry) -> list[Cause]:
-    """Frames that Dynamo gave up on, where there are more of them than before."""
     fullest, change = inquiry.evidence.fullest, inquiry.find_change(Metric.EAGER_FALLBACKS)
     if fullest is None or change is None or change <= 0 or Metric.EAGER_FALLBACKS not in inquiry.moved:
         return []
@@ -79,15 +78,12 @@ def find_fallbacks(inquiry: Inquiry) -> list[Cause]:
 
 
 def _measure_harm(inquiry: Inquiry, harmed: Collection[Metric]) -> float:
-    """What fewer breaks or recompiles account for: where something else got worse, at most a detail."""
+    """The share that fewer breaks or recompiles explain: little where something else got worse."""
     return 1.0 if not inquiry.worst or inquiry.worst in harmed else _NO_HARM
 
 
 def find_recompiles(inquiry: Inquiry) -> list[Cause]:
-    """The guards that failed and did not in the baseline, by kind.
-
-    And those that fail no more: what was compiled for each shape may be compiled for all.
-    """
+    """A guard that fails no more counts too: code for each shape may have become code for all."""
     after: Counter[Recompile] = Counter()
     for trial in inquiry.evidence.trials:
         after |= Counter(trial.recompile_reasons)
@@ -108,20 +104,20 @@ def _list_causes(
 
 def _name_site(site: Site) -> Mapping[str, tuple[str, ...]]:
     record, words = site.record, {"reason": site.reason, "location": site.record.location}
-    own = {"registry": record.registry} if isinstance(record, GraphBreak) else {"line": record.code}
-    return name_words(**{key: shorten(word) for key, word in (words | own).items() if word})
+    details = {"registry": record.registry} if isinstance(record, GraphBreak) else {"line": record.code}
+    return name_words(**{key: shorten(word) for key, word in (words | details).items() if word})
 
 
 def find_code(inquiry: Inquiry) -> list[Cause]:
-    """That the code or the program changed; or, of a warm time, that nothing about what is compiled did."""
+    """Or, of a warm time, that nothing about what is compiled changed."""
     changed = is_code_changed(inquiry.evidence)
     if changed:
-        return _find_changes(inquiry)
+        return _explain_changes(inquiry)
     if changed is None and (operations := _compare_operations(inquiry)):  # a backend that generates no code
         return [inquiry.weigh(operations)]
     traced = any(
-        SPECS[one.metric].family is Family.EXACT and one.change and one.change.centre
-        for one in inquiry.comparisons
+        SPECS[row.metric].family is Family.EXACT and row.change and row.change.centre
+        for row in inquiry.comparisons
     )
     if changed is None or traced or not inquiry.shows(CauseKind.UNCHANGED_CODE):
         return []
@@ -132,7 +128,6 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_guards(inquiry: Inquiry) -> list[Cause]:
-    """Whether there are more guards, which a compile makes and every call checks."""
     fact = _compare_counts(inquiry, Metric.GUARDS, Code.GUARDS_CHANGED)
     slowest = inquiry.find_worst(CauseKind.GUARDS)
     if fact is None or slowest is None or fact.numbers["after"] <= fact.numbers["before"]:
@@ -145,8 +140,8 @@ def find_guards(inquiry: Inquiry) -> list[Cause]:
     return [inquiry.weigh(fact, share)]
 
 
-def _find_changes(inquiry: Inquiry) -> list[Cause]:
-    """What in the code changed, from what says most to the bare list of kernels."""
+def _explain_changes(inquiry: Inquiry) -> list[Cause]:
+    """The most telling first, the bare list of kernels last."""
     baseline, trials = inquiry.evidence.code_baseline, inquiry.evidence.trials
     made = next((trial.identity for trial in trials if trial.identity.kernels), None)
     if baseline is None or not baseline.identity.kernels or made is None:
@@ -155,21 +150,21 @@ def _find_changes(inquiry: Inquiry) -> list[Cause]:
     kernels = match_kernels(before.kernels, after.kernels)
     operations = _compare_operations(inquiry)
     has_more = operations is not None and operations.numbers["after"] > operations.numbers["before"]
-    calls = _find_calls(before, after)
-    found = [
-        _find_precision(before, after),
+    calls = _compare_calls(before, after)
+    facts = [
+        _compare_precision(before, after),
         calls,
-        _find_fusion(kernels, (len(before.kernels), len(after.kernels)), has_more=has_more),
+        _compare_fusion(kernels, (len(before.kernels), len(after.kernels)), has_more=has_more),
         operations,
         _name_kernels(kernels, len(before.kernels)),
     ]
     # A call that took nothing out of a kernel is one of the operations that were added.
     share = _NOTHING_LOST if calls and "operators" not in calls.names else 1.0
-    return [inquiry.weigh(fact, share if fact is calls else 1.0) for fact in found if fact]
+    return [inquiry.weigh(fact, share if fact is calls else 1.0) for fact in facts if fact]
 
 
-def _find_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
-    """Floating-point types that the code mentions now and did not, or the other way round, or far more."""
+def _compare_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
+    """Floating-point types that are new, gone, or far more frequent."""
     old, new = before.dtypes, after.dtypes
     if not old or not new:
         return None
@@ -183,11 +178,11 @@ def _find_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
         "more": tuple(sorted(name for name in new.keys() & old.keys() if is_more(name))),
         "removed": tuple(sorted(old.keys() - new.keys())),
     }
-    changed = {key: found for key, found in names.items() if found}
+    changed = {key: names_of_kind for key, names_of_kind in names.items() if names_of_kind}
     return Fact(code=Code.PRECISION_CHANGED, names=changed) if changed else None
 
 
-def _find_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
+def _compare_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
     more = {name: count for name, count in after.calls.items() if name not in before.calls}
     if not more:
         return None
@@ -196,10 +191,10 @@ def _find_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
     return Fact(code=Code.CALLS_ADDED, numbers={"calls": sum(more.values())}, names=names)
 
 
-def _find_fusion(
+def _compare_fusion(
     kernels: Sequence[tuple[str, str]], counts: tuple[int, int], *, has_more: bool
 ) -> Fact | None:
-    """Whether there are as many kernels: else they were joined, split or added, by what they fuse."""
+    """Kernels were joined, split or added."""
     old, new = counts
     if old == new:
         return None
@@ -211,17 +206,15 @@ def _find_fusion(
     return Fact(
         code=code,
         numbers={"before": old, "after": new},
-        names={key: found for key, found in names.items() if found},
+        names={key: names_of_kind for key, names_of_kind in names.items() if names_of_kind},
     )
 
 
 def _compare_operations(inquiry: Inquiry) -> Fact | None:
-    """Whether the compiler was given as many operations: else the program itself is another."""
     return _compare_counts(inquiry, Metric.CAPTURED_OPS, Code.OPERATIONS_CHANGED)
 
 
 def _compare_counts(inquiry: Inquiry, metric: Metric, code: Code) -> Fact | None:
-    """Whether a count that decides nothing differs."""
     row = inquiry.find_row(metric)
     if row is None or not row.baseline or not row.candidate or row.baseline.centre == row.candidate.centre:
         return None
@@ -241,11 +234,7 @@ def _name_kernels(kernels: Sequence[tuple[str, str]], count: int) -> Fact:
     )
 
 
-_NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change beyond a threshold of 10 %
-
-
 def find_phases(inquiry: Inquiry) -> list[Cause]:
-    """Which phases of the compile moved."""
     baseline = inquiry.evidence.find_baseline(Metric.COLD_COMPILE_TIME)
     before = part_phases(baseline.phases_s if baseline else {})
     after = part_phases(collect_medians(trial.phases_s for trial in inquiry.evidence.trials))
@@ -255,16 +244,13 @@ def find_phases(inquiry: Inquiry) -> list[Cause]:
     total_s = sum(map(abs, rank_moves(before, after, 0.0).values()))
     named = list(moved)[:MAX_NAMED]
     moments = ((BEFORE, before), (AFTER, after))
-    own_s = {name + moment: phases.get(name, 0.0) for name in named for moment, phases in moments}
+    phase_s = {name + moment: phases.get(name, 0.0) for name in named for moment, phases in moments}
     share = abs(moved[named[0]]) / total_s
-    return [inquiry.weigh(Fact(code=Code.CHANGED_PHASES, numbers=own_s), share)]
+    return [inquiry.weigh(Fact(code=Code.CHANGED_PHASES, numbers=phase_s), share)]
 
 
 def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
-    """What the second process no longer finds in the caches of the first, cache by cache.
-
-    A cache that is turned off counts no miss: it is not asked. Fewer graphs ask it less, and lose nothing.
-    """
+    """A cache that is turned off counts no miss. Fewer graphs ask it less, and lose nothing."""
     baseline = inquiry.evidence.code_baseline
     before = baseline.caches if baseline else {}
     after = next((trial.caches for trial in reversed(inquiry.evidence.trials) if trial.caches), {})
@@ -273,27 +259,27 @@ def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
         for name in dict.fromkeys((*before, *after))
         if _sum_missed(new := after.get(name, CacheUse())) > _sum_missed(old := before.get(name, CacheUse()))
     ]
-    facts = facts or _find_unasked(inquiry, before, after)
+    facts = facts or _list_unasked(inquiry, before, after)
     row = inquiry.find_row(Metric.CACHE_MISSES)
     if not facts and row and row.candidate and row.change and row.change.centre > 0:
         facts = [Fact(code=Code.CACHE_MISSED, numbers={"misses": row.candidate.centre})]
-    others = inquiry.list_warnings(Code.GRAPH_DIFFERS)[:1] if facts else []
-    return [inquiry.weigh(fact) for fact in (*others, *facts)]
+    differing = inquiry.list_warnings(Code.GRAPH_DIFFERS)[:1] if facts else []
+    return [inquiry.weigh(fact) for fact in (*differing, *facts)]
 
 
 def _sum_missed(use: CacheUse) -> int:
     return use.misses + use.bypasses
 
 
-def _find_unasked(
+def _list_unasked(
     inquiry: Inquiry, before: Mapping[str, CacheUse], after: Mapping[str, CacheUse]
 ) -> list[Fact]:
-    """The first cache of graphs, where it is asked less though there are as many graphs, or not at all."""
-    name = next((one for one in GRAPH_CACHES if one in before), "")
+    """The first cache of graphs, where as many graphs ask it less, or none does."""
+    name = next((cache for cache in GRAPH_CACHES if cache in before), "")
     old, new = before.get(name, CacheUse()), after.get(name, CacheUse())
-    known = any(Metric.CACHE_MISSES in trial.samples for trial in inquiry.evidence.trials)  # somebody looked
+    was_measured = any(Metric.CACHE_MISSES in trial.samples for trial in inquiry.evidence.trials)
     graphs = inquiry.find_change(Metric.UNIQUE_GRAPHS) or 0.0
-    if not known or _sum_use(new) >= _sum_use(old) or (_sum_use(new) and graphs < 0):
+    if not was_measured or _sum_use(new) >= _sum_use(old) or (_sum_use(new) and graphs < 0):
         return []
     return [Fact(code=Code.CACHE_MISSED, numbers=_count_uses(old, new), names={"cache": (name,)})]
 

@@ -20,36 +20,34 @@ _MOST_LISTED = 60  # of the defaults that differ; two releases of torch have som
 
 
 def is_clear(metric: Metric, change: float) -> bool:
-    """Whether a pair can tell half of a change from none."""
     if SPECS[metric].family is not Family.NOISY:
         return change > 0
     return change >= LEAST_DEVIATIONS * (COMPILE_PAIR_SD if metric in COMPILE_TIMES else LIVE_PAIR_SD)
 
 
 def is_gone(probe: Probe) -> bool:
-    """Whether so much of a change is undone that what was set back is its cause."""
+    """Whether setting back undid at least UNDONE_SHARE."""
     return probe.left <= (1 - UNDONE_SHARE) * probe.change
 
 
 def add_defaults(causes: Sequence[Cause], run: Run) -> tuple[Cause, ...]:
-    """Add the cause that setting back options has shown to those of its case, by weight."""
-    if (found := find_default(run)) is None:
+    if (fact := find_default(run)) is None:
         return tuple(causes)
     weight = CAUSES[Code.DEFAULT_CHANGED][0]
     lighter = (
         number
         for number, cause in enumerate(causes)
-        if cause.case_id == found.cases[0] and cause.weight < weight
+        if cause.case_id == fact.cases[0] and cause.weight < weight
     )
-    position = next(lighter, len(causes))
-    added = Cause(case_id=found.cases[0], fact=replace(found, cases=()), weight=weight)
-    return (*causes[:position], added, *causes[position:])
+    index = next(lighter, len(causes))
+    added = Cause(case_id=fact.cases[0], fact=replace(fact, cases=()), weight=weight)
+    return (*causes[:index], added, *causes[index:])
 
 
 def find_default(run: Run) -> Fact | None:
-    """Find the fewest options that undid the change each time; the fact's case is the one it is of.
+    """The fewest options that undid the change each time, as a fact with its case.
 
-    Whenever more than these were set back it was undone too. Of a noisy metric two such pairs are needed.
+    It must also be undone whenever more than these were set back. A noisy metric needs two such pairs.
     """
     groups = group_by(run.probes, lambda probe: probe.options)
     undone = [options for options, probes in groups.items() if all(map(is_gone, probes))]
@@ -74,7 +72,7 @@ def find_default(run: Run) -> Fact | None:
 
 
 def note_defaults(run: Run) -> tuple[Fact, ...]:
-    """A note on the defaults that differ between both stacks, and on whether they are innocent together."""
+    """The defaults that differ between both stacks, and whether setting all back changed nothing."""
     defaults = run.base.defaults if run.base else {}
     if not defaults:
         return ()

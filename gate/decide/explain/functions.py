@@ -1,4 +1,4 @@
-"""In which function of the compiler a compile makes more Python calls than before, and how it gets there."""
+"""The function of the compiler in which a compile makes more Python calls than before, and its callers."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from gate.records.facts import Fact, name_words
 from gate.records.run import Called
 from gate.records.verdict import Cause
 
-_FOLLOWED = 0.6  # of what was added, within one function: that is on the way to where it comes from
+_FOLLOWED = 0.6  # a function with this share of the added calls within it is followed
 _MOST_KEPT, _LEAST_GROWTH = 40, 0.001  # of all calls: two compiles of one program differ by less
 _CALLERS = 3  # the nearest are shown
 
@@ -19,11 +19,9 @@ _ABSENT = Called(calls=0, within=0)
 
 
 def follow_growth(before: Functions, after: Functions) -> tuple[str, ...]:
-    """Follow what was added inwards through the functions within which most of it is, the outermost first.
+    """The functions within which most calls were added, the outermost first.
 
-    Those are within each other, whatever calls them in between: forward and backward graphs are compiled by
-    the same functions. The last one is where it comes from: the first that is called more often, or the
-    innermost.
+    The last is where they come from: the first that is called more often, or the innermost.
     """
     ordered = sorted(after, key=lambda name: -after[name].within)
     added = count_growth(before, after, ordered[0])
@@ -38,19 +36,18 @@ def follow_growth(before: Functions, after: Functions) -> tuple[str, ...]:
 
 
 def _is_called_more(before: Called, after: Called, grown: int) -> bool:
-    """Whether more calls of a function explain what was added within it, as each call does what it did."""
+    """More calls explain what was added, at the cost of a call before."""
     if not before.calls:
         return True
     return (after.calls - before.calls) * before.within / before.calls >= _FOLLOWED * grown
 
 
 def count_growth(before: Functions, after: Functions, name: str) -> int:
-    """How many calls were added within a function."""
     return after.get(name, _ABSENT).within - before.get(name, _ABSENT).within
 
 
 def keep_changed(before: Functions, after: Functions) -> tuple[Functions, Functions]:
-    """Keep what a pair shows of both sides: the outermost function, and those within which most was added.
+    """Keep the outermost function, and those within which most was added.
 
     All of them are twenty times what else is stored of a trial.
     """
@@ -66,7 +63,6 @@ def keep_changed(before: Functions, after: Functions) -> tuple[Functions, Functi
 
 
 def find_functions(inquiry: Inquiry) -> list[Cause]:
-    """The function within which a compile makes more Python calls, and its nearest callers."""
     baseline = inquiry.evidence.find_baseline(Metric.COMPILE_CALLS)
     before = baseline.functions if baseline else {}
     after = next((trial.functions for trial in reversed(inquiry.evidence.trials) if trial.functions), {})

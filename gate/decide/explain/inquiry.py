@@ -1,11 +1,11 @@
-"""What every finder of causes is asked about, what it answers with, and how much each answer weighs."""
+"""What a finder of causes is asked, and the weight of each cause."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.decide.constants import SHARED_SHARE
-from gate.decide.evidence.values import Evidence
+from gate.decide.evidence.gather import Evidence
 from gate.decide.judge.machine import Machine
 from gate.metrics import SPECS, Scope, explained_by
 from gate.records.cases import Metric
@@ -14,9 +14,8 @@ from gate.records.facts import Fact
 from gate.records.run import Environment
 from gate.records.verdict import JUDGED, Cause, CauseKind, Comparison, Reason, Status
 
-# How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another, and what it is about.
-# What brings others about stands above what it brings about: a new graph break splits kernels, which changes
-# code.
+# The weight of a cause, and its kind. Weights only order causes: what brings others about stands above what
+# it brings about. A new graph break splits kernels, which changes code.
 CAUSES: Mapping[Code, tuple[float, CauseKind]] = {
     Code.OUTPUT_LOST: (0.99, CauseKind.OUTPUT),  # another answer
     Code.OUTPUT_RESHAPED: (0.99, CauseKind.OUTPUT),
@@ -57,11 +56,13 @@ CAUSES: Mapping[Code, tuple[float, CauseKind]] = {
     Code.KERNELS_MOVED: (0.25, CauseKind.KERNELS),
     Code.KERNELS_STEADY: (0.10, CauseKind.KERNELS),
 }
-# Of a cause that cannot explain what got worst: a cache that is lost makes no call slower.
+# Of a workload that changed in nothing but its result: other causes of that stand above.
+RESULT_ALONE = 0.58
+# Share of a cause that cannot explain what got worst: a cache that is lost makes no call slower.
 _BESIDE_THE_POINT = 0.4
 # A recompile shows in its own counters, and makes whatever is timed slower.
 _OF_ANYTHING = frozenset({CauseKind.RECOMPILE})
-# A first cause weighs as much, at least; where none does, the change is unexplained.
+# A first cause has at least this weight; where none has, the change is unexplained.
 LEAST_WEIGHT = 0.30
 # So many of a kind are named, the rest are counted.
 MAX_NAMED = 3
@@ -72,8 +73,6 @@ MAYBE_MOVED = JUDGED - {Status.UNCHANGED}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inquiry:
-    """One case in which something that decides has changed or failed."""
-
     evidence: Evidence
     comparisons: Sequence[Comparison]
     moved: frozenset[Metric]  # that decide
@@ -82,71 +81,66 @@ class Inquiry:
 
     @property
     def worst(self) -> Metric | None:
-        """What got worst for sure, of what decides; a ratio only follows."""
-        worse = [one for one in self.comparisons if one.decides and one.status is Status.REGRESSED]
-        leading = [one for one in worse if one.metric is not Metric.WARM_SPEEDUP] or worse
-        return max(leading, key=lambda one: one.severity).metric if leading else None
+        """A ratio only follows."""
+        worse = [row for row in self.comparisons if row.decides and row.status is Status.REGRESSED]
+        leading = [row for row in worse if row.metric is not Metric.WARM_SPEEDUP] or worse
+        return max(leading, key=lambda row: row.severity).metric if leading else None
 
     @property
     def is_of_pairs(self) -> bool:
-        """Whether the machine has no part in what moved: both arms ran on it at one moment."""
-        return any(one.pairs for one in self.comparisons) and not self.list_moved_alone()
+        """The machine has no influence on what moved then."""
+        return any(row.pairs for row in self.comparisons) and not self.list_moved_alone()
 
     def list_moved_alone(self) -> list[Metric]:
-        """What moved of what depends on the host, against stored values: they are of another moment."""
-        alone = [one.metric for one in self.comparisons if one.decides and not one.pairs]
-        return [one for one in alone if one in self.moved and SPECS[one].scope is Scope.HOST]
+        """Compared with values of another session."""
+        alone = [row.metric for row in self.comparisons if row.decides and not row.pairs]
+        return [metric for metric in alone if metric in self.moved and SPECS[metric].scope is Scope.HOST]
 
-    def weigh(self, fact: Fact, share: float = 1.0) -> Cause:
-        """Weigh a cause that accounts for such a share of the change."""
-        whole, kind = CAUSES[fact.code]
+    def weigh(self, fact: Fact, share: float = 1.0, weight: float | None = None) -> Cause:
+        """``share``: of the change that it accounts for; ``weight`` replaces that of CAUSES."""
+        usual, kind = CAUSES[fact.code]
         explained = frozenset() if kind in _OF_ANYTHING else explained_by(kind)
         fitting = _BESIDE_THE_POINT if self.worst and explained and self.worst not in explained else 1.0
-        weight = round(whole * min(1.0, max(0.0, share)) * fitting, 4)
-        return Cause(case_id=self.evidence.case.id, fact=fact, weight=weight)
+        whole = usual if weight is None else weight
+        rounded = round(whole * min(1.0, max(0.0, share)) * fitting, 4)
+        return Cause(case_id=self.evidence.case.id, fact=fact, weight=rounded)
 
     def weigh_some(self, facts: Iterable[Fact], share: float = 1.0) -> list[Cause]:
-        """Weigh the first of several of one kind, and say how many more there are."""
-        found = [self.weigh(fact, share) for fact in facts]
-        rest = len(found) - MAX_NAMED
-        more = [replace(found[0], fact=Fact(code=Code.MORE, numbers={"more": rest}))] if rest > 0 else []
-        return found[:MAX_NAMED] + more
+        causes = [self.weigh(fact, share) for fact in facts]
+        rest = len(causes) - MAX_NAMED
+        more = [replace(causes[0], fact=Fact(code=Code.MORE, numbers={"more": rest}))] if rest > 0 else []
+        return causes[:MAX_NAMED] + more
 
     def mark_pairs(self) -> dict[str, float]:
-        """Mark a cause found in pairs, where the machine is none."""
         return {"in_pairs": 1.0} if self.is_of_pairs else {}
 
     def shows(self, kind: CauseKind) -> bool:
-        """Whether such a metric moved by its limit or more, surely or not: less needs no cause."""
         fitting = self.moved & explained_by(kind)
-        return any(one.metric in fitting and abs(one.severity) >= 1 for one in self.comparisons)
+        return any(row.metric in fitting and abs(row.severity) >= 1 for row in self.comparisons)
 
     def find_worst(self, kind: CauseKind) -> Comparison | None:
-        """What got worst of what such a cause can explain, surely or not; none where another got worst."""
+        """Surely or not; ``None`` where a metric that such a cause does not explain got worst."""
         fitting = self.moved & explained_by(kind)
-        rows = [one for one in self.comparisons if one.metric in fitting and one.severity > 0]
+        rows = [row for row in self.comparisons if row.metric in fitting and row.severity > 0]
         if self.worst and self.worst not in fitting:
             return None
-        return max(rows, key=lambda one: (one.metric is self.worst, one.severity), default=None)
+        return max(rows, key=lambda row: (row.metric is self.worst, row.severity), default=None)
 
     def find_row(self, metric: Metric) -> Comparison | None:
-        """The comparison of a metric."""
-        return next((one for one in self.comparisons if one.metric is metric), None)
+        return next((row for row in self.comparisons if row.metric is metric), None)
 
     def find_change(self, metric: Metric) -> float | None:
-        """How much a metric changed, + is worse."""
-        changes = (one.change for one in self.comparisons if one.metric is metric)
+        changes = (row.change for row in self.comparisons if row.metric is metric)
         return next((change.centre for change in changes if change), None)
 
     def list_warnings(self, code: Code) -> list[Fact]:
-        """What the trials report of themselves under a code."""
         return [fact for trial in self.evidence.trials for fact in trial.warnings if fact.code is code]
 
 
 def rank_moves(
     before: Mapping[str, float], after: Mapping[str, float], least_share: float
 ) -> dict[str, float]:
-    """By how much what moved differs, most first; less than such a share of all before is not told."""
+    """Most first; without moves below ``least_share`` of all before."""
     changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {**before, **after}}
     least = least_share * sum(before.values())
     moved = {name: change for name, change in changes.items() if abs(change) > least}
@@ -154,16 +148,14 @@ def rank_moves(
 
 
 def shorten(text: str) -> str:
-    """One line of what others wrote."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_TEXT else f"{line[: _MAX_TEXT - 3]}..."
 
 
-def is_eagers_alone(one: Comparison) -> bool:
-    """Whether the speedup fell by more than its limit, and only because eager got faster."""
-    if one.metric is not Metric.WARM_SPEEDUP or one.reason is not Reason.LEADER_STANDS:
+def is_eagers_alone(row: Comparison) -> bool:
+    if row.metric is not Metric.WARM_SPEEDUP or row.reason is not Reason.LEADER_STANDS:
         return False
-    eager = next((fact.numbers["change"] for fact in one.remarks if fact.code is Code.EAGER_CHANGED), 0.0)
-    fall = one.change.centre if one.change else 0.0
-    limit = one.threshold.relative if one.threshold else 0.0
+    eager = next((fact.numbers["change"] for fact in row.remarks if fact.code is Code.EAGER_CHANGED), 0.0)
+    fall = row.change.centre if row.change else 0.0
+    limit = row.threshold.relative if row.threshold else 0.0
     return eager < 0 and fall > limit and -math.log1p(eager) >= SHARED_SHARE * math.log1p(fall)

@@ -6,11 +6,11 @@ from datetime import date
 from statistics import median
 
 from gate.decide.conclude import accept
-from gate.decide.conclude.outcome import find_unjudged_code, is_lack_accepted, list_unaccepted
+from gate.decide.conclude.coverage import classify_unjudged, is_lack_accepted, list_unaccepted
+from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.programs import find_unchanged_code
 from gate.decide.evidence.trials import note_count
-from gate.decide.evidence.values import Evidence
-from gate.decide.judge.compare import get_limit
+from gate.decide.judge.drift import get_limit
 from gate.decide.judge.machine import name_shifts
 from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks, describe_difference
@@ -50,12 +50,12 @@ def list_notes(
     *,
     in_pairs: bool = False,
 ) -> tuple[Fact, ...]:
-    """What a reader must know to trust the verdict no further than it goes.
+    """What limits how far the verdict can be trusted.
 
-    ``used`` are the stored baselines that something was compared with; none counts where all is ``in_pairs``.
+    ``used`` are the stored baselines that were compared with; none counts where all is ``in_pairs``.
     """
-    alone = {one.case_id for one in comparisons if is_unconfirmed(one) and not in_pairs}
-    lost = (one.case_id for one in run.failures if one.arm == BASE_ARM)
+    alone = {row.case_id for row in comparisons if is_unconfirmed(row) and not in_pairs}
+    lost = (failure.case_id for failure in run.failures if failure.arm == BASE_ARM)
     return (
         *([] if run.finished else [Fact(code=Code.STOPPED)]),
         *note_cases(Code.BASE_CASES_FAILED, lost),
@@ -71,12 +71,10 @@ def list_notes(
 
 
 def note_target(is_target: bool) -> tuple[Fact, ...]:
-    """A note on what of a target is not known by rule: it is absent, and not missing."""
     return (Fact(code=Code.NO_DEVICE),) if is_target else ()
 
 
 def note_unchanged_code(run: Run) -> tuple[Fact, ...]:
-    """A note on how much of a target's code is the base's: a GPU need not measure those cases."""
     if run.environment.device_kind != TARGET_KIND or not run.finished or compares_stacks(run):
         return ()
     same = find_unchanged_code(run)
@@ -86,14 +84,14 @@ def note_unchanged_code(run: Run) -> tuple[Fact, ...]:
 
 
 def note_difference(evidence: Iterable[Evidence], environment: Environment) -> tuple[Fact, ...]:
-    """A note on how this host differs from the nearest that has baselines, where that is another one."""
-    nearest = next((one.stored[0] for one in evidence if one.stored and not one.stored[0].same_host), None)
+    nearest = next(
+        (case.stored[0] for case in evidence if case.stored and not case.stored[0].same_host), None
+    )
     lines = describe_difference(nearest.baseline.environment, environment) if nearest else ()
     return (Fact(code=Code.NEAREST_DIFFERS, names={"differences": lines}),) if lines else ()
 
 
 def note_machine(machine: MachineShift, judged: bool) -> tuple[Fact, ...]:
-    """A note on the machine as a whole, where it moved."""
     numbers = name_shifts(machine)
     return (Fact(code=Code.MACHINE_CHANGED, numbers=numbers),) if judged and numbers else ()
 
@@ -102,51 +100,50 @@ def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
     return [
         Fact(
             code=Code.ACCEPTANCE_EXPIRED,
-            metrics=tuple(filter(None, [one.metric])),
-            names=name_words(pattern=one.case, expires=one.expires, reason=one.reason.rstrip(".")),
+            metrics=tuple(filter(None, [entry.metric])),
+            names=name_words(pattern=entry.case, expires=entry.expires, reason=entry.reason.rstrip(".")),
         )
-        for one in policy.acceptances
-        if not accept.is_in_force(one, policy)
-        and any(accept.fits_row(one, row, policy) for row in comparisons)
+        for entry in policy.acceptances
+        if not accept.is_in_force(entry, policy)
+        and any(accept.fits_row(entry, row, policy) for row in comparisons)
     ]
 
 
 def _is_open_by_baseline(row: Comparison) -> bool:
-    """Whether pairs convicted it, and what is stored keeps an acceptance from covering that."""
+    """Pairs convicted it, and its change from stored exceeds an acceptance."""
     return row.status is Status.INCONCLUSIVE and row.found is Reason.BEYOND_BAR and row.pairs > 0
 
 
 def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """Regressions beyond an acceptance; with what is stored, where that alone is more than it allows."""
     notes = []
     worse = [
-        one
-        for one in comparisons
-        if one.change and (one.status is Status.REGRESSED or _is_open_by_baseline(one))
+        row
+        for row in comparisons
+        if row.change and (row.status is Status.REGRESSED or _is_open_by_baseline(row))
     ]
-    for known in (one for one in policy.acceptances if accept.is_in_force(one, policy)):
-        for found in (one for one in worse if accept.fits_row(known, one, policy)):
-            since = accept.measure_since_stored(found)
-            is_stored = accept.measure_worsening(found) <= known.allowance < since
+    in_force = [entry for entry in policy.acceptances if accept.is_in_force(entry, policy)]
+    for entry in in_force:
+        for row in (row for row in worse if accept.fits_row(entry, row, policy)):
+            since = accept.measure_since_stored(row)
+            is_stored = accept.measure_worsening(row) <= entry.allowance < since
             note = Fact(
                 code=Code.ACCEPTANCE_EXCEEDED,
-                numbers={"allowance": known.allowance, **({"stored": since} if is_stored else {})},
-                cases=(found.case_id,),
-                metrics=(found.metric,),
-                names=name_words(author=known.author, expires=known.expires),
+                numbers={"allowance": entry.allowance, **({"stored": since} if is_stored else {})},
+                cases=(row.case_id,),
+                metrics=(row.metric,),
+                names=name_words(author=entry.author, expires=entry.expires),
             )
             notes.append(note)
     return notes
 
 
 def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """Who accepts that there was no baseline, where there was none; else what nobody accepts of it."""
-    accepted = [one for one in policy.acceptances if one.metric is None]
+    accepted = [entry for entry in policy.acceptances if entry.metric is None]
     if not accepted or not is_unjudged(comparisons):
         return []
-    in_force = [one for one in accepted if accept.is_in_force(one, policy)]
+    in_force = [entry for entry in accepted if accept.is_in_force(entry, policy)]
     if is_lack_accepted(comparisons, policy):
-        first = min(in_force, key=lambda one: one.expires)  # all of them must still count
+        first = min(in_force, key=lambda entry: entry.expires)  # all of them must still count
         return [Fact(code=Code.LACK_ACCEPTED, names=accept.name_terms(first))]
     if not in_force:
         return [Fact(code=Code.LACK_EXPIRED, names=accept.name_terms(accepted[0]))]
@@ -154,47 +151,44 @@ def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
 
 
 def is_unconfirmed(comparison: Comparison) -> bool:
-    """Whether stored values alone speak of a slower time."""
     is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
     noisy = comparison.decides and SPECS[comparison.metric].family is Family.NOISY
     return noisy and (is_alone or comparison.reason is Reason.UNPAIRED)
 
 
 def is_unjudged(comparisons: Sequence[Comparison]) -> bool:
-    """Whether anything that decides has nothing to be compared with."""
-    return any(one.decides and one.status in UNJUDGED for one in comparisons)
+    return any(row.decides and row.status in UNJUDGED for row in comparisons)
 
 
 def _note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code]) -> list[Fact]:
-    unjudged = [one for one in comparisons if one.decides and one.status in UNJUDGED]
+    unjudged = [row for row in comparisons if row.decides and row.status in UNJUDGED]
     notes = []
     for code in (*codes.values(), *_OTHER_BASELINES):
-        rows = [one for one in unjudged if (find_unjudged_code(one) or codes.get(one.reason)) is code]
-        found = {one.metric for one in rows}
-        metrics = tuple(metric for metric in SPECS if metric in found)
+        rows = [row for row in unjudged if (classify_unjudged(row) or codes.get(row.reason)) is code]
+        metrics_found = {row.metric for row in rows}
+        metrics = tuple(metric for metric in SPECS if metric in metrics_found)
         if rows:
-            cases = len({one.case_id for one in rows})
+            cases = len({row.case_id for row in rows})
             notes.append(Fact(code=code, numbers={"cases": cases}, metrics=metrics))
     return notes
 
 
 def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
-    """Drift beyond its limit that is no regression: it was so before, or somebody accepts it."""
     cases, notes = {case.id: case for case in run.cases}, []
-    for one in comparisons:
-        if SPECS[one.metric].family is not Family.LOG2 or one.status is Status.REGRESSED or not one.candidate:
+    for row in comparisons:
+        if SPECS[row.metric].family is not Family.LOG2 or row.status is Status.REGRESSED or not row.candidate:
             continue
-        drift, limit = one.candidate.centre, get_limit(cases[one.case_id], one.metric)
+        drift, limit = row.candidate.centre, get_limit(cases[row.case_id], row.metric)
         if drift > limit:
-            numbers = {"drift": drift, "limit": limit, **({"in_pairs": 1} if one.pairs else {})}
-            note = Fact(code=Code.DRIFT_ABOVE, numbers=numbers, cases=(one.case_id,), metrics=(one.metric,))
+            numbers = {"drift": drift, "limit": limit, **({"in_pairs": 1} if row.pairs else {})}
+            note = Fact(code=Code.DRIFT_ABOVE, numbers=numbers, cases=(row.case_id,), metrics=(row.metric,))
             notes.append(note)
     return notes
 
 
 def _note_age(used: Sequence[Baseline], policy: Policy) -> list[Fact]:
     today = parse_day(policy.today)
-    days = [parse_day(one.provenance.created) for one in used]
+    days = [parse_day(baseline.provenance.created) for baseline in used]
     ages = [(today - day).days for day in days if today and day]
     old = [age for age in ages if age > OLD_BASELINE_DAYS]
     numbers = {"baselines": len(old), "days": OLD_BASELINE_DAYS, "oldest": max(old, default=0)}
@@ -202,7 +196,7 @@ def _note_age(used: Sequence[Baseline], policy: Policy) -> list[Fact]:
 
 
 def parse_day(text: str) -> date | None:
-    """The day of an ISO 8601 time; ``None`` where there is none."""
+    """``None`` where it is no ISO 8601 time."""
     try:
         return date.fromisoformat(text[:10])
     except ValueError:
@@ -210,13 +204,13 @@ def parse_day(text: str) -> date | None:
 
 
 def note_gone(before: Iterable[str], planned: Iterable[Case]) -> tuple[Fact, ...]:
-    """Cases that were there before and are not planned: whoever reads a PASS thinks that they are in it."""
-    left = {case.id for case in planned}
-    return note_cases(Code.CASES_GONE, (case_id for case_id in before if case_id not in left))
+    """A reader of a PASS may think that it covers them."""
+    planned_ids = {case.id for case in planned}
+    return note_cases(Code.CASES_GONE, (case_id for case_id in before if case_id not in planned_ids))
 
 
 def note_shard(run: Run) -> tuple[Fact, ...]:
-    """That one shard is judged alone: whoever reads a PASS thinks that all cases are in it."""
+    """A reader of a PASS may think that it covers all cases."""
     if run.shard is None:
         return ()
     numbers = {"left": run.shard.cases - len(run.cases), "cases": run.shard.cases}
@@ -224,7 +218,6 @@ def note_shard(run: Run) -> tuple[Fact, ...]:
 
 
 def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:
-    """What got worse since the baselines were recorded, though not by the change that has a base."""
     if not convicted:
         return ()
     named = convicted[:_MAX_NAMED]
@@ -232,31 +225,29 @@ def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:
         Fact(
             code=Code.CLEARED,
             numbers={"comparisons": len(convicted)},
-            cases=tuple(one.case_id for one in named),
-            metrics=tuple(one.metric for one in named),
+            cases=tuple(row.case_id for row in named),
+            metrics=tuple(row.metric for row in named),
         ),
     )
 
 
 def note_unchanged_speedup(comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
-    """Whose latency the ratio cleared, and by how much eager and compiled could be slower together."""
-    latencies = (one for one in comparisons if one.metric is Metric.COMPILED_LATENCY)
-    rows = [one for one in latencies if one.reason is Reason.SAME_WORK]
+    """Latencies that the ratio cleared may hide that eager and compiled are slower together."""
+    latencies = (row for row in comparisons if row.metric is Metric.COMPILED_LATENCY)
+    rows = [row for row in latencies if row.reason is Reason.SAME_WORK]
     if not rows:
         return ()
-    hidden = max(max(one.change.detectable, one.change.high) for one in rows if one.change)
+    hidden = max(max(row.change.detectable, row.change.high) for row in rows if row.change)
     numbers = {"cases": len(rows), "hidden": hidden}
-    return (Fact(code=Code.UNCHANGED_SPEEDUP, numbers=numbers, cases=tuple(one.case_id for one in rows)),)
+    return (Fact(code=Code.UNCHANGED_SPEEDUP, numbers=numbers, cases=tuple(row.case_id for row in rows)),)
 
 
 def note_cases(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
-    """A note on these cases and their number, if there are any."""
     cases = tuple(dict.fromkeys(case_ids))
     return (Fact(code=code, numbers={"cases": len(cases)}, cases=cases),) if cases else ()
 
 
 def note_tally(tally: Tally) -> tuple[Fact, ...]:
-    """All notes that the counts alone give."""
     worse = {"comparisons": tally.cleared}
     return (
         *([] if tally.finished else [Fact(code=Code.STOPPED)]),
@@ -267,21 +258,20 @@ def note_tally(tally: Tally) -> tuple[Fact, ...]:
 
 
 def note_lanes(run: Run) -> tuple[Fact, ...]:
-    """What became of lanes that were left out or lost, and which are slow: all waits for their cases."""
     by_place = group_by((trial for trial in run.trials if trial.place), lambda trial: trial.place)
     speeds = {
         name: {
             program: median(values)
-            for program, values in collect_columns(one.conditions.canaries_s for one in trials).items()
+            for program, values in collect_columns(trial.conditions.canaries_s for trial in trials).items()
         }
         for name, trials in by_place.items()
         if name in run.places
     }
     slow = []
-    for name, own in speeds.items():
-        others = collect_columns(other for place, other in speeds.items() if place != name)
-        usual = {program: median(values) for program, values in others.items()}
-        ratios = [seconds / usual[program] for program, seconds in own.items() if usual.get(program)]
+    for name, canaries_s in speeds.items():
+        columns = collect_columns(usual_s for place, usual_s in speeds.items() if place != name)
+        usual = {program: median(values) for program, values in columns.items()}
+        ratios = [seconds / usual[program] for program, seconds in canaries_s.items() if usual.get(program)]
         if ratios and median(ratios) > 1 + _SLOW_LANE:
             names = name_words(lane=run.places[name].title)
             slow.append(Fact(code=Code.LANE_SLOW, numbers={"slower": median(ratios) - 1}, names=names))
@@ -289,13 +279,13 @@ def note_lanes(run: Run) -> tuple[Fact, ...]:
 
 
 def note_warnings(run: Run) -> tuple[Fact, ...]:
-    """A note on each warning, with the cases that it came from; what most of them say comes first.
+    """The most frequent first, with the cases that they came from.
 
-    Before them all stands what failed before the run was continued, and did not fail again.
+    Before them: what failed before the run was continued, and did not fail again.
     """
     warned = [(warning, trial.case_id) for trial in run.trials for warning in trial.warnings]
     notes = [
-        replace(warning, cases=tuple(dict.fromkeys(case_id for other, case_id in warned if other == warning)))
+        replace(warning, cases=tuple(dict.fromkeys(case_id for fact, case_id in warned if fact == warning)))
         for warning in list_distinct(warning for warning, _ in warned)
     ]
     widest = sorted(notes, key=lambda note: len(note.cases), reverse=True)
@@ -305,11 +295,11 @@ def note_warnings(run: Run) -> tuple[Fact, ...]:
         *list_distinct(
             Fact(
                 code=Code.FAILED_BEFORE,
-                cases=(one.case_id,),
-                names=name_words(kind=one.kind.value, stage=one.stage),
+                cases=(failure.case_id,),
+                names=name_words(kind=failure.kind.value, stage=failure.stage),
             )
-            for one in run.retried
-            if one.case_id not in failed
+            for failure in run.retried
+            if failure.case_id not in failed
         ),
         *widest[:_MAX_WARNINGS],
         *([Fact(code=Code.MORE_WARNINGS, numbers={"warnings": more})] if more > 0 else []),

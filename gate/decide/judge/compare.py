@@ -1,68 +1,64 @@
-"""One comparison per case and metric: what is asked, what repeats judged, and how ratios follow.
+"""One comparison per case and metric: which are compared, and how a metric follows others."""
 
-Noisy metrics are judged by their readings, of stored values or of pairs, and all else here, by either.
-"""
-
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import TypeVar
 
-from gate.decide.constants import (
-    DRIFT_BEYOND_ROUNDING,
-    DRIFT_LIMIT_FLOAT32,
-    DRIFT_LIMIT_HALF,
-    DRIFT_ROUNDING_STEPS,
-    DRIFT_SD_FLOOR,
-    DRIFT_SIGMAS,
-)
+from gate.decide.evidence.gather import Evidence, Question
 from gate.decide.evidence.places import count_kinds, note_places
-from gate.decide.evidence.values import Evidence, Question, find_worst
+from gate.decide.evidence.values import find_worst_output
+from gate.decide.judge.comparison import answer_question, make_comparison
 from gate.decide.judge.counted import NO_COUNT_RULES, CountRules, judge_counted
-from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Reading, Ruling
-from gate.decide.stats import compute_variance, estimate_mean, estimate_metric, pool_variances, summarize_logs
+from gate.decide.judge.drift import judge_drift, judge_drift_alone
+from gate.decide.judge.interval import UNSETTLED, Ruling
+from gate.decide.stats import estimate_metric, summarize_logs
 from gate.metrics import SPECS, Family
-from gate.records.cases import Case, DType, Metric, Policy, Threshold
+from gate.records.cases import Metric, Policy, Threshold
 from gate.records.codes import Code
 from gate.records.facts import WHY_NO_DRIFT, Fact
-from gate.records.verdict import BROKEN, MAYBE_WORSE, UNJUDGED, Change, Comparison, Reason, Status
+from gate.records.verdict import BROKEN, MAYBE_WORSE, UNJUDGED, Comparison, Reason, Status
 
-
-def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:
-    """The threshold in force: the policy's or the metric's own, under the last override that fits.
-
-    A policy names every metric, so a part that is the metric's default has said nothing about pairs. A part
-    that an override leaves out stays.
-    """
-    spec = SPECS[metric]
-    own, usual, paired = policy.thresholds.get(metric, spec.threshold), spec.threshold, spec.side_by_side
-    if in_pairs:
-        own = Threshold(
-            relative=paired.relative if own.relative == usual.relative else own.relative,
-            absolute=paired.absolute if own.absolute == usual.absolute else own.absolute,
-        )
-    for override in reversed(policy.overrides):
-        if override.metric is metric and policy.fits(override.case, case_id):
-            return Threshold(
-                relative=own.relative if override.relative is None else override.relative,
-                absolute=own.absolute if override.absolute is None else override.absolute,
-            )
-    return own
-
+# A case that failed or did not run has one comparison of its own, under this metric.
+CASE_METRIC = Metric.COMPILED_LATENCY
+_NOT_RUN: Ruling = (Status.MISSING, Reason.NOT_RUN)
+_NOTHING_STORED = frozenset({Reason.NO_BASELINE, Reason.MEASURED_OTHERWISE})
 
 AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
-def pose_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = False) -> AnyEvidence:
-    """Ask about the metrics that both sides have and that can be compared, each with its threshold."""
+def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:
+    """The policy's or the metric's own, under the last override that fits.
+
+    A policy names every metric: a part that equals the metric's default does not count as set for pairs.
+    """
+    spec = SPECS[metric]
+    threshold, usual, paired = (
+        policy.thresholds.get(metric, spec.threshold),
+        spec.threshold,
+        spec.side_by_side,
+    )
+    if in_pairs:
+        threshold = Threshold(
+            relative=paired.relative if threshold.relative == usual.relative else threshold.relative,
+            absolute=paired.absolute if threshold.absolute == usual.absolute else threshold.absolute,
+        )
+    for override in reversed(policy.overrides):
+        if override.metric is metric and policy.fits(override.case, case_id):
+            return Threshold(
+                relative=threshold.relative if override.relative is None else override.relative,
+                absolute=threshold.absolute if override.absolute is None else override.absolute,
+            )
+    return threshold
+
+
+def add_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = False) -> AnyEvidence:
     questions = {}
     for metric in evidence.list_metrics():
         baseline = evidence.find_baseline(metric)
         upgraded = None if baseline else evidence.find_upgraded(metric)
         baseline = upgraded.baseline if upgraded else baseline
-        known = baseline is not None and metric in evidence.values
-        if baseline and known and (counts := count_kinds(evidence, baseline, metric)):
+        is_comparable = baseline is not None and metric in evidence.values
+        if baseline and is_comparable and (counts := count_kinds(evidence, baseline, metric)):
             before, after, remarks = counts
             noisy = SPECS[metric].family is Family.NOISY
             questions[metric] = Question(
@@ -78,59 +74,53 @@ def pose_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = Fa
     return replace(evidence, questions=questions)
 
 
-# A case that failed or did not run has one comparison of its own, under this metric.
-CASE_METRIC = Metric.COMPILED_LATENCY
-
-
 def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) -> tuple[Comparison, ...]:
-    """What was found of a case, and the metrics that only one side has.
-
-    A failure is one more comparison: what was measured is judged too.
-    """
+    """The findings, failures, and metrics that only one side has."""
     whole = _compare_whole(evidence)
     if not evidence.trials:
         return whole
     rows = []
     for metric in evidence.list_metrics():
-        row = findings.get(metric) or _find_unmatched(evidence, metric)
+        row = findings.get(metric) or _compare_unmatched(evidence, metric)
         if row is None:
             continue
         drifted = SPECS[metric].family is Family.LOG2 and row.status in MAYBE_WORSE
-        worst = find_worst(evidence.trials, metric) if drifted else None  # the output that drifted most
+        worst = (
+            find_worst_output(evidence.trials, metric) if drifted else None
+        )  # the output that drifted most
         rows.append(replace(row, remarks=(*row.remarks, worst)) if worst else row)
     if not (whole or rows):
         nothing = Fact(code=Code.NOTHING_MEASURED)
-        return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.NOT_RUN, nothing),)
+        return (make_comparison(evidence.case.id, CASE_METRIC, _NOT_RUN, nothing),)
     return (*whole, *rows)
 
 
 def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
-    """The comparison that names a case which failed or did not run, or not as often as was planned."""
+    case_id, came, planned = evidence.case.id, len(evidence.trials), evidence.planned
     if evidence.failures:
         if evidence.case.is_removed:
-            return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.REMOVED),)
+            return (make_comparison(case_id, CASE_METRIC, (Status.MISSING, Reason.REMOVED)),)
         failed = evidence.failures[0].quote(Code.FAILURE)
-        return (evidence.find_alone(CASE_METRIC, Status.FAILED, Reason.CASE_FAILED, failed),)
-    came, planned = len(evidence.trials), evidence.planned
+        return (make_comparison(case_id, CASE_METRIC, (Status.FAILED, Reason.CASE_FAILED), failed),)
     if not came:
-        return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.NOT_RUN),)
+        return (make_comparison(case_id, CASE_METRIC, _NOT_RUN),)
     if came < planned:
         few = Fact(code=Code.TRIALS_CAME, numbers={"came": came, "planned": planned})
-        return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.NOT_RUN, few),)
+        return (make_comparison(case_id, CASE_METRIC, _NOT_RUN, few),)
     return ()
 
 
-def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
-    """A metric that only one side has; ``None`` where that is as it should be."""
+def _compare_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
+    """``None`` where only one side is expected to have it."""
     after = evidence.values.get(metric, ())
     if not after:
         baseline = evidence.find_baseline(metric)
         if baseline is None or evidence.failures or evidence.is_unknown_here(metric):
             return None
-        missing = evidence.find_alone(
-            metric, Status.MISSING, Reason.NOT_MEASURED, *_find_why(evidence, metric)
-        )
-        return replace(missing, baseline=estimate_metric(metric, baseline.trials[metric]))
+        ruling = Status.MISSING, Reason.NOT_MEASURED
+        before = estimate_metric(metric, baseline.trials[metric])
+        why = _explain_missing(evidence, metric)
+        return make_comparison(evidence.case.id, metric, ruling, *why, sides=(before, None))
     if SPECS[metric].family is Family.LOG2:
         alone = judge_drift_alone(evidence, metric)
         if alone is not None:
@@ -139,44 +129,27 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
     status = Status.NEW if reason in _NOTHING_STORED else Status.NOT_COMPARABLE
     baseline = evidence.find_baseline(metric)
     places = note_places(baseline.trials[metric], after) if baseline else ()  # it has the metric
-    found = evidence.find_alone(metric, status, reason, *places)
-    return replace(found, candidate=estimate_metric(metric, after))
+    candidate = estimate_metric(metric, after)
+    return make_comparison(evidence.case.id, metric, (status, reason), *places, sides=(None, candidate))
 
 
-_NOTHING_STORED = frozenset({Reason.NO_BASELINE, Reason.MEASURED_OTHERWISE})  # that says what is asked
-
-
-def _find_why(evidence: Evidence, metric: Metric) -> list[Fact]:
-    """Why no trial has the metric, where one says it: at most one fact."""
+def _explain_missing(evidence: Evidence, metric: Metric) -> list[Fact]:
     codes = WHY_NO_DRIFT if SPECS[metric].family is Family.LOG2 else frozenset[Code]()
     facts = (fact for trial in evidence.trials for fact in trial.warnings)
     return [fact for fact in facts if fact.code in codes or metric in fact.metrics][:1]
 
 
-def make_finding(
-    question: Question, reading: Reading, ruling: Ruling, change: Change, remarks: tuple[Fact, ...] = ()
-) -> Comparison:
-    """What was found by a reading, with both values and the noise that it believes."""
-    before, after = math.log(reading.baseline), math.log(reading.candidate)
-    return replace(
-        question.find(*ruling, change, remarks),
-        baseline=estimate_mean(before, reading.noise, reading.baseline_trials, of_logs=True),
-        candidate=estimate_mean(after, reading.noise, reading.trials, of_logs=True),
-    )
-
-
 def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Comparison]:
-    """Let ratios stand only as far as what they are ratios of carries them, and calls as the caches let them.
+    """Let a metric that depends on another one move only with it.
 
-    So, too, the number of graphs, where what cuts them is matched by kind.
-    A process that found nothing in the caches has compiled before its calls are counted, and set the compiler
-    up: it counts up to two thirds fewer.
+    A process that found nothing in the caches counts up to two thirds fewer Python calls: it has set the
+    compiler up before.
     """
     eager = findings.get(Metric.EAGER_LATENCY)
     for metric, finding in findings.items():
         if leader := SPECS[metric].follows:
-            beside = eager if leader is Metric.COMPILED_LATENCY else None
-            findings[metric] = follow_leader(finding, findings.get(leader), beside)
+            eager_row = eager if leader is Metric.COMPILED_LATENCY else None
+            findings[metric] = follow_leader(finding, findings.get(leader), eager_row)
     calls, misses = findings.get(Metric.COMPILE_CALLS), findings.get(Metric.CACHE_MISSES)
     more = misses.change.centre if misses and misses.change else 0.0
     explained = {Status.IMPROVED} if more > 0 else MAYBE_WORSE if more < 0 else ()
@@ -190,14 +163,11 @@ def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Compariso
 
 
 def follow_times(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Let what stands for times convict a case only where one of them got worse, or none was measured.
-
-    Beside times that pairs leave open it is open, too. It names why, and asks for no pairs of its own.
-    """
-    known = {(row.case_id, row.metric): row.status for row in rows if row.status not in UNJUDGED | BROKEN}
+    """Let what stands for times convict a case only where one of them got worse, or none was measured."""
+    statuses = {(row.case_id, row.metric): row.status for row in rows if row.status not in UNJUDGED | BROKEN}
     followed = []
     for row in rows:
-        times = {known.get((row.case_id, metric)) for metric in SPECS[row.metric].stands_for} - {None}
+        times = {statuses.get((row.case_id, metric)) for metric in SPECS[row.metric].stands_for} - {None}
         if row.status in MAYBE_WORSE and times and Status.REGRESSED not in times:
             is_open = Status.INCONCLUSIVE in times
             status = Status.INCONCLUSIVE if is_open else Status.UNCHANGED
@@ -209,12 +179,9 @@ def follow_times(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
 
 
 def judge_steady(question: Question, rules: CountRules = NO_COUNT_RULES) -> Comparison:
-    """Judge a metric that is not noisy: a counter, memory, Python calls or drift.
-
-    A noisy one that no reading can be made of, since a value is zero or less, stays open.
-    """
+    """A noisy metric without a reading, since a value is zero or less, stays open."""
     if question.spec.family is Family.NOISY:
-        return question.find(*OPEN, remarks=(Fact(code=Code.NO_RATIO),))
+        return answer_question(question, UNSETTLED, Fact(code=Code.NO_RATIO))
     if question.spec.family is Family.LOG2:
         return judge_drift(question)
     return judge_counted(question, rules)
@@ -223,11 +190,7 @@ def judge_steady(question: Question, rules: CountRules = NO_COUNT_RULES) -> Comp
 def follow_leader(
     ratio: Comparison, leader: Comparison | None, eager: Comparison | None = None
 ) -> Comparison:
-    """Let a ratio move only as far as what it is a ratio of: else eager needs less, or more.
-
-    That is compiled's latency or peak of memory; unknown, it carries nothing. ``eager`` is what was found of
-    eager's, where that is known.
-    """
+    """Else eager needs less, or more: ``eager`` is its comparison, where it has one."""
     if ratio.status is Status.UNCHANGED or ratio.reason is Reason.FEW_TRIALS:
         return ratio
     status = leader.status if leader else Status.INCONCLUSIVE
@@ -242,72 +205,3 @@ def follow_leader(
         change = theirs / ours - 1 if min(ours, theirs) > 0 else None
     fact = () if change is None else (Fact(code=Code.EAGER_CHANGED, numbers={"change": change}),)
     return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=fact, more_pairs=None)
-
-
-def judge_drift(question: Question) -> Comparison:
-    """Judge the difference of the means against the absolute threshold, noise and the limit.
-
-    A value beyond the limit convicts only when the baseline is within it and clearly lower.
-    """
-    before, after, threshold = question.before, question.after, question.threshold.absolute
-    sd = math.sqrt(pool_variances(compute_variance(before), compute_variance(after)).value)
-    noise = DRIFT_SIGMAS * max(sd, DRIFT_SD_FLOOR) * math.sqrt(1 / len(before) + 1 / len(after))
-    change, limit = fmean(after) - fmean(before), get_limit(question.case, question.metric)
-    if change > threshold:
-        ruling = WORSE if change > noise else OPEN
-    elif fmean(before) <= limit < fmean(after) and change > noise:
-        ruling = Status.REGRESSED, Reason.LIMIT_EXCEEDED
-    elif change < -threshold and -change > noise:
-        ruling = BETTER
-    else:
-        ruling = OPEN if noise > threshold else CLEAR
-    interval = Change(
-        centre=change, low=change - noise, high=change + noise, detectable=max(threshold, noise) + noise
-    )
-    status, reason = ruling
-    said = Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit})
-    return question.find(status, reason, interval, (said,) if reason is Reason.LIMIT_EXCEEDED else ())
-
-
-def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
-    """Judge drift that no baseline applies to: beyond the limit, and what rounding costs, it has regressed.
-
-    A value beyond the limit that a baseline of another environment holds for the same definition waives it.
-    ``None`` when there is nothing to say. The change is against the limit: it is what an acceptance allows.
-    """
-    case, after = evidence.case, evidence.values[metric]
-    others = [one.baseline.trials.get(metric, ()) for one in evidence.stored if one.same_definition]
-    limit = get_limit(case, metric)
-    waived = any(fmean(values) > limit for values in others if values)
-    if waived or fmean(after) <= limit or _is_rounding(evidence, metric):
-        return None
-    candidate = estimate_metric(metric, after)
-    return replace(
-        evidence.find_alone(metric, Status.REGRESSED, Reason.LIMIT_EXCEEDED),
-        candidate=candidate,
-        change=Change(
-            centre=candidate.centre - limit,
-            low=(candidate.centre if candidate.low is None else candidate.low) - limit,
-            high=(candidate.centre if candidate.high is None else candidate.high) - limit,
-            detectable=0.0,
-        ),
-        remarks=(Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit}),),
-    )
-
-
-def _is_rounding(evidence: Evidence, metric: Metric) -> bool:
-    """Whether every trial is known to be no further from float64 than rounding explains."""
-    most_steps = DRIFT_ROUNDING_STEPS if get_limit(evidence.case, metric) == DRIFT_LIMIT_FLOAT32 else 0.0
-    known = [trial.worst.get(metric) for trial in evidence.trials if trial.samples.get(metric)]
-    return all(
-        one is not None
-        and (0 < one.steps <= most_steps or (one.beyond is not None and one.beyond <= DRIFT_BEYOND_ROUNDING))
-        for one in known
-    )
-
-
-def get_limit(case: Case, metric: Metric) -> float:
-    """Largest drift, in log2 units, that is taken without a stored value to compare with."""
-    if metric is not Metric.DRIFT_FLOAT32 and case.dtype is not DType.FLOAT32:
-        return DRIFT_LIMIT_HALF
-    return DRIFT_LIMIT_FLOAT32

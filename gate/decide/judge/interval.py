@@ -1,8 +1,7 @@
-"""One interval for each noisy metric: how much slower head is, at least and at most.
+"""One interval for each noisy metric: by how much head is slower, at least and at most.
 
-Every change here is the natural logarithm of candidate over baseline, + is worse; where higher is better
-the ratio is turned around. The *edge* is the smallest log change that matters. Stored values and pairs ask
-the same two questions of an interval: is all of it beyond the edge, is all of it below.
+Changes are ln(candidate / baseline), + is worse; where higher is better the ratio is turned around. The
+*edge* is the smallest log change that matters.
 """
 
 import math
@@ -26,7 +25,7 @@ from gate.metrics import SPECS
 from gate.records.cases import Metric, Threshold
 from gate.records.verdict import Change, Reason, Status
 
-# An interval wider than this factor says that nothing is known, and is shown as wide as this: the
+# An interval wider than this factor shows nothing, and is drawn as wide as this: the
 # logarithm of a bound that two pairs leave may be in the hundreds, which no number holds.
 LARGEST_FACTOR = 1e6
 
@@ -36,13 +35,11 @@ _KNOWN_DF = 1000.0
 Ruling = tuple[Status, Reason]
 WORSE: Ruling = (Status.REGRESSED, Reason.BEYOND_BAR)
 BETTER: Ruling = (Status.IMPROVED, Reason.BEYOND_BAR)
-CLEAR: Ruling = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
-OPEN: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
+UNCHANGED: Ruling = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+UNSETTLED: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
 
 
 class Level(IntEnum):
-    """Where an interval lies."""
-
     CLEAR = 0  # surely below the edge
     OPEN = 1
     BEYOND = 2  # surely beyond it
@@ -50,8 +47,6 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Candidate against baseline for one noisy metric of one case."""
-
     change: float  # natural logarithm, + is worse
     error: float  # standard error of the change
     df: float  # degrees of freedom of that
@@ -60,14 +55,12 @@ class Reading:
     candidate: float  # likewise, as it was measured
     trials: int
     baseline_trials: int
-    own: Variance | None = None  # of pairs: the noise that they show themselves, whatever is assumed
+    own_noise: Variance | None = None  # of pairs, without a prior
 
     def mirror(self) -> Self:
-        """The same with better and worse exchanged, so that one rule serves both."""
         return replace(self, change=-self.change)
 
     def extend(self, pairs: int) -> Self:
-        """The same estimate and noise, of so many pairs."""
         now, then = count_winsorized_df(self.trials), count_winsorized_df(pairs)
         return replace(
             self,
@@ -75,19 +68,19 @@ class Reading:
             error=compute_pooled_error(self.noise, pairs),
             df=self.df + (then - now),
             noise=replace(self.noise, df=self.noise.df + (then - now)),
-            own=replace(self.own, df=self.own.df * then / now) if self.own else None,
+            own_noise=replace(self.own_noise, df=self.own_noise.df * then / now) if self.own_noise else None,
         )
 
     def compute_margin(self, p: float) -> float:
-        """How far above the estimate lies what the true change is below with probability ``p``."""
+        """By how much the bound with probability ``p`` is above the estimate."""
         return compute_t_quantile(p, self.df) * self.error
 
     def compute_bound(self, p: float) -> float:
-        """What the true change is below with probability ``p``."""
+        """The true change is below this with probability ``p``."""
         return self.change + self.compute_margin(p)
 
     def make_change(self, detectable: float) -> Change:
-        """The change as fractions with its two-sided interval; + is worse."""
+        """Fractions, with a two-sided interval."""
         half = self.compute_margin(1 - (1 - INTERVAL_CONFIDENCE) / 2)
         return Change(
             centre=to_fraction(self.change),
@@ -99,26 +92,21 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bar:
-    """What a change must reach."""
+    """The smallest change that matters, and how sure it must be."""
 
     alpha: float  # one-sided, after division over comparisons and looks
     threshold: Threshold
-    edges: float = 1.0  # what is called unchanged is surely below so many edges, and estimated below one
+    edges: float = 1.0  # UNCHANGED is surely below so many edges, and estimated below one
 
-    def find_edge(self, reading: Reading) -> float:
-        """The smallest log change that matters."""
+    def compute_log_edge(self, reading: Reading) -> float:
         return math.log1p(compute_edge(self.threshold, reading.baseline))
 
     def is_exceeded_by(self, reading: Reading) -> bool:
-        """Whether the estimate alone exceeds what matters."""
-        return reading.change > self.find_edge(reading)
+        return reading.change > self.compute_log_edge(reading)
 
-    def find_level(self, reading: Reading) -> Level:
-        """Where the interval lies: its lower bound is sure at ``alpha``, the upper at CLEAR_CONFIDENCE.
-
-        One that would leave no change at all open clears nothing: what lies below it does so by luck.
-        """
-        edge = self.find_edge(reading)
+    def classify(self, reading: Reading) -> Level:
+        """An interval that reaches further above its middle than WIDEST edges is low by luck: not clear."""
+        edge = self.compute_log_edge(reading)
         if reading.compute_bound(self.alpha) > edge:
             return Level.BEYOND
         high = reading.compute_bound(CLEAR_CONFIDENCE)
@@ -128,8 +116,8 @@ class Bar:
         return Level.CLEAR if is_clear else Level.OPEN
 
     def compute_detectable(self, reading: Reading) -> float:
-        """Smallest true change, as a fraction, that is surely not called UNCHANGED: INTERVAL_CONFIDENCE."""
-        edge = self.find_edge(reading)
+        """Smallest true change, as a fraction, that is surely not UNCHANGED, at INTERVAL_CONFIDENCE."""
+        edge = self.compute_log_edge(reading)
         clear, seen = map(reading.compute_margin, (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
         return to_fraction(min(self.edges * edge - clear, edge) + seen)
 
@@ -137,9 +125,8 @@ class Bar:
 def read_stored(metric: Metric, arms: LogArms, prior: Variance, session: Variance, shift: float) -> Reading:
     """Compare the log means of a run and its baseline, less the machine's ``shift``.
 
-    The standard error is sqrt(s^2 (1/R + 1/K) + ``session``), s^2 moderated by ``prior``: two sessions of a
-    machine differ, and more trials of one do not average that away. It has as many degrees of freedom as its
-    parts (Satterthwaite 1946).
+    The standard error is sqrt(s^2 (1/R + 1/K) + ``session``), s^2 moderated by ``prior``. Its degrees of
+    freedom are Satterthwaite's (1946). More trials of one session do not average ``session`` away.
     """
     noise = pool_variances(arms.variance, prior)
     direction = -1.0 if SPECS[metric].higher_is_better else 1.0
@@ -157,23 +144,23 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, session: Varianc
 
 
 def _join_df(*parts: Variance) -> float:
-    """Degrees of freedom of the sum of independent variances, to two digits: a quantile of them is kept."""
-    whole = sum(one.value for one in parts)
-    unknown = sum(one.value**2 / one.df for one in parts) / whole**2 if whole else 0.0
+    """Degrees of freedom of a sum of variances, to two digits, so that quantiles can be cached."""
+    whole = sum(part.value for part in parts)
+    unknown = sum(part.value**2 / part.df for part in parts) / whole**2 if whole else 0.0
     return float(f"{1 / max(unknown, 1 / _KNOWN_DF):.2g}")
 
 
 def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> Reading:
-    """Pool the pairs' changes robustly; the standard error is s sqrt(POOLING_LOSS / P), s^2 moderated.
+    """Pool the changes; the standard error is s sqrt(POOLING_LOSS / P), s^2 moderated.
 
-    So are both sides' values, or a stray would make them disagree with the change. ``twin`` is another
-    program that the same blocks timed, and that varies as this one does.
+    Both sides' values are pooled the same way, so that they agree with the change. ``twin`` is another
+    program that the same blocks timed, and that varies likewise.
     """
     count = len(paired.changes)
-    own = compute_winsorized_variance(paired.changes)
-    noise = pool_variances(own, prior)
-    # A twin that is the quieter one says nothing of the noise.
-    both = pool_variances(own, compute_winsorized_variance(twin.changes)) if twin else own
+    own_noise = compute_winsorized_variance(paired.changes)
+    noise = pool_variances(own_noise, prior)
+    # A quieter twin does not lower the noise.
+    both = pool_variances(own_noise, compute_winsorized_variance(twin.changes)) if twin else own_noise
     return Reading(
         change=compute_hodges_lehmann(paired.changes),
         error=compute_pooled_error(noise, count),
@@ -183,7 +170,7 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
         candidate=math.exp(compute_hodges_lehmann(compute_logs(paired.head))),
         trials=count,
         baseline_trials=count,
-        own=max(own, both, key=lambda one: one.value) if own.df else None,
+        own_noise=max(own_noise, both, key=lambda variance: variance.value) if own_noise.df else None,
     )
 
 
@@ -193,10 +180,9 @@ def compute_edge(threshold: Threshold, baseline: float) -> float:
 
 
 def to_fraction(change: float) -> float:
-    """What a log change is as a fraction, LARGEST_FACTOR at most."""
+    """LARGEST_FACTOR at most."""
     return math.expm1(min(change, math.log(LARGEST_FACTOR)))
 
 
 def compute_pooled_error(noise: Variance, pairs: int) -> float:
-    """Standard error of the Hodges-Lehmann estimate of so many pairs."""
     return math.sqrt(noise.value * POOLING_LOSS / pairs)

@@ -1,7 +1,7 @@
-"""Judges one case by side-by-side pairs: the noisy by their own rule, the rest by their families'.
+"""Judges one case by pairs: noisy metrics by their own rule, the rest by those of their families.
 
-No session lies between the arms, so the bar is another than that of stored values: the lower bound must be
-above no change, and the estimate above the threshold.
+Both sides ran in the same session. So the lower bound must be above no change, and only the estimate above
+the threshold.
 """
 
 import math
@@ -20,17 +20,13 @@ from gate.decide.constants import (
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
 )
+from gate.decide.evidence.gather import Evidence, Question, Stored, index_base_cases
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
 from gate.decide.evidence.programs import Work, compare_work
 from gate.decide.evidence.trials import make_baseline
-from gate.decide.evidence.values import Evidence, Question, Stored, collect_values, find_base_cases
-from gate.decide.judge.compare import (
-    follow_leaders,
-    judge_steady,
-    list_comparisons,
-    make_finding,
-    pose_questions,
-)
+from gate.decide.evidence.values import collect_values
+from gate.decide.judge.compare import add_questions, follow_leaders, judge_steady, list_comparisons
+from gate.decide.judge.comparison import answer_question
 from gate.decide.judge.counted import (
     NO_REPEATS,
     CountRules,
@@ -42,8 +38,8 @@ from gate.decide.judge.counted import (
 )
 from gate.decide.judge.interval import (
     BETTER,
-    CLEAR,
-    OPEN,
+    UNCHANGED,
+    UNSETTLED,
     WORSE,
     Bar,
     Level,
@@ -66,18 +62,22 @@ from gate.records.verdict import MOVED, NOT_WORSE, Comparison, Reason, Status
 # More pairs than this are not promised: they take too long.
 MAX_FURTHER_PAIRS = 99
 
-# How often a metric may be falsely confirmed: at each look with so many pairs.
+# The looks at which a metric may be falsely confirmed.
 _CHANCES = sum(look >= SETTLING_PAIRS for look in LOOKS)
+
+ASSUMED_PROCESSOR = Variance(value=PROCESSOR_PAIR_SD**2, df=PRIOR_DF)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Screened:
-    """What is known of a case before its pairs, by stored values and head's own trials."""
+    """What is known of a case before its pairs, from stored values and head's own trials."""
 
-    # What head's own trials say of what only a change of the program moves: one pair that says so is enough.
+    # Of metrics that only the program moves, what head's own trials show: one pair that agrees is enough.
     seen: Mapping[Metric, Status | float] = field(default_factory=dict)
     is_steady: bool = False  # stored latencies are known, and not of two speeds
     repeats: Mapping[Metric, Repeats] = field(default_factory=dict)  # of all cases, in what is stored
+    doubt: float = 0.0  # largest worsening in half widths of its interval; infinite where that has none
+    slower: bool = False  # calls, for sure by stored values
 
 
 NOT_SCREENED = Screened()
@@ -95,9 +95,8 @@ class CasePairs(Evidence):
 def gather_case_pairs(
     run: Run, policy: Policy, screened: Mapping[str, Screened] | None = None
 ) -> tuple[CasePairs, ...]:
-    """The sides of the cases that were screened, or of all the plan's, in the plan's order."""
     wanted = dict.fromkeys((case.id for case in run.cases), NOT_SCREENED) if screened is None else screened
-    pairs, bases = list_pairs(run), find_base_cases(run)
+    pairs, bases = list_pairs(run), index_base_cases(run)
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
     heads = group_cases(
         trial
@@ -106,59 +105,56 @@ def gather_case_pairs(
     )
     sides = []
     for case in (case for case in run.cases if case.id in wanted):
-        own, known = pairs.get(case.id, ()), bases.get(case.id)
-        trials = [pair.head for pair in own] or list(heads.get(case.id, ()))
-        is_alike = known is not None and known.definition == case.definition
+        case_pairs, base_case = pairs.get(case.id, ()), bases.get(case.id)
+        trials = [pair.head for pair in case_pairs] or list(heads.get(case.id, ()))
+        is_alike = base_case is not None and base_case.definition == case.definition
         absence = Reason.UNPAIRED if is_alike else Reason.STALE_DEFINITION
         side = CasePairs(
             case=case,
-            # The fullest last: causes are read off the last one, and some trials measure latencies only.
+            # The fullest last: causes are read off the last one, and some trials only measure latencies.
             trials=tuple(sorted(trials, key=lambda trial: len(trial.samples))),
             failures=tuple(failures.get(case.id, ())),
             values=collect_values(trials),
-            stored=_store_base(run.base, known, own, case.definition),
-            absence=absence if known else Reason.NO_BASELINE,
-            base_case=known,
-            paired=collect_paired(own),
-            processor=collect_processor(own),
+            stored=_store_base(run.base, base_case, case_pairs, case.definition),
+            absence=absence if base_case else Reason.NO_BASELINE,
+            base_case=base_case,
+            paired=collect_paired(case_pairs),
+            processor=collect_processor(case_pairs),
             other_stack=compares_stacks(run),
             screened=wanted[case.id],
         )
-        sides.append(pose_questions(side, policy, in_pairs=True))
+        sides.append(add_questions(side, policy, in_pairs=True))
     return tuple(sides)
 
 
 def _store_base(
-    base: BaseArm | None, known: Case | None, pairs: Sequence[Pair], definition: str
+    base: BaseArm | None, base_case: Case | None, pairs: Sequence[Pair], definition: str
 ) -> tuple[Stored, ...]:
-    if base is None or known is None or not pairs:
+    if base is None or base_case is None or not pairs:
         return ()
     trials = [pair.base for pair in pairs]
     stored = Stored(
-        baseline=make_baseline(known, trials, environment=base.environment, provenance=base.provenance),
+        baseline=make_baseline(base_case, trials, environment=base.environment, provenance=base.provenance),
         same_host=True,
         same_stack=True,
         same_codegen=True,
-        same_definition=known.definition == definition,
+        same_definition=base_case.definition == definition,
     )
     return (stored,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairRules:
-    """What judging one case by pairs needs from all the others."""
-
     alpha: float  # one-sided, of each leading metric at each look
-    # Of a metric in live pairs and in others, by case.
-    priors: Mapping[tuple[Metric, bool], Mapping[str, Variance]]
+    priors: Mapping[
+        tuple[Metric, bool], Mapping[str, Variance]
+    ]  # of a metric in live pairs or others, by case
     processor: Mapping[str, Variance]  # of CPU times of cold compiles, by case
     counts: CountRules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tests:
-    """How many comparisons in pairs may convict."""
-
     times: int
     cases: int  # of which counts are compared
 
@@ -166,10 +162,6 @@ class Tests:
 def make_pair_rules(
     sides: Sequence[CasePairs], policy: Policy, tests: Tests, repeats: Mapping[Metric, Repeats]
 ) -> PairRules:
-    """Divide the error budget over what may convict, and times over all looks; learn the noise of pairs.
-
-    ``repeats`` is how often counts repeated in what is stored.
-    """
     paired_repeats = count_repeats(question for side in sides for question in side.questions.values())
     both = {
         metric: repeats.get(metric, NO_REPEATS).join(paired_repeats.get(metric, NO_REPEATS))
@@ -177,26 +169,25 @@ def make_pair_rules(
     }
     flickering = find_flickering(both, MEMORY_PEAKS)
     budget = policy.error_budget / max(tests.times + tests.cases * count_chances(flickering), 1)
-    known: dict[tuple[Metric, bool], dict[str, Variance]] = {}
+    variances: dict[tuple[Metric, bool], dict[str, Variance]] = {}
     for side in sides:
         for paired in side.paired.values():
-            known.setdefault((paired.metric, paired.is_live), {})[side.case.id] = _measure_first(paired)
+            variances.setdefault((paired.metric, paired.is_live), {})[side.case.id] = _measure_first(paired)
     processors = {side.case.id: _measure_first(side.processor) for side in sides if side.processor}
     return PairRules(
         alpha=budget / _CHANCES,
-        priors={key: compute_priors(found, assume_noise(*key)) for key, found in known.items()},
+        priors={key: compute_priors(of_cases, assume_noise(*key)) for key, of_cases in variances.items()},
         processor=compute_priors(processors, ASSUMED_PROCESSOR),
         counts=CountRules(alpha=budget, flickering=flickering, shown=find_flickering(both)),
     )
 
 
 def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
-    """All comparisons of one case with the base's trials beside it."""
-    asked = side.questions
-    readings = {metric: read_metric(side, metric, rules) for metric in side.paired if metric in asked}
+    questions = side.questions
+    readings = {metric: read_metric(side, metric, rules) for metric in side.paired if metric in questions}
     work = Work() if side.other_stack else compare_work(side)
     findings = {}
-    for metric, question in asked.items():
+    for metric, question in questions.items():
         if metric in readings:
             findings[metric] = _judge_reading(side, readings, metric, rules, work)
         else:
@@ -205,66 +196,62 @@ def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
 
 
 def read_metric(side: CasePairs, metric: Metric, rules: PairRules) -> Reading:
-    """Pool the pairs of one metric; of compiled latency with eager's, which the same blocks timed."""
+    """Compiled latency has eager, timed by the same blocks, as its twin."""
     paired, eager = side.paired[metric], side.paired.get(Metric.EAGER_LATENCY)
     is_twin = metric is Metric.COMPILED_LATENCY and eager is not None and eager.is_live == paired.is_live
     return read_pairs(paired, rules.priors[metric, paired.is_live][side.case.id], eager if is_twin else None)
 
 
 def assume_noise(metric: Metric, is_live: bool) -> Variance:
-    """What a metric's log changes are taken to vary by from pair to pair, before any says so."""
+    """From pair to pair, as a variance of logarithms."""
     of_calls = LIVE_PAIR_SD if is_live else PRIOR_SD
     sd = COMPILE_PAIR_SD if metric in COMPILE_TIMES else of_calls
     return Variance(value=sd**2, df=PRIOR_DF)
 
 
-ASSUMED_PROCESSOR = Variance(value=PROCESSOR_PAIR_SD**2, df=PRIOR_DF)
-
-
 def decide_pairs(reading: Reading, bar: Bar) -> Ruling:
-    """What the pairs of a metric say by themselves; before the last look, UNSETTLED asks for more of them.
-
-    One pair says nothing of its own noise, so it settles nothing.
-    """
+    """Before the last look, UNSETTLED asks for more pairs; one pair does not show its own noise."""
     if reading.trials < MIN_PAIRS:
-        return OPEN
+        return UNSETTLED
     if is_confirmed(reading, bar):
         return WORSE
     if is_confirmed(reading.mirror(), bar):
         return BETTER
-    return CLEAR if bar.find_level(reading) is Level.CLEAR else OPEN
+    return UNCHANGED if bar.classify(reading) is Level.CLEAR else UNSETTLED
 
 
 def is_confirmed(reading: Reading, bar: Bar) -> bool:
-    """Whether a worsening is certain within the error budget and estimated beyond the threshold."""
+    """Sure within the error budget, and estimated beyond the threshold."""
     enough = reading.trials >= SETTLING_PAIRS
     return enough and bar.is_exceeded_by(reading) and _compute_low(reading, bar) > 0
 
 
 def compute_pair_detectable(reading: Reading, bar: Bar) -> float:
-    """Smallest true change, as a fraction, that is surely confirmed: INTERVAL_CONFIDENCE."""
+    """Smallest true change, as a fraction, that is surely confirmed, at INTERVAL_CONFIDENCE."""
     if reading.trials < MIN_PAIRS:
         return to_fraction(math.inf)
     needed = reading.change - _compute_low(reading, bar)
     margin = reading.compute_margin(INTERVAL_CONFIDENCE)
-    return to_fraction(max(bar.find_edge(reading), needed) + margin)
+    return to_fraction(max(bar.compute_log_edge(reading), needed) + margin)
 
 
 def compute_further_pairs(reading: Reading, bar: Bar) -> int | None:
-    """Fewest pairs that would settle it if estimate and noise stayed; ``None`` beyond MAX_FURTHER_PAIRS."""
+    """The fewest that would settle it with this estimate and noise; ``None`` beyond MAX_FURTHER_PAIRS."""
     for more in range(1, MAX_FURTHER_PAIRS + 1):
-        if decide_pairs(reading.extend(reading.trials + more), bar) != OPEN:
+        if decide_pairs(reading.extend(reading.trials + more), bar) != UNSETTLED:
             return more
     return None
 
 
 def _compute_low(reading: Reading, bar: Bar) -> float:
-    """The lower bound: by the noise that others teach of as well, and by the case's own alone too."""
+    """By the moderated noise, and by the case's own alone."""
     low = reading.compute_bound(bar.alpha)
-    if reading.own is None:
+    if reading.own_noise is None:
         return low
-    error = compute_pooled_error(reading.own, reading.trials)
-    return min(low, reading.change + compute_t_quantile(max(bar.alpha, OWN_NOISE_P), reading.own.df) * error)
+    error = compute_pooled_error(reading.own_noise, reading.trials)
+    return min(
+        low, reading.change + compute_t_quantile(max(bar.alpha, OWN_NOISE_P), reading.own_noise.df) * error
+    )
 
 
 def _measure_first(paired: Paired) -> Variance:
@@ -274,11 +261,10 @@ def _measure_first(paired: Paired) -> Variance:
 def _judge_reading(
     side: CasePairs, readings: Mapping[Metric, Reading], metric: Metric, rules: PairRules, work: Work
 ) -> Comparison:
-    """Judge a noisy metric; a cold compile by its CPU time, where that is known.
+    """A cold compile is judged by its CPU time, where that is known.
 
-    The clock's values are shown all the same: they are what a user waits for, and vary twice as much. What it
-    alone convicts waited for an unknown reason. One pair says nothing of its own noise, so its change has no
-    interval.
+    The report shows the clock: a user waits for it, but it varies twice as much. What is slower by it alone
+    is uncorroborated.
     """
     clock = judged = readings[metric]
     remarks: tuple[Fact, ...] = ()
@@ -288,34 +274,34 @@ def _judge_reading(
     bar = Bar(alpha=rules.alpha, threshold=side.questions[metric].threshold)
     ruling = decide_pairs(judged, bar)
     if (
-        ruling == CLEAR
+        ruling == UNCHANGED
         and metric in LATENCIES
         and judged.trials < SETTLING_PAIRS
         and not side.screened.is_steady
     ):
-        ruling = OPEN  # two pairs of a case with two speeds agree by luck
+        ruling = UNSETTLED  # two pairs of a case with two speeds agree by luck
     is_same = metric in COMPILE_TIMES and not work.is_other and judged.trials >= SETTLING_PAIRS
-    if ruling == OPEN and is_same and not bar.is_exceeded_by(judged):
-        ruling = CLEAR
+    if ruling == UNSETTLED and is_same and not bar.is_exceeded_by(judged):
+        ruling = UNCHANGED
     if ruling[0] in NOT_WORSE and is_confirmed(clock, bar):
         ruling = Status.INCONCLUSIVE, Reason.UNCORROBORATED
     eager = readings.get(Metric.EAGER_LATENCY)
     if eager and ruling[0] is Status.REGRESSED and metric is Metric.COMPILED_LATENCY:
         remarks = (Fact(code=Code.EAGER_CHANGED, numbers={"change": math.expm1(eager.change)}),)
-    if ruling == OPEN:
+    if ruling == UNSETTLED:
         remarks += explain_open(side, metric)
     change = clock.make_change(compute_pair_detectable(judged, bar))
     if clock.trials < MIN_PAIRS:
         change = replace(change, low=change.centre, high=change.centre)
     return replace(
-        make_finding(side.questions[metric], clock, ruling, change, remarks),
+        answer_question(side.questions[metric], ruling, *remarks, change=change, reading=clock),
         pairs=judged.trials,
-        more_pairs=(compute_further_pairs(judged, bar) or 0) if ruling == OPEN else None,
+        more_pairs=(compute_further_pairs(judged, bar) or 0) if ruling == UNSETTLED else None,
     )
 
 
 def _demand_repeat(question: Question, seen: Status | float | None, rules: CountRules) -> Comparison:
-    """Judge what is not noisy: a change of a counter, of memory or of drift stands once it was seen again."""
+    """A change of a counter, memory or drift stands once it was seen again."""
     finding = judge_steady(question, rules)
     is_again = finding.status is seen or (finding.status is Status.REGRESSED and {seen} == {*question.after})
     pairs = min(len(question.before), len(question.after))

@@ -1,8 +1,7 @@
-"""Judges one case by stored values: they are of another session of the machine, which is measured too.
+"""Judges one case by stored values, which are of another session of the machine.
 
-So they convict only what is surely beyond its limit, and where that could have another reason they leave it
-open: to more trials, or to pairs with the base. How the machine differs from when the baselines were recorded
-is read off the canaries, fixed programs that the measured code cannot touch.
+They convict only what is surely beyond its threshold and can have no other reason. The rest stays open: to
+more trials, or to pairs with the base.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.constants import ALONE_EDGES, BASE_EDGES, CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
+from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.programs import Work, compare_work, runs_stored_code
-from gate.decide.evidence.values import Evidence
-from gate.decide.judge.compare import follow_leaders, judge_steady, list_comparisons, make_finding
+from gate.decide.judge.compare import follow_leaders, judge_steady, list_comparisons
+from gate.decide.judge.comparison import answer_question
 from gate.decide.judge.counted import (
     NO_COUNT_RULES,
     CountRules,
@@ -22,7 +22,17 @@ from gate.decide.judge.counted import (
     count_repeats,
     find_flickering,
 )
-from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Bar, Level, Reading, Ruling, read_stored
+from gate.decide.judge.interval import (
+    BETTER,
+    UNCHANGED,
+    UNSETTLED,
+    WORSE,
+    Bar,
+    Level,
+    Reading,
+    Ruling,
+    read_stored,
+)
 from gate.decide.judge.machine import (
     BY_CLOCK,
     NOTABLE_SHIFT,
@@ -40,11 +50,12 @@ from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.verdict import Comparison, Reason, Status
 
+_SAME: Ruling = (Status.UNCHANGED, Reason.SAME_WORK)
+_SHARED: Ruling = (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgingRules:
-    """What one case's judgement needs from all the others: error budget and priors."""
-
     alpha: float  # one-sided, for each deciding noisy comparison
     priors: Mapping[Metric, Mapping[str, Variance]]  # by case
     counts: CountRules = NO_COUNT_RULES
@@ -52,30 +63,31 @@ class JudgingRules:
     uneven: Variance = NOTHING_KNOWN  # what the cases' speedups differ by between two sessions
     days: Mapping[str, Mapping[Metric, Sequence[float]]] = field(default_factory=dict)  # see Policy
 
-    def find_session(self, case_id: str, metric: Metric, part: Machine) -> Variance:
-        """What two sessions differ by in this metric of a case, as the variance of a logarithm."""
+    def choose_session(self, case_id: str, metric: Metric, part: Machine) -> Variance:
         days = self.days.get(case_id, {})
         sessions = [learn_session(days.get(metric, ()), self.alpha)]
         if metric in BY_CLOCK:
             sessions.append(part.session)
         if metric in {Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP}:
             sessions += [self.uneven, learn_uneven(days.get(Metric.WARM_SPEEDUP, ()))]
-        return max(sessions, key=lambda one: one.value)
+        return max(sessions, key=lambda variance: variance.value)
 
 
 def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) -> JudgingRules:
-    """Divide the error budget and learn priors from all the cases."""
-    questions = [question for one in evidence for question in one.questions.values()]
-    asked = [one for one in questions if one.logs]
+    questions = [question for case in evidence for question in case.questions.values()]
+    asked = [question for question in questions if question.logs]
     flickering = find_flickering(count_repeats(questions))
-    deciding = sum(one.spec.role is Role.DECIDES and len(one.before) >= MIN_BASELINE_TRIALS for one in asked)
+    deciding = sum(
+        question.spec.role is Role.DECIDES and len(question.before) >= MIN_BASELINE_TRIALS
+        for question in asked
+    )
     deciding += count_chances(flickering) * len(evidence)
     variances: dict[Metric, dict[str, Variance]] = {}
-    for one, logs in ((one, one.logs) for one in questions if one.logs):
-        variances.setdefault(one.metric, {})[one.case.id] = logs.variance
+    for question, logs in ((question, question.logs) for question in questions if question.logs):
+        variances.setdefault(question.metric, {})[question.case.id] = logs.variance
     return JudgingRules(
         alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
-        priors={metric: compute_priors(known, trusts_own=True) for metric, known in variances.items()},
+        priors={metric: compute_priors(of_cases, trusts_own=True) for metric, of_cases in variances.items()},
         counts=CountRules(alpha=policy.error_budget / max(deciding, 1), flickering=flickering),
         has_base=has_base,
         uneven=NOTHING_KNOWN if has_base else measure_uneven(asked),
@@ -83,14 +95,8 @@ def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) 
     )
 
 
-_SAME: Ruling = (Status.UNCHANGED, Reason.SAME_WORK)
-_SHARED: Ruling = (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Times:
-    """The readings of one case that more than one metric is judged by."""
-
     readings: Mapping[Metric, Reading]
     bars: Mapping[Metric, Bar]
     work: Work
@@ -99,35 +105,30 @@ class Times:
     has_base: bool = False  # pairs settle what is left open
 
     def is_longer(self, metric: Metric) -> bool:
-        """Whether a compile is estimated beyond its edge: a cold one by CPU time, too, where that is known.
-
-        Without a base no more could be found out of a cold one that did the same work.
-        """
+        """A cold compile by CPU time, too, where that is known; never without a base."""
         reading, bar = self.readings[metric], self.bars[metric]
         if metric is Metric.COLD_COMPILE_TIME:
             processor = math.inf if self.work.processor is None else self.work.processor
-            return self.has_base and min(processor, reading.change) > bar.find_edge(reading)
+            return self.has_base and min(processor, reading.change) > bar.compute_log_edge(reading)
         return bar.is_exceeded_by(reading)
 
     def mirror(self) -> Times:
-        """The same with better and worse exchanged."""
         mirrored = {metric: reading.mirror() for metric, reading in self.readings.items()}
         return replace(self, readings=mirrored, work=self.work.mirror())
 
 
 def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> tuple[Comparison, ...]:
-    """All comparisons of one case with its stored baselines, on the machine that it ran at."""
     questions, fills = evidence.questions, fills_device(evidence)
-    parts = {metric: machine.find_part(metric, fills=fills) for metric in questions}
+    parts = {metric: machine.get_part(metric, fills=fills) for metric in questions}
     shifts = {
-        metric: machine.find_shift(metric, has_base=rules.has_base, fills=fills) for metric in questions
+        metric: machine.compute_shift(metric, has_base=rules.has_base, fills=fills) for metric in questions
     }
     readings = {
         metric: read_stored(
             metric,
             question.logs,
             rules.priors[metric][evidence.case.id],
-            rules.find_session(evidence.case.id, metric, parts[metric]),
+            rules.choose_session(evidence.case.id, metric, parts[metric]),
             shifts[metric],
         )
         for metric, question in questions.items()
@@ -152,62 +153,62 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
             findings[metric] = judge_steady(question, rules.counts)
         elif question.spec.scope is Scope.HOST and not rules.has_base and part.is_far:
             # The machine runs at another speed, and no base is at hand.
-            status, reason = Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT
-            findings[metric] = question.find(status, reason, remarks=_name_speed(part.shift))
+            elsewhere = Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT
+            findings[metric] = answer_question(question, elsewhere, *_name_speed(part.shift))
         else:
             reading, bar, remarks = readings[metric], times.bars[metric], _name_speed(shifts[metric])
             ruling: Ruling | None = judge_time(metric, times)
             if question.upgrade:
                 ruling = _judge_upgraded(reading, bar)
                 remarks = (Fact(code=Code.SINCE_UPGRADE, names={"differences": question.upgrade}),)
-            if ruling == OPEN:
+            if ruling == UNSETTLED:
                 remarks += explain_open(evidence, metric, part)
             if ruling is not None:
                 change = reading.make_change(bar.compute_detectable(reading))
-                findings[metric] = make_finding(question, reading, ruling, change, remarks)
+                findings[metric] = answer_question(question, ruling, *remarks, change=change, reading=reading)
     return list_comparisons(evidence, follow_leaders(findings))
 
 
 def _judge_upgraded(reading: Reading, bar: Bar) -> Ruling | None:
-    """What got worse since an upgrade that pairs cannot see; else ``None``. More trials make it sure."""
+    """What got worse since an upgrade that pairs cannot show; else ``None``."""
     if not bar.is_exceeded_by(reading) or reading.compute_bound(1 - CLEAR_CONFIDENCE) <= 0:
         return None
-    is_sure = bar.find_level(reading) is Level.BEYOND
+    is_sure = bar.classify(reading) is Level.BEYOND
     return Status.INCONCLUSIVE, Reason.OTHER_ENVIRONMENT if is_sure else Reason.UNSETTLED
 
 
 def _name_speed(shift: float) -> tuple[Fact, ...]:
-    """By how much times are longer for the machine's sake, where that is known and worth a word."""
+    """By how much times are longer because of the machine, where that is notable."""
     numbers = {"shift": math.expm1(shift)}
     return (Fact(code=Code.MACHINE_SPEED, numbers=numbers),) if abs(shift) > NOTABLE_SHIFT else ()
 
 
 def judge_time(metric: Metric, times: Times) -> Ruling:
-    """Judge one metric; the rule is in docs/decision.md."""
+    """By the rules of docs/decision.md."""
     reading, bar = times.readings[metric], times.bars[metric]
     if reading.baseline_trials < MIN_BASELINE_TRIALS:
         return Status.INCONCLUSIVE, Reason.FEW_TRIALS
-    ruling = _find_worse(metric, times)
+    ruling = _judge_worse(metric, times)
     if ruling is not None:
         return ruling
-    if reading.change < 0 and _find_worse(metric, times.mirror()) == WORSE:
+    if reading.change < 0 and _judge_worse(metric, times.mirror()) == WORSE:
         return BETTER
-    is_clear = bar.find_level(reading) is Level.CLEAR
+    is_clear = bar.classify(reading) is Level.CLEAR
     if metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings:
         return _clear_calls(times, is_clear=is_clear)
     if metric in COMPILE_TIMES and not is_clear and times.work.is_same(metric):
-        return OPEN if times.is_longer(metric) else _SAME
-    return CLEAR if is_clear else OPEN
+        return UNSETTLED if times.is_longer(metric) else _SAME
+    return UNCHANGED if is_clear else UNSETTLED
 
 
-def _find_worse(metric: Metric, times: Times) -> Ruling | None:
+def _judge_worse(metric: Metric, times: Times) -> Ruling | None:
     """REGRESSED where it surely is, INCONCLUSIVE where that may not be the program; else ``None``."""
     reading, bar = times.readings[metric], times.bars[metric]
-    is_beyond = bar.find_level(reading) is Level.BEYOND
+    is_beyond = bar.classify(reading) is Level.BEYOND
     if metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings:
         ratio, ratio_bar = times.readings[Metric.WARM_SPEEDUP], times.bars[Metric.WARM_SPEEDUP]
         # A ratio that eager's own gain has moved is sure of nothing that compiled did.
-        is_sure = is_beyond or (ratio_bar.find_level(ratio) is Level.BEYOND and not _is_eager_faster(times))
+        is_sure = is_beyond or (ratio_bar.classify(ratio) is Level.BEYOND and not _is_eager_faster(times))
         if is_sure and ratio_bar.is_exceeded_by(ratio) and bar.is_exceeded_by(reading):
             return WORSE
         return _SHARED if is_beyond else None
@@ -219,20 +220,19 @@ def _find_worse(metric: Metric, times: Times) -> Ruling | None:
 
 
 def _clear_calls(times: Times, *, is_clear: bool) -> Ruling:
-    """What the ratio says where the clock of compiled calls ``is_clear``, or leaves them open."""
+    """Compiled latency that is not worse: its clock ``is_clear`` or open, so the ratio counts."""
     ratio, bar = times.readings[Metric.WARM_SPEEDUP], times.bars[Metric.WARM_SPEEDUP]
-    keeps_pace = bar.find_level(ratio) is Level.CLEAR
+    keeps_pace = bar.classify(ratio) is Level.CLEAR
     if is_clear:
-        return CLEAR if keeps_pace or _is_eager_faster(times) else OPEN
+        return UNCHANGED if keeps_pace or _is_eager_faster(times) else UNSETTLED
     if not keeps_pace:
-        return OPEN
-    # Slower by what matters, for sure, and the suite is not: eager got as much slower, by something that both
-    # share. One case alone has no such machine.
+        return UNSETTLED
+    # Surely slower than the suite, by what matters, and eager as much: something that both share got slower.
     latency, latency_bar = times.readings[Metric.COMPILED_LATENCY], times.bars[Metric.COMPILED_LATENCY]
     low = latency.compute_bound(1 - CLEAR_CONFIDENCE) - max(times.suite, 0.0)
     if latency_bar.is_exceeded_by(latency) and low > 0:
         return _SHARED
-    return _SAME if times.stored_code else OPEN
+    return _SAME if times.stored_code else UNSETTLED
 
 
 def _is_eager_faster(times: Times) -> bool:

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.bisect.levels import MAX_LEVEL_PAIRS, Levels, expect_pairs, find_level, find_series, measure_levels
+from gate.bisect.levels import (
+    MAX_LEVEL_PAIRS,
+    Levels,
+    choose_series,
+    classify_level,
+    expect_pairs,
+    measure_levels,
+)
 from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.pairs import CasePairs, gather_case_pairs
 from gate.decide.stats import Variance
@@ -45,19 +52,19 @@ def make_paired(changes: Sequence[float]) -> Paired:
 )
 def test_two_pairs_at_a_level_tell_it(changes: Sequence[float], mark: Mark | None) -> None:
     """10 % between the ends, pairs that vary by 1 %."""
-    assert find_level(make_paired(changes), make_levels(0.01)) is mark
+    assert classify_level(make_paired(changes), make_levels(0.01)) is mark
 
 
 def test_pairs_that_disagree_widen_the_noise() -> None:
     """Two of 5 % and 15 % have the mean of the bad end, and say no more than that nothing is known."""
-    assert find_level(make_paired((0.05, 0.15)), make_levels(0.01)) is None
-    assert find_level(make_paired((0.05, 0.15)), make_levels(0.01, bad=0.40)) is Mark.GOOD
+    assert classify_level(make_paired((0.05, 0.15)), make_levels(0.01)) is None
+    assert classify_level(make_paired((0.05, 0.15)), make_levels(0.01, bad=0.40)) is Mark.GOOD
 
 
 def test_more_pairs_are_asked_for_where_noise_is_large() -> None:
     """Two lucky pairs decide nothing where pairs vary by 4 %: six that lie at the level do."""
-    assert find_level(make_paired((0.10, 0.10)), make_levels(0.04)) is None
-    assert find_level(make_paired((0.10,) * 6), make_levels(0.04)) is Mark.BAD
+    assert classify_level(make_paired((0.10, 0.10)), make_levels(0.04)) is None
+    assert classify_level(make_paired((0.10,) * 6), make_levels(0.04)) is Mark.BAD
 
 
 @given(changes=st.lists(st.floats(-0.3, 0.3), min_size=1, max_size=MAX_LEVEL_PAIRS))
@@ -65,7 +72,7 @@ def test_both_levels_are_told_alike(changes: list[float]) -> None:
     """What is as far from the one as other pairs are from the other is told the other way round."""
     mirrored = [0.10 - change for change in changes]
     turned = {Mark.GOOD: Mark.BAD, Mark.BAD: Mark.GOOD}
-    told, again = (find_level(make_paired(one), make_levels(0.02)) for one in (changes, mirrored))
+    told, again = (classify_level(make_paired(one), make_levels(0.02)) for one in (changes, mirrored))
     weight_is_at_bound = {told, again} & {None, Mark.SKIP} and told is not again
     assert weight_is_at_bound or again is (turned.get(told, told) if told else None)
 
@@ -94,7 +101,7 @@ def test_a_level_is_told_wrongly_less_than_once_in_a_hundred() -> None:
         at = 0.10 * (step % 2)
         changes = [at + rng.gauss(0, 0.03) for _ in range(MAX_LEVEL_PAIRS)]
         marks = (
-            find_level(make_paired(changes[:count]), make_levels(0.03))
+            classify_level(make_paired(changes[:count]), make_levels(0.03))
             for count in range(1, MAX_LEVEL_PAIRS + 1)
         )
         wrong += next(filter(None, marks)) is (Mark.GOOD if at else Mark.BAD)
@@ -140,4 +147,4 @@ def test_a_cold_compile_is_told_by_its_processor_time() -> None:
     levels = measure_levels(side, COLD)
     assert levels is not None
     assert levels.bad == pytest.approx(math.log(2))
-    assert find_series(make_side(PairedCase()), COLD) is not side.processor
+    assert choose_series(make_side(PairedCase()), COLD) is not side.processor

@@ -607,7 +607,10 @@ def test_one_lane_settles_the_worst_before_another_is_begun() -> None:
     subjects, events = make_subjects(2), list[Event]()
     steady = Screened(is_steady=True)
     mild, worst = (Suspect(case_id=one.case.id, metrics=(LATENCY,), screened=steady) for one in subjects)
-    suspects = [replace(mild, doubt=0.5), replace(worst, doubt=2.0)]
+    suspects = [
+        replace(mild, screened=replace(steady, doubt=0.5)),
+        replace(worst, screened=replace(steady, doubt=2.0)),
+    ]
     engine = make_engine(1, subjects)
     fleet = make_fleet(engine, observe=events.append)
     run = measure(fleet, plan(subjects))

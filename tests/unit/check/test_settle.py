@@ -24,7 +24,7 @@ WHOLE_S, COLD_S, LIGHT_S = 10.0, 5.0, 4.0  # seconds of a pair, of cold processe
 
 
 def make_suspect(name: str, *metrics: Metric, doubt: float = 1.0) -> Suspect:
-    return Suspect(case_id=f"{name}/x", metrics=metrics or (LATENCY,), doubt=doubt)
+    return Suspect(case_id=f"{name}/x", metrics=metrics or (LATENCY,), screened=Screened(doubt=doubt))
 
 
 def make_bare_run(*subjects: Subject) -> Run:

@@ -15,7 +15,7 @@ from gate.cli import main
 from gate.cli.commands import COMMANDS, GROUPS
 from gate.cli.options import FAIL_ON, Command
 from gate.cli.parser import COMMON_CODES, list_commands, make_parser, place_arguments
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.exit_codes import FailOn
 from gate.errors import ExitCode
 
 MEASURING = ("check", "ab", "bisect", "measure", "baseline refresh", "calibrate", "selftest")

@@ -14,7 +14,7 @@ from gate.decide.conclude.accept import (
     list_covered,
     note_left,
 )
-from gate.decide.conclude.outcome import is_lack_accepted
+from gate.decide.conclude.coverage import is_lack_accepted
 from gate.fingerprint import compute_environment_id
 from gate.records.cases import Acceptance, Metric, Policy
 from gate.records.codes import Code

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.values import Question
+from gate.decide.evidence.gather import Question
 from gate.decide.judge.compare import follow_times
 from gate.decide.judge.counted import (
     CountRules,

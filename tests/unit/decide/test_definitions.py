@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from gate.decide.evidence.values import compare_definitions, find_base_cases
+from gate.decide.evidence.definitions import compare_definitions
+from gate.decide.evidence.gather import index_base_cases
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Case, Metric
@@ -40,8 +41,8 @@ def test_every_key_that_differs_is_named() -> None:
 
 def test_cases_of_the_base_are_found_by_their_id() -> None:
     """A run without a base has none."""
-    assert find_base_cases(run_of(CPU_HOST, (CASE,), (CASE,))) == {CASE.id: CASE}
-    assert find_base_cases(run_of(CPU_HOST, (CASE,), None)) == {}
+    assert index_base_cases(run_of(CPU_HOST, (CASE,), (CASE,))) == {CASE.id: CASE}
+    assert index_base_cases(run_of(CPU_HOST, (CASE,), None)) == {}
 
 
 def test_argument_that_the_base_has_otherwise_is_the_cause() -> None:

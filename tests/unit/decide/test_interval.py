@@ -83,14 +83,14 @@ def test_lower_speedup_is_worse() -> None:
 )
 def test_level_by_hand(edges: float, error: float, change: float, level: Level) -> None:
     """The edge is ln 1.05, the lower bound t(.999) = 4.144 errors below, the upper t(.90) = 1.372 above."""
-    assert replace(BAR, edges=edges).find_level(make_reading(change, error)) is level
+    assert replace(BAR, edges=edges).classify(make_reading(change, error)) is level
 
 
 def test_twice_as_slow_by_ten_microseconds_is_below_a_floor_of_twenty() -> None:
     """The absolute threshold is three times 10 us, and two thirds of 30 us."""
     bar = Bar(alpha=0.001, threshold=Threshold(relative=0.05, absolute=20e-6))
-    assert bar.find_level(make_reading(math.log(2), baseline=10e-6)) is CLEAR
-    assert bar.find_level(make_reading(math.log(2), baseline=30e-6)) is BEYOND
+    assert bar.classify(make_reading(math.log(2), baseline=10e-6)) is CLEAR
+    assert bar.classify(make_reading(math.log(2), baseline=30e-6)) is BEYOND
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_detectable_change_is_detected_as_often_as_it_says(edges: float) -> None
     error, bar = 0.01, replace(BAR, edges=edges)
     true = math.log1p(bar.compute_detectable(make_reading(0.0, error, 1e6)))
     drawn = (make_reading(rng.gauss(true, error), error, 1e6) for _ in range(4000))
-    assert sum(bar.find_level(one) is not CLEAR for one in drawn) / 4000 == pytest.approx(0.95, abs=0.012)
+    assert sum(bar.classify(one) is not CLEAR for one in drawn) / 4000 == pytest.approx(0.95, abs=0.012)
 
 
 def test_interval_by_hand() -> None:
@@ -140,9 +140,9 @@ def test_a_reading_depends_on_the_ratio_alone(before: list[float], after: list[f
 def test_worse_never_lies_lower(change: float, more: float, error: float, edges: float) -> None:
     """The level does not fall as the change grows, nor rise as the error budget shrinks."""
     bar = replace(BAR, edges=edges)
-    level = bar.find_level(make_reading(change, error))
-    assert bar.find_level(make_reading(change + more, error)) >= level
-    assert replace(bar, alpha=1e-6).find_level(make_reading(change, error)) <= level
+    level = bar.classify(make_reading(change, error))
+    assert bar.classify(make_reading(change + more, error)) >= level
+    assert replace(bar, alpha=1e-6).classify(make_reading(change, error)) <= level
 
 
 @given(change=st.floats(-1, 1), error=st.floats(0.005, 0.2))
@@ -150,7 +150,7 @@ def test_mirrored_reading_is_its_own_mirror(change: float, error: float) -> None
     """Mirrored twice it is the same, and no change is beyond the edge both ways."""
     reading = make_reading(change, error)
     assert reading.mirror().mirror() == reading
-    assert {BAR.find_level(one) for one in (reading, reading.mirror())} != {BEYOND}
+    assert {BAR.classify(one) for one in (reading, reading.mirror())} != {BEYOND}
 
 
 def test_null_changes_are_beyond_no_more_often_than_the_budget_allows() -> None:
@@ -160,5 +160,5 @@ def test_null_changes_are_beyond_no_more_often_than_the_budget_allows() -> None:
     beyond = 0
     for _ in range(3000):
         before, after = ([math.exp(rng.gauss(0, 0.02)) for _ in range(count)] for count in (5, 3))
-        beyond += bar.find_level(read(before, after)) is BEYOND
+        beyond += bar.classify(read(before, after)) is BEYOND
     assert beyond / 3000 <= 0.025

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gate.decide.constants import SESSION_SD
-from gate.decide.evidence.values import Question
+from gate.decide.evidence.gather import Question
 from gate.decide.judge.machine import Machine, learn_session, learn_uneven, measure_uneven
 from gate.decide.stats import summarize_logs
 from gate.decide.verdict import decide_verdict, screen_run

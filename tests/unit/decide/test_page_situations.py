@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.decide.conclude.outcome import decide_outcome
-from gate.decide.evidence.values import Question
-from gate.decide.judge.compare import get_limit, judge_steady
+from gate.decide.evidence.gather import Question
+from gate.decide.judge.compare import judge_steady
+from gate.decide.judge.drift import get_limit
 from gate.decide.stats import compute_variance, estimate_metric, pool_variances
 from gate.decide.verdict import screen_run
 from gate.metrics import SPECS

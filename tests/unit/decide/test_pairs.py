@@ -238,8 +238,8 @@ def extend(reading: Reading, pairs: int) -> bool:
     now, then = (count - 1 - 3 * (count // 10) for count in (reading.trials, pairs))
     error = math.sqrt(reading.noise.value * 1.08 / pairs)
     noise = replace(reading.noise, df=reading.noise.df + then - now)
-    own = replace(reading.own, df=reading.own.df * then / now) if reading.own else None
-    longer = replace(reading, trials=pairs, noise=noise, error=error, df=noise.df, own=own)
+    own = reading.own_noise and replace(reading.own_noise, df=reading.own_noise.df * then / now)
+    longer = replace(reading, trials=pairs, noise=noise, error=error, df=noise.df, own_noise=own)
     return decide_pairs(longer, STRICT) != OPEN
 
 

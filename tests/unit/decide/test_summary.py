@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gate.decide.conclude.shown import compute_geometric_mean, summarize_suite
-from gate.decide.evidence.values import compute_break_even
+from gate.decide.evidence.values import compute_paying_calls
 from gate.kinds import find_family
 from gate.records.cases import Case, Kind, Metric, Mode, Task
 from gate.records.verdict import Comparison, Estimate, Reason, Status, SuiteSummary
@@ -192,10 +192,10 @@ def test_a_scope_without_a_cold_compile_has_no_row(side: str) -> None:
 
 def test_break_even() -> None:
     """A compile that took less than a call has paid at once; one that saves nothing never does."""
-    assert compute_break_even(6.0, 0.5, 0.2) == pytest.approx(20.0)
-    assert compute_break_even(-0.1, 0.5, 0.2) == 0.0
-    assert compute_break_even(6.0, 0.2, 0.2) is None
-    assert compute_break_even(6.0, 5e-324, 0.0) is None  # more calls than there are numbers
+    assert compute_paying_calls(6.0, 0.5, 0.2) == pytest.approx(20.0)
+    assert compute_paying_calls(-0.1, 0.5, 0.2) == 0.0
+    assert compute_paying_calls(6.0, 0.2, 0.2) is None
+    assert compute_paying_calls(6.0, 5e-324, 0.0) is None  # more calls than there are numbers
 
 
 def test_geometric_mean() -> None:

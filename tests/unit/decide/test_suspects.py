@@ -37,8 +37,8 @@ def test_doubt_is_the_change_in_half_widths_of_its_interval() -> None:
     screening = screen(measure(compiled_latency=1.08))
     (found,) = list_suspects(screening)
     changes = [one.change for one in screening.comparisons if one.metric in {LATENCY, SPEEDUP}]
-    assert found.doubt == max(one.centre / (one.high - one.centre) for one in changes if one)
-    assert found.doubt > 1
+    assert found.screened.doubt == max(one.centre / (one.high - one.centre) for one in changes if one)
+    assert found.screened.doubt > 1
 
 
 @pytest.mark.parametrize("factors", [{}, {"eager_latency": 0.8}])
@@ -60,7 +60,7 @@ def test_calls_are_surely_slower_where_stored_values_convict_them(
 ) -> None:
     """30 % slower; not where they are faster, nor for a compile that takes twice as long."""
     (found,) = list_suspects(screen(measure(**factors)))
-    assert found.slower is slower
+    assert found.screened.slower is slower
 
 
 def test_slower_case_is_suspect() -> None:
@@ -105,7 +105,7 @@ def test_case_without_baseline_is_suspect_in_all() -> None:
 def test_a_counter_that_stored_values_convict_is_suspect() -> None:
     """A graph break more than stored: looked at first, since nothing of it is left to chance."""
     (found,) = list_suspects(screen({**measure(), BREAKS: (1.0,)}, baselines=(UNBROKEN,)))
-    assert (found.metrics, found.doubt) == ((BREAKS,), math.inf)
+    assert (found.metrics, found.screened.doubt) == ((BREAKS,), math.inf)
     assert list_suspects(screen({**measure(), BREAKS: (0.0,)}, baselines=(UNBROKEN,))) == ()
 
 

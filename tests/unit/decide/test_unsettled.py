@@ -100,18 +100,21 @@ def test_what_looks_worst_goes_first_and_on_to_the_look_that_settles() -> None:
     changed waits for all that may, unless stored values doubt it.
     """
     found = {
-        "convicted": (4, Suspect(case_id="convicted", metrics=(COLD,), doubt=9.0, convicted=True)),
+        "convicted": (
+            4,
+            Suspect(case_id="convicted", metrics=(COLD,), screened=Screened(doubt=9.0), convicted=True),
+        ),
         "new": (0, Suspect(case_id="new", metrics=(BREAKS,))),
         "again": (1, Suspect(case_id="again", metrics=(LATENCY, BREAKS))),
-        "flickers": (2, Suspect(case_id="flickers", metrics=(BREAKS,), doubt=0.4)),
-        "many": (6, Suspect(case_id="many", metrics=(LATENCY,), doubt=5.0)),
-        "few": (3, Suspect(case_id="few", metrics=(LATENCY,), doubt=1.0)),
-        "begun": (1, Suspect(case_id="begun", metrics=(LATENCY,), doubt=0.5)),
-        "mild": (0, Suspect(case_id="mild", metrics=(LATENCY,), doubt=1.1)),
-        "worst": (0, Suspect(case_id="worst", metrics=(LATENCY,), doubt=3.0)),
-        "dear": (0, Suspect(case_id="dear", metrics=(COLD,), doubt=4.0)),
+        "flickers": (2, Suspect(case_id="flickers", metrics=(BREAKS,), screened=Screened(doubt=0.4))),
+        "many": (6, Suspect(case_id="many", metrics=(LATENCY,), screened=Screened(doubt=5.0))),
+        "few": (3, Suspect(case_id="few", metrics=(LATENCY,), screened=Screened(doubt=1.0))),
+        "begun": (1, Suspect(case_id="begun", metrics=(LATENCY,), screened=Screened(doubt=0.5))),
+        "mild": (0, Suspect(case_id="mild", metrics=(LATENCY,), screened=Screened(doubt=1.1))),
+        "worst": (0, Suspect(case_id="worst", metrics=(LATENCY,), screened=Screened(doubt=3.0))),
+        "dear": (0, Suspect(case_id="dear", metrics=(COLD,), screened=Screened(doubt=4.0))),
         "untouched": (1, Suspect(case_id="untouched", metrics=(LATENCY,))),
-        "doubted": (6, Suspect(case_id="doubted", metrics=(LATENCY,), doubt=0.1)),
+        "doubted": (6, Suspect(case_id="doubted", metrics=(LATENCY,), screened=Screened(doubt=0.1))),
     }
 
     def rank(name: str) -> tuple[float, ...]:
@@ -175,7 +178,7 @@ def test_compiles_wait_where_stored_values_see_slower_calls(
     """They are timed once three pairs of latencies have convicted nothing; Python calls are counted then."""
     run = pair_up(PairedCase(pairs=pairs, full=0, head=head))
     metrics = (LATENCY, COLD, BREAKS, CALLS)
-    suspect = Suspect(case_id=CASE, metrics=metrics, slower=slower, thorough=thorough)
+    suspect = Suspect(case_id=CASE, metrics=metrics, screened=Screened(slower=slower), thorough=thorough)
     assert [one.metrics for one in list_unsettled(run, POLICY, [suspect])] == expected
 
 

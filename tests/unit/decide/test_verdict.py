@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code, list_open, measure_coverage
-from gate.decide.evidence.values import list_short
+from gate.decide.conclude.coverage import Coverage, measure_coverage
+from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
+from gate.decide.conclude.outcome import list_open
+from gate.decide.evidence.gather import list_short
 from gate.decide.explain.advice import list_acceptances
 from gate.decide.explain.notes import note_machine
 from gate.decide.judge.compare import find_threshold
