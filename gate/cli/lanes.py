@@ -52,7 +52,7 @@ from gate.report.progress import show_progress
 from gate.units import count_noun
 
 if TYPE_CHECKING:
-    from gate.fleet import RayEngine
+    from gate.fleet.driver import RayEngine
 
 _DRIVER = Path("/dev/nvidiactl")  # of NVIDIA's
 Opening = Callable[[Project, LaneTerms], AbstractContextManager[Lane]]
@@ -136,7 +136,7 @@ def open_measurer(
     It has what was measured before of the ``previous`` one; lanes get that without its trials, and refuse
     another one.
 
-    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
+    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.driver.open_fleet`.
     """
     config = request.config
     begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
@@ -230,14 +230,14 @@ _PATIENCE = 8 * MOST_WALL_LIMITS
 def _open_fleet(
     asked: tuple[int, str], opening: OpenLane, own: OwnCode, config: Config, observe: Observer
 ) -> Iterator[RayEngine]:
-    """Open the lanes; raises as :func:`gate.fleet.open_fleet`.
+    """Open the lanes; raises as :func:`gate.fleet.driver.open_fleet`.
 
     Raises:
         UsageError: Ray is not installed.
         InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
     """
     try:
-        from gate.fleet import open_fleet  # noqa: PLC0415 - Ray is an extra, and slow to import
+        from gate.fleet.driver import open_fleet  # noqa: PLC0415 - Ray is an extra, and slow to import
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":
             raise
