@@ -12,7 +12,7 @@ from gate.check.procedure import Checked, PairLimit, check_pairs, list_unfinishe
 from gate.check.schedule import want_whole
 from gate.cli.commands import AB_MINUTES
 from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measurer
-from gate.cli.output import print_traces, record_creep, report_verdict
+from gate.cli.output import code_verdict, print_traces, record_creep, report_verdict, save_reports, show_page
 from gate.cli.setup import Project, load_project, note_idle, note_origin, note_stop
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.side_by_side import decide_side_by_side
@@ -40,15 +40,17 @@ def run_ab(options: Namespace) -> ExitCode:
         what = "--history: only comparisons with the release anchor are stored"
         raise UsageError(what, "Leave it out, or compare with the anchor: --anchor.")
     arms = make_arms(options, request.config, anchor)
-    checked = compare_arms(options, request, policy, arms)
-    verdict = note_idle(checked.verdict, policy, request.registry)
-    verdict = note_stop(note_origin(verdict, request.config, options), options)
-    if anchor is not None:
-        # Said first: a change may be that of many commits.
-        note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))
-        verdict = replace(verdict, notes=(note, *verdict.notes))
-        record_creep(request.config, verdict)
-    code = report_verdict(verdict, request.config, options, request.config.out)
+    with compare_arms(options, request, policy, arms) as checked:
+        verdict = note_idle(checked.verdict, policy, request.registry)
+        verdict = note_stop(note_origin(verdict, request.config, options), options)
+        if anchor is not None:
+            # The first note: a change may be that of many commits.
+            note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))
+            verdict = replace(verdict, notes=(note, *verdict.notes))
+            record_creep(request.config, verdict)
+        save_reports(verdict, request.config.out, code_verdict(verdict, request.config))  # as a check does
+    code = report_verdict(verdict, request.config, options, None)
+    show_page(request.config.out, options)
     print_traces(checked.run, request.config.out)
     return code
 
@@ -97,7 +99,9 @@ def make_arms(options: Namespace, config: Config, anchor: AnchorFile | None = No
     )
 
 
-def compare_arms(options: Namespace, request: Project, policy: Policy, arms: ArmOptions) -> Checked:
+@contextmanager
+def compare_arms(options: Namespace, request: Project, policy: Policy, arms: ArmOptions) -> Iterator[Checked]:
+    """What measures is still open, so that reports are written before lanes close."""
     previous = load_previous(options, request.config.out)
     resolve_arms(arms)
     opening = partial(open_arms_lane, options, arms)
@@ -119,10 +123,10 @@ def compare_arms(options: Namespace, request: Project, policy: Policy, arms: Arm
         if probed != checked.run:
             checked = Checked(run=probed, verdict=decide_side_by_side(probed, policy))
             measurer.save(probed)
-    if short := list_unfinished(checked.run, policy):
-        notes = (Fact(code=Code.TIME_UP, cases=short), *checked.verdict.notes)
-        return replace(checked, verdict=replace(checked.verdict, notes=notes))
-    return checked
+        if short := list_unfinished(checked.run, policy):
+            notes = (Fact(code=Code.TIME_UP, cases=short), *checked.verdict.notes)
+            checked = replace(checked, verdict=replace(checked.verdict, notes=notes))
+        yield checked
 
 
 @contextmanager

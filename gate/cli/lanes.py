@@ -53,7 +53,7 @@ from gate.report.progress import show_progress
 from gate.units import count_noun
 
 if TYPE_CHECKING:
-    from gate.fleet import RayEngine
+    from gate.fleet.driver import RayEngine
 
 _DRIVER = Path("/dev/nvidiactl")  # of NVIDIA's
 Opening = Callable[[Project, LaneTerms], AbstractContextManager[Lane]]
@@ -129,7 +129,7 @@ def open_measurer(
 ) -> Iterator[tuple[Measurer, Run]]:
     """With ``previous``; lanes get that without its trials, and refuse to continue another run.
 
-    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
+    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.driver.open_fleet`.
     """
     config = request.config
     begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
@@ -218,14 +218,14 @@ def _refuse_lanes(options: Namespace, environ: Mapping[str, str]) -> None:
 def _open_fleet(
     asked: tuple[int, str], opening: OpenLane, read_states: OwnCode, config: Config, observe: Observer
 ) -> Iterator[RayEngine]:
-    """Raises as :func:`gate.fleet.open_fleet`.
+    """Raises as :func:`gate.fleet.driver.open_fleet`.
 
     Raises:
         UsageError: Ray is not installed.
         InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
     """
     try:
-        from gate.fleet import open_fleet  # noqa: PLC0415 - Ray is an extra, and slow to import
+        from gate.fleet.driver import open_fleet  # noqa: PLC0415 - Ray is an extra, and slow to import
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":
             raise

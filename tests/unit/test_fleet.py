@@ -14,10 +14,12 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 from ray.exceptions import ActorDiedError  # noqa: E402 - only where there is Ray
 
-from gate import fleet  # noqa: E402
 from gate.check.work import Answer, Part, Unit  # noqa: E402
 from gate.errors import GateError, MachineError, UsageError  # noqa: E402
-from gate.fleet import LaneActor, Openings, RayEngine, Reply, Site  # noqa: E402
+from gate.fleet import cluster, driver  # noqa: E402
+from gate.fleet.actor import LaneActor, Reply, read_message  # noqa: E402
+from gate.fleet.cluster import Site  # noqa: E402
+from gate.fleet.driver import Openings, RayEngine  # noqa: E402
 from gate.lab.arms.arms import ArmOptions, CodeState, find_states  # noqa: E402
 from gate.lab.host import fitness  # noqa: E402
 from gate.lab.trials.runs import LaneTerms  # noqa: E402
@@ -88,7 +90,7 @@ class FakeRay:
         return ready, [ref for ref in refs if ref not in ready]
 
     def answers(self, ref: Any) -> bool:
-        return ref.actor not in self.silent and (ref.method == "sign" or ref.actor not in self.late)
+        return ref.actor not in self.silent and (ref.method == "give_sign" or ref.actor not in self.late)
 
     def monotonic(self) -> float:
         return self.now_s
@@ -127,10 +129,11 @@ def config(tmp_path: Path) -> Config:
 
 @pytest.fixture
 def acting(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
-    found = FakeRay()
-    monkeypatch.setattr(fleet, "ray", found)
-    monkeypatch.setattr(fleet, "time", found)
-    return found
+    fake = FakeRay()
+    monkeypatch.setattr(cluster, "ray", fake)
+    monkeypatch.setattr(driver, "ray", fake)
+    monkeypatch.setattr(driver, "time", fake)
+    return fake
 
 
 def make_handles(count: int) -> list[Handle]:
@@ -163,8 +166,8 @@ def open_lanes(
         return open_acting(lanes, closed, terms)
 
     openings = Openings(handles, sites, opening, config)
-    opened, refused = fleet._open_first(openings, events.append)
-    engine, facts = fleet._choose_lanes(openings, opened, own, refused)
+    opened, refused = driver._open_first(openings, events.append)
+    engine, facts = driver._choose_lanes(openings, opened, own, refused)
     events += [Noted(fact=fact) for fact in facts]
     return handles, engine, engine.run
 
@@ -308,10 +311,10 @@ def test_an_actor_that_is_gone_says_so(config: Config, acting: FakeRay) -> None:
     engine.submit("GPU-1", unit)
     assert engine.wait(1.0) is None
     engine.end("GPU-1")
-    assert (acting.killed, engine.ended) == ([1], handles[:1])
+    assert (acting.killed, engine._openings.living) == ([1], handles[1:])
     acting.dead = set()
     acting.late = set()
-    fleet._close(handles[1:], 20.0, ignore_event)
+    driver._close_lanes(handles[1:], 20.0, ignore_event)
     assert acting.killed == [1, 2, 3]
 
 
@@ -351,11 +354,11 @@ def test_a_lane_that_is_silent_is_not_one_whose_model_hangs(config: Config, acti
     acting.dead = {3}
     assert engine.wait(3600.0) == Answer(lane="GPU-3", why="its process or its host is gone (ActorDiedError)")
     assert engine.wait(3600.0) is None
-    assert engine.ended == handles[1:]
+    assert engine._openings.living == handles[:1]
     events, begun_s = list[Event](), acting.now_s
-    fleet._close(handles, 300.0, events.append)
+    driver._close_lanes(handles, 300.0, events.append)
     assert acting.now_s == begun_s + 300.0
-    fleet._close(handles[1:2], 300.0, events.append)
+    driver._close_lanes(handles[1:2], 300.0, events.append)
     assert acting.now_s == begun_s + 360.0
     late = [event.fact.name("text")[:7] for event in events if isinstance(event, Noted)]
     assert late == ["2 lanes", "1 lane "]
@@ -414,7 +417,7 @@ def test_a_lane_says_for_what_it_waits_as_it_opens(config: Config) -> None:
     def opening(terms: LaneTerms) -> Iterator[Any]:
         for event in (LockAwaited(device="cpu", holder="process 7 of ada", limit_s=60.0), PrimeStarted()):
             terms.observe(event)
-            said.append(fleet._read(Reply, actor.sign()).waits)
+            said.append(read_message(Reply, actor.give_sign()).waits)
         yield ActingLane(make_run(make_place("GPU-1")))
 
     actor.open(opening, str(Path.cwd()), LaneTerms(out=config.out / "1"))
@@ -430,10 +433,10 @@ def test_a_lane_undoes_what_it_opened(config: Config, tmp_path: Path) -> None:
     def opening(terms: LaneTerms) -> Any:
         return open_acting([lane], closed, terms)
 
-    absent = fleet._read(Reply, actor.open(opening, str(tmp_path / "no"), terms))
+    absent = read_message(Reply, actor.open(opening, str(tmp_path / "no"), terms))
     assert "No such file or directory" in absent.what
     assert "same path" in absent.fix
-    opened = fleet._read(Reply, actor.open(opening, str(Path.cwd()), terms))
+    opened = read_message(Reply, actor.open(opening, str(Path.cwd()), terms))
     assert opened.run == lane.run
     assert closed == []
     actor.close()
@@ -448,8 +451,8 @@ def test_one_lane_a_gpu_or_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
         {"NodeID": "gone", "NodeManagerHostname": "c", "Alive": False, "Resources": {"GPU": 8.0, "CPU": 8.0}},
     ]
     monkeypatch.setattr(ray, "nodes", lambda: nodes)
-    assert fleet._list_sites(gpu=True) == [Site(node="two", host="b", gpu=True, cpus=0)] * 2
-    assert fleet._list_sites(gpu=False) == [Site(node="two", host="b", gpu=False, cpus=8.0)]
+    assert cluster.list_sites(gpu=True) == [Site(node="two", host="b", gpu=True, cpus=0)] * 2
+    assert cluster.list_sites(gpu=False) == [Site(node="two", host="b", gpu=False, cpus=8.0)]
 
 
 @pytest.mark.parametrize(
@@ -470,7 +473,7 @@ def test_a_cluster_that_cannot_be_used(
     monkeypatch.setattr(ray, "init", refuse)
     with (
         pytest.raises(MachineError, match=told),
-        fleet.open_fleet((0, "auto"), lambda _: pytest.fail("opened"), list, config, ignore_event),
+        driver.open_fleet((0, "auto"), lambda _: pytest.fail("opened"), list, config, ignore_event),
     ):
         pass
 
@@ -484,7 +487,7 @@ def test_lanes_that_this_host_does_not_have(config: Config, monkeypatch: pytest.
     ):
         with (
             pytest.raises(UsageError, match=told),
-            fleet.open_fleet(
+            driver.open_fleet(
                 (count, ""), lambda _: pytest.fail("opened"), list, replace(config, **changes), ignore_event
             ),
         ):
@@ -498,6 +501,6 @@ def test_an_address_where_nobody_listens(config: Config) -> None:
         address = f"127.0.0.1:{probe.getsockname()[1]}"
         with (
             pytest.raises(MachineError, match=f"no Ray cluster can be reached at {address}"),
-            fleet.open_fleet((0, address), lambda _: pytest.fail("opened"), list, config, ignore_event),
+            driver.open_fleet((0, address), lambda _: pytest.fail("opened"), list, config, ignore_event),
         ):
             pass

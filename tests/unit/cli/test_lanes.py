@@ -52,7 +52,8 @@ def test_lanes_record_no_traces(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "gate.fleet", raising=False)
+    for module in [name for name in sys.modules if name.startswith("gate.fleet")]:
+        monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "ray", None)
 
 

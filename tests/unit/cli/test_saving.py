@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from gate.cli import lanes
 from gate.cli.lanes import open_measurer
-from gate.cli.output import RunSaver
+from gate.cli.output import REPORT_FILES, RunSaver
 from gate.cli.setup import Project
 from gate.errors import MachineError
 from gate.files.codec import RUN
+from gate.lab.trials.opening import open_lab
 from gate.lab.trials.runs import LaneTerms
 from gate.project.config import make_default_config
 from gate.records.cases import Case, Metric
@@ -22,6 +24,8 @@ from gate.records.events import Event, Noted, Progress, TrialFinished
 from gate.records.facts import make_text
 from gate.records.run import Provenance, Run, Trial
 from tests.hosts import CPU_HOST
+from tests.unit.cli.conftest import Place
+from tests.unit.cli.sides import begin_repository
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")
 
@@ -160,3 +164,23 @@ def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
         for run in runs:
             measurer.save(run)
     assert seen == [runs[2]]
+
+
+@pytest.mark.parametrize("command", [("check", "--base", "HEAD"), ("ab", "HEAD")])
+def test_a_verdict_is_on_disk_before_a_lane_is_closed(
+    command: tuple[str, ...], place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that hangs by then withholds nothing."""
+    begin_repository(place)
+    (place.top / "actor.py").write_text("# changed\n", encoding="utf-8")
+    written: list[bool] = []
+
+    @contextmanager
+    def watch_closing(*terms: Any) -> Iterator[Any]:
+        with open_lab(*terms) as lab:
+            yield lab
+            written.extend((place.top / "out" / name).exists() for name in REPORT_FILES)
+
+    monkeypatch.setattr(lanes, "open_lab", watch_closing)
+    assert place.run(*command, "--quiet") == 0
+    assert written == [True] * len(REPORT_FILES)
