@@ -83,11 +83,11 @@ def format_error(error: BaseException) -> str:
 
 
 def _find_traced(error: BaseException) -> BaseException:
-    """Find the operator's own error in one of Dynamo's, which says no more than that there is one."""
+    """Find the operator's own error in one of Dynamo's, or in one that only quotes its cause."""
     if type(error).__name__ != _TRACED:
         return error
-    causes = (one for one in _list_chain(error) if not type(one).__module__.startswith(_COMPILER))
-    return next(causes, error)
+    chain = (one for one in _list_chain(error) if not type(one).__module__.startswith(_COMPILER))
+    return next((one for one in chain if not (one.__cause__ and repr(one.__cause__) in str(one))), error)
 
 
 def choose_frames(frames: Sequence[FrameSummary]) -> list[FrameSummary]:
