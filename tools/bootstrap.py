@@ -65,7 +65,9 @@ def write_constraints(directory: Path, host_torch: str, torch: str) -> Path:
     if not (host_torch or torch):
         return pinned
     own = directory / "own-constraints.txt"
-    others = [line for line in pinned.read_text().splitlines() if torch and not line.startswith("torch==")]
+    # A release of torch needs its own of triton.
+    of_torch = ("torch==", "triton==")
+    others = [line for line in pinned.read_text().splitlines() if torch and not line.startswith(of_torch)]
     own.write_text("\n".join([*others, f"torch=={torch or host_torch}"]) + "\n")
     return own
 

@@ -74,8 +74,12 @@ def format_error(error: BaseException) -> str:
 def _unwrap(error: BaseException) -> BaseException:
     if type(error).__name__ != _TRACED:
         return error
-    causes = (cause for cause in _list_chain(error) if not type(cause).__module__.startswith(_COMPILER))
-    return next(causes, error)
+    chain = (cause for cause in _list_chain(error) if not type(cause).__module__.startswith(_COMPILER))
+    return next((cause for cause in chain if not _quotes_cause(cause)), error)
+
+
+def _quotes_cause(error: BaseException) -> bool:
+    return error.__cause__ is not None and repr(error.__cause__) in str(error)
 
 
 def choose_frames(frames: Sequence[FrameSummary]) -> list[FrameSummary]:

@@ -49,7 +49,7 @@ MEASURING = {
 # Jobs that share no GPU with another job: each runner has one of its own.
 ON_THEIR_OWN = {("shards", "measure")}
 # This repository's alone, on GitHub's own runners.
-NEVER_IN_A_CONTAINER = {"ci.yml", "docs.yml", "mutants.yml", "package.yml", "release.yml"}
+NEVER_IN_A_CONTAINER = {"ci.yml", "docs.yml", "mutants.yml", "package.yml", "release.yml", "torch.yml"}
 
 every_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=name_file)
 

@@ -20,6 +20,7 @@ PERMISSIONS = {
     ("trend", "publish"): {"contents": "write"},  # the branch gh-pages
     ("ci", "test"): {"contents": "read"},
     ("mutants", "play"): {"contents": "read"},
+    ("torch", "test"): {"contents": "read"},
     ("docs", "build"): {"contents": "read"},
     ("docs", "deploy"): {"id-token": "write", "pages": "write"},
     ("package", "build"): {"contents": "read"},

@@ -1,0 +1,16 @@
+"""What the environment of `make` is held to."""
+
+from pathlib import Path
+
+from bootstrap import write_constraints
+
+
+def test_another_torch_brings_its_own_triton(tmp_path: Path) -> None:
+    """Torch 2.15 needs triton 3.9; constraints.txt has that of its own torch. All else stays pinned."""
+    pinned = write_constraints(tmp_path, "", "")
+    named = write_constraints(tmp_path, "", "2.15.0")
+
+    lines = set(pinned.read_text(encoding="utf-8").split("\n"))
+    others = {line for line in lines if not line.startswith(("torch==", "triton=="))}
+    assert len(lines) - len(others) == 2
+    assert set(named.read_text(encoding="utf-8").split("\n")) == {*others, "torch==2.15.0"}
