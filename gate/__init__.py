@@ -142,12 +142,13 @@ def compute_exit_code(verdict: Verdict, fail_on: str = "inconclusive") -> ExitCo
     Raises:
         UsageError: There is no such choice.
     """
-    from gate.decide.conclude import outcome  # noqa: PLC0415 - see load_run
+    from gate.decide.conclude import coverage, exit_codes  # noqa: PLC0415 - see load_run
 
-    if fail_on not in tuple(outcome.FailOn):
-        raise UsageError(f"fail_on: {fail_on!r} is no choice", f"Choose one of {', '.join(outcome.FailOn)}.")
-    coverage = outcome.measure_coverage(verdict.comparisons)
-    return outcome.compute_exit_code(verdict.outcome, outcome.FailOn(fail_on), coverage)
+    if fail_on not in tuple(exit_codes.FailOn):
+        choices = ", ".join(exit_codes.FailOn)
+        raise UsageError(f"fail_on: {fail_on!r} is no choice", f"Choose one of {choices}.")
+    judged = coverage.measure_coverage(verdict.comparisons)
+    return exit_codes.compute_exit_code(verdict.outcome, exit_codes.FailOn(fail_on), judged)
 
 
 def render(verdict: Verdict, report_format: str = "text") -> str:
