@@ -142,14 +142,13 @@ def compute_exit_code(verdict: Verdict, fail_on: str = "inconclusive") -> ExitCo
     Raises:
         UsageError: There is no such choice.
     """
-    from gate.decide.conclude import exit_codes  # noqa: PLC0415 - see load_run
-    from gate.decide.conclude.coverage import measure_coverage  # noqa: PLC0415 - see load_run
+    from gate.decide.conclude import coverage, exit_codes  # noqa: PLC0415 - see load_run
 
-    choices = tuple(exit_codes.FailOn)
-    if fail_on not in choices:
-        raise UsageError(f"fail_on: {fail_on!r} is no choice", f"Choose one of {', '.join(choices)}.")
-    coverage = measure_coverage(verdict.comparisons)
-    return exit_codes.compute_exit_code(verdict.outcome, exit_codes.FailOn(fail_on), coverage)
+    if fail_on not in tuple(exit_codes.FailOn):
+        choices = ", ".join(exit_codes.FailOn)
+        raise UsageError(f"fail_on: {fail_on!r} is no choice", f"Choose one of {choices}.")
+    judged = coverage.measure_coverage(verdict.comparisons)
+    return exit_codes.compute_exit_code(verdict.outcome, exit_codes.FailOn(fail_on), judged)
 
 
 def render(verdict: Verdict, report_format: str = "text") -> str:

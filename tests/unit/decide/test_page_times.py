@@ -272,9 +272,9 @@ def test_pairs_are_judged_by_their_interval() -> None:
 
     def is_confirmed(one: Reading) -> bool:
         lows = [one.compute_bound(ALPHA)]
-        if one.own is not None:
-            error = math.sqrt(one.own.value * read_constant("POOLING_LOSS") / one.trials)
-            lows.append(one.change + compute_t_quantile(own_p, one.own.df) * error)
+        if one.own_noise is not None:
+            error = math.sqrt(one.own_noise.value * read_constant("POOLING_LOSS") / one.trials)
+            lows.append(one.change + compute_t_quantile(own_p, one.own_noise.df) * error)
         values = {"d": one.change, "e": EDGE, "low": min(lows)}
         return one.trials >= read_constant(first) and holds(formula.replace(" and ", ", "), **values)
 

@@ -281,20 +281,20 @@ def test_own_noise_by_hand() -> None:
     A compile time has no twin in its blocks, but its own noise; one pair has none.
     """
     own, loud, quiet = [0.0, 0.01, 0.02], [0.0, 0.04, 0.08], [0.0, 0.0, 0.0]
-    joined = [read_pairs(make_paired(own), PRIOR, make_paired(twin)).own for twin in (loud, quiet)]
+    joined = [read_pairs(make_paired(own), PRIOR, make_paired(twin)).own_noise for twin in (loud, quiet)]
     assert [(one.value, one.df) for one in joined if one] == [
         (pytest.approx(0.00085), 4.0),
         (pytest.approx(0.0001), 2.0),
     ]
-    assert read_pairs(make_paired(own), PRIOR).own == joined[1]
-    assert read_pairs(make_paired([0.1]), PRIOR, make_paired([0.2])).own is None
+    assert read_pairs(make_paired(own), PRIOR).own_noise == joined[1]
+    assert read_pairs(make_paired([0.1]), PRIOR, make_paired([0.2])).own_noise is None
 
 
 def test_further_pairs_tell_more_of_the_own_noise() -> None:
     """Three pairs of 2 degrees of freedom become sixteen, of which two are winsorized: 12."""
     reading = read_pairs(make_paired([0.0, 0.01, 0.02]), PRIOR, make_paired([0.0] * 3)).extend(16)
-    assert reading.own is not None
-    assert (reading.own.value, reading.own.df) == (pytest.approx(0.0001), 12.0)
+    assert reading.own_noise is not None
+    assert (reading.own_noise.value, reading.own_noise.df) == (pytest.approx(0.0001), 12.0)
     assert (reading.trials, reading.noise.df) == (16, 16.0)
     assert reading.error == pytest.approx(math.sqrt(reading.noise.value * 1.08 / 16))
 
