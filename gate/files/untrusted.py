@@ -87,7 +87,7 @@ def parse_json(data: bytes, source: str) -> object:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """How deep lists and mappings nest in a JSON text, and their number and that of their items."""
+    """How deep lists and mappings nest, and how many of them and their items there are."""
 
     depth: int
     containers: int

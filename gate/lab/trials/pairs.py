@@ -79,7 +79,6 @@ def find_shared_caches(lab: Lab, case: Case, *, unchanged_code: bool) -> Path | 
 
 
 def make_sides(base: Bench, head: Bench, base_case: Case, head_case: Case) -> Sides:
-    """Give both arms of a case caches of their own, which last as long as the lab."""
     return Sides(
         base=_make_side(base, head_case, BASE_ARM),
         head=_make_side(head, head_case, head.arm.name),

@@ -1,4 +1,4 @@
-"""torch's structured trace of a trial, recorded by a process of its own."""
+"""torch's structured trace of a trial."""
 
 import shutil
 import time

@@ -9,7 +9,7 @@ import pytest
 
 import gate
 from gate.errors import MachineError
-from gate.lab.arms import checkouts
+from gate.lab.arms import provenance
 from gate.lab.arms.changes import Changes, hash_changes, read_changes
 from gate.lab.arms.provenance import load_provenance, make_run_url
 from tests.git import run_git
@@ -108,7 +108,7 @@ def test_a_status_that_does_not_come_is_not_a_clean_checkout(
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
-    monkeypatch.setattr(checkouts, "STATUS_LIMIT_S", 0.5)
+    monkeypatch.setattr(provenance, "STATUS_LIMIT_S", 0.5)
 
     with pytest.raises(MachineError, match="git status hangs"):
         load_provenance(repository, {})

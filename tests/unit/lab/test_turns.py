@@ -19,7 +19,7 @@ class Actor:
     is_gone: bool = False
     heard: Iterator[str] = field(default_factory=lambda: repeat("turn 0.03"))
 
-    def say(self, line: str) -> None:
+    def send(self, line: str) -> None:
         """Hear what the lab says."""
         self.said.append(line)
 
