@@ -173,26 +173,16 @@ def _describe_part(part: Sequence[Comparison]) -> object:
 
 def _make_block(group: Sequence[_ShownCase], verdict: Verdict) -> Block:
     first, alone = group[0], len(group) == 1
-    rows = tuple(
-        make_row(part) if alone else make_common_row([case.parts[index] for case in group])
-        for index, part in enumerate(first.parts)
-    )
-    chosen = [comparison for part in first.parts for comparison in part]
+    comparisons = [comparison for part in first.parts for comparison in part]
     # Of what is missing all, of what is alike otherwise one.
     named = [case.case_id for case in (group if first.status is Status.MISSING else group[:1])]
-    again = render_command(named, chosen, verdict)
+    again = render_command(named, comparisons, verdict)
+    failures = [describe_failed_trial(failure.quote(Code.FAILURE)) for failure in first.failures]
     return Block(
         title=first.case_id if alone else count_noun(len(group), "case"),
         status=first.status,
-        # A failed row needs no sentence of its own: the failures are listed below it.
-        rows=tuple(
-            replace(row, sentence="") if first.failures and row.status is Status.FAILED else row
-            for row in rows
-        ),
-        failures=tuple(
-            clean_line(describe_failed_trial(failure.quote(Code.FAILURE)), MAX_SENTENCE)
-            for failure in first.failures
-        ),
+        rows=_make_rows(group),
+        failures=tuple(clean_line(failure, MAX_SENTENCE) for failure in failures),
         log_tail=clean_lines(first.failures[0].log_tail, LOG_LINES) if first.failures else (),
         logs=tuple(clean_line(failure.log, MAX_SENTENCE) for failure in first.failures if failure.log),
         causes=_list_causes(group),
@@ -200,6 +190,16 @@ def _make_block(group: Sequence[_ShownCase], verdict: Verdict) -> Block:
         # What is worth running again: an improvement is not a thing to chase.
         command=again if first.status in SHOWN - {Status.IMPROVED} else "",
     )
+
+
+def _make_rows(group: Sequence[_ShownCase]) -> tuple[Row, ...]:
+    """A failed row needs no sentence of its own where the failures are listed below it."""
+    first, rows = group[0], []
+    for index, part in enumerate(first.parts):
+        alone = len(group) == 1
+        row = make_row(part) if alone else make_common_row([case.parts[index] for case in group])
+        rows.append(replace(row, sentence="") if first.failures and row.status is Status.FAILED else row)
+    return tuple(rows)
 
 
 def _make_member(case: _ShownCase) -> Member:

@@ -20,6 +20,7 @@ from gate.metrics import SPECS
 from gate.records import events
 from gate.records.cases import Metric
 from gate.records.protocol import Stage
+from gate.records.run import Trial
 from gate.report.clean import clean_line, make_console, write_text
 from gate.report.words.facts import describe_measuring, describe_whole
 from gate.units import count_noun, render_duration, render_value
@@ -58,28 +59,22 @@ def make_observer(write_line: Callable[[str], None]) -> events.Observer:
 
 def render_event(event: events.Event) -> str:
     """``""`` where it is only of passing interest."""
-    line, progress = "", None
+    line, progress = _describe_event(event), getattr(event, "progress", None)
+    return f"{_render_count(progress)} {line}{_render_left(progress)}" if line and progress else line
+
+
+def _describe_event(event: events.Event) -> str:
+    line = ""
     match event:
         case events.TrialFinished():
-            line, progress = f"{clean_line(event.trial.case_id)} trial {event.trial.index}", event.progress
-            taken = ((metric, event.trial.samples.get(metric)) for metric in _FIGURES)
-            figures = [
-                f"{SPECS[metric].column} {render_value(metric, median(values))}"
-                for metric, values in taken
-                if values
-            ]
-            line += f": {', '.join(figures)}" if figures else ""
+            line = _describe_trial(event.trial)
         case events.CaseFailed():
-            failure, progress = event.failure, event.progress
+            failure = event.failure
             message = clean_line(describe_whole(failure), _MAX_MESSAGE)
             log = f"; log: {clean_line(failure.log)}" if failure.log else ""
             line = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {message}{log}"
         case events.PairFinished():
-            line, progress = f"{clean_line(event.head.case_id)} pair {event.head.index}", event.progress
-            values = [trial.samples.get(Metric.COMPILED_LATENCY, ()) for trial in (event.base, event.head)]
-            medians = (median(latencies) for latencies in values if latencies)
-            text = " -> ".join(render_value(Metric.COMPILED_LATENCY, value) for value in medians)
-            line += f": compiled {text} (base -> head)" if text else ""
+            line = _describe_pair(event.base, event.head)
         case events.TrialSkipped():
             what = f"{'pair' if event.paired else 'trial'} {event.index} of {clean_line(event.case_id)}"
             line = f"no time left for {what} (about {render_duration(event.expected_s)})"
@@ -92,7 +87,26 @@ def render_event(event: events.Event) -> str:
         case events.LockAwaited():
             used = f"{clean_line(event.device)} is in use by {clean_line(event.holder)}"
             line = f"waiting up to {render_duration(event.limit_s)}: {used}"
-    return f"{_render_count(progress)} {line}{_render_left(progress)}" if progress else line
+    return line
+
+
+def _describe_trial(trial: Trial) -> str:
+    measured = ((metric, trial.samples.get(metric)) for metric in _FIGURES)
+    figures = [
+        f"{SPECS[metric].column} {render_value(metric, median(values))}"
+        for metric, values in measured
+        if values
+    ]
+    line = f"{clean_line(trial.case_id)} trial {trial.index}"
+    return f"{line}: {', '.join(figures)}" if figures else line
+
+
+def _describe_pair(base: Trial, head: Trial) -> str:
+    latencies = [trial.samples.get(Metric.COMPILED_LATENCY) for trial in (base, head)]
+    medians = (median(values) for values in latencies if values)
+    text = " -> ".join(render_value(Metric.COMPILED_LATENCY, value) for value in medians)
+    line = f"{clean_line(head.case_id)} pair {head.index}"
+    return f"{line}: compiled {text} (base -> head)" if text else line
 
 
 def _render_count(progress: events.Progress) -> str:

@@ -216,18 +216,24 @@ def _add_figures(lines: _Lines, report: Report, *, everything: bool) -> None:
     shown = {name: report.figures[name] for name in (measured if everything else measured[:MAX_CASE_LINES])}
     if not shown:
         return
-    columns = _choose_columns(shown, lines.width)
+    lines.add()
+    _add_figure_rows(lines, shown)
+    left = len(measured) - len(shown)
+    legend = [f"{mark} {meaning}" for mark, meaning in list_marks(shown.values())]
+    if legend := ([f"and {left} more cases"] if left else []) + legend:
+        lines.wrap(", ".join(legend), _DIM)
+
+
+def _add_figure_rows(lines: _Lines, figures: Mapping[str, Sequence[Cell]]) -> None:
+    """A column's title may take two lines."""
+    columns = _choose_columns(figures, lines.width)
     titles = [_FIGURES[column].rpartition(" ") for column in columns]
     above = [["", *(f"{word}  " for word, _, _ in titles)]] if any(word for word, _, _ in titles) else []
     rows = [*above, ["case", *(f"{name}  " for _, _, name in titles)]]
-    for name, cells in shown.items():
+    for name, cells in figures.items():
         rows.append([name, *(f"{cells[column].text} {cells[column].mark or ' '}" for column in columns)])
-    lines.add()
     for number, text in enumerate(align_columns(rows, range(1, len(columns) + 1))):
         lines.add(text, _DIM if number <= len(above) else "")
-    more = [f"and {len(measured) - len(shown)} more cases"] if len(measured) > len(shown) else []
-    if legend := ", ".join([*more, *(f"{mark} {meaning}" for mark, meaning in list_marks(shown.values()))]):
-        lines.wrap(legend, _DIM)
 
 
 def _choose_columns(figures: Mapping[str, Sequence[Cell]], width: int) -> list[int]:
