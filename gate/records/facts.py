@@ -90,7 +90,7 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     Code.WORKLOAD_CHANGED: frozenset({"more"}),
     Code.DEFINITION_CHANGED: frozenset({"more"}),
     **dict.fromkeys((Code.OPTIONS_CHANGED, Code.DEFAULT_CHANGED), frozenset({"more"})),
-    Code.DEFAULTS_DIFFER: frozenset({"more", "stays"}),
+    Code.DEFAULTS_DIFFER: frozenset({"more", "stays", "moved", "new", "gone"}),
     Code.CACHE_MISSED: frozenset(use + moment for use in USES for moment in ("", "_before")),
     Code.ACCEPTANCE_EXCEEDED: frozenset({"stored"}),
     # 1 in pairs: both arms ran on one machine at one moment, so it is no cause.

@@ -72,12 +72,18 @@ def find_default(run: Run) -> Fact | None:
 
 
 def note_defaults(run: Run) -> tuple[Fact, ...]:
-    """The defaults that differ between both stacks, and whether setting all back changed nothing."""
-    defaults = run.base.defaults if run.base else {}
+    """The defaults that differ between both stacks, and whether setting all back changed nothing.
+
+    Those that both have come first, then new ones, then those that are gone.
+    """
+    differing = run.base.defaults.items() if run.base else ()
+    defaults = dict(sorted(differing, key=lambda item: (not item[1][0]) + 2 * (not item[1][1])))
     if not defaults:
         return ()
     shown = dict(list(defaults.items())[:_MOST_LISTED])
+    new, gone = (sum(not sides[side] for sides in defaults.values()) for side in (0, 1))
     stays = bool(run.probes) and not is_gone(max(run.probes, key=lambda probe: len(probe.options)))
     numbers = {"defaults": len(defaults), "more": len(defaults) - len(shown), "stays": float(stays)}
+    numbers |= {"moved": len(defaults) - new - gone, "new": new, "gone": gone}
     names = {name: (base or "none", head or "none") for name, (base, head) in shown.items()}
     return (Fact(code=Code.DEFAULTS_DIFFER, numbers=numbers, names=names),)

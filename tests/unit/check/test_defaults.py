@@ -15,6 +15,7 @@ from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.run import Run, Trial
 from gate.records.verdict import Outcome
+from gate.report.words.facts import write_note
 from tests.lanes import FakeLanes, make_places
 from tests.make import POLICY, make_failure, make_pair, make_run
 
@@ -203,3 +204,20 @@ def test_what_can_be_set_back_is_a_plain_value_that_both_have() -> None:
         "dynamo.gone": ("true", ""),
     }
     assert list_settable(defaults) == {"inductor.depth": "2", "dynamo.new_switch": "false"}
+
+
+def test_defaults_that_changed_are_listed_before_options_that_one_release_lacks() -> None:
+    """By their names the new option stands first; a report has room for a few."""
+    run = make_measured()
+    assert run.base is not None
+    sides = {"dynamo.a": ("", "true"), "dynamo.b": ("1", ""), "inductor.c": ("4", "8")}
+    (note,) = note_defaults(replace(run, base=replace(run.base, defaults=sides)))
+    assert note.names == {
+        "inductor.c": ("4", "8"),
+        "dynamo.a": ("none", "true"),
+        "dynamo.b": ("1", "none"),
+    }
+    assert write_note(note) == (
+        "3 options of torch.compile are not as in the old release (1 with another default, 1 new, 1 gone): "
+        "inductor.c 4 -> 8, dynamo.a none -> true, dynamo.b 1 -> none."
+    )
