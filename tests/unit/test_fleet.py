@@ -19,7 +19,7 @@ from gate.check.work import Answer, Part, Unit  # noqa: E402
 from gate.errors import GateError, MachineError, UsageError  # noqa: E402
 from gate.fleet import LaneActor, Openings, RayEngine, Reply, Site  # noqa: E402
 from gate.lab.arms.arms import ArmOptions, CodeState, find_states  # noqa: E402
-from gate.lab.host import fitness  # noqa: E402
+from gate.lab.host import cores  # noqa: E402
 from gate.lab.trials.runs import LaneTerms  # noqa: E402
 from gate.project.config import Config, load_config  # noqa: E402
 from gate.records.cases import Case  # noqa: E402
@@ -477,7 +477,7 @@ def test_a_cluster_that_cannot_be_used(
 
 def test_lanes_that_this_host_does_not_have(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """One GPU by its number, and more lanes than cores."""
-    monkeypatch.setattr(fitness, "list_cores", lambda: range(4))
+    monkeypatch.setattr(cores, "list_cores", lambda: range(4))
     for count, changes, told in (
         (2, {"device": "cuda:1"}, "takes all GPUs, and cuda:1 names one"),
         (3, {"device": "cpu", "threads": 2}, "--lanes 3: each lane needs 2 cores of its own, of 4"),
