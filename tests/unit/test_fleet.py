@@ -21,7 +21,7 @@ from gate.fleet.actor import LaneActor, Reply, read_message  # noqa: E402
 from gate.fleet.cluster import Site  # noqa: E402
 from gate.fleet.driver import Openings, RayEngine  # noqa: E402
 from gate.lab.arms.arms import ArmOptions, CodeState, find_states  # noqa: E402
-from gate.lab.host import fitness  # noqa: E402
+from gate.lab.host import cores  # noqa: E402
 from gate.lab.trials.runs import LaneTerms  # noqa: E402
 from gate.project.config import Config, load_config  # noqa: E402
 from gate.records.cases import Case  # noqa: E402
@@ -480,7 +480,7 @@ def test_a_cluster_that_cannot_be_used(
 
 def test_lanes_that_this_host_does_not_have(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """One GPU by its number, and more lanes than cores."""
-    monkeypatch.setattr(fitness, "list_cores", lambda: range(4))
+    monkeypatch.setattr(cores, "list_cores", lambda: range(4))
     for count, changes, told in (
         (2, {"device": "cuda:1"}, "takes all GPUs, and cuda:1 names one"),
         (3, {"device": "cpu", "threads": 2}, "--lanes 3: each lane needs 2 cores of its own, of 4"),
