@@ -263,7 +263,7 @@ def _is_own_repository(top: Path, environ: Mapping[str, str]) -> bool:
     server = urlsplit(environ.get("GITHUB_SERVER_URL", "").lower())
     name = re.escape(environ.get("GITHUB_REPOSITORY", "").lower())
     # https://github.com/owner/name, or by a key git@github.com:owner/name; either with a user or without
-    by_url = rf"{server.scheme}://([^/]*@)?{re.escape(server.netloc)}/{name}"
+    by_url = rf"{server.scheme}://([^/]*@)?{re.escape(server.netloc + server.path)}/{name}"
     by_key = rf"([^/]*@)?{re.escape(server.hostname or '')}:{name}"
     return bool(name) and re.fullmatch(f"{by_url}|{by_key}", url) is not None
 
