@@ -337,4 +337,4 @@ class Verdict:
 
     @property
     def uses_baselines(self) -> bool:
-        return any(one.baseline and not one.pairs for one in self.comparisons)
+        return any(row.baseline and not row.pairs for row in self.comparisons)
