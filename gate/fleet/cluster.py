@@ -70,9 +70,9 @@ def _init(**settings: object) -> Iterator[None]:
         signal.signal(signal.SIGTERM, interrupt)  # Ray's own handler would end this process without saving
     except ConnectionError as error:
         raise _refuse_unreachable(settings["address"]) from error
-    except RuntimeError as error:  # another version of Ray or Python than the cluster's, among others
+    except Exception as error:  # of Ray's: another version than the cluster's, a host that is too busy
         message = " ".join(str(error).split())
-        fix = "Have the same Ray and Python on every host."
+        fix = "Have the same Ray and Python on every host, and start it where the host is not too busy."
         raise MachineError(f"Ray does not start: {message}", fix) from error
     try:
         yield

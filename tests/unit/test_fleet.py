@@ -460,12 +460,13 @@ def test_one_lane_a_gpu_or_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (ConnectionError("x"), "no Ray cluster can be reached at auto"),
         (RuntimeError("Version mismatch:\n  2.60 and 2.50"), "Version mismatch: 2.60 and 2.50"),
+        (Exception("The current node timed out during startup."), "Ray does not start: The current node"),
     ],
 )
 def test_a_cluster_that_cannot_be_used(
     error: Exception, told: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not there, or of another version."""
+    """Not there, of another version, or on a host that is too busy to start a node within Ray's time."""
 
     def refuse(**_: object) -> None:
         raise error
