@@ -5,6 +5,7 @@ fast and twice as slow cancel out.
 """
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -104,8 +105,24 @@ def _render_pins(shown: Shown) -> Iterator[str]:
         yield "<details><summary>Both stacks</summary>\n"
         for side in ("base", "head"):
             pins = (f"{part.name}=={getattr(part, side)}" for part in parts if getattr(part, side))
-            yield f"- {'old' if side == 'base' else 'new'}: `pip install {' '.join(pins)}`"
+            index = _find_index(next((getattr(part, side) for part in parts if part.name == "torch"), ""))
+            yield f"- {'old' if side == 'base' else 'new'}: `pip install {index}{' '.join(pins)}`"
         yield "\n</details>"
+
+
+def _find_index(torch: str) -> str:
+    """Find the option for the index that has a build by its name: the package index has it by none."""
+    release, _, build = torch.partition("+")
+    channel = "nightly/" if ".dev" in release else "test/" if "rc" in release else ""
+    is_there = re.fullmatch(r"cpu|xpu|(cu|rocm)[\d.]+", build)
+    return f"--extra-index-url https://download.pytorch.org/whl/{channel}{build} " if is_there else ""
+
+
+def _is_tiny(row: Comparison) -> bool:
+    """Whether only bytes or seconds keep a change from counting: 39 % of 3 MiB say nothing of a stack."""
+    change, threshold = row.change, row.threshold
+    is_far = change is not None and threshold is not None and abs(change.centre) > threshold.relative
+    return is_far and row.status is Status.UNCHANGED
 
 
 def _render_means(verdict: Verdict, metric: Metric) -> str:
@@ -113,7 +130,7 @@ def _render_means(verdict: Verdict, metric: Metric) -> str:
     by_model: dict[str, list[float]] = {}
     for row in verdict.comparisons:
         counts = row.metric is metric and row.status in JUDGED and row.case_id in models
-        if counts and row.change and -1.0 < row.change.centre < math.inf:
+        if counts and not _is_tiny(row) and row.change and -1.0 < row.change.centre < math.inf:
             by_model.setdefault(models[row.case_id], []).append(1.0 + row.change.centre)
     means = {model: geometric_mean(factors) - 1.0 for model, factors in by_model.items()}
     if not any(abs(mean) >= _VISIBLE for mean in means.values()):

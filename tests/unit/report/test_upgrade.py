@@ -10,7 +10,7 @@ from gate.decide.conclude.outcome import decide_outcome
 from gate.metrics import SPECS, Role
 from gate.publish.results import name_upgrade, render_upgrade
 from gate.publish.shown import list_upgraded, make_shown
-from gate.records.cases import Case, Metric
+from gate.records.cases import Case, Metric, Threshold
 from gate.records.run import Environment
 from gate.records.verdict import Comparison, Estimate, PairBase, Status, Verdict
 from tests import make
@@ -125,6 +125,16 @@ def test_what_was_not_compared_is_in_no_mean() -> None:
     assert means == "- Mean of compiled latency: +10.0 % (slower); `bert` +10.0 %."
 
 
+def test_what_is_too_small_to_count_is_in_no_mean() -> None:
+    """39 % of 3 MiB stay below the threshold in bytes; 2 % of a GiB are below that in percent, and count."""
+    limit = Threshold(relative=0.03, absolute=6 * 2**20)
+    small = replace(compare(LLAMA, Metric.PEAK_MEMORY, 0.39), threshold=limit)
+    large = replace(compare(BERT, Metric.PEAK_MEMORY, 0.02), threshold=limit)
+
+    means = render(make_verdict(small, large)).splitlines()[2]
+    assert means == "- Mean of peak memory: +2.0 % (larger); `bert` +2.0 %."
+
+
 def find(base: Environment, head: Environment) -> tuple[str, ...]:
     """The versions that are shown, as text; the last is the number of packages that are counted."""
     parts, more = list_upgraded(replace(make_quiet(), base_environment=base, environment=head))
@@ -174,5 +184,7 @@ def test_a_reader_sees_what_works_what_differs_and_how_to_make_both() -> None:
         " stack: 1 of 4, measured side by side with the old one; of 1 nothing is known.\n\n"
         "- One side is a CPU build and the other is not: starts and compiles differ for that alone.\n\n"
         "<details><summary>Both stacks</summary>\n\n"
-        "- old: `pip install torch==2.13.0+cpu`\n- new: `pip install torch==2.14.0+cu130`\n\n</details>"
+        "- old: `pip install --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0+cpu`\n"
+        "- new: `pip install --extra-index-url https://download.pytorch.org/whl/cu130 torch==2.14.0+cu130`"
+        "\n\n</details>"
     )
