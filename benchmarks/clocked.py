@@ -30,7 +30,7 @@ from draws import (
 from worlds import COLD, COMPILED, EAGER, WARM, ClockedWorld, Fault, World
 
 from gate.check.schedule import is_base_first
-from gate.devices import CPU, find_kind
+from gate.devices import CPU, get_kind
 from gate.records.cases import Metric
 from gate.records.facts import Disturbance
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, Conditions, Pairing, Trial
@@ -265,7 +265,7 @@ class ClockedDrawer(Drawer):
         """As of every drawer; of a GPU the profiler knows how long it is busy."""
         trial = super()._make_trial(rng, place, moves, arm)
         busy = {Metric.DEVICE_UTILIZATION: (1 - self.world.launched,)}
-        is_gpu = find_kind(self.world.device).is_gpu
+        is_gpu = get_kind(self.world.device).is_gpu
         return replace(trial, samples={**trial.samples, **busy}) if is_gpu else trial
 
     def _get_machine(self, session: str, night: int) -> Machine:
@@ -294,7 +294,7 @@ class ClockedDrawer(Drawer):
             length_s = TYPICAL_S[metric]
             middle_s = start_s + length_s / 2
             slow = machine.slow_host(middle_s)
-            slow += 0.0 if find_kind(world.device).is_gpu else machine.slow_calls(middle_s)
+            slow += 0.0 if get_kind(world.device).is_gpu else machine.slow_calls(middle_s)
             moves.times[metric] += slow
             busy = machine.share_busy(start_s, length_s)
             if world.neighbour:
@@ -318,7 +318,7 @@ class ClockedDrawer(Drawer):
             is_hit = machine.is_busy(blocks_s - CANARY_BEFORE_S)
             loop -= math.log(1 - world.neighbour.share) * is_hit
         canaries_s = {"loop": math.exp(loop)}
-        if find_kind(world.device).is_gpu:
+        if get_kind(world.device).is_gpu:
             host = machine.slow_host(blocks_s)
             canaries_s["python"] = math.exp(host + rng.gauss(0, HOST_CANARY_SD))
             canaries_s["launch"] = math.exp(host + rng.gauss(0, HOST_CANARY_SD))

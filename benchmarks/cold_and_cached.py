@@ -102,7 +102,7 @@ def measure_turn(bench: Bench, case: Case, index: int) -> Turn:
 
 def measure_role(bench: Bench, case: Case, role: WorkerRole, index: int) -> dict[str, float | str]:
     """Measure a case's latencies by one process: one that compiles, or one on the last such one's caches."""
-    kept = bench.find_kept(case)
+    kept = bench.get_kept_caches(case)
     seed_cache(bench, None if role is WorkerRole.COLD else kept)
     result = run_job(bench, make_job(bench, role, case, index))
     if not isinstance(result, WorkerResult):

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from gate.check.measurer import Measurer
 from gate.check.schedule import want_whole
-from gate.check.work import Answer, Part, Unit
+from gate.check.work import Answer, Unit, UnitResult
 from gate.cli import main as run_command
 from gate.cli.output import append_run
 from gate.decide.evidence.values import compute_values
@@ -239,7 +239,7 @@ class InstantLane:
         if self._unit is None or len(self.asked_s) > ONE_MORE:
             raise KeyboardInterrupt
         trial = Trial(case_id=self._unit.run.cases[0].id, index=self._unit.index)
-        return Answer(lane=next(iter(self.list_lanes())), part=Part(trials=(trial,)))
+        return Answer(lane=next(iter(self.list_lanes())), part=UnitResult(trials=(trial,)))
 
     def end(self, lane: str) -> None:
         """Do nothing: it always answers."""

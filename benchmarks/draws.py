@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from worlds import COLD, COMPILED, EAGER, WARM, Fault, World
 
-from gate.devices import find_kind
+from gate.devices import get_kind
 from gate.metrics import SPECS
 from gate.records.cases import Case, Metric, Policy
 from gate.records.facts import Disturbance
@@ -102,7 +102,7 @@ class Drawer:
 
     def make_run(self, *, has_base: bool) -> Run:
         """The run that a command begins with: nothing is measured."""
-        kind = find_kind(self.world.device)
+        kind = get_kind(self.world.device)
         host = replace(HOST, device_kind=kind.name, device_model="a GPU" if kind.is_gpu else "a CPU")
         base = BaseArm(
             label="main",

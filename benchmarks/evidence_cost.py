@@ -67,14 +67,14 @@ def _compile_once(case_id: str) -> dict[str, float]:
 
     from gate.measure import graph  # noqa: PLC0415 - torch
     from gate.measure.identity import read_sources  # noqa: PLC0415 - torch
-    from gate.measure.kinds.protocol import find_protocol  # noqa: PLC0415 - torch
+    from gate.measure.kinds.protocol import make_protocol  # noqa: PLC0415 - torch
     from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
 
     torch.set_num_threads(1)
     (case,) = [one for one in load_cases(load_config(None)) if one.id == case_id]
     factory: Any = load_factory(case.factory)
     workload: Any = factory(**case.arguments)
-    protocol = find_protocol(case)
+    protocol = make_protocol(case)
     run: Any = torch.compile(workload.forward)
     graph.start_observation()
     with torch.no_grad():
@@ -84,7 +84,7 @@ def _compile_once(case_id: str) -> dict[str, float]:
 
     def read() -> None:
         protocol.identify()
-        read_sources(graph.find_cache())
+        read_sources(graph.get_cache_directory())
         graph.observe_graphs(str(Path.cwd()))
 
     return {"compile_s": compile_s, "evidence_s": median(_time(read) for _ in range(PASSES))}

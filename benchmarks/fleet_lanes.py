@@ -20,7 +20,7 @@ from dataclasses import replace
 from gate.check.measurer import Measurer
 from gate.check.procedure import Checked, CheckTerms, check_against_base
 from gate.check.schedule import want_whole
-from gate.check.work import Part, Unit
+from gate.check.work import Unit, UnitResult
 from gate.decide.evidence.trials import make_baselines
 from gate.records.events import ignore_event
 from gate.records.run import Provenance
@@ -38,7 +38,7 @@ def simulate(drawer: Drawer, lanes: int, lost: int) -> tuple[Checked, FakeLanes,
     """One check on so many lanes; also when its trials ended, and the seconds that the driver computed."""
     rehearsal, factors = make_measurer(drawer), draw_factors(drawer)
 
-    def measure(lane: str, unit: Unit) -> tuple[Part, float]:
+    def measure(lane: str, unit: Unit) -> tuple[UnitResult, float]:
         part, seconds = rehearse_unit(rehearsal, lane, unit)
         return part, seconds * factors[unit.run.cases[0].id]
 
@@ -64,7 +64,7 @@ def simulate_refresh(drawer: Drawer, lanes: int, trials: int, *, is_expected: bo
     """A baseline refresh on so many lanes; ``is_expected`` says that each case has its ``expected_s``."""
     rehearsal, factors = make_measurer(drawer), draw_factors(drawer)
 
-    def measure(lane: str, unit: Unit) -> tuple[Part, float]:
+    def measure(lane: str, unit: Unit) -> tuple[UnitResult, float]:
         first = replace(unit, index=1, run=replace(unit.run, trials=()))
         part, seconds = rehearse_unit(rehearsal, lane, first)
         part = replace(part, trials=tuple(replace(trial, index=unit.index) for trial in part.trials))

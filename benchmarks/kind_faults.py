@@ -29,7 +29,7 @@ from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records.cases import Case, Metric
 from gate.records.verdict import Comparison, Status, Verdict
-from gate.units import render_value
+from gate.units import format_value
 
 ROOT = Path(__file__).resolve().parent.parent
 SIDES = ("without", "with")
@@ -251,7 +251,7 @@ def describe_row(planted: Planted, metric: Metric, row: Comparison | None) -> st
     """The row of one metric."""
     if row is None:
         return f"| {planted.name} | {planted.fault} | {metric} | | | not compared |"
-    values = [render_value(metric, one.centre) if one else "" for one in (row.baseline, row.candidate)]
+    values = [format_value(metric, one.centre) if one else "" for one in (row.baseline, row.candidate)]
     said = f"{row.status.value}, {row.reason.value}, {'decides' if row.decides else 'advises'}"
     return f"| {planted.name} | {planted.fault} | {metric} | {' | '.join(values)} | {said} |"
 

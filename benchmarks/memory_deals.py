@@ -119,7 +119,7 @@ def measure_group(case: Case, threads: int, options: argparse.Namespace, process
 def serve(end: Connection, case: Case, threads: int, deals: int) -> None:
     """Build the deals of one process, and time a block of one whenever that is asked for."""
     torch.set_num_threads(threads)
-    CpuDevice().hold_memory()  # as a worker does
+    CpuDevice().keep_freed_memory()  # as a worker does
     with torch.set_grad_enabled(case.task == "training"):
         dealt = [deal(case) for _ in range(deals)]
         calls = {

@@ -164,7 +164,7 @@ _FORMS = [form for kind in KINDS.values() for form in (kind.name, f"{kind.name}:
 DEVICE_FORMS = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 
 
-def find_kind(device: str) -> DeviceKind:
+def get_kind(device: str) -> DeviceKind:
     """``device`` is as ``cuda:1``; DEVICE_PATTERN has checked it."""
     return TARGET if is_target(device) else KINDS[device.partition(":")[0]]
 

@@ -47,7 +47,7 @@ def find_url(name: str) -> str:
     return next((url.removeprefix(f"{name}, ") for url in urls if url.startswith(f"{name}, ")), "")
 
 
-def find_page(page: str) -> str:
+def name_page(page: str) -> str:
     """Its URL where this installation is a release, else its file."""
     site = find_url("Documentation")
     return f"{site}{page}/" if site else f"docs/{page}.md of compile-gate"
@@ -61,7 +61,7 @@ def copy_package(directory: Path) -> Path:
     return directory
 
 
-def find_models(directory: Path, state: Path) -> Path:
+def choose_models(directory: Path, state: Path) -> Path:
     """Choose the models of ``state``, another state of the code in ``directory``.
 
     They are this installation's. But where it was made of ``directory``, each state has its own: then models

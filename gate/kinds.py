@@ -207,6 +207,6 @@ def get_setting(case: Case, name: str, make: Callable[[Any], T]) -> T:
     return make(case.settings.get(name, KIND_SPECS[case.kind].settings[name].default))
 
 
-def find_family(case: Case) -> str:
+def name_family(case: Case) -> str:
     """The first tag that is a family, or the model."""
     return next((tag for tag in case.tags if tag in FAMILIES), case.model)

@@ -52,7 +52,7 @@ class Revision:
         return f"{name} ({self.commit[:SHORT_CHARS]})"
 
 
-def find_top(directory: Path) -> Path:
+def get_top(directory: Path) -> Path:
     """Raises UsageError where there is no checkout around, or git does not trust it."""
     answer = ask_git(directory, "rev-parse", "--show-toplevel")
     if not answer.is_good:
@@ -66,7 +66,7 @@ def resolve_ref(directory: Path, ref: str) -> Revision:
     Raises:
         UsageError: No repository, or no such ref.
     """
-    find_top(directory)
+    get_top(directory)
     if revision := find_ref(directory, ref):
         return revision
     fix = _advise_fetching(directory, ref)
@@ -159,7 +159,7 @@ def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool =
     Raises:
         UsageError: As :func:`resolve_base`; or no main branch is found, or head has not left it.
     """
-    find_top(directory)
+    get_top(directory)
     if head == "HEAD" and not _find_commit(directory, head):
         raise UsageError("this repository has no commit yet", "Commit what is there: it is the base.")
     tip = resolve_ref(directory, head)

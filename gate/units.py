@@ -26,7 +26,7 @@ _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _MAX_LOG2 = 60.0  # beyond it nothing is rounding: an integer, a shape or a type is another one
 
 
-def render_number(value: float, digits: int = DIGITS) -> str:
+def format_number(value: float, digits: int = DIGITS) -> str:
     """Whole once it has ``digits`` digits; 0 near zero."""
     if abs(value) >= 10**digits:
         return f"{value:,.0f}"
@@ -39,50 +39,50 @@ def render_number(value: float, digits: int = DIGITS) -> str:
     return text if float(text) else "0"
 
 
-def render_seconds(value: float) -> str:
+def format_seconds(value: float) -> str:
     """``12.3 ms``."""
     rounded = abs(float(f"{value:.{DIGITS}g}"))
     if rounded >= 1 or not rounded:
-        return f"{render_number(value)} s"
+        return f"{format_number(value)} s"
     if rounded >= 1e-3:  # noqa: PLR2004 - the definition of a millisecond
-        return f"{render_number(value * 1e3)} ms"
-    return f"{render_number(value * 1e6)} {MICRO}s"
+        return f"{format_number(value * 1e3)} ms"
+    return f"{format_number(value * 1e6)} {MICRO}s"
 
 
-def render_bytes(value: float) -> str:
+def format_bytes(value: float) -> str:
     """``1.50 GiB``."""
     text = _render_whole(value)
     unit, *larger = _BYTE_UNITS
     while larger and abs(float(text.replace(",", ""))) >= KIBI:
         unit, *larger = larger
         value /= KIBI
-        text = render_number(value)
+        text = format_number(value)
     return f"{text} {unit}"
 
 
-def render_joules(value: float) -> str:
+def format_joules(value: float) -> str:
     """``12.3 mJ``."""
     if abs(float(f"{value:.{DIGITS}g}")) >= 1 or not value:
-        return f"{render_number(value)} J"
-    return f"{render_number(value * 1e3)} mJ"
+        return f"{format_number(value)} J"
+    return f"{format_number(value * 1e3)} mJ"
 
 
-def render_ratio(value: float) -> str:
+def format_ratio(value: float) -> str:
     """``1.42x``."""
-    return f"{render_number(value)}x"
+    return f"{format_number(value)}x"
 
 
-def render_count(value: float) -> str:
+def format_count(value: float) -> str:
     """A fraction (trials that disagree) keeps its digits."""
-    return _render_whole(value) if value == int(value) else render_number(value)
+    return _render_whole(value) if value == int(value) else format_number(value)
 
 
-def render_log2(value: float) -> str:
+def format_log2(value: float) -> str:
     """A log2 ratio with its factor: ``+1.12 (2.2x)``."""
     text = _drop_negative_zero(f"{value:+.2f}")
     if abs(value) > _MAX_LOG2:
         return "another answer" if value > 0 else "no other answer any more"
-    return f"{text} ({render_factor(float(text))})"
+    return f"{text} ({format_factor(float(text))})"
 
 
 def is_another_answer(metric: Metric, value: float) -> bool:
@@ -90,17 +90,17 @@ def is_another_answer(metric: Metric, value: float) -> bool:
     return SPECS[metric].family is Family.LOG2 and abs(value) > _MAX_LOG2
 
 
-def render_factor(value: float) -> str:
+def format_factor(value: float) -> str:
     """Of a log2 ratio: ``2.2x``."""
-    return f"{render_number(2.0 ** max(min(value, _MAX_LOG2), -_MAX_LOG2), FACTOR_DIGITS)}x"
+    return f"{format_number(2.0 ** max(min(value, _MAX_LOG2), -_MAX_LOG2), FACTOR_DIGITS)}x"
 
 
-def render_percent(fraction: float, *, signed: bool = True) -> str:
+def format_percent(fraction: float, *, signed: bool = True) -> str:
     """``+12.3 %``, with two places below one percent."""
     return f"{_render_percent_number(fraction, signed=signed)} %"
 
 
-def render_duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """``41 s``, ``5 min 12 s``, ``1 h 05 min``."""
     if seconds < 9.95:  # noqa: PLR2004 - one decimal while it means something
         return f"{max(seconds, 0.0):.1f} s"
@@ -113,7 +113,7 @@ def render_duration(seconds: float) -> str:
     return f"{minutes // MINUTE_S} h {minutes % MINUTE_S:02d} min"
 
 
-def render_age(created: str, now: str) -> str:
+def format_age(created: str, now: str) -> str:
     """How long before or after ``now`` (ISO 8601) it was ``created``; "" when unknown."""
     try:
         age_s = (_parse_time(now) - _parse_time(created)).total_seconds()
@@ -131,37 +131,37 @@ def _render_days(seconds: float) -> str:
     return f"{hours} h" if seconds < 2 * DAY_S else f"{int(seconds // DAY_S):,} days"
 
 
-def render_value(metric: Metric, value: float) -> str:
+def format_value(metric: Metric, value: float) -> str:
     """A compile time is what exceeds a later call: where that is nothing, calls vary by more."""
     if metric in COMPILE_TIMES and not value:
         return "under 1 call"
     return _RENDERERS[SPECS[metric].unit](value)
 
 
-def render_change(metric: Metric, value: float) -> str:
+def format_change(metric: Metric, value: float) -> str:
     """+ is worse: percent, ``+2`` or ``+64.0 KiB`` where exact, log2 and factor."""
     family = SPECS[metric].family
     if family is Family.LOG2:
-        return render_log2(value)
+        return format_log2(value)
     if family is Family.EXACT:
-        text = render_value(metric, abs(value))
+        text = format_value(metric, abs(value))
         return text if text.partition(" ")[0] == "0" else f"{'+' if value > 0 else '-'}{text}"
-    return render_percent(value)
+    return format_percent(value)
 
 
-def render_interval(metric: Metric, low: float, high: float) -> str:
+def format_interval(metric: Metric, low: float, high: float) -> str:
     """``+9.8 to +14.9 %``."""
     family = SPECS[metric].family
     if family is Family.LOG2:
         if is_another_answer(metric, high):
-            return render_log2(high)
+            return format_log2(high)
         return f"{_drop_negative_zero(f'{low:+.2f}')} to {_drop_negative_zero(f'{high:+.2f}')}"
     if family is Family.EXACT:
-        return f"{render_change(metric, low)} to {render_change(metric, high)}"
-    return f"{_render_percent_number(low, signed=True)} to {render_percent(high)}"
+        return f"{format_change(metric, low)} to {format_change(metric, high)}"
+    return f"{_render_percent_number(low, signed=True)} to {format_percent(high)}"
 
 
-def render_threshold(metric: Metric, threshold: Threshold, before: float | None = None) -> str:
+def format_threshold(metric: Metric, threshold: Threshold, before: float | None = None) -> str:
     """``5 % and 500 ms``, or ``any change``; with ``before`` only the larger part, which is in force."""
     spec = SPECS[metric]
     if before is not None and spec.is_ratio and threshold.relative and threshold.absolute:
@@ -171,12 +171,12 @@ def render_threshold(metric: Metric, threshold: Threshold, before: float | None 
     if threshold.relative:
         parts.append(f"{threshold.relative * 100:.{DIGITS}g} %")
     if threshold.absolute:
-        text = render_log2(threshold.absolute) if spec.family is Family.LOG2 else ""
-        parts.append(text or _drop_zeros(render_value(metric, threshold.absolute)))
+        text = format_log2(threshold.absolute) if spec.family is Family.LOG2 else ""
+        parts.append(text or _drop_zeros(format_value(metric, threshold.absolute)))
     return " and ".join(parts) or "any change"
 
 
-def render_allowance(metric: Metric, allowance: float) -> str:
+def format_allowance(metric: Metric, allowance: float) -> str:
     """``33 %``; counts and log2 units as they are."""
     if not SPECS[metric].is_ratio:
         return f"{allowance:g}"
@@ -211,26 +211,26 @@ def _parse_time(text: str) -> datetime:
 
 
 _RENDERERS: Mapping[Unit, Callable[[float], str]] = {
-    Unit.SECONDS: render_seconds,
-    Unit.BYTES: render_bytes,
-    Unit.COUNT: render_count,
-    Unit.RATIO: render_ratio,
-    Unit.LOG2: render_log2,
-    Unit.FRACTION: partial(render_percent, signed=False),
-    Unit.JOULES: render_joules,
+    Unit.SECONDS: format_seconds,
+    Unit.BYTES: format_bytes,
+    Unit.COUNT: format_count,
+    Unit.RATIO: format_ratio,
+    Unit.LOG2: format_log2,
+    Unit.FRACTION: partial(format_percent, signed=False),
+    Unit.JOULES: format_joules,
 }
 
 
-def count_noun(number: int, noun: str) -> str:
+def format_noun(number: int, noun: str) -> str:
     """``1 case``, ``1,200 cases``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def join_some(names: Sequence[str], most: int = MAX_NAMED, comma: str = ", ") -> str:
     """``a, b, c and 2 more``."""
-    return comma.join(names[:most]) + count_rest(len(names) - most)
+    return comma.join(names[:most]) + format_rest(len(names) - most)
 
 
-def count_rest(number: float) -> str:
+def format_rest(number: float) -> str:
     """`` and 2 more``; empty where nothing is left."""
     return f" and {number:.0f} more" if number > 0 else ""

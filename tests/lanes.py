@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.check.rehearsal import Rehearsal
-from gate.check.work import Answer, Part, Unit
+from gate.check.work import Answer, Unit, UnitResult
 from gate.decide.suspects import Suspect
 from gate.records.run import Place, Run, Trial
 
@@ -18,7 +18,7 @@ def make_places(count: int, host: str = "host") -> dict[str, Place]:
     return {place.name: place for place in places}
 
 
-def rehearse_unit(rehearsal: Rehearsal, lane: str, unit: Unit) -> tuple[Part, float]:
+def rehearse_unit(rehearsal: Rehearsal, lane: str, unit: Unit) -> tuple[UnitResult, float]:
     """What a lane answers to a unit, and after how many seconds."""
     (case,) = unit.run.cases
     if unit.paired:
@@ -27,7 +27,7 @@ def rehearse_unit(rehearsal: Rehearsal, lane: str, unit: Unit) -> tuple[Part, fl
     else:
         run = rehearsal.add_trials(unit.run, {case.id: unit.metrics}, unit.index)
     new = run.trials[len(unit.run.trials) :]
-    part = Part(trials=tuple(replace(trial, place=lane) for trial in new))
+    part = UnitResult(trials=tuple(replace(trial, place=lane) for trial in new))
     return part, run.wall_s - unit.run.wall_s
 
 
@@ -36,7 +36,7 @@ class FakeLanes:
     """An engine: ``measure`` says what comes of a unit on a lane, and after how many seconds."""
 
     places: Mapping[str, Place]
-    measure: Callable[[str, Unit], tuple[Part, float]]
+    measure: Callable[[str, Unit], tuple[UnitResult, float]]
     dies_s: dict[str, float] = field(default_factory=dict)  # when a lane is lost, and that is known
     hangs: set[str] = field(default_factory=set)  # lanes that answer nothing
     late_s: float = 0.0  # how long after it was lost a lane answers all the same; 0: never

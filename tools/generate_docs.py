@@ -24,7 +24,7 @@ from gate.kinds import KIND_SPECS as KINDS
 from gate.kinds import Setting
 from gate.metrics import SPECS, Family, MetricSpec, Role
 from gate.records.cases import Metric
-from gate.units import MICRO, render_threshold
+from gate.units import MICRO, format_threshold
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "tests" / "golden" / "report" / "side_by_side.txt"
@@ -37,7 +37,7 @@ def describe_threshold(spec: MetricSpec) -> str:
     if spec.role is Role.EXPLAINS:
         return "-"
     if spec.family is Family.EXACT:
-        return render_threshold(spec.metric, spec.threshold)
+        return format_threshold(spec.metric, spec.threshold)
     if spec.family is Family.LOG2:
         return f"{spec.threshold.absolute:g}"
     parts = [f"{spec.threshold.relative * 100:g} %"]

@@ -22,7 +22,7 @@ from gate.project.registry import load_cases
 from gate.records.cases import Case, Metric
 from gate.records.verdict import Comparison, Reason, Status, SuiteSummary
 from gate.report.content import describe_calls
-from gate.units import render_ratio, render_seconds, render_value
+from gate.units import format_ratio, format_seconds, format_value
 
 ROOT = Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "benchmarks" / "registry_measured.json"
@@ -50,8 +50,8 @@ def render_modes() -> str:
     rows = [
         (
             f"`{row.case_id}`",
-            render_seconds(row.cold_compile_s),
-            render_seconds(row.compiled_s),
+            format_seconds(row.cold_compile_s),
+            format_seconds(row.compiled_s),
             describe_calls(row.break_even_calls),
             describe_calls(row.over_default_calls) if row.default_id not in {"", row.case_id} else "",
         )
@@ -65,9 +65,9 @@ def render_scopes() -> str:
     rows = [
         (
             f"`{row.case_id}`",
-            render_seconds(row.cold_compile_s),
-            render_ratio(row.cold_ratio),
-            render_ratio(row.speedup),
+            format_seconds(row.cold_compile_s),
+            format_ratio(row.cold_ratio),
+            format_ratio(row.speedup),
         )
         for row in _summarize_measured().scopes
     ]
@@ -118,7 +118,7 @@ def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _make_row(case: Case, values: Mapping[str, Any] | None) -> tuple[str, ...]:
     told = [
-        render_value(metric, values[metric]) if values and metric in values else "" for metric in _COLUMNS
+        format_value(metric, values[metric]) if values and metric in values else "" for metric in _COLUMNS
     ]
     return (
         f"`{case.id.partition('/')[2]}`",

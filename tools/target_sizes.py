@@ -187,7 +187,7 @@ def compile_case(name: str, target: str) -> dict[str, Any]:
 def _compile(case: Case, device: Any) -> dict[str, Any]:  # noqa: ANN401 - its module imports torch
     """Compile; with the counts, the processor seconds of importing, of drawing weights and of compiling."""
     from gate.measure.context import WorkerContext  # noqa: PLC0415 - torch
-    from gate.measure.kinds.protocol import find_protocol  # noqa: PLC0415 - torch
+    from gate.measure.kinds.protocol import make_protocol  # noqa: PLC0415 - torch
     from gate.measure.logbook import Logbook  # noqa: PLC0415 - torch
     from gate.measure.target import compile_target  # noqa: PLC0415 - torch
     from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
@@ -195,7 +195,7 @@ def _compile(case: Case, device: Any) -> dict[str, Any]:  # noqa: ANN401 - its m
 
     load_factory(case.factory)
     read_s = [_read_processor_s()]
-    workload = find_protocol(case).build()
+    workload = make_protocol(case).build()
     read_s.append(_read_processor_s())
     logbook = Logbook(None, WorkerRole.COLD)
     context = WorkerContext(case=case, device=device, sampling=Sampling(), logbook=logbook, directory="")

@@ -14,7 +14,7 @@ from typing import Any
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.errors import UsageError
 from gate.github.job import BRANCH_PATTERN
-from gate.installation import find_page
+from gate.installation import name_page
 from gate.records.bounds import SHA
 
 _MAX_CHARS = 32_768  # of any input: a selection of 500 cases
@@ -206,7 +206,7 @@ def parse_inputs(environ: Mapping[str, str]) -> Mapping[str, str]:
     if inputs["mode"] not in TRUSTED_MODES and inputs["token"]:
         raise make_token_error(inputs["mode"])
     if inputs["mode"] in TRUSTED_MODES and not inputs["token"]:
-        fix = f"Add `token: ${{{{ github.token }}}}`; its permissions: {find_page('github')}."
+        fix = f"Add `token: ${{{{ github.token }}}}`; its permissions: {name_page('github')}."
         raise UsageError(f"input token: the mode {inputs['mode']} needs a token", fix)
     for mode, names, fix in _NEEDED:
         if inputs["mode"] == mode and not all(inputs[name] for name in names):

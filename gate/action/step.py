@@ -28,7 +28,7 @@ from gate.records.codes import Code
 from gate.records.verdict import BROKEN, Cause, Comparison, Outcome, Status, Verdict
 from gate.report import FORMATS
 from gate.report.words.comparisons import describe_comparison
-from gate.report.words.facts import describe_whole, find_place
+from gate.report.words.facts import describe_whole, find_failing_line
 from gate.report.words.headline import write_opening
 from gate.report.words.rules import list_rule_notes
 from gate.units import join_some
@@ -162,7 +162,7 @@ def _list_failed(verdict: Verdict, measured: Path) -> Iterator[tuple[str, str, s
     for failure in verdict.failures:
         if failure.case_id in broken - listed:
             listed.add(failure.case_id)
-            location = _find_location(find_place(failure), measured)
+            location = _find_location(find_failing_line(failure), measured)
             yield describe_whole(failure), f"compile-gate: {failure.case_id}", location
 
 

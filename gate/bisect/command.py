@@ -37,7 +37,7 @@ from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause, describe_failure, describe_whole
 from gate.report.words.templates import describe_change, name_metric
 from gate.store.policy import load_policy
-from gate.units import count_noun, join_some, render_duration
+from gate.units import format_duration, format_noun, join_some
 
 BISECTION_FILE = "bisection.json"
 _ENDS, _CONFIRMATION = "ends", "first-bad"
@@ -238,7 +238,7 @@ def _explain_no_row(verdict: Verdict) -> str:
         return "nothing got worse that decides. Name the METRIC, or other ends."
     names = join_some([name_metric(row.metric) for row in opened], _METRICS_NAMED)
     return (
-        f"inconclusive for {count_noun(len(opened), 'metric')}: {names}. Once the machine is quiet, run"
+        f"inconclusive for {format_noun(len(opened), 'metric')}: {names}. Once the machine is quiet, run"
         f" {_name_more(opened[0])}, or name the METRIC."
     )
 
@@ -266,13 +266,13 @@ def _name_more(row: Comparison) -> str:
 
 def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -> str:
     needed_s, steps = forecast.compute_left_s(state), forecast.count_left(state)
-    between = count_noun(forecast.between, forecast.noun)
-    again = f" ({count_noun(len(state.steps), 'step')} done before)" if state.steps else ""
-    most = f"at most {count_noun(steps, 'step')} and one to see it again{again}"
-    text = f"{between} between: {most}, about {render_duration(needed_s)} by what the ends took"
+    between = format_noun(forecast.between, forecast.noun)
+    again = f" ({format_noun(len(state.steps), 'step')} done before)" if state.steps else ""
+    most = f"at most {format_noun(steps, 'step')} and one to see it again{again}"
+    text = f"{between} between: {most}, about {format_duration(needed_s)} by what the ends took"
     if needed_s <= left_s:
         return text
-    more = f"That is more than the {render_duration(left_s)} left of --minutes"
+    more = f"That is more than the {format_duration(left_s)} left of --minutes"
     return f"{text}\n{more}: what is not done by then goes on with --resume."
 
 
@@ -281,18 +281,18 @@ def render_step(state: Bisection, name: str, forecast: Forecast, why: str = "") 
     step = state.steps[-1]
     if state.metric and step.change is not None:
         change = f"{name_metric(state.metric)} {describe_change(state.metric, step.change)}"
-        came = f"{change} in {count_noun(step.pairs, 'pair')}"
+        came = f"{change} in {format_noun(step.pairs, 'pair')}"
     elif state.metric is None and step.mark is not Mark.SKIP:
         came = f"fails alike: {clean_line(why)}" if step.mark is Mark.BAD else "does not fail"
     else:
         came = f"not measured ({clean_line(why)})" if why else "not measured"
     left = forecast.count_left(state)
-    most = f"at most {count_noun(left, 'step')} left" if left else "to see it again"
+    most = f"at most {format_noun(left, 'step')} left" if left else "to see it again"
     return f"{step.mark:<4} {clean_line(name)}: {came}; {most}, about {_render_left(state, forecast)}"
 
 
 def render_time_up(state: Bisection, forecast: Forecast) -> str:
-    done, left = count_noun(len(state.steps), "step"), count_noun(forecast.count_left(state), "step")
+    done, left = format_noun(len(state.steps), "step"), format_noun(forecast.count_left(state), "step")
     return (
         f"Inconclusive so far: the time of --minutes is up after {done}, at most {left} left, about"
         f" {_render_left(state, forecast)}.\n{_GOES_ON}"
@@ -300,7 +300,7 @@ def render_time_up(state: Bisection, forecast: Forecast) -> str:
 
 
 def _render_left(state: Bisection, forecast: Forecast) -> str:
-    return render_duration(forecast.compute_left_s(state))
+    return format_duration(forecast.compute_left_s(state))
 
 
 def render_candidates(candidates: Sequence[str]) -> str:

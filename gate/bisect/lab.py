@@ -19,10 +19,10 @@ from gate.git import read_git
 from gate.lab.arms.arms import ArmSource, ArmSources, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
 from gate.lab.host.scratch import open_scratch
-from gate.lab.trials.availability import find_unavailable
+from gate.lab.trials.availability import list_unavailable_compiled
 from gate.lab.trials.bench import Bench, check_disk
 from gate.lab.trials.opening import Lab, open_lab, prime_bench
-from gate.lab.trials.pairs import find_side_cache
+from gate.lab.trials.pairs import get_side_cache
 from gate.lab.trials.runs import make_measurer, make_run
 from gate.lab.trials.same_run import carry_over
 from gate.lab.workers.worker import make_directory
@@ -156,7 +156,7 @@ class ReusableLab:
                 base=base_bench,
                 environment=environment,
                 base_environment=self._primed[base.python][1],
-                failed=find_unavailable(cases, environment, head_bench),
+                failed=list_unavailable_compiled(cases, environment, head_bench),
             )
         self.lab = replace(self.lab, toolchain_s=0.0)  # the next run does not wait for it
 
@@ -187,9 +187,9 @@ class ReusableLab:
 
 
 def _keep_caches(base: Bench, head: Bench, case: Case) -> None:
-    cache = find_side_cache(base, case)
+    cache = get_side_cache(base, case)
     if cache.is_dir():
-        kept = head.find_kept(case)
+        kept = head.get_kept_caches(case)
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(cache, kept, symlinks=True, dirs_exist_ok=True)
 

@@ -9,7 +9,7 @@ from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, LOOKS
 from gate.decide.evidence.gather import Question
 from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
-from gate.decide.judge.compare import find_threshold, judge_steady
+from gate.decide.judge.compare import get_threshold, judge_steady
 from gate.decide.judge.interval import Bar, Level, Reading, compute_edge, read_stored, to_fraction
 from gate.decide.judge.machine import SESSION
 from gate.decide.judge.pairs import (
@@ -128,7 +128,7 @@ def _gather_case(case: Case, trials: Sequence[Trial], policy: Policy) -> list[Se
         metric_series = Series(
             case=case,
             metric=metric,
-            threshold=find_threshold(policy, case.id, metric),
+            threshold=get_threshold(policy, case.id, metric),
             before=measured,
             after=measured,
             blocks=tuple(list_blocks(trial, metric) for trial in trials) if noisy else (),
@@ -168,7 +168,7 @@ def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
             case_id=side.case.id,
             paired=paired,
             reading=read_metric(side, metric, rules),
-            bar=Bar(alpha=rules.alpha, threshold=find_threshold(policy, side.case.id, metric, in_pairs=True)),
+            bar=Bar(alpha=rules.alpha, threshold=get_threshold(policy, side.case.id, metric, in_pairs=True)),
         )
         for side in sides
         for metric, paired in side.paired.items()

@@ -7,7 +7,7 @@ from statistics import median
 
 from gate.check.measurer import Measurer
 from gate.check.schedule import Pace, Slot, name_device, predict_pair_s
-from gate.check.work import Engine, Part, Unit
+from gate.check.work import Engine, Unit, UnitResult
 from gate.decide.constants import MORE_WORK
 from gate.decide.evidence.pairs import Pair, collect_paired, list_pairs
 from gate.decide.evidence.values import compute_values
@@ -154,6 +154,6 @@ class _Prober:
         )
         engine.submit(next(iter(engine.list_lanes())), unit)
         answer = engine.wait(math.inf)
-        result = answer.part if answer and answer.part else Part()
+        result = answer.part if answer and answer.part else UnitResult()
         arms = {trial.arm: trial for trial in result.trials}
         return Pair(base=arms.pop(BASE_ARM), head=arms.popitem()[1]) if len(arms) > 1 else None

@@ -11,7 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.check.schedule import Pace, compute_trial_s
-from gate.check.work import Engine, Part, Queues, Waiting, Work, choose_lane, count_done, is_of, join_sources
+from gate.check.work import (
+    Engine,
+    Queues,
+    UnitResult,
+    Waiting,
+    Work,
+    choose_lane,
+    count_done,
+    is_of,
+    join_sources,
+)
 from gate.errors import InterruptedRunError, MachineError
 from gate.records.cases import group_cases
 from gate.records.codes import Code
@@ -28,7 +38,7 @@ from gate.records.events import (
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, CaseFailure, FailureKind, Run
-from gate.units import count_noun
+from gate.units import format_noun
 
 MOST_ANEW = 2  # a case that takes a third lane with it is the likely reason
 
@@ -132,7 +142,7 @@ class Call:
             if self._run.trials or self._run.failures:
                 fix = "What was measured is saved: continue with --resume."
             after = f"after {self._done} of {self._done + left} trials"
-            progress = f"with {count_noun(left, 'pair')} to go" if self._work.paired else after
+            progress = f"with {format_noun(left, 'pair')} to go" if self._work.paired else after
             raise InterruptedRunError(f"stopped {progress}", fix) from None
 
     def _put(self, case_id: str) -> None:
@@ -228,7 +238,7 @@ class Call:
             lanes.save(self._run)
             self._report(case_id, answer.part)
 
-    def _join(self, case_id: str, result: Part) -> None:
+    def _join(self, case_id: str, result: UnitResult) -> None:
         """It replaces what a lost lane had left of the case."""
         run, trials = self._run, self._trials.setdefault(case_id, [])
         kept = run.trials
@@ -289,7 +299,7 @@ class Call:
     def _fail(self, case_id: str) -> None:
         fact = Fact(code=Code.LANE_LOST, numbers={"losses": self._lanes.losses[case_id]})
         crash = CaseFailure(case_id=case_id, trial=1, kind=FailureKind.CRASH, stage=Stage.START, fact=fact)
-        self._join(case_id, Part(failures=(crash,)))
+        self._join(case_id, UnitResult(failures=(crash,)))
         self._ahead.put(case_id)
 
     def _note(self, fact: Fact) -> None:
@@ -312,7 +322,7 @@ class Call:
             cases_done=len(self._paired - waiting),
         )
 
-    def _report(self, case_id: str, result: Part) -> None:
+    def _report(self, case_id: str, result: UnitResult) -> None:
         observe, progress = self._lanes.observe, self._measure_progress(case_id)
         for fact in result.notes:
             observe(Noted(fact=fact))

@@ -23,7 +23,7 @@ from gate.decide.constants import (
 from gate.decide.evidence.steal import compute_own_steal, compute_usual_steal, excuse_steal, get_steal
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
-from gate.devices import DEFAULT_DEVICE, KINDS, find_kind, is_target, name_target
+from gate.devices import DEFAULT_DEVICE, KINDS, get_kind, is_target, name_target
 from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
 from gate.records.cases import Case, Metric
 from gate.records.protocol import BLOCKS_PER_ARM, Stage
@@ -71,7 +71,7 @@ def plan_content(metrics: Collection[Metric], index: int, device: str) -> Conten
     corroborates = is_first and not wanted.isdisjoint(COMPILE_TIMES)
     warm = not wanted.isdisjoint(OF_WARM) or corroborates
     return Content(
-        compiles=find_kind(device).draws_tuning or not wanted <= cached,
+        compiles=get_kind(device).draws_tuning or not wanted <= cached,
         warm=warm,
         skips_calls=warm and not is_first and Metric.COMPILE_CALLS not in wanted,
     )

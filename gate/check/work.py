@@ -46,7 +46,7 @@ class Unit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class UnitResult:
     trials: tuple[Trial, ...] = ()
     failures: tuple[CaseFailure, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)  # as in ``Run``
@@ -58,7 +58,7 @@ class Answer:
     """Without a part, it has the reason why its lane is lost or never opened."""
 
     lane: str
-    part: Part | None = None
+    part: UnitResult | None = None
     why: str = ""
 
 

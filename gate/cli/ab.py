@@ -17,7 +17,7 @@ from gate.cli.setup import Project, load_project, note_idle, note_origin, note_s
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, FileError, UsageError
-from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
+from gate.lab.arms.arms import ArmOptions, make_checkouts, open_arms, resolve_arms
 from gate.lab.trials.runs import Lane, LaneTerms
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
@@ -25,7 +25,7 @@ from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import BASE_ARM, Run
-from gate.revisions import advise_missing, find_ref, find_top
+from gate.revisions import advise_missing, find_ref, get_top
 from gate.store.anchor import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor
 from gate.store.policy import load_policy
 
@@ -71,7 +71,7 @@ def load_asked_anchor(options: Namespace, config: Config) -> AnchorFile | None:
     if anchor is None:
         what = f"--anchor: {path} does not exist, so there is no anchor"
         raise UsageError(what, f"Record one and commit it: {_RECORD}")
-    find_top(config.directory)
+    get_top(config.directory)
     if find_ref(config.directory, anchor.commit) is None:
         fix = advise_missing(config.directory, f"Fetch it, or record another: {_RECORD}")
         raise FileError(str(path), "commit", f"{anchor.commit} is not in this repository", fix)
@@ -138,7 +138,7 @@ def open_arms_lane(
         if arms.head:
             cases = load_head_cases(request.config, request.cases, Path(sources.head.arm.directory))
             request = replace(request, cases=cases)
-        how = {"checkouts": find_checkouts(sources), "traces": options.trace}
+        how = {"checkouts": make_checkouts(sources), "traces": options.trace}
         with open_lane(request, terms, sources, **how) as lane:
             yield lane
 

@@ -34,7 +34,7 @@ from gate.decide.conclude.exit_codes import FailOn
 from gate.decide.explain.notes import note_shard
 from gate.devices import is_target
 from gate.errors import ExitCode, GateError, NothingComparedError
-from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
+from gate.lab.arms.arms import ArmOptions, make_checkouts, open_arms, resolve_arms
 from gate.lab.trials.runs import Lane, LaneTerms
 from gate.project.config import Config
 from gate.records.codes import Code
@@ -46,7 +46,7 @@ from gate.store.baselines import load_baselines
 from gate.store.history import HistoryKind
 from gate.store.policy import load_policy
 from gate.store.rules import BaseRules
-from gate.units import count_noun
+from gate.units import format_noun
 
 _LACK = "the directory {} has no baseline of these cases"
 
@@ -148,7 +148,7 @@ def open_check(
     with open_arms(request.arms) as sources:
         begun = begin_sources(sources, request, terms.observe)
         notes += begun.notes
-        checkouts = find_checkouts(sources)
+        checkouts = make_checkouts(sources)
         changes = read_base_changes(checkouts, sources.base.commit, config)
         compared = replace(checkouts, changed=changes.python) if checkouts and changes else None
         how = {
@@ -189,7 +189,7 @@ def run_measure(options: Namespace) -> ExitCode:
     config = request.config
     run = measure_request(options, request, config.trials)
     measured = len({trial.case_id for trial in run.trials} - {failure.case_id for failure in run.failures})
-    cases = count_noun(len(run.cases), "case")
+    cases = format_noun(len(run.cases), "case")
     print(f"Measured {measured} of {cases} in {run.wall_s:.0f} s; nothing was judged.")
     print(
         f"Wrote {config.out / RUN_FILE}; judge it with: compile-gate compare BASELINE {config.out / RUN_FILE}"

@@ -41,7 +41,7 @@ from gate.cli.options import (
     to_directory,
 )
 from gate.errors import ExitCode
-from gate.installation import find_page
+from gate.installation import name_page
 from gate.report import FORMATS
 
 # What a command that judges can end with.
@@ -337,7 +337,7 @@ _PLAN = Command(
             "--after",
             metavar="RUN",
             help="leave out cases with the base's generated code, by the run.json of"
-            f" `ab BASE --target T` (its limits: {find_page('targets')})",
+            f" `ab BASE --target T` (its limits: {name_page('targets')})",
         ),
         listed_as("github-matrix"),
     ),
@@ -381,7 +381,7 @@ _ACCEPT = Command(
     run="gate.cli.recording:run_accept",
     arguments=(
         argument("case", metavar="CASE", help="cases, as in --select"),
-        argument("metric", metavar="METRIC", help=f"a metric that decides: see {find_page('metrics')}"),
+        argument("metric", metavar="METRIC", help=f"a metric that decides: see {name_page('metrics')}"),
         *(*PROJECT, BASELINES),
         argument("--allow", required=True, metavar="8%", help="how much worse it may be"),
         argument("--reason", required=True, metavar="R", help="why it is accepted"),

@@ -44,7 +44,7 @@ from gate.publish.trusted import Base
 from gate.report.markdown import escape_text
 from gate.store.baselines import load_baselines
 from gate.store.policy import DEFAULT_KEY, load_policy, name_gate
-from gate.units import count_noun
+from gate.units import format_noun
 
 DEFAULT_API = "https://api.github.com"
 # Modes of the action, in workflows that answer /accept-regression and /refresh-baselines.
@@ -253,7 +253,7 @@ def _print_proposal(outcome: ProposalOutcome, text: str) -> None:
     append_summary(os.environ, f"{text} ({escape_text(reason)})" if reason else text)
     warnings = [f"Open the pull request yourself: {outcome.url}"] if outcome.trouble else []
     if outcome.setbacks:
-        warnings.append(f"Worse in {count_noun(outcome.setbacks, 'metric')}: the pull request asks why.")
+        warnings.append(f"Worse in {format_noun(outcome.setbacks, 'metric')}: the pull request asks why.")
     write_annotations(render_annotation("warning", make_line(text)) for text in warnings)
 
 

@@ -10,12 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gate.decide.constants import DRIFT_WRONG
-from gate.devices import DEVICE_FORMS, DEVICE_PATTERN, find_kind
+from gate.devices import DEVICE_FORMS, DEVICE_PATTERN, get_kind
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.schema import read_schema
 from gate.files.yaml_in import parse_yaml
 from gate.git import find_checkout
-from gate.installation import find_page
+from gate.installation import name_page
 from gate.programs import ask_program
 from gate.project.config import load_config
 from gate.project.registry import load_cases
@@ -59,8 +59,8 @@ _FIXES = {
     "call": "Correct it, or give what it needs: --argument NAME=VALUE, once for each. For an object, such as"
     " a config, name a function that makes the model: `def make(): return Model(Config())`.",
     "inputs": "Say what forward takes, an --input for each tensor: 8x3x224x224, or '8x64:int64<30000'."
-    f" For anything but tensors, such as a dict, write a factory: {find_page('adding-a-model')}.",
-    "factory": f"Write a factory that gives it in `kwargs` of a Workload: {find_page('adding-a-model')}.",
+    f" For anything but tensors, such as a dict, write a factory: {name_page('adding-a-model')}.",
+    "factory": f"Write a factory that gives it in `kwargs` of a Workload: {name_page('adding-a-model')}.",
 }
 
 
@@ -97,7 +97,7 @@ def _load_missing(options: Namespace, action: str, device: str, top: Path) -> tu
     note = "" if has_all else _describe_obstacle(action, below if options.long_workflows else ".")
     if note:
         return {}, note
-    runner = options.runner or f"self-hosted, linux{', gpu' if find_kind(device).is_gpu else ''}"
+    runner = options.runner or f"self-hosted, linux{', gpu' if get_kind(device).is_gpu else ''}"
     return load_workflows(names, action, runner, "" if options.runner else _read_kept(top), below), ""
 
 
@@ -223,7 +223,7 @@ def _print_next_step(note: str, *, is_new: bool) -> None:
     commit = f"commit these files but {SCHEMA_FILE} (for your editor), " if is_new else ""
     print(f"\nNext, {commit}change your model, and see what that costs:")
     print("  compile-gate check   # compares it with where you left the main branch; exit 10 on a regression")
-    print(f"\n{note}" if note else f"On GitHub it needs a runner with your torch: see {find_page('github')}.")
+    print(f"\n{note}" if note else f"On GitHub it needs a runner with your torch: see {name_page('github')}.")
 
 
 def check_probed_name(text: str) -> str:

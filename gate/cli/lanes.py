@@ -15,15 +15,15 @@ from gate.check.measurer import Measurer
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
 from gate.decide.evidence.gather import list_short
-from gate.devices import CPU, find_kind
+from gate.devices import CPU, get_kind
 from gate.errors import FileError, InterruptedRunError, UsageError
 from gate.files.codec import RUN
 from gate.files.disk import is_present
 from gate.github.job import find_text, load_payload
-from gate.installation import find_page, find_release
-from gate.lab.arms.arms import ArmSources, find_states, make_working_tree_arm
+from gate.installation import find_release, name_page
+from gate.lab.arms.arms import ArmSources, make_working_tree_arm, read_code_states
 from gate.lab.arms.changes import Changes, hash_changes, read_changes
-from gate.lab.arms.checkouts import find_tree
+from gate.lab.arms.checkouts import read_working_tree
 from gate.lab.arms.provenance import load_provenance
 from gate.lab.host.cores import write_cores
 from gate.lab.trials.bench import LabSettings
@@ -38,7 +38,7 @@ from gate.lab.trials.runs import (
     make_run,
     measure_plan,
 )
-from gate.lab.trials.same_run import refuse_other_run, take_up
+from gate.lab.trials.same_run import refuse_other_run, resume_run
 from gate.programs import MOST_WALL_LIMITS, list_cores
 from gate.project.arm_cases import load_base_cases
 from gate.project.config import Config
@@ -50,7 +50,7 @@ from gate.records.facts import Fact, make_text, name_words
 from gate.records.protocol import Checkouts
 from gate.records.run import Arm, BaseArm, Extent, Run
 from gate.report.progress import show_progress
-from gate.units import count_noun
+from gate.units import format_noun
 
 if TYPE_CHECKING:
     from gate.fleet.driver import RayEngine
@@ -101,7 +101,7 @@ def _refuse_other(
     base = sources.base if sources else None
     directory = Path(sources.head.arm.directory) if sources else request.config.directory
     # The rest of this machine's environment is still to be found out.
-    kind = find_kind(settings.device).name
+    kind = get_kind(settings.device).name
     draft = Run(
         cases=request.cases,
         environment=replace(begun.environment, device_kind=kind, threads=settings.threads),
@@ -145,7 +145,7 @@ def open_measurer(
         observe = saver.report
         if asked := getattr(options, "lanes", None):  # `measure` has no such option
             _refuse_lanes(options, os.environ)
-            read_states = partial(find_states, config.directory, request.arms)
+            read_states = partial(read_code_states, config.directory, request.arms)
             lanes = opened.enter_context(_open_fleet(asked, open_begun, read_states, config, observe))
             patience_s = _PATIENCE * config.trial_timeout_s
             measurer = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
@@ -156,7 +156,7 @@ def open_measurer(
             measurer, run = make_measurer(lane.lab, saver.save), lane.run
         opened.enter_context(closing(saver))
         note_config(config, options, observe)
-        yield measurer, take_up(run, previous, measurer.observe) if previous else run
+        yield measurer, resume_run(run, previous, measurer.observe) if previous else run
 
 
 def _choose_cores(cores: tuple[int, ...], threads: int) -> tuple[int, ...]:
@@ -169,7 +169,7 @@ def _choose_cores(cores: tuple[int, ...], threads: int) -> tuple[int, ...]:
         what = f"--cores: this process may not run on {write_cores(absent)}"
         raise UsageError(what, f"Choose among {write_cores(list_cores())}.")
     if cores and len(cores) < threads:
-        what = f"--cores: {count_noun(len(cores), 'core')} for {threads} threads"
+        what = f"--cores: {format_noun(len(cores), 'core')} for {threads} threads"
         raise UsageError(what, "Name more cores, or write fewer `threads` in gate.yml.")
     return cores
 
@@ -210,7 +210,7 @@ def _refuse_lanes(options: Namespace, environ: Mapping[str, str]) -> None:
     names = [find_text(request, f"{side}.repo.full_name") for side in ("head", "base")]
     if names[0] != names[1] or not names[0]:
         what = f"--lanes runs no code of another repository ({names[0] or 'unknown'})"
-        fix = f"Measure it in shards, on runners that are used once ({find_page('fleet')})."
+        fix = f"Measure it in shards, on runners that are used once ({name_page('fleet')})."
         raise UsageError(what, fix)
 
 
@@ -249,7 +249,7 @@ def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]
         sampling=config.sampling,
         trial_timeout_s=config.trial_timeout_s,
         lock_timeout_s=config.lock_timeout_s,
-        tree=find_tree(config.directory),
+        tree=read_working_tree(config.directory),
     )
     return arm or make_working_tree_arm(config.directory), settings
 

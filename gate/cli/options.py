@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gate.devices import BOARDS, DEVICE_FORMS, name_targets, read_architecture
 from gate.errors import ExitCode
 from gate.files.invalid import format_value
-from gate.installation import find_page
+from gate.installation import name_page
 from gate.records.bounds import SHA
 from gate.report import FORMATS
 
@@ -191,7 +191,7 @@ TARGET = argument(
     type=parse_target,
     metavar="T",
     help="compile for a GPU that this machine lacks: cuda:sm_80, cuda:sm_90, ...; compares generated code,"
-    f" runs nothing (see {find_page('targets')})",
+    f" runs nothing (see {name_page('targets')})",
 )
 LOCK = argument(
     "--lock-timeout",
@@ -205,7 +205,7 @@ LANES = argument(
     type=parse_lanes,
     metavar="N",
     help="N GPUs of this host, or N shares of its cores, at a time; ray or ray:ADDRESS: all of a Ray cluster"
-    f" (see {find_page('fleet')})",
+    f" (see {name_page('fleet')})",
 )
 CORES = argument(
     "--cores",

@@ -33,7 +33,7 @@ from gate.report.junit import render_junit
 from gate.report.text import Detail, print_text, render_text
 from gate.report.words.steps import write_tlparse
 from gate.store.history import Figures, HistoryHead, HistoryKind, append_line, make_history_line, read_days
-from gate.units import count_noun
+from gate.units import format_noun
 
 VERDICT_FILE = "verdict.json"
 # All that a command which judges leaves next to ``run.json``.
@@ -239,7 +239,7 @@ def _make_head(kind: HistoryKind, record: Run | Verdict) -> HistoryHead:
         id="",
         kind=kind,
         created=provenance.created or datetime.now(UTC).isoformat(timespec="seconds"),
-        machine=f"{environment.device_kind}: {model}, {count_noun(environment.threads, 'thread')}",
+        machine=f"{environment.device_kind}: {model}, {format_noun(environment.threads, 'thread')}",
         host=compute_machine_id(environment),
         commit=provenance.commit,
         run_url=provenance.run_url,

@@ -18,7 +18,7 @@ from gate.decide.conclude.accept import note_left
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed, note_kept_disturbed
 from gate.decide.suspects import Suspect
-from gate.devices import find_kind, is_target
+from gate.devices import get_kind, is_target
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.codec import CALIBRATION, RUN
 from gate.files.disk import is_present
@@ -51,7 +51,7 @@ from gate.store.baselines import (
 )
 from gate.store.history import HistoryKind
 from gate.store.policy import ACCEPTED_FILE, load_policy
-from gate.units import count_noun, join_some, render_age
+from gate.units import format_age, format_noun, join_some
 
 # A refresh measures up to so many times the trials that were asked for where others were disturbed.
 MOST_REFRESHED = 2
@@ -83,7 +83,7 @@ def _describe_change(old: AnchorFile | None, anchor: AnchorFile, now: str) -> It
     yield f"The anchor is {describe_anchor(anchor)}."
     if old is None:
         return
-    age = render_age(old.created, now) if old.created else "of unknown age"
+    age = format_age(old.created, now) if old.created else "of unknown age"
     if old.commit == anchor.commit:
         yield f"It was the same commit before ({age})."
     else:
@@ -95,7 +95,7 @@ def run_refresh(options: Namespace) -> ExitCode:
     config = request.config
     # Read what is stored before minutes are spent: a damaged baseline shows at once.
     stored, policy = load_placed(config.baselines), load_policy(config)
-    fewest = get_min_trials(find_kind(config.device).name)
+    fewest = get_min_trials(get_kind(config.device).name)
     trials = options.trials or (fewest if is_target(config.device) else config.refresh_trials)
     if trials < fewest:
         what = f"a baseline needs at least {fewest} trials of a case, not {trials}"
@@ -115,7 +115,7 @@ def run_refresh(options: Namespace) -> ExitCode:
     left = note_left((proposal.baseline for proposal in proposals), policy)
     for note in (*note_disturbed(run), *note_kept_disturbed(run, fewest), *left):
         print(f"note  {write_note(note)}")
-    recorded, each = count_noun(len(proposals), "baseline"), count_noun(trials, "trial")
+    recorded, each = format_noun(len(proposals), "baseline"), format_noun(trials, "trial")
     print(f"Recorded {recorded} of {each} each in {config.baselines}; commit what is new there.")
     return ExitCode.PASS
 

@@ -35,10 +35,10 @@ from gate.records.facts import Fact, name_words
 from gate.records.run import Baseline, Run, Shard
 from gate.records.verdict import Outcome, Status, Verdict
 from gate.report.words.rules import list_rule_notes
-from gate.revisions import NothingDiffersError, Revision, find_top
+from gate.revisions import NothingDiffersError, Revision, get_top
 from gate.store.policy import name_gate
 from gate.store.rules import AskedRules, BaseRules, BaseTree, load_rules
-from gate.units import count_noun
+from gate.units import format_noun
 
 if TYPE_CHECKING:
     from gate.lab.arms.arms import ArmOptions
@@ -83,7 +83,7 @@ def open_rules(options: Namespace) -> Iterator[BaseRules | None]:
     given = {name: getattr(options, name, None) or "" for name in ("config", "baselines", "select")}
     here = Path.cwd()
     checked_out = (
-        BaseTree(sha=sha, tree=Path(options.base_tree), top=find_top(here)) if options.base_tree else None
+        BaseTree(sha=sha, tree=Path(options.base_tree), top=get_top(here)) if options.base_tree else None
     )
     with nullcontext(checked_out) if checked_out else open_base_tree(here, sha) as tree:
         rules = load_rules(tree, AskedRules(**given))
@@ -243,7 +243,7 @@ def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
     # git refuses what lies outside of the repository: that is no part of a change.
     listed = {rule: ask_git(config.directory, *command, str(rule.absolute())).output for rule in rules}
     counts = {rule: files.count(b"\0") for rule, files in listed.items()}
-    named = tuple(f"{rule} ({count_noun(count, 'file')})" for rule, count in counts.items() if count)
+    named = tuple(f"{rule} ({format_noun(count, 'file')})" for rule, count in counts.items() if count)
     notes = [Fact(code=Code.TOUCHES_RULES, names={"rules": named})] if named else []
     return replace(verdict, notes=(*notes, *verdict.notes))
 

@@ -33,7 +33,7 @@ from gate.revisions import find_repository
 from gate.store.baselines import check_whole, load_baselines
 from gate.store.history import HistoryReading, compact_history, read_history
 from gate.store.policy import load_policy
-from gate.units import count_noun
+from gate.units import format_noun
 
 _UNKNOWN_PLAN = "A missing shard would not be noticed: measure with --shard K/N, or merge with --select."
 
@@ -144,7 +144,7 @@ def run_merge(options: Namespace) -> ExitCode:
     path = Path(options.out) / RUN_FILE
     RunSaver(path=path).save(merged)
     print(
-        f"Wrote {path}: {count_noun(len(merged.cases), 'case')}, {count_noun(len(merged.trials), 'trial')}."
+        f"Wrote {path}: {format_noun(len(merged.cases), 'case')}, {format_noun(len(merged.trials), 'trial')}."
     )
     lost = [f"Shard {number} is missing" for number in list_missing_shards(runs)]
     for note in (*lost, *_list_gaps(merged)):
@@ -155,7 +155,7 @@ def run_merge(options: Namespace) -> ExitCode:
 
 
 def _list_gaps(run: Run) -> list[str]:
-    short = count_noun(len(list_short(run)), "case")
+    short = format_noun(len(list_short(run)), "case")
     return [
         *([] if run.finished else ["A run was stopped before its end"]),
         *([f"{short} came back with fewer trials than planned"] if list_short(run) else []),
@@ -188,7 +188,7 @@ def run_trend(options: Namespace) -> ExitCode:
         for path in paths:
             reading = compact_history(path)
             _warn(reading)
-            print(f"Compacted {path}: {count_noun(reading.lines, 'run')}.")
+            print(f"Compacted {path}: {format_noun(reading.lines, 'run')}.")
     reading = HistoryReading()
     with pause_collector():
         tracks = make_tracks(
@@ -201,7 +201,7 @@ def run_trend(options: Namespace) -> ExitCode:
         return ExitCode.NOTHING_COMPARED
     out = Path(options.out) if options.out else config.out / _DIRECTORY
     pages = _write_pages(tracks, out, options.repository or find_repository(config.directory))
-    wrote, runs = count_noun(pages, "page"), count_noun(reading.lines, "run")
+    wrote, runs = format_noun(pages, "page"), format_noun(reading.lines, "run")
     print(f"Wrote {wrote} of {runs} to {out}; open {out / f'{_FIRST_PAGE}.html'}.")
     return ExitCode.PASS
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gate.device_tests.runner import ResultStatus, has_status, read_lines, render_line
-from gate.devices import CPU, CUDA, DEVICE_FORMS, find_kind
+from gate.devices import CPU, CUDA, DEVICE_FORMS, get_kind
 from gate.errors import GateError
 from gate.files.disk import write_atomic
 
@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cpu(judged): for CPUs too; ranges are a GPU's unless they are judged")
     config.addinivalue_line("markers", f"timeout(seconds): when the process is killed (default: {_LIMIT_S})")
     name = config.getoption("--gate-device")
-    if find_kind(name) is CPU:
+    if get_kind(name) is CPU:
         return
     from gate.measure.device.choice import check_device  # noqa: PLC0415 - torch
 
@@ -84,14 +84,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kind = find_kind(config.getoption("--gate-device"))
+    kind = get_kind(config.getoption("--gate-device"))
     items[:] = [item for item in items if kind is CUDA or (kind is CPU and item.get_closest_marker("cpu"))]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Make the test's report, and let the kernel end it in time, wherever it is then."""
     limit, cpu = (item.get_closest_marker(name) for name in ("timeout", "cpu"))
-    is_cpu = find_kind(item.config.getoption("--gate-device")) is CPU
+    is_cpu = get_kind(item.config.getoption("--gate-device")) is CPU
     name = item.name.removeprefix("test_")
     item.stash[_REPORT] = DeviceReport(
         path=item.config.getoption("--gate-out") / f"{name}.txt",

@@ -18,7 +18,7 @@ from gate.lab.host.mps import refuse_service
 from gate.lab.host.scratch import open_scratch
 from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
 from gate.lab.workers.worker_environment import make_worker_environment
-from gate.units import render_duration
+from gate.units import format_duration
 
 _TESTS = Path(__file__).parent
 # An empty configuration: no project's settings, conftest.py or plugins reach the tests.
@@ -95,7 +95,7 @@ def run_device_tests(session: DeviceSession) -> Iterator[str]:
         session.out.mkdir(parents=True, exist_ok=True)
         log = Path(shutil.copy(collection_log, session.out))
         if collected.use:
-            message = f"no test ran within {render_duration(session.limit_s)}; see {log}, or raise --minutes"
+            message = f"no test ran within {format_duration(session.limit_s)}; see {log}, or raise --minutes"
             yield render_line(ResultStatus.SKIPPED, "all", message)
             return
         if not nodes:

@@ -138,7 +138,7 @@ def print_identity(device: str) -> None:
     value = torch.randn(_EDGE, _EDGE, device=opened.name)
     compiled = torch.compile(lambda matrix: (matrix @ matrix).sin().softmax(-1).sum())
     settle_step(lambda: compiled(value), opened, _STEPS)
-    code = identity.read_identity(graph.find_cache())
+    code = identity.read_identity(graph.get_cache_directory())
     sys.stdout.write(f"{json.dumps(asdict(code))}\n")
 
 

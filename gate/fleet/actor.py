@@ -7,7 +7,7 @@ from typing import Any
 
 import ray
 
-from gate.check.work import Part, Unit
+from gate.check.work import Unit, UnitResult
 from gate.errors import GateError, UsageError
 from gate.files.codec import dump
 from gate.files.structure import decode
@@ -29,7 +29,7 @@ class Reply:
 
     run: Run | None = None
     tree_changes: str = ""  # beside the working tree's commit
-    part: Part | None = None
+    part: UnitResult | None = None
     notes: tuple[Fact, ...] = ()
     niceness: int = 0
     waits: str = ""  # for what, as it opens

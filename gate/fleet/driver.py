@@ -14,14 +14,14 @@ from typing import Any
 import ray
 
 from gate.check.work import Answer, Unit
-from gate.devices import find_kind, is_target
+from gate.devices import get_kind, is_target
 from gate.errors import MachineError, UsageError
 from gate.files.codec import dump
 from gate.fleet import cluster
 from gate.fleet.actor import FIX_PROJECT, Reply
 from gate.lab.arms.arms import CodeState
 from gate.lab.host.cores import share_cores
-from gate.lab.host.device_lock import hold_device
+from gate.lab.host.device_lock import lock_device
 from gate.lab.host.gpu import name_lock
 from gate.lab.trials.runs import LaneTerms, OpenLane, OwnCode
 from gate.lab.trials.same_run import sort_lanes
@@ -31,7 +31,7 @@ from gate.records.codes import Code
 from gate.records.events import Noted, Observer
 from gate.records.facts import Fact, make_text, name_words
 from gate.records.run import Place, Run
-from gate.units import count_noun, join_some
+from gate.units import format_noun, join_some
 
 OPENING_S = 300.0  # 23 s on two shared cores; a GPU's first kernels on a cold disk take minutes
 # For lanes that open later than the first; they join a run that has begun.
@@ -89,7 +89,7 @@ class Openings:
             if not cluster.is_ready(self._signs[number]):
                 self.end(self.actors[number])
 
-    def tell_waiting(self, observe: Observer) -> None:
+    def report_waiting(self, observe: Observer) -> None:
         passed_s, waiting = time.monotonic() - self._begun_s, dict[str, list[str]]()
         for number in sorted(set(self.refs.values()) - self._announced):
             waits = "room on the Ray cluster, which other programs use" if passed_s >= _GRACE_S else ""
@@ -212,9 +212,9 @@ def open_fleet(
     count, address = asked
     if ":" in config.device and not is_target(config.device):
         what = f"--lanes takes all GPUs, and {config.device} names one of them"
-        raise UsageError(what, f"Write --device {find_kind(config.device).name}.")
+        raise UsageError(what, f"Write --device {get_kind(config.device).name}.")
     with ExitStack() as stack:
-        gpu = find_kind(config.device).is_gpu
+        gpu = get_kind(config.device).is_gpu
         if address:
             stack.enter_context(cluster.connect(address))
             sites = cluster.list_sites(gpu=gpu)
@@ -225,7 +225,7 @@ def open_fleet(
                 raise UsageError(f"--lanes {count}: this host has {len(sites)} GPUs", "Ask for as many.")
         else:
             shares = share_cores(count, config.threads)
-            stack.enter_context(hold_device(name_lock(config.device, None), config.lock_timeout_s, observe))
+            stack.enter_context(lock_device(name_lock(config.device, None), config.lock_timeout_s, observe))
             stack.enter_context(cluster.start(count))
             (node,) = cluster.list_sites(gpu=False)
             sites = [replace(node, cpus=1, cores=share) for share in shares]
@@ -253,7 +253,7 @@ def _open_first(openings: Openings, observe: Observer) -> tuple[dict[int, Reply]
             (refused if reply.what else opened)[number] = reply
         if opened and math.isinf(end_s):
             end_s = time.monotonic() + max(time.monotonic() - begun_s, _GRACE_S)
-        openings.tell_waiting(observe)
+        openings.report_waiting(observe)
     if not opened:
         first = next(iter(refused.values()), Reply(what="no node of Ray has such a device"))
         kind = UsageError if first.of_usage else MachineError
@@ -313,7 +313,7 @@ def _close_lanes(actors: Sequence[Any], limit_s: float, observe: Observer) -> No
     signs = {actor.close.remote(): actor.give_sign.remote() for actor in actors}
     _, late = cluster.wait_replies(list(signs), len(signs), _GRACE_S)
     if late:
-        lanes = count_noun(len(late), "lane")
+        lanes = format_noun(len(late), "lane")
         observe(Noted(fact=make_text(f"{lanes} not done with the last slot: waiting up to {limit_s:.0f} s")))
         silent_s = min(MOST_OWED * SIGN_S, limit_s)
         _, late = cluster.wait_replies(late, len(late), silent_s - _GRACE_S)

@@ -32,7 +32,7 @@ from gate.github.transport import (
     compute_wait_s,
     get_origin,
 )
-from gate.installation import find_page
+from gate.installation import name_page
 
 MAX_WAIT_S = 120.0  # of all waiting together: a job must end while somebody still looks at it
 REPEAT_WAITS_S = (1.0, 2.0, 4.0)  # before the repeats after a 5xx or a broken connection
@@ -179,7 +179,7 @@ class GitHubClient:
         if response.status in (401, 403):
             needed = self._clean(response.headers.get("X-Accepted-GitHub-Permissions", ""))
             rights = f"the permission {needed}" if needed else "the permission it lacks"
-            return DeniedError(what, f"Give the job's token {rights}: see {find_page('github')}.")
+            return DeniedError(what, f"Give the job's token {rights}: see {name_page('github')}.")
         if response.status in (404, 410):
             return MissingError(what, "Check the name, and that the token may see it.")
         return RejectedError(what, "Check the request against GitHub's message.")

@@ -19,7 +19,7 @@ from gate.publish.submitted import MERGE_GROUP, CiRun
 from gate.records.bounds import SHA
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.units import count_noun
+from gate.units import format_noun
 
 _SHA = re.compile(SHA)
 _WORD = re.compile(r"[a-z_]{1,40}")
@@ -249,7 +249,7 @@ def note_touched(client: GitHubClient, number: int, rules: Iterable[str]) -> tup
     for file in islice(files, MAX_FILES):
         seen += 1
         touched.update({rule for rule in paths if any(_is_below(name, rule) for name in _list_names(file))})
-    named = tuple(f"{rule} ({count_noun(count, 'file')})" for rule, count in touched.items())
+    named = tuple(f"{rule} ({format_noun(count, 'file')})" for rule, count in touched.items())
     return (
         *([Fact(code=Code.TOUCHES_RULES, names={"rules": named})] if named else []),
         *([Fact(code=Code.FILES_UNSEEN, numbers={"files": MAX_FILES})] if seen == MAX_FILES else []),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gate.devices import find_kind
+from gate.devices import get_kind
 from gate.installation import COMPILER_FIX, HEADERS_FIX, OLDEST_TORCH, is_older
 from gate.lab.arms.interpreter import SLOW_IMPORT_FIX
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT, STEAL_LIMIT
@@ -11,7 +11,7 @@ from gate.lab.host.mps import describe_service
 from gate.lab.probe import MachineState
 from gate.lab.trials.bench import MIN_FREE_BYTES
 from gate.records.events import Check, CheckLevel
-from gate.units import render_percent
+from gate.units import format_percent
 
 _BUSY_LOAD = 0.25  # a core: other work this heavy shows in the tail of the latencies
 _FULL_LOAD = 1.0  # a core: every measurement competes
@@ -23,7 +23,7 @@ _TORCH_FIX = "Install torch for {}."
 
 
 def examine_machine(state: MachineState) -> tuple[Check, ...]:
-    of_gpu = _examine_gpu(state) if find_kind(state.device).is_gpu else []
+    of_gpu = _examine_gpu(state) if get_kind(state.device).is_gpu else []
     return (
         _judge_python(state),
         _judge_torch(state),
@@ -89,7 +89,7 @@ def _examine_host(state: MachineState) -> Iterator[Check]:
     clocks = f"governor {state.governor or 'unknown'}"
     yield _grade("clocks", clocks, fix, warns=state.governor not in ("", "performance"))
     fix = "Other virtual machines share these cores: use a dedicated machine to judge times."
-    stolen = f"{render_percent(state.steal, signed=False)} of CPU time since boot"
+    stolen = f"{format_percent(state.steal, signed=False)} of CPU time since boot"
     yield _grade("steal", stolen, fix, warns=state.steal > STEAL_LIMIT, share=state.steal)
     yield from _examine_room(state)
 

@@ -13,7 +13,7 @@ from gate.lab.arms.checkouts import run_git
 from gate.lab.arms.interpreter import IMPORT_LIMIT_S
 from gate.lab.arms.provenance import load_provenance
 from gate.lab.host.device_lock import describe_holder
-from gate.lab.host.fitness import find_crowd
+from gate.lab.host.fitness import read_crowd
 from gate.lab.host.gpu import GpuState, look_up_gpu, name_lock
 from gate.lab.host.mps import find_service
 from gate.lab.host.scratch import get_scratch_root
@@ -112,7 +112,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         headers_lacking=str(python.get("headers", "")),
         cores=count_cores(),
         load=os.getloadavg()[0],
-        busiest=find_crowd(),
+        busiest=read_crowd(),
         steal=float(getattr(times, "steal", 0.0)) / (sum(times) or 1.0),
         governor=read_text(_CPU / "cpu0" / "cpufreq" / "scaling_governor").strip(),
         memory_bytes=read_free_bytes(),

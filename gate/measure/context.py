@@ -16,7 +16,7 @@ from gate.measure.device.device import Device
 from gate.measure.environment import describe_runtime, describe_settings
 from gate.measure.graph import GraphReport
 from gate.measure.identity import read_sources
-from gate.measure.kinds.protocol import Protocol, find_protocol
+from gate.measure.kinds.protocol import Protocol, make_protocol
 from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import check_any_finite, describe_tensor
 from gate.measure.options import read_set_options
@@ -110,7 +110,7 @@ def open_case(
     Raises:
         NotFiniteError: The first output holds NaN, or nothing but infinities.
     """
-    with use_gradients(context.case), closing(find_protocol(context.case)) as protocol:
+    with use_gradients(context.case), closing(make_protocol(context.case)) as protocol:
         yield _prepare_case(context, workload, protocol, is_cold=is_cold)
 
 
@@ -165,7 +165,7 @@ def try_case(context: WorkerContext, workload: Workload | None) -> None:
 def _trace(context: WorkerContext, subject: Subject) -> None:
     context.logbook.enter(Stage.COMPILE)
     case = replace(context.case, backend="eager", mode=Mode.DEFAULT, options={})
-    protocol = find_protocol(case)
+    protocol = make_protocol(case)
     torch.compiler.reset()
     graph.start_observation()
     traced = protocol.compile(replace(subject, case=case))
@@ -180,7 +180,7 @@ def build_subject(
         context.logbook.enter(Stage.IMPORT)
         load_factory(context.case.factory)
     context.logbook.enter(Stage.BUILD)
-    subject = make_subject(workload or find_protocol(context.case).build())
+    subject = make_subject(workload or make_protocol(context.case).build())
     parameters = subject.module.parameters() if subject.module is not None else ()
     size = {
         "parameters": str(sum(parameter.numel() for parameter in parameters)),
@@ -215,7 +215,7 @@ def record_graphs(context: WorkerContext, protocol: Protocol) -> None:
 
 def record_code(context: WorkerContext, protocol: Protocol) -> None:
     context.logbook.enter(Stage.EVIDENCE)
-    sources = read_sources(graph.find_cache())
+    sources = read_sources(graph.get_cache_directory())
     context.logbook.record(identity=protocol.identify(), sources=sources)
 
 

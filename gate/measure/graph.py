@@ -178,7 +178,7 @@ def awaits_capture(device: int) -> bool:
     return bool(getattr(manager, "in_warmup", False))
 
 
-def find_cache() -> Path:
+def get_cache_directory() -> Path:
     if directory := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         return Path(directory)
     find_default = CACHE_DIRECTORY.find()

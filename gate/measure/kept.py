@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from gate.measure.device.device import Device
-from gate.measure.graph import find_cache, format_location
+from gate.measure.graph import format_location, get_cache_directory
 from gate.programs import read_free_bytes
 
 # Calls of which nothing is kept differ by less: up to 10 of Python's small objects, 220 bytes of libraries.
@@ -48,7 +48,7 @@ def measure_kept(step: Callable[[], object], device: Device) -> Kept:
     Raises:
         OSError: The device does not report what is in use.
     """
-    device.hold_memory()  # a block with pages of its own is counted by whole pages, others to the byte
+    device.keep_freed_memory()  # a block with pages of its own is counted by whole pages, others to the byte
     with _watch_new_garbage():
         begun = time.perf_counter()
         _call(step, 1)
@@ -112,7 +112,7 @@ def _count(snapshot: tracemalloc.Snapshot) -> Counter[tuple[tracemalloc.Tracebac
 
 def _is_library(file: str) -> bool:
     path = Path(file)
-    if not path.is_file() or path.is_relative_to(find_cache()):
+    if not path.is_file() or path.is_relative_to(get_cache_directory()):
         return True
     in_packages = "site-packages" in path.parts or not path.is_relative_to(sysconfig.get_path("stdlib"))
     return not in_packages or path.is_relative_to(Path(torch.__file__).parent)

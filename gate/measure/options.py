@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gate.files.codec import write_atomic
-from gate.measure.graph import find_cache
+from gate.measure.graph import get_cache_directory
 from gate.measure.private import COMPILES, DYNAMO_OPTIONS, FUNCTORCH_OPTIONS, INDUCTOR_OPTIONS
 from gate.records.protocol import OPTIONS_FILE
 
@@ -40,11 +40,11 @@ def read_options() -> dict[str, str]:
 
 def keep_options() -> None:
     """Leave the options of this process, of which no code has set any, for the processes of trials."""
-    write_atomic(find_cache() / OPTIONS_FILE, json.dumps(read_options()))
+    write_atomic(get_cache_directory() / OPTIONS_FILE, json.dumps(read_options()))
 
 
 def read_set_options() -> dict[str, str]:
-    path, list_records = find_cache() / OPTIONS_FILE, COMPILES.find()
+    path, list_records = get_cache_directory() / OPTIONS_FILE, COMPILES.find()
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {
         name: value

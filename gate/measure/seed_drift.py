@@ -12,7 +12,7 @@ from gate.decide.constants import DRIFT_LIMIT_FLOAT32
 from gate.measure.compilers import compile_anew, compile_together
 from gate.measure.context import WorkerContext
 from gate.measure.failures import NotFiniteError, describe_error
-from gate.measure.kinds.protocol import find_protocol
+from gate.measure.kinds.protocol import make_protocol
 from gate.measure.logbook import Logbook
 from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import compare, list_unlike
@@ -53,7 +53,7 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     Returns whether calls just repeat: they draw no random numbers, and keep no state but what is put back.
     """
     context.logbook.record(drift_definition=DRIFT_DEFINITION)
-    protocol, drawn = find_protocol(context.case), reference.draw_state(pair.subject, SEED + 1)
+    protocol, drawn = make_protocol(context.case), reference.draw_state(pair.subject, SEED + 1)
     if protocol.calls_follow:
         inputs = pair.subject.list_inputs()
         pair = _call_thrice(pair, drawn and drawn[len(drawn) - len(inputs) :])
@@ -84,7 +84,7 @@ def _iterate_seeds(
     for index in range(1, context.sampling.drift_seeds):
         if index > 1:
             drawn = reference.draw_state(pair.subject, SEED + index)
-        if drawn is None or not find_protocol(context.case).can_redraw:
+        if drawn is None or not make_protocol(context.case).can_redraw:
             return
         reference.write_values(pair.subject.list_state(), drawn)
         yield _call_thrice(pair, first) if pair.subject.later else pair
@@ -159,7 +159,7 @@ def _make_float32_twin(pair: CompiledSubject) -> CompiledSubject | None:
     if pair.subject.case.dtype == DType.FLOAT32:
         return None  # it is its own copy
     subject = reference.make_twin(pair.subject, torch.float32)
-    return CompiledSubject(subject=subject, compiled=find_protocol(subject.case).compile(subject))
+    return CompiledSubject(subject=subject, compiled=make_protocol(subject.case).compile(subject))
 
 
 def _compare_in_float32(
@@ -219,7 +219,7 @@ def _compare(
     context: WorkerContext, pair: CompiledSubject, exact: Evaluation | None, eager: Called
 ) -> Drift | None:
     """Compute the drift of a pair; None where the reference shows nothing, which is noted."""
-    protocol = find_protocol(pair.subject.case)
+    protocol = make_protocol(pair.subject.case)
     protocol.renew(pair.compiled)
     compiled = reference.evaluate(pair.subject, pair.compiled, eager.state)
     if eager.drawn is not None and not _can_judge(pair, eager, compiled):

@@ -20,7 +20,7 @@ from gate.measure.calls import count_compile_calls
 from gate.measure.context import WorkerContext, build_subject, record_first, record_graphs, use_gradients
 from gate.measure.device.target_device import TargetDevice
 from gate.measure.identity import count_launches
-from gate.measure.kinds.protocol import find_protocol
+from gate.measure.kinds.protocol import make_protocol
 from gate.measure.workload.build import TORCH_DTYPES, Subject, assemble_subject, has_cudagraphs, make_step
 from gate.measure.workload.holding import Held, find_held, rebind
 from gate.measure.workload.tensors import map_tensors
@@ -110,7 +110,7 @@ def measure_target(context: WorkerContext, workload: Workload | None) -> None:
     """
     with compile_target(context, workload) as step:
         context.logbook.enter(Stage.CALLS)
-        calls = count_compile_calls(step, graph.find_cache()).total
+        calls = count_compile_calls(step, graph.get_cache_directory()).total
         context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
 
 
@@ -121,7 +121,7 @@ def compile_target(context: WorkerContext, workload: Workload | None) -> Iterato
     if not isinstance(device, TargetDevice):
         raise TypeError(f"{device.name} is no target")
     check_knowable(context.case)
-    protocol = find_protocol(context.case)
+    protocol = make_protocol(context.case)
     subject = build_subject(context, workload, lambda built: place_subject(built, context.case, device))
     logbook.enter(Stage.COMPILE)
     step = make_step(subject, protocol.compile(subject))
@@ -173,14 +173,14 @@ def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subje
         optimizer=None,
         exact=None,
     )
-    return assemble_subject(placed, case, device, find_protocol(case).spread)
+    return assemble_subject(placed, case, device, make_protocol(case).spread)
 
 
 def _record_binaries(context: WorkerContext) -> None:
     # In a trial the directory is the trial's own.
     binaries = sorted(Path(os.environ.get("TRITON_CACHE_DIR", os.devnull)).rglob("*.cubin"))
     counts = {
-        Metric.CODE_LAUNCHES: count_launches(graph.find_cache()),
+        Metric.CODE_LAUNCHES: count_launches(graph.get_cache_directory()),
         **sum_cubins(map(_read_cubin, binaries)),
     }
     context.logbook.add_samples({metric: (count,) for metric, count in counts.items()})

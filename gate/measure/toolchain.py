@@ -19,7 +19,7 @@ from gate.devices import CPU
 from gate.errors import MachineError
 from gate.measure.device.device import Device
 from gate.measure.device.target_device import TargetDevice
-from gate.measure.graph import find_cache
+from gate.measure.graph import get_cache_directory
 from gate.measure.private import CHECK_ISAS, SUPPORTED_ISAS, TRITON_DRIVER, VALID_ISAS
 from gate.programs import count_cores
 
@@ -56,7 +56,7 @@ def prime_toolchain(device: Device) -> None:
 
 def load_toolchain(device: Device) -> None:
     if device.kind is CPU:
-        if (find_cache() / _MARK).is_file():
+        if (get_cache_directory() / _MARK).is_file():
             importlib.import_module("torch._inductor.config").cpp.vec_isa_ok = True
         list_isas()
     elif device.kind.is_gpu and (driver := TRITON_DRIVER.find()):
@@ -77,7 +77,7 @@ def probe_isas() -> None:
     available = [isa for isa in supported or () if all(flag in flags for flag in str(isa).split())]
     with ThreadPoolExecutor(count_cores()) as threads:  # Inductor does so one after the other
         list(threads.map(bool, available))
-    expected, mark = tuple(map(str, available)), find_cache() / _MARK
+    expected, mark = tuple(map(str, available)), get_cache_directory() / _MARK
     is_passed = list_isas() == expected
     mark.unlink(missing_ok=True)
     if expected and is_passed:

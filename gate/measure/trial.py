@@ -139,7 +139,7 @@ def _settle(context: WorkerContext, step: Step) -> None:
 def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: TimeBlocks) -> Rounds:
     steps = {Side.EAGER: prepared.eager_step, Side.COMPILED: prepared.compiled_step}
     sampling, device = context.sampling, context.device
-    device.hold_memory()
+    device.keep_freed_memory()
     context.logbook.enter(Stage.WARMUP)
     calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
     sizes, super_block_s = size_blocks(steps, calls, device)
@@ -259,7 +259,7 @@ def _compile_warm(context: WorkerContext, prepared: Prepared) -> None:
     logbook, step, device = context.logbook, prepared.compiled_step, context.device
     logbook.enter(Stage.COMPILE)
     graph.start_observation()
-    left = list_graph_keys(graph.find_cache())
+    left = list_graph_keys(graph.get_cache_directory())
     first = time_first_call(step, device)
     logbook.enter(Stage.WARMUP)
     _settle(context, step)
@@ -268,7 +268,7 @@ def _compile_warm(context: WorkerContext, prepared: Prepared) -> None:
     compile_s = compute_compile_time(first.wall_s, steady_s)
     logbook.record(caches=report.caches)
     misses = prepared.protocol.count_misses(report)
-    if misses and left and list_graph_keys(graph.find_cache()) - left:
+    if misses and left and list_graph_keys(graph.get_cache_directory()) - left:
         logbook.note(Code.GRAPH_DIFFERS)
     logbook.add_samples(
         {
@@ -283,7 +283,7 @@ def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
     graph.start_observation()
     # In a trial on its own nobody asks which: what it convicts is measured in pairs.
     by_function = context.turns is not None
-    calls = count_compile_calls(prepared.compiled_step, graph.find_cache(), by_function=by_function)
+    calls = count_compile_calls(prepared.compiled_step, graph.get_cache_directory(), by_function=by_function)
     cache = graph.observe_graphs(context.directory).cache
     if cache.hits and not cache.misses:  # a graph that repeats within a model is found once it was compiled
         context.logbook.note_unmeasured(Metric.COMPILE_CALLS, "graphs came from a cache")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import FileError
-from gate.installation import MODELS, find_models
+from gate.installation import MODELS, choose_models
 from gate.project.cases import is_reference
 from gate.project.config import DEFAULT_FILE, Config, load_config
 from gate.project.registry import load_cases
@@ -81,11 +81,11 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
 
     They come from the ``gate.yml`` in ``directory``, the counterpart of head's: those that head runs or
     selects. Without one the base gets head's cases. With one that cannot be used it has only the installed
-    gate's reference models; where these are under test, its own (:func:`gate.installation.find_models`). A
+    gate's reference models; where these are under test, its own (:func:`gate.installation.choose_models`). A
     configuration that was taken from a commit defines the same cases for both: only their places are the
     base's.
     """
-    models = find_models(config.directory, directory)
+    models = choose_models(config.directory, directory)
     path = find_config(config, directory)
     if config.commit and models == MODELS:
         return BaseCases(cases=_place_cases(cases, path))
@@ -131,7 +131,7 @@ def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     if path is None:
         return cases
     head = _load_arm(path)
-    defined = load_cases(head, find_models(config.directory, directory))
+    defined = load_cases(head, choose_models(config.directory, directory))
     return choose_cases(_select_as(config, head), defined).cases
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gate.decide.conclude.exit_codes import FailOn
 from gate.decide.constants import MIN_PAIRS
-from gate.devices import find_kind
+from gate.devices import get_kind
 from gate.errors import FileError, UsageError, join_errors
 from gate.files.disk import is_present
 from gate.files.entry import VERSION
@@ -173,7 +173,7 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
 
 def _set_limits(config: Config) -> Config:
     defaults = GateFile.__dataclass_fields__
-    device_limits = find_kind(config.device).limits
+    device_limits = get_kind(config.device).limits
     chosen: dict[str, Any] = {
         key: device_limits.get(key, defaults[key].default) for key in LIMIT_KEYS if key not in config.origins
     }

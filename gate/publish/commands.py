@@ -21,7 +21,7 @@ from gate.records.verdict import Comparison, Outcome, Reason, Status
 from gate.report.markdown import escape_code, render_table
 from gate.report.words.templates import SENTENCES, name_metric
 from gate.store.commit_files import compute_expiry
-from gate.units import count_noun, join_some, render_allowance, render_change
+from gate.units import format_allowance, format_change, format_noun, join_some
 
 ACCEPT_COMMAND = "/accept-regression"
 REFRESH_COMMAND = "/refresh-baselines"
@@ -236,7 +236,7 @@ def _refuse(outcome: Outcome) -> tuple[str, str]:
 def write_message(request: AuthorizedCommand, accepted: Accepted) -> str:
     """It holds only GitHub's own words and numbers."""
     count = len(accepted.rows)
-    what = [count_noun(count, "regression")] if count else []
+    what = [format_noun(count, "regression")] if count else []
     what += ["a lack of baselines"] if len(accepted.acceptances) > count else []
     return (
         f"Accept {' and '.join(what)} of {request.head_sha[:12]}\n\n"
@@ -279,8 +279,8 @@ def _render_rows(accepted: Accepted) -> str:
 def _list_cells(row: Comparison, entry: Acceptance) -> tuple[str, ...]:
     if row.reason is Reason.REMOVED:
         return escape_code(row.case_id), "the whole case", "removed", ""
-    change = render_change(row.metric, row.change.centre) if row.change else ""
-    allowance = render_allowance(row.metric, entry.allowance)
+    change = format_change(row.metric, row.change.centre) if row.change else ""
+    allowance = format_allowance(row.metric, entry.allowance)
     return escape_code(row.case_id), name_metric(row.metric), change, allowance
 
 

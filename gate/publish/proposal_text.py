@@ -17,7 +17,7 @@ from gate.report.words.facts import write_note
 from gate.report.words.steps import describe_setback
 from gate.report.words.templates import describe_values
 from gate.store.baselines import Proposal, ProposalKind
-from gate.units import count_noun, join_some, render_percent, render_value
+from gate.units import format_noun, format_percent, format_value, join_some
 
 SMALLEST_MOVE = 0.005  # changes below half a percent are not worth a row
 # Noise of a few trials doubles by chance; below these it hides nothing that a threshold would show.
@@ -130,7 +130,7 @@ def render_title(*texts: ProposalText) -> str:
     count = sum(len(text.proposals) for text in texts)
     environments = dict.fromkeys(text.environment_id for text in texts)
     where = f"{len(environments)} environments" if len(environments) > 1 else next(iter(environments))
-    return f"Refresh {count_noun(count, 'baseline')} of {where}"
+    return f"Refresh {format_noun(count, 'baseline')} of {where}"
 
 
 def name_measured(head_sha: str) -> str:
@@ -175,7 +175,7 @@ def _list_sections(text: ProposalText) -> list[str]:
         _render_growths(list_growths(stored)),
         _render_losses(stored),
         _render_redefined(text.list_of(ProposalKind.REDEFINED)),
-        fold(f"What moved: {count_noun(len(moves), 'value')}", _render_moves(moves)) if moves else "",
+        fold(f"What moved: {format_noun(len(moves), 'value')}", _render_moves(moves)) if moves else "",
         _render_new(text),
     ]
 
@@ -183,7 +183,7 @@ def _list_sections(text: ProposalText) -> list[str]:
 def _render_setbacks(text: ProposalText) -> str:
     if not text.setbacks:
         return ""
-    many = count_noun(len(text.setbacks), "metric")
+    many = format_noun(len(text.setbacks), "metric")
     title = f"### {many} moved the wrong way"
     box, why, opening = "", "", f"The reason given: {escape_text(text.reason)}"
     if not text.reason:
@@ -208,7 +208,7 @@ def _render_growths(growths: Sequence[Move]) -> str:
     if not growths:
         return ""
     verb = "scatters" if len(growths) == 1 else "scatter"
-    title = f"### {count_noun(len(growths), 'metric')} {verb} more than before"
+    title = f"### {format_noun(len(growths), 'metric')} {verb} more than before"
     why = (
         "Recorded noise hides smaller changes of these metrics. If the model does not explain it,"
         " measure again on a quieter machine."
@@ -222,7 +222,7 @@ def _render_growths(growths: Sequence[Move]) -> str:
 def _render_noise(metric: Metric, noise: float) -> str:
     if not SPECS[metric].is_ratio:
         return f"{noise:.3g} {SPECS[metric].unit}"
-    return render_percent(noise, signed=False) if math.isfinite(noise) else "not finite"
+    return format_percent(noise, signed=False) if math.isfinite(noise) else "not finite"
 
 
 def _render_redefined(proposals: Sequence[Proposal]) -> str:
@@ -231,7 +231,7 @@ def _render_redefined(proposals: Sequence[Proposal]) -> str:
     names = _cut([escape_code(proposal.baseline.case_id) for proposal in proposals], "and {} more")
     moves = list_moves(proposals)
     verb = "is" if len(proposals) == 1 else "are"
-    title = f"### {count_noun(len(proposals), 'case')} {verb} redefined on this branch"
+    title = f"### {format_noun(len(proposals), 'case')} {verb} redefined on this branch"
     why = f"The stored values had another definition. Check that it explains what moved: {', '.join(names)}."
     return join_parts((title, why, _render_moves(moves) or "No median moved."))
 
@@ -240,8 +240,8 @@ def _render_moves(moves: Sequence[Move]) -> str:
     rows = [
         (
             move,
-            render_value(move.metric, move.old),
-            render_value(move.metric, move.new),
+            format_value(move.metric, move.old),
+            format_value(move.metric, move.new),
             "worse" if move.is_worse else "better",
         )
         for move in moves
@@ -260,14 +260,14 @@ def _render_losses(proposals: Iterable[Proposal]) -> str:
     described = [(proposal.baseline.case_id, describe_losses(proposal)) for proposal in proposals]
     lines = [f"- {escape_code(case_id)}: {text}" for case_id, text in described if text]
     body = "\n".join(_cut(lines, "- and {} more, in the files"))
-    return f"### {count_noun(len(lines), 'case')} measured less than before\n\n{body}" if lines else ""
+    return f"### {format_noun(len(lines), 'case')} measured less than before\n\n{body}" if lines else ""
 
 
 def _render_new(text: ProposalText) -> str:
     names = [escape_code(proposal.baseline.case_id) for proposal in text.list_of(ProposalKind.NEW)]
     if not names:
         return ""
-    many = count_noun(len(names), "case").capitalize()
+    many = format_noun(len(names), "case").capitalize()
     return f"{many} recorded for the first time: {', '.join(_cut(names, 'and {} more'))}."
 
 

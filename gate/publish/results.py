@@ -36,7 +36,7 @@ from gate.report.content import MAX_STEP, count_statuses
 from gate.report.markdown import escape_code, escape_text
 from gate.report.words.steps import write_ab
 from gate.report.words.templates import describe_change, name_metric
-from gate.units import count_noun, render_percent
+from gate.units import format_noun, format_percent
 
 MAX_PARTS = 8  # of a stack that a line names
 MAX_TITLE_PARTS = 2
@@ -74,7 +74,7 @@ def name_upgrade(shown: Shown, most: int) -> str:
     if not named and shown.stack:
         named = [f"torch {shown.stack[0].head} in both stacks"]
     left = len(moved[most:]) + shown.more_upgraded
-    more = [f"{count_noun(left, 'other package')} changed"] if left else []
+    more = [f"{format_noun(left, 'other package')} changed"] if left else []
     return ", ".join((*named, *more))
 
 
@@ -141,9 +141,9 @@ def _render_means(verdict: Verdict, metric: Metric) -> str:
     if left > 0:  # those at both ends moved most
         ordered = [*ordered[: MAX_MODELS // 2], *ordered[-MAX_MODELS // 2 :]]
     named = ", ".join(
-        f"{escape_code(clean_line(model, _MAX_NAME))} {render_percent(means[model])}" for model in ordered
+        f"{escape_code(clean_line(model, _MAX_NAME))} {format_percent(means[model])}" for model in ordered
     )
-    rest = f" and {count_noun(left, 'more model')}" if left > 0 else ""
+    rest = f" and {format_noun(left, 'more model')}" if left > 0 else ""
     return f"Mean of {name_metric(metric)}: {describe_change(metric, total)}; {named}{rest}."
 
 

@@ -15,7 +15,7 @@ from gate.report.words.comparisons import render_bar
 from gate.report.words.facts import describe_cause, describe_failed_trial, describe_whole, doubt_cause
 from gate.report.words.steps import write_again
 from gate.report.words.templates import describe_move, is_shown_as_values
-from gate.units import count_noun, render_change
+from gate.units import format_change, format_noun
 
 MIN_ALIKE = 4  # cases: fewer are read faster one by one
 # A cause that weighs less goes along with a change and explains none of it: that a call is bound by memory.
@@ -179,7 +179,7 @@ def _make_block(group: Sequence[_ShownCase], verdict: Verdict) -> Block:
     again = render_command(named, comparisons, verdict)
     failures = [describe_failed_trial(failure.quote(Code.FAILURE)) for failure in first.failures]
     return Block(
-        title=first.case_id if alone else count_noun(len(group), "case"),
+        title=first.case_id if alone else format_noun(len(group), "case"),
         status=first.status,
         rows=_make_rows(group),
         failures=tuple(clean_line(failure, MAX_SENTENCE) for failure in failures),
@@ -207,7 +207,7 @@ def _make_member(case: _ShownCase) -> Member:
         return Member(case_id=case.case_id)
     first = case.parts[0][0]
     row = make_row(case.parts[0])
-    change = render_change(first.metric, first.change.centre) if first.change else ""
+    change = format_change(first.metric, first.change.centre) if first.change else ""
     shown = describe_move(first) if is_shown_as_values(first) else change
     return Member(case_id=case.case_id, before=row.before, after=row.after, change=shown)
 

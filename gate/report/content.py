@@ -22,7 +22,7 @@ from gate.report.words.facts import write_notes
 from gate.report.words.headline import LIKELY, name_case, write_doubt, write_headline, write_why
 from gate.report.words.steps import NextStep, write_steps
 from gate.report.words.templates import describe_move, name_metric, name_status
-from gate.units import count_noun, render_count, render_percent, render_ratio, render_seconds
+from gate.units import format_count, format_noun, format_percent, format_ratio, format_seconds
 
 OUTCOME_KINDS: Mapping[Outcome, str] = {
     Outcome.PASS: "good",
@@ -175,9 +175,9 @@ def describe_machine(shift: MachineShift) -> str:
     """``""`` where that is unknown."""
     parts = []
     if shift.known:
-        parts.append(f"fixed test programs {render_percent(shift.canary)}")
+        parts.append(f"fixed test programs {format_percent(shift.canary)}")
     if shift.suite:
-        parts.append(f"eager {render_percent(shift.suite)}")
+        parts.append(f"eager {format_percent(shift.suite)}")
     return f"{', '.join(parts)} since the baselines (+ is slower)" if parts else ""
 
 
@@ -186,7 +186,7 @@ def _describe_group(group: Sequence[Comparison], *, named: bool) -> str:
         return "nothing"
     metrics = {comparison.metric for comparison in group}
     cases = {comparison.case_id for comparison in group}
-    size = f"{count_noun(len(metrics), 'metric')} of {count_noun(len(cases), 'case')}"
+    size = f"{format_noun(len(metrics), 'metric')} of {format_noun(len(cases), 'case')}"
     names = ", ".join(name_metric(metric) for metric in SPECS if metric in metrics)
     return f"{size}: {names}" if named else size
 
@@ -194,12 +194,12 @@ def _describe_group(group: Sequence[Comparison], *, named: bool) -> str:
 def describe_break_even(row: SuiteRow) -> str:
     if row.break_even_calls is None:
         return _NEVER if row.never_paid else ABSENT
-    calls = render_count(round(row.break_even_calls))
+    calls = format_count(round(row.break_even_calls))
     return f"{calls} ({row.never_paid} {_NEVER})" if row.never_paid else calls
 
 
 def describe_calls(calls: float | None) -> str:
-    return _NEVER if calls is None else render_count(round(calls))
+    return _NEVER if calls is None else format_count(round(calls))
 
 
 def list_sections(verdict: Verdict) -> tuple[Section, ...]:
@@ -227,10 +227,10 @@ def _make_suite(verdict: Verdict) -> Section:
 
 def _list_means(row: SuiteRow) -> tuple[str, ...]:
     return (
-        _render_known(render_ratio, row.speedup),
-        _render_known(render_seconds, row.cold_compile_s),
-        _render_known(render_seconds, row.warm_compile_s),
-        _render_known(render_ratio, row.memory_ratio),
+        _render_known(format_ratio, row.speedup),
+        _render_known(format_seconds, row.cold_compile_s),
+        _render_known(format_seconds, row.warm_compile_s),
+        _render_known(format_ratio, row.memory_ratio),
         describe_break_even(row),
     )
 
@@ -243,8 +243,8 @@ def _make_modes(verdict: Verdict) -> Section:
     rows = [
         (
             clean_line(row.case_id),
-            render_seconds(row.cold_compile_s),
-            render_seconds(row.compiled_s),
+            format_seconds(row.cold_compile_s),
+            format_seconds(row.compiled_s),
             describe_calls(row.break_even_calls),
             describe_calls(row.over_default_calls) if row.default_id not in {"", row.case_id} else ABSENT,
         )
@@ -265,9 +265,9 @@ def _make_scopes(verdict: Verdict) -> Section:
     rows = [
         (
             clean_line(row.case_id),
-            render_seconds(row.cold_compile_s),
-            ABSENT if row.case_id == row.whole_id else render_ratio(row.cold_ratio),
-            render_ratio(row.speedup),
+            format_seconds(row.cold_compile_s),
+            ABSENT if row.case_id == row.whole_id else format_ratio(row.cold_ratio),
+            format_ratio(row.speedup),
         )
         for row in verdict.summary.scopes
     ]

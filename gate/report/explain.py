@@ -23,7 +23,7 @@ from gate.report.words.facts import describe_cause, describe_measuring, describe
 from gate.report.words.headline import write_first_cause
 from gate.report.words.steps import write_selected, write_setting, write_tlparse
 from gate.report.words.templates import name_metric
-from gate.units import count_noun, join_some, render_seconds, render_value
+from gate.units import format_noun, format_seconds, format_value, join_some
 
 _T = TypeVar("_T")
 # Phases by their own time, which add up: a backward pass is compiled in the others' phases.
@@ -78,7 +78,7 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
         parts=Section(
             title="Parts",
             header=("part", *_SIDES),
-            rows=tuple(_list_sides(before.parts_s, after.parts_s, render_seconds)),
+            rows=tuple(_list_sides(before.parts_s, after.parts_s, format_seconds)),
         ),
         differences=tuple(map(_compare_code, evidence.kernels)),
         more_kernels=evidence.more_kernels,
@@ -121,7 +121,7 @@ def _list_phases(evidence: CaseEvidence) -> Iterator[tuple[str, ...]]:
     for phase in _OWN_PHASES:
         if any(side.phases_s.get(phase) for side in evidence.sides):
             name = "in no phase" if phase == OTHER_PHASE else phase.replace("_", " ")
-            yield (name, *(_render(side.phases_s, phase, render_seconds) for side in evidence.sides))
+            yield (name, *(_render(side.phases_s, phase, format_seconds) for side in evidence.sides))
 
 
 def _list_sides(
@@ -223,7 +223,7 @@ def _render_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> li
     ):
         sides = zip(("before", "head"), (side.values.get(metric, ()) for side in shown.sides), strict=True)
         texts = (
-            (side, [render_value(metric, value) for value in values]) for side, values in sides if values
+            (side, [format_value(metric, value) for value in values]) for side, values in sides if values
         )
         rows = [f"    {side:<6}  {join_some(values, _MAX_VALUES)}" for side, values in texts]
         if rows and SPECS[metric].family is not Family.EXACT:
@@ -248,7 +248,7 @@ def _render_sides(evidence: CaseEvidence, folder: str) -> Iterator[list[str]]:
         _name_fate(difference) or len(difference.lines) > _MAX_CODE for difference in shown
     )
     more = f"; {PurePosixPath(folder, 'report.html')} has more" if has_more else ""
-    title = f"Generated code: {count_noun(count, 'kernel')} changed{more}"
+    title = f"Generated code: {format_noun(count, 'kernel')} changed{more}"
     yield _list_lines(title, (line for difference in shown for line in _list_code(difference)))
     yield _list_lines("torch's own trace of a compile like each trial's (pip install tlparse)", view.traces)
     yield _list_lines("Not known", view.unknown)
@@ -275,7 +275,7 @@ def _list_code(difference: Difference) -> list[str]:
         else [difference.name]
     )
     left = len(difference.lines) - _MAX_CODE
-    rest = f"... and {count_noun(left, 'more line')}" if left > 0 else difference.note
+    rest = f"... and {format_noun(left, 'more line')}" if left > 0 else difference.note
     return [*heads, *(line for _, line in difference.lines[:_MAX_CODE]), *filter(None, [rest])]
 
 

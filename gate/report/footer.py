@@ -10,7 +10,7 @@ from gate.records.cases import Metric, group_cases
 from gate.records.run import Environment, Provenance
 from gate.records.verdict import Comparison, Outcome, Status, Verdict
 from gate.report.clean import ABSENT, clean_line
-from gate.units import count_noun, join_some, render_age, render_duration, render_percent, render_value
+from gate.units import format_age, format_duration, format_noun, format_percent, format_value, join_some
 
 SHOWN_COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
 _MAX_NAME = 60  # characters of a device's or a library's name
@@ -74,8 +74,8 @@ def describe_hardware(environment: Environment) -> str:
     parts = [environment.device_model] if environment.device_model != environment.cpu else []
     parts += [
         environment.cpu,
-        count_noun(environment.cores, "core"),
-        count_noun(environment.threads, "thread"),
+        format_noun(environment.cores, "core"),
+        format_noun(environment.threads, "thread"),
     ]
     parts += [environment.isa, environment.clocks]
     return f"{_shorten(environment.device_kind)}: {_join(parts)}" if environment.device_kind else ""
@@ -108,7 +108,7 @@ def _describe_base(verdict: Verdict) -> str:
     if base is None:
         return ""
     tally = verdict.tally
-    counted = f"{count_noun(tally.pairs, 'pair')} of {count_noun(tally.paired_cases, 'case')}"
+    counted = f"{format_noun(tally.pairs, 'pair')} of {format_noun(tally.paired_cases, 'case')}"
     pairing = f"side by side in {counted}" if tally.pairs else "no pair was measured"
     in_turn = f"{tally.pairs_in_turn} of them one process after the other" if tally.pairs_in_turn else ""
     return _join([base.label or base.commit[:SHOWN_COMMIT_CHARS], pairing, in_turn])
@@ -133,7 +133,7 @@ def _describe_baselines(verdict: Verdict) -> str:
 
 
 def _describe_ages(ordered: Sequence[Provenance], now: str) -> str:
-    newest, oldest = (render_age(provenance.created, now) for provenance in (ordered[-1], ordered[0]))
+    newest, oldest = (format_age(provenance.created, now) for provenance in (ordered[-1], ordered[0]))
     if not newest or newest == oldest:
         return newest or "age unknown"
     return f"newest {newest}, oldest {oldest}"
@@ -144,12 +144,12 @@ def _abbreviate(provenance: Provenance) -> str:
 
 
 def _describe_run(verdict: Verdict) -> str:
-    cases, wall_s = count_noun(len(verdict.cases), "case"), verdict.wall_s
-    whole = f"{count_noun(verdict.trials, 'trial')} of {cases} in {render_duration(wall_s)}"
-    parts = [f"warm-up {render_duration(verdict.toolchain_s)}"] if verdict.toolchain_s else []
+    cases, wall_s = format_noun(len(verdict.cases), "case"), verdict.wall_s
+    whole = f"{format_noun(verdict.trials, 'trial')} of {cases} in {format_duration(wall_s)}"
+    parts = [f"warm-up {format_duration(verdict.toolchain_s)}"] if verdict.toolchain_s else []
     if verdict.overhead_s > 0 and wall_s > 0:
-        share = render_percent(verdict.overhead_s / wall_s, signed=False)
-        parts.append(f"compile-gate itself {render_duration(verdict.overhead_s)} ({share})")
+        share = format_percent(verdict.overhead_s / wall_s, signed=False)
+        parts.append(f"compile-gate itself {format_duration(verdict.overhead_s)} ({share})")
     return f"{whole}: {', '.join(parts)}" if parts else whole
 
 
@@ -196,7 +196,7 @@ def list_marks(figures: Iterable[Sequence[Cell]]) -> tuple[tuple[str, str], ...]
 def _make_cell(comparison: Comparison | None) -> Cell:
     if comparison is None or comparison.candidate is None:
         return Cell(text=ABSENT)
-    text = render_value(comparison.metric, comparison.candidate.centre)
+    text = format_value(comparison.metric, comparison.candidate.centre)
     status = comparison.status if comparison.decides else None
     mark = MARKS[status][0] if status and status in MARKS else ""
     return Cell(text=text, status=status, mark=mark, value=comparison.candidate.centre)

@@ -14,7 +14,7 @@ from gate.report.content import MAX_STEP, OUTCOME_KINDS, Report, make_report, re
 from gate.report.footer import COLUMNS, Cell, list_marks
 from gate.report.rows import Row
 from gate.report.words.templates import name_status
-from gate.units import count_noun
+from gate.units import format_noun
 
 # A comment on GitHub holds 65,536 characters; other text may share it.
 MAX_COMMENT = 60_000
@@ -207,7 +207,7 @@ def _summarize(block: Block) -> str:
         move = change if has_number else f"{row.before} -> {row.after} ({change})"
         title = escape_text(f"{row.metric} {move}")
     more = sum(row.decides and row.status is block.status for row in block.rows[1:])
-    return f"{title}, and {count_noun(more, 'more metric')}" if more else title
+    return f"{title}, and {format_noun(more, 'more metric')}" if more else title
 
 
 def _render_members(block: Block, layout: Layout) -> str:
@@ -252,7 +252,7 @@ def _render_list(title: str, items: Sequence[str]) -> str:
 
 
 def _render_more(number: int, word: str) -> str:
-    return f"... and {count_noun(number, f'more {word}')}, in `verdict.json`" if number > 0 else ""
+    return f"... and {format_noun(number, f'more {word}')}, in `verdict.json`" if number > 0 else ""
 
 
 def join_parts(parts: Iterable[str]) -> str:

@@ -28,7 +28,7 @@ from gate.report.footer import COLUMNS, MARKS, Cell
 from gate.report.rows import STATUS_KINDS, Row, make_row
 from gate.report.words.comparisons import compute_bar, exceeds_threshold, find_largest, render_bar
 from gate.report.words.templates import describe_move, name_metric, name_status
-from gate.units import count_noun, render_value
+from gate.units import format_noun, format_value
 from gate.version import __version__
 
 _DIRECTORY = Path(__file__).with_name("templates")
@@ -271,7 +271,7 @@ def _plot_metric(comparison: Comparison, evidence: CaseEvidence) -> Plot:
     if before or comparison.baseline:
         lanes.insert(0, Lane(name=BEFORE, values=before[-_MAX_POINTS:], estimate=comparison.baseline))
     is_log2 = SPECS[metric].family is Family.LOG2  # its factor would not fit below an axis
-    write = "{:+.2f}".format if is_log2 else partial(render_value, metric)
+    write = "{:+.2f}".format if is_log2 else partial(format_value, metric)
     drawing = draw_strip(
         _describe_plot(comparison, len(before), len(after)),
         lanes,
@@ -288,7 +288,7 @@ def _plot_metric(comparison: Comparison, evidence: CaseEvidence) -> Plot:
 
 
 def _describe_plot(comparison: Comparison, before: int, after: int) -> str:
-    sides = [f"{count_noun(after, 'value')} of head"] + ([f"{before} of the side before"] if before else [])
+    sides = [f"{format_noun(after, 'value')} of head"] + ([f"{before} of the side before"] if before else [])
     bar = render_bar(comparison)
     counts = f", a change counts beyond {bar}" if bar else ""
     return f"{name_metric(comparison.metric)}: {' and '.join(sides)}{counts}"

@@ -23,7 +23,7 @@ from gate.records.protocol import Stage
 from gate.records.run import Trial
 from gate.report.clean import clean_line, make_console, write_text
 from gate.report.words.facts import describe_measuring, describe_whole
-from gate.units import count_noun, render_duration, render_value
+from gate.units import format_duration, format_noun, format_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,23 +77,23 @@ def _describe_event(event: events.Event) -> str:
             line = _describe_pair(event.base, event.head)
         case events.TrialSkipped():
             what = f"{'pair' if event.paired else 'trial'} {event.index} of {clean_line(event.case_id)}"
-            line = f"no time left for {what} (about {render_duration(event.expected_s)})"
+            line = f"no time left for {what} (about {format_duration(event.expected_s)})"
         case events.Noted():
             line = f"note: {clean_line(describe_measuring(event.fact))}"
         case events.PrimeStarted():
             line = "warming up the compiler, up to a minute"
         case events.PrimeFinished():
-            line = f"compiler warmed up in {render_duration(event.toolchain_s)}"
+            line = f"compiler warmed up in {format_duration(event.toolchain_s)}"
         case events.LockAwaited():
             used = f"{clean_line(event.device)} is in use by {clean_line(event.holder)}"
-            line = f"waiting up to {render_duration(event.limit_s)}: {used}"
+            line = f"waiting up to {format_duration(event.limit_s)}: {used}"
     return line
 
 
 def _describe_trial(trial: Trial) -> str:
     measured = ((metric, trial.samples.get(metric)) for metric in _FIGURES)
     figures = [
-        f"{SPECS[metric].column} {render_value(metric, median(values))}"
+        f"{SPECS[metric].column} {format_value(metric, median(values))}"
         for metric, values in measured
         if values
     ]
@@ -104,14 +104,14 @@ def _describe_trial(trial: Trial) -> str:
 def _describe_pair(base: Trial, head: Trial) -> str:
     latencies = [trial.samples.get(Metric.COMPILED_LATENCY) for trial in (base, head)]
     medians = (median(values) for values in latencies if values)
-    text = " -> ".join(render_value(Metric.COMPILED_LATENCY, value) for value in medians)
+    text = " -> ".join(format_value(Metric.COMPILED_LATENCY, value) for value in medians)
     line = f"{clean_line(head.case_id)} pair {head.index}"
     return f"{line}: compiled {text} (base -> head)" if text else line
 
 
 def _render_count(progress: events.Progress) -> str:
     if progress.cases:  # how many pairs they need is not known before
-        return f"[{progress.cases_done}/{count_noun(progress.cases, 'case')} done]"
+        return f"[{progress.cases_done}/{format_noun(progress.cases, 'case')} done]"
     return f"[{progress.done:>{len(str(progress.total))}}/{progress.total}]"
 
 
@@ -120,7 +120,7 @@ def _render_left(progress: events.Progress) -> str:
         return ""
     if progress.left_s < 1:
         return "; longer than expected"
-    left = render_duration(progress.left_s)
+    left = format_duration(progress.left_s)
     if progress.cases:  # it may be more: who is open after these pairs gets others
         return f"; {left} before the time is up" if progress.is_limited else f"; about {left} more"
     return f"; about {left} left"
@@ -134,7 +134,7 @@ def _render_stage(results: Iterable[Path]) -> str:
             written.append((path.stat().st_mtime, path.read_text(encoding="utf-8")))
     at_s, text = max(written, default=(0.0, ""))
     stage = _STAGE.search(text)
-    passed = render_duration(time.time() - at_s)
+    passed = format_duration(time.time() - at_s)
     return f" ({stage[1]}, {passed})" if stage and stage[1] not in _ENDED else ""
 
 
@@ -170,7 +170,7 @@ class Status:
     def render(self) -> str:
         """``bert/x trial 1, 41 s (compile, 12 s); about 5 min 12 s left``."""
         now_s = self.read_s()
-        text = f"{self.what}, {render_duration(now_s - self.since_s)}{_render_stage(self.results)}"
+        text = f"{self.what}, {format_duration(now_s - self.since_s)}{_render_stage(self.results)}"
         if self.progress is None:
             return text
         left_s = self.progress.left_s - (now_s - self.estimated_s)

@@ -17,7 +17,7 @@ from gate.report.words.comparisons import (
     render_noticed,
 )
 from gate.report.words.templates import describe_range, is_shown_as_values, name_direction, name_metric
-from gate.units import is_another_answer, render_change, render_interval, render_percent, render_value
+from gate.units import format_change, format_interval, format_percent, format_value, is_another_answer
 
 STATUS_ORDER = (
     Status.FAILED,
@@ -129,7 +129,7 @@ def _label_status(comparison: Comparison) -> str:
 
 
 def _render_estimate(metric: Metric, estimate: Estimate | None) -> str:
-    return render_value(metric, estimate.centre) if estimate else ABSENT
+    return format_value(metric, estimate.centre) if estimate else ABSENT
 
 
 def _describe_changes(alike: Sequence[Comparison]) -> str:
@@ -139,7 +139,7 @@ def _describe_changes(alike: Sequence[Comparison]) -> str:
         return ""
     is_values = is_shown_as_values(first)
     if first.status is Status.UNCHANGED:
-        return "" if is_values else render_change(first.metric, changes[0])
+        return "" if is_values else format_change(first.metric, changes[0])
     word = _describe_beyond(first, min(changes), max(changes))
     if is_values:
         one_way = max(changes) if min(changes) > 0 or max(changes) < 0 else 0.0
@@ -167,16 +167,16 @@ def _render_interval(comparison: Comparison) -> str:
     if is_shown_as_values(comparison) and before and min(change.low, change.high) > -1:
         power = -1 if spec.higher_is_better else 1
         ends = sorted(before.centre * (1 + end) ** power for end in (change.low, change.high))
-        return " to ".join(dict.fromkeys(render_value(comparison.metric, end) for end in ends))
-    is_exact = render_change(comparison.metric, change.low) == render_change(comparison.metric, change.high)
-    return "" if is_exact else render_interval(comparison.metric, change.low, change.high)
+        return " to ".join(dict.fromkeys(format_value(comparison.metric, end) for end in ends))
+    is_exact = format_change(comparison.metric, change.low) == format_change(comparison.metric, change.high)
+    return "" if is_exact else format_interval(comparison.metric, change.low, change.high)
 
 
 def _render_threshold(comparison: Comparison) -> str:
     """The larger part, as a percentage too: ``20 µs (11.6 %)``."""
     text, bar = render_bar(comparison) if comparison.change else "", compute_bar(comparison)
     is_share = SPECS[comparison.metric].is_ratio and text and bar and not text.endswith("%")
-    return f"{text} ({render_percent(bar, signed=False)})" if is_share and bar else text
+    return f"{text} ({format_percent(bar, signed=False)})" if is_share and bar else text
 
 
 def _share(texts: Iterable[str]) -> str:

@@ -24,13 +24,13 @@ from gate.report.words.comparisons import describe_comparison
 from gate.report.words.facts import describe_failed_trial, write_note
 from gate.report.words.templates import SENTENCES, fill
 from gate.units import (
-    count_noun,
-    render_change,
-    render_duration,
-    render_number,
-    render_percent,
-    render_threshold,
-    render_value,
+    format_change,
+    format_duration,
+    format_noun,
+    format_number,
+    format_percent,
+    format_threshold,
+    format_value,
 )
 
 _NOISE_HEADER = (
@@ -90,15 +90,15 @@ def _describe_measured(calibration: Calibration) -> str:
         (calibration.trials, "trial"),
         (calibration.pairs, "pair"),
     )
-    counted = ", ".join(count_noun(number, noun) for number, noun in counts)
-    return f"{counted} in {render_duration(calibration.wall_s)}"
+    counted = ", ".join(format_noun(number, noun) for number, noun in counts)
+    return f"{counted} in {format_duration(calibration.wall_s)}"
 
 
 def _describe_check(calibration: Calibration) -> str:
     effort = calibration.effort
     spent = f"{effort.trials} to {effort.max_trials}" if effort.max_trials > effort.trials else effort.trials
     pairs_s = effort.pair_budget_s if calibration.pairs else None
-    of_pairs = "" if pairs_s is None else f", and pairs for {render_duration(pairs_s)}"
+    of_pairs = "" if pairs_s is None else f", and pairs for {format_duration(pairs_s)}"
     return f"takes {spent} trials a case, against {effort.baseline_trials} that are stored{of_pairs}"
 
 
@@ -108,7 +108,7 @@ def _make_noise(calibration: Calibration) -> Section:
         "Standard deviations: within, of a trial's blocks; between, of trials; pair, of pairs with itself.\n"
         "Notices: the smallest change that the first trials would notice in 95 of 100 cases."
     )
-    more = count_noun(len(calibration.noise) - len(shown), "more figure")
+    more = format_noun(len(calibration.noise) - len(shown), "more figure")
     return Section(
         title="Noise",
         header=_NOISE_HEADER,
@@ -116,14 +116,14 @@ def _make_noise(calibration: Calibration) -> Section:
             (
                 noise.case_id,
                 noise.metric.value,
-                render_value(noise.metric, noise.centre),
+                format_value(noise.metric, noise.centre),
                 _render_deviation(noise.within),
                 _render_deviation(noise.between),
-                ABSENT if noise.detectable is None else render_percent(noise.detectable),
-                render_threshold(noise.metric, noise.threshold),
+                ABSENT if noise.detectable is None else format_percent(noise.detectable),
+                format_threshold(noise.metric, noise.threshold),
                 str(pair.pairs) if pair else ABSENT,
                 _render_deviation(pair.noise) if pair else ABSENT,
-                render_percent(pair.bias) if pair else ABSENT,
+                format_percent(pair.bias) if pair else ABSENT,
             )
             for noise, pair in ((noise, noise.side_by_side) for noise in shown)
         ),
@@ -133,7 +133,7 @@ def _make_noise(calibration: Calibration) -> Section:
 
 
 def _render_deviation(noise: float) -> str:
-    return render_percent(noise, signed=False) if noise else ABSENT
+    return format_percent(noise, signed=False) if noise else ABSENT
 
 
 def _list_unstable(calibration: Calibration) -> list[str]:
@@ -156,7 +156,7 @@ def describe_instability(instability: Instability) -> str:
         return describe_failed_trial(instability.fact)
     numbers = instability.fact.numbers
     values = {
-        name: render_value(instability.metric, numbers[name]) for name in ("low", "high") if name in numbers
+        name: format_value(instability.metric, numbers[name]) for name in ("low", "high") if name in numbers
     }
     return fill(_TEMPLATES[instability.fact.code], instability.fact, **values)
 
@@ -167,12 +167,12 @@ def _make_replays(calibration: Calibration) -> Section:
         header=("planted", "requests", "REGRESSED", "INCONCLUSIVE", "trials", "pairs"),
         rows=tuple(
             (
-                render_percent(replay.planted) if replay.planted else "nothing",
+                format_percent(replay.planted) if replay.planted else "nothing",
                 f"{replay.regressed.of:,}",
                 _render_rate(replay.regressed),
                 _render_rate(replay.inconclusive),
-                render_number(replay.trials),
-                render_number(replay.pairs) if replay.pairs else ABSENT,
+                format_number(replay.trials),
+                format_number(replay.pairs) if replay.pairs else ABSENT,
             )
             for replay in calibration.replays
         ),
@@ -189,7 +189,7 @@ def _render_rate(rate: Rate) -> str:
 
 def render_selftest(report: SelftestReport) -> str:
     untried = f"note  Not tried: {', '.join(map(clean_line, report.untried))}."
-    cases, time = ", ".join(report.case_ids), render_duration(report.wall_s)
+    cases, time = ", ".join(report.case_ids), format_duration(report.wall_s)
     faults = [score for score in report.scores if score.kind not in _HARMLESS]
     harmless = [score for score in report.scores if score.kind in _HARMLESS]
     return _join_parts(
@@ -209,7 +209,7 @@ def describe_fault(kind: FaultKind, size: float) -> str:
 
 def describe_attempt(attempt: Attempt) -> str:
     row = attempt.comparison
-    change = f", {row.metric} {render_change(row.metric, row.change.centre)}" if row and row.change else ""
+    change = f", {row.metric} {format_change(row.metric, row.change.centre)}" if row and row.change else ""
     opinion = "" if attempt.result in _HANDLED else clean_line(describe_opinion(attempt), _MAX_SENTENCE)
     reason = f" ({opinion})" if opinion else ""
     fault = describe_fault(attempt.kind, attempt.size)
@@ -242,10 +242,10 @@ def describe_result(report: SelftestReport) -> tuple[str, str]:
         untried = sum(not fault.startswith(harmless) for fault in report.untried)
         return "INCOMPLETE", f"{faults} of {faults + untried} faults tried"
     if opened := sum(score.is_open for score in report.scores):
-        return "INCONCLUSIVE", f"inconclusive for {count_noun(opened, 'fault')} that must be caught"
+        return "INCONCLUSIVE", f"inconclusive for {format_noun(opened, 'fault')} that must be caught"
     counted = ((faults, "fault"), (len(report.scores) - faults, "harmless change"))
-    tried = " and ".join(count_noun(number, noun) for number, noun in counted)
-    return PASSED, f"{tried} in {count_noun(len(report.attempts), 'attempt')}"
+    tried = " and ".join(format_noun(number, noun) for number, noun in counted)
+    return PASSED, f"{tried} in {format_noun(len(report.attempts), 'attempt')}"
 
 
 def _make_table(header: tuple[str, ...], scores: Iterable[FaultScore], meaning: str = "") -> Section:
@@ -259,7 +259,7 @@ def _make_table(header: tuple[str, ...], scores: Iterable[FaultScore], meaning: 
 
 _CELLS: Mapping[str, Callable[[FaultScore], str]] = {
     **dict.fromkeys(("fault", "harmless"), lambda score: describe_fault(score.kind, score.size)),
-    "planted": lambda score: render_percent(score.planted) if score.planted else ABSENT,
+    "planted": lambda score: format_percent(score.planted) if score.planted else ABSENT,
     "required": lambda score: (
         f"{100 * score.demand.catch:g} %" if score.is_asked and score.demand.catch > 0 else ABSENT
     ),
@@ -272,7 +272,7 @@ _CELLS: Mapping[str, Callable[[FaultScore], str]] = {
     "interval": lambda score: (
         f"{100 * score.rate.low:.0f} to {100 * score.rate.high:.0f} %" if score.rate else ABSENT
     ),
-    "time": lambda score: render_duration(score.wall_s),
+    "time": lambda score: format_duration(score.wall_s),
 }
 
 

@@ -16,7 +16,7 @@ from gate.report.blocks import LOG_LINES
 from gate.report.clean import align_columns, clean_line, clean_lines, count_columns
 from gate.report.footer import SHOWN_COMMIT_CHARS
 from gate.report.words.facts import describe_whole
-from gate.units import count_noun, render_age, render_duration
+from gate.units import format_age, format_duration, format_noun
 
 JSON = "json"
 _RIGHT = frozenset({"trials", "expected"})
@@ -26,11 +26,11 @@ def render_models(cases: Sequence[Case], table_format: str = "text") -> str:
     if table_format == JSON:
         return _render_json([encode(case) for case in cases])
     rows = [
-        (case.id, " ".join(case.tags), render_duration(case.expected_s), case.factory or case.node)
+        (case.id, " ".join(case.tags), format_duration(case.expected_s), case.factory or case.node)
         for case in cases
     ]
     table = render_table(("case", "tags", "expected", "made by"), rows)
-    return f"{table}\n\n{count_noun(len(cases), 'case')}"
+    return f"{table}\n\n{format_noun(len(cases), 'case')}"
 
 
 def render_plan(cases: tuple[Case, ...], trials: int, shards: int, table_format: str = "text") -> str:
@@ -51,15 +51,15 @@ def render_plan(cases: tuple[Case, ...], trials: int, shards: int, table_format:
         ]
         return _render_json({"trials": trials, "expected_s": round(whole_s, 1), "shards": listed})
     rows = [
-        (str(number), case.id, str(trials), render_duration(case.expected_s * trials))
+        (str(number), case.id, str(trials), format_duration(case.expected_s * trials))
         for number, part in enumerate(parts, start=1)
         for case in part
     ]
     table = render_table(("shard", "case", "trials", "expected"), rows)
-    lines = [f"{count_noun(len(cases), 'case')}, about {render_duration(whole_s)} on one machine"]
+    lines = [f"{format_noun(len(cases), 'case')}, about {format_duration(whole_s)} on one machine"]
     if len(parts) > 1:
         longest = max(sum_expected_s(part, trials) for part in parts)
-        lines.append(f"about {render_duration(longest)} on {len(parts)} machines")
+        lines.append(f"about {format_duration(longest)} on {len(parts)} machines")
     return f"{table}\n\n{'; '.join(lines)}"
 
 
@@ -77,7 +77,7 @@ def render_baselines(
     ).items():
         rows = [_make_baseline_row(baseline, now) for baseline in group]
         table = render_table(("case", "age", "commit", "by", "trials"), rows)
-        parts.append(f"{name} ({count_noun(len(group), 'baseline')})\n{table}")
+        parts.append(f"{name} ({format_noun(len(group), 'baseline')})\n{table}")
     return "\n\n".join(parts)
 
 
@@ -95,7 +95,7 @@ def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
             lines.append(f"{' ' * (width + 8)}{clean_line(check.fix)}")
     failed = sum(check.level.value == "fail" for check in checks)
     warned = sum(check.level.value == "warn" for check in checks)
-    fit = f"fit to judge, with {count_noun(warned, 'warning')}" if warned else "fit to judge"
+    fit = f"fit to judge, with {format_noun(warned, 'warning')}" if warned else "fit to judge"
     unfit = f"not fit to judge: {failed} of {len(checks)} checks failed"
     return "\n".join([*lines, "", unfit if failed else fit])
 
@@ -105,7 +105,7 @@ def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
     trials = max((len(values) for values in baseline.trials.values()), default=0)
     return (
         baseline.case_id,
-        render_age(provenance.created, now).removesuffix(" old") or "unknown",
+        format_age(provenance.created, now).removesuffix(" old") or "unknown",
         (provenance.commit[:SHOWN_COMMIT_CHARS] or "unknown") + ("+" if provenance.dirty else ""),
         provenance.author or "unknown",
         f"{trials}{f', {baseline.disturbed} disturbed' if baseline.disturbed else ''}",
@@ -134,5 +134,5 @@ def render_attempt(case_id: str, failure: CaseFailure | None) -> str:
 
 def render_tally(cases: int, failed: int) -> str:
     if not failed:
-        return f"{count_noun(cases, 'case')} can be built, called and traced. Nothing was measured."
-    return f"{failed} of {count_noun(cases, 'case')} cannot be measured: `check` would be INCOMPLETE."
+        return f"{format_noun(cases, 'case')} can be built, called and traced. Nothing was measured."
+    return f"{failed} of {format_noun(cases, 'case')} cannot be measured: `check` would be INCOMPLETE."

@@ -16,7 +16,7 @@ from gate.report.pages import clean_link, render_page
 from gate.report.trend import FEWEST, Track, TrendSeries, TrendStep, list_upgrades, mark_steps
 from gate.report.words.templates import describe_change, name_metric
 from gate.store.history import HistoryHead
-from gate.units import count_noun, render_percent, render_value
+from gate.units import format_noun, format_percent, format_value
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 720.0, 190.0, 76.0, 10.0, 22.0
 _MOST = 360  # points of a line: two pixels each; more are drawn as their mean, in a band of all of them
@@ -154,7 +154,7 @@ def render_pages(
             "trend.html",
             title="compile-gate trend",
             machine=track.machine,
-            runs=count_noun(track.runs, "run"),
+            runs=format_noun(track.runs, "run"),
             recent=track.heads[track.old].created[:10] if track.old else "",
             first=track.heads[0].created[:10],
             last=_link_run(track.heads[-1]),
@@ -184,7 +184,7 @@ def _make_case_row(track: Track, case_id: str, page: str) -> CaseRow:
     line = Drawing(label="", width=_SPARK, height=16, kind="small chart")
     scale = make_scale(shown, 15, 1, least_span=0.02 * max(shown))
     line.add("path", "curve", d=join_points([(x, scale.place(value)) for x, value in enumerate(shown)]))
-    now = render_value(_LEADING, series.centres[-1])
+    now = format_value(_LEADING, series.centres[-1])
     return CaseRow(link=Link(text=case_id, address=page), now=now, changes=tuple(changes), line=line)
 
 
@@ -192,7 +192,7 @@ def render_badge(track: Track) -> str:
     """For shields.io."""
     rows = [_make_case_row(track, case_id, "") for case_id in _name_pages(track, "")]
     worse = sum("slower" in row.changes[0] for row in rows)
-    message = f"{worse} of {count_noun(len(rows), 'case')} slower in {_DAYS[0]} days"
+    message = f"{worse} of {format_noun(len(rows), 'case')} slower in {_DAYS[0]} days"
     color = "orange" if worse else "brightgreen"
     return json.dumps({"schemaVersion": 1, "label": "torch.compile", "message": message, "color": color})
 
@@ -219,7 +219,7 @@ def _list_suite(track: Track) -> Iterator[Curve]:
                 title=name_metric(metric),
                 note="geometric mean of all cases since the first runs",
                 series=mean,
-                write=lambda value: render_percent(value - 1),
+                write=lambda value: format_percent(value - 1),
                 steps=mark_steps(metric, mean, track.old),
             )
         if creep.runs and not creep.is_constant:
@@ -238,7 +238,7 @@ def _trace_case(
             all_steps += [(metric, step) for step in steps]
             curves.append(_trace_values(metric, series, steps))
         elif series and len(series.runs) > 1:
-            still.append((name_metric(metric), render_value(metric, series.centres[0])))
+            still.append((name_metric(metric), format_value(metric, series.centres[0])))
         if creep and any(creep.centres):
             curves.append(_trace_creep(metric, creep))
     return curves, still, all_steps
@@ -250,7 +250,7 @@ def _trace_values(metric: Metric, series: TrendSeries, steps: Sequence[TrendStep
         title=name_metric(metric),
         note="higher is better" if spec.higher_is_better else "lower is better",
         series=series,
-        write=partial(render_value, metric),
+        write=partial(format_value, metric),
         steps=steps,
         unit=choose_axis_unit(metric, series.centres),
         is_whole=spec.unit is Unit.COUNT,
@@ -259,7 +259,7 @@ def _trace_values(metric: Metric, series: TrendSeries, steps: Sequence[TrendStep
 
 def _trace_creep(metric: Metric, series: TrendSeries) -> Curve:
     title = f"{name_metric(metric)} against the release anchor"
-    write = render_percent if SPECS[metric].is_ratio else "{:+g}".format
+    write = format_percent if SPECS[metric].is_ratio else "{:+g}".format
     return Curve(title=title, note="+ is worse", series=series, write=write)
 
 

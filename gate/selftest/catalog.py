@@ -6,7 +6,7 @@ from itertools import count
 from statistics import fmean, median
 
 from gate.decide.stats import compute_rate
-from gate.devices import find_kind
+from gate.devices import get_kind
 from gate.errors import UsageError
 from gate.metrics import find_planted
 from gate.records.cases import (
@@ -91,7 +91,7 @@ def _list_exact() -> tuple[Fault, ...]:
 
 
 def _list_timed(device_kind: str) -> tuple[Fault, ...]:
-    least = find_kind(device_kind).asked_slowdown
+    least = get_kind(device_kind).asked_slowdown
     asked = [_make_timed(FaultKind.SLOWDOWN, size, _SEEN) for size in _SLOWDOWNS if size > least]
     unasked = [_make_timed(FaultKind.SLOWDOWN, size, UNASKED) for size in _SLOWDOWNS if size < least]
     return (

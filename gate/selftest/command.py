@@ -13,7 +13,7 @@ from gate.check.schedule import compute_trial_s
 from gate.cli.lanes import note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.evidence.values import collect_values
-from gate.decide.judge.compare import find_threshold
+from gate.decide.judge.compare import get_threshold
 from gate.decide.side_by_side import judge_pairs, list_unsettled
 from gate.decide.suspects import Suspect
 from gate.errors import ExitCode, UsageError
@@ -170,7 +170,7 @@ def _choose_size(context: AttemptContext, fault: Fault, subject: AttemptSubject)
     if metric is None:
         return FaultSize()
     values = collect_values(subject.latest).get(metric) or collect_values(subject.base)[metric]
-    return choose_size(fault, values, find_threshold(context.policy, subject.case.id, metric, in_pairs=True))
+    return choose_size(fault, values, get_threshold(context.policy, subject.case.id, metric, in_pairs=True))
 
 
 def _measure_size(context: AttemptContext, fault: Fault, size: FaultSize, base: Sequence[Trial]) -> FaultSize:
@@ -178,7 +178,7 @@ def _measure_size(context: AttemptContext, fault: Fault, size: FaultSize, base: 
     metric, values = find_scale(fault), collect_values(base)
     if metric is None or metric not in values:
         return size
-    threshold = find_threshold(context.policy, base[0].case_id, metric, in_pairs=True)
+    threshold = get_threshold(context.policy, base[0].case_id, metric, in_pairs=True)
     original = [value - size.amount for value in values[metric]] if fault.is_in_base else values[metric]
     return measure_size(size.amount, original, threshold)
 

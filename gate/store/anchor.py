@@ -13,7 +13,7 @@ from gate.files.disk import is_present
 from gate.files.schema import list_invalid
 from gate.files.yaml_in import load_yaml
 from gate.files.yaml_out import write_scalar
-from gate.units import render_age
+from gate.units import format_age
 
 ANCHOR_FILE = "anchor.yml"
 _EXAMPLE = '`--reason "the release of March"`'
@@ -72,7 +72,7 @@ def describe_anchor(anchor: AnchorFile, now: str = "") -> str:
 
     With ``now`` (ISO 8601) its age follows the day.
     """
-    age = render_age(anchor.created, now) if now and anchor.created else ""
+    age = format_age(anchor.created, now) if now and anchor.created else ""
     recorded = f", recorded {anchor.created[:_DAY_CHARS]}" if anchor.created else ""
     by = f" by {anchor.author}" if recorded and anchor.author else ""
     reason = " ".join(anchor.reason.split()).rstrip(".")

@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
-from gate.decide.evidence.gather import find_environment, list_short
-from gate.decide.judge.compare import find_threshold
+from gate.decide.evidence.gather import list_short, make_case_environment
+from gate.decide.judge.compare import get_threshold
 from gate.devices import TARGET_KIND
 from gate.errors import FileError, IncompleteError, UsageError
 from gate.files.codec import BASELINE, encode, write_atomic
@@ -178,7 +178,7 @@ def _list_late(run: Run) -> list[str]:
     late = {
         case_id
         for case_id, trials in group_cases(run.trials).items()
-        if find_environment(run, trials).workers == PARTLY_FORKED
+        if make_case_environment(run, trials).workers == PARTLY_FORKED
         or any(fact.code is Code.SERVER_SILENT for trial in trials for fact in trial.warnings)
     }
     return sorted(late)
@@ -238,7 +238,7 @@ def _list_worse(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setbac
             continue
         after = median(new.trials[metric])
         worse = before - after if spec.higher_is_better else after - before
-        threshold = find_threshold(policy, new.case_id, metric)
+        threshold = get_threshold(policy, new.case_id, metric)
         if worse > max(threshold.relative * abs(before), threshold.absolute):
             yield Setback(case_id=new.case_id, metric=metric, old=before, new=after)
 

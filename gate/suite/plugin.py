@@ -12,7 +12,7 @@ from gate.measure.logbook import Logbook
 from gate.records.cases import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
 from gate.suite.session import SESSION, TIMER, SuiteSession, tolerate_warnings
-from gate.units import count_noun
+from gate.units import format_noun
 
 if TYPE_CHECKING:
     from gate.project.config import Config
@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     session = config.stash[SESSION]
-    where = f"device {session.request.device}, {count_noun(session.request.threads, 'thread')}"
+    where = f"device {session.request.device}, {format_noun(session.request.threads, 'thread')}"
     return f"compile-gate: {session.source}, {where}"
 
 

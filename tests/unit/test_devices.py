@@ -20,7 +20,7 @@ from gate.devices import (
     KINDS,
     Canaries,
     DeviceKind,
-    find_kind,
+    get_kind,
     is_gpu,
 )
 from gate.project.config import LIMIT_KEYS
@@ -80,8 +80,8 @@ def test_names_of_devices(device: str, fits: bool) -> None:
 
 def test_a_numbered_device_is_of_its_kind() -> None:
     """The number says which of several."""
-    assert find_kind("cuda:1") is find_kind("cuda") is CUDA
-    assert find_kind("cpu") is CPU
+    assert get_kind("cuda:1") is get_kind("cuda") is CUDA
+    assert get_kind("cpu") is CPU
 
 
 def test_an_unknown_kind_in_a_record_is_held_for_a_gpu() -> None:

@@ -14,13 +14,13 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 from ray.exceptions import ActorDiedError  # noqa: E402 - only where there is Ray
 
-from gate.check.work import Answer, Part, Unit  # noqa: E402
+from gate.check.work import Answer, Unit, UnitResult  # noqa: E402
 from gate.errors import GateError, MachineError, UsageError  # noqa: E402
 from gate.fleet import cluster, driver  # noqa: E402
 from gate.fleet.actor import LaneActor, Reply, read_message  # noqa: E402
 from gate.fleet.cluster import Site  # noqa: E402
 from gate.fleet.driver import Openings, RayEngine  # noqa: E402
-from gate.lab.arms.arms import ArmOptions, CodeState, find_states  # noqa: E402
+from gate.lab.arms.arms import ArmOptions, CodeState, read_code_states  # noqa: E402
 from gate.lab.host import cores  # noqa: E402
 from gate.lab.trials.runs import LaneTerms  # noqa: E402
 from gate.project.config import Config, load_config  # noqa: E402
@@ -32,11 +32,11 @@ from tests.git import run_git  # noqa: E402
 from tests.hosts import CUDA_HOST  # noqa: E402
 
 CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")
-PART = Part(notes=())
+PART = UnitResult(notes=())
 
 
 # What this process finds where it is, as each actor of these tests does.
-OWN = find_states(Path.cwd(), None)
+OWN = read_code_states(Path.cwd(), None)
 
 
 def make_run(place: Place, torch: str = "2.13.0", commit: str = OWN[0].commit) -> Run:
@@ -59,7 +59,7 @@ class ActingLane:
     run: Run
     error: GateError | None = None
 
-    def measure(self, unit: Unit) -> Part:
+    def measure(self, unit: Unit) -> UnitResult:
         del unit
         if self.error:
             raise self.error
@@ -232,7 +232,7 @@ def test_lanes_are_held_to_what_this_host_has_not_committed(config: Config, tmp_
     (project / "model.py").write_text("1\n", encoding="utf-8")
     run_git(project, "add", ".")
     run_git(project, "commit", "-qm", "a model")
-    ((commit, _, _),) = clean = find_states(project, None)
+    ((commit, _, _),) = clean = read_code_states(project, None)
     config, lanes = (
         replace(config, directory=project),
         [ActingLane(make_run(make_place("GPU-1"), commit=commit))],
@@ -243,7 +243,7 @@ def test_lanes_are_held_to_what_this_host_has_not_committed(config: Config, tmp_
         (project / name).write_text("2\n", encoding="utf-8")
         with pytest.raises(MachineError, match="not this host's code: what is not committed has changed"):
             open_lanes(lanes, config, [], [], clean)
-        clean = find_states(project, None)
+        clean = read_code_states(project, None)
         open_lanes(lanes, config, [], [], clean)
     (project / ".git").rename(tmp_path / "git")  # a host that has the commit, and no word on edits
     with pytest.raises(MachineError, match="not this host's code: what is not committed has changed"):
@@ -281,16 +281,16 @@ def test_what_both_sides_are_on_this_host(tmp_path: Path) -> None:
     run_git(tmp_path, "commit", "-qm", "one", "--allow-empty")
     commit = run_git(tmp_path, "rev-parse", "HEAD")
     (tmp_path / "new.json").write_text("1\n", encoding="utf-8")
-    (tree,) = find_states(tmp_path, None)
+    (tree,) = read_code_states(tmp_path, None)
     assert (tree.commit, tree.is_tree) == (commit, True)
-    head, base = find_states(tmp_path, ArmOptions(directory=tmp_path, base="main", head=str(tmp_path)))
+    head, base = read_code_states(tmp_path, ArmOptions(directory=tmp_path, base="main", head=str(tmp_path)))
     assert base == CodeState(commit)
     assert (head.commit, head.is_tree) == (commit, False)
     assert head.changes not in {"", tree.changes}
     outside = tmp_path / "outside"
     outside.mkdir()
     (tmp_path / ".git").rename(outside / "elsewhere")
-    assert find_states(tmp_path, None) == [CodeState("", "", is_tree=True)]
+    assert read_code_states(tmp_path, None) == [CodeState("", "", is_tree=True)]
 
 
 def test_an_actor_that_is_gone_says_so(config: Config, acting: FakeRay) -> None:

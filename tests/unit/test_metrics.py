@@ -38,7 +38,7 @@ from gate.records.verdict import CauseKind
 from gate.report.footer import COLUMNS
 from gate.report.pages import _GROUPS
 from gate.report.words.templates import name_direction
-from gate.units import render_value
+from gate.units import format_value
 
 PACKAGE = Path(gate.__file__).parent
 GUIDE = (PACKAGE.parent / "docs" / "dev" / "adding-a-metric.md").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ from gate.records.cases import Metric
 from gate.records.run import Pairing, Trial
 from gate.records.verdict import CauseKind
 from gate.report.footer import COLUMNS
-from gate.units import render_threshold, render_value
+from gate.units import format_threshold, format_value
 from gate.report.words.templates import describe_change
 
 metric = Metric("p95_latency")
@@ -72,10 +72,10 @@ print({
     "speedup": changes[Metric.WARM_SPEEDUP],
     "column": COLUMNS[metric],
     "causes": sorted(cause.value for cause in CauseKind if metric in explained_by(cause)),
-    "value": render_value(metric, 0.0123),
+    "value": format_value(metric, 0.0123),
     "told": describe_change(metric, 0.3),
-    "limit": render_threshold(metric, make_config(GateFile(version=1)).thresholds[metric]),
-    "beside": render_threshold(metric, SPECS[metric].side_by_side),
+    "limit": format_threshold(metric, make_config(GateFile(version=1)).thresholds[metric]),
+    "beside": format_threshold(metric, SPECS[metric].side_by_side),
 })
 """
 
@@ -146,7 +146,7 @@ def test_rows_do_not_contradict_themselves(spec: MetricSpec) -> None:
 @pytest.mark.parametrize("metric", Metric)
 def test_every_metric_can_be_told(metric: Metric) -> None:
     """Its values have a unit's form, and a change of it has a word for either direction."""
-    assert render_value(metric, 1.0)
+    assert format_value(metric, 1.0)
     assert name_direction(metric, 0.1) != name_direction(metric, -0.1)
 
 

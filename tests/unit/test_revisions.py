@@ -9,7 +9,7 @@ from gate.errors import MachineError, UsageError
 from gate.revisions import (
     NothingDiffersError,
     find_tag,
-    find_top,
+    get_top,
     resolve_ancestor,
     resolve_base,
     resolve_default_base,
@@ -115,7 +115,7 @@ def test_bare_repository(repository: Path) -> None:
     """A repository without files to measure is refused."""
     bare = clone(repository, "--bare")
     with pytest.raises(UsageError, match="is in a repository without a working tree"):
-        find_top(bare)
+        get_top(bare)
 
 
 def test_no_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_repository_of_somebody_else(
     git.chmod(0o755)
     monkeypatch.setenv("PATH", str(git.parent))
     with pytest.raises(UsageError) as caught:
-        find_top(repository)
+        get_top(repository)
     assert caught.value.fix == f"Run `git config --global --add safe.directory {repository}`."
 
 
@@ -170,7 +170,7 @@ def test_variables_of_a_hook_do_not_lead_elsewhere(
 ) -> None:
     """GIT_DIR, as git sets it for a hook, does not point us at another repository."""
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
-    assert find_top(repository) == repository
+    assert get_top(repository) == repository
 
 
 def test_an_ancestor_is_what_head_was_made_from(repository: Path) -> None:

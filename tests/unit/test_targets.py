@@ -2,7 +2,7 @@
 
 import pytest
 
-from gate.devices import BOARDS, CPU, CUDA, TARGET, find_kind, is_target, name_targets, read_architecture
+from gate.devices import BOARDS, CPU, CUDA, TARGET, get_kind, is_target, name_targets, read_architecture
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ def test_a_target_is_told_from_a_device(device: str, architecture: int) -> None:
 
 def test_each_kind_is_found_by_name() -> None:
     """A target is a kind of its own: nothing of it is held against a device."""
-    assert [find_kind(name) for name in ("cpu", "cuda:1", "cuda:sm_90")] == [CPU, CUDA, TARGET]
+    assert [get_kind(name) for name in ("cpu", "cuda:1", "cuda:sm_90")] == [CPU, CUDA, TARGET]
 
 
 def test_a_block_gets_all_shared_memory_but_a_kibibyte() -> None:

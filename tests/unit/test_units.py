@@ -32,7 +32,7 @@ SECONDS = {"\N{MICRO SIGN}s": 1e-6, "ms": 1e-3, "s": 1.0}
 )
 def test_seconds(value: float, expected: str) -> None:
     """A time has three digits and the unit that suits it, also where rounding reaches the next unit."""
-    assert expected == units.render_seconds(value)
+    assert expected == units.format_seconds(value)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_seconds(value: float, expected: str) -> None:
 )
 def test_bytes(value: float, expected: str) -> None:
     """A size is in binary units, and 1024 of one is 1 of the next."""
-    assert expected == units.render_bytes(value)
+    assert expected == units.format_bytes(value)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_bytes(value: float, expected: str) -> None:
 )
 def test_percent(value: float, expected: str) -> None:
     """A change has its sign, and none when it rounds to zero."""
-    assert expected == units.render_percent(value)
+    assert expected == units.format_percent(value)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_percent(value: float, expected: str) -> None:
 )
 def test_count(value: float, expected: str) -> None:
     """A count is an integer unless trials disagree."""
-    assert expected == units.render_count(value)
+    assert expected == units.format_count(value)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_count(value: float, expected: str) -> None:
 )
 def test_energy(value: float, expected: str) -> None:
     """A call takes from millijoules to some hundred joules."""
-    assert units.render_joules(value) == expected
+    assert units.format_joules(value) == expected
 
 
 def test_ratio_and_drift() -> None:
     """A ratio ends in x; a log2 ratio carries its factor."""
-    actual = [units.render_ratio(1.4231), units.render_log2(1.0), units.render_log2(-0.001)]
+    actual = [units.format_ratio(1.4231), units.format_log2(1.0), units.format_log2(-0.001)]
 
     assert actual == ["1.42x", "+1.00 (2.0x)", "0.00 (1.0x)"]
 
@@ -96,7 +96,7 @@ def test_ratio_and_drift() -> None:
 )
 def test_duration(value: float, expected: str) -> None:
     """A wall time is in the words that a person who waits would use."""
-    assert expected == units.render_duration(value)
+    assert expected == units.format_duration(value)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_duration(value: float, expected: str) -> None:
 )
 def test_age(created: str, expected: str) -> None:
     """In hours and days, from where it lies in the future too; left out where a time cannot be read."""
-    assert expected == units.render_age(created, "2026-03-20T09:00:00Z")
+    assert expected == units.format_age(created, "2026-03-20T09:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_age(created: str, expected: str) -> None:
 )
 def test_threshold(metric: Metric, threshold: Threshold, expected: str) -> None:
     """A threshold says both of its parts, in the metric's unit."""
-    assert expected == units.render_threshold(metric, threshold)
+    assert expected == units.format_threshold(metric, threshold)
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,12 @@ def test_threshold(metric: Metric, threshold: Threshold, expected: str) -> None:
 )
 def test_interval(metric: Metric, expected: str) -> None:
     """An interval is in the unit of its change."""
-    assert expected == units.render_interval(metric, -0.02, 0.5)
+    assert expected == units.format_interval(metric, -0.02, 0.5)
 
 
 def test_counter_change_is_signed_and_whole() -> None:
     """A counter's change is a number of things, not a percentage."""
-    assert [units.render_change(Metric.GRAPH_BREAKS, value) for value in (2.0, -1.0, 0.0)] == [
+    assert [units.format_change(Metric.GRAPH_BREAKS, value) for value in (2.0, -1.0, 0.0)] == [
         "+2",
         "-1",
         "0",
@@ -156,7 +156,7 @@ def test_counter_change_is_signed_and_whole() -> None:
 @given(st.sampled_from(sorted(SPECS)), FINITE)
 def test_no_change_loses_its_sign(metric: Metric, value: float) -> None:
     """What is shown is zero without a sign, or has the sign of the value."""
-    text = units.render_change(metric, value)
+    text = units.format_change(metric, value)
     number = read_number(text)
 
     assert (number > 0) == (value > 0) or not number
@@ -168,7 +168,7 @@ def test_no_change_loses_its_sign(metric: Metric, value: float) -> None:
 @example(Metric.STACK_MEMORY, 482.0, 1641.0)
 def test_changes_are_monotone(metric: Metric, a: float, b: float) -> None:
     """A larger change never reads as a smaller one, whatever the units."""
-    low, high = (read_number(units.render_change(metric, value)) for value in sorted((a, b)))
+    low, high = (read_number(units.format_change(metric, value)) for value in sorted((a, b)))
 
     assert low <= high
 
@@ -176,7 +176,7 @@ def test_changes_are_monotone(metric: Metric, a: float, b: float) -> None:
 @given(FINITE, FINITE)
 def test_seconds_are_monotone(a: float, b: float) -> None:
     """A longer time never reads as a shorter one, whatever the units."""
-    low, high = (read_scaled(units.render_seconds(value), SECONDS) for value in sorted((a, b)))
+    low, high = (read_scaled(units.format_seconds(value), SECONDS) for value in sorted((a, b)))
 
     assert low <= high * (1 + 1e-12) + 1e-18 or low < 0
 
@@ -184,25 +184,25 @@ def test_seconds_are_monotone(a: float, b: float) -> None:
 @given(st.floats(min_value=0, max_value=1e18), st.floats(min_value=0, max_value=1e18))
 def test_bytes_are_monotone(a: float, b: float) -> None:
     """A larger size never reads as a smaller one, whatever the units."""
-    low, high = (read_scaled(units.render_bytes(value), SCALE) for value in sorted((a, b)))
+    low, high = (read_scaled(units.format_bytes(value), SCALE) for value in sorted((a, b)))
 
     assert low <= high
 
 
 def test_a_compile_that_no_first_call_shows_did_not_take_0_s() -> None:
     """It is lost in how much calls vary; a call that takes 0 s is an edited one."""
-    assert units.render_value(Metric.WARM_COMPILE_TIME, 0.0) == "under 1 call"
-    assert units.render_value(Metric.COMPILED_LATENCY, 0.0) == "0 s"
+    assert units.format_value(Metric.WARM_COMPILE_TIME, 0.0) == "under 1 call"
+    assert units.format_value(Metric.COMPILED_LATENCY, 0.0) == "0 s"
 
 
 @given(st.sampled_from(sorted(SPECS)), st.floats(allow_nan=False, allow_infinity=False))
 def test_any_number_can_be_shown(metric: Metric, value: float) -> None:
     """Not even the largest stops a report."""
     rendered = (
-        units.render_value(metric, value),
-        units.render_change(metric, value),
-        units.render_interval(metric, value, value),
-        units.render_duration(value),
+        units.format_value(metric, value),
+        units.format_change(metric, value),
+        units.format_interval(metric, value, value),
+        units.format_duration(value),
     )
 
     assert all(rendered)

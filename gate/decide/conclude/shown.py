@@ -8,7 +8,7 @@ from statistics import geometric_mean
 from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.programs import match_kernels, part_phases
 from gate.decide.evidence.values import collect_medians, compute_break_even, compute_paying_calls
-from gate.kinds import find_family
+from gate.kinds import name_family
 from gate.metrics import SPECS, Family
 from gate.records.cases import DEFAULT_BACKEND, Case, Kind, Metric, Mode, group_by
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, Compiled, Trial
@@ -145,7 +145,7 @@ def compute_geometric_mean(values: Sequence[float]) -> float | None:
 def _list_rows(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[SuiteRow, ...]:
     rows = []
     for (task, mode), group in group_by(cases, lambda case: (case.task, case.mode)).items():
-        for family, members in (("", group), *group_by(group, find_family).items()):
+        for family, members in (("", group), *group_by(group, name_family).items()):
             members_values = [values[case.id] for case in members]
             paid = [
                 compute_break_even(case_values)

@@ -153,7 +153,9 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
                 trials=tuple(trials),
                 failures=tuple(failures.get(case.id, ())),
                 values=collect_values(trials),
-                stored=_rank_stored(case, find_environment(run, trials), trials, stored.get(case.id, ())),
+                stored=_rank_stored(
+                    case, make_case_environment(run, trials), trials, stored.get(case.id, ())
+                ),
                 planned=run.trials_planned,
                 base_case=bases.get(case.id),
             )
@@ -171,7 +173,7 @@ def _get_card(run: Run, place: str) -> str:
     return run.places[place].device if place in run.places else run.environment.device_uuid
 
 
-def find_environment(run: Run, trials: Collection[Trial]) -> Environment:
+def make_case_environment(run: Run, trials: Collection[Trial]) -> Environment:
     """Where only some trials were forked, no other environment is the same."""
     fresh = sum(any(fact.code in UNFORKED_CODES for fact in trial.warnings) for trial in trials)
     workers = ("" if fresh == len(trials) else PARTLY_FORKED) if fresh else run.environment.workers

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.definitions import compare_items
-from gate.decide.evidence.gather import Evidence, find_environment
+from gate.decide.evidence.gather import Evidence, make_case_environment
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.steal import compute_own_steal, excuse_run
 from gate.decide.evidence.values import collect_medians, collect_values
@@ -207,7 +207,7 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
             make_baseline(
                 case,
                 trials[case.id],
-                environment=replace(find_environment(run, trials[case.id]), packages={}),
+                environment=replace(make_case_environment(run, trials[case.id]), packages={}),
                 provenance=provenance,
             )
         )

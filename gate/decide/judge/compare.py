@@ -26,7 +26,7 @@ _NOTHING_STORED = frozenset({Reason.NO_BASELINE, Reason.MEASURED_OTHERWISE})
 AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
-def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:
+def get_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:
     """The policy's or the metric's own, under the last override that fits.
 
     A policy names every metric: a part that equals the metric's default does not count as set for pairs.
@@ -66,7 +66,7 @@ def add_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = Fal
                 metric=metric,
                 before=before,
                 after=after,
-                threshold=find_threshold(policy, evidence.case.id, metric, in_pairs=in_pairs),
+                threshold=get_threshold(policy, evidence.case.id, metric, in_pairs=in_pairs),
                 logs=summarize_logs(before, after) if noisy else None,
                 upgrade=upgraded.upgrade if upgraded else (),
                 remarks=remarks,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gate.errors import UsageError
 from gate.git import find_checkout
-from gate.installation import MODELS, find_models
+from gate.installation import MODELS, choose_models
 from gate.lab.arms.changes import CODE, READ_BY_CODE, hash_changes
 from gate.lab.arms.checkouts import run_git
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
@@ -26,7 +26,7 @@ from gate.revisions import (
     NothingDiffersError,
     Revision,
     find_ref,
-    find_top,
+    get_top,
     resolve_base,
     resolve_default_base,
     resolve_ref,
@@ -86,7 +86,7 @@ def make_working_tree_arm(directory: Path) -> Arm:
     return Arm(name=CANDIDATE_ARM, python=sys.executable, directory=str(directory.resolve()))
 
 
-def find_checkouts(sources: ArmSources) -> Checkouts | None:
+def make_checkouts(sources: ArmSources) -> Checkouts | None:
     base, head = sources.base, sources.head
     if not (base.commit and base.arm.checkout) or base.arm.python != head.arm.python:
         return None
@@ -133,7 +133,7 @@ class CodeState(NamedTuple):
     is_tree: bool = False  # the working tree, with the new files that code may read
 
 
-def find_states(directory: Path, options: ArmOptions | None) -> list[CodeState]:
+def read_code_states(directory: Path, options: ArmOptions | None) -> list[CodeState]:
     """Head's and, with ``options``, base's; raises as :func:`resolve_arms`."""
     base, head = resolve_arms(options) if options else (None, None)
     return [_read_code_state(code, directory) for code in ((head, base) if options else (head,))]
@@ -224,7 +224,7 @@ def _open_code(
 def _check_out(
     name: str, revision: Revision, directory: Path, where: Path | AbstractContextManager[Path]
 ) -> Iterator[ArmSource]:
-    top = find_top(directory)
+    top = get_top(directory)
     remove_leftover_worktrees(top)
     inside = directory.resolve().relative_to(top)
     with open_worktree(top, revision.commit, where) if isinstance(where, Path) else where as checkout:
@@ -254,7 +254,7 @@ def _place_arm(name: str, path: Path, directory: Path) -> Arm:
     checkout, origin = find_checkout(path) or path, find_checkout(working_tree) or working_tree
     if checkout == origin:
         checkout, origin = path, working_tree
-    models = find_models(directory, path)
+    models = choose_models(directory, path)
     arm = Arm(
         name=name,
         python=sys.executable,

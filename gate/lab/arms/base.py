@@ -7,7 +7,7 @@ from pathlib import Path
 from gate.lab.arms.submodules import fill_submodules
 from gate.lab.arms.worktrees import open_worktree, remove_leftover_worktrees
 from gate.lab.host.scratch import open_scratch
-from gate.revisions import find_top
+from gate.revisions import get_top
 from gate.store.rules import BaseTree
 
 
@@ -19,7 +19,7 @@ def open_base_tree(directory: Path, sha: str) -> Iterator[BaseTree]:
         UsageError: There is no repository, or it lacks content of the commit.
         MachineError: git cannot check it out.
     """
-    top = find_top(directory)
+    top = get_top(directory)
     remove_leftover_worktrees(top)
     with open_scratch() as scratch, open_worktree(top, sha, scratch / "base") as tree:
         yield BaseTree(sha=sha, tree=tree.resolve(), top=top, empty=fill_submodules(top, tree))

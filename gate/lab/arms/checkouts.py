@@ -25,7 +25,7 @@ def list_hidden(top: Path) -> list[bytes]:
     return [name for name, content in zip(names, hashes, strict=True) if committed[name] != content]
 
 
-def find_tree(directory: Path) -> WorkingTree | None:
+def read_working_tree(directory: Path) -> WorkingTree | None:
     """``None`` outside of git. The time is that of the newest Python file."""
     top = Path(run_git(directory, "rev-parse", "--show-toplevel"))
     if not top.is_absolute():

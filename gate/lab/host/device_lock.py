@@ -20,7 +20,7 @@ _ELSEWHERE = "a run that cannot be seen from here, in another container most lik
 
 
 @contextmanager
-def hold_device(key: str, limit_s: float, observe: Observer) -> Iterator[None]:
+def lock_device(key: str, limit_s: float, observe: Observer) -> Iterator[None]:
     """Lock the device called ``key`` on this host; wait up to ``limit_s`` seconds for it.
 
     Raises:
@@ -49,7 +49,7 @@ def hold_device(key: str, limit_s: float, observe: Observer) -> Iterator[None]:
 
 
 def describe_holder(key: str) -> str:
-    """Empty where nobody holds the device. Raises as :func:`hold_device`."""
+    """Empty where nobody holds the device. Raises as :func:`lock_device`."""
     path = _make_path(key)
     if not path.exists():
         return ""

@@ -83,7 +83,7 @@ def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample]
         free_bytes=min(before.free_bytes, after.free_bytes),
         foreign_memory=max(before.foreign_memory, after.foreign_memory),
     )
-    return replace(measured, disturbances=find_disturbances(measured, after.cores, threads))
+    return replace(measured, disturbances=list_disturbances(measured, after.cores, threads))
 
 
 def name_crowd(looks: Sequence[ProgramTimes], apart_s: float) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def name_crowd(looks: Sequence[ProgramTimes], apart_s: float) -> tuple[str, ...]
     )
 
 
-def find_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple[Disturbance, ...]:
+def list_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple[Disturbance, ...]:
     looks = {
         Disturbance.CROWDED: compute_crowding(conditions.foreign_cores, cores, threads) > CROWDING_LIMIT,
         Disturbance.STOLEN: conditions.stolen > STEAL_LIMIT,
@@ -139,7 +139,7 @@ def read_host() -> HostSample:
     )
 
 
-def find_crowd() -> tuple[str, ...]:
+def read_crowd() -> tuple[str, ...]:
     """Watch for two seconds which programs keep the cores busy; empty where they are many short ones."""
     begun, looks = time.monotonic(), [_read_programs()]
     for _ in range(1, _CROWD_LOOKS):
@@ -154,7 +154,7 @@ def look_early(threads: int) -> Conditions:
     conditions = describe_host(Conditions(), (before, read_host()), threads)
     if Disturbance.CROWDED not in conditions.disturbances:
         return conditions
-    return replace(conditions, crowd=find_crowd())
+    return replace(conditions, crowd=read_crowd())
 
 
 def _read_programs() -> ProgramTimes:

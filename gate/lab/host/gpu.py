@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from gate.devices import CPU, NO_TRITON, TARGET, find_kind, is_target, name_clock_reasons
+from gate.devices import CPU, NO_TRITON, TARGET, get_kind, is_target, name_clock_reasons
 from gate.errors import MachineError
 from gate.programs import ask_program, read_text
 from gate.project.capability import Card
@@ -124,7 +124,7 @@ def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) 
 
 
 def look_up_gpu(device: str, environ: Mapping[str, str]) -> GpuState | None:
-    return find_gpu(load_gpus(), device, environ) if find_kind(device).is_gpu else None
+    return find_gpu(load_gpus(), device, environ) if get_kind(device).is_gpu else None
 
 
 def read_memory_share(gpu: GpuState | None) -> float:
@@ -139,7 +139,7 @@ def read_memory_share(gpu: GpuState | None) -> float:
 
 
 def name_lock(device: str, gpu: GpuState | None) -> str:
-    if find_kind(device) is TARGET:
+    if get_kind(device) is TARGET:
         return CPU.name  # which compiling for it keeps busy
     return gpu.uuid.replace("/", "-") if gpu else device.replace(":", "-")
 
@@ -148,7 +148,7 @@ def show_alone(gpu: GpuState | None, device: str) -> tuple[str, dict[str, str]]:
     if gpu is None or not gpu.is_whole_lane:
         return device, {}
     # Seen alone, every GPU is number 0: its number would stand in the generated code.
-    return find_kind(device).name, {"CUDA_VISIBLE_DEVICES": gpu.uuid}
+    return get_kind(device).name, {"CUDA_VISIBLE_DEVICES": gpu.uuid}
 
 
 def _run_nvidia_smi(*query: str) -> str:
@@ -207,7 +207,7 @@ def refuse_stack(device: str) -> None:
     """
     if is_target(device) and find_spec("triton") is None:
         raise MachineError(*NO_TRITON)
-    spec = find_spec("torch") if find_kind(device).is_gpu else None
+    spec = find_spec("torch") if get_kind(device).is_gpu else None
     text = read_text(Path(spec.origin).with_name("version.py")) if spec and spec.origin else ""
     if set(_BUILT_FOR.findall(text)) == {"None"}:
         what = f"{device} cannot be used: the torch of {sys.executable} is a CPU build"
@@ -220,7 +220,7 @@ def refuse_absent(device: str, gpu: GpuState | None) -> None:
     Raises:
         MachineError: nvidia-smi lists no such GPU, and there is no driver.
     """
-    if find_kind(device).is_gpu and gpu is None and not any(driver.exists() for driver in _DRIVERS):
+    if get_kind(device).is_gpu and gpu is None and not any(driver.exists() for driver in _DRIVERS):
         raise MachineError(*describe_unlisted(device))
 
 

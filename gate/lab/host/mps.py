@@ -7,7 +7,7 @@ Clients run in one another's time, and NVML counts the server as one more proces
 from collections.abc import Mapping
 from pathlib import Path
 
-from gate.devices import find_kind
+from gate.devices import get_kind
 from gate.errors import MachineError
 
 VARIABLE = "CUDA_MPS_PIPE_DIRECTORY"
@@ -30,7 +30,7 @@ def refuse_service(device: str, environ: Mapping[str, str]) -> None:
     Raises:
         MachineError: Workers would become its clients.
     """
-    if find_kind(device).is_gpu and (directory := find_service(environ)):
+    if get_kind(device).is_gpu and (directory := find_service(environ)):
         raise MachineError(*describe_service(directory))
 
 

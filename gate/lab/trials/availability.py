@@ -109,7 +109,7 @@ def list_unavailable_here(cases: Sequence[Case], bench: Bench) -> tuple[CaseFail
     return _fail_unavailable(list_unavailable(cases, card, absent), bench)
 
 
-def find_unavailable(
+def list_unavailable_compiled(
     cases: Sequence[Case], environment: Environment, bench: Bench
 ) -> tuple[CaseFailure, ...]:
     traits = environment.device_traits

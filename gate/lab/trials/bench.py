@@ -83,7 +83,7 @@ class Bench:
         """The same path for each trial, so that cache keys agree."""
         return self.scratch / "cache"
 
-    def find_kept(self, case: Case) -> Path:
+    def get_kept_caches(self, case: Case) -> Path:
         return self.scratch / "kept" / make_case_path(case.id)
 
     @property
@@ -199,7 +199,7 @@ def keep_cache(bench: Bench, case: Case) -> None:
     """
     if not bench.settings.keeps_caches or shutil.disk_usage(bench.scratch).free < MIN_FREE_TO_KEEP_BYTES:
         return
-    kept = bench.find_kept(case)
+    kept = bench.get_kept_caches(case)
     shutil.rmtree(kept, ignore_errors=True)
     kept.parent.mkdir(parents=True, exist_ok=True)
     shutil.copytree(bench.trial_cache, kept, symlinks=True)

@@ -9,19 +9,19 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.devices import find_kind, is_target
+from gate.devices import get_kind, is_target
 from gate.errors import InterruptedRunError, MachineError
 from gate.files.codec import write_atomic
 from gate.files.disk import IGNORE_ALL
 from gate.lab.host.cores import choose_cores, stay_on, write_cores
-from gate.lab.host.device_lock import hold_device
+from gate.lab.host.device_lock import lock_device
 from gate.lab.host.fitness import look_early
 from gate.lab.host.gpu import find_gpu, load_gpus, name_lock, refuse_absent, refuse_stack
 from gate.lab.host.mps import refuse_service
 from gate.lab.host.scratch import open_scratch
 from gate.lab.trials.availability import (
-    find_unavailable,
     list_later_jobs,
+    list_unavailable_compiled,
     list_unavailable_here,
     refuse_base,
     try_imports,
@@ -115,12 +115,12 @@ def open_lab(
     with (
         # First: nobody is to wait for a lock only to hear of a full disk.
         open_bench(arm, settings) as opened,
-        hold_device(_name_lock(opened), settings.lock_timeout_s, observe),
+        lock_device(_name_lock(opened), settings.lock_timeout_s, observe),
     ):
         bench = replace(opened, observe=observe)
         for fact in note_dropped_variables(os.environ):
             observe(Noted(fact=fact))
-        if bench.gpu is None and find_kind(settings.device).is_gpu:
+        if bench.gpu is None and get_kind(settings.device).is_gpu:
             names = name_words(unseen="memory that others hold", why="nvidia-smi does not list it")
             observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
         if not is_target(settings.device) and not settings.counts_only:
@@ -138,7 +138,7 @@ def open_lab(
         toolchain_s = time.monotonic() - begun
         if warms_up:
             observe(PrimeFinished(toolchain_s=toolchain_s))
-        unavailable, _ = _leave_out(find_unavailable(cases, environment, bench), cases, observe)
+        unavailable, _ = _leave_out(list_unavailable_compiled(cases, environment, bench), cases, observe)
         place = read_place(environment.device_uuid)
         head = replace(bench, place=place.name)
         base_bench, base_environment = open_base_bench(head, base or replace(arm, name=BASE_ARM))
@@ -180,7 +180,7 @@ def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     try:
         with open_scratch() as scratch, closing(ServerPool()) as pool:
             (scratch / "tmp").mkdir()
-            gpus = load_gpus() if find_kind(settings.device).is_gpu else ()
+            gpus = load_gpus() if get_kind(settings.device).is_gpu else ()
             gpu = find_gpu(gpus, settings.device, os.environ)
             if arm.python == sys.executable:
                 refuse_stack(settings.device)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.check.schedule import Content, is_base_first, plan_content
-from gate.check.work import Part, Unit
+from gate.check.work import Unit, UnitResult
 from gate.decide.explain.functions import keep_changed
-from gate.devices import find_kind, is_target
+from gate.devices import get_kind, is_target
 from gate.kinds import KIND_SPECS
 from gate.lab.arms.provenance import read_time
 from gate.lab.trials.bench import Bench, check_disk, make_case_path, make_job, seed_cache
@@ -55,7 +55,7 @@ class PairPlan:
         return WorkerRole.COLD if self.content.compiles else WorkerRole.ROUNDS
 
 
-def measure_lab_pair(lab: Lab, unit: Unit) -> Part:
+def measure_lab_pair(lab: Lab, unit: Unit) -> UnitResult:
     gpu, (case,) = lab.bench.gpu, unit.run.cases
     (base_case,) = unit.run.base.cases if unit.run.base else (case,)
     alone = gpu is not None and gpu.exclusive  # the second arm's process would be turned away
@@ -72,7 +72,7 @@ def find_shared_caches(lab: Lab, case: Case, *, unchanged_code: bool) -> Path | 
 
     Not where code is found by a file's name: base would be given head's.
     """
-    kept = lab.bench.find_kept(case)
+    kept = lab.bench.get_kept_caches(case)
     is_known = unchanged_code and lab.base.arm.python == lab.bench.arm.python
     is_file = KIND_SPECS[case.kind].is_file
     return kept if is_known and not is_file and kept.is_dir() else None
@@ -87,7 +87,7 @@ def make_sides(base: Bench, head: Bench, base_case: Case, head_case: Case) -> Si
     )
 
 
-def find_side_cache(bench: Bench, case: Case) -> Path:
+def get_side_cache(bench: Bench, case: Case) -> Path:
     return replace(bench, scratch=bench.scratch / make_case_path(case.id)).trial_cache
 
 
@@ -99,7 +99,7 @@ def plan_pair(
     return PairPlan(index=index, content=plan_content(metrics, index, device), pairing=pairing, kept=kept)
 
 
-def measure_pair(sides: Sides, plan: PairPlan) -> Part:
+def measure_pair(sides: Sides, plan: PairPlan) -> UnitResult:
     """An arm that fails is a failure of that arm, and the pair gives no trial.
 
     Raises:
@@ -125,7 +125,7 @@ def measure_pair(sides: Sides, plan: PairPlan) -> Part:
         }
     if failures:
         check_disk(sides.head)  # a full disk is the machine's fault, not the case's
-        return Part(failures=tuple(failures))
+        return UnitResult(failures=tuple(failures))
     blank = Trial(
         case_id=sides.head_case.id,
         index=plan.index,
@@ -139,7 +139,7 @@ def measure_pair(sides: Sides, plan: PairPlan) -> Part:
         trials = [add_host(trial, samples, sides.head.settings) for trial in trials]
     if sides.head.settings.traces and plan.index == 1:  # later pairs compile the same, if at all
         trials = [_trace_side(sides, trial) for trial in trials]
-    return Part(trials=tuple(trials), sources=list_changed_sources(outcomes))
+    return UnitResult(trials=tuple(trials), sources=list_changed_sources(outcomes))
 
 
 def _join_trials(
@@ -173,7 +173,7 @@ def list_changed_sources(outcomes: Mapping[str, WorkerOutcome]) -> dict[str, str
 def _make_side(bench: Bench, case: Case, arm: str) -> Bench:
     scratch = bench.scratch / make_case_path(case.id)
     scratch.mkdir(parents=True, exist_ok=True)
-    sampling = replace(bench.settings.sampling, block_s=find_kind(bench.settings.device).live_block_s)
+    sampling = replace(bench.settings.sampling, block_s=get_kind(bench.settings.device).live_block_s)
     return replace(
         bench,
         settings=replace(bench.settings, sampling=sampling),
@@ -198,7 +198,7 @@ def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
     One after the other on a GPU, whose memory and time are shared, and where two have no room.
     """
     jobs = _open_jobs(sides, plan, WorkerRole.WARM)
-    if plan.pairing is Pairing.LIVE and not find_kind(sides.head.settings.device).is_gpu:
+    if plan.pairing is Pairing.LIVE and not get_kind(sides.head.settings.device).is_gpu:
         outcomes = run_warm_together(jobs[0], jobs[1])
         if not _failed_for_room(sides, _list_failures(outcomes)):
             return {job.arm: worker for job, worker in zip(jobs, outcomes, strict=True)}
@@ -222,7 +222,7 @@ def is_crowded(message: str) -> bool:
 
 
 def _failed_for_room(sides: Sides, failures: Collection[CaseFailure]) -> bool:
-    on_gpu = find_kind(sides.head.settings.device).is_gpu
+    on_gpu = get_kind(sides.head.settings.device).is_gpu
     for failure in failures:
         message = f"{failure.fact.name('message')}\n{failure.log_tail}"
         if is_crowded(message) if on_gpu else name_shortage(message) == "memory":

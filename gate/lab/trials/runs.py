@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gate.check.measurer import Measurer
 from gate.check.schedule import want_whole
-from gate.check.work import Answer, Part, Unit
+from gate.check.work import Answer, Unit, UnitResult
 from gate.lab.arms.arms import CodeState
 from gate.lab.arms.changes import hash_changes
 from gate.lab.arms.provenance import load_provenance
@@ -33,7 +33,7 @@ from gate.records.run import BaseArm, Place, Provenance, Run
 OwnCode = Callable[[], Sequence[CodeState]]  # of head and base, read where the command runs
 
 
-def measure_unit(lab: Lab, unit: Unit) -> Part:
+def measure_unit(lab: Lab, unit: Unit) -> UnitResult:
     """Measure one slot.
 
     Raises:
@@ -87,7 +87,7 @@ class Lane:
     lab: Lab
     run: Run
 
-    def measure(self, unit: Unit) -> Part:
+    def measure(self, unit: Unit) -> UnitResult:
         """Measure one slot for a fleet, with its notes; raises as :func:`measure_unit`."""
         notes: list[Fact] = []
         part = measure_unit(replace(self.lab, observe=partial(keep_note, notes)), unit)

@@ -17,7 +17,7 @@ from gate.units import join_some
 _FIX = "Run without --resume, or restore what was there when the run began."
 
 
-def take_up(fresh: Run, previous: Run, observe: Observer) -> Run:
+def resume_run(fresh: Run, previous: Run, observe: Observer) -> Run:
     if not fresh.changes:
         observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
     return carry_over(fresh, previous)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.check.schedule import WHOLE, Content, compute_trial_s, has_other_code, plan_trial
-from gate.check.work import Part, Unit
+from gate.check.work import Unit, UnitResult
 from gate.decide.evidence.steal import excuse_steal
 from gate.decide.evidence.trials import drop_host_metrics, sum_up_disturbances
 from gate.devices import is_target
 from gate.lab.arms.provenance import read_time
-from gate.lab.host.fitness import HostSample, describe_host, find_crowd, read_host
+from gate.lab.host.fitness import HostSample, describe_host, read_crowd, read_host
 from gate.lab.host.gpu import read_memory_share
 from gate.lab.trials.bench import (
     Bench,
@@ -40,7 +40,7 @@ from gate.records.run import CaseFailure, Conditions, Extent, FailureKind, Pairi
 _NO_PROCESS = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
 
 
-def measure_trial(lab: Lab, unit: Unit) -> Part:
+def measure_trial(lab: Lab, unit: Unit) -> UnitResult:
     """Measure what is wanted of a trial.
 
     Where a light trial finds new code it is measured again as a whole, with counters, memory and drift, even
@@ -58,7 +58,7 @@ def measure_trial(lab: Lab, unit: Unit) -> Part:
     return came
 
 
-def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> Part:
+def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> UnitResult:
     """Measure a trial, and once more where the host was not fit, as far as repeats and time allow.
 
     A repeat that was killed is no failure of the case.
@@ -80,12 +80,12 @@ def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> Part:
     if any(failure.kind is FailureKind.KILLED for failure in again.failures):
         warning = again.failures[0].quote(Code.REPEAT_KILLED)
         lab.observe(Noted(fact=warning))
-        again = Part(trials=(replace(trial, warnings=(*trial.warnings, warning)),))
+        again = UnitResult(trials=(replace(trial, warnings=(*trial.warnings, warning)),))
     trials = [replace(trial, conditions=replace(trial.conditions, repeated=True)) for trial in again.trials]
     return replace(again, trials=tuple(trials))
 
 
-def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) -> Part:
+def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) -> UnitResult:
     """Measure ``case`` once; ``index`` counts from 1. A trial that failed may still have measured something.
 
     Raises:
@@ -98,13 +98,13 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
         seed_cache(bench)
         cold, warm, failure = _run_processes(bench, case, index, content)
         if failure is not None:
-            shutil.rmtree(bench.find_kept(case), ignore_errors=True)
+            shutil.rmtree(bench.get_kept_caches(case), ignore_errors=True)
     finally:
         remove_cache(bench)
     if failure is not None:
         check_disk(bench)  # a full disk is the machine's fault, not the case's
         if not (cold.samples or warm.samples):
-            return Part(failures=(failure,))
+            return UnitResult(failures=(failure,))
     blank = Trial(
         case_id=case.id,
         index=index,
@@ -116,7 +116,7 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
     trial = merge_results(blank, cold, warm, time.monotonic() - begun)
     if not is_target(bench.settings.device):  # how fit the host was matters to what is timed
         trial = add_host(trial, (before, sample_host(bench)), bench.settings)
-    return Part(trials=(trial,), failures=(failure,) if failure else ())
+    return UnitResult(trials=(trial,), failures=(failure,) if failure else ())
 
 
 def sample_host(bench: Bench) -> HostSample:
@@ -130,7 +130,7 @@ def add_host(trial: Trial, samples: tuple[HostSample, HostSample], settings: Lab
     if settings.counts_only:
         trial = replace(trial, samples=drop_host_metrics(trial.samples), undisturbed_s={})
     if Disturbance.CROWDED in conditions.disturbances:
-        conditions = replace(conditions, crowd=find_crowd())  # most of them are still at work
+        conditions = replace(conditions, crowd=read_crowd())  # most of them are still at work
     return replace(
         trial,
         conditions=conditions,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from gate.devices import find_kind
+from gate.devices import get_kind
 from gate.lab.workers.process import can_announce_ends
 from gate.lab.workers.servers import SERVER_ARGUMENTS, RootServer, ServerError, WorkerServer
 from gate.lab.workers.worker import WorkerJob
@@ -43,7 +43,7 @@ class ServerPool:
         Raises:
             MachineError: An interpreter cannot be started, or a disk is full.
         """
-        if not all(find_kind(job.request.device).forks and job.argv[1:] == WORKER_ARGUMENTS for job in jobs):
+        if not all(get_kind(job.request.device).forks and job.argv[1:] == WORKER_ARGUMENTS for job in jobs):
             return tuple(jobs)
         if not can_announce_ends():
             return tuple(replace(job, why_not=Fact(code=Code.ENDS_UNANNOUNCED)) for job in jobs)

@@ -17,7 +17,7 @@ from itertools import zip_longest
 
 from gate.check.schedule import has_enough_rounds
 from gate.decide.constants import MOST_ROUNDS
-from gate.devices import find_kind
+from gate.devices import get_kind
 from gate.files.messages import read_line, write_line
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records.protocol import (
@@ -257,7 +257,7 @@ def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob],
     """
     waiting = list(jobs)
     while waiting:
-        case, device = waiting[0].request.case, find_kind(waiting[0].request.device)
+        case, device = waiting[0].request.case, get_kind(waiting[0].request.device)
         at_once = 1 if device.is_gpu or (case is not None and case.is_tuned) else len(waiting)
         begun = [LiveWorker(job, pool) for job in waiting[:at_once]]
         workers += begun

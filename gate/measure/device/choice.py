@@ -2,7 +2,7 @@
 
 import torch
 
-from gate.devices import CPU, find_kind, is_target
+from gate.devices import CPU, get_kind, is_target
 from gate.errors import MachineError
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.cuda import CudaDevice
@@ -16,7 +16,7 @@ def open_device(name: str) -> Device:
     Raises:
         MachineError: There is no such device, or this machine cannot compile for the target.
     """
-    if find_kind(name) is CPU:
+    if get_kind(name) is CPU:
         return CpuDevice()
     if is_target(name):
         return TargetDevice(name)

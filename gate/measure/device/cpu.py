@@ -98,7 +98,7 @@ class CpuDevice(Device):
             raise OSError("what is in use is counted by glibc from 2.33 on alone, with its own allocator")
         return _read_malloc() + _BLOCK_BYTES * sys.getallocatedblocks()
 
-    def hold_memory(self) -> None:
+    def keep_freed_memory(self) -> None:
         """Keep freed memory in this process from now on.
 
         Whether glibc gives freed blocks back at every call or at none depends on the state of the heap: one

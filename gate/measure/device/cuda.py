@@ -54,7 +54,7 @@ class CudaDevice(Device):
         self.synchronize()
         return torch.cuda.memory_allocated(self.name)
 
-    def hold_memory(self) -> None:
+    def keep_freed_memory(self) -> None:
         """Return what compiling left unused, which a pair's other arm may need; later blocks are kept."""
         self.free_memory()
 

@@ -54,7 +54,7 @@ class Device(ABC):
         """Read the bytes in use now; raises ``OSError`` where they are not counted."""
 
     @abstractmethod
-    def hold_memory(self) -> None:
+    def keep_freed_memory(self) -> None:
         """Keep freed memory from now on: what is timed takes none from the system, whatever was freed."""
 
     def free_memory(self) -> None:  # noqa: B027 - the system has it

@@ -16,7 +16,7 @@ from typing import Any
 
 from gate.devices import BOARDS, Board, name_targets, read_architecture
 from gate.errors import MachineError
-from gate.installation import find_page
+from gate.installation import name_page
 from gate.programs import ask_program
 
 # Releases of torch whose compiler the imitated device was tested with: it stands in for names that are no
@@ -90,7 +90,7 @@ def _build_hooks(torch: Path) -> Path:
     if done.status:
         errors = [line for line in done.err.splitlines() if "error" in line]
         message = (errors or [done.err.strip()])[0][:_MAX_MESSAGE]
-        fix = f"Targets were not tried with this torch: see {find_page('targets')}."
+        fix = f"Targets were not tried with this torch: see {name_page('targets')}."
         raise MachineError(f"the C++ compiler cannot compile for this torch: {message}", fix)
     partial.rename(library)
     return library

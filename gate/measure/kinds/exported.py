@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from gate.errors import UsageError
 from gate.kinds import KIND_SPECS
 from gate.measure import identity
-from gate.measure.graph import GraphReport, find_cache
+from gate.measure.graph import GraphReport, get_cache_directory
 from gate.measure.kinds.protocol import Protocol, Seen
 from gate.measure.rounds import Step
 from gate.measure.workload.build import TORCH_DTYPES, Function, Subject
@@ -40,7 +40,7 @@ class Package:
             (tensor.dtype for tensor in subject.list_state() if tensor.is_floating_point()),
             TORCH_DTYPES[subject.case.dtype],
         )
-        self.path = find_cache() / f"package-{str(dtype).removeprefix('torch.')}{self.suffix}"
+        self.path = get_cache_directory() / f"package-{str(dtype).removeprefix('torch.')}{self.suffix}"
         self.is_built = False
         self.parts_s: dict[str, float] = {}
         self._call: Function | None = None
@@ -128,7 +128,7 @@ def make_module(subject: Subject) -> torch.nn.Module:
 
 
 def _read_sources() -> Iterator[str]:
-    for path in sorted(find_cache().glob("package-*.pt2")):
+    for path in sorted(get_cache_directory().glob("package-*.pt2")):
         with zipfile.ZipFile(path) as package:
             for name in sorted(package.namelist()):
                 if name.endswith(_SOURCE):

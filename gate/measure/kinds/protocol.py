@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from gate.errors import UsageError
-from gate.installation import find_page
+from gate.installation import name_page
 from gate.kinds import has_metric
 from gate.measure import identity
 from gate.measure.device.device import Device
-from gate.measure.graph import GraphReport, find_cache
+from gate.measure.graph import GraphReport, get_cache_directory
 from gate.measure.rounds import Step
 from gate.measure.workload.build import (
     SEED,
@@ -99,7 +99,7 @@ class Protocol:
         )
         frames = "; ".join(islice(left, _NAMED_FRAMES))
         why = frames or "it makes no tensors, or Dynamo is disabled or skips it"
-        fix = f"Compile something, or leave the case out; what Dynamo skips: {find_page('adding-a-model')}."
+        fix = f"Compile something, or leave the case out; what Dynamo skips: {name_page('adding-a-model')}."
         raise UsageError(f"nothing was compiled, 0 graphs: {why}", fix)
 
     def count_misses(self, report: GraphReport) -> int:
@@ -107,10 +107,10 @@ class Protocol:
         return report.cache.misses
 
     def identify(self) -> CodeIdentity:
-        return identity.read_identity(find_cache())
+        return identity.read_identity(get_cache_directory())
 
     def count_kernels(self) -> int:
-        return identity.count_kernels(find_cache())
+        return identity.count_kernels(get_cache_directory())
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         return Seen()
@@ -127,7 +127,7 @@ def join_workloads(built: Sequence[Workload]) -> Workload:
     return replace(built[0], inputs=inputs, kwargs={})
 
 
-def find_protocol(case: Case) -> Protocol:
+def make_protocol(case: Case) -> Protocol:
     """Make the protocol of a case's kind; importing what two processes need takes seconds."""
     if case.kind is Kind.CALL:
         return Protocol(case)

@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from gate.errors import UsageError
 from gate.kinds import Dims, Part, get_setting
 from gate.measure.device.device import Device
-from gate.measure.graph import GraphReport, find_cache
+from gate.measure.graph import GraphReport, get_cache_directory
 from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
 from gate.measure.rounds import Step, compute_percentile, time_calls
 from gate.measure.workload.build import (
@@ -219,7 +219,7 @@ class Cache(Protocol):
 
 
 def _get_path() -> Path:
-    return find_cache().parent / _FILE
+    return get_cache_directory().parent / _FILE
 
 
 def _save_artifacts() -> int:

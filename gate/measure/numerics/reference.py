@@ -12,7 +12,7 @@ import torch
 from gate.devices import CPU
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Device
-from gate.measure.kinds.protocol import find_protocol
+from gate.measure.kinds.protocol import make_protocol
 from gate.measure.numerics.draws import Drawn, Draws, DrawsError, read_generators, replay
 from gate.measure.numerics.exact import in_float64
 from gate.measure.numerics.layout import Layout, describe_layout
@@ -90,7 +90,7 @@ def _copy_held(
     except Exception:
         if not subject.case.factory or subject.workload.exact is not None:
             raise
-        built = find_protocol(subject.case).build()
+        built = make_protocol(subject.case).build()
         copied = find_held(built.forward, built.loss)
         if copied is None or _describe_parts(copied) != _describe_parts(module):
             raise
@@ -272,7 +272,7 @@ def draw_state(subject: Subject, seed: int) -> list[torch.Tensor] | None:
     # The weights of what a quantized model was made of would have to be drawn as well.
     if not subject.case.factory or subject.workload.exact is not None:
         return None
-    state = _list_drawn(find_protocol(subject.case).build(seed), subject)
+    state = _list_drawn(make_protocol(subject.case).build(seed), subject)
     current = subject.list_state()
     is_alike = [_describe_room(tensor) for tensor in state] == [_describe_room(tensor) for tensor in current]
     return state if is_alike else None

@@ -13,7 +13,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from gate.errors import UsageError
-from gate.installation import find_page
+from gate.installation import name_page
 from gate.measure.device.device import Device
 from gate.measure.workload.holding import find_held
 from gate.measure.workload.tensors import (
@@ -152,7 +152,7 @@ def build_workload(case: Case, seed: int = SEED) -> Workload:
     seed_everything(seed)
     workload, source = factory(**case.arguments), _name_source(case)
     if not isinstance(workload, Workload):
-        fix = f"Return gate.Workload(forward=..., inputs=(...,)) from it: see {find_page('adding-a-model')}."
+        fix = f"Return gate.Workload(forward=..., inputs=(...,)) from it: see {name_page('adding-a-model')}."
         raise UsageError(f"{source} returned {type(workload).__name__}, not a gate.Workload", fix)
     if case.task == Task.TRAINING and workload.loss is None:
         raise UsageError(f"{source}: a training case needs a loss", "Add loss=... to the Workload.")

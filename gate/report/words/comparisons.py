@@ -21,7 +21,7 @@ from gate.report.words.templates import (
     name_metric,
     upper_first,
 )
-from gate.units import count_noun, render_change, render_threshold, render_value
+from gate.units import format_change, format_noun, format_threshold, format_value
 
 _REASONS = SENTENCES["reasons"]
 _SPECIAL = SENTENCES["special_reasons"]
@@ -57,7 +57,7 @@ def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> st
     if smallest := render_noticed(comparison):
         return f"{sentence} {fill(PHRASES['noticed_from'], smallest=smallest)}".strip()
     measured = comparison.candidate.n if comparison.candidate else 0
-    effort = count_noun(comparison.pairs, "pair") if comparison.pairs else count_noun(measured, "trial")
+    effort = format_noun(comparison.pairs, "pair") if comparison.pairs else format_noun(measured, "trial")
     return f"{sentence} {fill(PHRASES['nothing_noticed'], effort=effort)}".strip()
 
 
@@ -66,7 +66,7 @@ def render_noticed(comparison: Comparison) -> str:
     spec, change = SPECS[comparison.metric], comparison.change
     if change is None or spec.family is Family.EXACT or (spec.is_ratio and change.detectable > 1):
         return ""  # twice as slow, and unseen
-    return render_change(comparison.metric, change.detectable).lstrip("+")
+    return format_change(comparison.metric, change.detectable).lstrip("+")
 
 
 def describe_undecided(alike: Iterable[Comparison]) -> str:
@@ -79,7 +79,7 @@ def count_reasons(reasons: Iterable[str], noun: str, most: int | None = None) ->
     counted = Counter(reasons).most_common(most)
     if len(counted) == 1:
         return counted[0][0]
-    return "; ".join(f"{reason} ({count_noun(count, noun)})" for reason, count in counted)
+    return "; ".join(f"{reason} ({format_noun(count, noun)})" for reason, count in counted)
 
 
 def _replace_reason(fact: Fact) -> str:
@@ -127,7 +127,7 @@ def describe_reason(comparison: Comparison, *, is_of_many: bool = False) -> str:
     speed, upgrade = facts.get(Code.MACHINE_SPEED), facts.get(Code.SINCE_UPGRADE)
     leader, bar = SPECS[metric].follows, render_bar(comparison)
     has_pairs = bool(comparison.pairs) and not is_of_many
-    pairs = count_noun(comparison.pairs, "pair") if has_pairs else ""
+    pairs = format_noun(comparison.pairs, "pair") if has_pairs else ""
     return fill(
         _choose_template(comparison, reason, facts),
         limit=fill(PHRASES["limit"], bar="" if is_of_many else bar),
@@ -263,8 +263,8 @@ def exceeds_threshold(comparison: Comparison) -> bool:
 def _describe_counts(metric: Metric, estimate: Estimate, noun: str) -> str:
     """``0 in all 5 baseline trials``; an exact estimate's interval is its range."""
     if estimate.low is None or estimate.high is None:
-        return f"{render_value(metric, estimate.centre)} in the {noun}"
-    low, high = (render_value(metric, value) for value in (estimate.low, estimate.high))
+        return f"{format_value(metric, estimate.centre)} in the {noun}"
+    low, high = (format_value(metric, value) for value in (estimate.low, estimate.high))
     if low != high:
         return f"{low} to {high} in {estimate.n} {noun}s"
     return f"{low} in {'both' if estimate.n == _BOTH else f'all {estimate.n}'} {noun}s"
@@ -274,7 +274,7 @@ def _describe_clause(comparison: Comparison, fact: Fact) -> str:
     metric, status = comparison.metric, comparison.status
     if fact.code is Code.OWN_LIMIT:
         bound = "least" if SPECS[metric].higher_is_better else "most"
-        return fill(_CLAUSES[fact.code], bound=bound, limit=render_value(metric, fact.numbers["limit"]))
+        return fill(_CLAUSES[fact.code], bound=bound, limit=format_value(metric, fact.numbers["limit"]))
     if fact.code is Code.SINCE_STORED:
         # Times stored earlier are noisy, and matter to an acceptance alone.
         is_reliable = SPECS[metric].family is not Family.NOISY or status not in MAYBE_WORSE
@@ -294,18 +294,18 @@ def _describe_need(comparison: Comparison) -> str:
         return ""
     if not comparison.more_pairs:
         return PHRASES["pairs_do_not_help"]
-    return f"needs {count_noun(comparison.more_pairs, 'more pair')}"
+    return f"needs {format_noun(comparison.more_pairs, 'more pair')}"
 
 
 def render_bar(comparison: Comparison) -> str:
     bar, before = comparison.threshold, comparison.baseline.centre if comparison.baseline else None
-    return render_threshold(comparison.metric, bar, before) if bar and (bar.relative or bar.absolute) else ""
+    return format_threshold(comparison.metric, bar, before) if bar and (bar.relative or bar.absolute) else ""
 
 
 def _describe_values(comparison: Comparison) -> str:
     metric, change = comparison.metric, comparison.change
-    after = render_value(metric, comparison.candidate.centre) if comparison.candidate else ""
-    before = render_value(metric, comparison.baseline.centre) if comparison.baseline else ""
+    after = format_value(metric, comparison.candidate.centre) if comparison.candidate else ""
+    before = format_value(metric, comparison.baseline.centre) if comparison.baseline else ""
     if not (before and after):
         return f"{after or before}, " if after or before else ""
     if change is None or change.low == change.high == 0.0:

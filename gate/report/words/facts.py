@@ -12,7 +12,7 @@ from gate.records.protocol import WorkerFailure
 from gate.records.run import CaseFailure, FailureKind, Recompile
 from gate.records.verdict import PairBase, Verdict
 from gate.report.words.templates import PHRASES, SENTENCES, fill, name_base, name_metric, upper_first
-from gate.units import count_rest, join_some, render_allowance, render_change, render_seconds
+from gate.units import format_allowance, format_change, format_rest, format_seconds, join_some
 
 _LACKS = SENTENCES["lacks"]
 _UNJUDGED = SENTENCES["unjudged"]
@@ -33,7 +33,7 @@ def describe_whole(failure: CaseFailure) -> str:
     return f"{failure.kind} in stage {failure.stage}: {describe_failure(failure)}"
 
 
-def find_place(failure: CaseFailure) -> str:
+def find_failing_line(failure: CaseFailure) -> str:
     """The line of the user's code in a traceback, or in a fault handler's dump; ``""`` without one."""
     frames = [
         f"{path}:{line}" for path, line in _FRAME.findall(failure.log_tail) if not _FOREIGN.search(path)
@@ -116,16 +116,16 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
 
 
 def _describe_exceeded(fact: Fact) -> dict[str, str]:
-    allowed = render_allowance(fact.metrics[0], fact.numbers["allowance"]) if fact.metrics else ""
+    allowed = format_allowance(fact.metrics[0], fact.numbers["allowance"]) if fact.metrics else ""
     stored = fact.numbers.get("stored", 0.0)
-    in_all = render_change(fact.metrics[0], stored) if stored and fact.metrics else ""
+    in_all = format_change(fact.metrics[0], stored) if stored and fact.metrics else ""
     return {"allowed": allowed, "in_all": in_all}
 
 
 def _describe_cleared(fact: Fact) -> dict[str, str]:
     rows = zip(fact.cases, fact.metrics, strict=False)
     named = [f"{case_id} {name_metric(metric)}" for case_id, metric in rows]
-    rest = count_rest(fact.numbers["comparisons"] - len(named))
+    rest = format_rest(fact.numbers["comparisons"] - len(named))
     return {"cleared": f"{', '.join(named)}{rest}" if named else ""}
 
 
@@ -135,7 +135,7 @@ def _describe_quarantine(fact: Fact) -> dict[str, str]:
         f"{case_id} {'whole case' if case_id in whole else metric} {status}"
         for case_id, metric, status in zip(fact.cases, fact.metrics, statuses, strict=False)
     ]
-    return {"worse": f"{', '.join(worse)}{count_rest(fact.numbers['worse'] - len(worse))}" if worse else ""}
+    return {"worse": f"{', '.join(worse)}{format_rest(fact.numbers['worse'] - len(worse))}" if worse else ""}
 
 
 def describe_cause(fact: Fact) -> str:
@@ -161,7 +161,7 @@ def describe_recompile(recompile: Recompile) -> str:
 
 def _describe_changes(fact: Fact) -> dict[str, str]:
     changes = [f"{key} {words[0]} -> {words[-1]}" for key, words in fact.names.items() if words]
-    rest = count_rest(fact.numbers.get("more", 0))
+    rest = format_rest(fact.numbers.get("more", 0))
     return {"detail": f": {', '.join(changes)}{rest}" if changes else ""}
 
 
@@ -169,8 +169,8 @@ def _describe_phases(fact: Fact) -> dict[str, str]:
     phases = []
     for phase in dict.fromkeys(key.removesuffix(BEFORE).removesuffix(AFTER) for key in fact.numbers):
         before, after = (fact.numbers.get(phase + moment, 0.0) for moment in (BEFORE, AFTER))
-        change = f"{'+' if after >= before else '-'}{render_seconds(abs(after - before))}"
-        phases.append(f"{phase} by {change} to {render_seconds(after)}")
+        change = f"{'+' if after >= before else '-'}{format_seconds(abs(after - before))}"
+        phases.append(f"{phase} by {change} to {format_seconds(after)}")
     return {"detail": ", ".join(phases)}
 
 
@@ -179,16 +179,16 @@ def _describe_device_time(fact: Fact) -> dict[str, str]:
     named = [_describe_kernel(name, key, numbers) for name, key in zip(names, PLACES, strict=False)]
     if not named:
         return {"detail": fill(PHRASES["kernels_unnamed"], fact)}
-    return {"detail": f"{', '.join(named)}{count_rest(numbers['moved'] - len(named))}"}
+    return {"detail": f"{', '.join(named)}{format_rest(numbers['moved'] - len(named))}"}
 
 
 def _describe_kernel(name: str, key: str, numbers: Mapping[str, float]) -> str:
     before_s, after_s = numbers.get(key + BEFORE), numbers.get(key + AFTER)
     if before_s is None:
-        return f"{name} is new with {render_seconds(after_s or 0.0)}"
+        return f"{name} is new with {format_seconds(after_s or 0.0)}"
     if after_s is None:
-        return f"{name} is gone, {render_seconds(before_s)}"
-    return f"{name} {render_seconds(before_s)} -> {render_seconds(after_s)}"
+        return f"{name} is gone, {format_seconds(before_s)}"
+    return f"{name} {format_seconds(before_s)} -> {format_seconds(after_s)}"
 
 
 def _describe_cache(fact: Fact) -> dict[str, str]:

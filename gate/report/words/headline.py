@@ -14,7 +14,7 @@ from gate.report.words.facts import (
     describe_cause,
     describe_whole,
     doubt_cause,
-    find_place,
+    find_failing_line,
     lower_first,
     write_note,
 )
@@ -27,7 +27,7 @@ from gate.report.words.templates import (
     name_direction,
     upper_first,
 )
-from gate.units import count_noun, render_ratio
+from gate.units import format_noun, format_ratio
 
 LIKELY = "Likely cause: "
 _WORSE = "worse"
@@ -79,7 +79,7 @@ def _describe_first_broken(verdict: Verdict) -> str:
     failure = next((failure for failure in verdict.failures if failure.case_id == broken.case_id), None)
     if failure is None:
         return _write_time_up(verdict, [broken.case_id]) or describe_comparison(broken)
-    described, location = describe_whole(failure).rstrip("."), find_place(failure)
+    described, location = describe_whole(failure).rstrip("."), find_failing_line(failure)
     return fill(PHRASES["first_failure"], failure=described, location=location)
 
 
@@ -224,9 +224,9 @@ def _describe_slower(verdict: Verdict) -> str:
     return fill(
         PHRASES["slower_than_eager"],
         slower=f"{len(slower)}",
-        cases=count_noun(len(ratios), "case"),
+        cases=format_noun(len(ratios), "case"),
         worst=name_case(case_id, verdict),
-        ratio=render_ratio(high),
+        ratio=format_ratio(high),
     )
 
 

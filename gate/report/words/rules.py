@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gate.report.words.templates import COMMIT_CHARS, PHRASES, fill
 from gate.store.rules import BaseRules
-from gate.units import count_noun, join_some
+from gate.units import format_noun, join_some
 
 
 def list_rule_notes(rules: BaseRules) -> list[str]:
@@ -17,7 +17,7 @@ def list_rule_notes(rules: BaseRules) -> list[str]:
     elif rules.is_first:
         notes.append(fill(PHRASES["rules_new"], touched=touched))
     if rules.removed:
-        cases, removed = count_noun(len(rules.removed), "case"), _join(rules.removed)
+        cases, removed = format_noun(len(rules.removed), "case"), _join(rules.removed)
         notes.append(fill(PHRASES["cases_redefined"], cases=cases, removed=removed))
     return notes
 

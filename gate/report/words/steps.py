@@ -14,7 +14,7 @@ from gate.records.run import Setback
 from gate.records.verdict import Comparison, PairBase, Status, Verdict
 from gate.report.words.facts import describe_disturbances
 from gate.report.words.templates import COMMIT_CHARS, PHRASES, SENTENCES, describe_values, fill
-from gate.units import count_noun, join_some
+from gate.units import format_noun, join_some
 
 # So many cases, or else models, are spelled out: a command that is too long to read is not copied.
 _MAX_CASES = 3
@@ -138,7 +138,7 @@ def _describe_undecided(fact: Fact, verdict: Verdict) -> str:
     """Pairs stop at the first metric that regressed."""
     rows = (row for row in verdict.comparisons if row.decides and row.status is Status.INCONCLUSIVE)
     count = sum(row.case_id in fact.cases for row in rows)
-    metrics = count_noun(count, "more metric")
+    metrics = format_noun(count, "more metric")
     return fill(PHRASES["may_follow"], metrics=metrics, are="is" if count == 1 else "are") if count else ""
 
 

@@ -22,18 +22,18 @@ from gate.records.cases import Metric
 from gate.records.facts import Fact
 from gate.records.verdict import Comparison, PairBase, Status
 from gate.units import (
-    count_noun,
-    count_rest,
+    format_bytes,
+    format_change,
+    format_factor,
+    format_interval,
+    format_log2,
+    format_noun,
+    format_percent,
+    format_rest,
+    format_seconds,
+    format_value,
     is_another_answer,
     join_some,
-    render_bytes,
-    render_change,
-    render_factor,
-    render_interval,
-    render_log2,
-    render_percent,
-    render_seconds,
-    render_value,
 )
 
 _FILE = ConfigParser(interpolation=None, delimiters=("=",))
@@ -78,24 +78,24 @@ def describe_change(metric: Metric, change: float, word: str = "") -> str:
     ``word`` replaces a direction that is not known: ``+6.0 % (inconclusive)``.
     """
     if is_another_answer(metric, change):
-        return f"{render_change(metric, change)}{f' ({word})' if word else ''}"
+        return f"{format_change(metric, change)}{f' ({word})' if word else ''}"
     if SPECS[metric].family is Family.LOG2 and change:
         what = f", {word}" if word else ""
-        return f"{render_change(metric, change).partition(' ')[0]} ({render_factor(change)} the error{what})"
-    return _qualify(render_change(metric, change), word or name_direction(metric, change))
+        return f"{format_change(metric, change).partition(' ')[0]} ({format_factor(change)} the error{what})"
+    return _qualify(format_change(metric, change), word or name_direction(metric, change))
 
 
 def describe_range(metric: Metric, changes: Sequence[float], word: str = "") -> str:
     """The changes of several cases as one: ``+29.0 to +32.1 % (slower)``."""
     low, high = min(changes), max(changes)
-    if render_change(metric, low) == render_change(metric, high):
+    if format_change(metric, low) == format_change(metric, high):
         return describe_change(metric, high, word)
     wrong = [change for change in (high, low) if is_another_answer(metric, change)]
     if wrong:  # of some cases, and not of all
-        rest = render_change(metric, low if wrong[0] == high else high).partition(" ")[0]
-        return f"{rest} to {render_change(metric, wrong[0])}{f' ({word})' if word else ''}"
+        rest = format_change(metric, low if wrong[0] == high else high).partition(" ")[0]
+        return f"{rest} to {format_change(metric, wrong[0])}{f' ({word})' if word else ''}"
     one_way = high if low > 0 or high < 0 else 0.0
-    return _qualify(render_interval(metric, low, high), word or name_direction(metric, one_way))
+    return _qualify(format_interval(metric, low, high), word or name_direction(metric, one_way))
 
 
 def _qualify(text: str, word: str) -> str:
@@ -105,7 +105,7 @@ def _qualify(text: str, word: str) -> str:
 
 def describe_values(metric: Metric, old: float, new: float | None) -> str:
     """``12.1 ms -> 15.8 ms``."""
-    return f"{render_value(metric, old)} -> {'not measured' if new is None else render_value(metric, new)}"
+    return f"{format_value(metric, old)} -> {'not measured' if new is None else format_value(metric, new)}"
 
 
 def is_shown_as_values(comparison: Comparison) -> bool:
@@ -128,11 +128,11 @@ def mention_move(comparison: Comparison) -> str:
     name, spec, change = name_metric(comparison.metric), SPECS[comparison.metric], comparison.change
     if change is None:
         return name
-    moved = render_change(comparison.metric, change.centre)
+    moved = format_change(comparison.metric, change.centre)
     if is_another_answer(comparison.metric, change.centre):
         return f"{name}, {moved}"
     if spec.family is Family.LOG2:
-        return f"{name} {render_factor(change.centre)} the error"
+        return f"{name} {format_factor(change.centre)} the error"
     if not (comparison.baseline and comparison.candidate):
         return f"{name} {moved}"
     values = describe_values(comparison.metric, comparison.baseline.centre, comparison.candidate.centre)
@@ -203,12 +203,12 @@ class _Number(float):
 
     def __format__(self, spec: str) -> str:
         if spec == "named":
-            return f"{', '.join(self.words)}{count_rest(self - len(self.words))}" if self.words else ""
+            return f"{', '.join(self.words)}{format_rest(self - len(self.words))}" if self.words else ""
         if spec in _UNITS:
             return _UNITS[spec](float(self))
         if not spec or not spec[0].isalpha():
             return float.__format__(self, spec or ".0f")
-        return count_noun(round(self), spec)
+        return format_noun(round(self), spec)
 
 
 def _make_number(value: float, words: Sequence[str]) -> _Number:
@@ -221,7 +221,7 @@ def describe_error_factor(drift: float) -> str:
     """``off by 300x eager's own error``."""
     if is_another_answer(Metric.DRIFT, drift):
         return PHRASES["another_answer"]
-    return fill(PHRASES["off_by"], factor=render_factor(drift))
+    return fill(PHRASES["off_by"], factor=format_factor(drift))
 
 
 def describe_speed(shift: float) -> str:
@@ -241,14 +241,14 @@ def name_end(status: float) -> str:
 
 
 _UNITS: Mapping[str, Callable[[float], str]] = {
-    "percent": render_percent,
-    "part": lambda share: render_percent(share, signed=False),
+    "percent": format_percent,
+    "part": lambda share: format_percent(share, signed=False),
     "share": lambda share: f"{100 * share:.0f} %",
     "slower": lambda change: describe_change(Metric.EAGER_LATENCY, change),  # any time
     "speed": describe_speed,
-    "bytes": render_bytes,
-    "seconds": render_seconds,
-    "log2": render_log2,
+    "bytes": format_bytes,
+    "seconds": format_seconds,
+    "log2": format_log2,
     "off": describe_error_factor,
     "status": name_end,
     "is": lambda number: "is" if number == 1 else "are",

@@ -14,7 +14,7 @@ import pytest
 
 from gate.cli import main
 from gate.errors import ExitCode
-from gate.lab.host.device_lock import hold_device
+from gate.lab.host.device_lock import lock_device
 from gate.records.events import ignore_event
 
 MODEL = """\
@@ -187,7 +187,7 @@ def test_output_in_the_way_of_a_file(project: Path, environment: dict[str, str])
 
 def test_held_lock_is_the_machines_fault(project: Path) -> None:
     """While another run holds the device, waiting too long is exit 4 and two lines, never a verdict."""
-    with hold_device("cpu", 60.0, ignore_event):
+    with lock_device("cpu", 60.0, ignore_event):
         checked = run_gate(project, "check", "--lock-timeout", "0.5", "--quiet")
     assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
     assert "in use" in checked.stderr

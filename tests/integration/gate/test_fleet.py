@@ -18,7 +18,7 @@ import pytest
 
 from gate.errors import ExitCode
 from gate.files.codec import RUN, VERDICT
-from gate.lab.host.device_lock import hold_device
+from gate.lab.host.device_lock import lock_device
 from gate.metrics import SPECS, Family
 from gate.records.cases import group_cases
 from gate.records.codes import Code
@@ -180,7 +180,7 @@ def test_a_node_is_killed_and_nothing_is_missed(project: Path, tmp_path: Path) -
         (BROKEN, "unique_graphs"): Status.REGRESSED,
     }
 
-    with hold_device("cpu", 60.0, ignore_event):
+    with lock_device("cpu", 60.0, ignore_event):
         begun = check(project, "next-out", "--lock-timeout", "0.1")
         told = begun.communicate()[0]
     assert begun.returncode == ExitCode.MACHINE, told

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.installation import find_page
+from gate.installation import name_page
 from gate.version import __version__
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,9 +58,9 @@ def test_its_command_works(python: Path, tmp_path: Path) -> None:
 
 def test_its_messages_lead_to_the_site(python: Path, tmp_path: Path) -> None:
     """A release knows its repository, and so where its documents are; a clone names the file."""
-    code = "from gate.installation import find_page; print(find_page('targets'))"
+    code = "from gate.installation import name_page; print(name_page('targets'))"
     assert run(python, "-c", code, cwd=tmp_path).strip() == "https://octo.github.io/compile-gate/targets/"
-    assert find_page("targets") == "docs/targets.md of compile-gate"
+    assert name_page("targets") == "docs/targets.md of compile-gate"
 
 
 def test_every_page_that_a_message_names_exists() -> None:
@@ -68,7 +68,7 @@ def test_every_page_that_a_message_names_exists() -> None:
     named = {
         page
         for path in (ROOT / "gate").rglob("*.py")
-        for page in re.findall(r"find_page\(['\"]([\w-]+)", path.read_text(encoding="utf-8"))
+        for page in re.findall(r"name_page\(['\"]([\w-]+)", path.read_text(encoding="utf-8"))
     }
     assert len(named) > 3
     assert [page for page in named if not (ROOT / "docs" / f"{page}.md").is_file()] == []

@@ -7,7 +7,7 @@ import pytest
 
 from gate.check.defaults import compute_change, list_settable, probe_defaults
 from gate.check.measurer import Measurer
-from gate.check.work import Part, Unit
+from gate.check.work import Unit, UnitResult
 from gate.decide.evidence.pairs import Pair
 from gate.decide.explain.defaults import find_default, note_defaults
 from gate.decide.side_by_side import decide_side_by_side
@@ -44,12 +44,12 @@ def make_measured(head: dict[Metric, tuple[float, ...]] = GROWN) -> Run:
 def open_lane(causes: Collection[str], broken: Collection[str] = ()) -> FakeLanes:
     """Head is slower unless all the ``causes`` are set back, and fails with a ``broken`` option."""
 
-    def measure(lane: str, unit: Unit) -> tuple[Part, float]:
+    def measure(lane: str, unit: Unit) -> tuple[UnitResult, float]:
         if not set(broken).isdisjoint(unit.options):
-            return Part(failures=(make_failure(NAME),)), PAIR_S
+            return UnitResult(failures=(make_failure(NAME),)), PAIR_S
         head = STEADY if set(causes) <= set(unit.options) else GROWN
         pair = make_pair(NAME, unit.index, {"samples": STEADY}, {"samples": head}, place=lane)
-        return Part(trials=pair), PAIR_S
+        return UnitResult(trials=pair), PAIR_S
 
     return FakeLanes(places=make_places(1), measure=measure)
 
@@ -182,11 +182,11 @@ def test_counts_are_compared_by_their_values() -> None:
     """Two graph breaks more are undone where they are gone, which is seen once."""
     run = make_measured(head={**STEADY, Metric.GRAPH_BREAKS: (2.0,)})
 
-    def measure(lane: str, unit: Unit) -> tuple[Part, float]:
+    def measure(lane: str, unit: Unit) -> tuple[UnitResult, float]:
         breaks = 0.0 if OPTIONS[5] in unit.options else 2.0
         head = {**STEADY, Metric.GRAPH_BREAKS: (breaks,)}
         pair = make_pair(NAME, unit.index, {"samples": STEADY}, {"samples": head}, place=lane)
-        return Part(trials=pair), 1.0
+        return UnitResult(trials=pair), 1.0
 
     lanes = FakeLanes(places=make_places(1), measure=measure)
     fact = find_default(probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S))

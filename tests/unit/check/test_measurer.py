@@ -21,8 +21,8 @@ from gate.check.work import (
     MAX_SOURCES_CHARS,
     REPEAT_SHARE,
     Answer,
-    Part,
     Unit,
+    UnitResult,
     choose_lane,
     count_pairs,
     join_sources,
@@ -402,7 +402,7 @@ def test_what_nobody_asks_for_now_is_kept_or_lost_for_itself() -> None:
     subjects = make_subjects(3)
     needs = [need("m0", 1), need("m1", 1, later=True), need("m2", 1, later=True)]
 
-    def measure_slow(lane: str, unit: Unit) -> tuple[Part, float]:
+    def measure_slow(lane: str, unit: Unit) -> tuple[UnitResult, float]:
         part, seconds = rehearse_unit(rehearse(subjects), lane, unit)
         told = Fact(code=Code.TEXT, names=name_words(text=f"on {lane}"))
         slow = unit.run.cases[0].id != "m0/x"
@@ -424,12 +424,12 @@ def test_what_nobody_asks_for_now_is_kept_or_lost_for_itself() -> None:
     assert [case_id for _, case_id, _ in engine.asked].count("m2/x") == 1
 
 
-def fail_pair(lane: str, unit: Unit) -> tuple[Part, float]:
+def fail_pair(lane: str, unit: Unit) -> tuple[UnitResult, float]:
     """The second pair of the first case fails."""
     case_id = unit.run.cases[0].id
     part, seconds = rehearse_unit(rehearse(make_subjects(2)), lane, unit)
     if (case_id, unit.index) == ("m0/x", 2):
-        return Part(failures=(make_failure(Subject(name="m0"), 2),), notes=()), seconds
+        return UnitResult(failures=(make_failure(Subject(name="m0"), 2),), notes=()), seconds
     return part, seconds
 
 
@@ -463,7 +463,7 @@ def test_a_trial_that_fails_ends_its_case() -> None:
     """The other case has both of its trials."""
     subjects, events = make_subjects(2), list[Event]()
 
-    def measure_first(lane: str, unit: Unit) -> tuple[Part, float]:
+    def measure_first(lane: str, unit: Unit) -> tuple[UnitResult, float]:
         part, seconds = rehearse_unit(rehearse(subjects), lane, unit)
         failure = (make_failure(subjects[0], 1),) if unit.run.cases[0].id == "m0/x" else ()
         return replace(part, failures=failure), seconds
@@ -498,7 +498,7 @@ def test_a_lane_is_told_what_it_needs_of_one_case() -> None:
     subjects = make_subjects(2)
     units: list[Unit] = []
 
-    def remember(lane: str, unit: Unit) -> tuple[Part, float]:
+    def remember(lane: str, unit: Unit) -> tuple[UnitResult, float]:
         units.append(unit)
         return rehearse_unit(rehearse(subjects), lane, unit)
 
@@ -532,13 +532,13 @@ LONG = Case(id="long/x", model="long", expected_s=20.0)
 SHORT = Case(id="short/x", model="short", expected_s=10.0)
 
 
-def take_seconds(lane: str, unit: Unit) -> tuple[Part, float]:
+def take_seconds(lane: str, unit: Unit) -> tuple[UnitResult, float]:
     """A whole trial takes three times what is expected of its case, a cold process alone 5 s."""
     (case,) = unit.run.cases
     extent = plan_trial(unit.metrics, unit.run.trials, "cpu").extent
     seconds = 3 * case.expected_s if extent is Extent.WHOLE else 5.0
     trial = Trial(case_id=case.id, index=unit.index, extent=extent, stages_s={"rounds": seconds}, place=lane)
-    return Part(trials=(trial,)), seconds
+    return UnitResult(trials=(trial,)), seconds
 
 
 def list_progress(events: Sequence[Event]) -> list[Progress]:
@@ -636,7 +636,7 @@ def test_an_interrupt_saves_what_was_measured(paired: bool) -> None:
     """With how long the run has lasted by then; the error says how far it came."""
     subjects, saved = make_subjects(2), list[Run]()
 
-    def interrupt(lane: str, unit: Unit) -> tuple[Part, float]:
+    def interrupt(lane: str, unit: Unit) -> tuple[UnitResult, float]:
         if unit.run.cases[0].id == "m1/x":
             engine.now_s += 1.0
             raise KeyboardInterrupt
@@ -657,7 +657,7 @@ def test_an_interrupt_before_anything_ended_promises_nothing() -> None:
     """There is nothing to continue with."""
     subjects = make_subjects(1)
 
-    def interrupt(*_: object) -> tuple[Part, float]:
+    def interrupt(*_: object) -> tuple[UnitResult, float]:
         raise KeyboardInterrupt
 
     fleet = make_fleet(FakeLanes(places=make_places(1), measure=interrupt))

@@ -33,7 +33,7 @@ def test_a_machine_that_others_use_records_nothing(place: Place, monkeypatch: py
     look = itertools.count()
     crowd = lambda: HostSample(at_s=(at := float(next(look))), cores=2, busy_s=2.0 * at)  # noqa: E731
     monkeypatch.setattr(trials, "read_host", crowd)
-    monkeypatch.setattr(trials, "find_crowd", lambda: ("chromium (pid 123, 95 %)",))
+    monkeypatch.setattr(trials, "read_crowd", lambda: ("chromium (pid 123, 95 %)",))
     refresh = ("baseline", "refresh", "--quiet", "--reason", "again")
     assert place.run(*refresh) == 4
     told = place.read().err
@@ -63,7 +63,7 @@ def test_a_refresh_goes_on_until_three_trials_were_undisturbed(
         return HostSample(at_s=at_s, cores=2, busy_s=2.0 * min(at_s, 9.0))  # two looks a trial, two repeats
 
     monkeypatch.setattr(trials, "read_host", read_host)
-    monkeypatch.setattr(trials, "find_crowd", tuple)
+    monkeypatch.setattr(trials, "read_crowd", tuple)
     assert place.run("baseline", "refresh", "--quiet", "--reason", "again") == 0
     run = RUN.load(place.top / "out" / "run.json")
     assert [bool(trial.conditions.disturbances) for trial in run.trials] == [True] * 3 + [False] * 3

@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from gate.lab.host.device_lock import hold_device
+from gate.lab.host.device_lock import lock_device
 from gate.lab.host.locks import VARIABLE
 from gate.records.events import ignore_event
 
@@ -39,7 +39,7 @@ def test_nobody_is_waited_for(project: Path, run_gate: RunGate, monkeypatch: pyt
     """Another run holds the device, as this process does here: nothing is timed, so that is no matter."""
     write_models(project, one="build")
     monkeypatch.setenv(VARIABLE, str(project))
-    with hold_device("cpu", 0.0, ignore_event):
+    with lock_device("cpu", 0.0, ignore_event):
         done = run_gate("models", "--try", environment={VARIABLE: str(project)})
     assert (done.returncode, done.stderr) == (0, "")
 

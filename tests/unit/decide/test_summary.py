@@ -7,7 +7,7 @@ import pytest
 
 from gate.decide.conclude.shown import compute_geometric_mean, summarize_suite
 from gate.decide.evidence.values import compute_paying_calls
-from gate.kinds import find_family
+from gate.kinds import name_family
 from gate.records.cases import Case, Kind, Metric, Mode, Task
 from gate.records.verdict import Comparison, Estimate, Reason, Status, SuiteSummary
 
@@ -207,4 +207,4 @@ def test_geometric_mean() -> None:
 
 def test_family_of_a_case() -> None:
     """The first tag that is a family; a case of none stands under its model."""
-    assert [find_family(case) for case in (CNN, LLM, OTHER)] == ["cnn", "llm", "c"]
+    assert [name_family(case) for case in (CNN, LLM, OTHER)] == ["cnn", "llm", "c"]

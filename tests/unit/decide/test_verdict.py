@@ -12,7 +12,7 @@ from gate.decide.conclude.outcome import list_open
 from gate.decide.evidence.gather import list_short
 from gate.decide.explain.advice import list_acceptances
 from gate.decide.explain.notes import note_machine
-from gate.decide.judge.compare import find_threshold
+from gate.decide.judge.compare import get_threshold
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.metrics import SPECS
@@ -347,15 +347,15 @@ def test_an_override_leaves_the_part_that_it_does_not_name(
     earlier = Override(case="*", metric=cold, relative=0.9, absolute=9.0, reason="an earlier one")
     override = Override(case="mlp/*", metric=cold, reason="noisy", **parts)
     policy = Policy(thresholds={cold: Threshold(relative=0.2, absolute=0.5)}, overrides=(earlier, override))
-    assert find_threshold(policy, "mlp/a", cold) == threshold
+    assert get_threshold(policy, "mlp/a", cold) == threshold
 
 
 def test_an_override_leaves_the_other_part_of_what_holds_for_pairs() -> None:
     """Side by side it lies over 3 %, not over the 5 % against stored baselines."""
     override = Override(case="mlp/*", metric=LATENCY, absolute=1e-3, reason="short")
     policy = Policy(thresholds={LATENCY: SPECS[LATENCY].threshold}, overrides=(override,))
-    assert find_threshold(policy, "mlp/a", LATENCY, in_pairs=True) == Threshold(relative=0.03, absolute=1e-3)
-    assert find_threshold(policy, "mlp/a", LATENCY) == Threshold(relative=0.05, absolute=1e-3)
+    assert get_threshold(policy, "mlp/a", LATENCY, in_pairs=True) == Threshold(relative=0.03, absolute=1e-3)
+    assert get_threshold(policy, "mlp/a", LATENCY) == Threshold(relative=0.05, absolute=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_part_of_a_threshold_that_nobody_set_is_that_of_pairs(
 ) -> None:
     """An absolute part alone leaves the 3 % of pairs, and a relative one the 20 us."""
     policy = Policy(thresholds={LATENCY: stated})
-    assert find_threshold(policy, "mlp/a", LATENCY, in_pairs=True) == expected
+    assert get_threshold(policy, "mlp/a", LATENCY, in_pairs=True) == expected
 
 
 def accept(allowance: float, expires: str, metric: Metric = BREAKS) -> Acceptance:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.lab.host.fitness import HostSample, compute_crowding, describe_host, find_disturbances, name_crowd
+from gate.lab.host.fitness import HostSample, compute_crowding, describe_host, list_disturbances, name_crowd
 from gate.records.facts import Disturbance
 from gate.records.run import Conditions
 
@@ -85,8 +85,8 @@ def test_a_device_under_power_cap_is_as_ever() -> None:
     """Heavy products reach the power cap in every trial; a thermal slowdown they do not."""
     capped = Conditions(throttled=("software power cap",))
     hot = Conditions(throttled=("software power cap", "hardware thermal slowdown"), foreign_processes=1)
-    assert find_disturbances(capped, cores=2, threads=2) == ()
-    assert find_disturbances(hot, cores=2, threads=2) == (
+    assert list_disturbances(capped, cores=2, threads=2) == ()
+    assert list_disturbances(hot, cores=2, threads=2) == (
         Disturbance.THROTTLED,
         Disturbance.SHARED,
     )
@@ -113,7 +113,7 @@ def test_memory_of_strangers_is_told(
 
 def test_unknown_memory_is_not_too_little() -> None:
     """Where the machine does not tell, 0 means nothing."""
-    assert find_disturbances(Conditions(free_bytes=0), cores=2, threads=2) == ()
+    assert list_disturbances(Conditions(free_bytes=0), cores=2, threads=2) == ()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 
 from gate import programs
 from gate.lab.host import fitness as host_module
-from gate.lab.host.fitness import describe_host, find_crowd, read_host
+from gate.lab.host.fitness import describe_host, read_crowd, read_host
 from gate.records.run import Conditions
 
 SPIN = "import time\nwhile time.process_time() < {seconds}: pass"
@@ -55,7 +55,7 @@ def test_threads_of_the_kernel_are_no_programs_to_stop(monkeypatch: pytest.Monke
         ]
 
     monkeypatch.setattr(psutil, "process_iter", list_processes)
-    assert [one.partition(" ")[0] for one in find_crowd()] == ["chromium", "hidden"]
+    assert [one.partition(" ")[0] for one in read_crowd()] == ["chromium", "hidden"]
 
 
 def test_the_work_of_others_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_the_work_of_others_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(1.0)
         conditions = describe_host(Conditions(), (before, read_host()), threads=2)
         # Among twenty others it may have less than a tenth of a core for a moment.
-        crowd = next(filter(None, (find_crowd() for _ in range(10))), ())
+        crowd = next(filter(None, (read_crowd() for _ in range(10))), ())
     finally:
         os.kill(int(told.stdout), signal.SIGKILL)
     assert conditions.foreign_cores > 0.2

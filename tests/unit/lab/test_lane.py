@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.work import Part, Unit
+from gate.check.work import Unit, UnitResult
 from gate.files.codec import encode
 from gate.files.structure import decode
 from gate.lab.host.fitness import HostSample
@@ -34,15 +34,15 @@ def open_lane(lab: Lab, case: Case) -> Lane:
     return Lane(lab=lab, run=replace(run, base=describe_base(lab, "main", Provenance(), [case])))
 
 
-def measure(lane: Lane, unit: Unit) -> Part:
+def measure(lane: Lane, unit: Unit) -> UnitResult:
     """Let JSON go in and out."""
     sent = json.dumps(encode(unit), allow_nan=False)
     came = json.dumps(encode(lane.measure(decode(Unit, json.loads(sent), "unit"))), allow_nan=False)
-    part: Part = decode(Part, json.loads(came), "part")
+    part: UnitResult = decode(UnitResult, json.loads(came), "part")
     return part
 
 
-def list_trials(run: Run | Part) -> list[tuple[str, int, str]]:
+def list_trials(run: Run | UnitResult) -> list[tuple[str, int, str]]:
     return [(trial.arm, trial.index, trial.place) for trial in run.trials]
 
 

@@ -15,16 +15,16 @@ import pytest
 
 from gate.errors import MachineError, UsageError
 from gate.lab.host import locks
-from gate.lab.host.device_lock import describe_holder, hold_device
+from gate.lab.host.device_lock import describe_holder, lock_device
 from gate.lab.host.locks import VARIABLE, make_lock_directory, open_lock_file
 from gate.records.events import Event, LockAwaited, ignore_event
 
 HOLDER = """
 import os, sys
 from gate.records.events import ignore_event
-from gate.lab.host.device_lock import hold_device
+from gate.lab.host.device_lock import lock_device
 os.setuid(int(sys.argv[1]))  # after the imports: another user may not read this interpreter
-with hold_device("cpu", 5.0, ignore_event):
+with lock_device("cpu", 5.0, ignore_event):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -80,7 +80,7 @@ def release(holder: subprocess.Popen[str]) -> None:
 def test_held_lock_is_refused_and_names_the_holder(holder: subprocess.Popen[str]) -> None:
     """After the time limit the error names process and user, and how to wait longer; it was announced."""
     events: list[Event] = []
-    with pytest.raises(MachineError) as caught, hold_device("cpu", 0.6, events.append):
+    with pytest.raises(MachineError) as caught, lock_device("cpu", 0.6, events.append):
         pytest.fail("the lock was held by another process")
     named = f"process {holder.pid} of {getpass.getuser()}"
     assert f"cpu is in use by another run of compile-gate ({named})" == caught.value.what
@@ -93,7 +93,7 @@ def test_waits_until_it_is_free(holder: subprocess.Popen[str]) -> None:
     """A lock that becomes free within the limit is taken."""
     timer = threading.Timer(0.3, release, [holder])
     timer.start()
-    with hold_device("cpu", 20.0, ignore_event):
+    with lock_device("cpu", 20.0, ignore_event):
         assert f"process {os.getpid()} of {getpass.getuser()}" == describe_holder("cpu")
     timer.join()
     assert describe_holder("cpu") == ""
@@ -104,13 +104,13 @@ def test_killed_holder_holds_nothing(holder: subprocess.Popen[str]) -> None:
     holder.kill()
     holder.communicate()
     assert describe_holder("cpu") == ""
-    with hold_device("cpu", 0.0, ignore_event):
+    with lock_device("cpu", 0.0, ignore_event):
         pass
 
 
 def test_devices_are_independent(holder: subprocess.Popen[str]) -> None:
     """A run on another device does not wait."""
-    with hold_device("GPU-1", 0.0, ignore_event):
+    with lock_device("GPU-1", 0.0, ignore_event):
         assert describe_holder("cpu") == f"process {holder.pid} of {getpass.getuser()}"
 
 
@@ -124,7 +124,7 @@ def test_devices_are_independent(holder: subprocess.Popen[str]) -> None:
 def test_holder_that_cannot_be_seen(tmp_path: Path, said: str) -> None:
     """What the file says may be of another container, or of anybody's making: it names no process then."""
     space = Path("/proc/self/ns/pid").stat().st_ino
-    with hold_device("cpu", 0.0, ignore_event):
+    with lock_device("cpu", 0.0, ignore_event):
         (tmp_path / "cpu.lock").write_text(said.replace("SPACE", str(space)))
         assert describe_holder("cpu").startswith("a run that cannot be seen from here")
 
@@ -158,7 +158,7 @@ def test_planted_file_is_told_and_left_alone(
     owner = re.escape(f"(of {getpass.getuser()}, mode ")
     with (
         pytest.raises(MachineError, match=rf"cpu\.lock {owner}\d+\) {told}") as caught,
-        hold_device("cpu", 0.0, ignore_event),
+        lock_device("cpu", 0.0, ignore_event),
     ):
         pytest.fail("there is no lock to be had")
     assert VARIABLE in caught.value.fix
@@ -225,11 +225,11 @@ def test_two_users_exclude_each_other() -> None:
     other = start_holder(place, NOBODY)
     assert (place / "cpu.lock").stat().st_uid == NOBODY
     try:
-        with pytest.raises(MachineError, match="of nobody"), hold_device("cpu", 0.0, ignore_event):
+        with pytest.raises(MachineError, match="of nobody"), lock_device("cpu", 0.0, ignore_event):
             pytest.fail("another user holds it")
     finally:
         release(other)
-    with hold_device("cpu", 0.0, ignore_event):
+    with lock_device("cpu", 0.0, ignore_event):
         assert json.loads((place / "cpu.lock").read_text())["pid"] == os.getpid()
 
 
@@ -238,7 +238,7 @@ def test_two_users_exclude_each_other() -> None:
 def test_another_user_can_take_what_root_left() -> None:
     """The file's rights are for all, not for who ran first."""
     place = make_lock_directory()
-    with hold_device("cpu", 0.0, ignore_event):
+    with lock_device("cpu", 0.0, ignore_event):
         pass
     release(start_holder(place, NOBODY))
     assert (place / "cpu.lock").stat().st_uid == os.getuid()

@@ -306,7 +306,7 @@ def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench) 
     """Neither arm compiles: each has a copy of what the trial left, and the original stays as it was."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     case = make_case("turns", roles=["rounds"])
-    kept = bench.find_kept(case)
+    kept = bench.get_kept_caches(case)
     kept.mkdir(parents=True)
     (kept / "code.so").write_text("compiled", encoding="utf-8")
     plan = plan_pair(LATENCY, 1, "cpu", Pairing.LIVE, kept)
@@ -332,7 +332,7 @@ def test_caches_are_kept_for_code_that_is_found_by_what_it_is(
 ) -> None:
     """A package is found by its file's name: the base would load and time head's."""
     case = replace(make_case(), kind=kind)
-    kept = bench.find_kept(case)
+    kept = bench.get_kept_caches(case)
     kept.mkdir(parents=True)
     lab: Any = SimpleNamespace(bench=bench, base=bench)
     assert find_shared_caches(lab, case, unchanged_code=unchanged_code) == (kept if is_kept else None)
@@ -340,7 +340,7 @@ def test_caches_are_kept_for_code_that_is_found_by_what_it_is(
 
 def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench) -> None:
     """What a trial left would make a cold compile a warm one."""
-    kept = bench.find_kept(make_case())
+    kept = bench.get_kept_caches(make_case())
     plan = plan_pair(frozenset({Metric.COLD_COMPILE_TIME}), 1, "cpu", Pairing.LIVE, kept)
     assert (plan.first, plan.content.warm) == (WorkerRole.COLD, True)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import UsageError
-from gate.lab.trials.same_run import carry_over, take_up
+from gate.lab.trials.same_run import carry_over, resume_run
 from gate.records.cases import Case
 from gate.records.events import Event, Noted
 from gate.records.run import BaseArm, Extent, Provenance, Run, Trial
@@ -105,7 +105,7 @@ def test_unknown_changes_are_no_difference() -> None:
 def test_what_git_cannot_show_is_told(changes: str, told: bool) -> None:
     """Outside of git nobody knows whether the earlier trials are of the same code."""
     events: list[Event] = []
-    take_up(replace(FRESH, changes=changes), replace(PREVIOUS, changes=changes), events.append)
+    resume_run(replace(FRESH, changes=changes), replace(PREVIOUS, changes=changes), events.append)
     notes = [describe_measuring(event.fact) for event in events if isinstance(event, Noted)]
     assert notes == (["git cannot show edits: earlier trials may be of other code"] if told else [])
 

@@ -12,7 +12,7 @@ from gate.bisect.lab import ReusableLab
 from gate.decide.suspects import Suspect
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import Lab
-from gate.lab.trials.pairs import find_side_cache
+from gate.lab.trials.pairs import get_side_cache
 from gate.lab.trials.runs import describe_base, make_measurer, make_run
 from gate.lab.workers.server_pool import ServerPool
 from gate.records.cases import Case, Metric
@@ -51,7 +51,7 @@ def test_the_second_comparison_begins_with_the_caches_of_the_first(bench: Bench)
         out = bench.settings.out / name
         with reusable_lab.open_pairs(good, head, out, [case]) as lab:
             run = measure_one(lab, [case])
-            caches = [find_side_cache(one, case) for one in (lab.base, lab.bench)]
+            caches = [get_side_cache(one, case) for one in (lab.base, lab.bench)]
             found.append([(cache / "code.so").is_file() for cache in caches])
             (caches[0] / "code.so").write_text("compiled", encoding="utf-8")
             places.append(lab.bench.scratch)

@@ -25,7 +25,7 @@ from gate.lab.trials import trials as trials_module
 from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runs import make_measurer, make_run, measure_plan
-from gate.lab.trials.same_run import take_up
+from gate.lab.trials.same_run import resume_run
 from gate.lab.workers.worker_environment import list_dropped_variables
 from gate.records.cases import Case, DType, Metric, Policy
 from gate.records.codes import Code
@@ -69,7 +69,7 @@ class Workshop:
     def measure(self, lab: Lab, cases: Sequence[Case], trials: int, previous: Run | None = None) -> Run:
         measurer = make_measurer(lab, self.saved.append)
         run = make_run(lab, cases, "all", trials)
-        return measure_plan(measurer, take_up(run, previous, self.events.append) if previous else run)
+        return measure_plan(measurer, resume_run(run, previous, self.events.append) if previous else run)
 
     def list_started(self) -> list[tuple[str, int]]:
         started = [event for event in self.events if isinstance(event, TrialStarted)]
@@ -297,7 +297,7 @@ def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
         return HostSample(at_s=float(number), cores=2, busy_s=2.0 * busy)
 
     monkeypatch.setattr(trials_module, "read_host", look)
-    monkeypatch.setattr(trials_module, "find_crowd", lambda: ("chromium (pid 123, 95 %)",))
+    monkeypatch.setattr(trials_module, "read_crowd", lambda: ("chromium (pid 123, 95 %)",))
 
 
 def test_a_disturbed_trial_is_repeated(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

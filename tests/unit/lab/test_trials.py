@@ -68,13 +68,13 @@ def test_caches_of_the_last_trial_are_kept(bench: Bench) -> None:
     case = make_case()
     for index in (1, 2):
         assert run_trial(bench, case, index).failures == ()
-        kept = sorted(path.name for path in bench.find_kept(case).rglob("*.txt"))
+        kept = sorted(path.name for path in bench.get_kept_caches(case).rglob("*.txt"))
         assert kept == ["cold.txt"]
         assert not bench.trial_cache.exists()
     for role in ("cold", "warm"):
         failing = make_case("error", name="failing", roles=[role])
         assert run_trial(bench, failing, 1).failures != ()
-        assert not bench.find_kept(failing).exists()
+        assert not bench.get_kept_caches(failing).exists()
 
 
 def read_logs(bench: Bench, index: int) -> dict[str, str]:
@@ -94,7 +94,7 @@ def test_compile_is_timed_on_empty_caches_without_a_warm_process(bench: Bench) -
     assert trial.extent is Extent.COLD
     assert set(trial.samples) == {Metric.COLD_COMPILE_TIME, Metric.COMPILED_LATENCY}
     assert read_logs(bench, 2) == {"cold": "cache holds"}
-    assert [path.name for path in bench.find_kept(make_case()).rglob("*.txt")] == ["cold.txt"]
+    assert [path.name for path in bench.get_kept_caches(make_case()).rglob("*.txt")] == ["cold.txt"]
 
 
 def test_no_cache_is_kept_where_the_disk_is_short(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_no_cache_is_kept_where_the_disk_is_short(bench: Bench, monkeypatch: pyt
     monkeypatch.setattr(bench_module, "MIN_FREE_TO_KEEP_BYTES", 2**63)
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     assert run_trial(bench, make_case(), 1).failures == ()
-    assert not bench.find_kept(make_case()).exists()
+    assert not bench.get_kept_caches(make_case()).exists()
 
 
 def test_benchmark_file_is_the_cold_ones(bench: Bench) -> None:

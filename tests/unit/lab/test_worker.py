@@ -15,7 +15,7 @@ from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.records.run import CaseFailure, FailureKind
-from gate.report.words.facts import describe_failure, find_place
+from gate.report.words.facts import describe_failure, find_failing_line
 from tests.told import describe_measuring
 
 from .conftest import make_case
@@ -126,7 +126,7 @@ def test_a_line_of_a_commits_checkout_is_named_from_its_top(bench: Bench, says: 
     failure = judge_exit(job, ended, left if says else Fact(code=Code.NO_RESULT))
     assert isinstance(failure, CaseFailure)
     assert failure.log_tail == '  File "nets/model.py", line 3, in forward'
-    assert find_place(failure) == "nets/model.py:3"
+    assert find_failing_line(failure) == "nets/model.py:3"
     assert not says or describe_failure(failure) == "OSError: data is missing"
 
 

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from gate.measure.context import open_case, use_gradients
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.kinds.protocol import find_protocol
+from gate.measure.kinds.protocol import make_protocol
 from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import MISMATCH
 from gate.measure.numerics.reference import evaluate
@@ -103,7 +103,7 @@ def test_a_package_is_loaded_anew_and_keeps_its_state(
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("torch._inductor.aoti_load_package", load_package)
     case = Case(id="m/c", model="m", kind=Kind.EXPORT)
-    protocol = find_protocol(case)
+    protocol = make_protocol(case)
     with torch.no_grad():
         subject = protocol.make_subject(Workload(forward=Counting(9), inputs=(torch.rand(512),)), CpuDevice())
         (tmp_path / "package-float32.pt2").touch()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.lab.host.fitness import find_disturbances
+from gate.lab.host.fitness import list_disturbances
 from gate.measure.device.nvml import DeviceState
 from gate.measure.trial import MachineState, make_conditions
 from gate.records.facts import Disturbance
@@ -33,7 +33,7 @@ def test_arms_of_a_pair_are_no_strangers(looks: tuple[int, int], is_paired: bool
     before, after = map(see, looks)
     conditions = make_conditions(before, after, is_paired=is_paired)
     assert conditions.foreign_processes == strangers
-    disturbances = find_disturbances(conditions, cores=8, threads=2)
+    disturbances = list_disturbances(conditions, cores=8, threads=2)
     assert disturbances == ((Disturbance.SHARED,) if strangers else ())
 
 
@@ -48,4 +48,4 @@ def test_a_power_cap_between_the_looks_is_told_and_expected() -> None:
     """Half a second below the clock for power is told, and disturbs nobody: matrix products do that."""
     conditions = make_conditions(see(1, 3.0), see(1, 3.5), is_paired=False)
     assert conditions.throttled == ("software power cap",)
-    assert find_disturbances(conditions, cores=8, threads=2) == ()
+    assert list_disturbances(conditions, cores=8, threads=2) == ()

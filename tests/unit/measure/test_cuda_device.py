@@ -83,7 +83,7 @@ def test_what_is_in_use_is_what_the_allocator_handed_out() -> None:
 def test_an_arm_that_is_about_to_be_timed_holds_what_it_needs() -> None:
     """What eager calls, tuning and compiling left in the allocator is room for the other arm of a pair."""
     with play_gpu() as (device, cuda):
-        device.hold_memory()
+        device.keep_freed_memory()
         assert [call[0] for call in cuda.mock_calls][-2:] == ["synchronize", "empty_cache"]
 
 

@@ -17,7 +17,7 @@ from gate.errors import UsageError
 from gate.kinds import Strategy
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.kinds.distributed import Distributed, Member
-from gate.measure.kinds.protocol import Protocol, find_protocol
+from gate.measure.kinds.protocol import Protocol, make_protocol
 from gate.measure.numerics import reference
 from gate.measure.workload.build import Subject, make_subject
 from gate.records.cases import Case, Kind, Metric, Task
@@ -78,7 +78,7 @@ def prepare(strategy: Strategy) -> tuple[Protocol, Subject]:
         backend="eager",
         settings=settings,
     )
-    protocol = find_protocol(case)
+    protocol = make_protocol(case)
     OPENED.append(protocol)
     return protocol, protocol.make_subject(protocol.build(), CpuDevice())
 

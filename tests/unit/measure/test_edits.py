@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import UsageError
-from gate.lab.arms.checkouts import find_tree
+from gate.lab.arms.checkouts import read_working_tree
 from gate.records.cases import Case
 from gate.records.protocol import Checkouts, WorkerRequest, WorkerRole
 from gate.worker import imported
@@ -39,7 +39,7 @@ def request_of(repository: Path) -> WorkerRequest:
         threads=1,
         directory=str(repository),
         result="",
-        tree=find_tree(repository),
+        tree=read_working_tree(repository),
     )
 
 
@@ -160,4 +160,4 @@ def test_a_file_that_moves_on_after_a_server_imported_it(
 
 def test_outside_of_git_nobody_knows(tmp_path: Path) -> None:
     """There is no tree to look at."""
-    assert find_tree(tmp_path) is None
+    assert read_working_tree(tmp_path) is None

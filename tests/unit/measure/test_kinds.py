@@ -21,7 +21,7 @@ from gate.kinds import KIND_SPECS, SPECIAL, has_metric
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.graph import GraphReport, observe_graphs, start_observation
 from gate.measure.kinds.exported import _describe_graph
-from gate.measure.kinds.protocol import Protocol, find_protocol
+from gate.measure.kinds.protocol import Protocol, make_protocol
 from gate.measure.kinds.variants import Shapes, choose_hottest, make_loader
 from gate.measure.numerics import reference
 from gate.measure.numerics.drift import compute_drift
@@ -73,7 +73,7 @@ def make_case(kind: Kind, **changes: Any) -> Case:
 
 def prepare(case: Case) -> tuple[Protocol, Subject]:
     """Build a case."""
-    protocol = find_protocol(case)
+    protocol = make_protocol(case)
     return protocol, protocol.make_subject(protocol.build(), CpuDevice())
 
 
@@ -306,7 +306,7 @@ def test_a_spike_of_one_request_is_in_the_percentiles() -> None:
 
 def test_a_cache_without_hits_is_a_miss() -> None:
     """A second process that found nothing counts one miss at least, though none was told."""
-    protocol = find_protocol(make_case(Kind.CACHE))
+    protocol = make_protocol(make_case(Kind.CACHE))
     reports = [GraphReport(counts={}, caches={"fx_graph": cache}) for cache in (CacheUse(), CacheUse(hits=1))]
     assert [protocol.count_misses(report) for report in reports] == [1, 0]
 
@@ -314,7 +314,7 @@ def test_a_cache_without_hits_is_a_miss() -> None:
 def test_what_saves_no_artifacts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second process that has no file to load says so, and does not compile as if it had."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
-    protocol = find_protocol(make_case(Kind.CACHE))
+    protocol = make_protocol(make_case(Kind.CACHE))
     with pytest.raises(UsageError, match="saved no cache artifacts"):
         protocol.enter(is_cold=False)
 
@@ -329,7 +329,7 @@ def test_each_second_process_takes_an_empty_directory(
     (tmp_path / "artifacts.bin").write_bytes(b"saved")
     (tmp_path / "moved").mkdir()
     (tmp_path / "moved" / "kernel.so").write_text("of an earlier process")
-    protocol = find_protocol(make_case(Kind.CACHE))
+    protocol = make_protocol(make_case(Kind.CACHE))
     protocol.enter(is_cold=False)
     places = [Path(os.environ[name]) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")]
     assert places == [tmp_path / "moved", tmp_path / "moved" / "triton"]
@@ -356,11 +356,11 @@ def test_every_kind_has_a_row_and_a_class() -> None:
     assert set(KIND_SPECS) == set(Kind)
     for kind, spec in KIND_SPECS.items():
         case = make_case(kind, settings={"vary": {"rows": ROWS}} if kind is Kind.SHAPES else {})
-        assert isinstance(find_protocol(case), Protocol)
+        assert isinstance(make_protocol(case), Protocol)
         assert spec.kind is kind
         assert not spec.lacks & SPECIAL
         assert all(has_metric(case, metric) for metric in spec.adds)
-    assert isinstance(find_protocol(make_shapes("static")), Shapes)
+    assert isinstance(make_protocol(make_shapes("static")), Shapes)
 
 
 class Blocks(torch.nn.Module):

@@ -45,7 +45,7 @@ def test_one_name_less_leaves_its_own_metrics_unknown(
     assert read_set_options() == {}
     assert read_options()
     assert isinstance(list_isas(), tuple)
-    assert graph.find_cache() == tmp_path
+    assert graph.get_cache_directory() == tmp_path
 
 
 def _break_once(tensor: torch.Tensor) -> torch.Tensor:

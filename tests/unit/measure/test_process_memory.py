@@ -66,7 +66,7 @@ def cycle():
     del block
 
 for prepare in sys.argv[1:]:
-    {"settle": cpu.settle_heap, "hold": cpu.CpuDevice().hold_memory}[prepare]()
+    {"settle": cpu.settle_heap, "hold": cpu.CpuDevice().keep_freed_memory}[prepare]()
     cycle()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(10):

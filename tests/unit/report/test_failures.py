@@ -7,7 +7,7 @@ import pytest
 from gate.records.codes import Code
 from gate.records.facts import FAILURE_CODES, Fact, name_words
 from gate.records.run import CaseFailure, FailureKind
-from gate.report.words.facts import describe_failure, describe_unavailable, find_place
+from gate.report.words.facts import describe_failure, describe_unavailable, find_failing_line
 
 WARM = name_words(role="warm")
 
@@ -123,4 +123,4 @@ def test_cases_that_lack_the_same_are_told_together() -> None:
 def test_place_is_the_innermost_line_of_the_user(log: str, place: str) -> None:
     """A traceback ends with it, a fault handler's dump begins with it; installed packages do not count."""
     failed = replace(fail(Fact(code=Code.NO_END, numbers={"wall_s": 9, "cpu_s": 9})), log_tail=log)
-    assert find_place(failed) == place
+    assert find_failing_line(failed) == place

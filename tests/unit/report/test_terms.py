@@ -19,7 +19,7 @@ from gate.report.words.templates import (
     name_metric,
     name_status,
 )
-from gate.units import count_noun
+from gate.units import format_noun
 from tests.make import make_change, make_row
 
 
@@ -109,7 +109,7 @@ def test_names_are_words() -> None:
     """No underscore is read out."""
     assert not any("_" in name_metric(metric) for metric in Metric)
     assert {name_status(status) for status in (Status.NEW, Status.NOT_COMPARABLE)} == {"not judged"}
-    assert [count_noun(number, "case") for number in (0, 1, 1200)] == ["0 cases", "1 case", "1,200 cases"]
+    assert [format_noun(number, "case") for number in (0, 1, 1200)] == ["0 cases", "1 case", "1,200 cases"]
 
 
 @pytest.mark.parametrize(
