@@ -9,7 +9,7 @@ from pathlib import Path
 from gate.cli.setup import load_configured
 from gate.decide.conclude.exit_codes import FailOn
 from gate.errors import ExitCode, UsageError
-from gate.files.invalid import format_value
+from gate.files.invalid import quote_value
 from gate.git import find_checkout
 from gate.github.accept import accept_regression
 from gate.github.client import GitHubClient, Patience
@@ -211,7 +211,7 @@ def _propose(options: Namespace, context: JobContext) -> ProposalOutcome:
     config, client = load_configured(options), make_client(context)
     request = _make_request(options, context, config)
     if not context.run_id.isdecimal():
-        what = f"GITHUB_RUN_ID is {format_value(context.run_id)}, and no run of a workflow"
+        what = f"GITHUB_RUN_ID is {quote_value(context.run_id)}, and no run of a workflow"
         raise UsageError(what, "Run this in GitHub Actions, after the job that measures.")
     run = fetch_run(client, int(context.run_id), options.artifact_name)
     return propose_refresh(client, context, request, run, load_policy(config))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gate.devices import BOARDS, DEVICE_FORMS, name_targets, read_architecture
 from gate.errors import ExitCode
-from gate.files.invalid import format_value
+from gate.files.invalid import quote_value
 from gate.installation import name_page
 from gate.records.bounds import SHA
 from gate.report import FORMATS
@@ -109,7 +109,7 @@ def written_as(regex: str, what: str, read: Callable[[str], T]) -> Callable[[str
 
     def parse(text: str) -> T:
         if not re.fullmatch(regex, text):
-            raise argparse.ArgumentTypeError(f"expected {what}, got {format_value(text)}")
+            raise argparse.ArgumentTypeError(f"expected {what}, got {quote_value(text)}")
         return read(text)
 
     return parse

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from gate.cli.commands import COMMANDS, GROUPS
 from gate.cli.options import LOCK, Command
 from gate.errors import ExitCode, GateError
-from gate.files.invalid import find_nearest, format_value, suggest_nearest
+from gate.files.invalid import find_nearest, quote_value, suggest_nearest
 from gate.metrics import SPECS
 from gate.report.clean import clean_message
 from gate.version import __version__
@@ -117,7 +117,7 @@ class UsageParser(argparse.ArgumentParser):
             choices = [str(choice) for choice in action.choices]
             fix = suggest_nearest(str(value).lower(), choices)
             name = "/".join(action.option_strings) or str(action.metavar)
-            self.error(f"{name}: expected one of {', '.join(choices)}, got {format_value(value)}", fix)
+            self.error(f"{name}: expected one of {', '.join(choices)}, got {quote_value(value)}", fix)
 
 
 def _list_options(given: Sequence[str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from gate.errors import FileError, join_errors
 from gate.files.disk import describe_write_error, load_lines, write_atomic
-from gate.files.invalid import format_value
+from gate.files.invalid import quote_value
 from gate.files.record_checks import check_baseline, check_run, check_verdict
 from gate.files.schema import list_invalid
 from gate.files.structure import decode, get_hints
@@ -224,7 +224,7 @@ def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:
     schema = plain.pop("schema")
     match = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
     if match is None or match[1] != kind.name:
-        problem = f"expected {kind.schema!r}, got {format_value(schema)}"
+        problem = f"expected {kind.schema!r}, got {quote_value(schema)}"
         raise FileError(source, "schema", problem, f"Name a compile-gate {kind.name} file.")
     if int(match[2]) > kind.version:
         problem = f"is {schema!r}, newer than this compile-gate reads ({kind.schema!r})"

@@ -15,7 +15,7 @@ _MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
 MAX_INVALID = 20  # of one file: more fill a screen, and fixing these may fix the others
 
 
-def format_value(value: object) -> str:
+def quote_value(value: object) -> str:
     if isinstance(value, dict):
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, list):
@@ -39,7 +39,7 @@ def format_key(key: object) -> str:
     """``.name``, or ``['odd name']``."""
     text = str(key)
     is_plain = len(text) <= _MAX_KEY_CHARS and text.isidentifier()
-    return f".{text}" if is_plain else f"[{format_value(key)}]"
+    return f".{text}" if is_plain else f"[{quote_value(key)}]"
 
 
 def is_number(value: object) -> bool:
@@ -66,7 +66,7 @@ def describe_member(value: object, known: Sequence[str]) -> tuple[str, str]:
     names = ", ".join(known)
     listed = f"one of {names}" if len(known) <= MAX_MEMBERS_NAMED else f"one of {len(known)} names"
     nearest = suggest_nearest(value, known) if isinstance(value, str) else ""
-    return f"expected {listed}, got {format_value(value)}", nearest or f"Write one of {names}."
+    return f"expected {listed}, got {quote_value(value)}", nearest or f"Write one of {names}."
 
 
 def describe_key(name: object, known: Iterable[str]) -> tuple[str, str]:

@@ -6,7 +6,7 @@ In an edited or damaged file, a peak memory of -1 would be an improvement.
 from collections.abc import Iterator, Mapping, Sequence
 
 from gate.errors import FileError
-from gate.files.invalid import format_value
+from gate.files.invalid import quote_value
 from gate.metrics import SPECS
 from gate.records.cases import Metric
 from gate.records.run import Baseline, CaseFailure, Pairing, Run, Trial
@@ -39,7 +39,7 @@ def check_run(run: Run, source: str) -> None:
     for name, records in named.items():
         for index, record in enumerate(records):
             if record.case_id not in planned:
-                problem = f"the case {format_value(record.case_id)} is not planned"
+                problem = f"the case {quote_value(record.case_id)} is not planned"
                 raise FileError(source, f"{name}[{index}].case_id", problem, _FIX)
 
 

@@ -18,10 +18,10 @@ from gate.files.invalid import (
     describe_member,
     find_nearest,
     format_key,
-    format_value,
     is_integer,
     is_number,
     is_text,
+    quote_value,
 )
 from gate.files.yaml_out import write_scalar
 from gate.records.bounds import FORMATS, write_percent
@@ -125,7 +125,7 @@ def _describe_error(error: Any, validator: Any) -> Iterator[InvalidValue]:  # no
             expected = schema.get("errorMessage") or _TYPES[schema["type"]]
             if isinstance(value, str) and not is_text(value):
                 expected = "text that UTF-8 can hold"
-            problem = f"expected {expected}, got {format_value(value)}"
+            problem = f"expected {expected}, got {quote_value(value)}"
             fix = (
                 _suggest_percent(error, validator)
                 or _advise(error, validator.schema)

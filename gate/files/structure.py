@@ -21,10 +21,10 @@ from gate.files.invalid import (
     describe_key,
     describe_member,
     format_key,
-    format_value,
     is_integer,
     is_number,
     is_text,
+    quote_value,
 )
 from gate.files.untrusted import MAX_DEPTH
 from gate.records.bounds import Bound, Format
@@ -42,7 +42,7 @@ class _MisfitError(Exception):
 
 
 def _expect(what: str, value: object) -> _MisfitError:
-    return _MisfitError(f"expected {what}, got {format_value(value)}", f"Write {what} there.")
+    return _MisfitError(f"expected {what}, got {quote_value(value)}", f"Write {what} there.")
 
 
 def _decode_float(value: object) -> float:

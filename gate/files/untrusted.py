@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import PurePath
 
 from gate.errors import FileError
-from gate.files.invalid import format_value
+from gate.files.invalid import quote_value
 
 # Of what is parsed at once: nothing that the gate writes comes near this.
 MAX_JSON_BYTES = 128 * 1024 * 1024
@@ -129,7 +129,7 @@ def _build_object(source: str, pairs: list[tuple[str, object]]) -> dict[str, obj
     if len(built) < len(pairs):
         counts = Counter(key for key, _ in pairs)
         twice = next(key for key, count in counts.items() if count > 1)
-        raise FileError(source, "", f"has the key {format_value(twice)} twice", ORIGIN_FIX)
+        raise FileError(source, "", f"has the key {quote_value(twice)} twice", ORIGIN_FIX)
     return built
 
 

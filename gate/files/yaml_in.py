@@ -20,7 +20,7 @@ from gate.errors import FileError, join_errors
 from gate.files.codec import decode, pause_collector
 from gate.files.disk import load_bytes
 from gate.files.entry import VERSION, YamlFile, list_contradictions
-from gate.files.invalid import MAX_INTEGER, MAX_INVALID, InvalidValue, format_key, format_value
+from gate.files.invalid import MAX_INTEGER, MAX_INVALID, InvalidValue, format_key, quote_value
 from gate.files.schema import list_invalid
 from gate.files.structure import get_hints
 from gate.files.untrusted import MAX_DEPTH, check_size, decode_text
@@ -147,7 +147,7 @@ def _check_version(document: YamlDocument) -> dict[str, object]:
     if value is None:
         raise FileError(source, "", "is empty", begin)
     if not isinstance(value, dict):
-        raise FileError(source, "", f"expected keys and values, got {format_value(value)}", begin)
+        raise FileError(source, "", f"expected keys and values, got {quote_value(value)}", begin)
     version = value.get("version")
     if type(version) is int and version != VERSION:
         problem = f"is {version}; this compile-gate reads version {VERSION}"
@@ -256,7 +256,7 @@ class _Builder:
             return text
         number = _parse_number(text)
         if number is None:
-            problem = f"expected a finite number of at most 64 bits, got {format_value(text)}"
+            problem = f"expected a finite number of at most 64 bits, got {quote_value(text)}"
             fix = "Write a number that is nearer to zero, or leave it out."
             self._note(node.start_mark.line + 1, path, problem, fix)
             return math.nan  # fits nowhere, so that the schema gives its key's fix

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gate.errors import FileError
 from gate.files import untrusted as hostile
 from gate.files.disk import load_bytes
-from gate.files.invalid import format_value
+from gate.files.invalid import quote_value
 from gate.files.untrusted import decode_text, measure_shape, parse_json
 
 
@@ -148,13 +148,13 @@ def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
 
 def test_foreign_values_are_shown_short_and_on_one_line() -> None:
     """A message of two lines stays one."""
-    assert format_value("a\nb") == "'a\\nb'"
-    assert format_value(None) == "null"
-    assert format_value({}) == "an empty mapping"
-    assert format_value({"a": 1}) == "a mapping"
-    assert format_value([1, 2]) == "a list of 2"
-    assert format_value(10**5000) == "a huge integer"
-    assert len(format_value("x" * 1000)) == 63
+    assert quote_value("a\nb") == "'a\\nb'"
+    assert quote_value(None) == "null"
+    assert quote_value({}) == "an empty mapping"
+    assert quote_value({"a": 1}) == "a mapping"
+    assert quote_value([1, 2]) == "a list of 2"
+    assert quote_value(10**5000) == "a huge integer"
+    assert len(quote_value("x" * 1000)) == 63
 
 
 @pytest.mark.parametrize(
