@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from gate.measure import graph, trial, usage
+from gate.measure import graph, kept, trial
 from gate.measure.calls import CompileCalls
 from gate.measure.context import WorkerContext
 from gate.measure.device.cpu import CpuDevice
@@ -106,7 +106,7 @@ def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.Monkey
 
     It is rounded to 1 KiB: with the objects of a tensor, less than 1 KiB, it reads as 64 or 65 KiB.
     """
-    monkeypatch.setattr(usage, "_MOST_CALLS", 64)
+    monkeypatch.setattr(kept, "_MOST_CALLS", 64)
     case, logbook = Case(id="m/c", model="m", backend="eager"), Logbook(None, WorkerRole.WARM)
     context = make_context(logbook, case, directory="/nowhere")
     measure_warm(context, Workload(forward=Watched(), inputs=(torch.randn(128, 128),)))
