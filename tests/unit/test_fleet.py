@@ -328,9 +328,12 @@ def test_a_fleet_without_lanes_says_why(config: Config, acting: FakeRay) -> None
     with pytest.raises(MachineError, match="it did not open within 360 s"):
         open_lanes([ActingLane(make_run(make_place("GPU-1")))], replace(config, lock_timeout_s=60.0), [], [])
     acting.silent, acting.now_s = {1}, 0.0
-    with pytest.raises(MachineError, match="the Ray cluster had no room for it within 60 s"):
+    with pytest.raises(MachineError, match="the Ray cluster started no process for it within 60 s"):
         open_lanes([ActingLane(make_run(make_place("GPU-1")))], replace(config, lock_timeout_s=60.0), [], [])
-    assert acting.killed == [1, 1]
+    acting.now_s = 0.0
+    with pytest.raises(MachineError, match="the Ray cluster started no process for it within 30 s"):
+        open_lanes([ActingLane(make_run(make_place("GPU-1")))], replace(config, lock_timeout_s=1.0), [], [])
+    assert acting.killed == [1, 1, 1]
     acting.late = acting.silent = set()
     acting.dead = {1}
     with pytest.raises(MachineError, match="its process or its host is gone"):
@@ -388,7 +391,7 @@ def test_a_lane_that_is_not_free_holds_up_no_other(config: Config, acting: FakeR
     assert engine.wait(60.0) == Answer(lane="4 on h", why="it is at GPU-1, where another lane is")
     answer = engine.wait(3600.0)
     assert answer is not None
-    assert (answer.lane, answer.why[:36]) == ("5 on h", "the Ray cluster had no room for it w")
+    assert (answer.lane, answer.why[:41]) == ("5 on h", "the Ray cluster started no process for it")
     assert acting.killed == [5]
 
 
