@@ -459,27 +459,28 @@ def test_one_lane_a_gpu_or_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "told", "advice"),
     [
-        (ConnectionError("x"), "no Ray cluster can be reached at auto"),
-        (RuntimeError("Version mismatch:\n  2.60 and 2.50"), "Version mismatch: 2.60 and 2.50"),
-        (Exception("The current node timed out during startup."), "Ray does not start: The current node"),
+        (ConnectionError("x"), "no Ray cluster can be reached at auto", "RAY_AUTH_MODE"),
+        (RuntimeError("Version mismatch:\n  2.60 and 2.50"), "Version mismatch: 2.60 and 2.50", "same Ray"),
+        (Exception("The current node timed out."), "Ray does not start: The current node timed out", "busy"),
     ],
 )
 def test_a_cluster_that_cannot_be_used(
-    error: Exception, told: str, config: Config, monkeypatch: pytest.MonkeyPatch
+    error: Exception, told: str, advice: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not there, of another version, or on a host that is too busy to start a node within Ray's time."""
+    """Not there, or of another token; of another version; on a host too busy to start in Ray's time."""
 
     def refuse(**_: object) -> None:
         raise error
 
     monkeypatch.setattr(ray, "init", refuse)
     with (
-        pytest.raises(MachineError, match=told),
+        pytest.raises(MachineError, match=told) as caught,
         driver.open_fleet((0, "auto"), lambda _: pytest.fail("opened"), list, config, ignore_event),
     ):
         pass
+    assert advice in caught.value.fix
 
 
 def test_lanes_that_this_host_does_not_have(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
