@@ -58,7 +58,9 @@ def connect(address: str) -> Iterator[None]:
 
 
 def _refuse_unreachable(address: object) -> MachineError:
-    fix = "Start one (`ray start --head`), or name it: --lanes ray:HOST:6379."
+    fix = (
+        "Start one (`ray start --head`), or name it: --lanes ray:HOST:6379. Have its RAY_AUTH_MODE and token."
+    )
     return MachineError(f"no Ray cluster can be reached at {address}", fix)
 
 

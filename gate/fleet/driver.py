@@ -36,6 +36,7 @@ from gate.units import format_noun, join_some
 OPENING_S = 300.0  # 23 s on two shared cores; a GPU's first kernels on a cold disk take minutes
 # For lanes that open later than the first; they join a run that has begun.
 _GRACE_S, _LOOK_S = 10.0, 1.0
+_STARTING_S = 30.0  # that an actor's process gets at least: nothing tells a full node from a slow one
 # A lane ends its slot before it closes; after an interrupt it gets less time for that.
 CLOSING_S, INTERRUPTED_S = 300.0, 20.0
 # How often a lane is asked for a sign of life, and how many in a row it may owe: a minute. A model that hangs
@@ -52,6 +53,7 @@ class Openings:
         self.actors, self.living = dict(enumerate(actors, start=1)), list(actors)
         self.refs: dict[Any, int] = {}
         self._sites, self._limit_s = dict(enumerate(sites, start=1)), config.lock_timeout_s
+        self._room_s = max(config.lock_timeout_s, _STARTING_S)
         self._begun_s, self._signs, self._announced = time.monotonic(), dict[int, Any](), set[int]()
         for number, actor in self.actors.items():
             out = (config.out / "lanes" / str(number)).absolute()
@@ -69,11 +71,11 @@ class Openings:
         passed_s = time.monotonic() - self._begun_s
         for ref, number in [*self.refs.items()] if passed_s >= self._limit_s else ():
             has_room = cluster.is_ready(self._signs[number])
-            if passed_s < self._limit_s + OPENING_S * has_room:
+            if passed_s < (self._limit_s + OPENING_S if has_room else self._room_s):
                 continue
             del self.refs[ref]
             self.end(self.actors[number])
-            why = "it did not open" if has_room else "the Ray cluster had no room for it"
+            why = "it did not open" if has_room else "the Ray cluster started no process for it"
             fix = "Wait for what else runs there, or raise `lock_timeout_s` in gate.yml."
             replies[number] = Reply(what=f"{why} within {passed_s:.0f} s", fix=fix)
         return replies
@@ -90,17 +92,18 @@ class Openings:
                 self.end(self.actors[number])
 
     def report_waiting(self, observe: Observer) -> None:
-        passed_s, waiting = time.monotonic() - self._begun_s, dict[str, list[str]]()
+        passed_s, waiting = time.monotonic() - self._begun_s, dict[tuple[str, float], list[str]]()
         for number in sorted(set(self.refs.values()) - self._announced):
-            waits = "room on the Ray cluster, which other programs use" if passed_s >= _GRACE_S else ""
+            waits = "room on the Ray cluster, or time to start there" if passed_s >= _GRACE_S else ""
+            limit_s = self._room_s
             if cluster.is_ready(self._signs[number]):
-                waits = cluster.receive_reply(self._signs[number]).waits
+                waits, limit_s = cluster.receive_reply(self._signs[number]).waits, self._limit_s
                 self._signs[number] = self.actors[number].give_sign.remote()
             if waits:
-                waiting.setdefault(waits, []).append(self.name_lane(number))
+                waiting.setdefault((waits, limit_s), []).append(self.name_lane(number))
                 self._announced.add(number)
-        for waits, lanes in waiting.items():
-            words = name_words(waits=waits, seconds=f"{self._limit_s:g}")
+        for (waits, limit_s), lanes in waiting.items():
+            words = name_words(waits=waits, seconds=f"{limit_s:g}")
             observe(Noted(fact=Fact(code=Code.LANES_WAIT, names={"lanes": tuple(lanes), **words})))
 
 

@@ -328,9 +328,12 @@ def test_a_fleet_without_lanes_says_why(config: Config, acting: FakeRay) -> None
     with pytest.raises(MachineError, match="it did not open within 360 s"):
         open_lanes([ActingLane(make_run(make_place("GPU-1")))], replace(config, lock_timeout_s=60.0), [], [])
     acting.silent, acting.now_s = {1}, 0.0
-    with pytest.raises(MachineError, match="the Ray cluster had no room for it within 60 s"):
+    with pytest.raises(MachineError, match="the Ray cluster started no process for it within 60 s"):
         open_lanes([ActingLane(make_run(make_place("GPU-1")))], replace(config, lock_timeout_s=60.0), [], [])
-    assert acting.killed == [1, 1]
+    acting.now_s = 0.0
+    with pytest.raises(MachineError, match="the Ray cluster started no process for it within 30 s"):
+        open_lanes([ActingLane(make_run(make_place("GPU-1")))], replace(config, lock_timeout_s=1.0), [], [])
+    assert acting.killed == [1, 1, 1]
     acting.late = acting.silent = set()
     acting.dead = {1}
     with pytest.raises(MachineError, match="its process or its host is gone"):
@@ -388,7 +391,7 @@ def test_a_lane_that_is_not_free_holds_up_no_other(config: Config, acting: FakeR
     assert engine.wait(60.0) == Answer(lane="4 on h", why="it is at GPU-1, where another lane is")
     answer = engine.wait(3600.0)
     assert answer is not None
-    assert (answer.lane, answer.why[:36]) == ("5 on h", "the Ray cluster had no room for it w")
+    assert (answer.lane, answer.why[:41]) == ("5 on h", "the Ray cluster started no process for it")
     assert acting.killed == [5]
 
 
@@ -456,27 +459,28 @@ def test_one_lane_a_gpu_or_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "told", "advice"),
     [
-        (ConnectionError("x"), "no Ray cluster can be reached at auto"),
-        (RuntimeError("Version mismatch:\n  2.60 and 2.50"), "Version mismatch: 2.60 and 2.50"),
-        (Exception("The current node timed out during startup."), "Ray does not start: The current node"),
+        (ConnectionError("x"), "no Ray cluster can be reached at auto", "RAY_AUTH_MODE"),
+        (RuntimeError("Version mismatch:\n  2.60 and 2.50"), "Version mismatch: 2.60 and 2.50", "same Ray"),
+        (Exception("The current node timed out."), "Ray does not start: The current node timed out", "busy"),
     ],
 )
 def test_a_cluster_that_cannot_be_used(
-    error: Exception, told: str, config: Config, monkeypatch: pytest.MonkeyPatch
+    error: Exception, told: str, advice: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not there, of another version, or on a host that is too busy to start a node within Ray's time."""
+    """Not there, or of another token; of another version; on a host too busy to start in Ray's time."""
 
     def refuse(**_: object) -> None:
         raise error
 
     monkeypatch.setattr(ray, "init", refuse)
     with (
-        pytest.raises(MachineError, match=told),
+        pytest.raises(MachineError, match=told) as caught,
         driver.open_fleet((0, "auto"), lambda _: pytest.fail("opened"), list, config, ignore_event),
     ):
         pass
+    assert advice in caught.value.fix
 
 
 def test_lanes_that_this_host_does_not_have(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
