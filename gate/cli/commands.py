@@ -39,7 +39,7 @@ from gate.records.bounds import SHA
 
 _SCHEMAS = (
     *("config", "registry", "run", "verdict", "baseline"),
-    *("accepted", "anchor", "acceptances", "calibration", "selftest", "bisection"),
+    *("accepted", "anchor", "acceptances", "calibration", "bisection"),
 )
 _SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 

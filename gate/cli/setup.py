@@ -50,7 +50,7 @@ _KEYS = (
 RUN_FILE = "run.json"
 # One of them lies where a command has written its results.
 _RESULTS = (
-    *(RUN_FILE, "verdict.json", "calibration.json", "selftest.json"),
+    *(RUN_FILE, "verdict.json", "calibration.json", "selftest.xml"),
     *("bisect/.gitignore", "seen/collection.log"),
 )
 _OWN_PROJECT = 'name = "compile-gate"'  # in the pyproject.toml of a checkout

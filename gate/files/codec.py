@@ -39,7 +39,7 @@ from gate.metrics import SPECS
 from gate.records.cases import Metric
 from gate.records.run import Baseline, CaseFailure, Pairing, Run, Trial
 from gate.records.shown import Shown
-from gate.records.studies import Bisection, Calibration, SelftestReport
+from gate.records.studies import Bisection, Calibration
 from gate.records.verdict import Verdict
 
 
@@ -68,7 +68,7 @@ def _list_field_names(record_type: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(record_type))
 
 
-R = TypeVar("R", Run, Verdict, Shown, Baseline, Calibration, SelftestReport, Bisection)
+R = TypeVar("R", Run, Verdict, Shown, Baseline, Calibration, Bisection)
 T = TypeVar("T")
 RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
 
@@ -300,7 +300,6 @@ VERDICT = FileKind(
 SHOWN = FileKind(name="shown", record=Shown, check=check_verdict, rows=("comparisons",))
 BASELINE = FileKind(name="baseline", record=Baseline, check=check_baseline)
 CALIBRATION = FileKind(name="calibration", record=Calibration)
-SELFTEST = FileKind(name="selftest", record=SelftestReport)
 BISECTION = FileKind(name="bisection", record=Bisection)
 encode_verdict = VERDICT.encode  # a format of reports
 

@@ -5,17 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.records.cases import Metric
-from gate.records.codes import Code
-from gate.records.facts import Fact, name_words
 from gate.records.run import CaseFailure, FailureKind
-from gate.records.studies import Attempt, Fault, FaultKind, Result
+from gate.records.studies import FaultKind
 from gate.records.verdict import Comparison, Status
-from gate.report.studies import describe_complaint
-from gate.selftest.catalog import judge_fault, list_faults, score_faults
+from gate.selftest.catalog import Fault, FaultSize, Opinion, Result, judge_fault, list_faults
+from gate.selftest.scores import Attempt, Score, render_scores, score_faults
 from tests import make
 from tests.faults import find_fault
 
 CASE = "bert/inference-float32-smoke-default"
+REGRESSED = "Beyond the threshold, and too large to be noise."
 
 
 def make_row(metric: Metric, status: Status, *, decides: bool = True, change: float = 0.1) -> Comparison:
@@ -83,53 +82,83 @@ def test_failure_must_be_told_as_what_it_is() -> None:
 
 def test_trial_that_fails_otherwise_tells_nothing() -> None:
     """A slowdown whose worker crashed was neither caught nor missed."""
-    opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), [], [make_failure(FailureKind.CRASH)])
-    told = name_words(arm="head", stage="eager", kind="crash", why="raised", message="it broke")
-    assert opinion.result is Result.BROKEN
-    assert opinion.fact == Fact(code=Code.FAILURE, numbers={"trial": 1}, names=told)
+    crash = make_failure(FailureKind.CRASH)
+    opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), [], [crash])
+    assert Opinion(result=Result.BROKEN, failure=crash) == opinion
 
 
 def make_attempts(fault: Fault, results: list[Result], *, is_asked: bool = True) -> list[Attempt]:
-    """Make attempts of one fault with these results, of 2 s each."""
+    """Make attempts of one fault with these results, of 41 s each."""
+    size = FaultSize(planted=fault.size, is_asked=is_asked)
+    opinions = [Opinion(result=result) for result in results]
     return [
-        Attempt(
-            kind=fault.kind,
-            size=fault.size,
-            case_id=CASE,
-            result=result,
-            planted=fault.size,
-            is_asked=is_asked,
-            wall_s=2.0,
-        )
-        for result in results
+        Attempt(fault=fault, case_id=CASE, size=size, opinion=opinion, wall_s=41.0) for opinion in opinions
     ]
 
 
+def make_score(fault: Fault, results: list[Result], *, is_asked: bool = True) -> Score:
+    """Score attempts at one fault."""
+    return Score(fault, make_attempts(fault, results, is_asked=is_asked))
+
+
 def find_complaint(fault: Fault, results: list[Result], *, is_asked: bool = True) -> str:
-    """Score attempts of one fault and return the complaint in words."""
-    (score,) = score_faults([fault], make_attempts(fault, results, is_asked=is_asked))
-    return describe_complaint(score)
+    """Find what is not good enough of these attempts."""
+    return make_score(fault, results, is_asked=is_asked).complaint
 
 
-def test_score_counts() -> None:
-    """Four attempts, one of them broken: three were tried, and the rate is 1 of 3, 0.8 to 90.6 %."""
-    fault = find_fault(FaultKind.SLOWDOWN, 0.05)
-    results = [Result.CAUGHT, Result.INCONCLUSIVE, Result.MISSED, Result.BROKEN]
-    (score,) = score_faults(list_faults("cpu"), make_attempts(fault, results))
-    assert (3, 1, 1, 1, 0) == (
-        score.tried,
-        score.caught,
-        score.inconclusive,
-        score.missed,
-        score.false_alarms,
-    )
-    assert score.rate is not None
-    assert (1, 3) == (score.rate.hits, score.rate.of)
-    assert (pytest.approx(0.0084, abs=1e-4), pytest.approx(0.9057, abs=1e-4)) == (
-        score.rate.low,
-        score.rate.high,
-    )
-    assert (8.0, pytest.approx(0.05)) == (score.wall_s, score.planted)
+def test_table() -> None:
+    """Of four attempts, one of them broken, one of three is 33 %, by Clopper and Pearson 0.8 to 90.6 %."""
+    slowdown = [Result.CAUGHT, Result.INCONCLUSIVE, Result.MISSED, Result.BROKEN]
+    attempts = [
+        *make_attempts(find_fault(FaultKind.MEMORY, 0.02), [Result.MISSED], is_asked=False),
+        *make_attempts(find_fault(FaultKind.SLOWDOWN, 0.05), slowdown),
+        *make_attempts(find_fault(FaultKind.NOTHING), [Result.QUIET, Result.FALSE_ALARM]),
+        *make_attempts(find_fault(FaultKind.LOST_CACHE), [Result.BROKEN]),
+    ]
+    table = render_scores(score_faults(list_faults("cpu"), attempts)).partition("\nrequired: ")[0]
+    assert table.splitlines() == [
+        "fault        planted  required  tried  caught  unsure  missed  red  rate   interval        time",
+        "-----------  -------  --------  -----  ------  ------  ------  ---  ----  ---------  ----------",
+        "lost_cache         -     100 %      0       0       0       0    0     -          -        41 s",
+        "memory-2%     +2.0 %         -      1       0       0       1    0   0 %  0 to 97 %        41 s",
+        "nothing            -         -      2       0       0       0    1  50 %  1 to 99 %  1 min 22 s",
+        "slowdown-5%   +5.0 %      80 %      3       1       1       1    0  33 %  1 to 91 %  2 min 44 s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fault", "opinion", "line"),
+    [
+        (
+            find_fault(FaultKind.SLOWDOWN, 0.05),
+            Opinion(result=Result.CAUGHT, row=make_row(Metric.COMPILED_LATENCY, Status.REGRESSED)),
+            f"caught        slowdown-5% in {CASE}: compiled_latency +10.0 %: {REGRESSED}",
+        ),
+        (
+            find_fault(FaultKind.CRASH),
+            Opinion(result=Result.CAUGHT, failure=make_failure(FailureKind.CRASH)),
+            f"caught        crash in {CASE}: crash in stage eager: it broke",
+        ),
+        (
+            find_fault(FaultKind.HANG),
+            Opinion(result=Result.MISSED),
+            f"missed        hang in {CASE}: no failure was a hang",
+        ),
+        (
+            find_fault(FaultKind.GRAPH_BREAK),
+            Opinion(result=Result.MISSED),
+            f"missed        graph_break in {CASE}: graph_breaks was not judged",
+        ),
+        (
+            find_fault(FaultKind.NOTHING),
+            Opinion(result=Result.QUIET),
+            f"quiet         nothing in {CASE}: nothing turned red",
+        ),
+    ],
+)
+def test_an_attempt_in_a_line(fault: Fault, opinion: Opinion, line: str) -> None:
+    """What came of it, and what the gate said: of a metric, of a failure, or nothing."""
+    assert line == Attempt(fault=fault, case_id=CASE, size=FaultSize(), opinion=opinion).describe()
 
 
 @pytest.mark.parametrize("result", [Result.INCONCLUSIVE, Result.MISSED])
@@ -194,15 +223,12 @@ def test_what_must_be_caught_and_never_was_is_open(
 ) -> None:
     """Where chance explains it, it is neither good nor a complaint."""
     fault = find_fault(FaultKind.SLOWDOWN, size)
-    (score,) = score_faults([fault], make_attempts(fault, results, is_asked=is_asked))
-    assert score.is_open is is_open
+    assert make_score(fault, results, is_asked=is_asked).is_open is is_open
 
 
 def test_nothing_that_is_harmless_is_open() -> None:
     """It is not to be caught."""
-    fault = find_fault(FaultKind.NOTHING)
-    (score,) = score_faults([fault], make_attempts(fault, [Result.INCONCLUSIVE]))
-    assert not score.is_open
+    assert not make_score(find_fault(FaultKind.NOTHING), [Result.INCONCLUSIVE]).is_open
 
 
 @given(
@@ -225,7 +251,6 @@ def test_attempts_of_too_small_a_dose_excuse_no_other() -> None:
     fault = find_fault(FaultKind.SLOWDOWN, 0.05)
     asked = make_attempts(fault, [Result.MISSED] * 19)
     small = make_attempts(fault, [Result.MISSED], is_asked=False)
-    (score,) = score_faults([fault], [*asked, *small])
-    assert (score.is_asked, describe_complaint(score)) == (True, "20 of 20 were missed")
-    (score,) = score_faults([fault], [*make_attempts(fault, [Result.CAUGHT]), *small * 9])
-    assert describe_complaint(score) == ""
+    score = Score(fault, [*asked, *small])
+    assert (score.is_asked, score.complaint) == (True, "20 of 20 were missed")
+    assert Score(fault, [*make_attempts(fault, [Result.CAUGHT]), *small * 9]).complaint == ""
