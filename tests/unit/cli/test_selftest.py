@@ -260,13 +260,6 @@ def test_fault_that_fits_no_case_is_left_out() -> None:
     assert [] == list_scheduled(memory, (make_case("a", task=Task.TRAINING),), 1)
 
 
-def test_help_tells_the_options(capsys: pytest.CaptureFixture[str]) -> None:
-    """The options of the contract are there."""
-    assert main(["selftest", "--help"]) == 0
-    told = capsys.readouterr().out
-    assert all(option in told for option in ("--minutes", "--repeats", "--quick", "--select"))
-
-
 def test_a_named_fault_that_fits_no_case_is_refused(
     run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]
 ) -> None:
