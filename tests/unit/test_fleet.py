@@ -39,9 +39,13 @@ OWN = find_states(Path.cwd(), None)
 
 
 def make_run(place: Place, torch: str = "2.13.0", commit: str = OWN[0].commit) -> Run:
-    environment = replace(CUDA_HOST, device_uuid=place.device, torch=torch)
-    made = {"environment": environment, "provenance": Provenance(commit=commit)}
-    return make.make_run(cases=(CASE,), places={place.name: place}, finished=False, **made)
+    return make.make_run(
+        cases=(CASE,),
+        environment=replace(CUDA_HOST, device_uuid=place.device, torch=torch),
+        provenance=Provenance(commit=commit),
+        places={place.name: place},
+        finished=False,
+    )
 
 
 def make_place(card: str, host: str = "a") -> Place:

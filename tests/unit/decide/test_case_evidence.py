@@ -16,8 +16,8 @@ from tests.make import make_baseline
 
 def make_evidence(*trials: Trial, baseline: Baseline | None = None, **fields: bool) -> Evidence:
     """What is known of a case with these trials, and one baseline of the same host and software at most."""
-    alike = dict.fromkeys(("same_host", "same_stack", "same_codegen", "same_definition"), True) | fields
-    stored = (Stored(baseline=baseline, **alike),) if baseline else ()
+    alike = {"same_host": True, "same_stack": True, "same_codegen": True, "same_definition": True, **fields}
+    stored = (Stored(baseline=baseline, **alike),) if baseline else ()  # type: ignore[arg-type] # fields by name
     case = Case(id="a/b", model="a", factory="a:b")
     return Evidence(case=case, trials=trials, failures=(), values={}, stored=stored)
 

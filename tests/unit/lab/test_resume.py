@@ -11,7 +11,7 @@ from gate.records.cases import Case
 from gate.records.events import Event, Noted
 from gate.records.run import BaseArm, Extent, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
-from tests.make import give_base, make_failure, make_run
+from tests.make import make_failure, make_run
 from tests.told import describe_measuring
 
 CASE = Case(id="a/x", model="a", definition="1")
@@ -27,7 +27,7 @@ FRESH = make_run(
     sampling={"super_blocks": 15, "block_s": 0.01},
     finished=False,
 )
-BASE = give_base(FRESH, provenance=Provenance(commit="b" * 40)).base
+BASE = BaseArm(label="main", environment=ENVIRONMENT, provenance=Provenance(commit="b" * 40), cases=(CASE,))
 PREVIOUS = replace(
     FRESH,
     provenance=Provenance(commit="c" * 40, created="2026-11-21T08:00:00Z"),

@@ -34,9 +34,15 @@ def make_case(name: str, expected_s: float = 10.0) -> Case:
 def make_run(*names: str, measured: str | None = None) -> Run:
     """Make a run that planned ``names`` and measured all of them, or some."""
     trials = (Trial(case_id=f"{name}/x", index=0) for name in (names if measured is None else measured))
-    told = {"selection": ",".join(names), "toolchain_s": 2.0, "wall_s": 10.0}
-    where = {"environment": ENVIRONMENT, "provenance": Provenance(commit="abc")}
-    return make.make_run(*trials, cases=tuple(map(make_case, names)), **told, **where)
+    return make.make_run(
+        *trials,
+        cases=tuple(map(make_case, names)),
+        environment=ENVIRONMENT,
+        provenance=Provenance(commit="abc"),
+        selection=",".join(names),
+        toolchain_s=2.0,
+        wall_s=10.0,
+    )
 
 
 CASES = st.lists(st.floats(0.1, 100), min_size=1, max_size=12).map(
