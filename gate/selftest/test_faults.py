@@ -20,6 +20,7 @@ def test_fault(
     attempt = try_fault(fault, case, number)
     result = attempt.opinion.result
     record_property("result", result.value)
+    record_property("said", attempt.describe())
     record_property("planted", attempt.size.planted)
     record_property("is_asked", attempt.size.is_asked)
     if result is Result.INCONCLUSIVE:

@@ -94,7 +94,9 @@ def test_gate_that_sees_everything_passes(
     assert run.base is not None
     assert ["nothing", "slowdown"] == [case.arguments["fault"] for case in (*run.base.cases, *run.cases)]
     told = capsys.readouterr().out
-    assert f"caught        slowdown-30% in {CASE_ID}: compiled_latency +" in told
+    line = attempts[name_attempt("slowdown-30%")]["said"]
+    assert line.startswith(f"caught        slowdown-30% in {CASE_ID}: compiled_latency +")
+    assert f"{line}\n" in told
     assert "PASSED  19 of 19 faults and harmless changes tried in 19 attempts\n" in told
 
 
