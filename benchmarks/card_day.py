@@ -18,6 +18,7 @@ import ctypes
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -337,8 +339,14 @@ def describe_interleaved(day: Day) -> str:
 
 def describe_selftest(day: Day) -> str:
     """What was caught."""
-    attempts = day.load("selftest", "selftest.json").get("attempts", [])
-    return ", ".join(f"{one['kind']} {one['result']}" for one in attempts) or "nothing was tried"
+    path = day.work / "selftest" / "selftest.xml"
+    tests = ET.parse(path).iter("testcase") if path.exists() else ()  # noqa: S314 - ours
+    tried = ((test.get("name", ""), test.find("properties/property[@name='result']")) for test in tests)
+    attempts = ((re.sub(r"test_fault\[|-.*", "", name), result) for name, result in tried)
+    return (
+        ", ".join(f"{fault} {one.get('value')}" for fault, one in attempts if one is not None)
+        or "nothing was tried"
+    )
 
 
 PARTS = (

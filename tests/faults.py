@@ -1,7 +1,7 @@
 """Faults that selftest plants."""
 
-from gate.records.studies import Fault, FaultKind
-from gate.selftest.catalog import list_faults
+from gate.records.studies import FaultKind
+from gate.selftest.catalog import Fault, list_faults
 
 
 def find_fault(kind: FaultKind, size: float = 0.0, device: str = "cpu") -> Fault:

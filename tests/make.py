@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from gate.decide.evidence.pairs import Paired
 from gate.decide.verdict import Screening, decide_verdict
 from gate.files.record_checks import check_verdict
 from gate.metrics import SPECS
 from gate.records.cases import Case, DType, Kind, Metric, Policy, Task
-from gate.records.facts import Fact
+from gate.records.facts import Disturbance, Fact
 from gate.records.run import (
     BASE_ARM,
     CANDIDATE_ARM,
@@ -41,12 +42,17 @@ POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.ite
 UNKNOWN = CodeIdentity(digest="")
 
 
+def make_trial(case_id: str, samples: Mapping[Metric, float], index: int = 1, **fields: Any) -> Trial:
+    """Make a trial with one sample of each metric; ``disturbed`` by others or not, where that is given."""
+    if fields.pop("disturbed", False):
+        fields["conditions"] = Conditions(foreign_cores=1.4, disturbances=(Disturbance.CROWDED,))
+    values = {metric: (value,) for metric, value in samples.items()}
+    return Trial(case_id=case_id, index=index, samples=values, **fields)
+
+
 def make_trials(case_id: str, samples: Sequence[Mapping[Metric, float]], **fields: Any) -> tuple[Trial, ...]:
-    """Make trials of a case, numbered from 1, each with one sample of its metrics."""
-    rows = [{metric: (value,) for metric, value in one.items()} for one in samples]
-    return tuple(
-        Trial(case_id=case_id, index=index, samples=row, **fields) for index, row in enumerate(rows, start=1)
-    )
+    """Make trials of a case, numbered from 1."""
+    return tuple(make_trial(case_id, one, index, **fields) for index, one in enumerate(samples, start=1))
 
 
 def make_pair(
@@ -61,6 +67,11 @@ def make_pair(
     return Trial(**shared, arm=BASE_ARM, **base), Trial(**shared, **head)
 
 
+def make_paired(changes: Sequence[float], metric: Metric = Metric.COMPILED_LATENCY) -> Paired:
+    """Make what live pairs tell of a metric."""
+    return Paired(metric=metric, changes=changes, base=(0.01,) * len(changes), head=(0.01,), is_live=True)
+
+
 def make_run(*trials: Trial, base: tuple[Case, ...] | None = None, **fields: Any) -> Run:
     """Make a run of ``trials`` and their cases, unless others are named; ``base``: the cases of its base."""
     ids = dict.fromkeys(trial.case_id for trial in trials)
@@ -71,10 +82,14 @@ def make_run(*trials: Trial, base: tuple[Case, ...] | None = None, **fields: Any
         "finished": True,
         **fields,
     }
-    if base is not None:
-        told = {name: made[name] for name in ("environment", "provenance")}
-        made["base"] = BaseArm(label="main", cases=base, **told)
-    return Run(trials=trials, **made)
+    run = Run(trials=trials, **made)
+    return run if base is None else give_base(run, cases=base)
+
+
+def give_base(run: Run, **fields: Any) -> Run:
+    """Give a run a base: itself, but for ``fields``."""
+    made = {"environment": run.environment, "provenance": run.provenance, "cases": run.cases, **fields}
+    return replace(run, base=BaseArm(**{"label": "main", **made}))
 
 
 def make_row(case_id: str, metric: Metric, status: Status = Status.REGRESSED, **fields: Any) -> Comparison:

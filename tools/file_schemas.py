@@ -21,7 +21,7 @@ from typing import Annotated, Any, cast
 
 from gate.decide.conclude.exit_codes import FailOn
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
-from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SELFTEST, SHOWN, VERDICT, FileKind, encode
+from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SHOWN, VERDICT, FileKind, encode
 from gate.files.entry import LINE
 from gate.kinds import Dims, Part, Strategy
 from gate.metrics import SPECS, MetricSpec
@@ -35,7 +35,7 @@ _REFERENCE = "#/$defs/"
 _WIDTH = 110
 WRITTEN = ("config", "registry", "accepted", "anchor", "acceptances")  # by people, registry after config
 _KINDS: Mapping[str, FileKind[Any]] = {
-    kind.name: kind for kind in (RUN, VERDICT, SHOWN, BASELINE, CALIBRATION, SELFTEST, BISECTION)
+    kind.name: kind for kind in (RUN, VERDICT, SHOWN, BASELINE, CALIBRATION, BISECTION)
 }
 ROOTS = (*WRITTEN, *_KINDS)
 _SCALARS: Mapping[Any, dict[str, object]] = {

@@ -10,7 +10,7 @@ QUICK = "not slow and not alone"  # compile nothing large, judge no times
 _TESTS = {
     "action": ("tests/github",),
     "bisect": ("tests/unit/bisect", "tests/unit/cli/test_bisect.py"),
-    "decide": ("tests/unit/decide", "tests/unit/check"),
+    "decide": ("tests/unit/decide", "tests/unit/check", "tests/unit/test_decision_document.py"),
     "files": ("tests/unit/files", "tests/unit/store"),
     "github": ("tests/github",),
     "publish": ("tests/github",),

@@ -57,7 +57,7 @@ CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
 CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
 _SCHEMAS = (
     "config", "registry", "run", "verdict", "baseline", "accepted", "anchor", "acceptances", "calibration",
-    "selftest", "bisection",
+    "bisection",
 )  # fmt: skip
 _SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 

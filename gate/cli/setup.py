@@ -50,7 +50,7 @@ _KEYS = (
 RUN_FILE = "run.json"
 # One of them lies where a command has written its results.
 _RESULTS = (
-    RUN_FILE, "verdict.json", "calibration.json", "selftest.json", "bisect/.gitignore", "seen/collection.log",
+    RUN_FILE, "verdict.json", "calibration.json", "selftest.xml", "bisect/.gitignore", "seen/collection.log",
 )  # fmt: skip
 _OWN_PROJECT = 'name = "compile-gate"'  # in the pyproject.toml of a checkout
 _REPEATED = ("config", "baselines", "out", "minutes")  # options, for commands to run next

@@ -26,10 +26,10 @@ from gate.files.structure import decode, get_hints
 from gate.files.untrusted import MAX_JSON_BYTES, MAX_LINES, MAX_ROWS_BYTES, ORIGIN_FIX, check_size, parse_json
 from gate.records.run import Baseline, Run
 from gate.records.shown import Shown
-from gate.records.studies import Bisection, Calibration, SelftestReport
+from gate.records.studies import Bisection, Calibration
 from gate.records.verdict import Verdict
 
-R = TypeVar("R", Run, Verdict, Shown, Baseline, Calibration, SelftestReport, Bisection)
+R = TypeVar("R", Run, Verdict, Shown, Baseline, Calibration, Bisection)
 T = TypeVar("T")
 RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
 _SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})")
@@ -189,11 +189,6 @@ BASELINE = FileKind(name="baseline", record=Baseline, check=check_baseline)
 
 
 CALIBRATION = FileKind(name="calibration", record=Calibration)
-
-
-SELFTEST = FileKind(name="selftest", record=SelftestReport)
-
-
 BISECTION = FileKind(name="bisection", record=Bisection)
 
 

@@ -166,10 +166,6 @@ class Code(StrEnum):
     PAIRS_BIASED = "pairs_biased", "pairs change"
     PAIRS_VARY = "pairs_vary", "unseen pairs"
 
-    # Of a planted fault, where the gate judged nothing.
-    FAILURE_UNTOLD = "failure_untold"  # names: kind
-    NOT_JUDGED = "not_judged"  # metrics: which
-
     # What to do next.
     CONTINUE = "continue"
     FIX_FAILED = "fix_failed"

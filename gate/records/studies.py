@@ -1,7 +1,7 @@
-"""What ``calibrate``, ``selftest`` and ``bisect`` find, as in their JSON files.
+"""What ``calibrate`` finds of a machine and ``bisect`` of a metric, and the kinds of planted faults.
 
-*Noise* is a standard deviation of natural logarithms where a metric is a ratio scale; shares are
-fractions.
+Records of JSON files. *Noise* is a standard deviation of natural logarithms where a metric is a ratio
+scale; shares are fractions.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,7 @@ from enum import StrEnum
 from gate.records.bounds import Natural, NotNegative
 from gate.records.cases import Metric, Threshold
 from gate.records.facts import Fact
-from gate.records.run import CaseFailure, Environment, FailureKind, Provenance
-from gate.records.verdict import Comparison
+from gate.records.run import CaseFailure, Environment, Provenance
 
 
 class Flaw(StrEnum):
@@ -133,116 +132,6 @@ class FaultKind(StrEnum):
     CRASH = "crash"  # os.abort() in the first call
     HANG = "hang"  # the first call never returns
     VANISHED = "vanished"  # the head has no such factory any more
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Demand:
-    """What is asked of the gate over many tries: rates as fractions."""
-
-    catch: float = 0.0  # at least this share caught
-    miss: float = 1.0  # at most this share missed; what is neither is inconclusive
-    false_alarm: float = 1.0  # at most this share red, of a fault that must not be
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fault:
-    """One fault of one size. ``size`` is a fraction of the base's value, 0 where there is none."""
-
-    kind: FaultKind
-    demand: Demand
-    size: float = 0.0
-    metric: Metric | None = None  # where it must show
-    failure: FailureKind | None = None  # how the case must fail
-
-    @property
-    def name(self) -> str:
-        """As in ``--faults``: ``graph_break``, ``slowdown-5%``."""
-        return f"{self.kind.value}-{100 * self.size:.0f}%" if self.size else self.kind.value
-
-    @property
-    def is_certain(self) -> bool:
-        """A trial or two show it, and it takes no pairs."""
-        return self.demand.catch == 1.0
-
-    @property
-    def is_harmless(self) -> bool:
-        """Nothing got worse."""
-        return self.metric is None and self.failure is None
-
-    @property
-    def is_in_base(self) -> bool:
-        """The head looks better."""
-        return self.kind is FaultKind.EAGER_FASTER
-
-
-class Complaint(StrEnum):
-    """Only what chance cannot explain."""
-
-    UNTRIED = "untried"  # every attempt failed
-    ALARMS = "alarms"  # harmless changes turned red
-    MISSES = "misses"
-    FEW_CAUGHT = "few_caught"
-
-
-class Result(StrEnum):
-    CAUGHT = "caught"
-    INCONCLUSIVE = "inconclusive"
-    MISSED = "missed"
-    QUIET = "quiet"  # harmless, and not red
-    FALSE_ALARM = "false_alarm"  # harmless, and red
-    BROKEN = "broken"  # the trial itself failed: nothing is known
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Attempt:
-    """One fault planted into one case, measured and judged once."""
-
-    kind: FaultKind
-    size: float  # as in the fault's catalogue entry, a fraction
-    case_id: str
-    result: Result
-    planted: float  # what it came to: a fraction of the base's value, 0 where there is none
-    is_asked: bool  # whether the gate has to catch it, by the thresholds in force
-    comparison: Comparison | None = None  # the gate's, where it judged the fault's metric
-    fact: Fact | None = None  # where it did not
-    wall_s: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FaultScore:
-    """All attempts of one fault of one size."""
-
-    kind: FaultKind
-    size: float
-    planted: float  # mean over the attempts
-    demand: Demand
-    is_asked: bool
-    tried: int  # without those that were broken
-    caught: int
-    inconclusive: int
-    missed: int
-    false_alarms: int
-    rate: Rate | None  # of catching it, or of false alarms where it is harmless; None if never tried
-    wall_s: float
-    complaint: Complaint | None = None  # why the gate failed its test here
-
-    @property
-    def is_open(self) -> bool:
-        """It must be caught and never was, in so few attempts that chance explains it."""
-        return self.is_asked and self.demand.catch > 0 and not self.caught and self.complaint is None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SelftestReport:
-    """A whole test of the gate by itself. It passed when no score has a complaint and none is open."""
-
-    environment: Environment
-    provenance: Provenance
-    case_ids: tuple[str, ...]
-    attempts: tuple[Attempt, ...]
-    scores: tuple[FaultScore, ...]
-    untried: tuple[str, ...]  # faults for which there was no time
-    wall_s: float
 
 
 class Mark(StrEnum):

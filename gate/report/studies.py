@@ -1,30 +1,16 @@
 """What a calibration found, and what a test of the gate by itself; pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-
 from gate.metrics import SPECS, Family
 from gate.records.codes import Code
 from gate.records.run import Environment
-from gate.records.studies import (
-    Attempt,
-    Calibration,
-    Complaint,
-    FaultKind,
-    FaultScore,
-    Instability,
-    Rate,
-    Result,
-    SelftestReport,
-)
+from gate.records.studies import Calibration, Instability, Rate
 from gate.report.clean import ABSENT, clean_line
 from gate.report.content import Section
 from gate.report.footer import label_lines
 from gate.report.tables import render_table
-from gate.report.words.comparisons import describe_comparison
 from gate.report.words.facts import describe_failed_trial, write_note
 from gate.report.words.templates import SENTENCES, fill
 from gate.units import (
-    format_change,
     format_duration,
     format_noun,
     format_number,
@@ -37,25 +23,6 @@ _NOISE_HEADER = (
     "case", "metric", "typical", "within", "between", "notices", "threshold", "pairs", "pair", "pair bias",
 )  # fmt: skip
 _TEMPLATES = SENTENCES["unstable"]
-_MAX_SENTENCE = 160  # characters of the gate's words on one attempt; selftest.json has the rest
-_HEADER = ("fault", "planted", "required", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
-_QUIET_HEADER = ("harmless", "planted", "tried", "red", "unsure", "rate", "interval", "time")
-_MEANING = (
-    "required: the share that must be found; - if the fault is too small for the current thresholds.\n"
-    "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
-)
-_MARKS = SENTENCES["attempts"]
-PASSED = "PASSED"
-_HANDLED = frozenset({Result.CAUGHT, Result.QUIET})  # as it should be
-_HARMLESS = (FaultKind.NOTHING, FaultKind.EAGER_FASTER)
-_WORDS = SENTENCES["faults"]
-_OPINIONS = SENTENCES["opinions"]
-_COMPLAINTS: Mapping[Complaint, str] = {
-    Complaint.UNTRIED: "it could not be tried: every attempt failed",
-    Complaint.ALARMS: "{score.false_alarms} of {score.tried} harmless changes turned red",
-    Complaint.MISSES: "{score.missed} of {score.tried} were missed",
-    Complaint.FEW_CAUGHT: "only {score.caught} of {score.tried} were caught",
-}
 
 
 def render_calibration(calibration: Calibration) -> str:
@@ -185,103 +152,3 @@ def _make_replays(calibration: Calibration) -> Section:
 
 def _render_rate(rate: Rate) -> str:
     return f"{100 * rate.share:.1f} % ({100 * rate.low:.1f} to {100 * rate.high:.1f} %)"
-
-
-def render_selftest(report: SelftestReport) -> str:
-    untried = f"note  Not tried: {', '.join(map(clean_line, report.untried))}."
-    cases, time = ", ".join(report.case_ids), format_duration(report.wall_s)
-    faults = [score for score in report.scores if score.kind not in _HARMLESS]
-    harmless = [score for score in report.scores if score.kind in _HARMLESS]
-    return _join_parts(
-        "  ".join(describe_result(report)),
-        _label(report.environment, ("cases", cases), ("time", time)),
-        "\n".join(_list_shortcomings(report)),
-        _render_section(_make_table(_HEADER, faults, _MEANING)),
-        _render_section(_make_table(_QUIET_HEADER, harmless)),
-        untried if report.untried else "",
-    )
-
-
-def describe_fault(kind: FaultKind, size: float) -> str:
-    """``compiled slower 5 %``."""
-    return f"{_WORDS[kind]} {100 * size:g} %" if size else _WORDS[kind]
-
-
-def describe_attempt(attempt: Attempt) -> str:
-    row = attempt.comparison
-    change = f", {row.metric} {format_change(row.metric, row.change.centre)}" if row and row.change else ""
-    opinion = "" if attempt.result in _HANDLED else clean_line(describe_opinion(attempt), _MAX_SENTENCE)
-    reason = f" ({opinion})" if opinion else ""
-    fault = describe_fault(attempt.kind, attempt.size)
-    return clean_line(f"{fault} in {attempt.case_id}: {_MARKS[attempt.result]}{change}{reason}")
-
-
-def describe_opinion(attempt: Attempt) -> str:
-    if attempt.comparison:
-        return describe_comparison(attempt.comparison)
-    fact = attempt.fact
-    if fact is None:
-        return ""
-    if fact.code is Code.FAILURE:
-        return describe_failed_trial(fact)
-    return fill(_OPINIONS[fact.code], fact)
-
-
-def describe_complaint(score: FaultScore) -> str:
-    return _COMPLAINTS[score.complaint].format(score=score) if score.complaint else ""
-
-
-def describe_result(report: SelftestReport) -> tuple[str, str]:
-    failed = [score for score in report.scores if score.complaint]
-    if failed:
-        all_tried = f"{len(failed)} of {len(report.scores)} faults and harmless changes"
-        return "FAILED", f"{all_tried} were not handled as they should be"
-    faults = sum(score.kind not in _HARMLESS for score in report.scores)
-    if report.untried:
-        harmless = tuple(_WORDS[kind] for kind in _HARMLESS)
-        untried = sum(not fault.startswith(harmless) for fault in report.untried)
-        return "INCOMPLETE", f"{faults} of {faults + untried} faults tried"
-    if opened := sum(score.is_open for score in report.scores):
-        return "INCONCLUSIVE", f"inconclusive for {format_noun(opened, 'fault')} that must be caught"
-    counted = ((faults, "fault"), (len(report.scores) - faults, "harmless change"))
-    tried = " and ".join(format_noun(number, noun) for number, noun in counted)
-    return PASSED, f"{tried} in {format_noun(len(report.attempts), 'attempt')}"
-
-
-def _make_table(header: tuple[str, ...], scores: Iterable[FaultScore], meaning: str = "") -> Section:
-    return Section(
-        title="",
-        header=header,
-        rows=tuple(tuple(_CELLS[column](score) for column in header) for score in scores),
-        meaning=meaning,
-    )
-
-
-_CELLS: Mapping[str, Callable[[FaultScore], str]] = {
-    **dict.fromkeys(("fault", "harmless"), lambda score: describe_fault(score.kind, score.size)),
-    "planted": lambda score: format_percent(score.planted) if score.planted else ABSENT,
-    "required": lambda score: (
-        f"{100 * score.demand.catch:g} %" if score.is_asked and score.demand.catch > 0 else ABSENT
-    ),
-    "tried": lambda score: str(score.tried),
-    "caught": lambda score: str(score.caught),
-    "red": lambda score: str(score.false_alarms),
-    "unsure": lambda score: str(score.inconclusive),
-    "missed": lambda score: str(score.missed),
-    "rate": lambda score: f"{100 * score.rate.share:.0f} %" if score.rate else ABSENT,
-    "interval": lambda score: (
-        f"{100 * score.rate.low:.0f} to {100 * score.rate.high:.0f} %" if score.rate else ABSENT
-    ),
-    "time": lambda score: format_duration(score.wall_s),
-}
-
-
-def _list_shortcomings(report: SelftestReport) -> Iterator[str]:
-    for score in report.scores:
-        stayed = f"0 of {score.tried} were caught, which may be chance" if score.is_open else ""
-        if text := describe_complaint(score) or stayed:
-            yield f"{describe_fault(score.kind, score.size)}: {text}"
-            for attempt in report.attempts:
-                is_of_score = (attempt.kind, attempt.size) == (score.kind, score.size)
-                if is_of_score and attempt.result not in _HANDLED:
-                    yield f"  {describe_attempt(attempt)}"

@@ -53,7 +53,7 @@ print({
     "budget_s": config.budget_s,
     "input": next(one for one in INPUTS if one.name == "device").expected,
     "compiles": plan_content([Metric.COMPILED_LATENCY], 2, config.device).compiles,
-    "faults": sum(one.demand.catch > 0.0 for one in list_faults("xpu") if one.kind == "slowdown"),
+    "faults": sum(one.caught > 0.0 for one in list_faults("xpu") if one.kind == "slowdown"),
 })
 """
 

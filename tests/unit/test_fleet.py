@@ -27,7 +27,8 @@ from gate.project.config import Config, load_config  # noqa: E402
 from gate.records.cases import Case  # noqa: E402
 from gate.records.codes import Code  # noqa: E402
 from gate.records.events import Event, LockAwaited, Noted, PrimeStarted, ignore_event  # noqa: E402
-from gate.records.run import BaseArm, Place, Provenance, Run  # noqa: E402
+from gate.records.run import Place, Provenance, Run  # noqa: E402
+from tests import make  # noqa: E402
 from tests.git import run_git  # noqa: E402
 from tests.hosts import CUDA_HOST  # noqa: E402
 
@@ -40,11 +41,12 @@ OWN = read_code_states(Path.cwd(), None)
 
 
 def make_run(place: Place, torch: str = "2.13.0", commit: str = OWN[0].commit) -> Run:
-    return Run(
+    return make.make_run(
         cases=(CASE,),
         environment=replace(CUDA_HOST, device_uuid=place.device, torch=torch),
         provenance=Provenance(commit=commit),
         places={place.name: place},
+        finished=False,
     )
 
 
@@ -256,10 +258,7 @@ def test_lanes_are_held_to_the_commits_that_names_mean_here(config: Config) -> N
 
     def make_pair(card: str, head: str, base: str) -> ActingLane:
         run = make_run(make_place(card), commit=head)
-        other = BaseArm(
-            label="main", environment=run.environment, provenance=Provenance(commit=base), cases=(CASE,)
-        )
-        return ActingLane(replace(run, base=other))
+        return ActingLane(make.give_base(run, provenance=Provenance(commit=base)))
 
     lanes = [
         make_pair("GPU-1", STALE, BASE),

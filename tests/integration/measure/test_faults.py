@@ -7,8 +7,8 @@ import pytest
 
 from gate.records.cases import Case, DType, Metric, Task
 from gate.records.protocol import WorkerResult
-from gate.records.studies import Fault, FaultKind
-from gate.selftest.catalog import FaultSize, list_faults, plant_case
+from gate.records.studies import FaultKind
+from gate.selftest.catalog import Fault, FaultSize, list_faults, plant_case
 from tests.integration.measure.conftest import Workshop
 
 Both = tuple[WorkerResult, WorkerResult]

@@ -17,12 +17,11 @@ from gate.bisect.levels import (
     expect_pairs,
     measure_levels,
 )
-from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.pairs import CasePairs, gather_case_pairs
 from gate.decide.stats import Variance
 from gate.records.cases import Metric
 from gate.records.studies import Mark
-from tests.make import POLICY, PairedCase, pair_up
+from tests.make import POLICY, PairedCase, make_paired, pair_up
 
 LATENCY, COLD = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
 
@@ -30,10 +29,6 @@ LATENCY, COLD = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
 def make_levels(sd: float, bad: float = 0.10) -> Levels:
     """The bad end 10 % slower; the noise of a pair known with nine degrees of freedom."""
     return Levels(bad=bad, error=0.0, noise=Variance(value=sd**2, df=9.0))
-
-
-def make_paired(changes: Sequence[float]) -> Paired:
-    return Paired(metric=LATENCY, changes=changes, base=[0.01] * len(changes), head=[0.01], is_live=True)
 
 
 @pytest.mark.parametrize(

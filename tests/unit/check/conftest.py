@@ -102,12 +102,10 @@ def make_conditions(canary_s: float) -> Conditions:
 
 
 def make_trial(subject: Subject, index: int) -> Trial:
-    values = {**TYPICAL, **subject.alone[index - 1]}
-    samples = {metric: (value,) for metric, value in values.items()}
-    return Trial(
-        case_id=subject.case.id,
-        index=index,
-        samples=samples,
+    return make.make_trial(
+        subject.case.id,
+        {**TYPICAL, **subject.alone[index - 1]},
+        index,
         identity=CodeIdentity(digest=subject.code, calls=subject.calls),
         workload={"inputs": subject.rows},
         changed_imports=subject.imports,
@@ -144,13 +142,10 @@ def make_stored(
 ) -> tuple[Baseline, ...]:
     """Baselines of the run's cases: typical, with compiled latency times ``vary``, one each trial."""
     trials = [
-        Trial(
-            case_id=case.id,
-            index=index,
-            samples={
-                metric: (value * (factor if metric is Metric.COMPILED_LATENCY else 1.0),)
-                for metric, value in TYPICAL.items()
-            },
+        make.make_trial(
+            case.id,
+            {**TYPICAL, Metric.COMPILED_LATENCY: TYPICAL[Metric.COMPILED_LATENCY] * factor},
+            index,
             identity=CodeIdentity(digest="c0de"),
             workload={"inputs": "8"},
             conditions=make_conditions(canary_s),

@@ -13,7 +13,7 @@ from gate.decide.explain.defaults import find_default, note_defaults
 from gate.decide.side_by_side import decide_side_by_side
 from gate.records.cases import Metric
 from gate.records.codes import Code
-from gate.records.run import Run, Trial
+from gate.records.run import Probe, Run, Trial
 from gate.records.verdict import Outcome
 from gate.report.words.facts import write_note
 from tests.lanes import FakeLanes, make_places
@@ -85,6 +85,14 @@ def test_the_cause_stands_first_in_the_verdict() -> None:
     verdict = decide_side_by_side(probed, POLICY)
     assert verdict.causes[0].fact.code is Code.DEFAULT_CHANGED
     assert [fact.numbers["stays"] for fact in verdict.notes if fact.code is Code.DEFAULTS_DIFFER] == [0.0]
+
+
+def test_whether_a_change_stays_is_told_by_the_pair_without_any_of_the_defaults() -> None:
+    """With all eight set back it stays; that it is gone with four of them is chance."""
+    all_back = Probe(case_id="a/x", metric=Metric.COMPILED_LATENCY, change=0.3, options=OPTIONS, left=0.3)
+    half = replace(all_back, options=OPTIONS[:4], left=0.0)
+    (note,) = note_defaults(replace(make_measured(), probes=(half, all_back)))
+    assert note.numbers["stays"] == 1.0
 
 
 def test_two_defaults_that_act_together_are_both_named() -> None:

@@ -23,6 +23,7 @@ from gate.lab.host.locks import VARIABLE
 from gate.lab.trials import opening, trials
 from gate.records.cases import Case, Metric
 from gate.records.run import Conditions, Provenance, Run
+from gate.selftest import attempts
 from gate.selftest import command as selftest
 from tests import make
 from tests.git import run_git
@@ -126,7 +127,7 @@ def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "place_lab", place_actors)
     patch.setattr(trials, "read_host", read_quiet_host)
     patch.setattr(opening, "look_early", lambda _: Conditions())
-    patch.setattr(selftest, "MIN_HANG_S", 1.0)
+    patch.setattr(attempts, "MIN_HANG_S", 1.0)
     patch.setattr(tempfile, "tempdir", str(top.parent))
     patch.setenv(VARIABLE, str(top.parent))
     patch.chdir(top)

@@ -10,23 +10,12 @@ from gate.cli.output import append_run, read_other_days
 from gate.files.entry import VERSION
 from gate.project.config import make_config
 from gate.project.entries import GateFile
-from gate.records.cases import Case, Metric
-from gate.records.facts import Disturbance
-from gate.records.run import Conditions, Provenance, Run, Trial
+from gate.records.cases import Metric
+from gate.records.run import Provenance, Run
 from gate.store.history import HistoryKind, HistoryReading, read_history
-from tests.hosts import CPU_HOST
+from tests.make import make_run, make_trial
 
-CASE = Case(id="m/test", model="m")
-
-
-def make_trial(index: int, seconds: float, *, disturbed: bool) -> Trial:
-    """A trial of one compile with one graph break."""
-    return Trial(
-        case_id=CASE.id,
-        index=index,
-        samples={Metric.COLD_COMPILE_TIME: (seconds,), Metric.GRAPH_BREAKS: (1.0,)},
-        conditions=Conditions(disturbances=(Disturbance.CROWDED,) if disturbed else ()),
-    )
+CASE = "m/test"
 
 
 @pytest.mark.parametrize(
@@ -41,18 +30,17 @@ def test_what_a_verdict_sets_aside_is_not_in_the_history(
     tmp_path: Path, disturbed: Sequence[bool], expected: float
 ) -> None:
     """A disturbed trial's times are left out where a calm one tells, and its counts stay."""
-    trials = tuple(
-        make_trial(index, seconds, disturbed=one)
-        for index, (seconds, one) in enumerate(zip((10.0, 40.0), disturbed, strict=True))
+    samples = ({Metric.COLD_COMPILE_TIME: seconds, Metric.GRAPH_BREAKS: 1.0} for seconds in (10.0, 40.0))
+    run = make_run(
+        *(make_trial(CASE, one, disturbed=is_so) for one, is_so in zip(samples, disturbed, strict=True))
     )
-    run = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
     path = tmp_path / "history.jsonl"
 
     append_run(make_config(GateFile(version=VERSION, history=str(path))), run, HistoryKind.CHECK)
 
     (line,) = read_history(path, HistoryReading())
-    assert line.cases[CASE.id][Metric.COLD_COMPILE_TIME][0] == pytest.approx(expected)
-    assert line.cases[CASE.id][Metric.GRAPH_BREAKS][0] == 1.0
+    assert line.cases[CASE][Metric.COLD_COMPILE_TIME][0] == pytest.approx(expected)
+    assert line.cases[CASE][Metric.GRAPH_BREAKS][0] == 1.0
 
 
 def test_a_check_reads_the_last_thirty_days(tmp_path: Path) -> None:
@@ -63,12 +51,11 @@ def test_a_check_reads_the_last_thirty_days(tmp_path: Path) -> None:
     assert read_other_days(config, today) == {}
     for day in ("2026-10-19", "2026-10-20", "2026-11-18", "2026-11-19"):
         append_run(config, make_run_of(day), HistoryKind.CHECK)
-    assert read_other_days(config, today)[CASE.id][Metric.COLD_COMPILE_TIME] == (10.0, 10.0)
+    assert read_other_days(config, today)[CASE][Metric.COLD_COMPILE_TIME] == (10.0, 10.0)
     assert read_other_days(replace(config, history=None), today) == {}
 
 
 def make_run_of(day: str) -> Run:
     """A run of one trial on this day."""
-    trials = (make_trial(1, 10.0, disturbed=False),)
-    made = Provenance(created=f"{day}T12:00:00+00:00")
-    return Run(cases=(CASE,), environment=CPU_HOST, provenance=made, trials=trials, finished=True)
+    trial = make_trial(CASE, {Metric.COLD_COMPILE_TIME: 10.0})
+    return make_run(trial, provenance=Provenance(created=f"{day}T12:00:00+00:00"))

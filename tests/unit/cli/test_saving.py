@@ -22,8 +22,8 @@ from gate.project.config import make_default_config
 from gate.records.cases import Case, Metric
 from gate.records.events import Event, Noted, Progress, TrialFinished
 from gate.records.facts import make_text
-from gate.records.run import Provenance, Run, Trial
-from tests.hosts import CPU_HOST
+from gate.records.run import Run, Trial
+from tests.make import make_run, make_trials
 from tests.unit.cli.conftest import Place
 from tests.unit.cli.sides import begin_repository
 
@@ -32,12 +32,8 @@ CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")
 
 def grow(count: int) -> list[Run]:
     """An empty run, and what becomes of it trial by trial."""
-    empty = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance())
-    trials = tuple(
-        Trial(case_id=CASE.id, index=index, samples={Metric.COMPILED_LATENCY: (0.1,)})
-        for index in range(count)
-    )
-    return [replace(empty, trials=trials[:end]) for end in range(count + 1)]
+    trials = make_trials(CASE.id, [{Metric.COMPILED_LATENCY: 0.1}] * count)
+    return [make_run(*trials[:end], cases=(CASE,), finished=False) for end in range(count + 1)]
 
 
 class Clock:

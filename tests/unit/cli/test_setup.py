@@ -13,9 +13,8 @@ from gate.decide.verdict import decide_verdict
 from gate.project.config import make_config
 from gate.project.entries import GateFile
 from gate.records.cases import Policy
-from gate.records.run import Provenance, Run
 from gate.report import FORMATS, render
-from tests.hosts import CPU_HOST
+from tests.make import make_run
 
 OWN = "version: 1\nreference_models: false\nmodels:\n  - {name: m, factory: 'a:b', cases: [{}]}\n"
 OPTIONS = Namespace(config=None)
@@ -109,8 +108,7 @@ def test_compile_gate_itself_is_no_namesake(capsys: pytest.CaptureFixture[str]) 
 def test_every_report_names_the_commit_whose_rules_hold(report_format: str) -> None:
     """Where that is not the working tree; there is nothing to say where it is."""
     commit = "1a2b3c4d" * 5
-    run = Run(cases=(), environment=CPU_HOST, provenance=Provenance(), finished=True)
-    verdict, config = decide_verdict(run, (), Policy(thresholds={})), make_config(GateFile(version=1))
+    verdict, config = decide_verdict(make_run(), (), Policy(thresholds={})), make_config(GateFile(version=1))
 
     named = render(note_origin(verdict, replace(config, commit=commit), OPTIONS), report_format)
     own = render(note_origin(verdict, config, OPTIONS), report_format)

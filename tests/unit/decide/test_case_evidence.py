@@ -9,9 +9,17 @@ from gate.decide.evidence.gather import Evidence, Stored
 from gate.decide.evidence.programs import count_words, name_operators, part_phases
 from gate.records.cases import Case, Metric
 from gate.records.facts import FIRST_CALL, OTHER_PHASE
-from gate.records.run import CodeIdentity, Extent, GraphBreak, Trial
+from gate.records.run import Baseline, CodeIdentity, Extent, GraphBreak, Trial
 from gate.records.verdict import CaseEvidence, KernelChange, SideEvidence
 from tests.make import make_baseline
+
+
+def make_evidence(*trials: Trial, baseline: Baseline | None = None, **fields: bool) -> Evidence:
+    """What is known of a case with these trials, and one baseline of the same host and software at most."""
+    alike = {"same_host": True, "same_stack": True, "same_codegen": True, "same_definition": True, **fields}
+    stored = (Stored(baseline=baseline, **alike),) if baseline else ()  # type: ignore[arg-type] # fields by name
+    case = Case(id="a/b", model="a", factory="a:b")
+    return Evidence(case=case, trials=trials, failures=(), values={}, stored=stored)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +67,7 @@ def test_light_trials_after_a_whole_one_hide_nothing_of_it() -> None:
     whole = replace(blank, graph_breaks=(broken,), phases_s={FIRST_CALL: 2.0})
     cold = replace(blank, index=2, extent=Extent.COLD, phases_s={FIRST_CALL: 4.0})
     light = replace(blank, index=3, extent=Extent.COLD)
-    case = Case(id="a/b", model="a", factory="a:b")
-    evidence = Evidence(case=case, trials=(whole, cold, light), failures=(), values={}, stored=())
+    evidence = make_evidence(whole, cold, light)
     shown = show_case(evidence, {}, moved=False)
     assert evidence.fullest is whole
     assert shown.after.graph_breaks == (broken,)
@@ -69,23 +76,16 @@ def test_light_trials_after_a_whole_one_hide_nothing_of_it() -> None:
 
 def test_a_case_without_a_trial_shows_nothing() -> None:
     """No side is made up."""
-    case = Case(id="a/b", model="a", factory="a:b")
-    evidence = Evidence(case=case, trials=(), failures=(), values={}, stored=())
-    assert show_case(evidence, {}, moved=True) == CaseEvidence(case_id="a/b", after=SideEvidence())
+    assert show_case(make_evidence(), {}, moved=True) == CaseEvidence(case_id="a/b", after=SideEvidence())
 
 
 def test_a_kernel_of_which_one_side_was_not_kept_is_not_shown_as_new() -> None:
     """There was no room for its source before; of a kernel that only head has it stands alone."""
-    case = Case(id="a/b", model="a", factory="a:b")
     before = CodeIdentity(digest="1", kernels={"both_0": "b0"})
     after = CodeIdentity(digest="2", kernels={"both_0": "b1", "new_1": "n1"})
     baseline = replace(make_baseline("a/b", {}, definition="d"), identity=before)
-    stored = Stored(
-        baseline=baseline, same_host=True, same_stack=True, same_codegen=True, same_definition=True
-    )
     trial = Trial(case_id="a/b", index=1, identity=after)
-    evidence = Evidence(case=case, trials=(trial,), failures=(), values={}, stored=(stored,))
-    shown = show_case(evidence, {"b1": "x", "n1": "y"}, moved=True)
+    shown = show_case(make_evidence(trial, baseline=baseline), {"b1": "x", "n1": "y"}, moved=True)
     assert sorted(shown.kernels, key=lambda one: one.name) == [
         KernelChange(name="both_0"),
         KernelChange(name="new_1", after="y"),
@@ -94,14 +94,9 @@ def test_a_kernel_of_which_one_side_was_not_kept_is_not_shown_as_new() -> None:
 
 def test_what_other_code_generation_does_not_move_is_shown_without_its_code() -> None:
     """Drift on another instruction set compares; the phases and kernels of that compile do not."""
-    case = Case(id="a/b", model="a", factory="a:b")
     baseline = make_baseline("a/b", {Metric.DRIFT: (0.25,)}, definition="d")
-    stored = Stored(
-        baseline=baseline, same_host=False, same_stack=True, same_codegen=False, same_definition=True
-    )
-    evidence = Evidence(case=case, trials=(), failures=(), values={}, stored=(stored,))
-    before = show_case(evidence, {}, moved=True).before
-    assert before == SideEvidence(values={Metric.DRIFT: (0.25,)})
+    evidence = make_evidence(baseline=baseline, same_host=False, same_codegen=False)
+    assert show_case(evidence, {}, moved=True).before == SideEvidence(values={Metric.DRIFT: (0.25,)})
 
 
 def test_traces_stand_with_their_side() -> None:
@@ -120,11 +115,7 @@ def test_traces_stand_with_their_side() -> None:
 
 def test_parts_of_a_call_are_medians_and_at_most_fifty() -> None:
     """Of 0.1, 0.3 and 0.2 s the second is told; a list of 60 shapes is cut."""
-    case = Case(id="a/b", model="a", factory="a:b")
-    trials = tuple(
-        Trial(case_id="a/b", index=index, parts_s={f"rows={row}": seconds for row in range(60)})
-        for index, seconds in enumerate((0.1, 0.3, 0.2), start=1)
-    )
-    evidence = Evidence(case=case, trials=trials, failures=(), values={}, stored=())
-    parts_s = show_case(evidence, {}, moved=False).after.parts_s
+    parts = ({f"rows={row}": seconds for row in range(60)} for seconds in (0.1, 0.3, 0.2))
+    trials = (Trial(case_id="a/b", index=index, parts_s=one) for index, one in enumerate(parts, start=1))
+    parts_s = show_case(make_evidence(*trials), {}, moved=False).after.parts_s
     assert parts_s == {f"rows={row}": 0.2 for row in range(50)}

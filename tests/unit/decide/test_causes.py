@@ -3,7 +3,9 @@ from typing import Any
 
 import pytest
 
-from gate.decide.explain.inquiry import CAUSES
+from gate.decide.evidence.gather import Evidence
+from gate.decide.explain.inquiry import CAUSES, Inquiry
+from gate.decide.judge.machine import Machine
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
@@ -11,7 +13,7 @@ from gate.records.run import CodeIdentity, GraphBreak, Recompile
 from gate.records.verdict import CauseKind, Outcome, Verdict
 from gate.report.words.facts import describe_cause
 from tests.hosts import CPU_HOST
-from tests.make import Situation, decide
+from tests.make import Situation, decide, make_row
 
 SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
 TUNED = (
@@ -29,6 +31,21 @@ def explain(verdict: Verdict, kind: str) -> list[str]:
         is_of_kind = is_of_kind if fact.code is Code.MORE else CAUSES[fact.code][1] == kind
         told += [describe_cause(fact)] if is_of_kind else []
     return told
+
+
+def test_a_ratio_is_the_worst_where_nothing_else_got_worse() -> None:
+    """The speedup follows from both latencies; alone it leads."""
+    speedup, latency = (make_row("mlp/x", metric) for metric in (Metric.WARM_SPEEDUP, LATENCY))
+    evidence = Evidence(case=Situation().case, trials=(), failures=(), values={}, stored=())
+    for rows, worst in (((speedup,), Metric.WARM_SPEEDUP), ((speedup, latency), LATENCY)):
+        inquiry = Inquiry(
+            evidence=evidence,
+            comparisons=rows,
+            moved=frozenset(),
+            machine=Machine(),
+            environment=CPU_HOST,
+        )
+        assert inquiry.worst is worst
 
 
 def test_unchanged_case_needs_no_cause() -> None:

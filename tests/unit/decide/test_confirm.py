@@ -79,6 +79,15 @@ def test_drift_beyond_its_limit_on_both_sides_is_worse_than_no_stored_value() ->
     assert not any(fact.code is Code.CLEARED for fact in verdict.notes)
 
 
+def test_drift_that_pairs_show_is_told_though_nobody_asked_for_it() -> None:
+    """Head is 0.6 bits off in both pairs that its latency got, and its trial alone was as stored."""
+    stored = replace(STORED_CASE, trials={**STORED_CASE.trials, Metric.DRIFT: (0.1,) * 9})
+    alone = {**measure(compiled_latency=1.3), Metric.DRIFT: (0.1,)}
+    arms = {"base": {Metric.DRIFT: 0.1}, "head": {Metric.DRIFT: 0.7}}
+    row = find_row(confirm(alone, baselines=(stored,), pairs=2, **arms), Metric.DRIFT)
+    assert (state(row), row.pairs) == ((Status.REGRESSED, Reason.BEYOND_BAR), 2)
+
+
 @pytest.mark.parametrize(("pairs", "base"), [(1, 0.0), (1, 2.0), (2, 0.0), (2, 2.0)])
 def test_a_graph_break_of_the_change_is_convicted(pairs: int, base: float) -> None:
     """One pair is enough where the stored values say the same; it is held against the base's count."""

@@ -9,19 +9,18 @@ from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Case, Metric
 from gate.records.codes import Code
-from gate.records.run import BaseArm, Environment, Provenance, Run
+from gate.records.run import Environment, Run
 from gate.records.verdict import Reason, Verdict
 from gate.report.words.facts import describe_cause
 from tests.hosts import CPU_HOST
-from tests.make import POLICY, PairedCase, Situation, decide, pair_up
+from tests.make import POLICY, PairedCase, Situation, decide, make_run, pair_up
 
 LATENCY = Metric.COMPILED_LATENCY
 CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="1")
 
 
 def run_of(host: Environment, heads: tuple[Case, ...], bases: tuple[Case, ...] | None) -> Run:
-    base = BaseArm(label="main", environment=host, provenance=Provenance(), cases=bases or ())
-    return Run(cases=heads, environment=host, provenance=Provenance(), base=None if bases is None else base)
+    return make_run(cases=heads, environment=host, base=bases)
 
 
 def tell(verdict: Verdict) -> list[str]:

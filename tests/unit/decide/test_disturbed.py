@@ -9,13 +9,13 @@ import pytest
 from gate.decide.conclude.outcome import list_open
 from gate.decide.evidence.trials import note_disturbed, note_kept_disturbed, set_aside_disturbed
 from gate.decide.verdict import decide_verdict
-from gate.metrics import SPECS
-from gate.records.cases import Case, Metric, Policy
-from gate.records.facts import Disturbance
-from gate.records.run import Conditions, Environment, Pairing, Provenance, Run, Trial
+from gate.records.cases import Acceptance, Case, Metric
+from gate.records.codes import Code
+from gate.records.run import Environment, Pairing, Trial
 from gate.records.verdict import Outcome, Reason, Status, Verdict
+from tests import make
 from tests.hosts import CPU_HOST
-from tests.make import find_row, make_baseline
+from tests.make import POLICY, TODAY, find_row, make_baseline, make_run
 from tests.told import tell_note, tell_notes, tell_row, tell_steps
 
 BUSY = "other programs kept 1.4 of 2 cores busy"
@@ -24,21 +24,32 @@ BEFORE = {Metric.COLD_COMPILE_TIME: (10.0, 10.1, 9.9, 10.0, 10.0), Metric.GRAPH_
 
 
 def make_trial(index: int, seconds: float, *, disturbed: bool, breaks: float = 1.0) -> Trial:
-    return Trial(
-        case_id=CASE.id,
-        index=index,
-        samples={Metric.COLD_COMPILE_TIME: (seconds,), Metric.GRAPH_BREAKS: (breaks,)},
-        conditions=Conditions(foreign_cores=1.4, disturbances=(Disturbance.CROWDED,) if disturbed else ()),
-    )
+    samples = {Metric.COLD_COMPILE_TIME: seconds, Metric.GRAPH_BREAKS: breaks}
+    return make.make_trial(CASE.id, samples, index, disturbed=disturbed)
 
 
-def judge(host: Environment, trials: Sequence[Trial]) -> Verdict:
-    run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=tuple(trials), finished=True)
+def judge(host: Environment, trials: Sequence[Trial], *acceptances: Acceptance) -> Verdict:
+    run = make_run(*trials, cases=(CASE,), environment=host)
     baseline = make_baseline(
         CASE.id, BEFORE, definition="d", environment=host, canaries_s={"matmul": (1.0,) * 5}
     )
-    thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
-    return decide_verdict(run, (baseline,), Policy(thresholds=thresholds, today="2026-03-01"))
+    return decide_verdict(run, (baseline,), replace(POLICY, acceptances=acceptances))
+
+
+def test_a_doubtful_regression_exceeds_no_acceptance() -> None:
+    """Twice as long where half as much more is accepted, in a disturbed trial alone: nothing is exceeded."""
+    taken = Acceptance(
+        case=CASE.id,
+        metric=Metric.COLD_COMPILE_TIME,
+        allowance=0.5,
+        reason="known",
+        author="ada",
+        expires=TODAY,
+    )
+    for disturbed in (False, True):
+        verdict = judge(CPU_HOST, [make_trial(1, 20.0, disturbed=disturbed)], taken)
+        exceeded = [note for note in verdict.notes if note.code is Code.ACCEPTANCE_EXCEEDED]
+        assert bool(exceeded) is not disturbed
 
 
 def test_a_regression_on_an_unfit_host_is_inconclusive() -> None:
@@ -107,10 +118,7 @@ def test_canaries_of_a_disturbed_moment_clear_nobody() -> None:
         replace(one, conditions=replace(one.conditions, canaries_s={"matmul": seconds}))
         for one, seconds in ((calm, 1.0), (stormy, 1.5))
     )
-    run = Run(
-        cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=(calm, stormy), finished=True
-    )
-    kept, set_aside = set_aside_disturbed(run).trials
+    kept, set_aside = set_aside_disturbed(make_run(calm, stormy)).trials
     assert (kept, dict(set_aside.conditions.canaries_s)) == (calm, {})
     assert find_row(judge(CPU_HOST, [calm, stormy]), Metric.COLD_COMPILE_TIME).status is Status.REGRESSED
 
@@ -118,7 +126,7 @@ def test_canaries_of_a_disturbed_moment_clear_nobody() -> None:
 def test_calm_trials_are_left_as_they_are() -> None:
     """Without any disturbance the very same run is judged, and nothing is noted."""
     trials = (make_trial(1, 10.0, disturbed=False),)
-    run = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=trials)
+    run = make_run(*trials)
     assert set_aside_disturbed(run) is run
     assert not any("disturbed" in note for note in tell_notes(judge(CPU_HOST, trials)))
 
@@ -128,8 +136,7 @@ def test_pairs_are_left_alone(changes: dict[str, Any]) -> None:
     """Both arms of a pair were disturbed alike: an undisturbed trial elsewhere changes nothing of that."""
     beside = replace(make_trial(1, 20.0, disturbed=True), **changes)
     calm = make_trial(1, 10.0, disturbed=False)
-    run = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=(beside, calm))
-    assert set_aside_disturbed(run).trials == (beside, calm)
+    assert set_aside_disturbed(make_run(beside, calm)).trials == (beside, calm)
 
 
 def test_disturbed_pairs_are_noted() -> None:
@@ -139,8 +146,7 @@ def test_disturbed_pairs_are_noted() -> None:
         for index in (1, 2)
         for arm in ("base", "head")
     ]
-    run = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=tuple(pairs))
-    assert tuple(map(tell_note, note_disturbed(run))) == (
+    assert tuple(map(tell_note, note_disturbed(make_run(*pairs)))) == (
         f"The machine was disturbed during 1 of 2 pairs, base and head alike: {BUSY}.",
     )
 
@@ -149,7 +155,7 @@ def test_disturbed_pairs_are_noted() -> None:
 def test_disturbed_trials_that_had_to_be_recorded_are_noted(fewest: int, is_noted: bool) -> None:
     """Two of three trials were calm: a baseline that takes three has the disturbed one, and says so."""
     trials = tuple(make_trial(index, 10.0, disturbed=index == 3) for index in (1, 2, 3))
-    run = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
+    run = make_run(*trials)
     told = (
         f"Disturbed trials are recorded too of mlp/x: fewer than {fewest} others came back."
         " Record again on a quiet machine."

@@ -106,6 +106,14 @@ def test_fewer_records_of_the_same_break_are_no_gain() -> None:
     )
 
 
+def test_where_no_break_is_left_each_was_one() -> None:
+    """4 -> 0: there are no places of head to match, so the count of the base stays."""
+    row = find_row(ab(FLAT, (), release="2.14.0"), BREAKS)
+    assert state(row) == BETTER
+    assert row.baseline is not None
+    assert row.baseline.centre == 4
+
+
 def test_a_new_break_is_not_hidden_by_a_smaller_sum() -> None:
     """4 -> 2: the print in ``forward``, whose text is the other's, is new; the other is not gone."""
     verdict = ab(FLAT, (*NESTED, NEW), graphs=(5.0, 3.0))

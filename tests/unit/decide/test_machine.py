@@ -14,7 +14,6 @@ from gate.decide.stats import summarize_logs
 from gate.decide.verdict import decide_verdict, screen_run
 from gate.metrics import SPECS
 from gate.records.cases import Case, Metric
-from gate.records.run import BaseArm
 from gate.records.verdict import Reason, Status
 from tests.hosts import CUDA_HOST
 from tests.make import (
@@ -24,6 +23,7 @@ from tests.make import (
     Situation,
     decide,
     find_row,
+    give_base,
     make_measured,
     make_stored,
     pair_up,
@@ -186,8 +186,7 @@ def test_with_a_base_times_of_a_far_machine_are_compared(base: bool, status: Sta
     """Three times as long on a machine that is 20 % slower: pairs tell, so it is worth some."""
     one = with_canaries({"loop": (EXACT, (1.2,))}, after={COLD: (30.0,)})
     run = make_measured(one)
-    arm = BaseArm(label="main", environment=run.environment, provenance=run.provenance, cases=run.cases)
-    screening = screen_run(replace(run, base=arm if base else None), make_stored(one), POLICY)
+    screening = screen_run(give_base(run) if base else run, make_stored(one), POLICY)
     assert [row.status for row in screening.comparisons if row.metric is COLD] == [status]
 
 

@@ -21,12 +21,10 @@ from gate.decide.stats import NOTHING_KNOWN, Variance, compute_t_quantile, summa
 from gate.decide.verdict import screen_run
 from gate.metrics import SPECS
 from gate.records.cases import Metric, Threshold
-from gate.records.run import BaseArm, Provenance
 from gate.records.verdict import Reason, Status
 from tests import decision_page
 from tests.decision_page import holds, read_better, read_constant, read_ruling, read_rulings, read_table
-from tests.hosts import CPU_HOST
-from tests.make import POLICY, Situation, make_measured, make_stored
+from tests.make import POLICY, Situation, give_base, make_measured, make_stored
 
 LATENCY, EAGER, RATIO = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD = Metric.COLD_COMPILE_TIME
@@ -47,8 +45,7 @@ def test_a_stored_time_is_judged_by_its_interval(factor: float, spread: float, h
     stored = tuple(10.0 * math.exp(spread * step) for step in (-1.0, -0.5, 0.0, 0.5, 1.0))
     one = Situation(before={COLD: stored}, after={COLD: (10.0 * factor,)})
     run = make_measured(one)
-    base = BaseArm(label="main", environment=CPU_HOST, provenance=Provenance(commit="abc"), cases=run.cases)
-    run = replace(run, base=base) if has_base else run
+    run = give_base(run) if has_base else run
     (row,) = screen_run(run, make_stored(one), POLICY).comparisons
 
     arms = summarize_logs(stored, (10.0 * factor,))

@@ -10,14 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gate.decide.constants import LIVE_PAIR_SD, LOOKS, POOLING_LOSS, PRIOR_DF
-from gate.decide.evidence.pairs import Pair, Paired, collect_paired, list_pairs
+from gate.decide.evidence.pairs import Pair, collect_paired, list_pairs
 from gate.decide.judge.interval import Bar, Reading, read_pairs
 from gate.decide.judge.pairs import compute_further_pairs, compute_pair_detectable, decide_pairs
 from gate.decide.stats import Variance, compute_hodges_lehmann
 from gate.records.cases import Metric, Threshold
-from gate.records.run import Pairing, Provenance, Run, Trial
+from gate.records.run import Pairing, Trial
 from gate.records.verdict import Reason, Status
-from tests.hosts import CPU_HOST
+from tests.make import make_paired, make_run
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD = Metric.COLD_COMPILE_TIME
@@ -45,12 +45,6 @@ def pair_up(base: Trial, head: Trial) -> Pair:
     return Pair(base=base, head=head)
 
 
-def make_paired(changes: Sequence[float], metric: Metric = LATENCY) -> Paired:
-    return Paired(
-        metric=metric, changes=tuple(changes), base=(0.01,) * len(changes), head=(0.01,), is_live=True
-    )
-
-
 def judge(changes: Sequence[float], metric: Metric = LATENCY) -> tuple[Status, Reason]:
     return decide_pairs(read_pairs(make_paired(changes, metric), PRIOR), BAR)
 
@@ -71,8 +65,7 @@ def test_trials_of_one_index_are_a_pair() -> None:
         make_trial("head", 2),
         make_trial("head", 1, Pairing.ALONE),
     )
-    run = Run(cases=(), environment=CPU_HOST, provenance=Provenance(), trials=trials)
-    assert list_pairs(run) == {"a/x": (pair_up(trials[1], trials[0]),)}
+    assert list_pairs(make_run(*trials)) == {"a/x": (pair_up(trials[1], trials[0]),)}
 
 
 # --- the change of one pair ---

@@ -14,8 +14,9 @@ from gate.records.codes import Code
 from gate.records.facts import Disturbance
 from gate.records.run import Conditions, Environment, Provenance, Run, Trial
 from gate.records.verdict import Status
+from tests import make
 from tests.hosts import CPU_HOST
-from tests.make import make_baseline
+from tests.make import make_baseline, make_trial
 
 CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")
 COLD = Metric.COLD_COMPILE_TIME
@@ -23,16 +24,14 @@ COLD = Metric.COLD_COMPILE_TIME
 
 def make_run(host: Environment, shares: Sequence[float], seconds: float = 10.0) -> Run:
     """A run whose trials lost these shares of the time to the hypervisor."""
-    trials = tuple(
-        Trial(
-            case_id=CASE.id,
-            index=index,
-            samples={COLD: (seconds,)},
-            conditions=Conditions(stolen=share, disturbances=(Disturbance.STOLEN,) if share > 0.02 else ()),
-        )
-        for index, share in enumerate(shares, start=1)
+    lost = [
+        Conditions(stolen=share, disturbances=(Disturbance.STOLEN,) if share > 0.02 else ())
+        for share in shares
+    ]
+    trials = (
+        make_trial(CASE.id, {COLD: seconds}, index, conditions=one) for index, one in enumerate(lost, 1)
     )
-    return Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=trials, finished=True)
+    return make.make_run(*trials, cases=(CASE,), environment=host)
 
 
 @pytest.mark.parametrize(

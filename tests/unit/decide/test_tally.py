@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from gate.decide.explain.notes import note_shard, note_tally
 from gate.records.cases import Case
-from gate.records.run import Provenance, Run, Shard
+from gate.records.run import Shard
 from gate.records.verdict import PairBase, Tally
 from gate.report.words.facts import write_note
-from tests.hosts import CPU_HOST
+from tests.make import make_run
 
 
 def test_all_that_the_counts_say() -> None:
@@ -37,7 +37,7 @@ def test_counts_as_they_should_be_say_nothing() -> None:
 
 def test_a_shard_says_how_much_is_not_in_it() -> None:
     """One of seven cases is judged; of a whole run there is nothing to say."""
-    run = Run(cases=(Case(id="m/c", model="m"),), environment=CPU_HOST, provenance=Provenance())
+    run = make_run(cases=(Case(id="m/c", model="m"),))
     assert note_shard(run) == ()
     (told,) = note_shard(replace(run, shard=Shard(number=1, of=2, cases=7)))
     assert write_note(told) == "This is shard 1 of 2: 6 of 7 cases are not part of it."

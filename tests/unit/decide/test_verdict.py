@@ -10,7 +10,7 @@ from gate.decide.conclude.coverage import Coverage, measure_coverage
 from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
 from gate.decide.conclude.outcome import list_open
 from gate.decide.evidence.gather import list_short
-from gate.decide.explain.advice import list_acceptances
+from gate.decide.explain.advice import list_acceptances, list_next_steps
 from gate.decide.explain.notes import note_machine
 from gate.decide.judge.compare import get_threshold
 from gate.decide.verdict import decide_verdict
@@ -25,6 +25,7 @@ from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import (
     POLICY,
     TODAY,
+    PairedCase,
     Situation,
     decide,
     find_row,
@@ -35,6 +36,7 @@ from tests.make import (
     make_run,
     make_stored,
     make_trials,
+    pair_up,
     state,
 )
 from tests.told import tell_headline, tell_note, tell_notes, tell_row, tell_steps
@@ -141,6 +143,15 @@ def test_a_case_that_lacks_a_metric_is_counted_apart_from_those_that_failed() ->
     assert [(fact.code, fact.cases) for fact in verdict.next_steps] == [
         (Code.FIX_FAILED, ("b/x",)),
         (Code.FIX_FAILED, ("a/x",)),
+    ]
+
+
+def test_a_case_that_the_base_lacks_is_told_to_be_fixed_once() -> None:
+    """It came back with nothing, not even a log: as a new case, and not as one that also failed."""
+    run = pair_up(PairedCase(base_definition=""))
+    missing = make_row("mlp/x", LATENCY, Status.MISSING, reason=Reason.NOT_MEASURED)
+    assert [(one.code, one.cases) for one in list_next_steps(run, (missing,), POLICY)] == [
+        (Code.FIX_NEW, ("mlp/x",))
     ]
 
 

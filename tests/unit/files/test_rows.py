@@ -10,17 +10,15 @@ from gate.errors import FileError
 from gate.files import codec
 from gate.files.codec import RUN, NewerFileError
 from gate.records.cases import Case, Metric
-from gate.records.run import Provenance, Run, Trial
-from tests.hosts import CPU_HOST
+from gate.records.run import Provenance, Trial
+from tests.make import make_run
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")
 TRIALS = tuple(
     Trial(case_id=CASE.id, index=index, samples={Metric.COMPILED_LATENCY: (0.1, 1 / (1 + index))})
     for index in range(3)
 )
-RUN_OF_3 = Run(
-    cases=(CASE,), environment=CPU_HOST, provenance=Provenance(gate_version="9.9.9"), trials=TRIALS
-)
+RUN_OF_3 = make_run(*TRIALS, cases=(CASE,), provenance=Provenance(gate_version="9.9.9"))
 
 
 def test_a_run_is_one_object_with_a_line_for_each_trial(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from gate.records.cases import Case
 from gate.records.events import Event, Noted
 from gate.records.run import BaseArm, Extent, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
-from tests.make import make_failure
+from tests.make import make_failure, make_run
 from tests.told import describe_measuring
 
 CASE = Case(id="a/x", model="a", definition="1")
 ENVIRONMENT = replace(CPU_HOST, torch="2.13.0")
-FRESH = Run(
+FRESH = make_run(
     cases=(CASE,),
     environment=ENVIRONMENT,
     provenance=Provenance(commit="c" * 40, created="2026-11-21T09:00:00Z"),
@@ -25,6 +25,7 @@ FRESH = Run(
     wall_s=10.0,
     changes="f" * 16,
     sampling={"super_blocks": 15, "block_s": 0.01},
+    finished=False,
 )
 BASE = BaseArm(label="main", environment=ENVIRONMENT, provenance=Provenance(commit="b" * 40), cases=(CASE,))
 PREVIOUS = replace(

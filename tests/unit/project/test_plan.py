@@ -12,6 +12,7 @@ from gate.project.merge import list_missing_shards, merge_runs, pool_runs
 from gate.project.plan import pick_shard, render_github_matrix, shard_cases, sum_expected_s
 from gate.records.cases import Case
 from gate.records.run import BaseArm, FailureKind, Pairing, Provenance, Run, Shard, Trial
+from tests import make
 from tests.hosts import CPU_HOST
 from tests.make import make_failure
 
@@ -25,18 +26,15 @@ def make_case(name: str, expected_s: float = 10.0) -> Case:
 
 def make_run(*names: str, measured: str | None = None) -> Run:
     """Make a run that planned ``names`` and measured all of them, or some."""
-    cases = tuple(map(make_case, names))
-    trials = tuple(Trial(case_id=f"{name}/x", index=0) for name in (names if measured is None else measured))
-    provenance = Provenance(commit="abc")
-    return Run(
-        cases=cases,
+    trials = (Trial(case_id=f"{name}/x", index=0) for name in (names if measured is None else measured))
+    return make.make_run(
+        *trials,
+        cases=tuple(map(make_case, names)),
         environment=ENVIRONMENT,
-        provenance=provenance,
-        trials=trials,
+        provenance=Provenance(commit="abc"),
         selection=",".join(names),
         toolchain_s=2.0,
         wall_s=10.0,
-        finished=True,
     )
 
 
@@ -139,10 +137,7 @@ def test_merged_shards_are_one_run() -> None:
 
 
 def make_paired(name: str, commit: str = "base") -> Run:
-    base = BaseArm(
-        label="main", environment=CPU_HOST, provenance=Provenance(commit=commit), cases=(make_case(name),)
-    )
-    return replace(make_run(name), base=base)
+    return make.give_base(make_run(name), environment=CPU_HOST, provenance=Provenance(commit=commit))
 
 
 def test_merged_shards_keep_the_base_of_all() -> None:

@@ -12,7 +12,7 @@ from gate.metrics import SPECS, Family, Role
 from gate.records.cases import Case, Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
-from gate.records.run import FailureKind, Provenance, Run
+from gate.records.run import FailureKind, Provenance
 from gate.records.verdict import (
     Cause,
     Change,
@@ -26,7 +26,7 @@ from gate.records.verdict import (
     Verdict,
 )
 from tests.hosts import CPU_HOST
-from tests.make import make_failure
+from tests.make import make_failure, make_row, make_run, make_verdict
 
 MIB = 1024 * 1024
 BERT = "bert/inference-float32-smoke-default"
@@ -65,10 +65,10 @@ def estimate(value: float, n: int = 1, spread: float = 0.01) -> Estimate:
 
 def unchanged(case_id: str, metric: Metric, value: float) -> Comparison:
     exact = SPECS[metric].family is Family.EXACT
-    return Comparison(
-        case_id=case_id,
-        metric=metric,
-        status=Status.UNCHANGED,
+    return make_row(
+        case_id,
+        metric,
+        Status.UNCHANGED,
         reason=Reason.BELOW_THRESHOLD,
         decides=SPECS[metric].role is Role.DECIDES,
         baseline=estimate(value, 5),
@@ -107,16 +107,13 @@ def verdict(*groups: tuple[Comparison, ...]) -> Verdict:
         Case(id=name, model=name.split("/")[0]) for name in dict.fromkeys(one.case_id for one in comparisons)
     )
     provenance = Provenance(commit="9f1c2d3e4b5a697887", created="2026-03-20T09:00:00Z", gate_version="0.1.0")
-    run = Run(cases=cases, environment=ENVIRONMENT, provenance=provenance, finished=True)
-    return Verdict(
+    run = make_run(cases=cases, environment=ENVIRONMENT, provenance=provenance)
+    return make_verdict(
+        *comparisons,
         outcome=outcome,
         headline=make_headline(outcome, comparisons, cases),
         cases=cases,
-        comparisons=comparisons,
-        failures=(),
-        causes=(),
         next_steps=list_next_steps(run, comparisons, Policy(thresholds={}, today="2026-03-20")),
-        notes=(),
         machine=MachineShift(canary=0.004, suite=0.012, known=True),
         environment=ENVIRONMENT,
         provenance=provenance,
@@ -241,15 +238,7 @@ def make_inconclusive() -> Verdict:
 
 
 def _lost(case_id: str, status: Status, reason: Reason, *remarks: Fact) -> tuple[Comparison, ...]:
-    whole = Comparison(
-        case_id=case_id,
-        metric=Metric.COMPILED_LATENCY,
-        status=status,
-        reason=reason,
-        decides=True,
-        remarks=remarks,
-    )
-    return (whole,)
+    return (make_row(case_id, Metric.COMPILED_LATENCY, status, reason=reason, remarks=remarks),)
 
 
 FAULT = "Fatal Python error: Segmentation fault"

@@ -22,9 +22,9 @@ from gate.records.facts import (
     has_shape,
     name_words,
 )
-from gate.records.studies import Attempt, FaultKind, Flaw, Instability, Result
+from gate.records.studies import Flaw, Instability
 from gate.records.verdict import Outcome, Reason, Status, Verdict
-from gate.report.studies import describe_instability, describe_opinion
+from gate.report.studies import describe_instability
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.facts import describe_cause, describe_disturbances, describe_measuring, write_note
 from gate.report.words.headline import write_headline, write_why
@@ -34,8 +34,7 @@ from tests.make import make_row
 # Of these the words depend on what stands beside them.
 _BESIDE = frozenset({Code.AGAINST_BASE})
 _ALL = list(Code)
-INSTABILITY_CODES = {*_ALL[_ALL.index(Code.VALUES_RANGE) : _ALL.index(Code.FAILURE_UNTOLD)], Code.FAILURE}
-ATTEMPT_CODES = {Code.FAILURE_UNTOLD, Code.NOT_JUDGED, Code.FAILURE}
+INSTABILITY_CODES = {*_ALL[_ALL.index(Code.VALUES_RANGE) : _ALL.index(Code.CONTINUE)], Code.FAILURE}
 _EVENTS = _ALL[_ALL.index(Code.UNCOMMITTED_BEFORE) : _ALL.index(Code.VARIABLES_DROPPED)]
 EVENT_CODES = {*_EVENTS, Code.TEXT, *WARNING_CODES}
 _NAMES = ("author", "owner", "expires", "reason", "pattern", "reasons", "location")
@@ -55,9 +54,8 @@ def make_fact(code: Code) -> Fact:
 def test_every_code_stands_somewhere() -> None:
     """A code that stands nowhere could never be read again."""
     of_verdicts = {*HEADLINE_CODES, *REMARK_CODES, *CAUSE_CODES, *NOTE_CODES, *STEP_CODES}
-    of_studies = {*INSTABILITY_CODES, *ATTEMPT_CODES}
-    of_others = {*EVENT_CODES, *UNKNOWN_CODES, *FAILURE_CODES}
-    assert {*of_verdicts, *of_studies, *of_others} == set(Code)
+    of_others = {*INSTABILITY_CODES, *EVENT_CODES, *UNKNOWN_CODES, *FAILURE_CODES}
+    assert {*of_verdicts, *of_others} == set(Code)
 
 
 @pytest.mark.parametrize("code", sorted(INSTABILITY_CODES))
@@ -86,38 +84,6 @@ def test_what_is_unstable_is_told_with_its_numbers(fact: Fact, words: str) -> No
     """Shares as percent, and values in their metric's unit."""
     found = Instability(case_id="bert/x", metric=Metric.GRAPH_BREAKS, flaw=Flaw.TOO_NOISY, fact=fact)
     assert words in describe_instability(found)
-
-
-@pytest.mark.parametrize(
-    ("fact", "words"),
-    [
-        (
-            Fact(
-                code=Code.FAILURE,
-                numbers={"trial": 1},
-                names=name_words(arm="head", kind="error", stage="eager", message="it broke"),
-            ),
-            "error in stage eager of trial 1 of head: it broke",
-        ),
-        (
-            Fact(code=Code.FAILURE_UNTOLD, names=name_words(kind="hang")),
-            "no failure of kind hang was reported",
-        ),
-        (Fact(code=Code.NOT_JUDGED, metrics=(Metric.GRAPH_BREAKS,)), "graph_breaks was not judged"),
-    ],
-)
-def test_what_the_gate_said_of_a_planted_fault(fact: Fact, words: str) -> None:
-    """Where it judged nothing, a code and the names of whoever failed say why."""
-    attempt = Attempt(
-        kind=FaultKind.CRASH,
-        size=0.0,
-        case_id="bert/x",
-        result=Result.MISSED,
-        planted=0.0,
-        is_asked=True,
-        fact=fact,
-    )
-    assert words == describe_opinion(attempt)
 
 
 @pytest.mark.parametrize("code", sorted(NOTE_CODES))

@@ -11,7 +11,6 @@ from gate.records.cases import Metric, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Disturbance, Fact, name_words
 from gate.records.run import FailureKind
-from gate.records.studies import FaultKind, Result
 from gate.records.verdict import Change, Comparison, Estimate, Outcome, Reason, Status
 from gate.report.rows import make_row
 from gate.report.words.comparisons import describe_comparison
@@ -50,7 +49,7 @@ def compare(
 
 def test_every_sentence_is_of_a_code() -> None:
     """A key that no code has would never be shown."""
-    kinds = (Code, Reason, Status, Disturbance, FailureKind, FaultKind, Result, Outcome)
+    kinds = (Code, Reason, Status, Disturbance, FailureKind, Outcome)
     known = {one.value.lower() for kind in kinds for one in kind} | {one.name.lower() for one in Refusal}
     tables = (table for name, table in SENTENCES.items() if name != "phrases")
     assert {word for table in tables for key in table for word in key.split()} <= known

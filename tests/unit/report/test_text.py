@@ -13,7 +13,7 @@ from hypothesis.strategies import SearchStrategy
 from gate.records.cases import Metric, Threshold
 from gate.records.codes import Code
 from gate.records.run import Provenance
-from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
+from gate.records.verdict import Outcome, Status, Verdict
 from gate.report.text import MAX_BLOCKS, MIN_WIDTH, Detail, print_text, render_text
 from tests import make
 from tests.hosts import CPU_HOST
@@ -129,16 +129,8 @@ def test_arbitrary_strings_are_shown_as_they_are(case_id: str, sentence: str, no
 
 def make_verdict(case_id: str, sentence: str, note: str) -> Verdict:
     """Make a verdict of strings that come from elsewhere."""
-    row = Comparison(
-        case_id=case_id,
-        metric=Metric.GRAPH_BREAKS,
-        status=Status.REGRESSED,
-        reason=Reason.BEYOND_BAR,
-        remarks=say(Code.ACCEPTED_BY, sentence),
-        decides=True,
-    )
     return make.make_verdict(
-        row,
+        make.make_row(case_id, Metric.GRAPH_BREAKS, remarks=say(Code.ACCEPTED_BY, sentence)),
         outcome=Outcome.REGRESSION,
         headline=say(Code.REGRESSED_CASE, note),
         next_steps=say(Code.SETTLE_QUIETLY, note),

@@ -5,7 +5,7 @@ import pytest
 from gate.errors import UsageError
 from gate.records.cases import Metric
 from gate.records.run import FailureKind
-from gate.records.studies import Demand, FaultKind
+from gate.records.studies import FaultKind
 from gate.selftest.catalog import choose_faults, list_faults
 from tests.faults import find_fault
 
@@ -21,28 +21,27 @@ def test_every_kind_is_there_and_no_fault_twice(device: str) -> None:
 def test_sizes_of_slowdowns() -> None:
     """Slowdowns of 2, 3, 5, 10 and 30 % are planted, and what is asked grows with the size."""
     slowdowns = [fault for fault in list_faults("cpu") if fault.kind is FaultKind.SLOWDOWN]
-    asked = {fault.size: fault.demand.catch for fault in slowdowns}
+    asked = {fault.size: fault.caught for fault in slowdowns}
     assert {0.02: 0.0, 0.03: 0.0, 0.05: 0.80, 0.10: 0.95, 0.30: 0.95} == asked
 
 
 def test_smaller_slowdowns_are_asked_for_on_a_gpu() -> None:
     """There 5 % must be caught in 95 of 100 cases and 3 % in 80."""
-    assert find_fault(FaultKind.SLOWDOWN, 0.05, "cuda").demand.catch == 0.95
-    assert find_fault(FaultKind.SLOWDOWN, 0.03, "cuda").demand.catch == 0.80
+    assert find_fault(FaultKind.SLOWDOWN, 0.05, "cuda").caught == 0.95
+    assert find_fault(FaultKind.SLOWDOWN, 0.03, "cuda").caught == 0.80
 
 
 def test_harmless_changes() -> None:
     """Nothing at all and a faster eager must not be red; the latter is planted in the base."""
     harmless = {fault.kind: fault for fault in list_faults("cpu") if fault.is_harmless}
     assert {FaultKind.NOTHING, FaultKind.EAGER_FASTER} == set(harmless)
-    assert {Demand(false_alarm=0.01)} == {fault.demand for fault in harmless.values()}
     assert [FaultKind.EAGER_FASTER] == [fault.kind for fault in list_faults("cpu") if fault.is_in_base]
 
 
 def test_what_is_exact_must_always_be_caught() -> None:
     """A fault that is tried once has a metric or a kind of failure to show in, and is never to be missed."""
     once = [fault for fault in list_faults("cpu") if fault.is_certain]
-    assert {Demand(catch=1.0, miss=0.0)} == {fault.demand for fault in once}
+    assert {(1.0, 0.0)} == {(fault.caught, fault.missed) for fault in once}
     assert all((fault.metric is None) != (fault.failure is None) for fault in once)
     assert find_fault(FaultKind.HANG).failure is FailureKind.HANG
     assert find_fault(FaultKind.LOST_CACHE).metric is Metric.CACHE_MISSES

@@ -1,26 +1,26 @@
 """What counts as caught, and when the gate has failed its own test."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.records.cases import Metric
-from gate.records.codes import Code
-from gate.records.facts import Fact, name_words
 from gate.records.run import CaseFailure, FailureKind
-from gate.records.studies import Attempt, Fault, FaultKind, Result
+from gate.records.studies import FaultKind
 from gate.records.verdict import Comparison, Status
-from gate.report.studies import describe_complaint
-from gate.selftest.catalog import judge_fault, list_faults, score_faults
+from gate.selftest.catalog import FaultSize, Opinion, Result, judge_fault, list_faults
+from gate.selftest.scores import Attempt, Score, render_scores, score_faults
 from tests import make
 from tests.faults import find_fault
 
 CASE = "bert/inference-float32-smoke-default"
+REGRESSED = "Beyond the threshold, and too large to be noise."
 
 
-def make_row(metric: Metric, status: Status, *, decides: bool = True, change: float = 0.1) -> Comparison:
-    """Make a comparison."""
-    return make.make_row(CASE, metric, status, decides=decides, change=make.make_change(change))
+def make_row(metric: Metric, status: Status, *, decides: bool = True) -> Comparison:
+    return make.make_row(CASE, metric, status, decides=decides, change=make.make_change(0.1))
 
 
 def make_failure(kind: FailureKind) -> CaseFailure:
@@ -83,149 +83,130 @@ def test_failure_must_be_told_as_what_it_is() -> None:
 
 def test_trial_that_fails_otherwise_tells_nothing() -> None:
     """A slowdown whose worker crashed was neither caught nor missed."""
-    opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), [], [make_failure(FailureKind.CRASH)])
-    told = name_words(arm="head", stage="eager", kind="crash", why="raised", message="it broke")
-    assert opinion.result is Result.BROKEN
-    assert opinion.fact == Fact(code=Code.FAILURE, numbers={"trial": 1}, names=told)
+    crash = make_failure(FailureKind.CRASH)
+    opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), [], [crash])
+    assert Opinion(result=Result.BROKEN, failure=crash) == opinion
 
 
-def make_attempts(fault: Fault, results: list[Result], *, is_asked: bool = True) -> list[Attempt]:
-    """Make attempts of one fault with these results, of 2 s each."""
-    return [
-        Attempt(
-            kind=fault.kind,
-            size=fault.size,
-            case_id=CASE,
-            result=result,
-            planted=fault.size,
-            is_asked=is_asked,
-            wall_s=2.0,
-        )
-        for result in results
+FAULTS = {fault.name: fault for fault in list_faults("cpu")}
+LETTERS = dict(zip("CQIMAB", Result, strict=True))  # caught, quiet, inconclusive, missed, false alarm, broken
+
+
+def make_attempts(fault: str, letters: str, *, is_asked: bool = True) -> list[Attempt]:
+    """Make attempts of 41 s with these results."""
+    size = FaultSize(planted=FAULTS[fault].size, is_asked=is_asked)
+    opinions = [Opinion(result=LETTERS[letter]) for letter in letters]
+    made = partial(Attempt, fault=FAULTS[fault], case_id=CASE, size=size, wall_s=41.0)
+    return [made(opinion=opinion) for opinion in opinions]
+
+
+def make_score(fault: str, letters: str, small: str = "") -> Score:
+    """Score attempts; in the ``small`` ones less was planted than is asked for."""
+    attempts = [*make_attempts(fault, letters), *make_attempts(fault, small, is_asked=False)]
+    return Score(FAULTS[fault], attempts)
+
+
+def test_table() -> None:
+    """Of four attempts, one of them broken, one of three is 33 %, by Clopper and Pearson 0.8 to 90.6 %."""
+    attempts = [
+        *make_attempts("memory-2%", "M", is_asked=False),
+        *make_attempts("slowdown-5%", "CIMB"),
+        *make_attempts("nothing", "QA"),
+        *make_attempts("lost_cache", "B"),
+    ]
+    table = render_scores(score_faults(list_faults("cpu"), attempts)).partition("\nrequired: ")[0]
+    assert table.splitlines() == [
+        "fault        planted  required  tried  caught  unsure  missed  red  rate   interval        time",
+        "-----------  -------  --------  -----  ------  ------  ------  ---  ----  ---------  ----------",
+        "lost_cache         -     100 %      0       0       0       0    0     -          -        41 s",
+        "memory-2%     +2.0 %         -      1       0       0       1    0   0 %  0 to 97 %        41 s",
+        "nothing            -         -      2       0       0       0    1  50 %  1 to 99 %  1 min 22 s",
+        "slowdown-5%   +5.0 %      80 %      3       1       1       1    0  33 %  1 to 91 %  2 min 44 s",
     ]
 
 
-def find_complaint(fault: Fault, results: list[Result], *, is_asked: bool = True) -> str:
-    """Score attempts of one fault and return the complaint in words."""
-    (score,) = score_faults([fault], make_attempts(fault, results, is_asked=is_asked))
-    return describe_complaint(score)
-
-
-def test_score_counts() -> None:
-    """Four attempts, one of them broken: three were tried, and the rate is 1 of 3, 0.8 to 90.6 %."""
-    fault = find_fault(FaultKind.SLOWDOWN, 0.05)
-    results = [Result.CAUGHT, Result.INCONCLUSIVE, Result.MISSED, Result.BROKEN]
-    (score,) = score_faults(list_faults("cpu"), make_attempts(fault, results))
-    assert (3, 1, 1, 1, 0) == (
-        score.tried,
-        score.caught,
-        score.inconclusive,
-        score.missed,
-        score.false_alarms,
-    )
-    assert score.rate is not None
-    assert (1, 3) == (score.rate.hits, score.rate.of)
-    assert (pytest.approx(0.0084, abs=1e-4), pytest.approx(0.9057, abs=1e-4)) == (
-        score.rate.low,
-        score.rate.high,
-    )
-    assert (8.0, pytest.approx(0.05)) == (score.wall_s, score.planted)
-
-
-@pytest.mark.parametrize("result", [Result.INCONCLUSIVE, Result.MISSED])
-def test_exact_fault_must_be_caught_each_time(result: Result) -> None:
-    """19 of 20 are not enough, and an inconclusive one is no catch."""
-    fault = find_fault(FaultKind.LOST_CACHE)
-    assert find_complaint(fault, [Result.CAUGHT] * 20) == ""
-    assert find_complaint(fault, [*[Result.CAUGHT] * 19, result])
-
-
-def test_large_slowdown_must_not_be_missed() -> None:
-    """A single 10 % slowdown called unchanged is a fault of the gate; one that is unsettled is not yet."""
-    fault = find_fault(FaultKind.SLOWDOWN, 0.10)
-    assert find_complaint(fault, [Result.MISSED]) == "1 of 1 were missed"
-    assert find_complaint(fault, [Result.INCONCLUSIVE]) == ""
-
-
-def test_slowdown_must_not_stay_unsettled_for_ever() -> None:
-    """None of 2 caught leaves at most 84 %, below the 95 % that are asked for."""
-    fault = find_fault(FaultKind.SLOWDOWN, 0.10)
-    assert find_complaint(fault, [Result.INCONCLUSIVE] * 2) == "only 0 of 2 were caught"
-
-
-def test_one_bad_luck_is_no_complaint() -> None:
-    """5 % may be missed once in 20 times: one miss of one is chance, two of two are not."""
-    fault = find_fault(FaultKind.SLOWDOWN, 0.05)
-    assert find_complaint(fault, [Result.MISSED]) == ""
-    assert find_complaint(fault, [Result.MISSED] * 2) == "2 of 2 were missed"
-
-
-def test_what_is_not_asked_is_no_complaint() -> None:
-    """A fault below the thresholds in force may be missed each time."""
-    assert find_complaint(find_fault(FaultKind.MEMORY, 0.02), [Result.MISSED] * 9, is_asked=False) == ""
-
-
-def test_false_alarms() -> None:
-    """One red verdict of three may be chance at 1 % each, one of two is less likely than 2.5 %."""
-    fault = find_fault(FaultKind.NOTHING)
-    assert find_complaint(fault, [Result.FALSE_ALARM, Result.QUIET, Result.QUIET]) == ""
-    assert find_complaint(fault, [Result.FALSE_ALARM, Result.QUIET])
-    assert find_complaint(fault, [Result.QUIET, Result.INCONCLUSIVE] * 5) == ""
-
-
-def test_attempts_that_all_broke_are_a_complaint() -> None:
-    """What could not be tried was not shown to be caught."""
-    assert find_complaint(find_fault(FaultKind.GRAPH_BREAK), [Result.BROKEN])
+@pytest.mark.parametrize(
+    ("fault", "opinion", "line"),
+    [
+        (
+            "slowdown-5%",
+            Opinion(result=Result.CAUGHT, row=make_row(Metric.COMPILED_LATENCY, Status.REGRESSED)),
+            f"caught        slowdown-5% in {CASE}: compiled_latency +10.0 %: {REGRESSED}",
+        ),
+        (
+            "crash",
+            Opinion(result=Result.CAUGHT, failure=make_failure(FailureKind.CRASH)),
+            f"caught        crash in {CASE}: crash in stage eager: it broke",
+        ),
+        ("hang", Opinion(result=Result.MISSED), f"missed        hang in {CASE}: no failure was a hang"),
+        (
+            "graph_break",
+            Opinion(result=Result.MISSED),
+            f"missed        graph_break in {CASE}: graph_breaks was not judged",
+        ),
+        ("nothing", Opinion(result=Result.QUIET), f"quiet         nothing in {CASE}: nothing turned red"),
+    ],
+)
+def test_an_attempt_in_a_line(fault: str, opinion: Opinion, line: str) -> None:
+    """What came of it, and what the gate said: of a metric, of a failure, or nothing."""
+    assert line == Attempt(fault=FAULTS[fault], case_id=CASE, size=FaultSize(), opinion=opinion).describe()
 
 
 @pytest.mark.parametrize(
-    ("size", "results", "is_asked", "is_open"),
+    ("fault", "results", "complaint"),
     [
-        (0.10, [Result.INCONCLUSIVE], True, True),
-        (0.10, [Result.INCONCLUSIVE, Result.CAUGHT], True, False),
-        (0.10, [Result.MISSED], True, False),  # a complaint
-        (0.10, [Result.INCONCLUSIVE], False, False),
-        (0.05, [Result.MISSED], True, True),  # one in twenty may be
-        (0.02, [Result.MISSED], True, False),  # nobody asks for it
+        ("lost_cache", "C" * 20, ""),
+        ("lost_cache", "C" * 19 + "I", "only 19 of 20 were caught"),  # an exact one is caught each time
+        ("lost_cache", "C" * 19 + "M", "1 of 20 were missed"),
+        ("slowdown-10%", "M", "1 of 1 were missed"),  # it must not be called unchanged
+        ("slowdown-10%", "I", ""),
+        ("slowdown-10%", "II", "only 0 of 2 were caught"),  # at most 84 % are, and 95 % are asked for
+        ("slowdown-5%", "M", ""),  # may be missed once in 20 times: one is chance
+        ("slowdown-5%", "MM", "2 of 2 were missed"),
+        ("nothing", "AQQ", ""),  # at 1 % each one of three may be chance, and one of two is not
+        ("nothing", "AQ", "1 of 2 harmless changes turned red"),
+        ("nothing", "QI" * 5, ""),
+        ("graph_break", "B", "it could not be tried: every attempt failed"),
+    ],
+)
+def test_what_chance_does_not_explain_is_a_complaint(fault: str, results: str, complaint: str) -> None:
+    assert make_score(fault, results).complaint == complaint
+
+
+@pytest.mark.parametrize(
+    ("fault", "results", "small", "is_open"),
+    [
+        ("slowdown-10%", "I", "", True),
+        ("slowdown-10%", "IC", "", False),
+        ("slowdown-10%", "M", "", False),  # a complaint
+        ("slowdown-10%", "", "I", False),
+        ("slowdown-5%", "M", "", True),  # one in twenty may be
+        ("slowdown-2%", "M", "", False),  # nobody asks for it
+        ("nothing", "I", "", False),  # it is not to be caught
     ],
 )
 def test_what_must_be_caught_and_never_was_is_open(
-    size: float, results: list[Result], *, is_asked: bool, is_open: bool
+    fault: str, results: str, small: str, *, is_open: bool
 ) -> None:
     """Where chance explains it, it is neither good nor a complaint."""
-    fault = find_fault(FaultKind.SLOWDOWN, size)
-    (score,) = score_faults([fault], make_attempts(fault, results, is_asked=is_asked))
-    assert score.is_open is is_open
-
-
-def test_nothing_that_is_harmless_is_open() -> None:
-    """It is not to be caught."""
-    fault = find_fault(FaultKind.NOTHING)
-    (score,) = score_faults([fault], make_attempts(fault, [Result.INCONCLUSIVE]))
-    assert not score.is_open
+    assert make_score(fault, results, small).is_open is is_open
 
 
 @given(
-    fault=st.sampled_from([fault for fault in list_faults("cpu") if not fault.is_harmless]),
-    results=st.lists(
-        st.sampled_from([Result.CAUGHT, Result.INCONCLUSIVE, Result.MISSED]), min_size=1, max_size=30
-    ),
+    fault=st.sampled_from([name for name, fault in FAULTS.items() if not fault.is_harmless]),
+    results=st.text("CIM", min_size=1, max_size=30),
 )
-def test_a_better_result_never_raises_a_complaint(fault: Fault, results: list[Result]) -> None:
+def test_a_better_result_never_raises_a_complaint(fault: str, results: str) -> None:
     """Where nothing is complained of, turning any attempt into a catch does not change that."""
-    if find_complaint(fault, results):
+    if make_score(fault, results).complaint:
         return
     for index in range(len(results)):
-        better = [*results[:index], Result.CAUGHT, *results[index + 1 :]]
-        assert find_complaint(fault, better) == ""
+        assert make_score(fault, f"{results[:index]}C{results[index + 1 :]}").complaint == ""
 
 
 def test_attempts_of_too_small_a_dose_excuse_no_other() -> None:
     """Of 19 misses in 20 attempts the one in which less was planted than is asked for takes nothing away."""
-    fault = find_fault(FaultKind.SLOWDOWN, 0.05)
-    asked = make_attempts(fault, [Result.MISSED] * 19)
-    small = make_attempts(fault, [Result.MISSED], is_asked=False)
-    (score,) = score_faults([fault], [*asked, *small])
-    assert (score.is_asked, describe_complaint(score)) == (True, "20 of 20 were missed")
-    (score,) = score_faults([fault], [*make_attempts(fault, [Result.CAUGHT]), *small * 9])
-    assert describe_complaint(score) == ""
+    score = make_score("slowdown-5%", "M" * 19, small="M")
+    assert (score.is_asked, score.complaint) == (True, "20 of 20 were missed")
+    assert make_score("slowdown-5%", "C", small="M" * 9).complaint == ""
+    assert make_score("memory-2%", "", small="M" * 9).complaint == ""
