@@ -1,7 +1,7 @@
 """Which cases get pairs with the base, which need more, and what pairs decide."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
@@ -66,18 +66,14 @@ def list_unsettled(
         suspect = given.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
         rows = follow_times(compare_paired(side, rules)) if side.paired else ()
         open_rows = [row for row in rows if _is_open(row, suspect, rules)]
-        convicting = [
-            row.metric
-            for row in apply_quarantine(apply_acceptances(rows, policy), policy)
-            if row.decides
-            and row.status is Status.REGRESSED
-            and (row.metric in suspect.metrics or is_exact(row.metric))
-        ]
-        convicted = bool(convicting)
-        is_red = is_red or convicted
-        metrics = _list_open(suspect, rows, open_rows, convicting)
+        convicting = _list_convicting(rows, suspect, policy)
+        is_red = is_red or bool(convicting)
+        if convicting and not suspect.thorough:
+            metrics = _list_open_of_convicted(open_rows, convicting)
+        else:
+            metrics = _list_open(suspect, rows, open_rows)
         if metrics:
-            unsettled.append(replace(suspect, metrics=metrics, convicted=convicted))
+            unsettled.append(replace(suspect, metrics=metrics, convicted=bool(convicting)))
         # It had the pairs that settle most, and what they left open looks no worse than it may.
         is_calm = all(row.pairs >= SETTLING_PAIRS and row.severity <= 1.0 for row in open_rows)
         if open_rows and is_calm and not suspect.thorough:
@@ -87,24 +83,34 @@ def list_unsettled(
     return tuple(suspect for suspect in unsettled if not is_red or suspect.case_id not in idle)
 
 
+def _list_convicting(rows: Sequence[Comparison], suspect: Suspect, policy: Policy) -> tuple[Metric, ...]:
+    judged = apply_quarantine(apply_acceptances(rows, policy), policy)
+    regressed = (row.metric for row in judged if row.decides and row.status is Status.REGRESSED)
+    return tuple(metric for metric in regressed if metric in suspect.metrics or is_exact(metric))
+
+
+def _list_open_of_convicted(
+    open_rows: Sequence[Comparison], convicting: Collection[Metric]
+) -> tuple[Metric, ...]:
+    """Calls, up to SETTLING_PAIRS.
+
+    Where counts alone convict, compiles are timed as often, so that one acceptance covers their cost.
+    """
+    wanted = [row for row in open_rows if all(map(is_exact, convicting)) or row.metric in CALLS]
+    is_begun = any(row.pairs < SETTLING_PAIRS for row in wanted)
+    return tuple(row.metric for row in wanted) if is_begun else ()
+
+
 def _list_open(
-    suspect: Suspect,
-    rows: Sequence[Comparison],
-    open_rows: Sequence[Comparison],
-    convicting: Collection[Metric],
+    suspect: Suspect, rows: Sequence[Comparison], open_rows: Sequence[Comparison]
 ) -> tuple[Metric, ...]:
     """The open metrics that further pairs measure; all that are asked for before the first pair.
 
     While calls look slower than their threshold, up to SETTLING_PAIRS, no compile is timed: a conviction
-    would spare it. Where counts alone convict, compiles are timed as often, so that one acceptance covers
-    their cost.
+    would spare it.
     """
     calls = tuple(row for row in open_rows if row.metric in CALLS)
     is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
-    if convicting and not suspect.thorough:
-        wanted = open_rows if all(map(is_exact, convicting)) else calls
-        is_begun = any(row.pairs < SETTLING_PAIRS for row in wanted)
-        return tuple(row.metric for row in wanted) if is_begun else ()
     metrics = {row.metric for row in open_rows} if rows else {*suspect.metrics}
     if rows and suspect.screened.slower:
         seen = {row.metric for row in rows}
@@ -175,15 +181,19 @@ def confirm_screening(
         else row
         for row in screening.comparisons
     )
-    # What the base measures and no trial of head does, unless a stored value has shown it already.
-    heads = (
-        (trial.case_id, metric) for trial in run.trials if trial.arm != BASE_ARM for metric in trial.samples
-    )
-    shown = {*heads, *((row.case_id, row.metric) for row in comparisons)}
-    lost = (row for key, row in rows.items() if row.reason is Reason.NOT_MEASURED and key not in shown)
+    revised = screening.revise((*comparisons, *_list_lost(rows, comparisons, run)))
     paired = {side.case.id: side for side in sides if side.paired}
-    revised = screening.revise((*comparisons, *lost))
     return replace(revised, base=replace(revised.base, sides=paired))
+
+
+def _list_lost(
+    rows: Mapping[tuple[str, Metric], Comparison], comparisons: Iterable[Comparison], run: Run
+) -> list[Comparison]:
+    """What the base measures and no trial of head does, unless a stored value has shown it already."""
+    heads = [trial for trial in run.trials if trial.arm != BASE_ARM]
+    shown = {(trial.case_id, metric) for trial in heads for metric in trial.samples}
+    shown |= {(row.case_id, row.metric) for row in comparisons}
+    return [row for key, row in rows.items() if row.reason is Reason.NOT_MEASURED and key not in shown]
 
 
 def decide_side_by_side(run: Run, policy: Policy) -> Verdict:

@@ -49,35 +49,33 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
     repeats = count_repeats(question for case in screening.evidence for question in case.questions.values())
     suspects = []
     for evidence in screening.evidence:
-        if not evidence.trials or evidence.failures:
-            continue
         rows = {row.metric: row for row in grouped.get(evidence.case.id, ())}
-        open_metrics = {
-            metric
-            for metric, row in rows.items()
-            if row.decides and row.status is not Status.UNCHANGED and not row.is_of_whole_case
-        }
-        open_metrics |= {time for metric in open_metrics for time in SPECS[metric].stands_for}
-        if open_metrics & CALLS:
-            open_metrics |= CALLS
-        metrics = tuple(metric for metric in SPECS if metric in open_metrics)
-        if metrics:
-            suspects.append(
-                Suspect(
-                    case_id=evidence.case.id,
-                    metrics=metrics,
-                    unchanged_code=is_code_changed(evidence) is False and not has_other_counts(evidence),
-                    screened=Screened(
-                        seen=_collect_seen(evidence, [rows[metric] for metric in metrics if metric in rows]),
-                        is_steady=_is_steady(evidence),
-                        repeats=repeats,
-                        doubt=_measure_doubt(rows, metrics),
-                        slower=any(rows[call].status is Status.REGRESSED for call in CALLS & rows.keys()),
-                    ),
-                    thorough=thorough,
-                )
+        if evidence.trials and not evidence.failures and (metrics := _list_suspect_metrics(rows)):
+            screened = Screened(
+                seen=_collect_seen(evidence, [rows[metric] for metric in metrics if metric in rows]),
+                is_steady=_is_steady(evidence),
+                repeats=repeats,
+                doubt=_measure_doubt(rows, metrics),
+                slower=any(rows[call].status is Status.REGRESSED for call in CALLS & rows.keys()),
             )
+            suspect = Suspect(
+                case_id=evidence.case.id,
+                metrics=metrics,
+                unchanged_code=is_code_changed(evidence) is False and not has_other_counts(evidence),
+                screened=screened,
+                thorough=thorough,
+            )
+            suspects.append(suspect)
     return tuple(suspects)
+
+
+def _list_suspect_metrics(rows: Mapping[Metric, Comparison]) -> tuple[Metric, ...]:
+    deciding = (row for row in rows.values() if row.decides and not row.is_of_whole_case)
+    metrics = {row.metric for row in deciding if row.status is not Status.UNCHANGED}
+    metrics |= {time for metric in metrics for time in SPECS[metric].stands_for}
+    if metrics & CALLS:
+        metrics |= CALLS
+    return tuple(metric for metric in SPECS if metric in metrics)
 
 
 def _is_steady(evidence: Evidence) -> bool:

@@ -100,7 +100,6 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     comparisons = _apply_policy(run, screening, policy)
     outcome, base = decide_outcome(comparisons, finished=run.finished), screening.base
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
-    drifted = [row.case_id for row in base.acquitted] if policy.has_anchor else []
     matches = (case.find_baseline(metric) for case in screening.evidence for metric in case.values)
     used = tuple({id(match): match for match in matches if match is not None}.values())
     return Verdict(
@@ -110,19 +109,12 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         comparisons=comparisons,
         failures=run.failures,
         causes=add_defaults(_rank_all(screening, comparisons, run.environment), run),
-        next_steps=(
-            *blame_disturbance(run, comparisons),
-            *advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs),
-            *advice.suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
-        ),
+        next_steps=_list_next_steps(run, base, comparisons, policy),
         evidence=_show_all(run, screening, comparisons),
         notes=(
-            *note_defaults(run),
-            *notes.note_target(run.environment.device_kind == TARGET_KIND),
-            *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
-            *(notes.note_unchanged_code(run) if base.in_pairs else ()),
+            *_list_notes_of_run(run, in_pairs=base.in_pairs),
             *notes.list_notes(run, comparisons, used, policy, in_pairs=base.in_pairs),
-            *_list_more_notes(run, screening, comparisons),
+            *_list_notes_of_rows(run, screening, comparisons),
             *note_quarantine(comparisons, policy),
         ),
         machine=make_machine_shift(screening.machine),
@@ -143,7 +135,29 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     )
 
 
-def _list_more_notes(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[Fact, ...]:
+def _list_next_steps(
+    run: Run, base: BaseFindings, comparisons: Sequence[Comparison], policy: Policy
+) -> tuple[Fact, ...]:
+    drifted = [row.case_id for row in base.acquitted] if policy.has_anchor else []
+    return (
+        *blame_disturbance(run, comparisons),
+        *advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs),
+        *advice.suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
+    )
+
+
+def _list_notes_of_run(run: Run, *, in_pairs: bool) -> tuple[Fact, ...]:
+    return (
+        *note_defaults(run),
+        *notes.note_target(run.environment.device_kind == TARGET_KIND),
+        *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
+        *(notes.note_unchanged_code(run) if in_pairs else ()),
+    )
+
+
+def _list_notes_of_rows(
+    run: Run, screening: Screening, comparisons: Sequence[Comparison]
+) -> tuple[Fact, ...]:
     # Unknown in a shard: the base also has the cases of the other shards.
     vanished = (
         notes.note_gone((case.id for case in run.base.cases), run.cases) if run.base and not run.shard else ()

@@ -77,11 +77,7 @@ NO_CONTEXT = RunContext()
 
 def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, context: RunContext = NO_CONTEXT) -> Verdict:
     ours = {case.id: case for case in base.cases}
-    comparisons = tuple(
-        replace(row, remarks=tuple(map(_strip, row.remarks)))
-        for row in verdict.comparisons
-        if row.case_id in ours
-    )
+    comparisons = tuple(map(_strip_row, (row for row in verdict.comparisons if row.case_id in ours)))
     cases = tuple(ours[case_id] for case_id in verdict.cases if case_id in ours)
     stored = [(compute_environment_id(baseline.environment), baseline) for baseline in base.baselines]
     environments = {name: baseline.environment for name, baseline in stored}
@@ -91,13 +87,12 @@ def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, context: RunCon
     provenance = Provenance(commit=run.head_sha, created=run.started, run_url=run.url)
     # Notes on how it ran are made from the tally: this run has no trials.
     shown = Run(cases=cases, environment=environment, provenance=provenance, finished=True)
-    judged = any(map(is_judged, comparisons))
     return Verdict(
         outcome=verdict.outcome,
         headline=_make_headline(verdict, comparisons, cases),
         cases=cases,
         comparisons=comparisons,
-        failures=tuple(_name_role(failure) for failure in verdict.failures if failure.case_id in ours),
+        failures=_list_failures(verdict, ours),
         causes=_list_causes(verdict, ours, context.files),
         next_steps=(),  # commands are for who has the machine
         notes=(
@@ -107,16 +102,14 @@ def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, context: RunCon
             *([Fact(code=Code.NO_BASELINES_HERE)] if environment is _BLANK else []),
             *list_notes(shown, comparisons, used, keep_own(base.policy, get_environment_id(verdict))),
             *note_tally(verdict.tally),
-            *note_machine(verdict.machine, judged=judged),
+            *note_machine(verdict.machine, judged=any(map(is_judged, comparisons))),
         ),
         machine=verdict.machine,
         environment=environment,
         provenance=provenance,
         baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
         baseline_environments=used_ids,
-        base=PairBase(commit=context.base_sha, other_stack=verdict.base.other_stack)
-        if verdict.base
-        else None,
+        base=_make_base(verdict, context),
         tally=verdict.tally,
         summary=summarize_suite(cases, comparisons),
         trials=verdict.trials,
@@ -131,8 +124,21 @@ def get_environment_id(verdict: Shown) -> str:
     return next(iter(verdict.environments), "")
 
 
+def _strip_row(row: Comparison) -> Comparison:
+    return replace(row, remarks=tuple(map(_strip, row.remarks)))
+
+
 def _strip(fact: Fact) -> Fact:
     return Fact(code=fact.code, numbers=fact.numbers, metrics=fact.metrics)
+
+
+def _make_base(verdict: Shown, context: RunContext) -> PairBase | None:
+    base = verdict.base
+    return PairBase(commit=context.base_sha, other_stack=base.other_stack) if base else None
+
+
+def _list_failures(verdict: Shown, ours: Collection[str]) -> tuple[ShownFailure, ...]:
+    return tuple(_name_role(failure) for failure in verdict.failures if failure.case_id in ours)
 
 
 def _name_role(failure: ShownFailure) -> ShownFailure:

@@ -136,10 +136,8 @@ def _choose_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list
     if is_module(made):
         made.eval()
     required = _list_required(forward)
-    lists = [_count_lists(parameter) for parameter in required]
-    keyword_only = inspect.Parameter.KEYWORD_ONLY
-    if named := [parameter.name for parameter in required if parameter.kind is keyword_only]:
-        raise UnusableTargetError("factory", f"forward takes {', '.join(named)} by keyword only")
+    _refuse_keyword_only(required)
+    lists = list(map(_count_lists, required))
     first_error, until_s = "", time.monotonic() + _GUESSING_S
     names = [parameter.name for parameter in required] or ["input"]
     guesses = [given] if given else guess_inputs(made, names)
@@ -155,6 +153,11 @@ def _choose_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list
             break
     what = "failed with" if given else "failed with guessed inputs, the likeliest of them"
     raise UnusableTargetError("inputs", f"forward({_name_parameters(forward)}) {what} {first_error}")
+
+
+def _refuse_keyword_only(required: Sequence[inspect.Parameter]) -> None:
+    if named := [parameter.name for parameter in required if parameter.kind is parameter.KEYWORD_ONLY]:
+        raise UnusableTargetError("factory", f"forward takes {', '.join(named)} by keyword only")
 
 
 def _count_lists(parameter: inspect.Parameter) -> int:

@@ -80,7 +80,7 @@ def list_changes(evidence: Evidence, before: Compiled, after: Compiled, metric: 
     Where their frames are cut, a recompile is recorded for callers too: one that only that side has means
     nothing.
     """
-    sides = [[_make_site(record) for record in _READERS[metric](side)] for side in (after, before)]
+    sides = [_list_sites(metric, side) for side in (after, before)]
     is_alike, is_nested = _compare_recording(evidence, before)
     is_known = all(site.function[1] for side in sides for site in side)
     is_cut = metric is Metric.RECOMPILES and is_nested is not None
@@ -88,11 +88,8 @@ def list_changes(evidence: Evidence, before: Compiled, after: Compiled, metric: 
         return None
     rules = _ACROSS if not is_alike else _ALIKE if is_known else _ALIKE + _BY_FILE
     added, gone = sides if is_alike else map(_list_distinct, sides)
-    for find_key in rules:
-        more = Counter(map(find_key, added))
-        more.subtract(map(find_key, gone))
-        added = [site for site in added if (key := find_key(site)) is None or more[key] > 0]
-        gone = [site for site in gone if (key := find_key(site)) is None or more[key] < 0]
+    for make_key in rules:
+        added, gone = _drop_moved(added, gone, make_key)
     if not is_alike:
         added = [site for site in added if not site.meets(sides[1])]
         gone = [site for site in gone if not (is_cut or site.meets(sides[0]))]
@@ -100,6 +97,22 @@ def list_changes(evidence: Evidence, before: Compiled, after: Compiled, metric: 
     # A line in a library helps less than the line that led there.
     added.sort(key=lambda site: (site.reason in reasons, site.record.location.startswith("/")))
     return added, gone
+
+
+def _list_sites(metric: Metric, compiled: Compiled) -> list[Site]:
+    return list(map(_make_site, _READERS[metric](compiled)))
+
+
+def _drop_moved(
+    added: Sequence[Site], gone: Sequence[Site], make_key: Callable[[Site], Hashable]
+) -> tuple[list[Site], list[Site]]:
+    """Where both sides have as many sites of a key, these only moved; without a key nothing did."""
+    more = Counter(map(make_key, added))
+    more.subtract(map(make_key, gone))
+    return (
+        [site for site in added if (key := make_key(site)) is None or more[key] > 0],
+        [site for site in gone if (key := make_key(site)) is None or more[key] < 0],
+    )
 
 
 def _list_distinct(sites: Sequence[Site]) -> list[Site]:
@@ -123,12 +136,8 @@ def count_kinds(
     """
     before, after = baseline.trials[metric], evidence.values[metric]
     if metric is Metric.UNIQUE_GRAPHS:
-        counted = [
-            paired_metric
-            for paired_metric in _READERS
-            if paired_metric in evidence.values and baseline.trials.get(paired_metric)
-        ]
-        is_lost = any(count_kinds(evidence, baseline, paired_metric) is None for paired_metric in counted)
+        counted = [other for other in _READERS if other in evidence.values and baseline.trials.get(other)]
+        is_lost = any(count_kinds(evidence, baseline, other) is None for other in counted)
         return None if is_lost else (before, after, ())
     is_alike = _compare_recording(evidence, baseline)[0]
     if metric not in _READERS or is_alike or not (any(before) and any(after)):
@@ -138,10 +147,10 @@ def count_kinds(
     listed = [change for change in changes if change is not None]
     if len(listed) < len(changes):
         return None
-    kinds = len(_list_distinct([_make_site(record) for record in _READERS[metric](baseline)]))
+    kinds = len(_list_distinct(_list_sites(metric, baseline)))
     counts = [float(kinds + (len(new) or -len(gone))) for new, gone in listed]
-    # Where the base's own trials differ some of them lack a kind.
-    base_counts = [float(kinds - (value < max(before))) for value in before]
+    fewer = max(before)  # where the base's own trials differ some of them lack a kind
+    base_counts = [float(kinds - (value < fewer)) for value in before]
     return base_counts, counts, note_places(before, after)
 
 

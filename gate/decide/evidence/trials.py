@@ -223,7 +223,6 @@ def make_baseline(
     compiled = [trial for trial in trials if trial.phases_s] or trials
     fullest = max(compiled, key=lambda trial: (len(trial.samples), len(trial.graph_breaks)))
     kernels_s = collect_medians(trial.kernels_s for trial in trials)
-    workloads = [trial.workload for trial in compiled if trial.workload]
     return Baseline(
         case_id=case.id,
         definition=case.definition,
@@ -232,11 +231,7 @@ def make_baseline(
         trials=collect_values(trials),
         disturbed=sum(map(is_disturbed, trials)),
         identity=_choose_common_identity(compiled),
-        workload={
-            key: value
-            for key, value in sorted(workloads[0].items() if workloads else ())
-            if all(workload.get(key) == value for workload in workloads)
-        },
+        workload=_keep_common([trial.workload for trial in compiled if trial.workload]),
         graph_breaks=fullest.graph_breaks,
         recompile_reasons=fullest.recompile_reasons,
         caches=fullest.caches,
@@ -249,6 +244,11 @@ def make_baseline(
         functions=next((trial.functions for trial in reversed(trials) if trial.functions), {}),
         options=fullest.options,
     )
+
+
+def _keep_common(workloads: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    pairs = sorted(workloads[0].items()) if workloads else ()
+    return {key: value for key, value in pairs if all(workload.get(key) == value for workload in workloads)}
 
 
 def _choose_common_identity(trials: Iterable[Trial]) -> CodeIdentity:

@@ -1,7 +1,7 @@
 """What a verdict begins with, and what to do next: fix, accept, settle, record."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 
@@ -105,33 +105,44 @@ def list_next_steps(
 ) -> tuple[Fact, ...]:
     """The most pressing first."""
     deciding = [row for row in comparisons if row.decides]
+    # More time gives no pair to what fails in the base, now or the next time.
     base_failed = {failure.case_id for failure in run.failures if failure.arm == BASE_ARM}
-    short = [row.case_id for row in deciding if is_short(row)]
-    removed = [row.case_id for row in deciding if row.status in BROKEN and row.reason is Reason.REMOVED]
-    failed = [
-        row.case_id for row in deciding if row.status in BROKEN and row.case_id not in (*short, *removed)
-    ]
-
-    undecided = [row for row in deciding if row.status is Status.INCONCLUSIVE]
-    stored = [row for row in undecided if not (row.pairs or in_pairs)]
     alone = [row.case_id for row in deciding if run.base is None and is_unconfirmed(row)]
     return (
         *([] if run.finished or in_pairs else [Fact(code=Code.CONTINUE)]),
-        *_suggest_fixes(run, failed),
-        # More time gives no pair to what fails in the base.
-        *suggest(
-            Code.MORE_MINUTES if in_pairs else Code.MEASURE_AGAIN,
-            (case_id for case_id in short if case_id not in base_failed),
-        ),
-        *suggest(Code.ACCEPT_REMOVED, removed),
+        *_suggest_for_broken(run, deciding, base_failed, in_pairs=in_pairs),
         *list_acceptances(deciding, policy),
         *suggest(Code.BE_SURE, alone),
         *([Fact(code=Code.READ_BASE_LOGS)] if base_failed else []),
-        # A base that fails gives no pair the next time either.
+        *_suggest_for_undecided(deciding, base_failed, in_pairs=in_pairs),
+        *([] if in_pairs else _suggest_baselines(comparisons, finished=run.finished)),
+    )
+
+
+def _suggest_for_broken(
+    run: Run, deciding: Sequence[Comparison], base_failed: Collection[str], *, in_pairs: bool
+) -> tuple[Fact, ...]:
+    broken = [row for row in deciding if row.status in BROKEN]
+    short = [row.case_id for row in deciding if is_short(row)]
+    removed = [row.case_id for row in broken if row.reason is Reason.REMOVED]
+    failed = [row.case_id for row in broken if row.case_id not in (*short, *removed)]
+    more = Code.MORE_MINUTES if in_pairs else Code.MEASURE_AGAIN
+    return (
+        *_suggest_fixes(run, failed),
+        *suggest(more, (case_id for case_id in short if case_id not in base_failed)),
+        *suggest(Code.ACCEPT_REMOVED, removed),
+    )
+
+
+def _suggest_for_undecided(
+    deciding: Sequence[Comparison], base_failed: Collection[str], *, in_pairs: bool
+) -> tuple[Fact, ...]:
+    undecided = [row for row in deciding if row.status is Status.INCONCLUSIVE]
+    stored = [row for row in undecided if not (row.pairs or in_pairs)]
+    return (
         *suggest(Code.SETTLE, (row.case_id for row in stored if row.case_id not in base_failed)),
         *suggest(Code.SETTLE_BY_TRIALS, (row.case_id for row in stored if row.baseline is not None)),
         *suggest_settling((row for row in undecided if row not in stored), deciding),
-        *([] if in_pairs else _suggest_baselines(comparisons, finished=run.finished)),
     )
 
 

@@ -95,8 +95,7 @@ def compute_drift(
     warnings = (*reshaped, *unknown)
     if (warnings or alone) and not judgeable:
         return Drift(log2_ratio=None, warnings=warnings)
-    judged = [judge_group(group) for group in group_triples(judgeable, pooled=pooled)]
-    drifts = [drift for drift in judged if drift is not None]
+    drifts = list(filter(None, map(judge_group, group_triples(judgeable, pooled=pooled))))
     worst = max(drifts, key=lambda drift: drift.log2_ratio or 0.0, default=Drift(log2_ratio=0.0))
     return replace(worst, warnings=warnings)
 

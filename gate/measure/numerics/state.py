@@ -195,14 +195,17 @@ def _list_held(value: object) -> Iterator[tuple[str, object]]:
     elif isinstance(value, functools.partial):
         yield from (("", value.func), ("", value.args), ("", value.keywords))
     elif isinstance(value, torch.nn.Module):
-        yield from ((f".{name}", child) for name, child in value.named_children())
-        yield from ((f".{name}", item) for name, item in vars(value).items() if name not in _OF_MODULES)
-        measured = [kind for kind in type(value).__mro__ if _is_measured(kind.__module__)]
-        yield from (
-            ("", item) for kind in measured for item in vars(kind).values() if isinstance(item, FunctionType)
-        )
+        yield from _list_parts(value)
     elif _is_looked_into(value):
         yield from ((f".{name}", item) for name, item in vars(value).items())
+
+
+def _list_parts(module: torch.nn.Module) -> Iterator[tuple[str, object]]:
+    yield from ((f".{name}", child) for name, child in module.named_children())
+    yield from ((f".{name}", item) for name, item in vars(module).items() if name not in _OF_MODULES)
+    measured = [kind for kind in type(module).__mro__ if _is_measured(kind.__module__)]
+    methods = [item for kind in measured for item in vars(kind).values() if isinstance(item, FunctionType)]
+    yield from (("", method) for method in methods)
 
 
 def _list_restores(value: object) -> Iterator[Restore]:
