@@ -8,10 +8,11 @@ import pytest
 
 from gate.errors import FileError
 from gate.installation import MODELS as OWN_MODELS
-from gate.project.arm_cases import BaseCases, load_base_cases, load_head_cases
+from gate.project.arm_cases import BaseCases, load_base_cases, load_head_cases, mark_removed
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.project.selection import choose_cases, select_cases
+from gate.records.cases import Case
 from gate.records.codes import Code
 
 SHOP = """
@@ -266,3 +267,9 @@ def test_a_base_without_any_case_has_none(tmp_path: Path) -> None:
     config = replace(load_config(head), select="", origins={})
     (tmp_path / "gate.yml").write_text("version: 1\nreference_models: false\n", encoding="utf-8")
     assert load_base_cases(config, load_cases(config), tmp_path) == BaseCases(cases=())
+
+
+def test_only_what_the_change_removed_is_marked() -> None:
+    """One that is marked may fail without making the check incomplete."""
+    kept, gone = (Case(id=f"{name}/x", model=name) for name in ("kept", "gone"))
+    assert [case.is_removed for case in mark_removed((kept, gone), ["gone/x"])] == [False, True]

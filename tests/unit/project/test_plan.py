@@ -217,6 +217,7 @@ def test_a_missing_shard_is_refused_unless_its_cases_are_planned() -> None:
     assert caught.value.what == "shard 2 of 3 is missing"
     assert "--select 'tag:pr'" in caught.value.fix
     assert list_missing_shards(runs) == [2]
+    assert list_missing_shards(runs[1:]) == [1, 2]
     with pytest.raises(UsageError) as caught:
         merge(runs[:1])
     assert caught.value.what == "shards 2, 3 of 3 are missing"
