@@ -101,7 +101,9 @@ def main() -> None:
     parser.add_argument("--lost", type=int, default=0, help="so many lanes are lost after ten minutes")
     parser.add_argument("--refresh", type=int, default=0, metavar="TRIALS", help="of each case")
     options = parser.parse_args()
-    drawer = Drawer("fleet", World(cases=options.cases), Fault())
+    # Of a pair's time a trial takes half: it is the trial that takes 30 s where there are no pairs.
+    pair_s = 60.0 if options.refresh else 30.0
+    drawer = Drawer("fleet", World(cases=options.cases, pair_s=pair_s), Fault())
     if options.refresh:
         for lanes in options.lanes:
             print_refresh(drawer, lanes, options.refresh)
