@@ -469,3 +469,11 @@ if __name__ == "__main__" and "--write" in sys.argv:
     for name in SHARED:
         text = (ROOT / ".github" / "workflows" / name).read_text()
         (ROOT / "examples" / "workflows" / name).write_text(OURS.sub(THEIRS, text))
+
+
+def test_the_documents_name_the_releases_of_torch_that_are_tested_each_night() -> None:
+    """Those of the matrix, in its order."""
+    job = load(ROOT / ".github" / "workflows" / "torch.yml")["jobs"]["test"]
+    *others, newest = job["strategy"]["matrix"]["torch"]
+    evidence = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    assert f"each night with {', '.join(others)} and {newest}." in evidence

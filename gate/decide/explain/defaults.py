@@ -76,10 +76,10 @@ def note_defaults(run: Run) -> tuple[Fact, ...]:
 
     Those that both have come first, then new ones, then those that are gone.
     """
-    differing = run.base.defaults.items() if run.base else ()
-    defaults = dict(sorted(differing, key=lambda item: (not item[1][0]) + 2 * (not item[1][1])))
+    defaults = run.base.defaults if run.base else {}
     if not defaults:
         return ()
+    defaults = dict(sorted(defaults.items(), key=lambda item: (not item[1][0]) + 2 * (not item[1][1])))
     shown = dict(list(defaults.items())[:_MOST_LISTED])
     new, gone = (sum(not sides[side] for sides in defaults.values()) for side in (0, 1))
     stays = bool(run.probes) and not is_gone(max(run.probes, key=lambda probe: len(probe.options)))
