@@ -105,7 +105,8 @@ def run_selftest(options: Namespace) -> ExitCode:
     faults = tuple(fault for fault in listed if any(is_fitting(fault, case) for case in cases))
     if options.faults:
         faults = choose_faults(faults, options.faults)
-    most = 1 if options.quick else int(limit_s / _LEAST_S) + 1
+    round_s = _LEAST_S * max(1, sum(not fault.is_certain for fault in faults))
+    most = 1 if options.quick else int(limit_s / round_s) + 1
     with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
         note_config(config, options, observe)
         begun, out = time.monotonic(), config.out / "selftest"
