@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils.benchmark import Timer
 
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.rounds import make_schedule, run_rounds, settle_step, size_blocks, time_calls, warm_up
+from gate.measure.rounds import call_until_quiet, make_schedule, run_rounds, size_blocks, time_calls, warm_up
 from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records.cases import Case
 from gate.records.protocol import BlockSize, Sampling, Side
@@ -81,7 +81,7 @@ def compare(workload: Workload, super_blocks: int, threads: int) -> tuple[float,
         Side.EAGER: make_step(subject, subject.function),
         Side.COMPILED: make_step(subject, compile_function(subject.function, subject.case)),
     }
-    settle_step(steps[Side.COMPILED], device, 5)
+    call_until_quiet(steps[Side.COMPILED], device, 5)
     calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
     led, _ = size_blocks(steps, calls, device)
     plain = {side: BlockSize(timed=size.timed) for side, size in led.items()}

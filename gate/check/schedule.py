@@ -111,7 +111,7 @@ class Slot:
     case: Case
     index: int
     metrics: Collection[Metric] = EVERY_METRIC
-    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.side_by_side.Suspect`
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.suspects.Suspect`
 
 
 def compute_trial_s(trial: Trial) -> float:

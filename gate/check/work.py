@@ -38,7 +38,7 @@ class Unit:
     metrics: tuple[Metric, ...]
     index: Natural  # of the trial or pair
     paired: bool = False
-    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.side_by_side.Suspect`
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.suspects.Suspect`
     limit_s: float | None = None  # a trial ends by then, in seconds of the run
     repeats: bool = False  # whether a disturbed trial is measured once more
     own_steal: float = 0.0  # what the hypervisor takes of most trials, a share of the time

@@ -16,7 +16,7 @@ from gate.measure import graph, identity
 from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
 from gate.measure.precision import without_tf32
-from gate.measure.rounds import settle_step, time_calls
+from gate.measure.rounds import call_until_quiet, time_calls
 from gate.measure.usage import PROFILED_CALLS, count_host_launches, sum_kernels
 from gate.programs import ask_program
 from gate.records.cases import Metric
@@ -95,7 +95,7 @@ def test_a_graph_is_one_launch(device: Device, report: DeviceReport) -> None:
     """A call that was captured whole launches one CUDA graph, and nothing else but copies of its inputs."""
     step = make_graphed(device)
     graph.start_observation()
-    settle_step(step, device, _QUIET_CALLS)
+    call_until_quiet(step, device, _QUIET_CALLS)
     counts = graph.observe_graphs("").counts
     for metric in (Metric.CUDAGRAPH_SKIPS, Metric.RECOMPILES):
         report.check_range(counts.get(metric, -1), 0, 0, part=str(metric))
@@ -122,7 +122,7 @@ def test_a_cut_graph_shows(device: Device, report: DeviceReport) -> None:
             compiled(value)
 
     graph.start_observation()
-    settle_step(step, device, _QUIET_CALLS)
+    call_until_quiet(step, device, _QUIET_CALLS)
     counts = graph.observe_graphs("").counts
     graphs = _count_launches(device, step).get(Metric.CUDAGRAPH_LAUNCHES, 0)
     skips, pieces = (
@@ -137,7 +137,7 @@ def print_identity(device: str) -> None:
     opened = open_device(device)
     value = torch.randn(_EDGE, _EDGE, device=opened.name)
     compiled = torch.compile(lambda matrix: (matrix @ matrix).sin().softmax(-1).sum())
-    settle_step(lambda: compiled(value), opened, _STEPS)
+    call_until_quiet(lambda: compiled(value), opened, _STEPS)
     code = identity.read_identity(graph.get_cache_directory())
     sys.stdout.write(f"{json.dumps(asdict(code))}\n")
 

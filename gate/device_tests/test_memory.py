@@ -10,7 +10,7 @@ from gate.device_tests.test_clocks import make_graphed
 from gate.lab.trials.pairs import is_crowded
 from gate.measure.device.device import Device
 from gate.measure.numerics.reference import is_out_of_memory
-from gate.measure.rounds import settle_step
+from gate.measure.rounds import call_until_quiet
 
 _MIB = 2**20
 _HELD = 64 * _MIB
@@ -35,7 +35,7 @@ def test_a_graph_keeps_its_intermediates_in_a_private_pool(device: Device, repor
     """What stays in use grows by the 64 MiB and more that a CUDA graph needs while it is replayed."""
     step = make_graphed(device)
     before = device.read_resident(0)
-    settle_step(step, device, _QUIET_CALLS)
+    call_until_quiet(step, device, _QUIET_CALLS)
     grown = device.read_resident(0) - before
     segments: list[dict[str, Any]] = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call] # torch's
     kept = [{name: value for name, value in segment.items() if name != "blocks"} for segment in segments]

@@ -168,7 +168,7 @@ class BlockRunner:
                 step()
 
 
-def settle_step(step: Step, device: Device, quiet_calls: int) -> bool:
+def call_until_quiet(step: Step, device: Device, quiet_calls: int) -> bool:
     """Call until ``quiet_calls`` in a row compile, capture and tune nothing; return whether they do."""
     quiet, compiles = 0, graph.count_compiles()
     for _ in range(MAX_SETTLING_CALLS):

@@ -26,8 +26,8 @@ from gate.measure.rounds import (
     Step,
     TimeBlocks,
     Times,
+    call_until_quiet,
     run_rounds,
-    settle_step,
     size_blocks,
     time_calls,
     warm_up,
@@ -132,7 +132,7 @@ def measure_plain(context: WorkerContext, workload: Workload | None, time_blocks
 
 
 def _settle(context: WorkerContext, step: Step) -> None:
-    if not settle_step(step, context.device, context.sampling.min_warmup_calls):
+    if not call_until_quiet(step, context.device, context.sampling.min_warmup_calls):
         context.logbook.note(Code.NEVER_SETTLES, {"calls": MAX_SETTLING_CALLS})
 
 

@@ -86,7 +86,7 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     base's.
     """
     models = choose_models(config.directory, directory)
-    path = find_config(config, directory)
+    path = find_arm_config(config, directory)
     if config.commit and models == MODELS:
         return BaseCases(cases=_place_cases(cases, path))
     if path is None:
@@ -127,7 +127,7 @@ def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     Raises:
         UsageError: Head's configuration cannot be used, or has nothing that is selected.
     """
-    path = find_config(config, directory)
+    path = find_arm_config(config, directory)
     if path is None:
         return cases
     head = _load_arm(path)
@@ -140,7 +140,7 @@ def _load_arm(path: Path) -> Config:
     return replace(load_config(path), overrides=(), limits=(), quarantine=())
 
 
-def find_config(config: Config, directory: Path) -> Path | None:
+def find_arm_config(config: Config, directory: Path) -> Path | None:
     names = (Path(config.source).name, DEFAULT_FILE)
     return next((path for name in names if (path := directory / name).is_file()), None)
 

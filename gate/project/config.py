@@ -101,13 +101,13 @@ class Config:
 
     @property
     def label(self) -> str:
-        return f"{self.source}{name_base(self.commit)}" if self.commit else self.source
+        return f"{self.source}{describe_base_commit(self.commit)}" if self.commit else self.source
 
     def is_option(self, key: str) -> bool:
         return self.origins.get(key) == name_option(key)
 
 
-def name_base(commit: str) -> str:
+def describe_base_commit(commit: str) -> str:
     return f" of the base commit {commit[:_SHORT_SHA]}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gate.project.arm_cases import find_config
+from gate.project.arm_cases import find_arm_config
 from gate.project.cases import is_reference
 from gate.project.config import Config
 from gate.records.cases import Case
@@ -28,7 +28,7 @@ def lend_files(config: Config, cases: tuple[Case, ...], directory: Path) -> Lent
     So the change that brings gate.yml is compared like any other. New modules that a lent file imports go
     with it.
     """
-    if config.commit or find_config(config, directory):
+    if config.commit or find_arm_config(config, directory):
         return Lent()
     wanted = dict.fromkeys((Path(config.source).name, *_list_building(config, cases)))
     files = tuple(name for name in wanted if _lend(config.directory, directory, name))

@@ -16,9 +16,9 @@ from gate.project.config import (
     DEFAULT_FILE,
     Config,
     check_places,
+    describe_base_commit,
     load_config,
     make_default_config,
-    name_base,
 )
 from gate.project.registry import fold_registries, load_cases
 from gate.project.selection import choose_cases
@@ -131,7 +131,7 @@ def _take_own(base: BaseTree, asked: AskedRules, own_path: Path | None) -> BaseR
 
 
 def _load_base(base: BaseTree, asked: AskedRules, path: Path) -> Rules:
-    suffix = name_base(base.sha)
+    suffix = describe_base_commit(base.sha)
     stored = base.find(Path.cwd() / asked.baselines) if asked.baselines else None
     try:
         return _load(base.find(path), base.tree, asked, stored)
@@ -207,7 +207,7 @@ def _take_mended(error: UsageError, base: BaseTree, asked: AskedRules, own_path:
         _load_own(base, asked, own_path)
     except UsageError as left:
         error.fix = fix
-        if left.what != error.what.replace(name_base(base.sha), ""):
+        if left.what != error.what.replace(describe_base_commit(base.sha), ""):
             error.others = (*error.others, left)
         raise error from None
     return f"{error.what}. {fix}"

@@ -74,7 +74,7 @@ _UNDECIDING = {
     "decide/explain/notes.py": "OLD_BASELINE_DAYS _MAX_NAMED _MAX_WARNINGS _SLOW_LANE",
     "decide/judge/interval.py": "LARGEST_FACTOR _KNOWN_DF",
     "decide/judge/machine.py": "NOTABLE_SHIFT",
-    "decide/judge/pairs.py": "_CHANCES MAX_FURTHER_PAIRS",
+    "decide/judge/pairs.py": "_CONVICTING_LOOKS MAX_FURTHER_PAIRS",
     "decide/stats.py": "_TINY _CONVERGED _MAX_TERMS _HALVINGS",
     "check/defaults.py": "DEFAULTS_SHARE _FURTHER",
     "check/handout.py": "MOST_ANEW",

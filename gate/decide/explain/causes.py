@@ -183,7 +183,7 @@ def find_machine(inquiry: Inquiry) -> list[Cause]:
     if inquiry.is_of_pairs or not numbers:
         return []
     # It explains no count, and nothing that pairs show. A note names a machine that moved the other way.
-    times = inquiry.list_moved_alone()
+    times = inquiry.list_moved_from_stored()
     if inquiry.worst and inquiry.worst not in times:
         return []
     changes = [change for change in map(inquiry.find_change, times) if change is not None and change > -1]

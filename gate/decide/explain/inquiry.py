@@ -89,9 +89,9 @@ class Inquiry:
     @property
     def is_of_pairs(self) -> bool:
         """The machine has no influence on what moved then."""
-        return any(row.pairs for row in self.comparisons) and not self.list_moved_alone()
+        return any(row.pairs for row in self.comparisons) and not self.list_moved_from_stored()
 
-    def list_moved_alone(self) -> list[Metric]:
+    def list_moved_from_stored(self) -> list[Metric]:
         """Compared with values of another session."""
         alone = [row.metric for row in self.comparisons if row.decides and not row.pairs]
         return [metric for metric in alone if metric in self.moved and SPECS[metric].scope is Scope.HOST]

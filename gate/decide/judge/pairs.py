@@ -63,7 +63,7 @@ from gate.records.verdict import MOVED, NOT_WORSE, Comparison, Reason, Status
 MAX_FURTHER_PAIRS = 99
 
 # The looks at which a metric may be falsely confirmed.
-_CHANCES = sum(look >= SETTLING_PAIRS for look in LOOKS)
+_CONVICTING_LOOKS = sum(look >= SETTLING_PAIRS for look in LOOKS)
 
 ASSUMED_PROCESSOR = Variance(value=PROCESSOR_PAIR_SD**2, df=PRIOR_DF)
 
@@ -175,7 +175,7 @@ def make_pair_rules(
             variances.setdefault((paired.metric, paired.is_live), {})[side.case.id] = _measure_first(paired)
     processors = {side.case.id: _measure_first(side.processor) for side in sides if side.processor}
     return PairRules(
-        alpha=budget / _CHANCES,
+        alpha=budget / _CONVICTING_LOOKS,
         priors={key: compute_priors(of_cases, assume_noise(*key)) for key, of_cases in variances.items()},
         processor=compute_priors(processors, ASSUMED_PROCESSOR),
         counts=CountRules(alpha=budget, flickering=flickering, shown=find_flickering(both)),

@@ -41,7 +41,7 @@ _CUDAGRAPH_OPTION = "triton.cudagraphs"
 _CUDAGRAPH_BACKEND = "cudagraphs"
 
 # Kinds whose calls get the very tensors that the factory made, in this process: one may ask for a gradient.
-_ASKING = frozenset({Kind.CALL, Kind.CACHE, Kind.SERVING, Kind.SCOPE})
+_KINDS_ON_OWN_TENSORS = frozenset({Kind.CALL, Kind.CACHE, Kind.SERVING, Kind.SCOPE})
 
 Function = Callable[..., Any]
 
@@ -182,7 +182,7 @@ def make_subject(
         _check_values(held, case)
         convert_module(held, device.name, dtype)
     inputs, kwargs = cast_inputs(workload, device.name, dtype)
-    if case.kind in (_ASKING if case.task is Task.INFERENCE else {Kind.CALL}):
+    if case.kind in (_KINDS_ON_OWN_TENSORS if case.task is Task.INFERENCE else {Kind.CALL}):
         given = iterate_tensors((tuple(workload.inputs), dict(workload.kwargs)))
         for (_, tensor), (_, copied) in zip(given, iterate_tensors((inputs, kwargs)), strict=True):
             copied.requires_grad_(tensor.requires_grad)

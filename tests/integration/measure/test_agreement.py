@@ -13,7 +13,7 @@ from torch.utils.benchmark import Timer
 
 from gate.decide.stats import compute_t_quantile
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.rounds import make_schedule, run_rounds, settle_step, size_blocks, time_calls, warm_up
+from gate.measure.rounds import call_until_quiet, make_schedule, run_rounds, size_blocks, time_calls, warm_up
 from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records.cases import Case, Metric
 from gate.records.protocol import Sampling, Side
@@ -138,7 +138,7 @@ def test_warm_latency_agrees_with_torch_benchmark(
             Side.EAGER: make_step(subject, subject.function),
             Side.COMPILED: make_step(subject, compile_function(subject.function, subject.case)),
         }
-        settle_step(steps[Side.COMPILED], device, 5)
+        call_until_quiet(steps[Side.COMPILED], device, 5)
         calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
         sizes, _ = size_blocks(steps, calls, device)
         timer = Timer(

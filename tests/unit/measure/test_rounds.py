@@ -13,7 +13,7 @@ from torch._inductor import cudagraph_trees
 from gate.devices import CUDA
 from gate.measure import graph, rounds
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.rounds import BlockRunner, TimeBlocks, make_schedule, run_rounds, settle_step, warm_up
+from gate.measure.rounds import BlockRunner, TimeBlocks, call_until_quiet, make_schedule, run_rounds, warm_up
 from gate.measure.turns import ThreadWaits
 from gate.records.protocol import BlockSize, Sampling, Side
 
@@ -169,7 +169,7 @@ class IdleGpu(CpuDevice):
 def count_settling(step: Callable[[int], object], device: CpuDevice, quiet_calls: int) -> tuple[bool, int]:
     """Whether a step that gets the number of its call settles, and after how many calls."""
     calls = itertools.count(1)
-    return settle_step(lambda: step(next(calls)), device, quiet_calls), next(calls) - 1
+    return call_until_quiet(lambda: step(next(calls)), device, quiet_calls), next(calls) - 1
 
 
 def test_settling_goes_on_until_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
