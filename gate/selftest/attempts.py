@@ -110,8 +110,8 @@ class Attempts:
         else:
             run = self._measure_pairs(blank, suspects, self.out / f"{fault.name}-{number}" / RUN_FILE)
         trials = tuple(trial for trial in run.trials if trial.arm == BASE_ARM)
-        if metric and threshold and (own := collect_values(trials).get(metric)):
-            original = [value - size.amount * fault.is_in_base for value in own]
+        if metric and threshold and (measured := collect_values(trials).get(metric)):
+            original = [value - size.amount * fault.is_in_base for value in measured]
             size = measure_size(size.amount, original, threshold)
         if trials and not fault.is_certain and not fault.is_in_base:
             self.latest[case.id] = trials
@@ -123,7 +123,7 @@ class Attempts:
         return max(map(compute_trial_s, self.base[case.id]), default=0.0)
 
     def _measure_once(self, fault: Fault, head: Case, run: Run) -> Run:
-        """Measure a few trials of the head, and put as many of the base's beside them."""
+        """Measure a few trials of the head, with as many of the base's."""
         bench = _shorten_sampling(self.lab.bench)
         if fault.kind is FaultKind.HANG:
             usual_s = max(MIN_HANG_S, self._estimate_trial_s(head))
@@ -146,7 +146,7 @@ class Attempts:
         save = partial(RUN.save, path=path)
         measurer, end_s = make_measurer(self.lab, save), run.wall_s + self.limit_s
         for look in range(FREE_LOOKS):
-            needs = [make_need(run, one) for one in list_unsettled(run, self.policy, suspects)]
+            needs = [make_need(run, suspect) for suspect in list_unsettled(run, self.policy, suspects)]
             if not look and suspects is None:
                 needs = [replace(need, more=max(need.more, TRIALS_ONCE)) for need in needs]
             run = measurer.add_pairs(run, needs, math.inf)

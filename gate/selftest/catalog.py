@@ -80,11 +80,12 @@ def list_faults(device_kind: str, *, quick: bool = False) -> tuple[Fault, ...]:
     """In the order in which they are worth a try; ``quick`` leaves out most of what takes pairs."""
     certain = partial(Fault, caught=1.0, missed=0.0)
     memory = partial(certain, kind=FaultKind.MEMORY, metric=find_planted(FaultKind.MEMORY))
+    timed = _list_timed(device_kind)
     return (
         *(certain(kind=kind, failure=failure) for kind, failure in _FAILURES.items()),
         *(certain(kind=kind, metric=find_planted(kind)) for kind in _COUNTED),
         *(memory(size=size) for size in _MEMORY_SIZES),
-        *(one for one in _list_timed(device_kind) if not quick or one == NOTHING or one.size == _QUICK_SIZE),
+        *(fault for fault in timed if not quick or fault == NOTHING or fault.size == _QUICK_SIZE),
     )
 
 
@@ -116,7 +117,7 @@ def choose_faults(faults: Sequence[Fault], patterns: str) -> tuple[Fault, ...]:
             raise UsageError(
                 f"--faults: no fault that fits the cases is called {term!r}", f"Choose among {names}."
             )
-    return tuple(one for one in faults if one == NOTHING or fits_pattern(patterns, one.name))
+    return tuple(fault for fault in faults if fault == NOTHING or fits_pattern(patterns, fault.name))
 
 
 FACTORY = "gate.selftest.planted:plant"
@@ -251,7 +252,7 @@ def judge_fault(fault: Fault, comparisons: Iterable[Comparison], failures: Seque
 
 def _judge_failure(fault: Fault, rows: Sequence[Comparison], failures: Sequence[CaseFailure]) -> Opinion:
     """A failure must be reported under its own kind, and the case must be FAILED for it."""
-    failure = next((one for one in failures if one.kind is fault.failure), None)
+    failure = next((failure for failure in failures if failure.kind is fault.failure), None)
     if failure is None or not any(row.status is Status.FAILED for row in rows):
         return Opinion(result=Result.MISSED)
     return Opinion(result=Result.CAUGHT, failure=failure)
@@ -259,7 +260,7 @@ def _judge_failure(fault: Fault, rows: Sequence[Comparison], failures: Sequence[
 
 def _judge_harmless(rows: Sequence[Comparison]) -> Opinion:
     for statuses, result in ((RED, Result.FALSE_ALARM), ({Status.INCONCLUSIVE}, Result.INCONCLUSIVE)):
-        found = [row for row in rows if row.status in statuses]
-        if found:
-            return Opinion(result=result, row=found[0])
+        row = next((row for row in rows if row.status in statuses), None)
+        if row:
+            return Opinion(result=result, row=row)
     return Opinion(result=Result.QUIET)

@@ -151,7 +151,8 @@ def _hold_memory(size_bytes: int) -> Before:
 
 def _free_memory(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
     if torch.compiler.is_compiling():
-        tensors = [one.detach() for one in pytree.tree_leaves(outputs) if isinstance(one, torch.Tensor)]
+        leaves = pytree.tree_leaves(outputs)
+        tensors = [leaf.detach() for leaf in leaves if isinstance(leaf, torch.Tensor)]
         torch.ops.gate_faults.release(ticket, tensors)
     return outputs
 
@@ -187,7 +188,7 @@ def _change_floats(change: Callable[[torch.Tensor], torch.Tensor]) -> After:
         del ticket
         if not torch.compiler.is_compiling():
             return outputs
-        floats = lambda one: isinstance(one, torch.Tensor) and one.is_floating_point()  # noqa: E731 - one use
+        floats = lambda leaf: isinstance(leaf, torch.Tensor) and leaf.is_floating_point()  # noqa: E731 - one use
         return pytree.tree_map_only(floats, change, outputs)
 
     return change_outputs
