@@ -34,7 +34,6 @@ EVERY_METRIC = frozenset(Metric)
 _FURTHER = 2  # the index of whatever is not the first: no later one differs from it
 EXTENT_SHARES = {Extent.WHOLE: 1.0, Extent.COLD: COLD_SHARE}  # of a whole trial's time
 _LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER)  # before a side has loaded
-_IN_SECOND = (Stage.MEMORY, Stage.CALLS, Stage.DRIFT)  # by a second process, once its compile was timed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -242,14 +241,14 @@ def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:
     """Of the last pair among ``trials``, without what a further one is spared.
 
     Waiting for each other counts once, a case's servers exist already, and nothing is traced again. In live
-    pairs on a CPU both sides load at once where they tune no kernels.
+    pairs on a CPU both sides count calls at once, and load where they tune no kernels.
     """
     last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
     spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER, Stage.TRACE)) for trial in last)
     on_gpu = any(SPECS[metric].is_gpu_only for trial in last for metric in trial.samples)
     if not on_gpu and all(trial.pairing is Pairing.LIVE for trial in last):
         loading = (*_LOADING, Stage.COMPILE) if all(map(_is_light, last)) else _LOADING
-        at_once = (*_IN_SECOND, *(() if case.is_tuned else loading))
+        at_once = (Stage.CALLS, *(() if case.is_tuned else loading))
         spared_s += min(_sum_stages(trial, at_once) for trial in last)
     return sum(map(compute_trial_s, last)) - spared_s
 

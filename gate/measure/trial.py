@@ -109,6 +109,12 @@ def _arrive(context: WorkerContext) -> None:
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
 
 
+def _end_turn(context: WorkerContext) -> None:
+    if context.turns is not None:
+        context.turns.wait()
+        context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
+
+
 def compile_untimed(context: WorkerContext, workload: Workload | None) -> None:
     """Compile a case as a trial does and measure nothing; raises as :func:`measure_cold`."""
     with open_case(context, workload) as prepared:
@@ -237,13 +243,12 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
         _arrive(context)
         _compile_warm(context, prepared)
-        if context.turns is not None:
-            context.turns.wait()
-            context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
         _measure_memory(context, prepared, eager_bytes)
         _measure_kept(context, prepared)
+        _end_turn(context)
         if not context.skips_calls and has_metric(context.case, Metric.COMPILE_CALLS):
-            _count_calls(context, prepared)
+            _count_calls(context, prepared)  # while the other arm of a pair does: by one thread
+        _end_turn(context)
         context.logbook.enter(Stage.DRIFT)
         state.restore()
         pair = CompiledSubject(subject=prepared.subject, compiled=prepared.compiled)
@@ -253,6 +258,7 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
             if repeats:
                 state.restore()
             measure_step_drift(context, pair, repeats=repeats)
+        _end_turn(context)
 
 
 def _compile_warm(context: WorkerContext, prepared: Prepared) -> None:

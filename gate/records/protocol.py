@@ -17,7 +17,8 @@ JSON:
 - ``turn``, before each block and once more after the last, with the seconds that the last block takes
   undisturbed (0.0: no call of it was). The answer is ``go``, or ``go keep`` if the next block is this arm's
   as well, or ``stop``, which ends the rounds.
-- ``turn`` of ``warm``, once its compile was timed: after the second ``go`` both arms work at the same time.
+- ``turn`` of ``warm``, after its compile and memory, after its calls and after its drift: each arm has a turn
+  of its own for the first and for the last. Both count calls at the same time, with a thread each.
 
 A worker's threads sleep before it sends a word, but for a ``turn`` after ``go keep``. It rewrites its
 result file atomically after every stage: a crash loses one, and the last ``stage`` in the file is where it

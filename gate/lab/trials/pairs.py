@@ -193,7 +193,7 @@ def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
 
 
 def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
-    """Both at once where nothing but their compiles needs the machine alone.
+    """Both load and count calls at once, and take turns for the rest.
 
     One after the other on a GPU, whose memory and time are shared, and where two have no room.
     """

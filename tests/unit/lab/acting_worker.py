@@ -185,7 +185,7 @@ def note_loading(what: str) -> None:
 
 
 def play_second(ask: Callable[[str], str], load_s: float, says: str) -> None:
-    """Wait to compile, and once more to look at the rest; fail before if it ``says`` why."""
+    """Wait to compile, to count calls and to look at drift; fail before if it ``says`` why."""
     if says:
         write_result(stage="build", failure={"kind": "error", "fact": tell(says)})
         sys.exit(1)
@@ -195,9 +195,14 @@ def play_second(ask: Callable[[str], str], load_s: float, says: str) -> None:
     time.sleep(load_s)
     note_loading("compiled")
     ask("turn 0.0")
+    note_loading("counts")
+    time.sleep(load_s)
+    note_loading("counted")
+    ask("turn 0.0")
     note_loading("looks")
     time.sleep(load_s)
     note_loading("looked")
+    ask("turn 0.0")
     write_result(samples=SAMPLES["warm"])
 
 

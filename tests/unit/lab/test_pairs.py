@@ -114,17 +114,18 @@ def test_an_arm_is_charged_half_of_what_both_load_in(bench: Bench) -> None:
     assert ["base", "head"] == [trial.arm for trial in pair.trials]
 
 
-def test_second_processes_are_at_work_at_once_but_for_their_compiles(
+def test_second_processes_build_and_count_calls_at_once_and_take_turns_for_the_rest(
     bench: Bench, count_left: CountLeft
 ) -> None:
-    """Both build, then each compiles alone, then both look at memory and drift."""
+    """Both build, each compiles alone, both count, each looks at drift alone."""
     case = make_case("turns", roles=["cold", "warm"], how={"load_s": 0.5})
     pair = measure_pair(open_sides(bench, case, case), plan_pair(WARM_COMPILE, 1, "cpu", Pairing.LIVE))
     assert [(0.5,), (0.5,)] == [trial.samples[Metric.WARM_COMPILE_TIME] for trial in pair.trials]
     loading = (bench.temporary / "loading.txt").read_text(encoding="ascii").split()[4:]  # of the second ones
     assert loading[:2] == ["builds", "builds"]
     assert loading[2:6] == ["compiles", "compiled", "compiles", "compiled"]
-    assert loading[6:] == ["looks", "looks", "looked", "looked"]
+    assert loading[6:10] == ["counts", "counts", "counted", "counted"]
+    assert loading[10:] == ["looks", "looked", "looks", "looked"]
     assert count_left() == 0
 
 
