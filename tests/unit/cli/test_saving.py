@@ -72,6 +72,22 @@ def test_a_run_that_takes_long_to_write_is_written_when_it_ends(tmp_path: Path) 
     assert RUN.load(path) == runs[4]
 
 
+def test_a_run_that_goes_on_is_made_only_where_it_is_written(tmp_path: Path) -> None:
+    """Its trials are not copied after each of them: of these three, for the first write and for the last."""
+    saver, runs, made = RunSaver(path=tmp_path / "run.json", read_s=Clock()), grow(3), list[Run]()
+
+    def make_run() -> Run:
+        made.append(runs.pop(0))
+        return made[-1]
+
+    for _ in range(3):
+        saver.keep(make_run)
+    assert len(made) == 1
+    saver.close()
+    assert len(made) == 2
+    assert RUN.load(tmp_path / "run.json") == made[-1]
+
+
 def test_a_slot_is_reported_once_it_is_on_disk(tmp_path: Path) -> None:
     """What a kill takes had not been reported; what only begins is reported at once."""
     path, clock, events = tmp_path / "run.json", Clock(), list[Event]()
