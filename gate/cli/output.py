@@ -47,12 +47,12 @@ _KEPT = select_metrics(lambda spec: spec.role is not Role.EXPLAINS)
 def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
     VERDICT.save(verdict, out / VERDICT_FILE)
     for name, row in FORMATS.items():
-        if row.file:
+        if row.file and name != "html":
             write_atomic(out / row.file, render_verdict(verdict, name, code))
-    from gate.report.pages import render_case_pages  # noqa: PLC0415 - jinja is slow to import
+    from gate.report.pages import render_pages  # noqa: PLC0415 - jinja is slow to import
 
     remove_files(*_list_case_pages(out))
-    for name, text in render_case_pages(verdict):
+    for name, text in render_pages(verdict):
         write_atomic(out / name, text)
 
 
