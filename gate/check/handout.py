@@ -87,8 +87,8 @@ class Lanes:
     """The lanes of an engine, and what they do, from one call to the next."""
 
     engine: Engine
-    save: Callable[[Run], None]  # also after each unit, without ``keep``
-    keep: KeepRun | None = None  # instead, after each unit
+    save: Callable[[Run], None]
+    keep: KeepRun  # after each unit
     observe: Observer
     patience_s: float = math.inf  # longer than any unit takes
     at_work: dict[str, _Assignment] = field(default_factory=dict)  # by lane
@@ -152,12 +152,6 @@ class Call:
 
     def _make_run(self) -> Run:
         return replace(self._run, trials=tuple(self._taken))
-
-    def _save(self) -> None:
-        if self._lanes.keep:
-            self._lanes.keep(self._make_run)
-        else:
-            self._lanes.save(self._make_run())
 
     def _put(self, case_id: str) -> None:
         """What was measured on a lane that is gone does not count."""
@@ -249,7 +243,7 @@ class Call:
             self._join(case_id, answer.part)
             if case_id in self._ahead.cases:
                 self._put(case_id)
-            self._save()
+            lanes.keep(self._make_run)
             self._report(case_id, answer.part)
 
     def _join(self, case_id: str, result: UnitResult) -> None:
@@ -318,7 +312,7 @@ class Call:
     def _note(self, fact: Fact) -> None:
         self._lanes.observe(Noted(fact=fact))
         self._run = replace(self._run, lanes=(*self._run.lanes, fact))
-        self._save()
+        self._lanes.keep(self._make_run)
 
     def _measure_progress(self, case_id: str) -> Progress:
         left_s = self._ahead.compute_s(self._pace.scale) / max(1, len(self._living))

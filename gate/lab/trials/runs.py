@@ -68,8 +68,8 @@ class OwnLane:
 
 
 def make_measurer(lab: Lab, save: Callable[[Run], None], keep: KeepRun | None = None) -> Measurer:
-    whole = defer_interrupts()
-    return Measurer(engine=OwnLane(lab), save=whole(save), keep=keep and whole(keep), observe=lab.observe)
+    whole, keep = defer_interrupts(), keep or (lambda make_run: save(make_run()))
+    return Measurer(engine=OwnLane(lab), save=whole(save), keep=whole(keep), observe=lab.observe)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
