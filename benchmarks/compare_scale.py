@@ -203,7 +203,7 @@ def estimate(directory: Path) -> float:
     """Estimate what is left after half of the run, before and after each trial as the lab does."""
     first, *_ = grow(directory)
     engine = InstantLane()
-    measurer = Measurer(engine=engine, save=lambda _: None, observe=ignore_event)
+    measurer = Measurer(engine=engine, save=lambda _: None, keep=lambda _: None, observe=ignore_event)
     with contextlib.suppress(InterruptedRunError):
         measurer.add_trials(
             first, want_whole(case.id for case in first.cases), 2 * len(first.trials) // len(first.cases)

@@ -79,12 +79,16 @@ class _Ahead:
         return max(self._known_s + scale * self._guessed_s, 0.0) if self.cases else 0.0
 
 
+KeepRun = Callable[[Callable[[], Run]], None]  # makes the run where it writes it
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lanes:
     """The lanes of an engine, and what they do, from one call to the next."""
 
     engine: Engine
-    save: Callable[[Run], None]  # called after each unit
+    save: Callable[[Run], None]
+    keep: KeepRun  # after each unit
     observe: Observer
     patience_s: float = math.inf  # longer than any unit takes
     at_work: dict[str, _Assignment] = field(default_factory=dict)  # by lane
@@ -101,6 +105,7 @@ class Call:
         self._origin_s = lanes.engine.read_s() - run.wall_s
         self._cases = {case.id: case for case in run.cases}
         self._bases = {case.id: (case,) for case in run.base.cases} if run.base else {}
+        self._taken = list(run.trials)  # ``_run`` has those of before: a copy a unit would be quadratic
         self._trials, self._failures = group_cases(run.trials), group_cases(run.failures)
         self._pace = Pace(run.cases, run.trials)
         self._done = count_done(run, paired=work.paired)
@@ -131,19 +136,22 @@ class Call:
                 while self._pressing and self._pressing[-1] not in self._ahead.cases:
                     self._pressing.pop()
                 if not self._pressing:
-                    return self._run
+                    return self._make_run()
                 if not self._living:
-                    self._lanes.save(self._run)
+                    self._lanes.save(self._make_run())
                     raise MachineError("no lane is left", "Start hosts again, and continue with --resume.")
                 self._listen()
         except KeyboardInterrupt:
-            self._lanes.save(replace(self._run, wall_s=self._read_s()))
+            self._lanes.save(replace(self._make_run(), wall_s=self._read_s()))
             left, fix = self._ahead.slots, "Nothing came to its end: start it again."
-            if self._run.trials or self._run.failures:
+            if self._taken or self._run.failures:
                 fix = "What was measured is saved: continue with --resume."
             after = f"after {self._done} of {self._done + left} trials"
             progress = f"with {format_noun(left, 'pair')} to go" if self._work.paired else after
             raise InterruptedRunError(f"stopped {progress}", fix) from None
+
+    def _make_run(self) -> Run:
+        return replace(self._run, trials=tuple(self._taken))
 
     def _put(self, case_id: str) -> None:
         """What was measured on a lane that is gone does not count."""
@@ -235,19 +243,19 @@ class Call:
             self._join(case_id, answer.part)
             if case_id in self._ahead.cases:
                 self._put(case_id)
-            lanes.save(self._run)
+            lanes.keep(self._make_run)
             self._report(case_id, answer.part)
 
     def _join(self, case_id: str, result: UnitResult) -> None:
         """It replaces what a lost lane had left of the case."""
         run, trials = self._run, self._trials.setdefault(case_id, [])
-        kept = run.trials
         if case_id in self._anew:
             self._anew.remove(case_id)
             gone = {id(trial) for trial in trials if is_of(trial, self._work)}
             trials[:] = [trial for trial in trials if id(trial) not in gone]
-            kept = tuple(trial for trial in kept if id(trial) not in gone)
+            self._taken = [trial for trial in self._taken if id(trial) not in gone]
         trials.extend(result.trials)
+        self._taken.extend(result.trials)
         self._failures.setdefault(case_id, []).extend(result.failures)
         for trial in result.trials:
             self._pace.add(trial)
@@ -255,8 +263,7 @@ class Call:
                 self._paired.add(trial.case_id)
         self._run = replace(
             run,
-            trials=(*kept, *result.trials),
-            failures=(*run.failures, *result.failures),
+            failures=run.failures + result.failures,
             sources=join_sources(run.sources, result.sources),
             wall_s=self._read_s(),
         )
@@ -305,7 +312,7 @@ class Call:
     def _note(self, fact: Fact) -> None:
         self._lanes.observe(Noted(fact=fact))
         self._run = replace(self._run, lanes=(*self._run.lanes, fact))
-        self._lanes.save(self._run)
+        self._lanes.keep(self._make_run)
 
     def _measure_progress(self, case_id: str) -> Progress:
         left_s = self._ahead.compute_s(self._pace.scale) / max(1, len(self._living))

@@ -56,7 +56,7 @@ class Rehearsal:
             case = wanted.case
             if case.id in dropped:
                 continue
-            slot = fit_slot(run, wanted, limit_s - run.wall_s)
+            slot = fit_slot(Pace(run.cases, run.trials), wanted, name_device(run), limit_s - run.wall_s)
             if slot is None:
                 dropped.add(case.id)
             else:

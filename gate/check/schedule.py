@@ -119,19 +119,19 @@ def compute_trial_s(trial: Trial) -> float:
 
 
 class Pace:
-    """The times of each case's trials, taken and expected; how many were repeated."""
+    """The times of each case's trials, taken and expected; how many there are, and were repeated."""
 
     def __init__(self, cases: Iterable[Case], trials: Iterable[Trial] = ()) -> None:
         self._expected_s = {case.id: case.expected_s for case in cases}
         self._took: dict[str, list[Trial]] = {}
         self._whole_s = self._whole_expected_s = 0.0
-        self.repeated = self._trials = 0
+        self.repeated = self.trials = 0
         self._stolen: list[float] = []
         for trial in trials:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
-        self._trials += 1
+        self.trials += 1
         self.repeated += trial.conditions.repeated
         if share := get_steal(trial):
             self._stolen.append(share)
@@ -143,7 +143,7 @@ class Pace:
     @property
     def own_steal(self) -> float:
         """As of :func:`gate.decide.evidence.steal.compute_own_steal`."""
-        return compute_usual_steal(self._stolen, self._trials)
+        return compute_usual_steal(self._stolen, self.trials)
 
     def list_own(self, case: Case) -> Sequence[Trial]:
         return self._took.get(case.id, ())
@@ -175,7 +175,7 @@ def name_device(run: Run) -> str:
     return target or (environment.device_kind if environment.device_kind in KINDS else DEFAULT_DEVICE)
 
 
-def fit_slot(run: Run, slot: Slot, left_s: float) -> Slot | None:
+def fit_slot(pace: Pace, slot: Slot, device: str, left_s: float) -> Slot | None:
     """The pair, or as much of it as ends within ``left_s`` seconds, or ``None``.
 
     All, its cold processes, its latencies: what is counted twice is sure. A run without measurements tries
@@ -184,11 +184,10 @@ def fit_slot(run: Run, slot: Slot, left_s: float) -> Slot | None:
     """
     wanted = frozenset(slot.metrics)
     cold, latencies = wanted.difference(OF_WARM), wanted.intersection(INTERLEAVED)
-    pace, device = Pace(run.cases, run.trials), name_device(run)
     was_measured = bool(pace.list_own(slot.case))
     parts = (cold, latencies) if was_measured else ()
     lighter = tuple(replace(slot, metrics=part) for part in parts if part)
-    share = 1.0 if run.trials else GUESSED_SHARE
+    share = 1.0 if pace.trials else GUESSED_SHARE
     return next(
         (
             candidate

@@ -238,8 +238,9 @@ class PairWork:
 
     def plan(self, case_run: Run, slot: Slot, whole: Run, pace: Pace) -> Unit | None:
         """The next pair, or as much of it as ends in time; ``None`` where nothing does."""
-        del pace
-        fitting = fit_slot(case_run if case_run.trials else whole, slot, self.limit_s - case_run.wall_s)
+        del whole
+        known = Pace(case_run.cases, case_run.trials) if case_run.trials else pace
+        fitting = fit_slot(known, slot, name_device(case_run), self.limit_s - case_run.wall_s)
         if fitting is None:
             return None
         return Unit(

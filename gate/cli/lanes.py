@@ -148,12 +148,14 @@ def open_measurer(
             read_states = partial(read_code_states, config.directory, request.arms)
             lanes = opened.enter_context(_open_fleet(asked, open_begun, read_states, config, observe))
             patience_s = _PATIENCE * config.trial_timeout_s
-            measurer = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
+            measurer = Measurer(
+                engine=lanes, save=saver.save, keep=saver.keep, observe=observe, patience_s=patience_s
+            )
             run = lanes.run
         else:
             cores = _choose_cores(cores, config.threads)
             lane = opened.enter_context(open_begun(LaneTerms(out=config.out, observe=observe, cores=cores)))
-            measurer, run = make_measurer(lane.lab, saver.save), lane.run
+            measurer, run = make_measurer(lane.lab, saver.save, saver.keep), lane.run
         opened.enter_context(closing(saver))
         note_config(config, options, observe)
         yield measurer, resume_run(run, previous, measurer.observe) if previous else run

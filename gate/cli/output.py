@@ -47,12 +47,12 @@ _KEPT = select_metrics(lambda spec: spec.role is not Role.EXPLAINS)
 def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
     VERDICT.save(verdict, out / VERDICT_FILE)
     for name, row in FORMATS.items():
-        if row.file:
+        if row.file and name != "html":
             write_atomic(out / row.file, render_verdict(verdict, name, code))
-    from gate.report.pages import render_case_pages  # noqa: PLC0415 - jinja is slow to import
+    from gate.report.pages import render_pages  # noqa: PLC0415 - jinja is slow to import
 
     remove_files(*_list_case_pages(out))
-    for name, text in render_case_pages(verdict):
+    for name, text in render_pages(verdict):
         write_atomic(out / name, text)
 
 
@@ -63,7 +63,7 @@ class RunSaver:
     path: Path
     observe: Observer = ignore_event
     read_s: Callable[[], float] = time.monotonic
-    _unwritten: Run | None = None
+    _unwritten: Callable[[], Run] | None = None
     _unreported: list[Event] = field(default_factory=list)
     _was_finished: bool | None = None  # what was written last
     _earliest_s: float = 0.0  # to write again
@@ -74,8 +74,12 @@ class RunSaver:
         Raises:
             MachineError, UsageError: See :func:`gate.files.disk.write_atomic`, :func:`remove_files`.
         """
-        self._unwritten = run
-        if run.finished is not self._was_finished or self.read_s() >= self._earliest_s:
+        self.keep(lambda: run, finished=run.finished)
+
+    def keep(self, make_run: Callable[[], Run], *, finished: bool = False) -> None:
+        """As :meth:`save`, of a run that is made when it is written."""
+        self._unwritten = make_run
+        if finished is not self._was_finished or self.read_s() >= self._earliest_s:
             self.close()
 
     def report(self, event: Event) -> None:
@@ -87,9 +91,10 @@ class RunSaver:
 
     def close(self) -> None:
         """Raises as :meth:`save`."""
-        run, begun_s = self._unwritten, self.read_s()
-        if run is None:
+        begun_s = self.read_s()
+        if self._unwritten is None:
             return
+        run = self._unwritten()
         if self._was_finished is None:
             remove_files(*list_reports(self.path.parent), *list_cut_short(self.path))
         RUN.save(run, self.path)

@@ -4,6 +4,7 @@ import math
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,16 +101,16 @@ def run_refresh(options: Namespace) -> ExitCode:
     if trials < fewest:
         what = f"a baseline needs at least {fewest} trials of a case, not {trials}"
         raise UsageError(what, f"Write --trials {fewest} or more, or refresh_trials in gate.yml.")
-    run = _measure_calm(options, request, trials, fewest)
-    check_refresh(run)
-    refuse_disturbed(run, fewest, anyway=options.anyway)
-    provenance = replace(run.provenance, reason=options.reason.strip())
-    proposals = propose_baselines(make_baselines(run, provenance), stored, policy)
-    try:
-        save_baselines(config.baselines, proposals)
-    except SetbackError as error:
-        raise UsageError(describe_hidden(error.setbacks), error.fix) from None
-    append_run(config, run, HistoryKind.BASELINE)
+    with _measure_calm(options, request, trials, fewest) as run:
+        check_refresh(run)
+        refuse_disturbed(run, fewest, anyway=options.anyway)
+        provenance = replace(run.provenance, reason=options.reason.strip())
+        proposals = propose_baselines(make_baselines(run, provenance), stored, policy)
+        try:
+            save_baselines(config.baselines, proposals)
+        except SetbackError as error:
+            raise UsageError(describe_hidden(error.setbacks), error.fix) from None
+        append_run(config, run, HistoryKind.BASELINE)
     for proposal in proposals:
         print(_describe(proposal))
     left = note_left((proposal.baseline for proposal in proposals), policy)
@@ -120,18 +121,23 @@ def run_refresh(options: Namespace) -> ExitCode:
     return ExitCode.PASS
 
 
-def _measure_calm(options: Namespace, request: Project, trials: int, fewest: int) -> Run:
-    """Up to MOST_REFRESHED times as many trials, if too few were undisturbed."""
+@contextmanager
+def _measure_calm(options: Namespace, request: Project, trials: int, fewest: int) -> Iterator[Run]:
+    """Up to MOST_REFRESHED times as many trials, if too few were undisturbed.
+
+    What measures is still open: a lane that hangs when it is closed withholds no baseline.
+    """
     done = load_measured(options, request, trials)
     if done and (options.anyway or not list_hopeless(done, fewest)):
-        return done
+        yield done
+        return
     with open_measured(options, request, trials) as (measurer, measured):
         run = measured
         for number in range(trials + 1, MOST_REFRESHED * trials + 1):
             if options.anyway or not (disturbed := list_hopeless(run, fewest)):
                 break
             run = measurer.add_trials(run, want_whole(disturbed), number)
-        return run
+        yield run
 
 
 def _describe(proposal: Proposal) -> str:

@@ -1,6 +1,7 @@
 """Statistics of small samples, without numpy or scipy: moments, Student's t, estimates and rates."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -123,20 +124,24 @@ def compute_priors(
         for case_id, variance in variances.items()
         if variance.df > 0
     }
-    ordered, all_df, priors = (
-        sorted(unbiased.values()),
-        sum(variance.df for variance in variances.values()),
-        {},
-    )
+    ordered, priors = sorted(unbiased.values()), {}
+    all_df = sum(variance.df for variance in variances.values())
     for case_id, variance in variances.items():
-        others, df = [*ordered], all_df - variance.df
-        if case_id in unbiased:
-            others.remove(unbiased[case_id])
+        df = all_df - variance.df
         if df >= MIN_LEARNED_DF:
-            priors[case_id] = Variance(value=median(others), df=min(LEARNED_DF, MEDIAN_EFFICIENCY * df))
+            others = compute_median_without(ordered, unbiased.get(case_id))
+            priors[case_id] = Variance(value=others, df=min(LEARNED_DF, MEDIAN_EFFICIENCY * df))
         else:
             priors[case_id] = NOTHING_KNOWN if trusts_own and variance.df >= assumed.df else assumed
     return priors
+
+
+def compute_median_without(ordered: Sequence[float], value: float | None) -> float:
+    """The median of sorted values without ``value``, which is one of them, or with all."""
+    left = len(ordered) - (value is not None)
+    gap = left if value is None else bisect_left(ordered, value)
+    low, high = (ordered[index + (index >= gap)] for index in ((left - 1) // 2, left // 2))
+    return (low + high) / 2
 
 
 def compute_incomplete_beta(x: float, a: float, b: float) -> float:

@@ -47,13 +47,16 @@ def dump(record: object) -> str:
     Raises:
         ValueError: It holds NaN or infinity.
     """
-    return json.dumps(record, default=_list_fields, allow_nan=False)
+    return _ENCODER.encode(record)
 
 
 def _list_fields(record: object) -> dict[str, object]:
     if not dataclasses.is_dataclass(record):
         raise TypeError(f"cannot encode {type(record).__name__}")
     return {name: getattr(record, name) for name in _list_field_names(cast("Hashable", type(record)))}
+
+
+_ENCODER = json.JSONEncoder(default=_list_fields, allow_nan=False, check_circular=False)
 
 
 @cache

@@ -3,7 +3,7 @@
 In an edited or damaged file, a peak memory of -1 would be an improvement.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from gate.errors import FileError
 from gate.files.invalid import quote_value
@@ -90,17 +90,14 @@ def _check_counts(verdict: Verdict | Shown, source: str) -> None:
 
 def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:
     for metric, values in samples.items():
-        for index in _list_impossible(metric, values):
-            problem = _describe(metric, values[index])
-            raise FileError(source, f"{key}.{metric}[{index}]", problem, _FIX)
-
-
-def _list_impossible(metric: Metric, values: Sequence[float]) -> Iterator[int]:
-    domain = SPECS[metric].domain
-    # Thousands of samples a trial: their extremes show all but whether each is whole.
-    if values and not domain.whole and domain.spans(min(values)) and domain.spans(max(values)):
-        return iter(())
-    return (index for index, value in enumerate(values) if not domain.holds(value))
+        domain = SPECS[metric].domain
+        # Thousands of samples a trial: their extremes show all but whether each is whole.
+        if values and not domain.whole and domain.spans(min(values)) and domain.spans(max(values)):
+            continue
+        for index, value in enumerate(values):
+            if not domain.holds(value):
+                problem = _describe(metric, value)
+                raise FileError(source, f"{key}.{metric}[{index}]", problem, _FIX)
 
 
 def _describe(metric: Metric, value: float) -> str:

@@ -8,7 +8,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate
 from pathlib import PurePath
 
@@ -78,7 +77,9 @@ def parse_json(data: bytes, source: str) -> object:
     text = decode_text(data, source)
     _check_shape(data, source)
     try:
-        return json.loads(text, object_pairs_hook=partial(_build_object, source))
+        return _DECODER.decode(text)
+    except FileError as error:
+        raise FileError(source, error.key, error.problem, error.fix) from None
     except json.JSONDecodeError as error:
         raise _describe_syntax(error, text, source) from None
     except (ValueError, RecursionError) as error:
@@ -124,13 +125,16 @@ def _check_shape(data: bytes, source: str) -> None:
             raise FileError(source, "", "holds more values than any file of ours of its size", ORIGIN_FIX)
 
 
-def _build_object(source: str, pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     built = dict(pairs)
     if len(built) < len(pairs):
         counts = Counter(key for key, _ in pairs)
         twice = next(key for key, count in counts.items() if count > 1)
-        raise FileError(source, "", f"has the key {quote_value(twice)} twice", ORIGIN_FIX)
+        raise FileError("", "", f"has the key {quote_value(twice)} twice", ORIGIN_FIX)
     return built
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_build_object)
 
 
 def _describe_syntax(error: json.JSONDecodeError, text: str, source: str) -> FileError:

@@ -146,9 +146,8 @@ class RayEngine:
         """
         end_s, lanes = self.read_s() + limit_s, len(self._actors)
         while not self._answers and lanes == len(self._actors):
-            left_s = end_s - self.read_s()
-            refs = [*self._pending, *self._openings.refs]
-            (*ready,), _ = cluster.wait_replies(refs, 1, max(0.0, min(left_s, SIGN_S)))
+            left_s = max(0.0, end_s - self.read_s())
+            ready, _ = cluster.wait_replies([*self._pending, *self._openings.refs], 1, min(left_s, SIGN_S))
             if ready and ready[0] in self._pending:
                 reply, lane = cluster.receive_reply(ready[0]), self._pending.pop(ready[0])
                 if reply.what:

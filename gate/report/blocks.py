@@ -62,8 +62,8 @@ class _ShownCase:
 def make_blocks(verdict: Verdict, *, everything: bool, most: int | None = None) -> tuple[Block, ...]:
     """At most ``most``; ``everything`` shows unchanged comparisons too, and each case with all its causes."""
     cases = _list_cases(verdict, everything=everything)
-    shown = [replace(case, causes=_choose_causes(case, verdict)) for case in cases]
-    groups = [[case] for case in cases] if everything else _join_alike(shown)
+    weighty = (replace(case, causes=_choose_causes(case, verdict)) for case in cases)
+    groups = [[case] for case in cases] if everything else _join_alike(weighty)
     ordered = sorted(groups, key=lambda group: (RANK[group[0].status], -group[0].severity))
     return tuple(_make_block(group, verdict) for group in ordered[:most])
 
@@ -102,17 +102,12 @@ def _list_cases(verdict: Verdict, *, everything: bool) -> list[_ShownCase]:
     for case_id in dict.fromkeys((*(case.id for case in verdict.cases), *comparisons, *failures)):
         chosen = _choose_comparisons(comparisons.get(case_id, ()), everything=everything)
         failed = tuple(failures.get(case_id, ()))
-        statuses = [comparison.status for comparison in chosen if comparison.decides] + [
-            Status.FAILED
-        ] * bool(failed)
+        statuses = [Status.FAILED] * bool(failed)
+        statuses += [item.status for item in chosen if item.decides]
         if chosen or failed:
             status = min(statuses, key=RANK.__getitem__, default=Status.UNCHANGED)
             # What got better makes a case that got worse no worse.
-            grave = (
-                abs(comparison.severity)
-                for comparison in chosen
-                if comparison.status is status or comparison.severity > 0
-            )
+            grave = (abs(item.severity) for item in chosen if item.status is status or item.severity > 0)
             case = _ShownCase(
                 case_id=clean_line(case_id),
                 status=status,
@@ -137,10 +132,8 @@ def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) 
 
 def order_comparison(comparison: Comparison) -> tuple[bool, int, bool, float, bool]:
     """The gravest first, a ratio behind what it is a ratio of, latency before its equals."""
-    follows, is_other = (
-        SPECS[comparison.metric].follows is not None,
-        comparison.metric is not Metric.COMPILED_LATENCY,
-    )
+    follows = SPECS[comparison.metric].follows is not None
+    is_other = comparison.metric is not Metric.COMPILED_LATENCY
     return (not comparison.decides, RANK[comparison.status], follows, -abs(comparison.severity), is_other)
 
 

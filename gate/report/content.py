@@ -1,7 +1,6 @@
 """From a verdict to what is shown, strongest first; pure.
 
-Changed comparisons become rows by case, and similar cases one block. Unchanged ones are counted; what
-could
+Changed comparisons become rows by case, and similar cases one block. Unchanged ones are counted; what could
 not be judged is summed up by reason.
 """
 

@@ -173,10 +173,17 @@ def render_exit_notice(outcome: Outcome, exit_code: ExitCode, *, is_lack_accepte
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    text: str
+    metric: Metric
     status: Status | None = None
-    mark: str = ""  # of the status
-    value: float | None = None  # to sort by
+    value: float | None = None
+
+    @property
+    def text(self) -> str:
+        return ABSENT if self.value is None else format_value(self.metric, self.value)
+
+    @property
+    def mark(self) -> str:
+        return MARKS[self.status][0] if self.status in MARKS else ""
 
 
 def make_figures(verdict: Verdict) -> Mapping[str, tuple[Cell, ...]]:
@@ -184,7 +191,7 @@ def make_figures(verdict: Verdict) -> Mapping[str, tuple[Cell, ...]]:
     figures = {}
     for case_id in dict.fromkeys((*(case.id for case in verdict.cases), *comparisons)):
         by_metric = {comparison.metric: comparison for comparison in comparisons.get(case_id, ())}
-        figures[clean_line(case_id)] = tuple(_make_cell(by_metric.get(metric)) for metric in COLUMNS)
+        figures[clean_line(case_id)] = tuple(_make_cell(metric, by_metric.get(metric)) for metric in COLUMNS)
     return figures
 
 
@@ -193,10 +200,8 @@ def list_marks(figures: Iterable[Sequence[Cell]]) -> tuple[tuple[str, str], ...]
     return tuple(dict.fromkeys(mark for status, mark in MARKS.items() if status in present))
 
 
-def _make_cell(comparison: Comparison | None) -> Cell:
+def _make_cell(metric: Metric, comparison: Comparison | None) -> Cell:
     if comparison is None or comparison.candidate is None:
-        return Cell(text=ABSENT)
-    text = format_value(comparison.metric, comparison.candidate.centre)
+        return Cell(metric=metric)
     status = comparison.status if comparison.decides else None
-    mark = MARKS[status][0] if status and status in MARKS else ""
-    return Cell(text=text, status=status, mark=mark, value=comparison.candidate.centre)
+    return Cell(metric=metric, status=status, value=comparison.candidate.centre)

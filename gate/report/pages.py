@@ -19,6 +19,7 @@ from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, select_m
 from gate.records.cases import Metric, group_cases
 from gate.records.run import Environment
 from gate.records.verdict import CaseEvidence, Comparison, Status, Verdict
+from gate.report import FORMATS
 from gate.report.blocks import SHOWN, Block, order_comparison
 from gate.report.charts import BEFORE, HEAD, Drawing, Lane, Plot, choose_axis_unit, draw_interval, draw_strip
 from gate.report.clean import bind_units, clean_line
@@ -115,9 +116,14 @@ class PageCase:
 
 
 def render_verdict_page(verdict: Verdict) -> str:
+    return next(render_pages(verdict))[1]
+
+
+def render_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """Names and texts: the verdict's page, and those of cases that do not fit into it."""
     report = make_report(verdict, everything=True, most=_MOST_ROWS)
     cases = tuple(list_cases(verdict, report))
-    return render_page(
+    page = render_page(
         "verdict.html",
         title=f"{report.outcome.value}: {report.headline}",
         report=report,
@@ -131,11 +137,7 @@ def render_verdict_page(verdict: Verdict) -> str:
         most_whole=MOST_WHOLE,
         unlisted=max(0, len(verdict.cases) - len(cases)),
     )
-
-
-def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    """Names below the directory of the verdict's page, and texts, of cases that do not fit into it."""
-    report = make_report(verdict, everything=True, most=_MOST_ROWS)
+    yield FORMATS["html"].file, page
     for case in list_cases(verdict, report, range(MOST_WHOLE, _MOST_ROWS)):
         if case.address.startswith(CASE_PAGES):
             text = render_page("case_page.html", title=case.block.title, case=case)

@@ -195,11 +195,7 @@ def _show_lines(write_line: Callable[[str], None]) -> Iterator[events.Observer]:
     def beat() -> None:
         while not ended.is_set():
             if not spoken.wait(HEARTBEAT_S):
-                write_line(
-                    f"{_render_count(status.progress)} {status.render()}"
-                    if status.progress
-                    else status.render()
-                )
+                write_line(status.render_line())
             spoken.clear()
 
     thread = threading.Thread(target=beat, daemon=True)

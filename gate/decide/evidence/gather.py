@@ -102,10 +102,10 @@ class Evidence:
 
     def find_baseline(self, metric: Metric) -> Baseline | None:
         """Of this host if there is one, else of this stack, the newest first."""
-        fitting = (
-            stored.baseline for stored in self.stored if stored.has_scope(metric) and stored.is_alike(metric)
-        )
-        return next((stored for stored in fitting if stored.trials.get(metric)), None)
+        for stored in self.stored:
+            if stored.baseline.trials.get(metric) and stored.has_scope(metric) and stored.is_alike(metric):
+                return stored.baseline
+        return None
 
     def find_upgraded(self, metric: Metric) -> Stored | None:
         """The newest of another host with the same hardware and stack, for what decides by itself."""

@@ -81,10 +81,8 @@ def doubt_stored(
     That is a disturbed host, another version of a package, or another card: cards of one model differ by 8 %
     on average and by 22 % at most (arXiv 2208.11035).
     """
-    trials, cases = (
-        group_cases(list_screened(run)),
-        {evidence_of.case.id: evidence_of for evidence_of in evidence},
-    )
+    trials = group_cases(list_screened(run))
+    cases = {evidence_of.case.id: evidence_of for evidence_of in evidence}
     rows = []
     for row in comparisons:
         case_trials, why = trials.get(row.case_id, ()), None
@@ -149,24 +147,15 @@ def sum_up_disturbances(code: Code, conditions: Sequence[Conditions], cores: int
     """The worst that was seen of each."""
     numbers: dict[str, float] = {}
     for disturbance, (measure, worst) in _MEASURES.items():
-        if seen := [
-            measure(trial_conditions)
-            for trial_conditions in conditions
-            if disturbance in trial_conditions.disturbances
-        ]:
+        if seen := [measure(during) for during in conditions if disturbance in during.disturbances]:
             numbers[disturbance.value] = worst(seen)
     if Disturbance.CROWDED in numbers:
         numbers[CORES] = cores
-    reasons = {
-        reason for trial_conditions in conditions for reason in trial_conditions.throttled
-    } - EXPECTED_THROTTLING
+    reasons = {reason for during in conditions for reason in during.throttled} - EXPECTED_THROTTLING
     names = {"reasons": tuple(sorted(reasons))} if Disturbance.THROTTLED in numbers else {}
-    if (
-        crowd := max(conditions, key=lambda trial_conditions: trial_conditions.foreign_cores).crowd
-        if conditions
-        else ()
-    ):
-        names["crowd"] = crowd
+    busiest = max(conditions, key=lambda during: during.foreign_cores, default=Conditions())
+    if busiest.crowd:
+        names["crowd"] = busiest.crowd
     return Fact(code=code, numbers=numbers, names=names)
 
 

@@ -191,7 +191,7 @@ def judge_time(metric: Metric, times: Times) -> Ruling:
     ruling = _judge_worse(metric, times)
     if ruling is not None:
         return ruling
-    if reading.change < 0 and _judge_worse(metric, times.mirror()) == WORSE:
+    if -reading.change > bar.compute_log_edge(reading) and _judge_worse(metric, times.mirror()) == WORSE:
         return BETTER
     is_clear = bar.classify(reading) is Level.CLEAR
     if metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings:

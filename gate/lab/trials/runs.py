@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from gate.check.handout import KeepRun
 from gate.check.measurer import Measurer
 from gate.check.schedule import want_whole
 from gate.check.work import Answer, Unit, UnitResult
@@ -66,12 +67,9 @@ class OwnLane:
         """Do nothing: it always answers."""
 
 
-def make_measurer(lab: Lab, save: Callable[[Run], None]) -> Measurer:
-    def save_whole(run: Run) -> None:
-        with defer_interrupts():
-            save(run)
-
-    return Measurer(engine=OwnLane(lab), save=save_whole, observe=lab.observe)
+def make_measurer(lab: Lab, save: Callable[[Run], None], keep: KeepRun | None = None) -> Measurer:
+    whole, keep = defer_interrupts(), keep or (lambda make_run: save(make_run()))
+    return Measurer(engine=OwnLane(lab), save=whole(save), keep=whole(keep), observe=lab.observe)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import itemgetter
 
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records.cases import Metric
@@ -240,18 +241,13 @@ def compute_bar(comparison: Comparison) -> float | None:
 
 def find_largest(comparisons: Iterable[Comparison]) -> Comparison | None:
     """The largest change below its threshold, in thresholds."""
-
-    def compute_share(comparison: Comparison) -> float:
-        change = comparison.change.centre if comparison.change else 0.0
-        return abs(change) / (compute_bar(comparison) or 1)
-
     small = (comparison for comparison in comparisons if comparison.reason is Reason.BELOW_THRESHOLD)
-    moved = [
-        comparison
+    shares = (
+        (abs(comparison.change.centre) / bar, comparison)
         for comparison in small
-        if comparison.change and comparison.change.centre and compute_bar(comparison)
-    ]
-    return max(moved, key=compute_share, default=None)
+        if comparison.change and comparison.change.centre and (bar := compute_bar(comparison))
+    )
+    return max(shares, key=itemgetter(0), default=(0.0, None))[1]
 
 
 def exceeds_threshold(comparison: Comparison) -> bool:

@@ -56,7 +56,7 @@ def open_lane(causes: Collection[str], broken: Collection[str] = ()) -> FakeLane
 
 def make_measurer(lanes: FakeLanes) -> Measurer:
     """A measurer of which nothing is saved or shown."""
-    return Measurer(engine=lanes, save=lambda _: None, observe=lambda _: None)
+    return Measurer(engine=lanes, save=lambda _: None, keep=lambda _: None, observe=lambda _: None)
 
 
 @pytest.mark.parametrize("cause", OPTIONS)

@@ -87,7 +87,7 @@ def make_engine(
 
 
 def make_fleet(engine: FakeLanes, **changes: Any) -> Measurer:
-    settings: dict[str, Any] = {"save": lambda _: None, "observe": lambda _: None}
+    settings: dict[str, Any] = dict.fromkeys(("save", "keep", "observe"), lambda _: None)
     return Measurer(engine=engine, **(settings | changes))
 
 

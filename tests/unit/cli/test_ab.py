@@ -1,6 +1,7 @@
 """``ab``: what is on disk while it measures."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,13 @@ def test_a_run_is_finished_once_its_pairs_are(place: Place, monkeypatch: pytest.
         config.write("# changed\n")
     saved: list[tuple[bool, int]] = []
 
-    save = RunSaver.save
+    keep = RunSaver.keep
 
-    def watch(saver: RunSaver, run: Run) -> None:
-        saved.append((run.finished, len(run.trials)))
-        save(saver, run)
+    def watch(saver: RunSaver, make_run: Callable[[], Run], *, finished: bool = False) -> None:
+        saved.append((finished, len(make_run().trials)))
+        keep(saver, make_run, finished=finished)
 
-    monkeypatch.setattr(RunSaver, "save", watch)
+    monkeypatch.setattr(RunSaver, "keep", watch)
     assert place.run("ab", "HEAD", "--quiet") == 0
     *before, (finished, trials) = saved
     assert finished

@@ -1,6 +1,7 @@
 """A run that is saved as it grows: how often it is written, and what is on disk when the command ends."""
 
 import resource
+import shutil
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,6 +71,22 @@ def test_a_run_that_takes_long_to_write_is_written_when_it_ends(tmp_path: Path) 
     saver.save(runs[4])
     saver.close()
     assert RUN.load(path) == runs[4]
+
+
+def test_a_run_that_goes_on_is_made_only_where_it_is_written(tmp_path: Path) -> None:
+    """Its trials are not copied after each of them: of these three, for the first write and for the last."""
+    saver, runs, made = RunSaver(path=tmp_path / "run.json", read_s=Clock()), grow(3), list[Run]()
+
+    def make_run() -> Run:
+        made.append(runs.pop(0))
+        return made[-1]
+
+    for _ in range(3):
+        saver.keep(make_run)
+    assert len(made) == 1
+    saver.close()
+    assert len(made) == 2
+    assert RUN.load(tmp_path / "run.json") == made[-1]
 
 
 def test_a_slot_is_reported_once_it_is_on_disk(tmp_path: Path) -> None:
@@ -169,14 +186,28 @@ def test_a_verdict_is_on_disk_before_a_lane_is_closed(
     """One that hangs by then withholds nothing."""
     begin_repository(place)
     (place.top / "actor.py").write_text("# changed\n", encoding="utf-8")
-    written: list[bool] = []
+    written = list_at_closing(place.top / "out", monkeypatch)
+    assert place.run(*command, "--quiet") == 0
+    assert {path.name for path in written} >= set(REPORT_FILES)
+
+
+def test_a_baseline_is_on_disk_before_a_lane_is_closed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Minutes of measuring are not lost with a lane that hangs by then."""
+    shutil.rmtree(place.top / "baselines")
+    written = list_at_closing(place.top / "baselines", monkeypatch)
+    assert place.run("baseline", "refresh", "--quiet") == 0
+    assert [path.suffix for path in written if path.is_file()] == [".json"]
+
+
+def list_at_closing(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Empty before; what lies below the directory then."""
+    written: list[Path] = []
 
     @contextmanager
     def watch_closing(*terms: Any) -> Iterator[Any]:
         with open_lab(*terms) as lab:
             yield lab
-            written.extend((place.top / "out" / name).exists() for name in REPORT_FILES)
+            written.extend(directory.rglob("*"))
 
     monkeypatch.setattr(lanes, "open_lab", watch_closing)
-    assert place.run(*command, "--quiet") == 0
-    assert written == [True] * len(REPORT_FILES)
+    return written

@@ -19,7 +19,7 @@ from gate.report.pages import (
     clean_link,
     list_cases,
     make_anchors,
-    render_case_pages,
+    render_pages,
     render_verdict_page,
 )
 from tests.golden_files import check_golden
@@ -269,8 +269,8 @@ def test_what_does_not_fit_into_the_page_has_one_of_its_own() -> None:
         replace(one, status=Status.UNCHANGED) if one.case_id == quiet else one for one in many.comparisons
     )
     verdict = replace(many, comparisons=tuple(rows))
-    pages = dict(render_case_pages(verdict))
-    links = re.findall('href="(cases/[^"]+)"', render_verdict_page(verdict))
+    whole, *others = render_pages(verdict)
+    pages, links = dict(others), re.findall('href="(cases/[^"]+)"', whole[1])
 
     assert len(pages) == 25
     assert set(links) == set(pages)
