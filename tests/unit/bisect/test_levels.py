@@ -117,7 +117,7 @@ def make_side(paired_case: PairedCase, cpu_s: float = 0.0) -> CasePairs:
 
 
 def test_levels_are_what_the_ends_differ_by() -> None:
-    """Six pairs of 11 and 10 ms that vary by 1 % give the levels; one does not."""
+    """Six pairs of 11 and 10 ms that vary by 1 % give the levels; one leaves them uncertain."""
     slower = {LATENCY: 0.011}
     six = PairedCase(head=slower, spread=(0.0, 0.01, -0.01) * 2)
     levels = measure_levels(make_side(six), LATENCY)

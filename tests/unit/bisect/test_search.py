@@ -61,17 +61,17 @@ def test_the_first_bad_point_is_found_in_the_forecast_steps(between: int, data: 
     assert len(asked) <= Forecast(between=between, step_s=1.0).steps
 
 
-@given(untold=st.sets(st.integers(1, 10)), first=st.integers(1, 11))
-def test_skipped_points_stay_candidates(untold: set[int], first: int) -> None:
+@given(skipped=st.sets(st.integers(1, 10)), first=st.integers(1, 11))
+def test_skipped_points_stay_candidates(skipped: set[int], first: int) -> None:
     """The candidates are those between the last good and the first bad mark."""
     points = [f"p{number}" for number in range(12)]
 
     def ask(point: str) -> Mark:
         number = int(point[1:])
-        return Mark.SKIP if number in untold else Mark.BAD if number >= first else Mark.GOOD
+        return Mark.SKIP if number in skipped else Mark.BAD if number >= first else Mark.GOOD
 
     candidates = search_list(points, ask, {})
-    marked = [number for number in range(12) if number not in untold]
+    marked = [number for number in range(12) if number not in skipped]
     low = max(number for number in marked if number < first)
     high = min(number for number in marked if number >= first)
     assert candidates == points[low + 1 : high + 1]

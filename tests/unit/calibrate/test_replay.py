@@ -56,7 +56,7 @@ def test_trials_that_agree_never_alarm() -> None:
 
 
 def test_a_request_that_lacks_a_metric_fails_its_check() -> None:
-    """A check that lacks a profiler's count is INCOMPLETE."""
+    """A simulated check that lacks a profiler's count has failed."""
     run = run_cases({Metric.COLD_COMPILE_TIME: [10.0] * 8, Metric.GRAPH_BREAKS: [0.0] * 8})
     half = [
         trial if trial.index % 2 else replace(trial, samples={**trial.samples, Metric.GRAPH_BREAKS: ()})

@@ -605,7 +605,7 @@ def test_one_lane_goes_round_the_pairs_that_are_needed_now() -> None:
 
 
 def test_one_lane_settles_the_worst_before_another_is_begun() -> None:
-    """A pair without time is reported as skipped once."""
+    """The worst case gets its pairs first, and the other one is reported as skipped once."""
     subjects, events = make_subjects(2), list[Event]()
     steady = Screened(is_steady=True)
     mild, worst = (

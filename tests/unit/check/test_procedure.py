@@ -115,7 +115,7 @@ def test_suspect_that_may_be_another_program_gets_pairs(
 
 
 def test_counter_that_moved_in_the_same_program_gets_its_pair() -> None:
-    """Only times are cleared without a pair; the break in neither arm of it flickers."""
+    """Only times are cleared without a pair; a break that the pair lacks is INCONCLUSIVE."""
     given = Given(subjects=[Subject(name="a", alone=[{BREAKS: 1.0}], imports=()), Subject(name="b")])
     run = make_run(given.subjects, other_changes=())
     verdict = check_against_base(given, run, make_terms(run)).verdict
@@ -248,7 +248,7 @@ def test_undecided_case_gets_one_trial_more_at_a_time() -> None:
 
 
 def test_settled_case_gets_no_more_trials() -> None:
-    """A case that is clear after two trials gets no third; a regression gets a second."""
+    """A regression is measured twice and no more."""
     given = Given(subjects=[Subject(alone=SLOW)])
     assert check_alone(given).verdict.outcome is Outcome.REGRESSION
     assert given.asked == [("a/x", 2)]
@@ -460,7 +460,7 @@ def test_what_looks_worse_since_an_upgrade_is_measured_again() -> None:
 
 
 def test_a_regression_by_stored_values_can_end_the_search() -> None:
-    """The doubtful case gets further trials only in a thorough check."""
+    """With fail_fast the doubtful case gets no further trials."""
     subjects = [Subject(name="a", alone=[{LATENCY: 0.020}] * 3), Subject(name="b", alone=DOUBTFUL)]
     measured = {}
     for fail_fast in (False, True):

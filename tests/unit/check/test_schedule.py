@@ -86,7 +86,7 @@ def test_light_trial_is_predicted_by_its_like() -> None:
     ],
 )
 def test_what_both_arms_do_at_once_counts_once(pairing: Pairing, metric: Metric, seconds: float) -> None:
-    """Compiles of 10 s in both arms count once; building, memory, calls and drift of 9 and 19 s do not."""
+    """Arms of 19 and 29 s take 48 s in turn; live ones compile for 9 s at once, so 39 s."""
     shared: list[dict[str, float]] = [
         {Stage.BUILD: 3.0, Stage.MEMORY: 1.0, Stage.CALLS: 2.0, Stage.DRIFT: 3.0},
         {Stage.BUILD: 1.0, Stage.MEMORY: 3.0, Stage.CALLS: 6.0, Stage.DRIFT: 9.0},

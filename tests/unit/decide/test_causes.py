@@ -389,7 +389,7 @@ def test_phases_that_stood_still_are_no_cause() -> None:
 
 
 def test_cache_misses_are_a_cause() -> None:
-    """The cause counts the second process's cache hits."""
+    """The cause counts the second process's cache misses."""
     metric = Metric.CACHE_MISSES
     verdict = decide(Situation(before={metric: (0.0,)}, after={metric: (3.0,)}))
     assert explain(verdict, "cache") == [

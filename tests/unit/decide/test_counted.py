@@ -108,7 +108,7 @@ def test_what_was_seen_to_flicker_is_clear_by_three_pairs(pairs: int, expected: 
 
 
 def test_what_never_flickered_takes_two_looks_at_most() -> None:
-    """A count that never flickered is settled by two pairs."""
+    """A count that never flickered regresses by one value on each side."""
     assert judge_counted(ask((0.0,), (1.0,)), CountRules()).status is Status.REGRESSED
 
 
@@ -119,7 +119,7 @@ def test_pairs_that_convict_what_flickers(alpha: float, pairs: int) -> None:
 
 
 def test_a_ratio_is_no_chance_of_its_own() -> None:
-    """A ratio convicts only with the metric that it follows."""
+    """Memory and graph breaks are two chances; a ratio and a metric that only explains are none."""
     assert count_chances({MEMORY, RATIO, BREAKS, Metric.CAPTURED_OPS}) == 2
 
 

@@ -72,7 +72,7 @@ def test_what_disturbed_every_trial_is_to_be_stopped_first() -> None:
 
 
 def test_what_is_red_on_any_host_is_to_be_fixed_first() -> None:
-    """A new graph break is the first step on a disturbed host as well."""
+    """With a new graph break no step asks to run the same again."""
     steps = tell_steps(judge([make_trial(1, 20.0, disturbed=True, breaks=2.0)]))
     assert not any("run the same again" in step for step in steps)
 

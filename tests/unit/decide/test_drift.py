@@ -175,7 +175,7 @@ def test_a_drift_that_is_missing_says_why(warning: Fact, named: Sequence[Code]) 
 def test_a_pass_says_what_was_wrong_from_the_start(
     before: float, after: float, counted: list[tuple[float, float]]
 ) -> None:
-    """Drift beyond 8 on both sides passes, and a note says so."""
+    """Drift beyond 8 on both sides passes, and the headline says so."""
     verdict = decide(Situation(before={DRIFT: (before,) * 3}, after={DRIFT: (after,)}))
     assert verdict.outcome is Outcome.PASS
     wrong = [fact.numbers for fact in verdict.headline if fact.code is Code.WRONG_ON_BOTH_SIDES]
@@ -274,7 +274,7 @@ def test_drift_names_the_output_that_it_is_mostly_of() -> None:
 
 
 def test_a_wrong_result_that_the_baseline_gives_too_is_noted() -> None:
-    """A wrong result in baseline and head passes, with a note that has no factor."""
+    """A wrong result in baseline and head is noted."""
     situation = Situation(
         before={DRIFT: (64.0,) * 5},
         after={DRIFT: (64.0,) * 3},

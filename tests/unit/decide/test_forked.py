@@ -43,7 +43,7 @@ def list_workers(run: Run) -> dict[str, str]:
 
 @pytest.mark.parametrize("code", WHY)
 def test_baselines_say_what_their_own_trials_were(code: Code) -> None:
-    """A baseline is "forked" or "spawned" only if all its trials were."""
+    """A baseline is forked, partly forked or not, as its own trials were."""
     assert list_workers(make_forked(code=code)) == {"x/1": "forked", "y/1": "forked"}
     assert list_workers(make_forked(0, 1, 2, code=code)) == {"x/1": "", "y/1": "forked"}
     assert list_workers(make_forked(2, code=code)) == {"x/1": "partly forked", "y/1": "forked"}

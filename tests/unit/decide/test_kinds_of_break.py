@@ -259,7 +259,7 @@ def test_across_stacks_recompiles_are_matched_by_kind() -> None:
 
 
 def test_a_base_that_differs_from_trial_to_trial_proves_nothing() -> None:
-    """What one of the base's trials lacks is neither gone nor new."""
+    """What one of the base's trials lacks is open, neither gone nor new."""
     assert state(find_row(ab([FLAT, (*FLAT, NEW)], (*NESTED, NEW)), BREAKS)) == OPEN
     assert state(find_row(ab([(*FLAT, NEW), FLAT], NESTED), BREAKS)) == OPEN  # it takes a third pair
 

@@ -188,7 +188,7 @@ def test_times_of_a_far_machine_are_not_compared(canary: float, speed: str) -> N
 
 @pytest.mark.parametrize(("base", "status"), [(True, Status.REGRESSED), (False, Status.NOT_COMPARABLE)])
 def test_with_a_base_times_of_a_far_machine_are_compared(base: bool, status: Status) -> None:
-    """With a base a compile three times as long is suspect on a machine that is 20 % slower."""
+    """On a machine 20 % slower three times the compile regresses in the screen only with a base."""
     situation = with_canaries({"loop": (EXACT, (1.2,))}, after={COLD: (30.0,)})
     run = make_measured(situation)
     screening = screen_run(give_base(run) if base else run, make_stored(situation), POLICY)

@@ -72,7 +72,7 @@ def test_trials_of_one_index_are_a_pair() -> None:
 
 
 def test_live_latency_is_compared_block_by_block() -> None:
-    """The machine halves its speed midway: blocks are 10 % slower, medians only 6.5 %."""
+    """The machine doubles its speed midway: blocks are 10 % slower, medians only 6.5 %."""
     base = make_trial("base", compiled_latency=(2.0, 2.0, 2.0, 1.0, 1.0, 1.0))
     head = make_trial("head", compiled_latency=(2.2, 2.2, 2.2, 1.1, 1.1, 1.1))
     changes = compare(pair_up(base, head))

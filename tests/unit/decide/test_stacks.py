@@ -191,8 +191,8 @@ def test_equal_times_since_a_driver_compare_nothing() -> None:
         ({"cpu": "Intel Xeon", "driver": "590.10"}, Status.NOT_COMPARABLE),
     ],
 )
-def test_which_upgrades_of_a_host_are_named(changes: dict[str, Any], expected: Status) -> None:
-    """Builds and the compiler are named; another stack, card or version of the gate is not."""
+def test_which_upgrades_of_a_host_leave_slower_times_open(changes: dict[str, Any], expected: Status) -> None:
+    """Builds and the compiler do; another stack, card or version of the gate is not comparable."""
     host = replace(CUDA_HOST, libraries={"timm": "1.0.9"})
     now = replace(host, **changes)
     verdict = judge_upgraded(decide, Situation, host, now, compiled_latency=2.0)

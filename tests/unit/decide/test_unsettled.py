@@ -182,7 +182,7 @@ def test_compiles_wait_where_stored_values_see_slower_calls(
 
 
 def test_a_first_conviction_can_end_the_search() -> None:
-    """An open case with one pair gets no more once another regressed."""
+    """With fail_fast an open case gets no more pairs once another regressed."""
     run, policy = two_cases(pairs=1)
     suspects = [Suspect(case_id=name, metrics=(LATENCY,)) for name in ("calm/x", "loud/x")]
     assert [suspect.case_id for suspect in list_unsettled(run, policy, suspects)] == ["loud/x"]
@@ -213,7 +213,7 @@ def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
 def test_compiles_of_a_case_that_counts_alone_convict_are_timed_in_three_pairs(
     pairs: int, head: Mapping[Metric, float], open_metrics: set[Metric]
 ) -> None:
-    """Compiles are timed to show the break's cost, unless calls regressed too."""
+    """Three compiles show what a break costs; none is timed if calls regressed too."""
     spread = (0.03, -0.03, 0.02, 0.0, 0.01, -0.01)
     run = pair_up(PairedCase(pairs=pairs, full=min(pairs, 3), spread=spread, head=head))
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD, BREAKS))

@@ -485,8 +485,8 @@ def test_same_input_gives_the_same_verdict() -> None:
     assert decide(situation) == decide(situation)
 
 
-def test_every_sentence_is_one_line_with_an_end() -> None:
-    """Each sentence is one line and ends with a full stop."""
+def test_every_sentence_is_one_line() -> None:
+    """Sentences fit into a table cell."""
     cases = (
         Situation(case_id="a/x", before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3}),
         Situation(case_id="b/x", after=MORE),

@@ -190,7 +190,7 @@ def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) 
 
 
 def test_lost_metrics_of_one_fate_share_a_row(empty: Verdict) -> None:
-    """Ten metrics missing for one reason share a row."""
+    """Metrics that are missing for one reason share a row."""
     lost = [
         replace(compare("a", metric, Status.MISSING), baseline=None, candidate=None, change=None)
         for metric in (Metric.DRIFT, Metric.PEAK_MEMORY)

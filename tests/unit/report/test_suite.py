@@ -78,7 +78,7 @@ def test_a_suite_of_one_case_has_no_means() -> None:
     [(replace(WHOLE, break_even_calls=None), "never"), (replace(WHOLE, never_paid=0), "2,213")],
 )
 def test_what_pays_back(row: SuiteRow, sentence: str) -> None:
-    """All cases pay back, some do, or none does."""
+    """All cases pay back, or none ever does."""
     assert describe_break_even(row) == sentence
 
 

@@ -207,20 +207,20 @@ def test_a_step_names_its_commits_its_run_and_its_upgrade() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "shown", "untold"),
+    ("runs", "shown", "hidden"),
     [
         (1, ["Too few runs", "One run does not show"], ["Never moved", "Nothing moved"]),
         (7, ["Too few runs to tell a step from noise: it takes 4 on each side.", "Never moved"], ["No step"]),
         (8, ["No step that is more than noise.", "Nothing moved.", "Never moved"], ["Too few", "One run"]),
     ],
 )
-def test_a_few_runs_show_no_step(runs: int, shown: list[str], untold: list[str]) -> None:
+def test_a_few_runs_show_no_step(runs: int, shown: list[str], hidden: list[str]) -> None:
     """The page says that there is no step only after enough runs."""
     (track,) = make_tracks(make_lines([0.010] * runs))
     pages = dict(render_pages(track, "index", "", ()))
     assert f"cpu: a: {runs} run{'s' if runs > 1 else ''} from" in pages["index.html"]
     assert all(text in pages["index-1-a-x.html"] for text in shown)
-    assert not any(text in page for page in pages.values() for text in untold)
+    assert not any(text in page for page in pages.values() for text in hidden)
 
 
 def test_what_others_wrote_is_escaped_and_leads_nowhere() -> None:

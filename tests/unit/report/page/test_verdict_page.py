@@ -298,7 +298,7 @@ def test_command_is_printable() -> None:
 
 
 def test_what_differs_between_both_sides_is_a_table() -> None:
-    """Values that both sides have and that differ are listed."""
+    """Values that differ are listed; what one side lacks is "none" there."""
     verdict = judge_pairs()
     base = replace(verdict.environment, torch="2.12.0", libraries={})
     page = render_verdict_page(replace(verdict, base_environment=base))
