@@ -1,6 +1,6 @@
 """One case by hand: what is stored, what is measured, and the verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +25,15 @@ def scale(value: float, factors: Sequence[float] = NINE) -> tuple[float, ...]:
 
 STORED_TIMES = {metric: scale(value) for metric, value in STORED.items()}
 STORED_CASE = make_baseline(CASE, {**STORED_TIMES, SPEEDUP: (2.0,) * 9})
+
+
+def store(values: Mapping[Metric, tuple[float, ...]]) -> Baseline:
+    """The stored case with these values as well, or instead."""
+    return replace(STORED_CASE, trials={**STORED_CASE.trials, **values})
+
+
+UNBROKEN = store({BREAKS: (0.0,) * 9})  # in no trial
 WIDE = {LATENCY: tuple(0.01 * (1 + 6 * (factor - 1)) for factor in NINE)}  # NINE, spread six times as far
-UNBROKEN = replace(STORED_CASE, trials={**STORED_CASE.trials, BREAKS: (0.0,) * 9})  # in no trial
 
 
 def fail(arm: str) -> CaseFailure:

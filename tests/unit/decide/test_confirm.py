@@ -29,6 +29,7 @@ from .one_case import (
     fail,
     measure,
     screen,
+    store,
 )
 
 
@@ -82,7 +83,7 @@ def test_drift_beyond_its_limit_on_both_sides_is_worse_than_no_stored_value() ->
 
 def test_drift_that_pairs_show_regresses_unasked() -> None:
     """Drift of 0.6 bits in both pairs of a latency regresses."""
-    stored = replace(STORED_CASE, trials={**STORED_CASE.trials, Metric.DRIFT: (0.1,) * 9})
+    stored = store({Metric.DRIFT: (0.1,) * 9})
     alone = {**measure(compiled_latency=1.3), Metric.DRIFT: (0.1,)}
     arms = {"base": {Metric.DRIFT: 0.1}, "head": {Metric.DRIFT: 0.7}}
     row = find_row(confirm(alone, baselines=(stored,), pairs=2, **arms), Metric.DRIFT)
@@ -170,7 +171,7 @@ def test_a_slower_time_is_reported_by_its_pairs_alone() -> None:
 
 def test_a_counter_that_one_pair_shows_better_too_has_improved() -> None:
     """Three stored, two in the base and one in head have improved after one pair."""
-    broken = replace(STORED_CASE, trials={**STORED_CASE.trials, BREAKS: (3.0,) * len(NINE)})
+    broken = store({BREAKS: (3.0,) * len(NINE)})
     changes = {"base": {BREAKS: 2.0}, "head": {BREAKS: 1.0}, "pairs": 1}
     verdict = confirm({**measure(), BREAKS: (1.0,)}, baselines=(broken,), **changes)
     assert find_row(verdict, BREAKS).status is Status.IMPROVED
@@ -211,7 +212,7 @@ def test_a_graph_break_that_the_change_brings_back_regresses(
     pairs: int, expected: tuple[Status, Reason]
 ) -> None:
     """As many breaks as stored regress after two pairs if the base has none."""
-    broken = replace(STORED_CASE, trials={**STORED_CASE.trials, BREAKS: (2.0,) * len(NINE)})
+    broken = store({BREAKS: (2.0,) * len(NINE)})
     alone = {**measure(compiled_latency=1.3), BREAKS: (2.0,)}
     changes = {"base": {BREAKS: 0.0}, "head": {BREAKS: 2.0}, "pairs": pairs}
     verdict = confirm(alone, baselines=(broken,), **changes)
@@ -384,7 +385,7 @@ def test_what_could_hide_a_change_says_that_no_pair_looked(
     base: str, speedup: tuple[Status, Reason], ending: str
 ) -> None:
     """An open latency says that it had no pair; without time its speedup is open too."""
-    baselines = (replace(STORED_CASE, trials={**STORED_CASE.trials, **WIDE}),)
+    baselines = (store(WIDE),)
     verdict = confirm(measure(), baselines=baselines, pairs=0, base_definition=base)
     row = find_row(verdict, LATENCY)
     assert state(row) == (Status.INCONCLUSIVE, Reason.UNSETTLED)

@@ -14,17 +14,12 @@ import pytest
 from gate.records.cases import Metric
 from gate.records.verdict import Status, Verdict
 from tests.make import Situation, decide, find_row
+from tests.unit.calibrate.drawn import TYPICAL
 
 pytestmark = pytest.mark.untraced
 
 CASES = 8
 BASELINE_TRIALS = 5
-TYPICAL = {
-    Metric.EAGER_LATENCY: 0.020,
-    Metric.COMPILED_LATENCY: 0.010,
-    Metric.COLD_COMPILE_TIME: 12.0,
-    Metric.WARM_COMPILE_TIME: 3.0,
-}
 CANARY_NOISE = 0.02
 WANDER = 0.15
 Fault = Mapping[Metric, float]

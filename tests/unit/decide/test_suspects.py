@@ -17,12 +17,12 @@ from .one_case import (
     EAGER,
     LATENCY,
     SPEEDUP,
-    STORED_CASE,
     UNBROKEN,
     WIDE,
     fail,
     measure,
     screen,
+    store,
 )
 
 
@@ -86,7 +86,7 @@ def test_code_is_known_where_it_is_the_stored_baselines(
 
 def test_a_latency_that_could_hide_a_change_is_suspect() -> None:
     """A latency is suspect if its stored values spread by 5 %."""
-    screening = screen(measure(), baselines=(replace(STORED_CASE, trials={**STORED_CASE.trials, **WIDE}),))
+    screening = screen(measure(), baselines=(store(WIDE),))
     assert find_row(screening, LATENCY).reason is Reason.UNSETTLED
     assert list_suspects(screening) == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
 
@@ -129,8 +129,7 @@ def test_a_count_that_is_not_unchanged_is_suspect(
     counts: tuple[float, ...], stored_breaks: tuple[float, ...] | None, expected: object
 ) -> None:
     """The suspect has the count that all trials of head share and no stored one has."""
-    trials = {} if stored_breaks is None else {BREAKS: stored_breaks}
-    baseline = replace(STORED_CASE, trials={**STORED_CASE.trials, **trials})
+    baseline = store({} if stored_breaks is None else {BREAKS: stored_breaks})
     values = {metric: [*value] * len(counts) for metric, value in measure().items()}
     (suspect,) = list_suspects(screen({**values, BREAKS: counts}, baselines=(baseline,)))
     assert (suspect.metrics, suspect.screened.seen) == ((BREAKS,), expected)
@@ -167,6 +166,6 @@ def test_a_count_that_head_no_longer_has_is_suspect() -> None:
 def test_two_speeds_are_seen_in_what_is_stored(factors: tuple[float, ...], expected: bool) -> None:
     """Stored values at two speeds are not steady."""
     values = {LATENCY: tuple(0.010 * factor for factor in factors), EAGER: (0.020,) * len(factors)}
-    baseline = replace(STORED_CASE, trials={**STORED_CASE.trials, **values})
+    baseline = store(values)
     (suspect,) = list_suspects(screen(measure(compiled_latency=1.2), baselines=(baseline,)))
     assert suspect.screened.is_steady is expected
