@@ -1,9 +1,9 @@
 """``python compile_once.py STORE COMPILER ARGUMENT...``: the C++ compiler, which compiles nothing twice.
 
-Each run of the gate primes its own toolchain, and most tests of one start with the same header, the same
-probes of the processor and the same kernels: ten seconds of a core, some twenty times in a run of the tests.
-Products depend on what the files in the arguments hold, and on the other arguments; not on where they lie.
-Directories are known by where they really are: an environment may link to another one's packages.
+Each run of the gate primes its own toolchain, and most tests of one start with the same header, processor
+probes and kernels: ten seconds of a core, some twenty times in a run of the tests. Products depend on the
+contents of the files among the arguments and on the other arguments; directories count by their real paths,
+since an environment may link to another one's packages.
 """
 
 import hashlib
@@ -21,32 +21,32 @@ def main(store: str, compiler: str, *arguments: str) -> int:
     output = Path(arguments[arguments.index("-o") + 1])
     kept = Path(store, compute_key(arguments, output))
     if kept.exists():
-        place(kept, output)
+        copy_file(kept, output)
         return 0
     status = subprocess.run((compiler, *arguments), check=False).returncode
     if status == 0:
-        place(output, kept)
+        copy_file(output, kept)
     return status
 
 
 def compute_key(arguments: tuple[str, ...], output: Path) -> str:
-    """Compute the name of a product; of a file that is read it is the content that counts."""
+    """The name of a product, from the contents of its input files and the other arguments."""
     digest = hashlib.sha256()
     for argument in arguments:
         path = Path(argument)
         if path == output:
-            told = output.suffix.encode()
+            content = output.suffix.encode()
         elif path.is_file():
-            told = path.read_bytes()
+            content = path.read_bytes()
         else:
             option, _, directory = argument.partition("/")
-            told = f"{option}{os.path.realpath(f'/{directory}') if directory else ''}".encode()
-        digest.update(b"%d %b" % (len(told), told))
+            content = f"{option}{os.path.realpath(f'/{directory}') if directory else ''}".encode()
+        digest.update(b"%d %b" % (len(content), content))
     return digest.hexdigest()
 
 
-def place(source: Path, target: Path) -> None:
-    """Copy a file so that nobody ever finds half of it."""
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file atomically."""
     pending = target.with_name(f"{target.name}.{os.getpid()}")
     shutil.copyfile(source, pending)
     shutil.copymode(source, pending)

@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Options and fixtures of all tests."""
 
 import os
 import shlex
@@ -28,17 +28,14 @@ settings.load_profile("gate")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let tools/run_tests.py choose what is covered, what runs on all cores and what runs alone."""
+    """Let tools/run_tests.py choose a part."""
     parser.addoption(
         "--part", choices=PARTS, default="all", help="tests of the pure packages, others, or those alone"
     )
 
 
 def pytest_configure() -> None:
-    """Listen to Ctrl-C, which the tests send, also as a shell's background job, which would not.
-
-    Where the gate could keep no scratch, say so once instead of failing test by test.
-    """
+    """Let Ctrl-C interrupt tests in a background job too, and exit if there is no scratch directory."""
     try:
         get_scratch_root()
     except MachineError as error:
@@ -48,7 +45,7 @@ def pytest_configure() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no file that cannot hold a test of the chosen part: to import them all takes 15 seconds."""
+    """Import only files that can hold a test of the chosen part: to import all takes 15 seconds."""
     part = config.getoption("--part")
     if part == "all" or collection_path.suffix != ".py":
         return None
@@ -63,70 +60,69 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the other part, and begin with the files that compile: they take the longest."""
+    """Leave out other parts, and begin with files that compile, which take longest."""
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
     items.sort(key=lambda item: item.path not in slow)
     part = config.getoption("--part")
     if part == "all":
         return
-    chosen = [item for item in items if find_part(item) == part]
+    chosen = [item for item in items if name_part(item) == part]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
     items[:] = chosen
 
 
-def find_part(item: pytest.Item) -> str:
-    """Find the part of tools/run_tests.py that runs a test."""
+def name_part(item: pytest.Item) -> str:
+    """The part of tools/run_tests.py that runs a test."""
     if item.get_closest_marker("alone") is not None:
         return "alone"
     if item.get_closest_marker("untraced") is not None:
         return "shared"
-    return "pure" if any(item.path.is_relative_to(place) for place in PURE) else "shared"
+    return "pure" if any(item.path.is_relative_to(directory) for directory in PURE) else "shared"
 
 
 @pytest.fixture(scope="session", autouse=True)
 def locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Give this process's commands locks of their own: they wait for no other test and no other user."""
-    place = tmp_path_factory.mktemp("locks")
+    """Give this process's commands their own locks, so that they wait for no other test or user."""
+    directory = tmp_path_factory.mktemp("locks")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, str(place))
-        yield place
+        patch.setenv(VARIABLE, str(directory))
+        yield directory
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiler_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Let all tests and their workers find a C++ compiler that compiles nothing twice."""
-    own, real = tmp_path_factory.getbasetemp(), shutil.which("g++")
+def compiler_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Let all tests and their workers use a C++ compiler that compiles nothing twice."""
+    base, real = tmp_path_factory.getbasetemp(), shutil.which("g++")
     if os.environ.get("PYTEST_XDIST_WORKER"):
-        own = own.parent  # shared by the workers
-    place = (
-        Path(os.environ.get("COMPILE_ONCE") or own) / "compiler"
-    )  # tools/run_tests.py names it for all parts
-    (place / "products").mkdir(parents=True, exist_ok=True)
+        base = base.parent  # shared by the workers
+    # tools/run_tests.py names one directory for all parts.
+    directory = Path(os.environ.get("COMPILE_ONCE") or base) / "compiler"
+    (directory / "products").mkdir(parents=True, exist_ok=True)
     if real is None:
-        yield place
+        yield directory
         return
-    command = (sys.executable, "-I", "-S", compile_once.__file__, place / "products", real)
-    pending = place / f"{os.getpid()}"
+    command = (sys.executable, "-I", "-S", compile_once.__file__, directory / "products", real)
+    pending = directory / f"{os.getpid()}"
     pending.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, command))} "$@"\n', encoding="utf-8")
     pending.chmod(0o755)
-    pending.rename(place / "g++")
+    pending.rename(directory / "g++")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", str(place), prepend=os.pathsep)
-        yield place
+        patch.setenv("PATH", str(directory), prepend=os.pathsep)
+        yield directory
 
 
 @pytest.fixture
-def real_compiler(compiler_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let compiling take the time that it takes, where that is judged."""
-    found = os.environ["PATH"].split(os.pathsep)
-    monkeypatch.setenv("PATH", os.pathsep.join(one for one in found if one != str(compiler_place)))
+def real_compiler(compiler_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let compiling take its real time."""
+    paths = os.environ["PATH"].split(os.pathsep)
+    monkeypatch.setenv("PATH", os.pathsep.join(path for path in paths if path != str(compiler_path)))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
     """Let tests that call torch themselves compute on one thread.
 
-    Beside other tests two of them wait for each other, busily: a small call takes milliseconds.
+    Two tests' threads wait for each other busily, so that a small call takes milliseconds.
     """
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""docs/decision.md, as tests read it: its tables, and what its cells say."""
+"""The tables and cells of docs/decision.md."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ _RULING = re.compile(r"\b([A-Z][A-Z_]+)((?:[,;]? `\w+`)+)")
 
 
 def read_table(first_column: str, text: str = "") -> list[list[str]]:
-    """Rows of the table whose head starts with this column, cells without backticks around them."""
+    """Rows of the table whose head starts with this column, cells without backticks."""
     lines = (text or TEXT).splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first_column} |")) + 2
     rows = []
@@ -24,19 +24,19 @@ def read_table(first_column: str, text: str = "") -> list[list[str]]:
 
 
 def read_head(first_column: str) -> list[str]:
-    """The head of that table, without its first cell."""
+    """The head of that table without its first cell."""
     (line,) = [line for line in TEXT.splitlines() if line.startswith(f"| {first_column} |")]
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
 
 
 def find_numbers(pattern: str) -> list[float]:
-    """The numbers in the only place that the pattern, with a group for each, is found at."""
-    (found,) = re.findall(pattern, TEXT)
-    return [float(number) for number in ([found] if isinstance(found, str) else found)]
+    """The numbers at the pattern's only match, with a group for each."""
+    (numbers,) = re.findall(pattern, TEXT)
+    return [float(number) for number in ([numbers] if isinstance(numbers, str) else numbers)]
 
 
 def read_rulings(cell: str) -> list[Ruling]:
-    """Each status with each of the reasons behind it."""
+    """Each status of a cell with each of its reasons."""
     return [
         (Status[status], Reason(reason))
         for status, reasons in _RULING.findall(f"{cell}`" if cell.count("`") % 2 else cell)
@@ -51,19 +51,19 @@ def read_ruling(cell: str) -> Ruling:
 
 
 def read_better() -> Ruling:
-    """What the mirror image of worse is called."""
+    """The status and reason of the mirror image of worse."""
     (line,) = [line for line in TEXT.splitlines() if line.startswith("- **Better**")]
     return read_ruling(line)
 
 
 def read_constant(name: str) -> float:
-    """A constant of the code by the name that the page has."""
+    """The constant of the code with the page's name."""
     return float(getattr(constants, name))
 
 
 def holds(formula: str, **values: float) -> bool:
-    """Whether all of these inequalities hold: ``high < k e, d < e``; names in capitals are constants."""
-    known = {name: read_constant(name) for name in re.findall(r"\b[A-Z_]{2,}\b", formula)} | values
+    """Whether all these inequalities hold: ``high < k e, d < e``; names in capitals are constants."""
+    numbers = {name: read_constant(name) for name in re.findall(r"\b[A-Z_]{2,}\b", formula)} | values
 
     def compute(side: str) -> float:
         terms = [term.split() for term in re.split(r"(?=- )", side)]
@@ -71,7 +71,7 @@ def holds(formula: str, **values: float) -> bool:
         for words in terms:
             sign = -1.0 if words[0] == "-" else 1.0
             for word in words[words[0] == "-" :]:
-                sign *= known[word] if word in known else float(word)
+                sign *= numbers[word] if word in numbers else float(word)
             total += sign
         return total
 

@@ -9,7 +9,7 @@ _ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 def run_git(directory: Path, *arguments: str, check: bool = True) -> str:
-    """Run git as Ada, whatever the machine's own settings are; return what it printed."""
+    """Run git as Ada, without the machine's settings; return what it printed."""
     command = ("git", "-C", str(directory), *_IDENTITY, *arguments)
     environment = {**os.environ, **_ALONE}
     return subprocess.run(

@@ -1,6 +1,7 @@
-"""Texts as a person would see them, each stored in ``tests/golden``.
+"""Texts stored in ``tests/golden``.
 
-To rewrite what a wanted change changes: ``GATE_WRITE_GOLDEN=1 pytest -n0`` with the test, then read the diff.
+To rewrite what a wanted change changes: ``GATE_WRITE_GOLDEN=1 pytest -n0`` with the test, then read the
+diff.
 """
 
 import os
@@ -12,7 +13,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def check_golden(name: str, actual: str) -> None:
-    """Check that a text is that of its golden file, which is named below ``tests/golden``."""
+    """Check that a text equals its golden file, named below ``tests/golden``."""
     path = GOLDEN / name
     if os.environ.get("GATE_WRITE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Made-up hosts, for tests that need one: ``replace`` what a test is about."""
+"""Made-up hosts; tests ``replace`` what they are about."""
 
 from gate.records.run import Environment, Place
 

@@ -1,4 +1,4 @@
-"""Lanes of a made-up fleet: they measure nothing, and time passes only where somebody waits."""
+"""Lanes of a made-up fleet, whose time passes only while somebody waits."""
 
 import heapq
 import itertools
@@ -13,13 +13,13 @@ from gate.records.run import Place, Run, Trial
 
 
 def make_places(count: int, host: str = "host") -> dict[str, Place]:
-    """So many lanes, of a card each."""
+    """So many lanes with a card each."""
     places = [Place(host=host, device=f"GPU-{number}", cores="0-3") for number in range(1, count + 1)]
     return {place.name: place for place in places}
 
 
 def rehearse_unit(rehearsal: Rehearsal, lane: str, unit: Unit) -> tuple[UnitResult, float]:
-    """What a lane answers to a unit, and after how many seconds."""
+    """A lane's result of a unit, and its seconds."""
     (case,) = unit.run.cases
     if unit.paired:
         need = Suspect(case_id=case.id, metrics=unit.metrics, more=1, unchanged_code=unit.unchanged_code)
@@ -33,7 +33,7 @@ def rehearse_unit(rehearsal: Rehearsal, lane: str, unit: Unit) -> tuple[UnitResu
 
 @dataclass(kw_only=True)
 class FakeLanes:
-    """An engine: ``measure`` says what comes of a unit on a lane, and after how many seconds."""
+    """An engine; ``measure`` gives a unit's result on a lane, and its seconds."""
 
     places: Mapping[str, Place]
     measure: Callable[[str, Unit], tuple[UnitResult, float]]
@@ -49,11 +49,10 @@ class FakeLanes:
     _order: Iterator[int] = field(default_factory=itertools.count)
 
     def list_lanes(self) -> Mapping[str, Place]:
-        """All of them."""
         return self.places
 
     def submit(self, lane: str, unit: Unit) -> None:
-        """Know at once what will come of it, and when."""
+        """Compute the result and when it comes."""
         self.asked.append((lane, unit.run.cases[0].id, unit.index))
         part, seconds = self.measure(lane, unit)
         self.busy_s[lane] = self.busy_s.get(lane, 0.0) + seconds
@@ -68,7 +67,7 @@ class FakeLanes:
             self._push(end_s, Answer(lane=lane, part=part))
 
     def wait(self, limit_s: float) -> Answer | None:
-        """Let time pass until the next answer comes."""
+        """Let time pass until the next answer."""
         if not self._coming or self._coming[0][0] > self.now_s + limit_s:
             self.now_s += limit_s
             return None
@@ -76,11 +75,9 @@ class FakeLanes:
         return answer
 
     def end(self, lane: str) -> None:
-        """Remember which."""
         self.ended.append(lane)
 
     def read_s(self) -> float:
-        """The seconds that passed."""
         return self.now_s
 
     def _push(self, when_s: float, answer: Answer) -> None:
@@ -88,10 +85,10 @@ class FakeLanes:
 
 
 def list_places(run: Run, case_id: str) -> list[str]:
-    """Where the trials of a case ran, each once."""
+    """Places of a case's trials, each once."""
     return sorted({trial.place for trial in run.trials if trial.case_id == case_id})
 
 
 def drop_places(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials as a lab without lanes would have them."""
+    """The trials without places, as of a lab."""
     return [replace(trial, place="") for trial in trials]

@@ -1,4 +1,4 @@
-"""Records that tests make: what a test does not name is that of a plain, finished run on a CPU."""
+"""Records for tests; what a test does not set is that of a finished run on a CPU."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from gate.decide.evidence.pairs import Paired
 from gate.decide.verdict import Screening, decide_verdict
 from gate.files.record_checks import check_verdict
 from gate.metrics import SPECS
-from gate.records.cases import Case, DType, Kind, Metric, Policy, Task
+from gate.records.cases import Acceptance, Case, DType, Kind, Metric, Policy, Task
 from gate.records.facts import Disturbance, Fact
 from gate.records.run import (
     BASE_ARM,
@@ -43,7 +43,7 @@ UNKNOWN = CodeIdentity(digest="")
 
 
 def make_trial(case_id: str, samples: Mapping[Metric, float], index: int = 1, **fields: Any) -> Trial:
-    """Make a trial with one sample of each metric; ``disturbed`` by others or not, where that is given."""
+    """A trial with one sample of each metric, ``disturbed`` or not."""
     if fields.pop("disturbed", False):
         fields["conditions"] = Conditions(foreign_cores=1.4, disturbances=(Disturbance.CROWDED,))
     values = {metric: (value,) for metric, value in samples.items()}
@@ -51,8 +51,10 @@ def make_trial(case_id: str, samples: Mapping[Metric, float], index: int = 1, **
 
 
 def make_trials(case_id: str, samples: Sequence[Mapping[Metric, float]], **fields: Any) -> tuple[Trial, ...]:
-    """Make trials of a case, numbered from 1."""
-    return tuple(make_trial(case_id, one, index, **fields) for index, one in enumerate(samples, start=1))
+    """Trials of a case, numbered from 1."""
+    return tuple(
+        make_trial(case_id, values, index, **fields) for index, values in enumerate(samples, start=1)
+    )
 
 
 def make_pair(
@@ -62,61 +64,66 @@ def make_pair(
     head: Mapping[str, Any] = SAME,
     **fields: Any,
 ) -> tuple[Trial, Trial]:
-    """Make a pair, in turns; ``base`` and ``head`` are the fields of one arm."""
+    """A pair in turns; ``base`` and ``head`` are fields of one arm."""
     shared = {"case_id": case_id, "index": index, "pairing": Pairing.TURNS, **fields}
     return Trial(**shared, arm=BASE_ARM, **base), Trial(**shared, **head)
 
 
 def make_paired(changes: Sequence[float], metric: Metric = Metric.COMPILED_LATENCY) -> Paired:
-    """Make what live pairs tell of a metric."""
+    """The changes of a metric in live pairs."""
     return Paired(metric=metric, changes=changes, base=(0.01,) * len(changes), head=(0.01,), is_live=True)
 
 
 def make_run(*trials: Trial, base: tuple[Case, ...] | None = None, **fields: Any) -> Run:
-    """Make a run of ``trials`` and their cases, unless others are named; ``base``: the cases of its base."""
+    """A run of ``trials`` and their cases, unless ``cases`` are given; ``base``: the cases of its base."""
     ids = dict.fromkeys(trial.case_id for trial in trials)
-    made: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "cases": tuple(Case(id=name, model=name.partition("/")[0], definition="d1") for name in ids),
         "environment": CPU_HOST,
         "provenance": Provenance(),
         "finished": True,
         **fields,
     }
-    run = Run(trials=trials, **made)
+    run = Run(trials=trials, **arguments)
     return run if base is None else give_base(run, cases=base)
 
 
 def give_base(run: Run, **fields: Any) -> Run:
-    """Give a run a base: itself, but for ``fields``."""
-    made = {"environment": run.environment, "provenance": run.provenance, "cases": run.cases, **fields}
-    return replace(run, base=BaseArm(**{"label": "main", **made}))
+    """The run with a base like itself, except for ``fields``."""
+    arguments = {"environment": run.environment, "provenance": run.provenance, "cases": run.cases, **fields}
+    return replace(run, base=BaseArm(**{"label": "main", **arguments}))
 
 
 def make_row(case_id: str, metric: Metric, status: Status = Status.REGRESSED, **fields: Any) -> Comparison:
-    """Make a comparison that decides, beyond the bar."""
-    made = {"reason": Reason.BEYOND_BAR, "decides": True, **fields}
-    return Comparison(case_id=case_id, metric=metric, status=status, **made)
+    """A comparison that decides, beyond the bar."""
+    arguments = {"reason": Reason.BEYOND_BAR, "decides": True, **fields}
+    return Comparison(case_id=case_id, metric=metric, status=status, **arguments)
 
 
 def make_change(centre: float, spread: float = 0.0, detectable: float = 0.03) -> Change:
-    """Make a change that is known within ``spread`` to both sides."""
+    """A change with an interval of ``spread`` to both sides."""
     return Change(centre=centre, low=centre - spread, high=centre + spread, detectable=detectable)
 
 
 def make_failure(case_id: str, message: str = "SIGSEGV", **fields: Any) -> CaseFailure:
-    """Make a failure of the first trial's compile, a crash unless it is of another ``kind``."""
-    made = {"trial": 1, "kind": FailureKind.CRASH, "stage": "compile", **fields}
-    return CaseFailure(case_id=case_id, fact=make_raised(message), **made)
+    """A crash in the first trial's compile, unless ``fields`` differ."""
+    arguments = {"trial": 1, "kind": FailureKind.CRASH, "stage": "compile", **fields}
+    return CaseFailure(case_id=case_id, fact=make_raised(message), **arguments)
 
 
 def make_baseline(case_id: str, trials: Mapping[Metric, tuple[float, ...]], **fields: Any) -> Baseline:
-    """Make a baseline of these samples."""
-    made = {"definition": "d1", "environment": CPU_HOST, "provenance": Provenance(), **fields}
-    return Baseline(case_id=case_id, trials=trials, **made)
+    arguments = {"definition": "d1", "environment": CPU_HOST, "provenance": Provenance(), **fields}
+    return Baseline(case_id=case_id, trials=trials, **arguments)
+
+
+def make_acceptance(metric: Metric, allowance: float, **fields: Any) -> Acceptance:
+    """An acceptance of all cases until today."""
+    arguments = {"case": "*", "reason": "known", "author": "ada", "expires": TODAY, **fields}
+    return Acceptance(metric=metric, allowance=allowance, **arguments)
 
 
 def make_verdict(*comparisons: Comparison, **fields: Any) -> Verdict:
-    """Make a verdict of these comparisons, with nothing to say of them; its ``outcome`` has to be named."""
+    """A verdict of these comparisons, empty otherwise; ``outcome`` is required."""
     empty: dict[str, Any] = dict.fromkeys(
         ("headline", "cases", "failures", "causes", "next_steps", "notes"), ()
     )
@@ -129,7 +136,7 @@ Values = Mapping[Metric, Sequence[float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """One case: what is stored, what came back, and the circumstances of both."""
+    """One case: baseline, trials and their circumstances."""
 
     case_id: str = "mlp/inference-float32-smoke-default"
     dtype: DType = DType.FLOAT32
@@ -166,7 +173,6 @@ class Situation:
 
     @property
     def case(self) -> Case:
-        """The case of the run."""
         return Case(
             id=self.case_id,
             model=self.case_id.split("/")[0],
@@ -179,7 +185,7 @@ class Situation:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """As many trials as the longest list of values has."""
+        """As many trials as the longest list of values."""
         count = max((len(values) for values in self.after.values()), default=0)
         return tuple(map(self._make_trial, range(count)))
 
@@ -204,7 +210,7 @@ class Situation:
 
     @property
     def baseline(self) -> Baseline:
-        """The stored values, with the speedup that follows from both latencies."""
+        """The stored values, with the speedup of both latencies."""
         values = {metric: tuple(stored) for metric, stored in (self.before or {}).items()}
         if {Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY} <= values.keys():
             pairs = zip(values[Metric.EAGER_LATENCY], values[Metric.COMPILED_LATENCY], strict=True)
@@ -228,31 +234,31 @@ class Situation:
 
 
 def pick_values(rows: Values, index: int) -> dict[Metric, tuple[float]]:
-    """Pick the samples of one trial out of rows that may be shorter."""
+    """Samples of one trial, of rows that may be shorter."""
     return {metric: (row[index],) for metric, row in rows.items() if index < len(row)}
 
 
 def make_measured(*situations: Situation, environment: Environment = CPU_HOST) -> Run:
-    """Make the run of these situations."""
+    """The run of these situations."""
     return make_run(
-        *(trial for one in situations for trial in one.trials),
-        cases=tuple(one.case for one in situations),
-        failures=tuple(failure for one in situations for failure in one.failures),
+        *(trial for situation in situations for trial in situation.trials),
+        cases=tuple(situation.case for situation in situations),
+        failures=tuple(failure for situation in situations for failure in situation.failures),
         environment=environment,
         provenance=Provenance(commit="def"),
     )
 
 
 def make_stored(*situations: Situation) -> tuple[Baseline, ...]:
-    """Make the baselines of those that have one."""
-    return tuple(one.baseline for one in situations if one.before is not None)
+    """The baselines of situations that have one."""
+    return tuple(situation.baseline for situation in situations if situation.before is not None)
 
 
 def decide(*situations: Situation, environment: Environment = CPU_HOST, **rules: Any) -> Verdict:
-    """Decide on these situations; ``rules`` are changes of the policy."""
+    """The verdict on these situations; ``rules`` are fields of the policy."""
     run = make_measured(*situations, environment=environment)
     verdict = decide_verdict(run, make_stored(*situations), replace(POLICY, **rules))
-    check_verdict(verdict, "decided")  # what could not be read again would be told once, and lost
+    check_verdict(verdict, "decided")  # a verdict must be readable again
     return verdict
 
 
@@ -273,7 +279,7 @@ SPREAD = (0.0, 0.01, -0.01, 0.005, -0.005, 0.012, -0.012, 0.0, 0.008, -0.008, 0.
 
 @dataclass(frozen=True, kw_only=True)
 class PairedCase:
-    """One case in pairs: how many, what base has instead of the typical values, and head of the base's."""
+    """One case in pairs: the base's values where not typical, and head's where not the base's."""
 
     pairs: int = 6
     case_id: str = "mlp/x"
@@ -290,12 +296,11 @@ class PairedCase:
 
     @property
     def case(self) -> Case:
-        """The case of head."""
         return Case(id=self.case_id, model="mlp", factory="m:f", definition=self.definition)
 
     @property
     def trials(self) -> list[Trial]:
-        """Its trials alone, and those of its pairs."""
+        """Trials alone, and those of pairs."""
         count = max((len(values) for values in self.alone.values()), default=0)
         alone = [
             Trial(case_id=self.case_id, index=i, samples=pick_values(self.alone, i), identity=self.identity)
@@ -319,30 +324,33 @@ class PairedCase:
 
 
 def pair_up(*paired_cases: PairedCase) -> Run:
-    """Make the run of these cases beside a base, which lacks those without a definition there."""
+    """The run of these cases with a base, which lacks cases without ``base_definition``."""
     run = make_run(
-        *(trial for one in paired_cases for trial in one.trials),
-        cases=tuple(one.case for one in paired_cases),
-        failures=tuple(failure for one in paired_cases for failure in one.failures),
+        *(trial for paired_case in paired_cases for trial in paired_case.trials),
+        cases=tuple(paired_case.case for paired_case in paired_cases),
+        failures=tuple(failure for paired_case in paired_cases for failure in paired_case.failures),
         provenance=Provenance(commit="def"),
     )
-    based = [replace(one.case, definition=one.base_definition) for one in paired_cases if one.base_definition]
+    based = [
+        replace(paired_case.case, definition=paired_case.base_definition)
+        for paired_case in paired_cases
+        if paired_case.base_definition
+    ]
     provenance = Provenance(commit="1a2b3c4")
     base = BaseArm(label="main (1a2b3c4)", environment=CPU_HOST, provenance=provenance, cases=tuple(based))
     return replace(run, base=base)
 
 
 def find_row(verdict: Verdict | Screening, metric: Metric, case_id: str = "") -> Comparison:
-    """Find the only comparison of a metric (of a case)."""
-    (row,) = (one for one in verdict.comparisons if one.metric is metric and case_id in {"", one.case_id})
+    """The only comparison of a metric (and case)."""
+    (row,) = (row for row in verdict.comparisons if row.metric is metric and case_id in {"", row.case_id})
     return row
 
 
 def decide_row(metric: Metric, **situation: Any) -> Comparison:
-    """Decide on one situation, and find its comparison of a metric."""
+    """The comparison of a metric in one situation."""
     return find_row(decide(Situation(**situation)), metric)
 
 
 def state(row: Comparison) -> tuple[Status, Reason]:
-    """What was decided on a metric, and why."""
     return row.status, row.reason

@@ -1,17 +1,18 @@
-"""What a verdict's records say, in the words that a report has for them."""
+"""Sentences of a verdict's records, as in reports, and facts with given words."""
 
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.verdict import Verdict
 from gate.report.words.comparisons import describe_comparison as tell_row
-from gate.report.words.facts import describe_measuring
+from gate.report.words.facts import describe_cause, describe_measuring
 from gate.report.words.facts import write_note as tell_note
 from gate.report.words.facts import write_notes as tell_notes
 from gate.report.words.headline import write_opening as tell_headline
 from gate.report.words.steps import write_steps
 
 __all__ = [
+    "describe_causes",
     "describe_measuring",
     "make_raised",
     "say",
@@ -25,7 +26,7 @@ __all__ = [
 
 
 def say(code: Code, *texts: str) -> tuple[Fact, ...]:
-    """Facts of one code in which every word is that of whoever measured: these."""
+    """Facts of one code whose every name is one of these texts."""
     names = ("author", "commit", "crowd", "expires", "location", "message", "reason")
     return tuple(
         Fact(
@@ -39,13 +40,18 @@ def say(code: Code, *texts: str) -> tuple[Fact, ...]:
     )
 
 
+def describe_causes(verdict: Verdict, *codes: Code) -> list[str]:
+    """Describe the causes of these codes, or all."""
+    return [describe_cause(cause.fact) for cause in verdict.causes if not codes or cause.fact.code in codes]
+
+
 def make_raised(message: str) -> Fact:
-    """How a case failed: by an exception with this message."""
+    """The fact of an exception with this message."""
     return Fact(code=Code.RAISED, names=name_words(message=message))
 
 
 def warn(*texts: str) -> tuple[Fact, ...]:
-    """Warnings of a trial that differ in these words."""
+    """Warnings of a trial with these reasons."""
     return tuple(
         Fact(code=Code.UNMEASURED, metrics=(Metric.FLOPS,), names=name_words(why=text)) for text in texts
     )

@@ -1,4 +1,4 @@
-"""Whose rights a test has, for those that are about what may not be read."""
+"""Tests of what may not be read, as an ordinary user."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _NOBODY = 65534
 
 @contextmanager
 def act_as_ordinary_user() -> Iterator[None]:
-    """Give up root's right to read everything for a moment; an ordinary user stays who he is."""
+    """Give up root's right to read everything for a moment."""
     if os.geteuid() != 0:
         yield
         return

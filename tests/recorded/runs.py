@@ -1,8 +1,8 @@
-"""Four runs that were measured, how they are judged, and how their values are changed.
+"""Measured runs, their verdicts, and changes of their values.
 
-Measured were four small models on two cores: three trials of each to record baselines from (``base``),
-two after a change that makes one slower and breaks another's graph (``head``), both side by side
-(``pairs``), and one that crashes (``crash``).
+Measured were four small models on two cores: three trials of each to record baselines from (``base``), two
+after a change that makes one slower and breaks another's graph (``head``), both side by side (``pairs``),
+and one that crashes (``crash``).
 """
 
 import gzip
@@ -37,7 +37,7 @@ POLICY = Policy(
 
 
 def accept_lack(run: Run, expires: str) -> Policy:
-    """Somebody accepts that none of the cases has a baseline."""
+    """A policy that accepts that no case has a baseline."""
     commit = "a" * 40
     lack = Acceptance(case="", reason="the first run.", author="Ada", expires=expires, commit=commit)
     return replace(
@@ -47,7 +47,7 @@ def accept_lack(run: Run, expires: str) -> Policy:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """What is judged, by what, and how it was called."""
+    """A run, and how it is judged."""
 
     run: Run
     baselines: tuple[Baseline, ...] = ()
@@ -58,12 +58,10 @@ class Situation:
 
 
 def load(name: str) -> Run:
-    """Load a measured run."""
     return RUN.decode(gzip.decompress((DIRECTORY / f"{name}.json.gz").read_bytes()), name)
 
 
 def judge(situation: Situation) -> Verdict:
-    """Judge as the commands do."""
     run, policy = situation.run, situation.policy
     if situation.beside == "pairs":
         verdict = decide_side_by_side(run, policy)
@@ -78,32 +76,32 @@ def judge(situation: Situation) -> Verdict:
 
 
 def keep(run: Run, *case_ids: str, trials: int = 9) -> Run:
-    """These cases of a run, and so many trials of each."""
+    """The run with these cases and so many trials of each."""
     return replace(
         run,
         cases=tuple(case for case in run.cases if not case_ids or case.id in case_ids),
         trials=tuple(
-            one for one in run.trials if (not case_ids or one.case_id in case_ids) and one.index <= trials
+            trial
+            for trial in run.trials
+            if (not case_ids or trial.case_id in case_ids) and trial.index <= trials
         ),
-        failures=tuple(one for one in run.failures if not case_ids or one.case_id in case_ids),
+        failures=tuple(failure for failure in run.failures if not case_ids or failure.case_id in case_ids),
         trials_planned=min(trials, run.trials_planned),
     )
 
 
 def edit(run: Run, change: Callable[[Trial], Trial], *case_ids: str, arm: str = "head") -> Run:
-    """Change each trial of these cases, or of all."""
+    """The run with each trial of these cases, or of all, changed."""
     return replace(
         run,
         trials=tuple(
-            change(one) if one.arm == arm and (not case_ids or one.case_id in case_ids) else one
-            for one in run.trials
+            change(trial) if trial.arm == arm and (not case_ids or trial.case_id in case_ids) else trial
+            for trial in run.trials
         ),
     )
 
 
 def scale(factors: Mapping[Metric, float]) -> Callable[[Trial], Trial]:
-    """Multiply samples."""
-
     def change(trial: Trial) -> Trial:
         samples = {
             metric: tuple(value * factors.get(metric, 1.0) for value in values)
@@ -115,18 +113,14 @@ def scale(factors: Mapping[Metric, float]) -> Callable[[Trial], Trial]:
 
 
 def put(values: Mapping[Metric, float]) -> Callable[[Trial], Trial]:
-    """Set values."""
-
     def change(trial: Trial) -> Trial:
-        known = {metric: (value,) for metric, value in values.items()}
-        return replace(trial, samples={**trial.samples, **known})
+        samples = {metric: (value,) for metric, value in values.items()}
+        return replace(trial, samples={**trial.samples, **samples})
 
     return change
 
 
 def drop(*metrics: Metric) -> Callable[[Trial], Trial]:
-    """Take metrics away."""
-
     def change(trial: Trial) -> Trial:
         return replace(
             trial, samples={name: values for name, values in trial.samples.items() if name not in metrics}
@@ -136,12 +130,12 @@ def drop(*metrics: Metric) -> Callable[[Trial], Trial]:
 
 
 def condition(**values: Any) -> Callable[[Trial], Trial]:
-    """Change what was seen of the machine."""
+    """Set fields of the trial's conditions."""
     return lambda trial: replace(trial, conditions=replace(trial.conditions, **values))
 
 
 def fail(run: Run, case_id: str, kind: FailureKind, arm: str = "head") -> Run:
-    """Let one trial of a case fail."""
+    """The run with one failed case."""
     failure = make_failure(
         case_id,
         "BackendCompilerFailed: the backend raised\nKeyError: 'bias'",
@@ -151,12 +145,11 @@ def fail(run: Run, case_id: str, kind: FailureKind, arm: str = "head") -> Run:
         arm=arm,
         log="out/logs/0.log",
     )
-    kept = tuple(one for one in run.trials if one.case_id != case_id or one.arm != arm)
+    kept = tuple(trial for trial in run.trials if trial.case_id != case_id or trial.arm != arm)
     return replace(run, failures=(*run.failures, failure), trials=kept)
 
 
 def accept(metric: Metric, allowance: float, expires: str = "2026-12-31", case: str = "*") -> Policy:
-    """A policy with one acceptance."""
     accepted = Acceptance(
         case=case,
         metric=metric,
@@ -169,33 +162,37 @@ def accept(metric: Metric, allowance: float, expires: str = "2026-12-31", case: 
 
 
 def quarantine(case: str, metric: Metric | None = None, expires: str = "2026-12-01") -> Quarantine:
-    """One entry."""
     return Quarantine(
         case=case, metric=metric, owner="Ben", reason="it depends on the disk.", expires=expires
     )
 
 
 def name_torch(release: str, baselines: tuple[Baseline, ...]) -> tuple[Baseline, ...]:
-    """Baselines as another torch would have recorded them."""
-    return tuple(replace(one, environment=replace(one.environment, torch=release)) for one in baselines)
+    """The baselines as of another torch."""
+    return tuple(
+        replace(baseline, environment=replace(baseline.environment, torch=release)) for baseline in baselines
+    )
 
 
 def on_host(cpu: str, baselines: tuple[Baseline, ...]) -> tuple[Baseline, ...]:
-    """Baselines as another host would have recorded them."""
+    """The baselines as of another host."""
     return tuple(
-        replace(one, environment=replace(one.environment, cpu=cpu, device_model=cpu)) for one in baselines
+        replace(baseline, environment=replace(baseline.environment, cpu=cpu, device_model=cpu))
+        for baseline in baselines
     )
 
 
 def spread(run: Run, size: float) -> Run:
-    """Let the trials of a run differ by so much: each other trial is larger, in all times."""
+    """The run with the times of every second trial larger by so much."""
     times = dict.fromkeys(TIMES, 1.0 + size)
-    return replace(run, trials=tuple(scale(times)(one) if one.index % 2 else one for one in run.trials))
+    return replace(
+        run, trials=tuple(scale(times)(trial) if trial.index % 2 else trial for trial in run.trials)
+    )
 
 
 def calm(run: Run) -> Run:
-    """Each trial almost as the first of its case."""
-    first = {one.case_id: one for one in reversed(run.trials)}
+    """The run with each trial almost equal to its case's first."""
+    first = {trial.case_id: trial for trial in reversed(run.trials)}
 
     def change(trial: Trial) -> Trial:
         near = scale(dict.fromkeys(TIMES, 1.0 + 0.001 * trial.index))
@@ -207,7 +204,7 @@ def calm(run: Run) -> Run:
 
 
 def slow_down(factor: float, canaries: float | None = None) -> Callable[[Trial], Trial]:
-    """Everything takes so much longer, the fixed test programs as well, or by their own factor."""
+    """Multiply times by a factor, and canaries by it or by their own."""
 
     def change(trial: Trial) -> Trial:
         slower = scale(dict.fromkeys(TIMES, factor))(trial)
@@ -220,12 +217,12 @@ def slow_down(factor: float, canaries: float | None = None) -> Callable[[Trial],
 
 
 def lengthen(trial: Trial) -> Trial:
-    """A compile that does more, and takes longer in each phase."""
+    """Make the compile do more and take longer in each phase."""
     phases_s = {name: 2.5 * seconds for name, seconds in trial.phases_s.items()}
     counted = put({Metric.COMPILE_CALLS: 9000000.0})(replace(trial, phases_s=phases_s))
     return scale({Metric.COLD_COMPILE_TIME: 2.5})(counted)
 
 
 def recode(**changes: Any) -> Callable[[Trial], Trial]:
-    """Slower, with other code."""
+    """Make calls slower, with other code."""
     return lambda trial: replace(scale(SLOWER)(trial), identity=replace(trial.identity, **changes))

@@ -1,4 +1,4 @@
-"""All situations: those that stored baselines judge, and those that pairs side by side do."""
+"""All situations: those judged by baselines, and those judged by pairs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -28,26 +28,26 @@ from tests.recorded.runs import (
 from tests.recorded.stored_situations import STORED, Recorded
 
 
-def list_beside(pairs: Run) -> Iterator[tuple[str, Situation]]:
-    """Situations that pairs decide alone."""
+def list_paired(pairs: Run) -> Iterator[tuple[str, Situation]]:
+    """Situations judged by pairs alone."""
     source = pairs.base
     assert source is not None
 
-    def hold(name: str, run: Run, **more: Any) -> tuple[str, Situation]:
+    def make(name: str, run: Run, **more: Any) -> tuple[str, Situation]:
         return name, Situation(run=run, beside="pairs", **more)
 
-    yield hold("pairs_as_measured", pairs)
+    yield make("pairs_as_measured", pairs)
     pairs = keep(pairs, STENCIL, HEAD, SUM, trials=99)
     few = replace(pairs, trials=tuple(t for t in pairs.trials if t.index <= 2))
-    yield hold("pairs", pairs)
-    yield hold("pairs_other_config", pairs, config="ci/gate.yml")
-    yield hold("pairs_few", few)
-    yield hold("pairs_one", replace(pairs, trials=tuple(t for t in pairs.trials if t.index <= 1)))
-    yield hold("pairs_slower", edit(pairs, scale(SLOWER), HEAD))
-    yield hold("pairs_both_slower", edit(pairs, scale(dict.fromkeys(LATENCIES, 1.6)), HEAD))
-    yield hold("pairs_faster", edit(pairs, scale({Metric.COMPILED_LATENCY: 0.6}), HEAD, STENCIL, CHAIN))
-    yield hold("pairs_a_little", edit(few, scale({Metric.COMPILED_LATENCY: 1.03}), HEAD))
-    yield hold(
+    yield make("pairs", pairs)
+    yield make("pairs_other_config", pairs, config="ci/gate.yml")
+    yield make("pairs_few", few)
+    yield make("pairs_one", replace(pairs, trials=tuple(t for t in pairs.trials if t.index <= 1)))
+    yield make("pairs_slower", edit(pairs, scale(SLOWER), HEAD))
+    yield make("pairs_both_slower", edit(pairs, scale(dict.fromkeys(LATENCIES, 1.6)), HEAD))
+    yield make("pairs_faster", edit(pairs, scale({Metric.COMPILED_LATENCY: 0.6}), HEAD, STENCIL, CHAIN))
+    yield make("pairs_a_little", edit(few, scale({Metric.COMPILED_LATENCY: 1.03}), HEAD))
+    yield make(
         "pairs_in_turn",
         replace(
             pairs,
@@ -56,39 +56,39 @@ def list_beside(pairs: Run) -> Iterator[tuple[str, Situation]]:
             ),
         ),
     )
-    yield hold("pairs_base_failed", fail(pairs, HEAD, FailureKind.ERROR, arm="base"))
-    yield hold("pairs_head_failed", fail(pairs, HEAD, FailureKind.CRASH))
-    yield hold("pairs_stopped", replace(pairs, finished=False))
+    yield make("pairs_base_failed", fail(pairs, HEAD, FailureKind.ERROR, arm="base"))
+    yield make("pairs_head_failed", fail(pairs, HEAD, FailureKind.CRASH))
+    yield make("pairs_stopped", replace(pairs, finished=False))
     gone = replace(source.cases[0], id="gone/inference-float32-smoke-default", model="gone")
-    yield hold("pairs_vanished", replace(pairs, base=replace(source, cases=(*source.cases, gone))))
-    yield hold(
+    yield make("pairs_vanished", replace(pairs, base=replace(source, cases=(*source.cases, gone))))
+    yield make(
         "pairs_new",
         replace(
             pairs, base=replace(source, cases=()), trials=tuple(t for t in pairs.trials if t.arm == "head")
         ),
     )
-    yield hold(
+    yield make(
         "pairs_redefined",
         replace(
             pairs, base=replace(source, cases=tuple(replace(c, definition="other") for c in source.cases))
         ),
     )
-    yield hold("pairs_accepted", pairs, policy=accept(Metric.COMPILED_LATENCY, 9.0))
-    yield hold(
+    yield make("pairs_accepted", pairs, policy=accept(Metric.COMPILED_LATENCY, 9.0))
+    yield make(
         "pairs_disturbed",
         edit(pairs, condition(swapped_bytes=96 * 2**20, disturbances=(Disturbance.SWAPPED,)), HEAD),
     )
     older = replace(source, label="torch 2.12.0", environment=replace(source.environment, torch="2.12.0"))
-    yield hold("upgrade", replace(pairs, base=older))
-    yield hold(
+    yield make("upgrade", replace(pairs, base=older))
+    yield make(
         "upgrade_better",
         edit(replace(pairs, base=older), scale({Metric.COMPILED_LATENCY: 0.4, Metric.PEAK_MEMORY: 0.5})),
     )
-    yield hold("same_stack", replace(pairs, base=replace(source, label="torch 2.13.0")))
+    yield make("same_stack", replace(pairs, base=replace(source, label="torch 2.13.0")))
 
 
 def list_confirmed(base: Run, pairs: Run) -> Iterator[tuple[str, Situation]]:
-    """Situations of a screening whose suspects are confirmed by pairs, or not."""
+    """Situations of a screening, with pairs of its suspects or without."""
     stored = make_baselines(base, replace(base.provenance, author="Ada"))
     source = pairs.base
     assert source is not None
@@ -139,8 +139,7 @@ def list_confirmed(base: Run, pairs: Run) -> Iterator[tuple[str, Situation]]:
 
 
 def list_situations() -> dict[str, Situation]:
-    """All situations by name."""
     base, head, pairs, crash = map(load, ("base", "head", "pairs", "crash"))
     recorded = Recorded(base=base, head=head, crash=crash)
     stored = (named for list_some in STORED for named in list_some(recorded))
-    return dict((*stored, *list_beside(pairs), *list_confirmed(base, pairs)))
+    return dict((*stored, *list_paired(pairs), *list_confirmed(base, pairs)))

@@ -1,4 +1,4 @@
-"""Situations that stored baselines judge: each is a measured run with some of its values changed."""
+"""Situations judged by baselines: a measured run each, with some of its values changed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ from tests.told import warn
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """Measured runs, and what most situations are made of."""
+    """Measured runs, and those derived from them."""
 
     base: Run
     head: Run
@@ -49,17 +49,17 @@ class Recorded:
 
     @cached_property
     def stored(self) -> tuple[Baseline, ...]:
-        """The baselines that the base records."""
+        """The base's baselines."""
         return make_baselines(self.base, replace(self.base.provenance, author="Ada"))
 
     @cached_property
     def again(self) -> Run:
-        """The base, measured again with two trials."""
+        """The base with two trials of each case."""
         return keep(self.base, trials=2)
 
     @cached_property
-    def one(self) -> Run:
-        """The base, measured again with one trial."""
+    def single(self) -> Run:
+        """The base with one trial of each case."""
         return keep(self.base, trials=1)
 
     @cached_property
@@ -74,84 +74,83 @@ class Recorded:
 
     @cached_property
     def steady(self) -> tuple[Baseline, ...]:
-        """The baselines that it records."""
+        """The baselines of ``quiet``."""
         return make_baselines(self.quiet, self.base.provenance)
 
-    def hold(
+    def make(
         self, name: str, run: Run, baselines: tuple[Baseline, ...] | None = None, **more: Any
     ) -> tuple[str, Situation]:
-        """Judge a run by stored baselines: the base's, unless others are given."""
+        """A named situation, judged by the base's baselines or the given ones."""
         return name, Situation(run=run, baselines=self.stored if baselines is None else baselines, **more)
 
 
 def list_times(runs: Recorded) -> Iterator[tuple[str, Situation]]:
-    """Times and their changes."""
-    hold = runs.hold
-    head, again, one, slower, quiet, steady = (
+    make = runs.make
+    head, again, single, slower, quiet, steady = (
         runs.head,
         runs.again,
-        runs.one,
+        runs.single,
         runs.slower,
         runs.quiet,
         runs.steady,
     )
-    yield hold("same", again)
-    yield hold("calm", keep(quiet, trials=2), steady)
-    yield hold(
+    yield make("same", again)
+    yield make("calm", keep(quiet, trials=2), steady)
+    yield make(
         "calm_faster", edit(keep(quiet, trials=2), scale({Metric.COMPILED_LATENCY: 0.5}), HEAD), steady
     )
-    yield hold("calm_some_baselines", keep(quiet, trials=2), steady[1:])
-    yield hold("one_trial", one)
-    yield hold("changed", head)
-    yield hold("changed_other_config", head, config="ci/gate.yml")
-    yield hold("changed_base_rules", head, config="ci/gate.yml", rules="1a2b3c4d5e6f")
-    yield hold("slower", slower)
-    yield hold("slower_everywhere", edit(again, scale(SLOWER)))
-    yield hold("slower_one_trial", edit(one, scale(SLOWER), CHAIN))
-    yield hold(
+    yield make("calm_some_baselines", keep(quiet, trials=2), steady[1:])
+    yield make("one_trial", single)
+    yield make("changed", head)
+    yield make("changed_other_config", head, config="ci/gate.yml")
+    yield make("changed_base_rules", head, config="ci/gate.yml", rules="1a2b3c4d5e6f")
+    yield make("slower", slower)
+    yield make("slower_everywhere", edit(again, scale(SLOWER)))
+    yield make("slower_one_trial", edit(single, scale(SLOWER), CHAIN))
+    yield make(
         "slower_by_many_ways",
         edit(again, scale({**SLOWER, Metric.COLD_COMPILE_TIME: 2.5, Metric.PEAK_MEMORY: 1.5})),
     )
-    yield hold("a_little_slower", edit(again, scale({Metric.COMPILED_LATENCY: 1.12}), CHAIN))
-    yield hold("faster", edit(again, scale({Metric.COMPILED_LATENCY: 0.5}), CHAIN, HEAD))
-    yield hold(
+    yield make("a_little_slower", edit(again, scale({Metric.COMPILED_LATENCY: 1.12}), CHAIN))
+    yield make("faster", edit(again, scale({Metric.COMPILED_LATENCY: 0.5}), CHAIN, HEAD))
+    yield make(
         "eager_faster", edit(again, scale({Metric.EAGER_LATENCY: 0.5, Metric.WARM_SPEEDUP: 0.5}), CHAIN)
     )
-    yield hold("eager_slower_too", edit(again, scale(dict.fromkeys(LATENCIES, 1.6)), CHAIN))
+    yield make("eager_slower_too", edit(again, scale(dict.fromkeys(LATENCIES, 1.6)), CHAIN))
 
 
 def list_values(runs: Recorded) -> Iterator[tuple[str, Situation]]:
     """Memory, drift, counters and what the compiler did."""
-    hold = runs.hold
+    make = runs.make
     base, again = runs.base, runs.again
-    yield hold("memory", edit(again, scale({Metric.PEAK_MEMORY: 1.5, Metric.MEMORY_RATIO: 1.5}), STENCIL))
-    yield hold("memory_of_eager", edit(again, scale({Metric.MEMORY_RATIO: 1.5}), STENCIL))
-    yield hold("drift", edit(again, put({Metric.DRIFT: 2.5}), HEAD))
-    yield hold("drift_alone", edit(again, put({Metric.DRIFT: 12.0}), SUM), ())
-    yield hold(
+    yield make("memory", edit(again, scale({Metric.PEAK_MEMORY: 1.5, Metric.MEMORY_RATIO: 1.5}), STENCIL))
+    yield make("memory_of_eager", edit(again, scale({Metric.MEMORY_RATIO: 1.5}), STENCIL))
+    yield make("drift", edit(again, put({Metric.DRIFT: 2.5}), HEAD))
+    yield make("drift_alone", edit(again, put({Metric.DRIFT: 12.0}), SUM), ())
+    yield make(
         "drift_alone_accepted",
         edit(again, put({Metric.DRIFT: 12.0}), SUM),
         (),
         policy=accept(Metric.DRIFT, 20.0),
     )
     above = edit(base, put({Metric.DRIFT: 12.0}), SUM)
-    yield hold("drift_above_as_before", keep(above, trials=2), make_baselines(above, above.provenance))
-    yield hold(
+    yield make("drift_above_as_before", keep(above, trials=2), make_baselines(above, above.provenance))
+    yield make(
         "counters", edit(again, put({Metric.GRAPH_BREAKS: 3.0, Metric.COMPILE_CALLS: 900000.0}), CHAIN, SUM)
     )
     unstable = replace(
         again, trials=tuple(put({Metric.GRAPH_BREAKS: float(t.index - 1)})(t) for t in again.trials)
     )
-    yield hold("counter_unstable", unstable)
+    yield make("counter_unstable", unstable)
     breaks = tuple(
         GraphBreak(reason=f"call to {name}\n  a long hint", location=f"tiny/bench.py:{line}")
         for line, name in enumerate(("print", "item", "tolist", "numpy", "open"), 20)
     )
-    yield hold(
+    yield make(
         "graph_breaks",
         edit(again, lambda t: put({Metric.GRAPH_BREAKS: 5.0})(replace(t, graph_breaks=breaks)), CHAIN),
     )
-    yield hold(
+    yield make(
         "recompiles",
         edit(
             again,
@@ -161,53 +160,53 @@ def list_values(runs: Recorded) -> Iterator[tuple[str, Situation]]:
             CHAIN,
         ),
     )
-    yield hold(
+    yield make(
         "cache_misses", edit(again, put({Metric.CACHE_MISSES: 2.0, Metric.WARM_COMPILE_TIME: 40.0}), CHAIN)
     )
 
 
 def list_incomplete(runs: Recorded) -> Iterator[tuple[str, Situation]]:
-    """What did not come back, failed or was stopped."""
-    hold = runs.hold
-    base, crash, again, one, slower = runs.base, runs.crash, runs.again, runs.one, runs.slower
-    yield hold("not_measured", edit(again, drop(Metric.PEAK_MEMORY), CHAIN))
-    yield hold("nothing_measured", edit(one, lambda t: replace(t, samples={}), CHAIN), ())
-    yield hold("not_run", replace(again, trials=tuple(t for t in again.trials if t.case_id != CHAIN)))
-    yield hold(
+    """Missing, failed and stopped trials."""
+    make = runs.make
+    base, crash, again, single, slower = runs.base, runs.crash, runs.again, runs.single, runs.slower
+    yield make("not_measured", edit(again, drop(Metric.PEAK_MEMORY), CHAIN))
+    yield make("nothing_measured", edit(single, lambda t: replace(t, samples={}), CHAIN), ())
+    yield make("not_run", replace(again, trials=tuple(t for t in again.trials if t.case_id != CHAIN)))
+    yield make(
         "trials_missing",
         replace(again, trials=tuple(t for t in again.trials if t.case_id != CHAIN or t.index > 1)),
     )
-    yield hold("crashed", crash)
+    yield make("crashed", crash)
     for kind in (FailureKind.ERROR, FailureKind.HANG):
-        yield hold(f"failed_{kind.value}", fail(again, STENCIL, kind))
-    yield hold("failed_and_slower", fail(slower, STENCIL, FailureKind.ERROR))
-    yield hold("stopped", replace(keep(base, CHAIN, HEAD, trials=2), finished=False))
-    yield hold("stopped_and_slower", replace(slower, finished=False))
+        yield make(f"failed_{kind.value}", fail(again, STENCIL, kind))
+    yield make("failed_and_slower", fail(slower, STENCIL, FailureKind.ERROR))
+    yield make("stopped", replace(keep(base, CHAIN, HEAD, trials=2), finished=False))
+    yield make("stopped_and_slower", replace(slower, finished=False))
 
 
 def list_baselines(runs: Recorded) -> Iterator[tuple[str, Situation]]:
-    """Baselines that are missing, of elsewhere, or noisy."""
-    hold = runs.hold
+    """Baselines that are missing, of another environment, or noisy."""
+    make = runs.make
     base, head, stored, again, slower = runs.base, runs.head, runs.stored, runs.again, runs.slower
-    yield hold("no_baselines", again, ())
-    yield hold(
+    yield make("no_baselines", again, ())
+    yield make(
         "waived",
         again,
         (),
         policy=accept_lack(again, "2026-12-31"),
     )
-    yield hold(
+    yield make(
         "waiver_expired",
         again,
         (),
         policy=accept_lack(again, "2026-10-31"),
     )
-    yield hold("some_baselines", again, stored[:2])
-    yield hold("other_host", again, on_host("AMD EPYC 9654", stored))
-    yield hold("other_host_and_code", head, on_host("AMD EPYC 9654", stored))
-    yield hold("other_stack", again, name_torch("2.12.0", stored))
-    yield hold("redefined", again, tuple(replace(b, definition="other") for b in stored))
-    yield hold(
+    yield make("some_baselines", again, stored[:2])
+    yield make("other_host", again, on_host("AMD EPYC 9654", stored))
+    yield make("other_host_and_code", head, on_host("AMD EPYC 9654", stored))
+    yield make("other_stack", again, name_torch("2.12.0", stored))
+    yield make("redefined", again, tuple(replace(b, definition="other") for b in stored))
+    yield make(
         "not_recorded",
         again,
         tuple(
@@ -215,43 +214,43 @@ def list_baselines(runs: Recorded) -> Iterator[tuple[str, Situation]]:
             for b in stored
         ),
     )
-    yield hold("few_trials", slower, make_baselines(keep(base, trials=1), base.provenance))
+    yield make("few_trials", slower, make_baselines(keep(base, trials=1), base.provenance))
     noisy = make_baselines(spread(base, 0.9), base.provenance)
-    yield hold("noisy", again, noisy)
-    yield hold(
+    yield make("noisy", again, noisy)
+    yield make(
         "noisy_and_slower",
         edit(again, scale({Metric.COMPILED_LATENCY: 1.8, Metric.COLD_COMPILE_TIME: 1.5}), CHAIN),
         make_baselines(spread(base, 0.3), base.provenance),
     )
-    yield hold("zero", edit(again, put({Metric.COMPILED_LATENCY: 0.0}), CHAIN))
+    yield make("zero", edit(again, put({Metric.COMPILED_LATENCY: 0.0}), CHAIN))
 
 
 def list_permitted(runs: Recorded) -> Iterator[tuple[str, Situation]]:
-    """What is accepted or quarantined."""
-    hold = runs.hold
+    """Acceptances and quarantines."""
+    make = runs.make
     stored, again, slower = runs.stored, runs.again, runs.slower
-    yield hold("accepted", slower, policy=accept(Metric.COMPILED_LATENCY, 0.9))
-    yield hold("accepted_too_little", slower, policy=accept(Metric.COMPILED_LATENCY, 0.2))
-    yield hold("acceptance_expired", slower, policy=accept(Metric.COMPILED_LATENCY, 0.9, "2026-11-01"))
-    yield hold("unused_acceptance", slower, policy=accept(Metric.PEAK_MEMORY, 0.9, case="gone/*"))
-    yield hold("quarantined", slower, policy=replace(POLICY, quarantine=(quarantine("chain/*"),)))
-    yield hold(
+    yield make("accepted", slower, policy=accept(Metric.COMPILED_LATENCY, 0.9))
+    yield make("accepted_too_little", slower, policy=accept(Metric.COMPILED_LATENCY, 0.2))
+    yield make("acceptance_expired", slower, policy=accept(Metric.COMPILED_LATENCY, 0.9, "2026-11-01"))
+    yield make("unused_acceptance", slower, policy=accept(Metric.PEAK_MEMORY, 0.9, case="gone/*"))
+    yield make("quarantined", slower, policy=replace(POLICY, quarantine=(quarantine("chain/*"),)))
+    yield make(
         "quarantined_metric",
         slower,
         policy=replace(POLICY, quarantine=(quarantine("*", Metric.COMPILED_LATENCY),)),
     )
-    yield hold("quarantined_quiet", again, policy=replace(POLICY, quarantine=(quarantine("head/*"),)))
-    yield hold(
+    yield make("quarantined_quiet", again, policy=replace(POLICY, quarantine=(quarantine("head/*"),)))
+    yield make(
         "quarantine_expired",
         slower,
         policy=replace(POLICY, quarantine=(quarantine("chain/*", expires="2026-11-01"),)),
     )
-    yield hold(
+    yield make(
         "all_quarantined",
         slower,
         policy=replace(POLICY, quarantine=(quarantine("chain/*"), quarantine("*", expires="2027-01-01"))),
     )
-    yield hold(
+    yield make(
         "quarantined_no_baselines",
         again,
         stored[:1],
@@ -260,58 +259,58 @@ def list_permitted(runs: Recorded) -> Iterator[tuple[str, Situation]]:
 
 
 def list_machines(runs: Recorded) -> Iterator[tuple[str, Situation]]:
-    """A machine that was disturbed, or is slower."""
-    hold = runs.hold
+    """Disturbed and slower machines."""
+    make = runs.make
     again, slower, quiet, steady = runs.again, runs.slower, runs.quiet, runs.steady
     busy = condition(foreign_cores=1.9, swapped_bytes=96 * 2**20, disturbances=tuple(Disturbance))
-    yield hold("disturbed", edit(slower, busy, CHAIN))
-    yield hold(
+    yield make("disturbed", edit(slower, busy, CHAIN))
+    yield make(
         "disturbed_one", replace(slower, trials=tuple(busy(t) if t.index > 1 else t for t in slower.trials))
     )
-    yield hold("machine_slower", edit(keep(quiet, trials=2), slow_down(1.1)), steady)
-    yield hold(
+    yield make("machine_slower", edit(keep(quiet, trials=2), slow_down(1.1)), steady)
+    yield make(
         "machine_slower_and_case",
         edit(edit(keep(quiet, trials=2), slow_down(1.1)), scale(SLOWER), CHAIN),
         steady,
     )
-    yield hold("other_speed", edit(keep(quiet, trials=2), slow_down(1.39)), steady)
-    yield hold("other_speed_unsteady", edit(again, slow_down(1.39)))
-    yield hold(
+    yield make("other_speed", edit(keep(quiet, trials=2), slow_down(1.39)), steady)
+    yield make("other_speed_unsteady", edit(again, slow_down(1.39)))
+    yield make(
         "other_speed_and_breaks",
         edit(edit(keep(quiet, trials=2), slow_down(0.68)), put({Metric.GRAPH_BREAKS: 3.0}), CHAIN),
         steady,
     )
-    yield hold("canaries_slower", edit(slower, condition(canaries_s={})))
+    yield make("canaries_slower", edit(slower, condition(canaries_s={})))
 
 
 def list_code(runs: Recorded) -> Iterator[tuple[str, Situation]]:
-    """Compiles and code that changed, and what a report notes beside."""
-    hold = runs.hold
+    """Changed compiles and code, and further notes."""
+    make = runs.make
     stored, again, slower = runs.stored, runs.again, runs.slower
-    yield hold("compile_slower", edit(again, scale(dict.fromkeys(COMPILE_TIMES, 1.6)), CHAIN, STENCIL))
-    yield hold("compile_works_more", edit(again, lengthen, CHAIN))
-    yield hold("phases_unknown", edit(again, lengthen, CHAIN), tuple(replace(b, phases_s={}) for b in stored))
-    yield hold(
+    yield make("compile_slower", edit(again, scale(dict.fromkeys(COMPILE_TIMES, 1.6)), CHAIN, STENCIL))
+    yield make("compile_works_more", edit(again, lengthen, CHAIN))
+    yield make("phases_unknown", edit(again, lengthen, CHAIN), tuple(replace(b, phases_s={}) for b in stored))
+    yield make(
         "phases_same",
         edit(again, lambda t: replace(lengthen(t), phases_s=dict(stored[0].phases_s)), stored[0].case_id),
     )
     kernels = {"cpp_fused_a": "1", "cpp_fused_b": "2", "cpp_fused_c": "3", "cpp_fused_d": "4"}
-    yield hold("code_changed", edit(again, recode(digest="0" * 16, kernels=kernels), CHAIN))
-    yield hold("kernels_unknown", edit(again, recode(digest="0" * 16, kernels={}), CHAIN))
-    yield hold(
+    yield make("code_changed", edit(again, recode(digest="0" * 16, kernels=kernels), CHAIN))
+    yield make("kernels_unknown", edit(again, recode(digest="0" * 16, kernels={}), CHAIN))
+    yield make(
         "tuned",
         edit(again, recode(tuned="f" * 16), CHAIN),
         tuple(replace(b, identity=replace(b.identity, tuned="e" * 16)) for b in stored),
     )
-    yield hold(
+    yield make(
         "workload_changed",
         edit(slower, lambda t: replace(t, workload=dict.fromkeys(t.workload, "12")), CHAIN),
     )
-    yield hold(
+    yield make(
         "throttled",
         edit(slower, condition(throttled=("thermal slowdown", "power brake"), foreign_processes=2), CHAIN),
     )
-    yield hold(
+    yield make(
         "warned",
         edit(
             again,
@@ -320,20 +319,20 @@ def list_code(runs: Recorded) -> Iterator[tuple[str, Situation]]:
             ),
         ),
     )
-    yield hold(
+    yield make(
         "warned_much",
         replace(
             again, trials=tuple(replace(t, warnings=warn(f"warning {n}")) for n, t in enumerate(again.trials))
         ),
     )
-    yield hold(
+    yield make(
         "old",
         again,
         tuple(
             replace(b, provenance=replace(b.provenance, created="2026-01-02T03:04:05+00:00")) for b in stored
         ),
     )
-    yield hold("uncommitted", replace(slower, provenance=replace(slower.provenance, dirty=True)))
+    yield make("uncommitted", replace(slower, provenance=replace(slower.provenance, dirty=True)))
 
 
 STORED = (

@@ -29,13 +29,14 @@ from gate.report import render
 from gate.report.explain import get_case, render_explanation
 from gate.report.words.facts import describe_cause
 from gate.report.words.headline import write_opening
+from tests.make import find_row
 from tests.recorded.runs import DIRECTORY, POLICY, keep, slow_down
 
 PAIRS = 6  # that each recorded pair stands for, its latencies moved by up to 0.4 %
 
 
 def repeat(trial: Trial) -> Iterator[Trial]:
-    """The trial as several would be."""
+    """Several trials like this one."""
     for index in range(1, PAIRS + 1):
         factor = 1 + 0.002 * (7 * index % 5 - 2)
         samples = {
@@ -48,7 +49,9 @@ def repeat(trial: Trial) -> Iterator[Trial]:
 @pytest.fixture(scope="module")
 def run() -> Run:
     recorded = RUN.decode(gzip.decompress((DIRECTORY / "causes.json.gz").read_bytes()), "causes")
-    return replace(recorded, trials=tuple(one for trial in recorded.trials for one in repeat(trial)))
+    return replace(
+        recorded, trials=tuple(repeated for trial in recorded.trials for repeated in repeat(trial))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +60,11 @@ def verdict(run: Run) -> Verdict:
 
 
 def list_causes(verdict: Verdict, model: str) -> list[Cause]:
-    return [one for one in verdict.causes if one.case_id.startswith(f"{model}/")]
+    return [cause for cause in verdict.causes if cause.case_id.startswith(f"{model}/")]
 
 
 @pytest.mark.parametrize(
-    ("model", "code", "told"),
+    ("model", "code", "beginning"),
     [
         ("broken", Code.GRAPH_BREAK, "New graph break at bench.py:25: "),
         ("shapes", Code.RECOMPILED, "Recompiled because self.turn == 2 (made by `self.turn = min("),
@@ -81,28 +84,28 @@ def list_causes(verdict: Verdict, model: str) -> list[Cause]:
         ),
     ],
 )
-def test_right_cause_comes_first(verdict: Verdict, model: str, code: Code, told: str) -> None:
-    """A change that was planted is told first, in words that name it."""
+def test_right_cause_comes_first(verdict: Verdict, model: str, code: Code, beginning: str) -> None:
+    """The first cause names the planted change."""
     causes = list_causes(verdict, model)
 
     assert causes[0].fact.code is code
-    assert describe_cause(causes[0].fact).startswith(told)
-    assert [one.weight for one in causes] == sorted((one.weight for one in causes), reverse=True)
+    assert describe_cause(causes[0].fact).startswith(beginning)
+    assert [cause.weight for cause in causes] == sorted((cause.weight for cause in causes), reverse=True)
 
 
 SET_FOR_ALL = {"settings": "float32 products highest", "runtime": "2 threads"}
 
 
 def keep_base(run: Run, change: Callable[[Trial], Trial]) -> Run:
-    """The base's trials of one case, as if they had run alone as head's, and changed.
+    """The base's trials of one case as head's own, changed.
 
-    They were recorded before a trial told of what is set for all of torch.
+    They were recorded before a trial kept the settings of all of torch.
     """
     (case_id,) = [case.id for case in run.cases if case.id.startswith("broken/")]
     alone = tuple(
-        change(replace(one, arm="head", pairing=Pairing.ALONE, workload={**SET_FOR_ALL, **one.workload}))
-        for one in run.trials
-        if one.arm == "base"
+        change(replace(trial, arm="head", pairing=Pairing.ALONE, workload={**SET_FOR_ALL, **trial.workload}))
+        for trial in run.trials
+        if trial.arm == "base"
     )
     return keep(replace(run, trials=alone, base=None), case_id)
 
@@ -111,8 +114,8 @@ def call_own_operator(trial: Trial) -> Trial:
     return replace(trial, identity=replace(trial.identity, calls={"torch.ops.mine.attention": 1}))
 
 
-def test_slowed_machine_is_told_first(run: Run) -> None:
-    """The same code, and eager 12 % slower with it, the fixed test programs only 6 %: it is the machine.
+def test_a_slower_machine_is_the_first_cause(run: Run) -> None:
+    """With the same code 12 % slower, as is eager, and test programs 6 %, the first cause is the machine.
 
     The code calls an operator of the project's own, which might be slower, so it is not cleared.
     """
@@ -130,15 +133,15 @@ def test_slowed_machine_regresses_nothing(run: Run) -> None:
 
     verdict = decide_verdict(keep_base(run, slow_down(1.12, canaries=1.08)), stored, POLICY)
 
-    (latency,) = (one for one in verdict.comparisons if one.metric is Metric.COMPILED_LATENCY)
+    latency = find_row(verdict, Metric.COMPILED_LATENCY)
     assert latency.status is Status.UNCHANGED
     assert latency.change is not None
     assert latency.change.centre == pytest.approx(0.037, abs=0.001)
     assert Code.MACHINE_CHANGED in {note.code for note in verdict.notes}
 
 
-def test_first_line_tells_the_first_cause(verdict: Verdict) -> None:
-    """Of several cases the worst one's."""
+def test_the_headline_has_the_first_cause(verdict: Verdict) -> None:
+    """Of several cases it is the worst one's."""
     assert write_opening(verdict) == (
         "7 cases worse, worst: compiled latency 2.62 ms -> 13.0 ms (+405 %) in downcast, against main."
         " Likely cause: the precision of the generated code changed; it now uses bfloat16."
@@ -146,16 +149,16 @@ def test_first_line_tells_the_first_cause(verdict: Verdict) -> None:
 
 
 def test_evidence_adds_up_and_is_kept(verdict: Verdict) -> None:
-    """Phases are disjoint and are all of the first call but five percent; the file holds what is shown."""
-    for one in verdict.evidence:
-        phases_s = one.after.phases_s
-        assert phases_s["other"] <= 0.05 * sum(phases_s.values()), one.case_id
+    """Phases are disjoint and at least 95 % of the first call; the file has what is shown."""
+    for evidence in verdict.evidence:
+        phases_s = evidence.after.phases_s
+        assert phases_s["other"] <= 0.05 * sum(phases_s.values()), evidence.case_id
     again = VERDICT.decode(VERDICT.encode(verdict).encode(), "verdict.json")
     assert again.evidence == verdict.evidence
 
 
 def test_story_shows_line_code_and_commands(verdict: Verdict) -> None:
-    """The break with its line, both sides' kernels, values, and how to see it again."""
+    """The break's line, both sides' kernels, values, and the commands."""
     story = render_explanation(verdict, get_case(verdict, "broken"))
 
     assert "    bench.py:25 in forward: torch._dynamo.graph_break()" in story
@@ -166,15 +169,15 @@ def test_story_shows_line_code_and_commands(verdict: Verdict) -> None:
 
 
 def test_story_and_page_name_traces_and_what_is_not_known(verdict: Verdict) -> None:
-    """A trace with the command that reads it, from where each is read; a name is quoted."""
+    """Each trace has the command that reads it, with a quoted name."""
     unguarded = Fact(code=Code.UNKNOWN_HERE, metrics=(Metric.GUARDS,))
     shown = tuple(
         replace(
-            one,
-            before=one.before and replace(one.before, traces=("traces/pairs/base/a b-1.log",)),
-            after=replace(one.after, traces=("traces/a-1.log",), unknown=(unguarded,)),
+            evidence,
+            before=evidence.before and replace(evidence.before, traces=("traces/pairs/base/a b-1.log",)),
+            after=replace(evidence.after, traces=("traces/a-1.log",), unknown=(unguarded,)),
         )
-        for one in verdict.evidence
+        for evidence in verdict.evidence
     )
     traced = replace(verdict, evidence=shown)
     story = render_explanation(traced, get_case(traced, "broken"), "out")
@@ -187,7 +190,7 @@ def test_story_and_page_name_traces_and_what_is_not_known(verdict: Verdict) -> N
 
 
 def test_story_of_an_unknown_case_names_the_known(verdict: Verdict) -> None:
-    """A slip in the name is answered with the names."""
+    """An unknown name is answered with all names."""
     with pytest.raises(UsageError, match="is no case of this verdict") as caught:
         get_case(verdict, "bert")
     assert "broken/" in caught.value.fix
@@ -197,5 +200,5 @@ def test_story_of_an_unknown_case_names_the_known(verdict: Verdict) -> None:
 
 
 def test_story_of_no_name_is_that_of_the_worst_case(verdict: Verdict) -> None:
-    """The one that the first line names."""
+    """It is the case that the first line names."""
     assert get_case(verdict, "").model == "downcast"

@@ -1,4 +1,4 @@
-"""Recorded runs through every format: what is said of them is what was said before.
+"""Recorded runs in every format give the stored texts.
 
 To rewrite what is expected after a wanted change: ``GATE_WRITE_GOLDEN=1 pytest tests/recorded``; the
 difference is printed, to be read.
@@ -25,9 +25,9 @@ from gate.publish.submitted import MAX_MEMBER_BYTES
 from gate.records.verdict import Verdict
 from gate.report.blocks import render_command
 from gate.report.words.steps import write_steps
+from tests.recorded.everywhere import render_all
 from tests.recorded.runs import DIRECTORY, judge
 from tests.recorded.situations import list_situations
-from tests.recorded.telling import tell
 
 SAID = DIRECTORY / "said.json.xz"  # by situation and place
 SITUATIONS = list_situations()
@@ -40,42 +40,42 @@ def load_texts(path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def said() -> Iterator[dict[str, dict[str, str]]]:
-    """What is expected; rewritten after the last test where that is asked for."""
+def recorded() -> Iterator[dict[str, dict[str, str]]]:
+    """The stored texts by situation; rewritten after the last test with GATE_WRITE_GOLDEN."""
     texts = load_texts(SAID)
     yield texts
     if WRITES:
-        known = {name: texts[name] for name in SITUATIONS}
-        SAID.write_bytes(lzma.compress(json.dumps(known, indent=1).encode(), preset=9))
+        kept = {name: texts[name] for name in SITUATIONS}
+        SAID.write_bytes(lzma.compress(json.dumps(kept, indent=1).encode(), preset=9))
 
 
 @functools.cache
 def judge_once(name: str) -> Verdict:
-    """All tests here look at the same verdict of a situation."""
+    """The verdict of a situation, shared by all tests."""
     return judge(SITUATIONS[name])
 
 
 def test_a_verdict_of_2700_recorded_cases_is_small_enough_to_be_published() -> None:
-    """By what the recorded cases take, all of which moved."""
+    """The largest size a case, times 2,700."""
     assert 2700 * max(measure_case(judge_once(name)) for name in SITUATIONS) <= MAX_MEMBER_BYTES
 
 
 def measure_case(verdict: Verdict) -> float:
-    """Bytes of what is published of a verdict, for each of its cases."""
+    """Bytes that are published of a verdict for each of its cases."""
     return len(SHOWN.encode(make_shown(verdict)).encode()) / max(len(verdict.cases), 1)
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_recorded(name: str, said: dict[str, dict[str, str]]) -> None:
-    """A recorded run is judged and told of as it always was, in every place."""
+def test_recorded(name: str, recorded: dict[str, dict[str, str]]) -> None:
+    """A recorded run has the stored texts in every place."""
     verdict = judge_once(name)
 
-    told = tell(verdict, SITUATIONS[name])
+    texts = render_all(verdict, SITUATIONS[name])
 
     if WRITES:
-        show_difference(name, said.get(name, {}), told)
-        said[name] = told
-    assert told == said[name]
+        show_difference(name, recorded.get(name, {}), texts)
+        recorded[name] = texts
+    assert texts == recorded[name]
     again = VERDICT.decode(VERDICT.encode(verdict).encode(), "verdict.json")
     assert again == verdict
 
@@ -85,7 +85,7 @@ def test_recorded(name: str, said: dict[str, dict[str, str]]) -> None:
     [{"--config": "ci/my gate.yml", "--baselines": "b", "--out": "$(o)"}, {"--reference-models": ""}],
 )
 def test_each_command_to_run_next_is_one_that_there_is(options: Mapping[str, str]) -> None:
-    """With the options that the verdict's own command had."""
+    """Each suggested command is parsed, with the options of the verdict's own."""
     parser = make_parser()
     for name in SITUATIONS:
         verdict = replace(judge_once(name), options=options)
@@ -97,8 +97,13 @@ def test_each_command_to_run_next_is_one_that_there_is(options: Mapping[str, str
 
 
 def show_difference(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    for place, text in after.items():
+    for document, text in after.items():
         lines = difflib.unified_diff(
-            before.get(place, "").splitlines(), text.splitlines(), f"{name} {place}", "now", lineterm="", n=0
+            before.get(document, "").splitlines(),
+            text.splitlines(),
+            f"{name} {document}",
+            "now",
+            lineterm="",
+            n=0,
         )
         sys.stdout.writelines(f"{line}\n" for line in lines)

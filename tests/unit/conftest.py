@@ -1,4 +1,4 @@
-"""A real repository, for all unit tests."""
+"""A real repository for all unit tests."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.git import run_git
 
 @pytest.fixture(scope="session")
 def made_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What :func:`repository` is a copy of."""
+    """The repository that :func:`repository` copies."""
     top = tmp_path_factory.mktemp("repository") / "project"
     top.mkdir()
     run_git(top, "init", "--quiet", "--initial-branch=main")

@@ -1,4 +1,4 @@
-"""What ``import gate`` offers judges as the command does."""
+"""``import gate`` judges as the command does."""
 
 import inspect
 from datetime import UTC, datetime, timedelta
@@ -29,8 +29,8 @@ accepted:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run that is 30 % slower with one more graph break, and rules that allow both."""
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run 30 % slower with a new graph break, and rules that allow both."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gate.yml").write_text(CONFIG, encoding="utf-8")
     (tmp_path / "baselines").mkdir()
@@ -40,10 +40,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(("config", "code"), [(CONFIG, 0), ("version: 1\n", 10)])
 def test_it_judges_by_the_rules_of_the_command(config: str, code: int) -> None:
-    """Thresholds of gate.yml and acceptances count in both, so that their exit codes are the same."""
+    """Thresholds and acceptances count in both, with the same exit code."""
     Path("gate.yml").write_text(config, encoding="utf-8")
     verdict = gate.compare(
         baseline=gate.load_run("old.json"),
@@ -53,35 +53,35 @@ def test_it_judges_by_the_rules_of_the_command(config: str, code: int) -> None:
     assert gate.compute_exit_code(verdict) == code == main(["compare", "old.json", "slow.json"])
     by_name = gate.load_policy("gate.yml")
     assert by_name == gate.load_policy()
-    assert [one.author for one in by_name.acceptances] == ["ada"]
+    assert [acceptance.author for acceptance in by_name.acceptances] == ["ada"]
 
 
-def test_which_run_is_which_has_to_be_said() -> None:
-    """Both are runs: in the other order a regression is an improvement."""
+def test_runs_are_keyword_arguments() -> None:
+    """Exchanged runs would turn a regression into an improvement."""
     parameters = inspect.signature(gate.compare).parameters.values()
-    assert {one.kind for one in parameters} == {inspect.Parameter.KEYWORD_ONLY}
-    assert {one.default for one in parameters} == {inspect.Parameter.empty}
+    assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+    assert {parameter.default for parameter in parameters} == {inspect.Parameter.empty}
 
 
 def test_baselines_that_are_not_there_are_no_baselines_to_judge_by(tmp_path: Path) -> None:
-    """A misspelt directory is not an empty one."""
+    """A directory that does not exist is refused."""
     with pytest.raises(gate.FileError, match="nodir: does not exist"):
         gate.load_baselines(tmp_path / "nodir")
     assert gate.load_baselines(tmp_path) == ()
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("project")
 def test_a_verdict_that_is_rendered_as_json_is_loaded_again() -> None:
-    """By a name or a path."""
+    """From a name or a path."""
     run = gate.load_run(Path("old.json"))
     verdict = gate.compare(baseline=run, candidate=run, policy=gate.load_policy())
     Path("again.json").write_text(gate.render(verdict, "json"), encoding="utf-8")
     assert gate.load_verdict("again.json") == gate.load_verdict(Path("again.json")) == verdict
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("project")
 def test_exit_codes_follow_the_choice() -> None:
-    """As --fail-on does; a choice that there is not is an error."""
+    """As with --fail-on; an unknown choice is refused."""
     run = gate.load_run("slow.json")
     verdict = gate.compare(baseline=(), candidate=run, policy=gate.load_policy())
     assert verdict.outcome is Outcome.NOTHING_COMPARED
@@ -90,9 +90,9 @@ def test_exit_codes_follow_the_choice() -> None:
         gate.compute_exit_code(verdict, "nothing")
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("project")
 def test_a_directory_of_baselines_brings_its_own_acceptances(capsys: pytest.CaptureFixture[str]) -> None:
-    """`compare DIR RUN` judges by what was accepted beside those baselines, not by the project's."""
+    """`compare DIR RUN` uses the acceptances next to those baselines, not the project's."""
     Path("elsewhere").mkdir()
     run = gate.load_run("old.json")
     proposals = propose_baselines(make_baselines(run, run.provenance), {}, gate.load_policy())

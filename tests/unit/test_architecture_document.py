@@ -1,4 +1,4 @@
-"""docs/dev/architecture.md shows the layers that pyproject.toml demands."""
+"""docs/dev/architecture.md shows the layers of pyproject.toml."""
 
 import re
 import tomllib
@@ -11,8 +11,8 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def test_the_table_of_layers_is_the_contract() -> None:
-    """Each package of the table is in the layer that import-linter holds it to, and none is left out."""
-    (contract,) = (one for one in CONTRACTS if one.get("containers") == ["gate"])
+    """Each package is in its layer of import-linter, and none is left out."""
+    (contract,) = (contract for contract in CONTRACTS if contract.get("containers") == ["gate"])
     layers = [set(layer.split(" | ")) for layer in reversed(contract["layers"])]
     rows = re.findall(
         r"^\| (\d+) \| ([^|]+) \|",

@@ -1,4 +1,4 @@
-"""What the environment of `make` is held to."""
+"""Constraints of `make`'s environment."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from bootstrap import write_constraints
 
 
 def test_another_torch_brings_its_own_triton(tmp_path: Path) -> None:
-    """Torch 2.15 needs triton 3.9; constraints.txt has that of its own torch. All else stays pinned."""
+    """Torch 2.15 has triton 3.9 instead of the pinned one; all else stays pinned."""
     pinned = write_constraints(tmp_path, "", "")
     named = write_constraints(tmp_path, "", "2.15.0")
 

@@ -1,4 +1,4 @@
-"""The day on a card: what is measured, in which order, and what is said of it."""
+"""A day of measurements on a card: its parts, order and report."""
 
 import json
 import math
@@ -21,7 +21,7 @@ CASE = card_day.PULL_REQUEST[0]
 
 @pytest.fixture
 def day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Day:
-    """A day on a card at full size, of which nothing is begun."""
+    """A day on a card at full size, with nothing begun."""
     monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: str(tmp_path / "work"))
     return Day(tmp_path / "day", "cuda", small=False)
 
@@ -37,7 +37,7 @@ def leave(day: Day, out: str, digest: str, **counts: float) -> None:
 
 
 def test_a_day_measures_what_a_pull_request_does() -> None:
-    """The nine cases of ``tag:pr``, in 25 minutes with all else, nine of a part at most."""
+    """The nine cases of ``tag:pr`` take 25 minutes with all else, at most nine a part."""
     cases = load_cases(load_config(ROOT / "gate.yml"))
     assert {case.id for case in cases if "pr" in case.tags} == set(card_day.PULL_REQUEST)
     assert {case.id for case in cases} >= set(card_day.TARGETED.split(","))
@@ -45,8 +45,8 @@ def test_a_day_measures_what_a_pull_request_does() -> None:
     assert max(part.minutes for part in PARTS) <= 9
 
 
-def test_what_had_its_time_comes_after_what_had_none(day: Day) -> None:
-    """Another day begins with what has time left, and a part that is done does not come back."""
+def test_the_next_day_begins_with_parts_that_have_time(day: Day) -> None:
+    """The next day begins with parts that have time left, without finished ones."""
     day.rows["doctor"].status = "done"
     day.rows["baselines"].status, day.rows["baselines"].seconds = "cut off", 420.0
     day.rows["unchanged"].status, day.rows["unchanged"].seconds = "cut off", 100.0
@@ -61,13 +61,13 @@ def test_what_had_its_time_comes_after_what_had_none(day: Day) -> None:
 
 @pytest.mark.parametrize(("used_s", "left_s"), [(0.0, 420.0), (400.0, 20.0), (401.0, 0.0), (500.0, 0.0)])
 def test_a_part_has_its_time_on_all_days_together(day: Day, used_s: float, left_s: float) -> None:
-    """Of seven minutes; less than twenty seconds are none."""
+    """Seven minutes in all; a rest of less than twenty seconds is none."""
     day.rows["baselines"].seconds = used_s
     assert day.left_s(next(part for part in PARTS if part.name == "baselines")) == left_s
 
 
 def test_a_part_that_breaks_is_a_row(day: Day) -> None:
-    """What its own code raises, and what a command refuses, is said; both are kept."""
+    """Exceptions and refused commands are rows."""
 
     def refuse(_: Day) -> list[Step]:
         raise KeyError("trials")
@@ -84,22 +84,22 @@ def test_a_part_that_breaks_is_a_row(day: Day) -> None:
 
 
 def test_a_command_without_time_is_asked_to_end(day: Day) -> None:
-    """A part whose time is over before it begins is cut off, and not failed."""
+    """A part without time is cut off, and has not failed."""
     part = replace(PARTS[0], list_steps=lambda _: [Step(arguments=("doctor",), out="x")])
     card_day.run_part(day, part, time.monotonic())
     assert (day.rows["doctor"].status, day.rows["doctor"].finished) == ("cut off", 0)
 
 
 @pytest.mark.parametrize(
-    ("digest", "kernels", "told"),
+    ("digest", "kernels", "words"),
     [
         ("a", 1.0, "same code, same counts"),
         ("b", 1.0, "other code, same counts"),
         ("b", 2.0, "other code, other generated_kernels"),
     ],
 )
-def test_a_target_is_compared_with_the_card(day: Day, digest: str, kernels: float, told: str) -> None:
-    """By the code's digest and by counts; two releases of torch are named."""
+def test_a_target_is_compared_with_the_card(day: Day, digest: str, kernels: float, words: str) -> None:
+    """By the code's digest and by counts, with both releases of torch."""
     leave(day, "target", "a", generated_kernels=1.0)
     leave(day, "unchanged", digest, generated_kernels=kernels)
-    assert card_day.describe_target(day) == f"{CASE}: {told}; torch 2.6 and 2.9"
+    assert card_day.describe_target(day) == f"{CASE}: {words}; torch 2.6 and 2.9"

@@ -7,7 +7,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "causes.md"
 
 
 def test_page_on_causes_has_every_weight() -> None:
-    """The table is that of the code, in its order."""
+    """The table has the code's weights in their order."""
     rows = re.findall(r"^\| `(\w+)` \| ([0-9.]+) \|", PAGE.read_text(), re.MULTILINE)
 
     assert [(code, float(weight)) for code, weight in rows] == [

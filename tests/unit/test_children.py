@@ -1,4 +1,4 @@
-"""The children of a process: its own, those of its threads, and theirs."""
+"""Children of a process, of its threads, and theirs."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ time.sleep(600)
 
 @pytest.mark.parametrize("is_listed", [True, False], ids=["listed", "searched"])
 def test_children_and_theirs_are_found(monkeypatch: pytest.MonkeyPatch, is_listed: bool) -> None:
-    """Of a child and its child, started by another thread, the first is ours and both descend from us."""
+    """Of a thread's child and grandchild the first is a child, and both descend."""
     if not is_listed:  # a kernel that keeps no lists
         monkeypatch.setattr(programs, "_TASKS", "no such directory")
     before = set(list_children(os.getpid()))

@@ -1,4 +1,4 @@
-"""The tests' C++ compiler compiles what it has not seen, and copies what it has."""
+"""The tests' C++ compiler compiles once and copies then."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ grep -q wrong "$1" && exit 3
 
 
 class Compiler:
-    """A compiler in a directory of its own, behind the one that compiles nothing twice."""
+    """A compiler in its own directory, behind the one that compiles nothing twice."""
 
     def __init__(self, top: Path) -> None:
         self.top, self.calls = top, top / "calls"
@@ -33,13 +33,13 @@ class Compiler:
         return subprocess.run((*self.command, *arguments), capture_output=True, text=True, check=False)
 
     def compile(self, name: str, content: str, option: str = "-O1") -> tuple[str, int]:
-        """Compile a source in a directory of this name: what came of it, and how many calls there were."""
-        place = self.top / name
-        place.mkdir()
-        (place / "one.cpp").write_text(content)
-        done = self.run(place / "one.cpp", option, "-o", place / "one.so")
-        found = (place / "one.so").read_text() if done.returncode == 0 else f"status {done.returncode}"
-        return found, len(self.calls.read_text().splitlines())
+        """Compile a source in a directory of this name; return the product and the number of calls."""
+        directory = self.top / name
+        directory.mkdir()
+        (directory / "one.cpp").write_text(content)
+        done = self.run(directory / "one.cpp", option, "-o", directory / "one.so")
+        product = (directory / "one.so").read_text() if done.returncode == 0 else f"status {done.returncode}"
+        return product, len(self.calls.read_text().splitlines())
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def compiler(tmp_path: Path) -> Compiler:
 
 
 def test_the_same_source_is_compiled_once_wherever_it_lies(compiler: Compiler) -> None:
-    """Another source, and another option, are compiled."""
+    """Another source or option is compiled."""
     assert compiler.compile("first", "sine\n") == ("sine\n-O1\n", 1)
     assert compiler.compile("second", "sine\n") == ("sine\n-O1\n", 1)
     assert compiler.compile("third", "cosine\n") == ("cosine\n-O1\n", 2)
@@ -56,22 +56,22 @@ def test_the_same_source_is_compiled_once_wherever_it_lies(compiler: Compiler) -
 
 
 def test_a_directory_is_known_by_where_it_is(compiler: Compiler) -> None:
-    """What another environment links to is the same header."""
+    """A link to a directory counts as the directory."""
     (compiler.top / "real").mkdir()
     (compiler.top / "link").symlink_to(compiler.top / "real")
     calls = [
-        compiler.compile(name, "sine\n", f"-I{compiler.top}/{place}")[1]
-        for name, place in {"first": "real", "second": "link", "third": "elsewhere"}.items()
+        compiler.compile(name, "sine\n", f"-I{compiler.top}/{directory}")[1]
+        for name, directory in {"first": "real", "second": "link", "third": "elsewhere"}.items()
     ]
     assert calls == [1, 1, 2]
 
 
 def test_what_cannot_be_compiled_is_tried_again(compiler: Compiler) -> None:
-    """With the compiler's own status each time."""
+    """Each time with the compiler's status."""
     assert compiler.compile("first", "wrong") == ("status 3", 1)
     assert compiler.compile("second", "wrong") == ("status 3", 2)
 
 
-def test_questions_are_the_compilers(compiler: Compiler) -> None:
-    """Such as for its version."""
+def test_options_without_a_source_reach_the_compiler(compiler: Compiler) -> None:
+    """The compiler answers --version."""
     assert compiler.run("--version").stdout == "a compiler\n"

@@ -1,4 +1,4 @@
-"""The cores that a process may use, on this machine and in control groups that are written for it."""
+"""Cores that a process may use, on this machine and in made-up control groups."""
 
 import os
 import subprocess
@@ -11,19 +11,19 @@ from gate import programs
 
 
 def test_without_limits_they_are_the_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So environments keep the ids that committed baselines lie under."""
+    """Environments keep the ids of committed baselines."""
     monkeypatch.setattr(programs, "_CGROUPS", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(os.cpu_count() or 1)))
     assert programs.count_cores() == os.cpu_count()
 
 
 def test_a_pinned_process_counts_its_own() -> None:
-    """A slice of a host that a scheduler made by affinity is a host of as many cores."""
+    """A process with an affinity of one core has one."""
     code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nfrom gate import programs\n"
     shown = "print(programs.count_cores(), programs.count_cores(is_pinned=True))"
-    told = subprocess.run([sys.executable, "-c", code + shown], check=True, capture_output=True, text=True)
-    own, all_of_them = map(int, told.stdout.split())
-    assert (own, all_of_them) == (1, programs.count_cores(is_pinned=True))
+    process = subprocess.run([sys.executable, "-c", code + shown], check=True, capture_output=True, text=True)
+    pinned, all_of_them = map(int, process.stdout.split())
+    assert (pinned, all_of_them) == (1, programs.count_cores(is_pinned=True))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_pinned_process_counts_its_own() -> None:
 def test_a_quota_limits_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: int
 ) -> None:
-    """A container on a host of 96 cores that may use 1.5 of them is a host of two."""
+    """A container with 1.5 of 96 cores has two."""
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="ascii")

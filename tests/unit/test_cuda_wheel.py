@@ -1,4 +1,4 @@
-"""The check of torch's wheels for CUDA, on the torch that is here."""
+"""The check of torch's CUDA wheels, with the installed torch."""
 
 import re
 import subprocess
@@ -17,17 +17,17 @@ SOURCES = [path.read_text(encoding="utf-8") for path in Path(gate.__file__).pare
 
 
 def test_a_wheel_for_cpus_lacks_what_only_one_for_cuda_has() -> None:
-    """Names, fields and documented keys are in the torch that is here, whatever it is built for."""
+    """Names, fields and documented keys are in any torch."""
     done = subprocess.run([sys.executable, str(TOOL)], capture_output=True, text=True, check=False)
     head, *problems = done.stdout.splitlines()
     assert str(torch.__version__) in head, done.stderr
     of_cuda = ("is not built for CUDA", "triton cannot be imported", "torch._C has no _CudaDeviceProperties")
-    rest = [one for one in problems if not any(known in one for known in of_cuda)]
+    rest = [problem for problem in problems if not any(words in problem for words in of_cuda)]
     assert rest in ([], ["nothing is missing"])
 
 
 def test_whatever_the_gate_asks_torch_for_is_checked() -> None:
-    """A name that is asked for on a card and not looked for in the wheel would be missed there only."""
+    """The check covers each name that the gate uses on a card."""
     for module in ("torch.cuda", "torch.profiler"):
         asked = set(re.findall(rf"\b{re.escape(module)}\.(\w+)", "".join(SOURCES)))
         assert asked

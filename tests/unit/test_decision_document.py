@@ -1,4 +1,4 @@
-"""docs/decision.md, docs/measuring.md and docs/dev/glossary.md say what the code does."""
+"""docs/decision.md, docs/measuring.md and docs/dev/glossary.md agree with the code."""
 
 import ast
 import math
@@ -37,16 +37,16 @@ GLOSSARY = (DOCS / "dev" / "glossary.md").read_text(encoding="utf-8")
 
 def read_reasons(path: Path) -> dict[str, str]:
     """The comment above each constant of a module, in one line."""
-    found, comment = {}, list[str]()
+    reasons, comment = {}, list[str]()
     for line in path.read_text(encoding="utf-8").splitlines():
         if name := re.match(r"([A-Z_0-9]+) = ", line):
-            found[name[1]] = " ".join(comment)
+            reasons[name[1]] = " ".join(comment)
         comment = [*comment, line[2:]] if line.startswith("# ") else []
-    return found
+    return reasons
 
 
 def test_constants_are_those_of_the_code() -> None:
-    """Every constant is in the table with its value and its reason, in order, and there is no other."""
+    """The table has every constant with value and reason, in order."""
     rows = read_table("constant")
     coded = {name: value for name, value in vars(constants).items() if name.isupper()}
     assert [name for name, _, _ in rows] == [*coded]
@@ -85,15 +85,17 @@ _UNDECIDING = {
 
 
 def test_no_other_module_holds_a_number_that_decides() -> None:
-    """What decides or plans a check keeps none of its own but these, and writes none into a function."""
-    found, written = {}, []
+    """Other modules of the decision have only these constants, and no number in a function."""
+    by_module, written = {}, []
     for path in sorted(GATE.glob("decide/**/*.py")) + sorted(GATE.glob("check/**/*.py")):
         name = path.relative_to(GATE).as_posix()
         module = import_module("gate." + name.removesuffix(".py").replace("/", "."))
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        own = [one for one in _list_assigned(tree) if is_number(getattr(module, one, None))]
-        if own and module is not constants:
-            found[name] = {*own}
+        assigned = [
+            variable for variable in _list_assigned(tree) if is_number(getattr(module, variable, None))
+        ]
+        if assigned and module is not constants:
+            by_module[name] = {*assigned}
         written += [
             f"{name}:{node.lineno}: {node.value}"
             for function in ast.walk(tree)
@@ -102,7 +104,7 @@ def test_no_other_module_holds_a_number_that_decides() -> None:
             for node in ast.walk(part)
             if isinstance(node, ast.Constant) and type(node.value) is float and node.value not in _PLAIN
         ]
-    assert found == {name: {*names.split()} for name, names in _UNDECIDING.items()}
+    assert by_module == {name: {*names.split()} for name, names in _UNDECIDING.items()}
     assert written == []
 
 
@@ -110,10 +112,12 @@ _PLAIN = (0.0, 0.5, 1.0, 2.0, 3.0)  # of formulas: a half of something, the squa
 
 
 def _list_assigned(tree: ast.Module) -> Iterator[str]:
-    """Names in capitals to which the module assigns something."""
+    """Names in capitals that the module assigns."""
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        names = (one for one in (targets if isinstance(targets, list) else [targets]) if one is not None)
+        names = (
+            target for target in (targets if isinstance(targets, list) else [targets]) if target is not None
+        )
         yield from (
             part.id
             for target in names
@@ -123,7 +127,7 @@ def _list_assigned(tree: ast.Module) -> Iterator[str]:
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number, or holds nothing else."""
+    """Whether it is a number or contains only numbers."""
     if isinstance(value, Mapping):
         return is_number(tuple(value.values()))
     if isinstance(value, tuple):
@@ -132,7 +136,7 @@ def is_number(value: object) -> bool:
 
 
 def test_limits_of_the_host_are_those_of_the_code() -> None:
-    """Every limit of the host's fitness is in its table with its value and a reason."""
+    """The table has every limit of the host with value and reason."""
     stated = {name: float(value) for name, value, reason in read_table("limit", MEASURING) if reason}
     coded = {
         name: float(value)
@@ -145,36 +149,36 @@ def test_limits_of_the_host_are_those_of_the_code() -> None:
 def test_constants_in_the_prose_exist() -> None:
     """A name in capitals with an underscore is a constant, a status or an outcome."""
     prose = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", decision_page.TEXT + MEASURING))
-    known = {name for name in (*vars(constants), *vars(fitness)) if name.isupper()}
+    names = {name for name in (*vars(constants), *vars(fitness)) if name.isupper()}
     elsewhere = {"REPEAT_SHARE", "MOST_REFRESHED"}
-    assert prose - known == {*elsewhere, "NOT_COMPARABLE", "NOTHING_COMPARED"}
+    assert prose - names == {*elsewhere, "NOT_COMPARABLE", "NOTHING_COMPARED"}
 
 
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_is_explained(reason: Reason) -> None:
-    """The procedure says when each reason code is given."""
+    """The page has each reason code."""
     assert f"`{reason.value}`" in decision_page.TEXT
 
 
 def test_exit_codes_are_those_of_the_code() -> None:
-    """Codes of each outcome, as they are and under another --fail-on."""
+    """Each outcome's codes, by default and with --fail-on."""
     stated = {row[0]: row[2:] for row in read_table("outcome")}
     ways = (FailOn.INCONCLUSIVE, FailOn.NEW, FailOn.REGRESSION, FailOn.NEVER)
     coverages = (Coverage(comparisons=2, judged=2), Coverage(comparisons=2, judged=1))
     coded = {}
     for outcome in Outcome:
-        codes = [[int(compute_exit_code(outcome, way, one)) for one in coverages] for way in ways]
+        codes = [[int(compute_exit_code(outcome, way, coverage)) for coverage in coverages] for way in ways]
         coded[str(outcome)] = [", or ".join(map(str, dict.fromkeys(pair))) for pair in codes]
     assert stated == coded
 
 
 def read_numbers(text: str) -> tuple[float, ...]:
-    """All numbers of a text, with their signs."""
+    """All numbers of a text, with signs."""
     return tuple(map(float, re.findall(r"[-+]?\d+(?:\.\d+)?", text)))
 
 
 def read_part(start: str, end: str) -> tuple[float, ...]:
-    """The numbers of the page between two texts, of which the first stands in it once."""
+    """The numbers of the page between two texts; the first occurs once."""
     (_, rest) = decision_page.TEXT.split(start)
     return read_numbers(rest.partition(end)[0])
 
@@ -186,7 +190,7 @@ def read_alpha(step: str) -> float:
 
 
 def test_example_is_what_the_code_computes() -> None:
-    """The worked example: stored values leave 6 % open, and three pairs prove it."""
+    """In the example stored values leave 6 % open, and three pairs convict."""
     (clock, *clock_row), (ratio, *ratio_row), (pairs, *pairs_row) = read_table("step")
     latencies, speedups = (
         read_part("of five trials, compiled ", " ms at a"),
@@ -210,14 +214,14 @@ def test_example_is_what_the_code_computes() -> None:
         assert stored.classify(reading) is Level.OPEN
     changes = read_numbers(pairs.partition(" %")[0])
     assert round(100 * math.log(latency / median(latencies))) == read_part("prove a slowdown of ", " %")[0]
-    paired, beside = (
+    paired, twin = (
         Paired(metric=metric, changes=logs, base=latencies[:3], head=(latency,), is_live=True)
         for metric, logs in (
             (Metric.COMPILED_LATENCY, tuple(change / 100 for change in changes)),
             (Metric.EAGER_LATENCY, (0.0,) * 3),
         )
     )
-    reading = read_pairs(paired, assume_noise(Metric.COMPILED_LATENCY, is_live=True), beside)
+    reading = read_pairs(paired, assume_noise(Metric.COMPILED_LATENCY, is_live=True), twin)
     looks = [look for look in constants.LOOKS if look >= constants.SETTLING_PAIRS]
     assert read_alpha(pairs) == budget / len(looks)
     threshold = SPECS[Metric.COMPILED_LATENCY].side_by_side.relative
@@ -228,14 +232,14 @@ def test_example_is_what_the_code_computes() -> None:
 
 
 def read_example(metric: Metric, stored: tuple[float, ...], seen: float) -> Reading:
-    """Read one value against what is stored, by the noise of that."""
+    """The reading of one value against stored ones, with their noise."""
     arms = summarize_logs(stored, (seen,))
     assert arms is not None
     return read_stored(metric, arms, NOTHING_KNOWN, SESSION, 0.0)
 
 
 def describe(reading: Reading, bar: Bar) -> list[str]:
-    """d, SE, low, high and e, as the table has them."""
+    """d, SE, low, high and e, as in the table."""
     bounds = (reading.compute_bound(p) for p in (bar.alpha, constants.CLEAR_CONFIDENCE))
     values = (reading.change, reading.error, *bounds, bar.compute_log_edge(reading))
     return [f"{value:.3f}" for value in values]
@@ -248,13 +252,13 @@ WORDS = {
 
 
 def find_words(pattern: str) -> list[int]:
-    """The numbers that are written out in the only place that the pattern, with a group for each, fits."""
-    (found,) = re.findall(pattern, decision_page.TEXT)
-    return [WORDS[word.lower()] for word in ([found] if isinstance(found, str) else found)]
+    """The written-out numbers at the pattern's only match, with a group for each."""
+    (words,) = re.findall(pattern, decision_page.TEXT)
+    return [WORDS[word.lower()] for word in ([words] if isinstance(words, str) else words)]
 
 
 def test_thresholds_in_the_prose_are_those_of_the_metrics() -> None:
-    """Of a latency stored and in pairs, of a cold and of a warm compile; the budget and what divides it."""
+    """Thresholds of latency and compiles, stored and in pairs; the budget and its divisors."""
     latency, cold, warm = (SPECS[metric] for metric in LEADING)
     assert find_numbers(
         r"(\d+) % of a latency with stored values and (\d+) % in pairs, (\d+) and (\d+) % of a cold"
@@ -269,16 +273,16 @@ def test_thresholds_in_the_prose_are_those_of_the_metrics() -> None:
 
 
 def test_bias_of_a_median_is_that_of_the_code() -> None:
-    """Of two other cases with 8 degrees of freedom each, by (1 - 2/(9 df))³."""
-    one, two, nine = find_numbers(r"bias of a median, \((\d) - (\d)/\((\d) df\)\)³")
+    """Two other cases with 8 degrees of freedom each, by (1 - 2/(9 df))³."""
+    unit, two, nine = find_numbers(r"bias of a median, \((\d) - (\d)/\((\d) df\)\)³")
     variances = {name: Variance(value=4e-4, df=8.0) for name in "abc"}
     prior = compute_priors(variances)["a"]
-    assert prior.value == pytest.approx(4e-4 / (one - two / (nine * 8.0)) ** 3)
+    assert prior.value == pytest.approx(4e-4 / (unit - two / (nine * 8.0)) ** 3)
     assert prior.df == min(constants.LEARNED_DF, constants.MEDIAN_EFFICIENCY * 16.0)
 
 
 def test_pairs_that_convict_what_flickers_are_as_many_as_the_page_says() -> None:
-    """All of head's values above all of the base's: of one case with two comparisons, and of ``ab``."""
+    """All of head's values are above the base's: for one case with two comparisons, and for ``ab``."""
     comparisons, few, cases, many = find_words(
         r"One case of (\w+) comparisons needs (\w+) pairs, and (\w+) cases of `ab` (\w+)\."
     )
@@ -288,7 +292,7 @@ def test_pairs_that_convict_what_flickers_are_as_many_as_the_page_says() -> None
 
 
 def test_sums_in_the_prose_are_right() -> None:
-    """Merges that add up, a rare call's part of a block, and the code of a PASS that is about a part."""
+    """Small changes that add up, a rare call's share of a block, the exit code of a partial PASS."""
     merges, step, total = find_numbers(r"(\d+) merges of \+([\d.]+) % are (\d+) % together")
     assert round(100 * ((1 + step / 100) ** merges - 1)) == total
     (times,) = find_words(r"one in a hundred at (\w+) times its time")
@@ -297,7 +301,7 @@ def test_sums_in_the_prose_are_right() -> None:
 
 
 def test_glossary_names_what_exists() -> None:
-    """Every dotted name in the glossary leads to something in the package."""
+    """Each dotted name of the glossary exists in the package."""
     names = re.findall(r"`((?:\w+\.)+\w+)`", GLOSSARY)
     assert names
     for name in names:

@@ -1,4 +1,4 @@
-"""The table of device kinds: complete rows, and what follows from them."""
+"""The table of device kinds is complete, and rules follow it."""
 
 import ast
 import dataclasses
@@ -60,7 +60,7 @@ print({
 
 @pytest.mark.parametrize("part", [DeviceKind, Canaries])
 def test_no_property_can_be_forgotten(part: type) -> None:
-    """No field of a row has a default, so a row that lacks one is a type error."""
+    """No field of a row has a default, so mypy finds a missing one."""
     fields = dataclasses.fields(part)
 
     assert fields
@@ -73,41 +73,40 @@ def test_no_property_can_be_forgotten(part: type) -> None:
     [("cpu", True), ("cuda", True), ("cuda:1", True), ("cuda:123", False), ("cpu:1", False), ("tpu", False)],
 )
 def test_names_of_devices(device: str, fits: bool) -> None:
-    """There is one CPU, and a GPU by its number; what the table lacks is refused."""
+    """There is one CPU, and GPUs by number; other names are refused."""
     assert (re.fullmatch(DEVICE_PATTERN, device) is not None) == fits
     assert DEVICE_FORMS == "cpu, cuda or cuda:N"
 
 
 def test_a_numbered_device_is_of_its_kind() -> None:
-    """The number says which of several."""
     assert get_kind("cuda:1") is get_kind("cuda") is CUDA
     assert get_kind("cpu") is CPU
 
 
-def test_an_unknown_kind_in_a_record_is_held_for_a_gpu() -> None:
-    """Of another version's device everything has to agree, as of a GPU."""
+def test_an_unknown_kind_in_a_record_is_compared_like_a_gpu() -> None:
+    """All fields of a newer version's device must agree."""
     assert (is_gpu("xpu"), is_gpu("cuda"), is_gpu("cpu")) == (True, True, False)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_limits_are_keys_of_the_configuration(kind: DeviceKind) -> None:
-    """A kind gives defaults only to keys whose defaults follow it."""
+    """A kind has defaults only for keys whose defaults follow it."""
     assert kind.limits.keys() <= set(LIMIT_KEYS) <= GateFile.__dataclass_fields__.keys()
 
 
 def test_nothing_compares_the_name_of_a_kind() -> None:
-    """The code asks the row, so that a new kind is not silently a GPU here and a CPU there."""
-    found = [
+    """The code asks the row, not the kind's name."""
+    lines = [
         f"{path.relative_to(PACKAGE)}: {match[0]}"
         for path in PACKAGE.rglob("*.py")
         for match in _COMPARED.finditer(path.read_text(encoding="utf-8"))
     ]
 
-    assert found == []
+    assert lines == []
 
 
 def test_row_of_the_guide_is_known_everywhere(tmp_path: Path) -> None:
-    """A copy of the package with the guide's kind takes it in gate.yml, options and the action's input."""
+    """A copy of the package accepts the guide's kind in gate.yml, options and the action."""
     (row,) = [textwrap.dedent(block) for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)]
     shutil.copytree(PACKAGE, tmp_path / "gate", ignore=shutil.ignore_patterns("__pycache__"))
     file = tmp_path / "gate" / "devices.py"

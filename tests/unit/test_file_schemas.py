@@ -22,13 +22,13 @@ BASELINE_RECORD = make_baseline("a/b", {Metric.GRAPH_BREAKS: (0.0, 0.0)}, defini
 
 
 @pytest.mark.parametrize("name", ROOTS)
-def test_every_schema_is_one(name: str) -> None:
-    """The validator's own metaschema says so."""
+def test_every_schema_is_valid(name: str) -> None:
+    """It is valid by the validator's metaschema."""
     jsonschema.Draft202012Validator.check_schema(json.loads(read_schema(name)))
 
 
 def test_every_schema_has_an_identity_and_a_title() -> None:
-    """By which editors and tools tell them apart: the version of the file's format is in it."""
+    """The id has the version of the file's format."""
     schemas = [json.loads(read_schema(name)) for name in ROOTS]
     assert schemas[0]["$id"] == "urn:compile-gate:config:1"
     assert schemas[0]["title"] == "compile-gate: gate.yml"
@@ -41,7 +41,7 @@ def test_every_schema_has_an_identity_and_a_title() -> None:
 
 @pytest.mark.parametrize(("kind", "record"), [(RUN, RUN_RECORD), (BASELINE, BASELINE_RECORD)])
 def test_what_is_written_is_valid(kind: FileKind[Any], record: Run | Baseline) -> None:
-    """A file of ours passes its own schema."""
+    """A written file is valid by its schema."""
     content = json.loads(kind.encode(record))
     jsonschema.validate(content, make_schema(kind.name))
 
@@ -58,6 +58,6 @@ def test_what_is_written_is_valid(kind: FileKind[Any], record: Run | Baseline) -
     ],
 )
 def test_a_schema_refuses_what_the_decoder_refuses(keys: dict[str, object], is_valid: bool) -> None:
-    """Keys, types, enumerations and what is required."""
+    """Keys, types, enumerations and required fields."""
     content = {"schema": "compile-gate/run/1", **encode(RUN_RECORD), **keys}
     assert is_valid == jsonschema.Draft202012Validator(make_schema("run")).is_valid(content)

@@ -46,18 +46,18 @@ TRAITS = {"capability": "9.0", "multiprocessors": "132", "memory": "140 GiB", "e
 
 
 def compare_all(a: Environment, b: Environment) -> tuple[bool, bool, bool]:
-    """Same host, same codegen, same stack."""
+    """Whether host, codegen and stack are the same."""
     return has_same_host(a, b), has_same_codegen(a, b), has_same_stack(a, b)
 
 
 def test_the_id_is_readable() -> None:
-    """Kind, model, torch release and a hash of the rest."""
+    """It is kind, model, torch release and a hash."""
     assert re.fullmatch(r"cpu-amd-epyc-7763-torch2\.13\.0-[0-9a-f]{8}", compute_environment_id(CPU))
     assert re.fullmatch(r"cuda-h200-torch2\.13\.0-[0-9a-f]{8}", compute_environment_id(GPU))
 
 
 def test_the_id_is_the_same_in_every_release() -> None:
-    """Another id for the same environment would orphan every stored baseline."""
+    """Another id would orphan stored baselines."""
     assert compute_environment_id(CPU) == "cpu-amd-epyc-7763-torch2.13.0-15f9fe02"
     assert compute_environment_id(GPU) == "cuda-h200-torch2.13.0-cef9ab50"
 
@@ -73,15 +73,15 @@ def test_the_id_is_the_same_in_every_release() -> None:
         ("x" * 300, "x" * 40),
     ],
 )
-def test_the_id_keeps_what_tells_models_apart(model: str, slug: str) -> None:
-    """Marketing words go, and whatever is no letter or digit is a dash."""
+def test_the_id_keeps_what_distinguishes_models(model: str, slug: str) -> None:
+    """Marketing words are left out, and other characters than letters and digits are dashes."""
     env = replace(CPU, device_model=model)
     assert compute_environment_id(env).startswith(f"cpu-{slug}-torch2.13.0-")
 
 
 @given(text=st.text(max_size=50))
 def test_the_id_is_always_one_safe_directory_name(text: str) -> None:
-    """A device may call itself anything."""
+    """Any device name gives a safe directory name."""
     env = replace(CPU, device_kind=text, device_model=text, torch=text)
     assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*[0-9a-f]{8}", compute_environment_id(env))
 
@@ -115,7 +115,7 @@ def test_the_id_is_always_one_safe_directory_name(text: str) -> None:
     ],
 )
 def test_each_field_separates_what_it_must(name: str, value: object, expected: tuple[bool, ...]) -> None:
-    """The table says for every field which comparisons its difference rules out."""
+    """Each field rules out the comparisons of the table."""
     other = replace(GPU, **{name: value})  # type: ignore[arg-type] # the table holds each field's type
     assert expected == compare_all(GPU, other)
     same_id = compute_environment_id(GPU) == compute_environment_id(other)
@@ -140,9 +140,9 @@ def test_each_field_separates_what_it_must(name: str, value: object, expected: t
 def test_each_trait_of_a_gpu_separates_what_it_must(
     changes: dict[str, object], expected: tuple[bool, ...]
 ) -> None:
-    """ECC costs time only; multiprocessors decide which kernels; the capability decides about the stack."""
-    known = replace(GPU, device_traits=TRAITS)
-    assert compare_all(known, replace(known, **changes)) == expected  # type: ignore[arg-type] # as above
+    """ECC affects time only, multiprocessors kernels, the capability the stack."""
+    gpu = replace(GPU, device_traits=TRAITS)
+    assert compare_all(gpu, replace(gpu, **changes)) == expected  # type: ignore[arg-type] # as above
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,14 @@ def test_each_trait_of_a_gpu_separates_what_it_must(
     ],
 )
 def test_a_machine_is_its_hardware(changes: dict[str, object], *, is_same: bool) -> None:
-    """An upgrade of the stack or the driver is on the same machine."""
-    known = replace(GPU, device_traits=TRAITS)
-    other = replace(known, **changes)  # type: ignore[arg-type] # as above
-    assert (compute_machine_id(other) == compute_machine_id(known)) is is_same
+    """Upgrades of stack and driver keep the machine."""
+    gpu = replace(GPU, device_traits=TRAITS)
+    other = replace(gpu, **changes)  # type: ignore[arg-type] # as above
+    assert (compute_machine_id(other) == compute_machine_id(gpu)) is is_same
 
 
 def test_the_id_of_a_machine_is_readable() -> None:
-    """Its processor, and a hash of all of it; who compiles for a target is no part of that."""
+    """It is the processor and a hash; a target's has no compiling host."""
     assert re.fullmatch(r"amd-epyc-7763-[0-9a-f]{8}", compute_machine_id(GPU))
     target = replace(CPU, device_kind="target", device_traits=TRAITS)
     assert re.fullmatch(r"[0-9a-f]{8}", compute_machine_id(target))
@@ -175,13 +175,13 @@ def test_the_id_of_a_machine_is_readable() -> None:
 
 
 def test_a_cpu_run_does_not_mind_which_gpu_software_is_installed() -> None:
-    """The CUDA build of torch brings triton, CUDA and a driver, which a CPU run does not use."""
+    """Triton, CUDA and driver do not separate CPU runs."""
     other = replace(CPU, triton="3.7.0", cuda="13.0", driver="580.1")
     assert compare_all(CPU, other) == (True, True, True)
 
 
 def test_the_same_host_has_the_same_code_and_stack() -> None:
-    """The three are nested."""
+    """The same host implies the same codegen, which implies the same stack."""
     for field in fields(Environment):
         for env in (CPU, GPU):
             old = getattr(env, field.name)
@@ -192,7 +192,7 @@ def test_the_same_host_has_the_same_code_and_stack() -> None:
 
 
 def test_differences_are_described_for_a_person() -> None:
-    """Old, new, and nothing where something is absent."""
+    """Old and new values, or none."""
     other = replace(CPU, torch="2.14.1+cpu", isa="avx512", triton="3.8.0", libraries={"timm": "1.0.0"})
     assert describe_difference(CPU, other) == (
         "instruction set avx2 -> avx512",
@@ -205,25 +205,25 @@ def test_differences_are_described_for_a_person() -> None:
     assert describe_difference(CPU, CPU) == ()
 
 
-def test_packages_stand_beside_the_id() -> None:
-    """They are told where both sides know theirs, and name no environment."""
+def test_packages_are_described_and_not_in_the_id() -> None:
+    """Packages are named if both sides have them, and are not in the id."""
     old, new = (replace(CPU, packages={"peft": version}) for version in ("0.1", "0.2"))
     assert compute_environment_id(old) == compute_environment_id(new) == compute_environment_id(CPU)
     assert describe_difference(old, new) == ("package peft 0.1 -> 0.2",)
     assert describe_difference(CPU, new) == describe_difference(old, CPU) == ()
 
 
-@pytest.mark.parametrize(("env", "told"), [(CPU, 0), (GPU, 3)], ids=["cpu", "gpu"])
-def test_what_a_device_does_not_use_cannot_have_acted(env: Environment, told: int) -> None:
-    """Triton, CUDA and the driver act on a GPU alone, the number of a card nowhere, and torch everywhere."""
+@pytest.mark.parametrize(("env", "count"), [(CPU, 0), (GPU, 3)], ids=["cpu", "gpu"])
+def test_what_a_device_does_not_use_cannot_have_acted(env: Environment, count: int) -> None:
+    """Triton, CUDA and driver affect GPUs only, a card's number nothing, torch everything."""
     other = replace(env, triton="9", cuda="9", driver="9", device_uuid="9")
-    assert len(describe_acting(env, other)) == told
+    assert len(describe_acting(env, other)) == count
     assert len(describe_difference(env, other)) == 4
-    assert describe_acting(env, replace(other, torch="9"))[0].startswith("driver" if told else "torch")
+    assert describe_acting(env, replace(other, torch="9"))[0].startswith("driver" if count else "torch")
 
 
 def test_stored_baselines_still_apply() -> None:
-    """Environments keep their ids, and what a GPU adds to one leaves those of CPUs as they are."""
+    """Ids stay, and fields of GPUs do not change those of CPUs."""
     stored = list((ROOT / "baselines").glob("*/*/*.json"))
     assert stored
     for path in stored:
@@ -233,7 +233,7 @@ def test_stored_baselines_still_apply() -> None:
 
 
 def test_a_cpu_has_no_traits_and_no_cuda_libraries() -> None:
-    """What is captured here is what was captured before there were traits."""
+    """A CPU's environment is as before there were traits."""
     request = WorkerRequest(
         role=WorkerRole.PRIME, case=None, device="cpu", threads=2, directory="", result=""
     )
@@ -257,7 +257,7 @@ TARGET = replace(
 
 
 def test_a_target_is_the_same_wherever_it_is_compiled_for() -> None:
-    """Cores, processor, threads and compiler of the machine move nothing that a target knows."""
+    """Cores, processor, threads and compiler of the machine do not count for a target."""
     elsewhere = replace(TARGET, cpu="Intel Xeon", cores=64, threads=8, compiler="g++ 14", clocks="x")
     assert compare_all(TARGET, elsewhere) == (True, True, True)
     assert compute_environment_id(TARGET) == compute_environment_id(elsewhere)
@@ -273,6 +273,6 @@ def test_a_target_is_the_same_wherever_it_is_compiled_for() -> None:
         replace(CPU, device_kind="cpu"),
     ],
 )
-def test_a_target_is_held_against_nothing_else(other: Environment) -> None:
-    """Not another triton's, another target's, a real device's, or a processor's."""
+def test_a_target_is_compared_with_nothing_else(other: Environment) -> None:
+    """Not with another triton, target, device or processor."""
     assert compare_all(TARGET, other) == (False, False, False)

@@ -1,4 +1,4 @@
-"""Lanes without a cluster: what is opened, left out, lost and closed. With real nodes: integration/gate."""
+"""Opening, leaving out, losing and closing lanes without a cluster; with real nodes: integration/gate."""
 
 import os
 import socket
@@ -32,7 +32,7 @@ from tests import make  # noqa: E402
 from tests.git import run_git  # noqa: E402
 from tests.hosts import CUDA_HOST  # noqa: E402
 
-CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")
+CASE = Case(id="mlp/x", model="mlp", definition="d")
 PART = UnitResult(notes=())
 
 
@@ -56,7 +56,7 @@ def make_place(card: str, host: str = "a") -> Place:
 
 @dataclass
 class ActingLane:
-    """A lane that answers as it is told."""
+    """A lane with given answers."""
 
     run: Run
     error: GateError | None = None
@@ -70,9 +70,9 @@ class ActingLane:
 
 @dataclass
 class FakeRay:
-    """Runs what actors are asked for at once, unless the actor is dead, late or silent; a clock, too.
+    """Runs actors' methods at once, unless the actor is dead, late or silent; has a clock.
 
-    A late one answers signs alone, for which there are others than for its work.
+    A late one answers only signs, which have a thread of their own.
     """
 
     dead: set[int] = field(default_factory=set)
@@ -103,7 +103,7 @@ class FakeRay:
 
 @dataclass(eq=False)
 class Handle:
-    """An actor's, as Ray makes them: ``handle.method.remote(...)`` gives a reference."""
+    """An actor's handle: ``handle.method.remote(...)`` returns a reference."""
 
     number: int
     actor: LaneActor
@@ -117,7 +117,7 @@ class Handle:
 
 @dataclass(eq=False)
 class Ref:
-    """What will come of a call."""
+    """The result of a call."""
 
     actor: int
     method: str
@@ -159,7 +159,7 @@ def open_lanes(
     config: Config,
     events: list[Event],
     closed: list[str],
-    own: Sequence[CodeState] = OWN,
+    states: Sequence[CodeState] = OWN,
 ) -> tuple[list[Handle], RayEngine, Run]:
     handles = make_handles(len(lanes))
     sites = [Site(node="n", host="h", gpu=True, cpus=0)] * len(lanes)
@@ -169,19 +169,19 @@ def open_lanes(
 
     openings = Openings(handles, sites, opening, config)
     opened, refused = driver._open_first(openings, events.append)
-    engine, facts = driver._choose_lanes(openings, opened, own, refused)
+    engine, facts = driver._choose_lanes(openings, opened, states, refused)
     events += [Noted(fact=fact) for fact in facts]
     return handles, engine, engine.run
 
 
-def tell_left_out(events: list[Event]) -> list[tuple[str, str]]:
+def list_left_out(events: list[Event]) -> list[tuple[str, str]]:
     facts = [event.fact for event in events if isinstance(event, Noted)]
-    return [(one.name("lane"), one.name("reason")) for one in facts if one.code is Code.LANE_LEFT_OUT]
+    return [(fact.name("lane"), fact.name("reason")) for fact in facts if fact.code is Code.LANE_LEFT_OUT]
 
 
 @pytest.mark.usefixtures("acting")
 def test_a_lane_that_differs_is_left_out(config: Config) -> None:
-    """The first has another torch than both others; the run is of no card, and names all places."""
+    """The first lane has another torch than the others; the run has no card and names all places."""
     lanes = [
         ActingLane(make_run(make_place("GPU-1"), torch="2.12.0")),
         ActingLane(make_run(make_place("GPU-2"))),
@@ -191,7 +191,7 @@ def test_a_lane_that_differs_is_left_out(config: Config) -> None:
     ]
     events: list[Event] = []
     _, engine, run = open_lanes(lanes, config, events, [])
-    assert tell_left_out(events) == [
+    assert list_left_out(events) == [
         ("5 on h", "no room"),
         ("GPU-1 on a", "torch 2.13.0 -> 2.12.0"),
         ("GPU-3 on b", "it is at GPU-3, where another lane is"),
@@ -206,8 +206,8 @@ OURS = OWN[0].commit or "none"
 
 
 @pytest.mark.usefixtures("acting")
-def test_lanes_are_held_to_this_hosts_commit(config: Config) -> None:
-    """Most are of another commit, and agree on all: the one that has this host's is kept nevertheless."""
+def test_lanes_must_have_this_hosts_commit(config: Config) -> None:
+    """The one lane with this host's commit is kept, although the others agree."""
     lanes = [
         ActingLane(make_run(make_place("GPU-1"), commit=STALE)),
         ActingLane(make_run(make_place("GPU-2"))),
@@ -216,8 +216,10 @@ def test_lanes_are_held_to_this_hosts_commit(config: Config) -> None:
     ]
     events: list[Event] = []
     _, engine, run = open_lanes(lanes, config, events, [])
-    stale, unknown = (f"not this host's code: commit {OURS[:10]} -> {one}" for one in ("aaaaaaaaaa", "none"))
-    assert tell_left_out(events) == [("GPU-1 on a", stale), ("GPU-3 on a", stale), ("GPU-4 on a", unknown)]
+    stale, unknown = (
+        f"not this host's code: commit {OURS[:10]} -> {commit}" for commit in ("aaaaaaaaaa", "none")
+    )
+    assert list_left_out(events) == [("GPU-1 on a", stale), ("GPU-3 on a", stale), ("GPU-4 on a", unknown)]
     assert list(engine.list_lanes()) == ["GPU-2"]
     assert run.provenance.commit == OWN[0].commit
     with pytest.raises(MachineError, match=f"no lane could be used: {stale}") as caught:
@@ -226,8 +228,8 @@ def test_lanes_are_held_to_this_hosts_commit(config: Config) -> None:
 
 
 @pytest.mark.usefixtures("acting")
-def test_lanes_are_held_to_what_this_host_has_not_committed(config: Config, tmp_path: Path) -> None:
-    """The actors look at their working tree, as a host does: an edit here, or a new file, is not there."""
+def test_lanes_must_have_this_hosts_uncommitted_changes(config: Config, tmp_path: Path) -> None:
+    """A lane without an edit or new file of this host is left out."""
     project = tmp_path / "project"
     project.mkdir()
     run_git(project, "init", "-q")
@@ -253,8 +255,8 @@ def test_lanes_are_held_to_what_this_host_has_not_committed(config: Config, tmp_
 
 
 @pytest.mark.usefixtures("acting")
-def test_lanes_are_held_to_the_commits_that_names_mean_here(config: Config) -> None:
-    """Of two commits a lane's working tree is neither; its own ``main`` may be behind."""
+def test_lanes_must_have_the_commits_that_names_mean_here(config: Config) -> None:
+    """A lane's own ``main`` may be older, and its working tree is neither of two commits."""
 
     def make_pair(card: str, head: str, base: str) -> ActingLane:
         run = make_run(make_place(card), commit=head)
@@ -268,14 +270,14 @@ def test_lanes_are_held_to_the_commits_that_names_mean_here(config: Config) -> N
     events: list[Event] = []
     _, engine, _ = open_lanes(lanes, config, events, [], [CodeState(STALE), CodeState(BASE)])
     assert list(engine.list_lanes()) == ["GPU-1"]
-    assert tell_left_out(events) == [
+    assert list_left_out(events) == [
         ("GPU-2 on a", "not this host's code: base commit bbbbbbbbbb -> cccccccccc"),
         ("GPU-3 on a", f"not this host's code: commit aaaaaaaaaa -> {OURS[:10]}"),
     ]
 
 
 def test_what_both_sides_are_on_this_host(tmp_path: Path) -> None:
-    """A name is its commit, a directory its commit and edits, the working tree also new files of settings."""
+    """A name is its commit, a directory its commit and edits, the working tree also new files."""
     run_git(tmp_path, "init", "-qb", "main")
     run_git(tmp_path, "commit", "-qm", "one", "--allow-empty")
     commit = run_git(tmp_path, "rev-parse", "HEAD")
@@ -293,7 +295,7 @@ def test_what_both_sides_are_on_this_host(tmp_path: Path) -> None:
 
 
 def test_an_actor_that_is_gone_says_so(config: Config, acting: FakeRay) -> None:
-    """What it measured is a part; a full disk and a lost process are reasons, and each is ended."""
+    """A full disk and a lost process are reasons; results before count, and the actor is ended."""
     lanes = [ActingLane(make_run(make_place(f"GPU-{number}"))) for number in (1, 2, 3)]
     lanes[1].error = MachineError("the disk is full", "Make room.")
     closed: list[str] = []
@@ -318,7 +320,7 @@ def test_an_actor_that_is_gone_says_so(config: Config, acting: FakeRay) -> None:
 
 
 def test_a_fleet_without_lanes_says_why(config: Config, acting: FakeRay) -> None:
-    """The first refusal; that all are late; that there is no such device."""
+    """The first refusal, that all are late, or that the device does not exist."""
     with pytest.raises(MachineError, match="no lane could be opened: no room"):
         open_lanes([MachineError("no room", "Make some.")], config, [], [])
     with pytest.raises(UsageError, match="no lane could be opened: another run"):
@@ -342,7 +344,7 @@ def test_a_fleet_without_lanes_says_why(config: Config, acting: FakeRay) -> None
 
 
 def test_a_lane_that_is_silent_is_not_one_whose_model_hangs(config: Config, acting: FakeRay) -> None:
-    """Two are at work for an hour. One then answers no sign for a minute; the third dies as it idles."""
+    """Two lanes work for an hour, then one answers no sign for a minute; the third dies while idle."""
     lanes = [ActingLane(make_run(make_place(f"GPU-{number}"))) for number in (1, 2, 3)]
     handles, engine, run = open_lanes(lanes, config, [], [])
     acting.late, begun_s = {1, 2}, acting.now_s
@@ -366,8 +368,8 @@ def test_a_lane_that_is_silent_is_not_one_whose_model_hangs(config: Config, acti
     assert late == ["2 lanes", "1 lane "]
 
 
-def test_a_lane_that_is_not_free_holds_up_no_other(config: Config, acting: FakeRay) -> None:
-    """Each joins as it opens, unless it is of other code, or another lane is there, or it gets no room."""
+def test_a_lane_that_is_not_free_delays_no_other(config: Config, acting: FakeRay) -> None:
+    """Each joins as it opens, unless it has other code or no room."""
     lanes = [
         ActingLane(make_run(make_place("GPU-1"))),
         ActingLane(make_run(make_place("GPU-2", host="b"))),
@@ -396,7 +398,7 @@ def test_a_lane_that_is_not_free_holds_up_no_other(config: Config, acting: FakeR
 
 @pytest.mark.usefixtures("acting")
 def test_lanes_that_give_way_are_noted(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where this command would not; in the run as well."""
+    """Lanes that give way are noted if this command would not, in the run too."""
     lanes = [ActingLane(make_run(make_place("GPU-1"))), ActingLane(make_run(make_place("GPU-2")))]
     nice = iter((15, 0, 0))
     monkeypatch.setattr(os, "getpriority", lambda *_: next(nice))
@@ -412,22 +414,22 @@ def test_lanes_that_give_way_are_noted(config: Config, monkeypatch: pytest.Monke
 
 
 def test_a_lane_says_for_what_it_waits_as_it_opens(config: Config) -> None:
-    """Until it goes on."""
-    actor, said = LaneActor(), list[str]()
+    """The reason is shown until the lane goes on."""
+    actor, reasons = LaneActor(), list[str]()
 
     @contextmanager
     def opening(terms: LaneTerms) -> Iterator[Any]:
         for event in (LockAwaited(device="cpu", holder="process 7 of ada", limit_s=60.0), PrimeStarted()):
             terms.observe(event)
-            said.append(read_message(Reply, actor.give_sign()).waits)
+            reasons.append(read_message(Reply, actor.give_sign()).waits)
         yield ActingLane(make_run(make_place("GPU-1")))
 
     actor.open(opening, str(Path.cwd()), LaneTerms(out=config.out / "1"))
-    assert said == ["cpu, which process 7 of ada uses", ""]
+    assert reasons == ["cpu, which process 7 of ada uses", ""]
 
 
 def test_a_lane_undoes_what_it_opened(config: Config, tmp_path: Path) -> None:
-    """A project that is not on its host is told."""
+    """A project that its host lacks is reported."""
     closed: list[str] = []
     lane, actor = ActingLane(make_run(make_place("GPU-1"))), LaneActor()
     terms = LaneTerms(out=config.out / "1")
@@ -446,7 +448,7 @@ def test_a_lane_undoes_what_it_opened(config: Config, tmp_path: Path) -> None:
 
 
 def test_one_lane_a_gpu_or_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a cluster: dead nodes, and those without processors to give, have none."""
+    """Dead nodes, and those without free processors, have none."""
     nodes = [
         {"NodeID": "head", "NodeManagerHostname": "a", "Alive": True, "Resources": {"memory": 1.0}},
         {"NodeID": "two", "NodeManagerHostname": "b", "Alive": True, "Resources": {"GPU": 2.0, "CPU": 8.0}},
@@ -458,7 +460,7 @@ def test_one_lane_a_gpu_or_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told", "advice"),
+    ("error", "message", "advice"),
     [
         (ConnectionError("x"), "no Ray cluster can be reached at auto", "RAY_AUTH_MODE"),
         (RuntimeError("Version mismatch:\n  2.60 and 2.50"), "Version mismatch: 2.60 and 2.50", "same Ray"),
@@ -466,16 +468,16 @@ def test_one_lane_a_gpu_or_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_cluster_that_cannot_be_used(
-    error: Exception, told: str, advice: str, config: Config, monkeypatch: pytest.MonkeyPatch
+    error: Exception, message: str, advice: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not there, or of another token; of another version; on a host too busy to start in Ray's time."""
+    """It is absent, has another token or version, or starts too slowly."""
 
     def refuse(**_: object) -> None:
         raise error
 
     monkeypatch.setattr(ray, "init", refuse)
     with (
-        pytest.raises(MachineError, match=told) as caught,
+        pytest.raises(MachineError, match=message) as caught,
         driver.open_fleet((0, "auto"), lambda _: pytest.fail("opened"), list, config, ignore_event),
     ):
         pass
@@ -485,12 +487,12 @@ def test_a_cluster_that_cannot_be_used(
 def test_lanes_that_this_host_does_not_have(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """One GPU by its number, and more lanes than cores."""
     monkeypatch.setattr(cores, "list_cores", lambda: range(4))
-    for count, changes, told in (
+    for count, changes, message in (
         (2, {"device": "cuda:1"}, "takes all GPUs, and cuda:1 names one"),
         (3, {"device": "cpu", "threads": 2}, "--lanes 3: each lane needs 2 cores of its own, of 4"),
     ):
         with (
-            pytest.raises(UsageError, match=told),
+            pytest.raises(UsageError, match=message),
             driver.open_fleet(
                 (count, ""), lambda _: pytest.fail("opened"), list, replace(config, **changes), ignore_event
             ),
@@ -499,7 +501,7 @@ def test_lanes_that_this_host_does_not_have(config: Config, monkeypatch: pytest.
 
 
 def test_an_address_where_nobody_listens(config: Config) -> None:
-    """It is told at once: Ray would try for minutes."""
+    """It fails at once, where Ray would try for minutes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"

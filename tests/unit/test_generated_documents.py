@@ -1,4 +1,4 @@
-"""Generated documents are up to date, and the examples in them are right."""
+"""Generated documents are up to date, and their examples are valid."""
 
 import re
 import subprocess
@@ -32,7 +32,7 @@ BLOCKS = [
 
 
 def test_generated_parts_match_the_code() -> None:
-    """Metrics, commands, exit codes and keys are those of the code."""
+    """Metrics, commands, exit codes and keys are the code's."""
     command = [sys.executable, str(ROOT / "tools" / "generate_docs.py"), "--check"]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -40,7 +40,7 @@ def test_generated_parts_match_the_code() -> None:
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_configurations_in_documents_are_right(block: str) -> None:
-    """What a reader copies loads: each block is a file of ours, or a part of gate.yml."""
+    """Each block is loaded as a file of ours or a part of gate.yml."""
     text = block if "version:" in block else f"version: 1\n{block}"
     kinds = {"accepted:": AcceptedFile, "commit:": AnchorFile}
     kind = next((kind for key, kind in kinds.items() if key in text), GateFile)
@@ -48,25 +48,25 @@ def test_configurations_in_documents_are_right(block: str) -> None:
 
 
 def test_documents_show_every_part_of_the_configuration() -> None:
-    """There are blocks to test, of all the parts whose form is not plain from a table."""
+    """Each part that a table does not explain has a block."""
     shown = "".join(str(parameters.values[0]) for parameters in BLOCKS)
     parts = ("models", "tests", "sampling", "thresholds", "overrides", "quarantine", "accepted", "commit")
     assert [part for part in parts if f"{part}:" not in shown] == []
 
 
 def test_our_own_file_points_to_its_schema() -> None:
-    """An editor finds it there."""
+    """Its first line is for editors."""
     schema = "gate/schemas/config.json"
     assert (ROOT / "gate.yml").read_text(encoding="utf-8").startswith(f"{SCHEMA_LINE}{schema}\n")
     assert (ROOT / schema).is_file()
 
 
 def test_the_example_points_to_the_schema_that_its_readme_makes() -> None:
-    """The first line of gate.yml names the file that the first command writes."""
+    """gate.yml's first line names the file that the first command writes."""
     example = ROOT / "examples" / "custom-model"
     first = (example / "gate.yml").read_text(encoding="utf-8").partition("\n")[0]
-    made = re.search(
+    match = re.search(
         r"compile-gate schema config > (\S+)", (example / "README.md").read_text(encoding="utf-8")
     )
-    assert made is not None
-    assert first == SCHEMA_LINE + made[1]
+    assert match is not None
+    assert first == SCHEMA_LINE + match[1]

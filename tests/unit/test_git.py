@@ -1,4 +1,4 @@
-"""Asking git: its own reasons, a time limit, and nothing of a repository that runs."""
+"""Calls of git: its reasons, time limit, and nothing of a repository that runs."""
 
 import shutil
 from pathlib import Path
@@ -11,23 +11,23 @@ from tests.git import run_git
 
 
 def put_git(directory: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a script in front of the real git."""
+    """Put a script before the real git on PATH."""
     directory.mkdir(exist_ok=True)
     (directory / "git").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     (directory / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(directory), prepend=":")
 
 
-def make_spy(place: Path) -> str:
+def make_spy(directory: Path) -> str:
     """Make a program that leaves a trace, and return its path."""
-    spy = place / "spy"
-    spy.write_text(f"#!/bin/sh\ntouch {place / 'ran'}\n", encoding="utf-8")
+    spy = directory / "spy"
+    spy.write_text(f"#!/bin/sh\ntouch {directory / 'ran'}\n", encoding="utf-8")
     spy.chmod(0o755)
     return str(spy)
 
 
 def test_a_directory_laid_out_as_a_repository_runs_nothing(repository: Path, tmp_path: Path) -> None:
-    """What a change commits as files cannot name a program that git starts in its directory."""
+    """Committed files cannot name a program that git runs in its directory."""
     inner = repository / "models"
     run_git(repository, "init", "--quiet", "--bare", str(inner))
     for setting in (("core.bare", "false"), ("core.worktree", str(repository))):
@@ -42,7 +42,7 @@ def test_a_directory_laid_out_as_a_repository_runs_nothing(repository: Path, tmp
 
 
 def test_a_monitor_that_an_earlier_job_left_is_not_started(repository: Path, tmp_path: Path) -> None:
-    """A runner that keeps its workspace keeps ``.git/config``; a check of the next change starts clean."""
+    """A program that an earlier job left in ``.git/config`` is not run."""
     run_git(repository, "config", "core.fsmonitor", make_spy(tmp_path))
 
     assert ask_git(repository, "status", "--porcelain").is_good
@@ -50,7 +50,7 @@ def test_a_monitor_that_an_earlier_job_left_is_not_started(repository: Path, tmp
 
 
 def test_gits_reason_is_the_fatal_line(repository: Path) -> None:
-    """Neither advice nor a path that git adds is taken for why it failed."""
+    """Neither advice nor a path is the reason."""
     answer = ask_git(repository, "rev-parse", "--verify", "no-such-ref")
 
     assert answer.complaint == "fatal: Needed a single revision"
@@ -61,17 +61,17 @@ def test_gits_reason_is_the_fatal_line(repository: Path) -> None:
 def test_a_git_that_hangs_is_a_matter_of_the_machine(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is ended after its time, and nothing is concluded from what it did not say."""
+    """It is ended after its time, as an error of the machine."""
     put_git(tmp_path / "bin", "exec sleep 60", monkeypatch)
 
     with pytest.raises(MachineError, match=r"git status hangs \(0\.\d CPU seconds in \d s\)"):
         read_git(repository, "status", limit_s=0.2)
 
 
-def test_callers_repository_does_not_stand_in_for_ours(
+def test_callers_repository_does_not_replace_ours(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """GIT_DIR of a hook is not followed; settings that the caller gave git hold."""
+    """GIT_DIR of a hook is ignored, and settings of the caller count."""
     other = tmp_path / "other"
     run_git(tmp_path, "init", "--quiet", str(other))
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
@@ -86,7 +86,7 @@ def test_callers_repository_does_not_stand_in_for_ours(
 def test_a_checkout_of_somebody_else_is_trusted_on_request(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a container: refused with git's reason, and read once trusted; the user's settings still hold."""
+    """It is refused with git's reason, and read once trusted, with the user's settings."""
     real = shutil.which("git")
     put_git(tmp_path / "bin", f'GIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec "{real}" "$@"', monkeypatch)
     (tmp_path / "mine").write_text("[gate]\n\ttest = mine\n", encoding="utf-8")
@@ -113,8 +113,10 @@ def test_outside_a_checkout_there_is_nothing_to_trust(tmp_path: Path) -> None:
     assert not (tmp_path / "global").exists()
 
 
-def test_no_answer_is_not_a_no(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A question whose answer is the exit status: yes, no, or an error of the machine."""
+def test_an_error_of_git_is_not_a_no(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit status is yes, no, or an error of the machine."""
     assert is_true(repository, "cat-file", "-e", "HEAD")
     assert not is_true(repository, "cat-file", "-e", "HEAD~9")
     put_git(tmp_path / "bin", "exec sleep 60", monkeypatch)

@@ -16,7 +16,7 @@ _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 def make_anchor(heading: str) -> str:
-    """As GitHub does: lower case, without punctuation, blanks as dashes."""
+    """As GitHub: lower case, without punctuation, dashes for blanks."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
@@ -27,12 +27,14 @@ def find_broken(page: Path, link: str) -> bool:
         return True
     if not anchor:
         return False
-    return anchor not in {make_anchor(one) for one in _HEADING.findall(target.read_text(encoding="utf-8"))}
+    return anchor not in {
+        make_anchor(heading) for heading in _HEADING.findall(target.read_text(encoding="utf-8"))
+    }
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links_lead_somewhere(name: str) -> None:
-    """The file is there, and so is the heading that the link names."""
+    """File and heading of each link exist."""
     page = ROOT / name
     links = _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8")))
     assert [link for link in links if "://" not in link and find_broken(page, link)] == []

@@ -1,4 +1,4 @@
-"""The table of metrics: complete rows, and groupings that follow from them."""
+"""The table of metrics is complete, and groupings follow it."""
 
 import ast
 import dataclasses
@@ -81,18 +81,18 @@ print({
 
 
 def find_blocks(text: str) -> list[str]:
-    """The guide's blocks of Python, without the indentation of the list that they are in."""
+    """The guide's blocks of Python, without their indentation."""
     return [textwrap.dedent(block) for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
 
 
 def test_every_metric_has_a_row() -> None:
-    """The table has one row for each member of the enumeration, in its order."""
+    """The table has one row for each metric, in order."""
     assert list(SPECS) == list(Metric)
     assert len(ROWS) == len(Metric)
 
 
 def test_no_property_can_be_forgotten() -> None:
-    """No field of a row has a default, so a kind of metric that lacks one is a type error."""
+    """No field of a row has a default, so mypy finds a missing one."""
     fields = dataclasses.fields(MetricSpec)
 
     assert fields
@@ -101,7 +101,7 @@ def test_no_property_can_be_forgotten() -> None:
 
 
 def test_groupings() -> None:
-    """The groupings have the members that the decision is described with."""
+    """The groupings have the members of the documented decision."""
     assert LATENCIES == (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
     assert set(INTERLEAVED) == {*LATENCIES, Metric.WARM_SPEEDUP}
     assert COMPILE_TIMES == (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME)
@@ -122,8 +122,8 @@ def test_groupings() -> None:
     assert explained_by(CauseKind.COMPILE_PHASE) == {*COMPILE_TIMES, Metric.COMPILE_CALLS}
 
 
-def test_columns_are_told_apart() -> None:
-    """What decides comes first in the table of figures, and no two columns have one name."""
+def test_columns_are_distinct() -> None:
+    """Metrics that decide come first, and names are unique."""
     assert list(COLUMNS.values()) == [
         *("speedup", "compiled", "cold compile", "warm compile", "peak memory", "drift", "eager")
     ]
@@ -131,7 +131,7 @@ def test_columns_are_told_apart() -> None:
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.metric)
 def test_rows_do_not_contradict_themselves(spec: MetricSpec) -> None:
-    """What is computed has parts that are measured, and what follows follows something that decides."""
+    """Computed metrics have measured parts, and a metric follows one that decides."""
     is_derived = spec.source is Source.DERIVED
     follows = spec.follows
 
@@ -144,14 +144,14 @@ def test_rows_do_not_contradict_themselves(spec: MetricSpec) -> None:
 
 
 @pytest.mark.parametrize("metric", Metric)
-def test_every_metric_can_be_told(metric: Metric) -> None:
-    """Its values have a unit's form, and a change of it has a word for either direction."""
+def test_every_metric_has_words(metric: Metric) -> None:
+    """Each metric has a unit and a word for both directions."""
     assert format_value(metric, 1.0)
     assert name_direction(metric, 0.1) != name_direction(metric, -0.1)
 
 
 def test_no_fault_is_measured_in_two_metrics() -> None:
-    """Each fault that does not make a case fail is measured in one metric."""
+    """Each fault that does not fail is measured in one metric."""
     planted = [kind for spec in SPECS.values() for kind in spec.planted]
 
     assert len(planted) == len(set(planted))
@@ -160,7 +160,7 @@ def test_no_fault_is_measured_in_two_metrics() -> None:
 
 
 def test_a_fault_is_watched_by_what_it_moves() -> None:
-    """A slower call also moves the speedup, and so does a faster eager one; a compile only itself."""
+    """A slower call also moves the speedup, as does a faster eager one; a compile only itself."""
     both = (Metric.WARM_SPEEDUP, Metric.COMPILED_LATENCY)
 
     assert list_watching(Metric.COMPILED_LATENCY) == both
@@ -169,7 +169,7 @@ def test_a_fault_is_watched_by_what_it_moves() -> None:
 
 
 def test_row_of_the_guide_is_known_to_every_grouping(tmp_path: Path) -> None:
-    """A copy of the package with the guide's metric carries it in light pairs, judges, words and shows it."""
+    """A copy of the package measures the guide's metric in light pairs, judges and shows it."""
     member, row = find_blocks(GUIDE)
     shutil.copytree(PACKAGE, tmp_path / "gate", ignore=shutil.ignore_patterns("__pycache__"))
     for path, before, added in (
@@ -209,16 +209,15 @@ def test_row_of_the_guide_is_known_to_every_grouping(tmp_path: Path) -> None:
 
 
 def test_every_metric_is_measured_somewhere() -> None:
-    """A row alone would be a metric that no trial ever has, and nothing else would say so."""
     measured = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "measure").rglob("*.py"))
     computed = (PACKAGE / "decide" / "evidence" / "values.py").read_text(encoding="utf-8")
     for metric, spec in SPECS.items():
-        place = computed if spec.source is Source.DERIVED else measured
-        assert re.search(rf"\bMetric\.{metric.name}\b", place), f"nothing measures {metric}"
+        text = computed if spec.source is Source.DERIVED else measured
+        assert re.search(rf"\bMetric\.{metric.name}\b", text), f"nothing measures {metric}"
 
 
 def test_what_decides_and_varies_is_drawn() -> None:
-    """The page of a verdict has a chart of each noisy metric that decides, without being told of it."""
+    """A verdict's page has a chart of each noisy metric that decides."""
     drawn = {metric for metrics in _GROUPS.values() for metric in metrics}
     assert set(NOISY_DECIDING) <= drawn
     assert {Metric.PEAK_MEMORY, Metric.DRIFT, Metric.PACKAGE_BYTES, Metric.REQUEST_P99} <= drawn

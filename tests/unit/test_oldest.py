@@ -1,4 +1,4 @@
-"""The oldest releases that will do are those of the project, wherever they are told."""
+"""The oldest supported releases are the same everywhere."""
 
 import re
 import tomllib
@@ -13,15 +13,15 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def test_they_are_those_of_the_project() -> None:
-    """pyproject.toml and the package, which may lie without it, say the same."""
+def test_oldest_releases_are_those_of_pyproject() -> None:
+    """pyproject.toml and the package have the same."""
     assert dict(requirement.split(">=") for requirement in PROJECT["dependencies"]) == OLDEST_PACKAGES
     assert PROJECT["requires-python"] == f">={OLDEST_PYTHON}"
     assert f"torch>={OLDEST_TORCH}" in PROJECT["optional-dependencies"]["models"]
 
 
-def test_what_starts_in_any_python_asks_for_the_same() -> None:
-    """Neither the action's start nor the bootstrap can import the package before it has asked."""
+def test_scripts_without_the_package_require_the_same() -> None:
+    """Neither action nor bootstrap can import the package."""
     asked = f"MINIMUM_PYTHON = ({OLDEST_PYTHON.replace('.', ', ')})\n"
     for file in (Path(start.__file__), ROOT / "tools/bootstrap.py"):
         source = file.read_text(encoding="utf-8")
@@ -41,32 +41,32 @@ def test_what_starts_in_any_python_asks_for_the_same() -> None:
     ],
 )
 def test_releases_are_compared_by_their_numbers(release: str, oldest: str, *, expected: bool) -> None:
-    """Whatever follows the numbers does not count."""
+    """Suffixes do not count."""
     assert is_older(release, oldest) is expected
 
 
 def test_nothing_asks_a_package_index_for_this_project() -> None:
-    """Whoever registers its name there would decide a check: it comes from a clone, or by a commit."""
+    """Anyone could register its name, so it is installed from a clone or a commit."""
     places = [
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "examples").rglob("*.yml"),
         *(ROOT / "gate").rglob("*.py"),
     ]
     asked = re.compile(r"(?:install\b[^\n]*?[ '\"=])compile-gate(?:\[[a-z,]+\])?(?: @ (?P<url>\S+))?")
-    found = {
+    lines = {
         (path.relative_to(ROOT).as_posix(), match["url"] or "")
         for path in (ROOT / "README.md", *places)
         for match in asked.finditer(path.read_text(encoding="utf-8"))
     }
     # Once a release is there, whether it can be had is looked at; the placeholder is a commit's.
-    assert found == {
+    assert lines == {
         ("docs/dev/release.md", ""),
         ("examples/workflows/target.yml", 'git+$GITHUB_SERVER_URL/$COMPILE_GATE"'),
     }
 
 
 def test_what_a_message_asks_for_is_what_the_extra_needs() -> None:
-    """Where a part is missing the fix names its own package, which no name of ours brings."""
+    """The fix names the missing package itself."""
     extras = PROJECT["optional-dependencies"]
     for extra, file in (("trend", "report/trend.py"), ("target", "devices.py")):
         (needed,) = (line.partition(";")[0] for line in extras[extra])

@@ -1,6 +1,6 @@
-"""Nothing is used that only a later patch of the oldest supported Python has.
+"""No module uses what a later patch of the oldest supported Python added.
 
-Syntax and whole new functions are ruff's and mypy's to find: both are told 3.11. They know no patches.
+ruff and mypy find later syntax and functions of 3.11, but know no patches.
 """
 
 import ast
@@ -21,7 +21,7 @@ NAMES = {"data_filter", "tar_filter", "fully_trusted_filter", "extraction_filter
 
 
 def list_later(source: str) -> list[int]:
-    """List the lines that 3.11.0 could not run."""
+    """Lines that 3.11.0 could not run."""
     return list(_find_later(ast.parse(source)))
 
 
@@ -29,22 +29,21 @@ def _find_later(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if any(called in ARGUMENTS.get(one.arg or "", ()) for one in node.keywords):
+            if any(called in ARGUMENTS.get(keyword.arg or "", ()) for keyword in node.keywords):
                 yield node.lineno
         elif getattr(node, "attr", getattr(node, "id", "")) in NAMES:
             yield getattr(node, "lineno", 0)
 
 
 def test_the_oldest_patch_runs_every_module() -> None:
-    """Debian and Ubuntu ship early patches of 3.11, and do not change them for years."""
-    found = {path: list_later(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
-    assert len(found) > 100
-    assert {path: lines for path, lines in found.items() if lines} == {}
+    """Debian and Ubuntu keep early patches of 3.11 for years."""
+    later = {path: list_later(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+    assert len(later) > 100
+    assert {path: lines for path, lines in later.items() if lines} == {}
 
 
 @pytest.mark.parametrize(
     "source", ["archive.extractall(place, filter='data')", "tarfile.data_filter", "parseaddr(x, strict=True)"]
 )
 def test_what_is_later_is_found(source: str) -> None:
-    """The look itself works."""
     assert list_later(source) == [1]

@@ -1,4 +1,4 @@
-"""Pages are short sentences in common words: at most 3 in 100 of a page have more than 30 words."""
+"""Pages have short sentences in common words: at most 3 in 100 have more than 30 words."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ MOST_LONG = 0.03
 # What the gate writes, raw results, and a table that a test plays.
 OTHERS = ("tests/golden/*", "benchmarks/*", "tests/unit/cli/exit_codes.md")
 PAGES = subprocess.run(
-    ["git", "ls-files", "*.md", *(f":!{one}" for one in OTHERS)],
+    ["git", "ls-files", "*.md", *(f":!{path}" for path in OTHERS)],
     cwd=ROOT,
     capture_output=True,
     text=True,
@@ -33,10 +33,10 @@ _END = re.compile(r"(?<=[.!?])[)*\"]*\s+(?=[A-Z0-9*(\"])")
 
 
 def list_sentences(text: str) -> Iterator[str]:
-    """List the sentences of a page's paragraphs, items and cells; code is one word, a link its text."""
+    """Sentences of a page's paragraphs, items and cells; code is one word, a link its text."""
     text = _LINK.sub(r"\1", _CODE.sub("CODE", _LEFT_OUT.sub("", text)))
     for block in _BREAK.split(text):
-        yield from (one for one in _END.split(" ".join(block.split())) if len(one.split()) > 2)
+        yield from (sentence for sentence in _END.split(" ".join(block.split())) if len(sentence.split()) > 2)
 
 
 def count_words(sentence: str) -> int:
@@ -44,28 +44,26 @@ def count_words(sentence: str) -> int:
 
 
 def test_sentences_are_found_and_counted() -> None:
-    """Code blocks, headings and links' targets are no words."""
+    """Code blocks, headings and targets of links do not count."""
     page = "# A b c\n\nOne two `x y`. `x` is a [link](x y)!\n\n```sh\na b c d\n```\n- Eight nine ten\n"
-    found = [(one, count_words(one)) for one in list_sentences(page)]
-    assert found == [("One two CODE.", 3), ("CODE is a link!", 4), ("- Eight nine ten", 3)]
+    counts = [(sentence, count_words(sentence)) for sentence in list_sentences(page)]
+    assert counts == [("One two CODE.", 3), ("CODE is a link!", 4), ("- Eight nine ten", 3)]
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_few_sentences_are_long(name: str) -> None:
-    """A reader need not hold the beginning in mind."""
     sentences = list(list_sentences((ROOT / name).read_text(encoding="utf-8")))
-    long = [one for one in sentences if count_words(one) > MOST_WORDS]
+    long = [sentence for sentence in sentences if count_words(sentence) > MOST_WORDS]
     assert len(long) <= MOST_LONG * len(sentences), "\n".join(long)
 
 
 def test_avoided_words_are_found_outside_code() -> None:
-    """A name in code may be what it is."""
     page = "Nobody is told.\n\n```sh\ntold\n```\n`told` tell\n"
     assert AVOIDED.findall(_CODE.sub("", _LEFT_OUT.sub("", page))) == ["Nobody", "told"]
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_words_are_common(name: str) -> None:
-    """A reader who knows CI and torch.compile knows every word."""
+    """No page has a word to avoid."""
     text = _CODE.sub("", _LEFT_OUT.sub("", (ROOT / name).read_text(encoding="utf-8")))
     assert AVOIDED.findall(text) == []

@@ -1,4 +1,4 @@
-"""What `make fault` plants into a copy of examples/custom-model."""
+"""`make fault` on a copy of examples/custom-model."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "custom-model" / "m
 def test_the_example_has_the_line_that_the_fault_is_planted_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line more, which is shown; a model without that place is refused."""
+    """One line is added and shown; a model without that line is refused."""
     model = Path(shutil.copy(EXAMPLE, tmp_path))
     plant_fault(model)
     added = set(model.read_text(encoding="utf-8").splitlines()) - set(EXAMPLE.read_text().splitlines())

@@ -1,4 +1,4 @@
-"""Asking another program, and its time limit."""
+"""Other programs and their time limits."""
 
 import os
 import sys
@@ -14,8 +14,8 @@ from gate.programs import ProgramAnswer, TimeLimit, TimeUse, ask_program, read_c
 LIMIT_S = 60.0
 
 
-def test_a_program_gets_input_place_and_variables_and_its_streams_are_told_apart(tmp_path: Path) -> None:
-    """What it prints, what it complains of and how it ended."""
+def test_a_program_gets_input_directory_and_variables(tmp_path: Path) -> None:
+    """Output, errors and status are returned separately."""
     code = "import os, sys; print(input(), os.getcwd(), os.environ['A']); sys.exit('no')"
     command = [sys.executable, "-c", code]
     answer = ask_program(command, limit_s=LIMIT_S, given=b"in", directory=tmp_path, variables={"A": "b"})
@@ -24,33 +24,31 @@ def test_a_program_gets_input_place_and_variables_and_its_streams_are_told_apart
 
 
 def test_a_program_that_is_missing_is_a_problem_and_no_exception() -> None:
-    """Whoever asks decides what that means."""
     answer = ask_program(["/no/such/program"], limit_s=LIMIT_S)
     assert answer == ProgramAnswer(problem="cannot be run: No such file or directory")
 
 
 def ask_shell(script: str, limit_s: float) -> ProgramAnswer:
-    """Let a shell run a script."""
     return ask_program(["/bin/sh", "-c", script], limit_s=limit_s, given=b"in")
 
 
 def test_a_program_that_waits_past_the_limit_is_waited_for() -> None:
-    """It waits for a disk, say, and ends before four times the limit by the clock; its input still comes."""
+    """It ends within four times the limit by the clock, with its output."""
     assert ask_shell("sleep 1; cat", 0.5) == ProgramAnswer(status=0, raw=b"in")
 
 
 def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
-    """It used no processor time from its limit on."""
+    """It used no CPU time after its limit."""
     begun = time.monotonic()
     answer = ask_shell("sleep 61.5 & sleep 61.5", 0.5)
     assert 2.0 <= time.monotonic() - begun < LIMIT_S
     assert (answer.is_late, answer.status) == (True, -1)
     assert answer.problem.startswith("hangs (0.")
-    assert ["sleep", "61.5"] not in [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]
+    assert ["sleep", "61.5"] not in [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
 
 
 def test_a_program_that_computes_did_not_end() -> None:
-    """Nor does one whose child computes, since the figure is of both; to print gives it no more time."""
+    """Nor did one whose child computes; printing gives no more time."""
     for script in ("while :; do :; done", "(while :; do :; done); :", "while :; do echo .; done"):
         answer = ask_shell(script, 0.6)
         assert answer.problem.startswith("did not end in ")
@@ -72,7 +70,7 @@ def test_a_program_that_computes_did_not_end() -> None:
 def test_time_is_up_by_cpu_seconds_no_faster_than_the_clock(
     monkeypatch: pytest.MonkeyPatch, seen: list[tuple[float, float]], left_s: float, hangs: bool
 ) -> None:
-    """Of a limit of 10 s: each look sees seconds by the clock, and CPU seconds."""
+    """Of 10 s, with seconds by the clock and CPU seconds at each look."""
     looks = list(seen)
     monkeypatch.setattr(programs, "read_cpu_s", lambda _: looks[0][1])
     limit = TimeLimit(1, 10.0, read_s=lambda: looks[0][0])
@@ -95,7 +93,7 @@ def test_time_is_up_by_cpu_seconds_no_faster_than_the_clock(
 def test_what_only_waits_for_a_quarter_of_an_hour_has_hung(
     monkeypatch: pytest.MonkeyPatch, seen: list[tuple[float, float]], left_s: float, hangs: bool
 ) -> None:
-    """Of a limit of half an hour, four of which outlast a job of 90 minutes."""
+    """The limit is half an hour, four of which outlast a job of 90 minutes."""
     looks = [(0.0, 0.0), *seen]
     monkeypatch.setattr(programs, "read_cpu_s", lambda _: looks[0][1])
     limit = TimeLimit(1, 1800.0, read_s=lambda: looks[0][0])
@@ -107,7 +105,7 @@ def test_what_only_waits_for_a_quarter_of_an_hour_has_hung(
 
 
 def test_a_budget_ends_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However little of the processor was had."""
+    """A budget ends by the clock, however little CPU time was used."""
     now = 0.0
     monkeypatch.setattr(programs, "read_cpu_s", lambda _: 0.0)
     limit = TimeLimit(1, 10.0, most_walls=1.0, read_s=lambda: now)
@@ -118,7 +116,7 @@ def test_a_budget_ends_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cpu_seconds_are_those_of_the_whole_family() -> None:
-    """Also of children that ended; none of a process that is gone."""
+    """Ended children count; a process that is gone has none."""
     before = read_cpu_s(os.getpid())
     ask_shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", LIMIT_S)
     assert read_cpu_s(os.getpid()) > before
@@ -126,7 +124,7 @@ def test_cpu_seconds_are_those_of_the_whole_family() -> None:
 
 
 def test_a_record_is_the_last_line_that_is_printed() -> None:
-    """Whatever a start-up file prints before; nothing where the line is no JSON object."""
+    """Output of start-up files is ignored; without a JSON object there is none."""
     assert ProgramAnswer(raw=b'hello\n{"a": 1}\n').read_record() == {"a": 1}
     for raw in (b"[1]\n", b"{", b""):
         assert ProgramAnswer(raw=raw).read_record() == {}
@@ -142,8 +140,6 @@ def test_a_record_is_the_last_line_that_is_printed() -> None:
         (ProgramAnswer(status=127), "died (status 127): it wrote no error"),
     ],
 )
-def test_the_end_of_a_program_is_told_with_its_signal_and_last_lines(
-    answer: ProgramAnswer, words: str
-) -> None:
-    """The last three lines that say something, printable."""
+def test_the_end_of_a_program_has_its_signal_and_last_lines(answer: ProgramAnswer, words: str) -> None:
+    """The last three non-empty lines, printable."""
     assert answer.describe_end() == words

@@ -1,4 +1,4 @@
-"""Names of commits, in real repositories."""
+"""Names of commits in real repositories."""
 
 import shlex
 from pathlib import Path
@@ -26,14 +26,14 @@ def commit(top: Path, text: str) -> str:
 
 
 def clone(top: Path, *options: str) -> Path:
-    """Clone a repository through the protocol that honours --depth, and return the clone."""
-    place = top.parent / "clone"
-    run_git(top.parent, "clone", "--quiet", *options, f"file://{top}", str(place))
-    return place
+    """Clone through the protocol that honours --depth."""
+    directory = top.parent / "clone"
+    run_git(top.parent, "clone", "--quiet", *options, f"file://{top}", str(directory))
+    return directory
 
 
 def test_merge_base_is_where_head_left_the_branch(repository: Path) -> None:
-    """The base is the last commit that head and the branch share, not the branch's tip."""
+    """The base is the last common commit, not the branch's tip."""
     shared = run_git(repository, "rev-parse", "main")
     run_git(repository, "checkout", "--quiet", "main")
     tip = commit(repository, "later")
@@ -44,7 +44,6 @@ def test_merge_base_is_where_head_left_the_branch(repository: Path) -> None:
 
 
 def test_detached_head_and_dirty_tree_are_fine(repository: Path) -> None:
-    """Neither a detached head nor uncommitted changes keep the base from being found."""
     shared = run_git(repository, "rev-parse", "main")
     run_git(repository, "checkout", "--quiet", "--detach")
     (repository / "shop.py").write_text("changed", encoding="utf-8")
@@ -52,31 +51,31 @@ def test_detached_head_and_dirty_tree_are_fine(repository: Path) -> None:
 
 
 def test_branch_that_only_the_remote_has(repository: Path) -> None:
-    """In a clone as CI makes it, `main` is found as `origin/main`."""
-    place = clone(repository, "--branch=feature")
-    assert resolve_base(place, "main").label.startswith("merge-base with origin/main (")
+    """In CI's clone `main` is `origin/main`."""
+    directory = clone(repository, "--branch=feature")
+    assert resolve_base(directory, "main").label.startswith("merge-base with origin/main (")
 
 
 @pytest.mark.parametrize("ref", ["no-such-branch", "--all", "HEAD~9", ""])
 def test_unknown_ref(repository: Path, ref: str) -> None:
-    """What names no commit is refused by name, and an option is no ref."""
+    """An unknown name, or an option, is refused."""
     with pytest.raises(UsageError, match="there is no branch, tag or commit") as caught:
         resolve_ref(repository, ref)
     assert caught.value.fix.startswith("Check its spelling")
 
 
 def test_shallow_clone_without_the_merge_base(repository: Path) -> None:
-    """A clone whose history ends before the branches meet is told from unrelated histories."""
+    """A clone whose history ends too early is distinguished from unrelated histories."""
     run_git(repository, "checkout", "--quiet", "main")
     commit(repository, "later")
-    place = clone(repository, "--depth=1", "--no-single-branch", "--branch=feature")
+    directory = clone(repository, "--depth=1", "--no-single-branch", "--branch=feature")
     with pytest.raises(UsageError, match="this shallow clone lacks the commit where HEAD left") as caught:
-        resolve_base(place, "main")
+        resolve_base(directory, "main")
     assert caught.value.fix == (
         "Run `git fetch --unshallow`, or `fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` in GitLab CI."
     )
-    run_git(place, "fetch", "--quiet", "--unshallow")
-    assert run_git(repository, "rev-parse", "main~1") == resolve_base(place, "main").commit
+    run_git(directory, "fetch", "--quiet", "--unshallow")
+    assert run_git(repository, "rev-parse", "main~1") == resolve_base(directory, "main").commit
 
 
 @pytest.mark.parametrize("ref", ["main", "origin/main"])
@@ -84,20 +83,20 @@ def test_shallow_clone_without_the_merge_base(repository: Path) -> None:
 def test_the_command_that_the_fix_names_brings_a_missing_branch(
     repository: Path, depth: str, ref: str
 ) -> None:
-    """A clone in CI, of GitLab or Jenkins too, has one branch, detached and often shallow."""
-    place = clone(repository, depth, "--single-branch", "--branch=feature")
-    run_git(place, "checkout", "--quiet", "--detach")
+    """A clone in CI has one branch, detached and often shallow."""
+    directory = clone(repository, depth, "--single-branch", "--branch=feature")
+    run_git(directory, "checkout", "--quiet", "--detach")
     with pytest.raises(UsageError) as caught:
-        resolve_base(place, ref)
+        resolve_base(directory, ref)
 
     named = caught.value.fix.split("`")[1]
     assert ("GIT_DEPTH: 0" in caught.value.fix) == ("--unshallow" in named) == (depth == "--depth=1")
-    run_git(place, *shlex.split(named)[1:])
-    assert resolve_base(place, ref).commit == run_git(repository, "rev-parse", "main")
+    run_git(directory, *shlex.split(named)[1:])
+    assert resolve_base(directory, ref).commit == run_git(repository, "rev-parse", "main")
 
 
 def test_unrelated_histories(repository: Path) -> None:
-    """Two branches that share no commit cannot be held against each other by merge-base."""
+    """Branches without a common commit have no merge base."""
     run_git(repository, "checkout", "--quiet", "--orphan", "other")
     commit(repository, "other")
     with pytest.raises(UsageError, match="HEAD and main have no commit in common"):
@@ -105,21 +104,21 @@ def test_unrelated_histories(repository: Path) -> None:
 
 
 def test_outside_a_repository(tmp_path: Path) -> None:
-    """Without a repository the fix names what works without one."""
+    """The fix names what works without one."""
     with pytest.raises(UsageError, match="is not in a git repository") as caught:
         resolve_ref(tmp_path, "main")
     assert "a directory with its files" in caught.value.fix
 
 
 def test_bare_repository(repository: Path) -> None:
-    """A repository without files to measure is refused."""
+    """A repository without files is refused."""
     bare = clone(repository, "--bare")
     with pytest.raises(UsageError, match="is in a repository without a working tree"):
         get_top(bare)
 
 
 def test_no_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without git says so, and is not taken for a directory without a repository."""
+    """Without git the error names git."""
     monkeypatch.setenv("PATH", str(repository))
     with pytest.raises(MachineError, match="git cannot be run") as caught:
         resolve_ref(repository, "main")
@@ -129,11 +128,13 @@ def test_no_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_repository_of_somebody_else(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The setting that makes git trust another user's checkout, as in a CI container, is named."""
+    """The fix has the setting that makes git trust another user's checkout."""
     git = tmp_path / "bin" / "git"
     git.parent.mkdir()
-    said = "fatal: detected dubious ownership in repository\\n\\tgit config --global --add safe.directory x"
-    git.write_text(f'#!/bin/sh\nprintf "{said}" >&2\nexit 128\n', encoding="utf-8")
+    message = (
+        "fatal: detected dubious ownership in repository\\n\\tgit config --global --add safe.directory x"
+    )
+    git.write_text(f'#!/bin/sh\nprintf "{message}" >&2\nexit 128\n', encoding="utf-8")
     git.chmod(0o755)
     monkeypatch.setenv("PATH", str(git.parent))
     with pytest.raises(UsageError) as caught:
@@ -142,16 +143,16 @@ def test_repository_of_somebody_else(
 
 
 def test_default_base_is_what_the_remote_calls_its_branch(repository: Path) -> None:
-    """Without a name the remote's default branch is the base, whatever it is called."""
+    """The default base is the remote's default branch."""
     run_git(repository, "branch", "--quiet", "--move", "main", "trunk")
     run_git(repository, "checkout", "--quiet", "trunk")
-    place = clone(repository)
-    run_git(place, "checkout", "--quiet", "feature")
-    assert resolve_default_base(place).label.startswith("merge-base with origin/trunk (")
+    directory = clone(repository)
+    run_git(directory, "checkout", "--quiet", "feature")
+    assert resolve_default_base(directory).label.startswith("merge-base with origin/trunk (")
 
 
-def test_default_base_that_cannot_be_told(repository: Path) -> None:
-    """Where no branch has a usual name the argument is asked for."""
+def test_default_base_that_is_unknown(repository: Path) -> None:
+    """Without a usual name the argument is required."""
     run_git(repository, "branch", "--quiet", "--move", "main", "trunk")
     with pytest.raises(UsageError, match="cannot find out which branch") as caught:
         resolve_default_base(repository)
@@ -159,7 +160,7 @@ def test_default_base_that_cannot_be_told(repository: Path) -> None:
 
 
 def test_default_base_on_the_default_branch(repository: Path) -> None:
-    """On the branch itself there is nothing to hold against it, which is said before minutes pass."""
+    """On the branch itself there is no base, which is an error at once."""
     run_git(repository, "checkout", "--quiet", "main")
     with pytest.raises(UsageError, match="HEAD is part of main, and nothing is uncommitted"):
         resolve_default_base(repository)
@@ -168,13 +169,13 @@ def test_default_base_on_the_default_branch(repository: Path) -> None:
 def test_variables_of_a_hook_do_not_lead_elsewhere(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """GIT_DIR, as git sets it for a hook, does not point us at another repository."""
+    """GIT_DIR of a hook is ignored."""
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert get_top(repository) == repository
 
 
 def test_an_ancestor_is_what_head_was_made_from(repository: Path) -> None:
-    """Head itself is one; a branch that went on from there is none, and the fix says where to look."""
+    """Head itself is one; a branch that went on is not, and the fix names the command."""
     shared = run_git(repository, "rev-parse", "main")
     assert resolve_ancestor(repository, "main").commit == shared
     assert resolve_ancestor(repository, "HEAD").commit == run_git(repository, "rev-parse", "feature")
@@ -186,16 +187,16 @@ def test_an_ancestor_is_what_head_was_made_from(repository: Path) -> None:
     assert "`git log HEAD`" in caught.value.fix
 
 
-def test_a_shallow_clone_cannot_tell_ancestors(repository: Path) -> None:
-    """What may be one in a full clone is refused with that fix."""
-    place = clone(repository, "--depth=1", "--no-single-branch", "--branch=feature")
+def test_a_shallow_clone_does_not_know_ancestors(repository: Path) -> None:
+    """It is refused with that fix."""
+    directory = clone(repository, "--depth=1", "--no-single-branch", "--branch=feature")
     with pytest.raises(UsageError, match="HEAD was not made from") as caught:
-        resolve_ancestor(place, "main")
+        resolve_ancestor(directory, "main")
     assert "git fetch --unshallow" in caught.value.fix
 
 
 def test_a_users_columns_join_no_names(repository: Path) -> None:
-    """Two tags of one commit are two lines, however git is set up to print lists."""
+    """Two tags of one commit are two lines, whatever git's settings."""
     run_git(repository, "config", "column.ui", "always")
     for name in ("v1", "v2"):
         run_git(repository, "tag", name)
@@ -203,7 +204,7 @@ def test_a_users_columns_join_no_names(repository: Path) -> None:
 
 
 def test_a_commit_is_called_by_the_tag_that_was_asked_for(repository: Path) -> None:
-    """Of several tags that one, else the first by name; a commit without any has none."""
+    """Of several tags the given one, else the first by name, or none."""
     shared = run_git(repository, "rev-parse", "main")
     assert find_tag(repository, shared) == ""
     run_git(repository, "tag", "v2", "main")
@@ -213,7 +214,7 @@ def test_a_commit_is_called_by_the_tag_that_was_asked_for(repository: Path) -> N
 
 
 def grow(top: Path, branch: str, commits: int = 1, start: str = "") -> list[str]:
-    """Check a branch out, a new one from ``start``, and make commits on it; return them."""
+    """Check out a branch, a new one from ``start``, and commit on it; return the commits."""
     run_git(top, "checkout", "--quiet", *(("-B", branch, start) if start else (branch,)))
     return [
         commit(top, f"{branch} {number} {run_git(top, 'rev-parse', 'HEAD')[:7]}") for number in range(commits)
@@ -221,13 +222,13 @@ def grow(top: Path, branch: str, commits: int = 1, start: str = "") -> list[str]
 
 
 def point(top: Path, ref: str, to: str) -> None:
-    """Let a branch of a remote, or a tag, be a commit, as after a fetch."""
+    """Let a remote's branch or a tag be a commit, as after a fetch."""
     run_git(top, "update-ref", ref, to)
 
 
 @pytest.fixture
 def history(repository: Path) -> tuple[Path, list[str]]:
-    """A repository on ``topic``, two commits after five of a main branch that has no name here."""
+    """A repository on ``topic``, two commits after five of a main branch without a name here."""
     merged = grow(repository, "trunk", 5, start="main")
     run_git(repository, "branch", "--quiet", "--delete", "--force", "main")
     grow(repository, "topic", 2, start=merged[-1])
@@ -237,7 +238,7 @@ def history(repository: Path) -> tuple[Path, list[str]]:
 def test_a_renamed_main_branch_is_found_though_the_clone_still_names_the_old_one(
     history: tuple[Path, list[str]],
 ) -> None:
-    """origin/HEAD points to origin/master, which ended with the second commit; origin/main has all five."""
+    """origin/HEAD is origin/master with two commits; origin/main has all five."""
     top, merged = history
     point(top, "refs/remotes/origin/master", merged[1])
     run_git(top, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/master")
@@ -246,7 +247,7 @@ def test_a_renamed_main_branch_is_found_though_the_clone_still_names_the_old_one
 
 
 def test_a_fork_that_is_behind_gives_way_to_its_upstream(history: tuple[Path, list[str]]) -> None:
-    """The fork's main is months old: what others merged since is not this change's."""
+    """The base is upstream's main if the fork's is older."""
     top, merged = history
     point(top, "refs/remotes/origin/main", merged[0])
     point(top, "refs/remotes/upstream/main", merged[4])
@@ -254,7 +255,7 @@ def test_a_fork_that_is_behind_gives_way_to_its_upstream(history: tuple[Path, li
 
 
 def test_a_tag_that_is_called_main_is_no_branch(history: tuple[Path, list[str]]) -> None:
-    """It is the very commit that is measured; origin/main is where it left."""
+    """The tag is the measured commit; the base is of origin/main."""
     top, merged = history
     point(top, "refs/tags/main", run_git(top, "rev-parse", "HEAD"))
     point(top, "refs/tags/origin/main", run_git(top, "rev-parse", "HEAD"))
@@ -263,7 +264,7 @@ def test_a_tag_that_is_called_main_is_no_branch(history: tuple[Path, list[str]])
 
 
 def test_a_tag_alone_is_no_main_branch(history: tuple[Path, list[str]]) -> None:
-    """Where no branch has a usual name the argument is asked for."""
+    """Without a usual branch name the argument is required."""
     top, merged = history
     point(top, "refs/tags/main", merged[3])
     with pytest.raises(UsageError, match="cannot find out which branch"):
@@ -274,7 +275,7 @@ def test_a_tag_alone_is_no_main_branch(history: tuple[Path, list[str]]) -> None:
 def test_unpushed_commits_on_local_main_are_part_of_the_change(
     history: tuple[Path, list[str]], branch: str
 ) -> None:
-    """Two commits on local main that origin/main lacks, and a branch from there: nobody else has them."""
+    """The base is origin/main, which lacks two local commits."""
     top, merged = history
     point(top, "refs/remotes/origin/main", merged[4])
     unpushed = grow(top, "main", 2, start=merged[4])
@@ -286,28 +287,28 @@ def test_unpushed_commits_on_local_main_are_part_of_the_change(
 def test_a_colleagues_remote_that_merged_half_of_the_branch_is_no_base(
     history: tuple[Path, list[str]],
 ) -> None:
-    """It is neither origin nor upstream nor the branch's own remote."""
+    """Only origin, upstream and the branch's own remote count."""
     top, merged = history
     point(top, "refs/remotes/origin/main", merged[4])
     point(top, "refs/remotes/colleague/main", run_git(top, "rev-parse", "HEAD~1"))
     assert resolve_default_base(top).commit == merged[4]
 
 
-@pytest.mark.parametrize(("own", "expected"), [("team", 3), ("", 1)])
+@pytest.mark.parametrize(("remote", "expected"), [("team", 3), ("", 1)])
 def test_the_branchs_own_remote_is_asked_too(
-    history: tuple[Path, list[str]], own: str, expected: int
+    history: tuple[Path, list[str]], remote: str, expected: int
 ) -> None:
-    """``git push -u team`` makes it the branch's; of no other remote the main branch counts."""
+    """``git push -u team`` makes it the branch's own."""
     top, merged = history
     point(top, "refs/remotes/origin/main", merged[1])
     point(top, "refs/remotes/team/main", merged[3])
-    if own:
-        run_git(top, "config", "branch.topic.remote", own)
+    if remote:
+        run_git(top, "config", "branch.topic.remote", remote)
     assert resolve_default_base(top).commit == merged[expected]
 
 
 def test_a_remote_that_has_all_of_head_counts_only_if_all_do(history: tuple[Path, list[str]]) -> None:
-    """The fork has merged its own pull request; upstream has not."""
+    """The fork merged the pull request, and upstream did not."""
     top, merged = history
     point(top, "refs/remotes/origin/main", run_git(top, "rev-parse", "HEAD"))
     point(top, "refs/remotes/upstream/main", merged[4])
@@ -318,7 +319,7 @@ def test_a_remote_that_has_all_of_head_counts_only_if_all_do(history: tuple[Path
 
 
 def test_local_main_counts_where_no_remote_has_one(history: tuple[Path, list[str]]) -> None:
-    """Of main and master the nearer one; a master that is checked out is left out."""
+    """The nearer of main and master counts, but not the branch that is checked out."""
     top, merged = history
     point(top, "refs/remotes/origin/topic", merged[4])
     point(top, "refs/heads/master", merged[1])
@@ -331,7 +332,7 @@ def test_local_main_counts_where_no_remote_has_one(history: tuple[Path, list[str
 def test_of_what_cannot_be_compared_the_first_counts_and_the_other_is_named(
     history: tuple[Path, list[str]],
 ) -> None:
-    """Head merged one line of history of each remote; an unrelated third says nothing."""
+    """Head merged a line of each remote; an unrelated third does not count."""
     top, merged = history
     (ours,) = grow(top, "ours", 1, start=merged[0])
     (theirs,) = grow(top, "theirs", 1, start=merged[0])
@@ -353,7 +354,7 @@ def test_of_what_cannot_be_compared_the_first_counts_and_the_other_is_named(
 def test_the_other_is_named_though_a_third_is_nearer_than_the_first(
     history: tuple[Path, list[str]],
 ) -> None:
-    """The branch's own remote is ahead of origin; neither can be compared with upstream."""
+    """The branch's own remote is ahead of origin; upstream is on another line."""
     top, merged = history
     ours = grow(top, "ours", 2, start=merged[0])
     (theirs,) = grow(top, "theirs", 1, start=merged[0])
@@ -369,14 +370,14 @@ def test_the_other_is_named_though_a_third_is_nearer_than_the_first(
 
 @pytest.mark.parametrize("ref", ["refs/remotes/origin/master", "refs/heads/master"])
 def test_a_main_branch_that_is_called_master_is_found(history: tuple[Path, list[str]], ref: str) -> None:
-    """On a remote and here, without another name for it."""
+    """On a remote and locally."""
     top, merged = history
     point(top, ref, merged[3])
     assert resolve_default_base(top).commit == merged[3]
 
 
 def test_a_history_of_its_own_has_no_base(history: tuple[Path, list[str]]) -> None:
-    """The only main branch shares no commit with head: that is said."""
+    """The only main branch shares no commit with head."""
     top, merged = history
     point(top, "refs/remotes/origin/main", merged[4])
     run_git(top, "checkout", "--quiet", "--orphan", "other")
@@ -386,10 +387,10 @@ def test_a_history_of_its_own_has_no_base(history: tuple[Path, list[str]]) -> No
 
 
 def test_a_shallow_clone_names_what_it_lacks(history: tuple[Path, list[str]]) -> None:
-    """Another main branch does not stand in for one whose history was not fetched."""
+    """Another main branch does not replace one that was not fetched."""
     top, merged = history
     run_git(top, "branch", "--quiet", "main", merged[4])
-    place = clone(top, "--depth=1", "--no-single-branch")
-    run_git(place, "checkout", "--quiet", "topic")
+    directory = clone(top, "--depth=1", "--no-single-branch")
+    run_git(directory, "checkout", "--quiet", "topic")
     with pytest.raises(UsageError, match="this shallow clone lacks the commit"):
-        resolve_default_base(place)
+        resolve_default_base(directory)

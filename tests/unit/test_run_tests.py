@@ -1,4 +1,4 @@
-"""The runner of the tests: three parts, a floor of coverage for the whole, and the worst status."""
+"""The runner of the tests: parts, coverage and status."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import run_tests
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
-    """The commands that were started; each ends with the next status of ``STATUSES``."""
+    """Commands that were started; each ends with the next of ``STATUSES``."""
     commands: list[Sequence[str]] = []
 
     def start(
@@ -41,23 +41,23 @@ STATUSES = [0, 0, 0]
 def test_the_first_failure_is_the_status(
     started: list[Sequence[str]], statuses: tuple[int, int, int], status: int
 ) -> None:
-    """All parts are run whatever the one before says; parts without a test fail nothing, unless all are."""
+    """All parts run, and a part without tests fails only if all are."""
     STATUSES[:] = statuses
     assert run_tests.main(()) == status
-    parts = [next(one for one in command if one.startswith("--part=")) for command in started]
+    parts = [next(argument for argument in command if argument.startswith("--part=")) for command in started]
     assert parts == ["--part=pure", "--part=shared", "--part=alone"]
 
 
 def test_arguments_go_to_every_part(started: list[Sequence[str]]) -> None:
-    """And a chosen few are held to no floor of coverage, which only the whole can meet."""
+    """With arguments coverage has no floor."""
     STATUSES[:] = (0, 0, 0)
     run_tests.main(("-k", "elementwise"))
     assert all(tuple(command[-2:]) == ("-k", "elementwise") for command in started)
     assert not any("--cov" in command for command in started)
 
 
-def test_the_whole_is_held_to_the_floor_of_coverage() -> None:
-    """Of the pure part alone; what judges times has no neighbours."""
+def test_the_whole_must_reach_the_floor_of_coverage() -> None:
+    """Only the pure part has a floor, and the part alone has one process."""
     parts = run_tests.list_parts(4, ())
     assert [part for part, options in parts.items() if "--cov" in options] == ["pure"]
     assert parts["alone"] == ()
@@ -65,7 +65,7 @@ def test_the_whole_is_held_to_the_floor_of_coverage() -> None:
 
 @pytest.mark.parametrize("room", sorted(path.stem for path in (rooms.ROOT / "gate").glob("[a-z]*/")))
 def test_a_room_has_quick_tests_of_its_own(room: str) -> None:
-    """They are where they are said to be."""
+    """The directories of quick tests exist."""
     *places, option, expression = run_tests.expand_room([f"--room={room}"])
     assert (option, expression) == ("-m", "not slow and not alone")
-    assert [place for place in places if not (rooms.ROOT / place).exists()] == []
+    assert [path for path in places if not (rooms.ROOT / path).exists()] == []

@@ -1,4 +1,4 @@
-"""The table of full sizes compiled for targets: what is still to be compiled, and what came of it."""
+"""The table of full sizes compiled for targets: what is left, and the results."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def make_line(target: str = "cuda:sm_90", **changes: Any) -> dict[str, Any]:
 
 
 def test_each_model_is_compiled_once_for_each_task_in_bfloat16_if_it_can() -> None:
-    """Full sizes, in torch.compile's default mode; inference first."""
+    """Full sizes in the default mode, inference first."""
     assert len({(case.model, case.task) for case in CASES}) == len(CASES)
     assert {case.size for case in CASES} == {"full"}
     assert [case.task for case in CASES] == sorted(case.task for case in CASES)
@@ -23,15 +23,15 @@ def test_each_model_is_compiled_once_for_each_task_in_bfloat16_if_it_can() -> No
 
 
 def test_what_is_done_is_not_done_again() -> None:
-    """Twice for each target; what another torch compiled does not count."""
+    """Each target is compiled twice; results of another torch do not count."""
     done = [make_line(), make_line("cuda:sm_80"), make_line("cuda:sm_80", torch="2.12.0")]
     missing = [target for _, target in list_missing(CASES[:1], done, VERSIONS)]
     assert missing == ["cuda:sm_80", "cuda:sm_90"]
     assert not list(list_missing(CASES[:1], done * 2, VERSIONS))
 
 
-def test_a_difference_between_two_compiles_is_told() -> None:
-    """The same twice, once only, or not the same: the table says which, and what is missing."""
+def test_a_difference_between_two_compiles_is_shown() -> None:
+    """The table shows the same twice, once only, or different, and what is missing."""
     rows = [
         *[make_line("cuda:sm_80")] * 2,
         *[make_line(), make_line(binaries="other")],

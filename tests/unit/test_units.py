@@ -31,7 +31,7 @@ SECONDS = {"\N{MICRO SIGN}s": 1e-6, "ms": 1e-3, "s": 1.0}
     ],
 )
 def test_seconds(value: float, expected: str) -> None:
-    """A time has three digits and the unit that suits it, also where rounding reaches the next unit."""
+    """Three digits in a suitable unit, also where rounding reaches the next unit."""
     assert expected == units.format_seconds(value)
 
 
@@ -46,7 +46,7 @@ def test_seconds(value: float, expected: str) -> None:
     ],
 )
 def test_bytes(value: float, expected: str) -> None:
-    """A size is in binary units, and 1024 of one is 1 of the next."""
+    """Binary units; 1024 of one is 1 of the next."""
     assert expected == units.format_bytes(value)
 
 
@@ -62,7 +62,7 @@ def test_bytes(value: float, expected: str) -> None:
     ],
 )
 def test_percent(value: float, expected: str) -> None:
-    """A change has its sign, and none when it rounds to zero."""
+    """A sign, and none for zero."""
     assert expected == units.format_percent(value)
 
 
@@ -70,7 +70,7 @@ def test_percent(value: float, expected: str) -> None:
     ("value", "expected"), [(3.0, "3"), (4228323.0, "4,228,323"), (0.5, "0.500"), (0.0, "0")]
 )
 def test_count(value: float, expected: str) -> None:
-    """A count is an integer unless trials disagree."""
+    """An integer unless trials disagree."""
     assert expected == units.format_count(value)
 
 
@@ -79,12 +79,12 @@ def test_count(value: float, expected: str) -> None:
     [(12.3456, "12.3 J"), (0.0123456, "12.3 mJ"), (0.9996, "1.00 J"), (0.0, "0 J")],
 )
 def test_energy(value: float, expected: str) -> None:
-    """A call takes from millijoules to some hundred joules."""
+    """From millijoules to some hundred joules."""
     assert units.format_joules(value) == expected
 
 
 def test_ratio_and_drift() -> None:
-    """A ratio ends in x; a log2 ratio carries its factor."""
+    """A ratio ends in x; a log2 ratio has its factor."""
     actual = [units.format_ratio(1.4231), units.format_log2(1.0), units.format_log2(-0.001)]
 
     assert actual == ["1.42x", "+1.00 (2.0x)", "0.00 (1.0x)"]
@@ -95,7 +95,7 @@ def test_ratio_and_drift() -> None:
     [(0.04, "0.0 s"), (9.4, "9.4 s"), (41.2, "41 s"), (312, "5 min 12 s"), (3900, "1 h 05 min")],
 )
 def test_duration(value: float, expected: str) -> None:
-    """A wall time is in the words that a person who waits would use."""
+    """Hours, minutes and seconds."""
     assert expected == units.format_duration(value)
 
 
@@ -113,7 +113,7 @@ def test_duration(value: float, expected: str) -> None:
     ],
 )
 def test_age(created: str, expected: str) -> None:
-    """In hours and days, from where it lies in the future too; left out where a time cannot be read."""
+    """Hours and days, also of the future; nothing for an invalid time."""
     assert expected == units.format_age(created, "2026-03-20T09:00:00Z")
 
 
@@ -127,7 +127,7 @@ def test_age(created: str, expected: str) -> None:
     ],
 )
 def test_threshold(metric: Metric, threshold: Threshold, expected: str) -> None:
-    """A threshold says both of its parts, in the metric's unit."""
+    """Both parts in the metric's unit."""
     assert expected == units.format_threshold(metric, threshold)
 
 
@@ -140,12 +140,12 @@ def test_threshold(metric: Metric, threshold: Threshold, expected: str) -> None:
     ],
 )
 def test_interval(metric: Metric, expected: str) -> None:
-    """An interval is in the unit of its change."""
+    """The unit of the change."""
     assert expected == units.format_interval(metric, -0.02, 0.5)
 
 
 def test_counter_change_is_signed_and_whole() -> None:
-    """A counter's change is a number of things, not a percentage."""
+    """A count, not percent."""
     assert [units.format_change(Metric.GRAPH_BREAKS, value) for value in (2.0, -1.0, 0.0)] == [
         "+2",
         "-1",
@@ -155,7 +155,7 @@ def test_counter_change_is_signed_and_whole() -> None:
 
 @given(st.sampled_from(sorted(SPECS)), FINITE)
 def test_no_change_loses_its_sign(metric: Metric, value: float) -> None:
-    """What is shown is zero without a sign, or has the sign of the value."""
+    """The text is zero without a sign, or has the value's sign."""
     text = units.format_change(metric, value)
     number = read_number(text)
 
@@ -167,7 +167,7 @@ def test_no_change_loses_its_sign(metric: Metric, value: float) -> None:
 @given(st.sampled_from(sorted(SPECS)), FINITE, FINITE)
 @example(Metric.STACK_MEMORY, 482.0, 1641.0)
 def test_changes_are_monotone(metric: Metric, a: float, b: float) -> None:
-    """A larger change never reads as a smaller one, whatever the units."""
+    """A larger change is never shown smaller."""
     low, high = (read_number(units.format_change(metric, value)) for value in sorted((a, b)))
 
     assert low <= high
@@ -175,7 +175,7 @@ def test_changes_are_monotone(metric: Metric, a: float, b: float) -> None:
 
 @given(FINITE, FINITE)
 def test_seconds_are_monotone(a: float, b: float) -> None:
-    """A longer time never reads as a shorter one, whatever the units."""
+    """A longer time is never shown shorter."""
     low, high = (read_scaled(units.format_seconds(value), SECONDS) for value in sorted((a, b)))
 
     assert low <= high * (1 + 1e-12) + 1e-18 or low < 0
@@ -183,21 +183,21 @@ def test_seconds_are_monotone(a: float, b: float) -> None:
 
 @given(st.floats(min_value=0, max_value=1e18), st.floats(min_value=0, max_value=1e18))
 def test_bytes_are_monotone(a: float, b: float) -> None:
-    """A larger size never reads as a smaller one, whatever the units."""
+    """A larger size is never shown smaller."""
     low, high = (read_scaled(units.format_bytes(value), SCALE) for value in sorted((a, b)))
 
     assert low <= high
 
 
 def test_a_compile_that_no_first_call_shows_did_not_take_0_s() -> None:
-    """It is lost in how much calls vary; a call that takes 0 s is an edited one."""
+    """It is within the noise of calls; a call of 0 s is an edited one."""
     assert units.format_value(Metric.WARM_COMPILE_TIME, 0.0) == "under 1 call"
     assert units.format_value(Metric.COMPILED_LATENCY, 0.0) == "0 s"
 
 
 @given(st.sampled_from(sorted(SPECS)), st.floats(allow_nan=False, allow_infinity=False))
 def test_any_number_can_be_shown(metric: Metric, value: float) -> None:
-    """Not even the largest stops a report."""
+    """The largest number is shown too."""
     rendered = (
         units.format_value(metric, value),
         units.format_change(metric, value),
@@ -209,7 +209,7 @@ def test_any_number_can_be_shown(metric: Metric, value: float) -> None:
 
 
 def read_number(text: str) -> float:
-    """Return a change in its base unit; one without a unit, and a percentage, as it is."""
+    """A change in its base unit; a percentage or plain number as it is."""
     another = {"another answer": math.inf, "no other answer any more": -math.inf}
     if text in another:
         return another[text]

@@ -9,7 +9,7 @@ from gate.errors import UsageError
 
 
 @pytest.mark.parametrize(
-    ("parts", "told"),
+    ("parts", "message"),
     [
         pytest.param({"forward": "x", "inputs": 3}, "forward is str, not callable", id="forward"),
         pytest.param({"inputs": 3}, "inputs is int, not a tuple", id="one input"),
@@ -20,13 +20,13 @@ from gate.errors import UsageError
         pytest.param({"optimizer": "sgd"}, "optimizer is str, not callable", id="optimizer"),
     ],
 )
-def test_wrong_part_is_refused_at_once(parts: dict[str, Any], told: str) -> None:
-    """A workload that cannot be measured is refused where it is made, with the part and the fix."""
-    with pytest.raises(UsageError, match=told) as caught:
+def test_wrong_part_is_refused_at_once(parts: dict[str, Any], message: str) -> None:
+    """The error names the part and the fix."""
+    with pytest.raises(UsageError, match=message) as caught:
         gate.Workload(**{"forward": abs, "inputs": (1,), **parts})
     assert caught.value.fix.startswith(("Give", "Write"))
 
 
 def test_no_input_at_all_is_a_workload() -> None:
-    """A function without arguments can be measured."""
+    """A function without arguments is a workload."""
     assert () == gate.Workload(forward=dict, inputs=()).inputs

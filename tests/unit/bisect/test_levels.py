@@ -1,4 +1,4 @@
-"""Which of two known levels pairs are at: weights, how many pairs, and what one alone can say."""
+"""Which of two levels pairs are at, and how many pairs that takes."""
 
 import math
 import random
@@ -27,7 +27,7 @@ LATENCY, COLD = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
 
 
 def make_levels(sd: float, bad: float = 0.10) -> Levels:
-    """The bad end 10 % slower; the noise of a pair known with nine degrees of freedom."""
+    """A bad end 10 % slower; a pair's noise is known with nine degrees of freedom."""
     return Levels(bad=bad, error=0.0, noise=Variance(value=sd**2, df=9.0))
 
 
@@ -45,31 +45,31 @@ def make_levels(sd: float, bad: float = 0.10) -> Levels:
         ((0.05,) * MAX_LEVEL_PAIRS, Mark.SKIP),
     ],
 )
-def test_two_pairs_at_a_level_tell_it(changes: Sequence[float], mark: Mark | None) -> None:
-    """10 % between the ends, pairs that vary by 1 %."""
+def test_two_pairs_identify_a_level(changes: Sequence[float], mark: Mark | None) -> None:
+    """Ends 10 % apart, pairs that vary by 1 %."""
     assert classify_level(make_paired(changes), make_levels(0.01)) is mark
 
 
 def test_pairs_that_disagree_widen_the_noise() -> None:
-    """Two of 5 % and 15 % have the mean of the bad end, and say no more than that nothing is known."""
+    """Two pairs of 5 and 15 % have the bad end's mean and decide nothing."""
     assert classify_level(make_paired((0.05, 0.15)), make_levels(0.01)) is None
     assert classify_level(make_paired((0.05, 0.15)), make_levels(0.01, bad=0.40)) is Mark.GOOD
 
 
 def test_more_pairs_are_asked_for_where_noise_is_large() -> None:
-    """Two lucky pairs decide nothing where pairs vary by 4 %: six that lie at the level do."""
+    """Where pairs vary by 4 % two decide nothing, six do."""
     assert classify_level(make_paired((0.10, 0.10)), make_levels(0.04)) is None
     assert classify_level(make_paired((0.10,) * 6), make_levels(0.04)) is Mark.BAD
 
 
 @given(changes=st.lists(st.floats(-0.3, 0.3), min_size=1, max_size=MAX_LEVEL_PAIRS))
-def test_both_levels_are_told_alike(changes: list[float]) -> None:
-    """What is as far from the one as other pairs are from the other is told the other way round."""
+def test_both_levels_are_judged_alike(changes: list[float]) -> None:
+    """Changes mirrored between the levels get the other mark."""
     mirrored = [0.10 - change for change in changes]
     turned = {Mark.GOOD: Mark.BAD, Mark.BAD: Mark.GOOD}
-    told, again = (classify_level(make_paired(one), make_levels(0.02)) for one in (changes, mirrored))
-    weight_is_at_bound = {told, again} & {None, Mark.SKIP} and told is not again
-    assert weight_is_at_bound or again is (turned.get(told, told) if told else None)
+    mark, again = (classify_level(make_paired(values), make_levels(0.02)) for values in (changes, mirrored))
+    weight_is_at_bound = {mark, again} & {None, Mark.SKIP} and mark is not again
+    assert weight_is_at_bound or again is (turned.get(mark, mark) if mark else None)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_both_levels_are_told_alike(changes: list[float]) -> None:
     ],
 )
 def test_expected_pairs_are_those_of_typical_noise(sd: float, pairs: int) -> None:
-    """Of a change of 10 %."""
+    """For a change of 10 %."""
     assert expect_pairs(make_levels(sd)) == pairs
 
 
 @pytest.mark.untraced
-def test_a_level_is_told_wrongly_less_than_once_in_a_hundred() -> None:
-    """2000 steps of 10 % whose pairs vary by 3 %, which the ends have told with nine degrees of freedom."""
+def test_a_level_is_wrong_less_than_once_in_a_hundred() -> None:
+    """2,000 steps of 10 % whose pairs vary by 3 %, as the ends showed with nine degrees of freedom."""
     rng, wrong = random.Random(3), 0  # noqa: S311 - noise
     for step in range(2000):
         at = 0.10 * (step % 2)
@@ -103,9 +103,9 @@ def test_a_level_is_told_wrongly_less_than_once_in_a_hundred() -> None:
     assert wrong <= 20
 
 
-def make_side(one: PairedCase, cpu_s: float = 0.0) -> CasePairs:
-    """The side of one case; where asked for, head's cold compiles take twice the CPU time."""
-    run = pair_up(one)
+def make_side(paired_case: PairedCase, cpu_s: float = 0.0) -> CasePairs:
+    """One case's pairs; with ``cpu_s`` head's cold compiles take twice the CPU time."""
+    run = pair_up(paired_case)
     if cpu_s:
         trials = (
             replace(trial, phases_s={"cpu_self": cpu_s * (1 if trial.arm == "base" else 2)})
@@ -117,7 +117,7 @@ def make_side(one: PairedCase, cpu_s: float = 0.0) -> CasePairs:
 
 
 def test_levels_are_what_the_ends_differ_by() -> None:
-    """Six pairs of 11 ms against 10 ms that vary by 1 %: known to an eighth of it, and not from one."""
+    """Six pairs of 11 and 10 ms that vary by 1 % give the levels; one leaves them uncertain."""
     slower = {LATENCY: 0.011}
     six = PairedCase(head=slower, spread=(0.0, 0.01, -0.01) * 2)
     levels = measure_levels(make_side(six), LATENCY)
@@ -130,14 +130,14 @@ def test_levels_are_what_the_ends_differ_by() -> None:
 
 
 def test_there_are_no_levels_where_the_bad_end_is_not_above() -> None:
-    """Faster, or not measured."""
+    """A bad end that is faster or not measured has no levels."""
     faster = make_side(PairedCase(head={LATENCY: 0.009}))
     assert measure_levels(faster, LATENCY) is None
     assert measure_levels(faster, Metric.FIRST_REQUEST) is None
 
 
-def test_a_cold_compile_is_told_by_its_processor_time() -> None:
-    """Twice of it is ln 2, whatever the clock says; without it the clock is all there is."""
+def test_a_cold_compile_is_judged_by_its_processor_time() -> None:
+    """Twice the CPU time is ln 2, whatever the clock; without it the clock counts."""
     side = make_side(PairedCase(), cpu_s=4.0)
     levels = measure_levels(side, COLD)
     assert levels is not None

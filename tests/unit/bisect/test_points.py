@@ -1,4 +1,4 @@
-"""The points of a repository's history, with real git: branches that were merged are searched as well."""
+"""Points of a history with merged branches, in real git."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ COMMITS = ("main 1", "side 1", "side 2", "main 2", "merge", "main 3")
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository of the commit ``good`` and COMMITS, each with a tag; ``side`` is merged into ``main``."""
+    """A repository of ``good`` and COMMITS, each with a tag; ``side`` is merged into ``main``."""
     top = tmp_path_factory.mktemp("history")
     run_git(top, "init", "--quiet", "--initial-branch=main")
 
@@ -37,7 +37,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", COMMITS)
 def test_the_first_bad_commit_is_found_on_any_branch(history: Path, name: str) -> None:
-    """All that was made from it is bad, and it takes about as many steps as a list does."""
+    """All descendants are bad; it takes about as many steps as a list."""
     first, good, bad = (
         run_git(history, "rev-parse", ref) for ref in (name.replace(" ", "-"), "good", "main")
     )
@@ -53,8 +53,8 @@ def test_the_first_bad_commit_is_found_on_any_branch(history: Path, name: str) -
     assert len(asked) <= Forecast(between=len(COMMITS) - 1, step_s=1.0).steps + 1
 
 
-def test_what_cannot_be_judged_is_left_beside_what_it_hides(history: Path) -> None:
-    """The merge and both ends of what it merges cannot be measured: all that they hide may be the first."""
+def test_what_cannot_be_measured_stays_a_candidate(history: Path) -> None:
+    """The merge and both its parents cannot be measured: all commits that they hide are candidates."""
     good, bad = (run_git(history, "rev-parse", ref) for ref in ("good", "main"))
     names = {run_git(history, "rev-parse", name.replace(" ", "-")): name for name in COMMITS}
     marks = {"main 1": Mark.GOOD, "side 1": Mark.GOOD}

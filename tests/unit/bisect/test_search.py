@@ -1,4 +1,4 @@
-"""The search for the first bad point: marks, thresholds and ends, with an judge made by hand."""
+"""The search for the first bad point: marks, thresholds and ends, with a made-up judge."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ from tests.make import POLICY
 def make_row(
     metric: Metric = Metric.COMPILED_LATENCY, status: Status = Status.REGRESSED, centre: float | None = 0.10
 ) -> Comparison:
-    """A comparison that is worse by 10 %, beyond 3 %."""
+    """A comparison 10 % worse, beyond 3 %."""
     return make.make_row(
         "a/x",
         metric,
@@ -40,18 +40,15 @@ def make_row(
 
 
 def search_list(
-    points: Sequence[str], ask: Callable[[str], Mark | None], known: Mapping[str, Mark]
+    points: Sequence[str], ask: Callable[[str], Mark | None], marks: Mapping[str, Mark]
 ) -> list[str] | None:
-    """What is left of a list whose first point is good and whose last one is bad, in its order."""
-    found = search_first(partial(rank_list, points), points[0], points[-1], ask, known)
-    return None if found is None else sorted(found, key=points.index)
+    """The candidates of a list whose first point is good and whose last is bad, in order."""
+    candidates = search_first(partial(rank_list, points), points[0], points[-1], ask, marks)
+    return None if candidates is None else sorted(candidates, key=points.index)
 
 
 @given(between=st.integers(0, 40), data=st.data())
-def test_the_first_bad_point_is_found_in_as_many_steps_as_were_told(
-    between: int, data: st.DataObject
-) -> None:
-    """Whatever point of a list it is."""
+def test_the_first_bad_point_is_found_in_the_forecast_steps(between: int, data: st.DataObject) -> None:
     points = [f"p{number}" for number in range(between + 2)]
     first = data.draw(st.integers(1, between + 1))
     asked: list[str] = []
@@ -64,24 +61,24 @@ def test_the_first_bad_point_is_found_in_as_many_steps_as_were_told(
     assert len(asked) <= Forecast(between=between, step_s=1.0).steps
 
 
-@given(untold=st.sets(st.integers(1, 10)), first=st.integers(1, 11))
-def test_points_that_cannot_be_told_stay_candidates(untold: set[int], first: int) -> None:
-    """The first bad point is always among the candidates, which are what no told point excludes."""
+@given(skipped=st.sets(st.integers(1, 10)), first=st.integers(1, 11))
+def test_skipped_points_stay_candidates(skipped: set[int], first: int) -> None:
+    """The candidates are those between the last good and the first bad mark."""
     points = [f"p{number}" for number in range(12)]
 
     def ask(point: str) -> Mark:
         number = int(point[1:])
-        return Mark.SKIP if number in untold else Mark.BAD if number >= first else Mark.GOOD
+        return Mark.SKIP if number in skipped else Mark.BAD if number >= first else Mark.GOOD
 
     candidates = search_list(points, ask, {})
-    told = [number for number in range(12) if number not in untold]
-    low = max(number for number in told if number < first)
-    high = min(number for number in told if number >= first)
+    marked = [number for number in range(12) if number not in skipped]
+    low = max(number for number in marked if number < first)
+    high = min(number for number in marked if number >= first)
     assert candidates == points[low + 1 : high + 1]
 
 
 def test_what_is_known_is_not_asked_about() -> None:
-    """A search that is continued asks for the rest alone."""
+    """A continued search asks only for points without a mark."""
     asked: list[str] = []
 
     def ask(point: str) -> Mark:
@@ -93,13 +90,12 @@ def test_what_is_known_is_not_asked_about() -> None:
 
 
 def test_a_search_whose_time_is_up_has_no_answer() -> None:
-    """It says nothing of what it has not asked about."""
     assert search_list("abc", lambda _: None, {}) is None
 
 
 @pytest.mark.parametrize(("between", "steps"), [(0, 0), (1, 1), (3, 2), (7, 3), (31, 5), (32, 6)])
-def test_steps_are_told_beforehand(between: int, steps: int) -> None:
-    """Each halves what is left."""
+def test_steps_are_forecast(between: int, steps: int) -> None:
+    """Each step halves what is left."""
     assert Forecast(between=between, step_s=1.0).steps == steps
 
 
@@ -115,18 +111,18 @@ def test_steps_are_told_beforehand(between: int, steps: int) -> None:
     ],
 )
 def test_a_mark_is_the_comparisons_status(status: Status, mark: Mark) -> None:
-    """What was not settled or not measured is neither good nor bad."""
+    """What is open or not measured is neither good nor bad."""
     assert read_mark(make_row(status=status)) is mark
 
 
 def test_a_point_that_was_not_measured_is_skipped() -> None:
-    """Without a comparison nothing is known, nor by a limit alone: the good end may have had it too."""
+    """Without a comparison a point is skipped, and by a limit alone too."""
     assert read_mark(None) is Mark.SKIP
     assert read_mark(replace(make_row(Metric.DRIFT), baseline=None)) is Mark.SKIP
 
 
 def test_a_counter_is_looked_for_before_a_time() -> None:
-    """It takes no statistics; of times, the one that is most beyond its threshold, and no speedup."""
+    """A counter is first, then the time furthest beyond its threshold, but no speedup."""
     slow, slower = make_row(centre=0.1), make_row(Metric.COLD_COMPILE_TIME, centre=0.3)
     speedup, broken = make_row(Metric.WARM_SPEEDUP, centre=0.9), make_row(Metric.GRAPH_BREAKS, centre=1.0)
     fine = make_row(Metric.RECOMPILES, Status.UNCHANGED)
@@ -137,20 +133,20 @@ def test_a_counter_is_looked_for_before_a_time() -> None:
 
 
 def test_a_counter_without_a_threshold_is_ranked_by_its_change() -> None:
-    """A comparison may lack either."""
+    """A comparison may lack threshold or change."""
     bare = make.make_row("a/x", Metric.GRAPH_BREAKS)
     assert choose_metric([bare]) is bare
 
 
 def test_pairs_measure_what_the_metric_follows() -> None:
-    """A speedup is settled with the latency that it is of."""
+    """A speedup is measured with its latency."""
     assert make_suspect("a/x", Metric.GRAPH_BREAKS).metrics == (Metric.GRAPH_BREAKS,)
     assert Metric.COMPILED_LATENCY in make_suspect("a/x", Metric.WARM_SPEEDUP).metrics
     assert make_suspect("a/x", None).metrics == NOISY_DECIDING
 
 
-def test_half_of_the_difference_tells_good_from_bad() -> None:
-    """10 % worse at the bad end: 5 % is the threshold; 4 % worse, and it stays 3 %."""
+def test_half_of_the_difference_separates_good_from_bad() -> None:
+    """10 % at the bad end gives 5 % as threshold; 4 % leaves 3 %."""
     override = split_difference(POLICY, make_row(centre=0.10)).overrides[-1]
     assert (override.case, override.metric) == ("a/x", Metric.COMPILED_LATENCY)
     assert override.relative == pytest.approx(0.05)
@@ -158,7 +154,7 @@ def test_half_of_the_difference_tells_good_from_bad() -> None:
 
 
 def test_drift_is_split_in_its_unit() -> None:
-    """2 units worse: 1 is the threshold, and there is no relative one."""
+    """2 units give a threshold of 1, and no relative one."""
     override = split_difference(POLICY, make_row(Metric.DRIFT, centre=2.0)).overrides[-1]
     assert (override.relative, override.absolute) == (None, 1.0)
 

@@ -1,4 +1,4 @@
-"""How a bisection measures its ends and its steps: how many pairs, for what, and what they tell."""
+"""How a bisection measures its ends and steps."""
 
 import math
 from dataclasses import replace
@@ -37,7 +37,7 @@ LATE = 1e9
 
 
 def begin(subject: Subject) -> Run:
-    """A run without trials: a bisection measures nothing alone."""
+    """A run without trials."""
     return replace(make_run([subject]), trials=())
 
 
@@ -49,13 +49,13 @@ def ask(subject: Subject, judge: StepJudge, time_for: int = 100) -> tuple[Run, M
     return settle_step(open_pairs(Given(subjects=[subject], time_for=time_for), begin(subject)), judge)
 
 
-def hold_ends(subject: Subject, metric: Metric | None, time_for: int = 100) -> Run:
+def measure_ends(subject: Subject, metric: Metric | None, time_for: int = 100) -> Run:
     pairs = open_pairs(Given(subjects=[subject], time_for=time_for), begin(subject))
     return settle_ends(pairs, POLICY, metric)
 
 
 def make_ends_judge(subject: Subject = ENDS, metric: Metric | None = LATENCY) -> StepJudge:
-    run = hold_ends(subject, metric)
+    run = measure_ends(subject, metric)
     row = find_row(run, POLICY, metric)
     assert row is not None
     return make_judge(run, POLICY, row)
@@ -82,7 +82,7 @@ CRASH = CaseFailure(
     ],
 )
 def test_a_step_fails_alike_by_kind_stage_and_error(changes: dict[str, Any], expected: Mark) -> None:
-    """Another failure hides whether this one is there; the good end's own says nothing."""
+    """Another failure is skipped, and the good end's own failures do not count."""
     run = begin(ENDS)
     judge = FailureJudge(failure=CRASH)
     assert judge.read(run) is None
@@ -90,7 +90,7 @@ def test_a_step_fails_alike_by_kind_stage_and_error(changes: dict[str, Any], exp
 
 
 def test_a_step_whose_case_runs_is_good() -> None:
-    """One pair shows it, whatever its times are; without time for it nothing is known."""
+    """One pair that runs is good, whatever its times; without time there is no mark."""
     judge, pairs = FailureJudge(failure=CRASH), Given(subjects=[ENDS])
     run, mark = settle_step(open_pairs(pairs, begin(ENDS)), judge)
     assert (mark, pairs.measured, find_change(run, judge)) == (Mark.GOOD, ["a/x"], None)
@@ -99,7 +99,6 @@ def test_a_step_whose_case_runs_is_good() -> None:
 
 
 def test_a_case_that_one_side_lacks_is_skipped() -> None:
-    """No pair of it can be measured, so that nothing is known."""
     run = begin(ENDS)
     assert run.base is not None
     other = tuple(replace(case, definition="other") for case in run.cases)
@@ -108,7 +107,7 @@ def test_a_case_that_one_side_lacks_is_skipped() -> None:
 
 
 def test_what_broke_a_case_is_seen_again_by_one_pair() -> None:
-    """A pair that was measured before is not repeated; a step takes what the ends took after the warm-up."""
+    """An existing pair is not repeated; a step takes the ends' time after the warm-up."""
     judge, pairs = FailureJudge(failure=CRASH), Given(subjects=[ENDS])
     run, mark = settle_found(open_pairs(pairs, begin(ENDS)), judge)
     assert (mark, pairs.measured) == (Mark.GOOD, ["a/x"])
@@ -120,12 +119,12 @@ def test_what_broke_a_case_is_seen_again_by_one_pair() -> None:
 
 
 def test_what_got_worse_is_seen_again_by_pairs() -> None:
-    """As every other comparison."""
+    """It takes the pairs of any comparison."""
     assert settle_found(open_pairs(Given(subjects=[ENDS]), begin(ENDS)), make_ends_judge())[1] is Mark.BAD
 
 
 def test_a_failure_is_searched_for_where_the_good_end_has_none() -> None:
-    """Failures of both ends, or of the good one, leave nothing to search for."""
+    """If the good end fails nothing is searched."""
     run, base = begin(ENDS), replace(CRASH, arm=BASE_ARM)
     assert find_end_failure(run) is None
     assert find_end_failure(replace(run, failures=(CRASH,))) == CRASH
@@ -133,40 +132,40 @@ def test_a_failure_is_searched_for_where_the_good_end_has_none() -> None:
 
 
 def test_clear_ends_take_the_pairs_that_settle_them() -> None:
-    """10 % of pairs that vary by 0.2 %: three settle it, and tell it to an eighth."""
-    run = hold_ends(ENDS, LATENCY)
+    """10 % of pairs that vary by 0.2 % are known to an eighth after three."""
+    run = measure_ends(ENDS, LATENCY)
     row = find_row(run, POLICY, LATENCY)
     assert row is not None
     assert (row.status, count_pairs(run)["a/x"]) == (Status.REGRESSED, 3)
 
 
 def test_ends_that_are_near_each_other_get_more_pairs() -> None:
-    """5 % of pairs that vary by 0.8 %: its error must be 0.61 %, and by four pairs it is 0.66 %."""
+    """5 % of pairs that vary by 0.8 %: the error must be 0.61 %, and is 0.66 % after four."""
     near = Subject(slower=0.05, spread=(0.0, 0.008, -0.008) * 6)
-    settled = hold_ends(near, LATENCY, time_for=4)
+    settled = measure_ends(near, LATENCY, time_for=4)
     row = find_row(settled, POLICY, LATENCY)
     assert row is not None
     assert row.status is Status.REGRESSED
-    assert 4 < count_pairs(hold_ends(near, LATENCY))["a/x"] < 16
+    assert 4 < count_pairs(measure_ends(near, LATENCY))["a/x"] < 16
 
 
 def test_ends_get_no_more_than_the_most() -> None:
-    """A change of 70 % of pairs that vary by 40 %: 32 tell that it is one, and not to an eighth."""
+    """70 % of pairs that vary by 40 % are certain after 32, but not to an eighth."""
     wild = Subject(slower=0.70, spread=(0.0, 0.45, -0.45) * 11)
-    run = hold_ends(wild, LATENCY)
+    run = measure_ends(wild, LATENCY)
     row = find_row(run, POLICY, LATENCY)
     assert row is not None
     assert (row.status, count_pairs(run)["a/x"]) == (Status.REGRESSED, 32)
 
 
 def test_ends_that_the_looks_leave_open_get_more_pairs() -> None:
-    """5 % of pairs that vary by 6 %: 16 do not tell that it is one."""
+    """5 % of pairs that vary by 6 % are open after 16."""
     noisy = Subject(slower=0.05, spread=(0.0, 0.06, -0.06) * 11)
-    assert count_pairs(hold_ends(noisy, LATENCY))["a/x"] > 16
+    assert count_pairs(measure_ends(noisy, LATENCY))["a/x"] > 16
 
 
 def test_what_was_found_is_seen_again_by_three_pairs() -> None:
-    """By the rule of every other comparison, with half of the ends' change as the threshold."""
+    """The usual rule applies, with half of the ends' change as threshold."""
     judge, again = make_ends_judge(), Given(subjects=[ENDS])
     run = settle_metric(open_pairs(again, begin(ENDS)), judge.policy, judge.metric)
     row = find_row(run, judge.policy, LATENCY)
@@ -177,8 +176,8 @@ def test_what_was_found_is_seen_again_by_three_pairs() -> None:
 
 
 def test_ends_that_do_not_differ_are_left_at_once() -> None:
-    """Nothing is to be known of levels that there are not."""
-    run = hold_ends(Subject(), LATENCY)
+    """Ends that do not differ get no further pair."""
+    run = measure_ends(Subject(), LATENCY)
     row = find_row(run, POLICY, LATENCY)
     assert row is not None
     assert row.status is Status.UNCHANGED
@@ -186,74 +185,74 @@ def test_ends_that_do_not_differ_are_left_at_once() -> None:
 
 
 def test_nothing_is_searched_for_where_nothing_got_worse() -> None:
-    """No metric is named, and none stands out."""
-    assert find_row(hold_ends(Subject(), None), POLICY, None) is None
+    """No metric is given, and none got worse."""
+    assert find_row(measure_ends(Subject(), None), POLICY, None) is None
 
 
 def test_ends_without_time_stay_as_they_are() -> None:
-    """The pairs that they have may be too few to tell the level well; it is what there is."""
+    """Ends keep the pairs that they have."""
     near = Subject(slower=0.06, spread=(0.0, 0.008, -0.008) * 6)
-    assert count_pairs(hold_ends(near, LATENCY, time_for=3))["a/x"] == 3
+    assert count_pairs(measure_ends(near, LATENCY, time_for=3))["a/x"] == 3
 
 
 def test_a_counter_at_the_ends_has_no_levels() -> None:
-    """It is seen again, and any change of it counts."""
+    """A counter is seen again, and any change counts."""
     judge = make_ends_judge(Subject(breaks=2.0), None)
     assert (judge.metric, judge.levels) == (BREAKS, None)
 
 
 @pytest.mark.parametrize(("slower", "mark"), [(0.0, Mark.GOOD), (0.10, Mark.BAD), (0.11, Mark.BAD)])
-def test_two_pairs_tell_a_step(slower: float, mark: Mark) -> None:
-    """Where pairs vary by 0.2 %, by what both ends are."""
+def test_two_pairs_judge_a_step(slower: float, mark: Mark) -> None:
+    """Pairs vary by 0.2 % around one of the ends."""
     judge = make_ends_judge()
-    run, told = ask(Subject(slower=slower), judge)
-    assert (told, count_pairs(run)["a/x"]) == (mark, 2)
+    run, answer = ask(Subject(slower=slower), judge)
+    assert (answer, count_pairs(run)["a/x"]) == (mark, 2)
     change = find_change(run, judge)
     assert change is not None
     assert change == pytest.approx(slower, abs=0.002)
 
 
 def test_a_step_between_the_levels_is_skipped() -> None:
-    """4.9 %, half of the way on the logarithmic scale, is not told by 24 pairs."""
+    """24 pairs do not judge 4.9 %, half way on the logarithmic scale."""
     half = math.sqrt(1.1) - 1
-    run, told = ask(Subject(slower=half, spread=(0.0, 0.002, -0.002) * 8), make_ends_judge())
-    assert (told, count_pairs(run)["a/x"]) == (Mark.SKIP, 24)
+    run, answer = ask(Subject(slower=half, spread=(0.0, 0.002, -0.002) * 8), make_ends_judge())
+    assert (answer, count_pairs(run)["a/x"]) == (Mark.SKIP, 24)
 
 
 @pytest.mark.parametrize(("breaks", "mark"), [(0.0, Mark.GOOD), (1.0, Mark.BAD), (2.0, Mark.BAD)])
-def test_one_pair_tells_a_counter(breaks: float, mark: Mark) -> None:
-    """It is the same in every trial: what was found is seen again anyway."""
-    run, told = ask(Subject(breaks=breaks), make_ends_judge(Subject(breaks=2.0), BREAKS))
-    assert (told, count_pairs(run)["a/x"]) == (mark, 1)
+def test_one_pair_judges_a_counter(breaks: float, mark: Mark) -> None:
+    """A counter is the same in every trial."""
+    run, answer = ask(Subject(breaks=breaks), make_ends_judge(Subject(breaks=2.0), BREAKS))
+    assert (answer, count_pairs(run)["a/x"]) == (mark, 1)
 
 
 def test_a_step_that_fails_is_skipped() -> None:
-    """In its first pair: what cannot be measured is neither good nor bad."""
-    run, told = ask(Subject(failing_pair=1), make_ends_judge())
-    assert (told, len(run.failures)) == (Mark.SKIP, 1)
+    """A step that fails in its first pair is neither good nor bad."""
+    run, answer = ask(Subject(failing_pair=1), make_ends_judge())
+    assert (answer, len(run.failures)) == (Mark.SKIP, 1)
     assert find_change(run, make_ends_judge()) is None
 
 
 def test_a_step_that_defines_the_case_otherwise_is_skipped() -> None:
-    """No pair can be made of it, however much time there is."""
+    """It has no pair."""
     subject = Subject()
     run = begin(subject)
     assert run.base is not None
     others = tuple(replace(case, definition="other") for case in run.base.cases)
     run = replace(run, base=replace(run.base, cases=others))
-    _, told = settle_step(open_pairs(Given(subjects=[subject]), run), make_ends_judge())
-    assert told is Mark.SKIP
+    _, answer = settle_step(open_pairs(Given(subjects=[subject]), run), make_ends_judge())
+    assert answer is Mark.SKIP
 
 
 def test_a_step_without_a_metric_is_skipped() -> None:
-    """Its pairs have another than the one that is asked about."""
+    """Its pairs lack the metric."""
     for judge in (make_ends_judge(), make_ends_judge(Subject(breaks=2.0), BREAKS)):
         run, _ = ask(Subject(), judge)
         assert read_step(run, replace(judge, metric=Metric.FIRST_REQUEST)) is Mark.SKIP
 
 
 def test_a_step_whose_head_could_not_measure_the_metric_is_skipped() -> None:
-    """The good end has it: that the step has none says neither good nor bad."""
+    """Only the good end has the metric."""
     judge = make_ends_judge(Subject(breaks=2.0), BREAKS)
     run, _ = ask(Subject(), judge)
     trials = tuple(
@@ -263,19 +262,19 @@ def test_a_step_whose_head_could_not_measure_the_metric_is_skipped() -> None:
     assert read_step(replace(run, trials=trials), judge) is Mark.SKIP
 
 
-def test_a_step_without_time_is_not_told_and_goes_on() -> None:
-    """Its first pair is kept: with more time it takes one more."""
+def test_a_step_without_time_has_no_mark_and_goes_on() -> None:
+    """Its first pair is kept, and one more judges it."""
     judge, subject = make_ends_judge(), Subject(slower=0.10)
-    run, told = ask(subject, judge, time_for=1)
-    assert (told, count_pairs(run)["a/x"]) == (None, 1)
+    run, answer = ask(subject, judge, time_for=1)
+    assert (answer, count_pairs(run)["a/x"]) == (None, 1)
     more = Given(subjects=[subject])
-    run, told = settle_step(open_pairs(more, run), judge)
-    assert (told, more.measured) == (Mark.BAD, ["a/x"])
+    run, answer = settle_step(open_pairs(more, run), judge)
+    assert (answer, more.measured) == (Mark.BAD, ["a/x"])
 
 
-def test_what_is_to_come_is_told_by_the_pairs_of_the_ends() -> None:
+def test_the_forecast_follows_the_pairs_of_the_ends() -> None:
     """A counter takes one pair of 20 s; of a latency further ones are light."""
-    run = hold_ends(Subject(slower=0.10, breaks=2.0), None)
+    run = measure_ends(Subject(slower=0.10, breaks=2.0), None)
     took = {1: 10.0, 2: 4.0, 3: 4.0}  # seconds of an arm
     trials = [
         replace(

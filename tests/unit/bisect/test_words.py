@@ -1,4 +1,4 @@
-"""What a bisection says: premises that do not hold, what is left, and an answer that is none."""
+"""The sentences of a bisection: unmet premises, progress, and open answers."""
 
 from dataclasses import replace
 
@@ -32,12 +32,11 @@ def make_row(status: Status, reason: Reason, centre: float) -> Comparison:
 
 
 def make_verdict(pairs: int = 3) -> Verdict:
-    """Of as many pairs."""
     return replace(make_pass(), tally=Tally(pairs=pairs))
 
 
 @pytest.mark.parametrize(
-    ("row", "metric", "told"),
+    ("row", "metric", "words"),
     [
         (
             make_row(Status.IMPROVED, Reason.BEYOND_BAR, -0.10),
@@ -68,17 +67,15 @@ def make_verdict(pairs: int = 3) -> Verdict:
         (None, None, "nothing got worse that decides. Name the METRIC, or other ends."),
     ],
 )
-def test_a_premise_that_does_not_hold_says_what_to_do(
-    row: Comparison | None, metric: Metric | None, told: str
-) -> None:
-    """Each in its own way, with both ends named."""
-    said = render_ends(LABELS, make_verdict(), row, metric)
-    assert said.startswith("main (9f1c2d3) against v1.0 (1a2b3c4): ")
-    assert told in said
+def test_an_unmet_premise_names_what_to_do(row: Comparison | None, metric: Metric | None, words: str) -> None:
+    """The sentence names both ends."""
+    text = render_ends(LABELS, make_verdict(), row, metric)
+    assert text.startswith("main (9f1c2d3) against v1.0 (1a2b3c4): ")
+    assert words in text
 
 
 def test_what_the_pairs_leave_open_is_not_called_unchanged() -> None:
-    """A metric that is inconclusive may be worse: it is named, and what to do; not an advisory one."""
+    """An inconclusive metric is named with what to do, unless it does not decide."""
     opened = make_row(Status.INCONCLUSIVE, Reason.UNSETTLED, 0.14)
     advisory = replace(make_verdict(), comparisons=(replace(opened, decides=False),))
     assert "nothing got worse that decides" in render_ends(LABELS, advisory, None, None)
@@ -89,20 +86,19 @@ def test_what_the_pairs_leave_open_is_not_called_unchanged() -> None:
 
 
 def test_a_regression_at_the_bad_end_is_all_there_is_to_say() -> None:
-    """A line, and the search begins."""
+    """A regression is one line, and the search begins."""
     row = make_row(Status.REGRESSED, Reason.BEYOND_BAR, 0.10)
     assert "\n" not in render_ends(LABELS, make_verdict(), row, None)
 
 
 def test_ends_without_a_pair_had_no_time() -> None:
-    """That says nothing of them."""
     assert "no time for a single pair" in render_ends(LABELS, make_verdict(0), None, None)
 
 
 def test_the_plan_says_what_minutes_leave_open() -> None:
-    """Five steps of 20 s and two more to see it again are 140 s; with 100 s left, some goes on later."""
-    told = render_bisection_plan(STATE, FORECAST, 200.0)
-    assert told == (
+    """Five steps of 20 s and two to see it again are 140 s; 100 s leave some for later."""
+    text = render_bisection_plan(STATE, FORECAST, 200.0)
+    assert text == (
         "31 commits between: at most 5 steps and one to see it again, about 2 min 20 s by what the ends took"
     )
     short = render_bisection_plan(STATE, FORECAST, 100.0)
@@ -112,14 +108,14 @@ def test_the_plan_says_what_minutes_leave_open() -> None:
 
 
 def test_a_search_that_goes_on_counts_what_it_has() -> None:
-    """One step was done before: four are left, each as long as that one took, 50 s; 300 s with the last."""
+    """One step is done, four of 50 s are left: 300 s with the last."""
     state = replace(STATE, steps=(STEP,))
-    told = render_bisection_plan(state, FORECAST, 600.0)
-    assert "at most 4 steps and one to see it again (1 step done before), about 5 min 00 s" in told
+    text = render_bisection_plan(state, FORECAST, 600.0)
+    assert "at most 4 steps and one to see it again (1 step done before), about 5 min 00 s" in text
 
 
 def test_a_step_names_its_commit_and_what_is_left() -> None:
-    """As its subject has it, without what a terminal would obey."""
+    """The commit's subject is shown without control characters."""
     state = replace(STATE, steps=(STEP,))
     assert render_step(state, "ccccccc Fuse \x1b[31mtwo layers", FORECAST) == (
         "bad  ccccccc Fuse two layers: compiled latency +10.4 % (slower) in 2 pairs; "
@@ -132,29 +128,29 @@ def test_a_step_names_its_commit_and_what_is_left() -> None:
 
 
 def test_time_that_is_up_is_no_answer() -> None:
-    """What is left, and how to go on."""
-    told = render_time_up(replace(STATE, steps=(STEP, STEP)), FORECAST)
-    assert told.startswith(
+    """The sentence names what is left and how to continue."""
+    text = render_time_up(replace(STATE, steps=(STEP, STEP)), FORECAST)
+    assert text.startswith(
         "Inconclusive so far: the time of --minutes is up after 2 steps, at most 3 steps left"
     )
-    assert "--resume" in told
+    assert "--resume" in text
 
 
 def test_candidates_are_named_with_their_subjects() -> None:
-    """One a line."""
+    """One candidate a line."""
     assert "\n  ccccccc Two\n" in render_candidates(["bbbbbbb One", "ccccccc Two", "ddddddd Three"])
 
 
 @pytest.mark.parametrize(
-    ("mark", "told"),
+    ("mark", "words"),
     [
         (Mark.SKIP, "it has not been seen again"),
         (Mark.GOOD, "it is not worse than what is before it"),
     ],
 )
-def test_what_was_not_seen_again_is_no_answer(mark: Mark, told: str) -> None:
-    """Too few pairs are told from pairs that deny it."""
-    said = render_finding("ccccccc Fuse", Metric.COMPILED_LATENCY, None, mark)
-    assert said.startswith("Inconclusive")
-    assert told in said
-    assert "first bad: ccccccc Fuse" in said
+def test_what_was_not_seen_again_is_no_answer(mark: Mark, words: str) -> None:
+    """Too few pairs and pairs without the change have different sentences."""
+    text = render_finding("ccccccc Fuse", Metric.COMPILED_LATENCY, None, mark)
+    assert text.startswith("Inconclusive")
+    assert words in text
+    assert "first bad: ccccccc Fuse" in text

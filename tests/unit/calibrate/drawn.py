@@ -1,4 +1,4 @@
-"""Recorded trials of one unchanged program, by hand or drawn with a known noise."""
+"""Recorded trials of one unchanged program, given or drawn with a known noise."""
 
 import math
 import random
@@ -21,7 +21,7 @@ TYPICAL = {
 
 
 def run_cases(*values: Mapping[Metric, Sequence[float]]) -> Run:
-    """One case a mapping, with one sample for each trial and metric."""
+    """A case for each mapping, with one sample for each trial and metric."""
     trials = [
         make_trials(
             f"m{number}/x",
@@ -34,7 +34,7 @@ def run_cases(*values: Mapping[Metric, Sequence[float]]) -> Run:
 
 
 def draw_run(cases: int, trials: int, noise: float, seed: int = 1) -> Run:
-    """Cases whose times vary from trial to trial by a log-normal of this noise."""
+    """Cases whose times vary between trials by a log-normal of this noise."""
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
     return run_cases(
         *(
@@ -48,19 +48,19 @@ def draw_run(cases: int, trials: int, noise: float, seed: int = 1) -> Run:
 
 
 def draw_paired_run(cases: int, trials: int, pairs: int, noise: float) -> Run:
-    """The same with pairs in turn, one trial of each arm, drawn alike."""
+    """As draw_run, with pairs in turn that are drawn alike."""
     run = draw_run(cases, trials, noise)
     extra = draw_run(cases, 2 * pairs, noise, seed=2).trials
     arms = ("base", "head")
-    beside = (
+    paired = (
         replace(trial, index=(trial.index + 1) // 2, arm=arms[trial.index % 2], pairing=Pairing.TURNS)
         for trial in extra
     )
-    return replace(run, trials=(*run.trials, *beside))
+    return replace(run, trials=(*run.trials, *paired))
 
 
 def make_paired_run(metric: Metric, base: float, changes: Sequence[float]) -> Run:
-    """One case whose pairs differ by these logarithms, + is head larger."""
+    """One case whose pairs differ by these logarithms; head is larger if positive."""
     case = Case(id="m/x", model="m", factory="m:f", definition="d")
     pairs = [
         make_pair(

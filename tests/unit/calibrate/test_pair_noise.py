@@ -1,4 +1,4 @@
-"""The noise of pairs of one program with itself, and what is wrong with them."""
+"""The noise of pairs of one program with itself, and their flaws."""
 
 import math
 import statistics
@@ -22,11 +22,11 @@ def gather(changes: Sequence[float]) -> PairSeries:
 
 
 def list_flaws(series: PairSeries) -> list[Flaw]:
-    return [found.flaw for found in list_pair_instabilities(series)]
+    return [instability.flaw for instability in list_pair_instabilities(series)]
 
 
 def test_noise_is_the_deviation_of_log_ratios() -> None:
-    """Four pairs that differ by -1, 0, 1 and 2 %: their sample deviation, and their mean as the bias."""
+    """Four pairs of -1, 0, 1 and 2 % have their sample deviation, and their mean as bias."""
     changes = (-0.01, 0.0, 0.01, 0.02)
     noise = measure_pair_noise(gather(changes))
     assert noise.pairs == 4
@@ -35,32 +35,32 @@ def test_noise_is_the_deviation_of_log_ratios() -> None:
 
 
 def test_centred_pairs_have_no_flaw() -> None:
-    """Pairs that differ by 1 % either way."""
+    """Pairs that differ by 1 % either way are stable."""
     assert list_flaws(gather((-0.01, 0.01) * 4)) == []
 
 
 def test_bias_is_named() -> None:
-    """Eight pairs in which head takes 65 % longer, though it is the same program."""
+    """Head takes 65 % longer in eight pairs of one program."""
     series = gather([0.50 + 0.001 * (index % 3) for index in range(8)])
-    (found,) = list_pair_instabilities(series)
-    assert (found.metric, found.flaw) == (Metric.COLD_COMPILE_TIME, Flaw.BIASED_PAIRS)
-    assert describe_instability(found) == "In 8 pairs with itself, head differs by +65.0 %."
+    (instability,) = list_pair_instabilities(series)
+    assert (instability.metric, instability.flaw) == (Metric.COLD_COMPILE_TIME, Flaw.BIASED_PAIRS)
+    assert describe_instability(instability) == "In 8 pairs with itself, head differs by +65.0 %."
 
 
 def test_bias_must_be_certain_to_either_side() -> None:
-    """Pairs of one program may be off to both sides, so p < 0.001 is half of it on each.
+    """Bias needs p < 0.001, half of it on each side.
 
     Six pairs, 9 df with the prior: one-sided p of 0.001 is at t = 4.30, and of 0.0005 at 4.78.
     """
     spread = (-0.045, -0.027, -0.009, 0.009, 0.027, 0.045)
     error = gather(spread).reading.error
     for t, is_biased in ((4.5, False), (5.0, True), (-4.5, False), (-5.0, True)):
-        series = gather([one + t * error for one in spread])
+        series = gather([change + t * error for change in spread])
         assert (Flaw.BIASED_PAIRS in list_flaws(series)) == is_biased
 
 
 def test_last_look_counts_what_winsorizing_takes() -> None:
-    """Of the last look's sixteen pairs one on each side is winsorized: 12 degrees of freedom, not 15."""
+    """Of sixteen pairs one on each side is winsorized: 12 degrees of freedom, not 15."""
     series = gather((-0.01, 0.0, 0.01, 0.0, 0.005, -0.005))
     last = series.reading.extend(16)
     assert last.noise.df == series.reading.noise.df - 5 + 12
@@ -68,11 +68,15 @@ def test_last_look_counts_what_winsorizing_takes() -> None:
 
 
 def test_pairs_too_noisy_to_settle_anything_are_named() -> None:
-    """Pairs that differ by half either way."""
+    """Pairs that differ by half either way are named."""
     assert list_flaws(gather((-0.5, 0.5) * 4)) == [Flaw.TOO_NOISY]
 
 
 def test_the_biased_pairs_of_a_control_decide_nothing() -> None:
-    """Eager latency is a control: nothing is called unstable for it."""
+    """Biased eager latency makes no case unstable."""
     run = make_paired_run(Metric.EAGER_LATENCY, 0.01, [0.3] * 8)
-    assert [found for one in gather_pair_series(run, POLICY) for found in list_pair_instabilities(one)] == []
+    assert [
+        instability
+        for series in gather_pair_series(run, POLICY)
+        for instability in list_pair_instabilities(series)
+    ] == []

@@ -1,4 +1,4 @@
-"""A measurer without processes: what it gives, in which time."""
+"""A measurer without processes: its trials and pairs, and their time."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -11,10 +11,10 @@ from gate.decide.evidence.pairs import Pair
 from gate.decide.suspects import Suspect
 from gate.records.cases import Metric
 from gate.records.run import Run, Trial
+from tests.make import LATENCIES
 from tests.unit.check.conftest import Subject, make_pair, make_run, make_trial
 
 SUBJECT = Subject()
-LATENCIES = {Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY}
 WHOLE = {*LATENCIES, Metric.COLD_COMPILE_TIME, Metric.GRAPH_BREAKS}
 CACHED = {*LATENCIES, Metric.WARM_COMPILE_TIME}
 
@@ -42,7 +42,7 @@ def make_bare_run() -> Run:
 
 @pytest.mark.parametrize(("budget_s", "trials"), [(35.0, 3), (30.0, 3), (29.0, 2)])
 def test_trials_end_with_their_budget(budget_s: float, trials: int) -> None:
-    """Three trials of 10 s take 30 s; the third is not begun where it would end too late."""
+    """A third trial of 10 s that would end too late is not begun."""
     first = Rehearsal(take_trial=take_trial, take_pair=take_pair).add_trials(
         make_bare_run(), want_whole(["a/x"]), 1
     )
@@ -64,7 +64,7 @@ def test_trials_end_with_their_budget(budget_s: float, trials: int) -> None:
 def test_pairs_measure_what_the_lab_would(
     metrics: Collection[Metric], first: set[Metric], second: set[Metric], seconds: float
 ) -> None:
-    """Pairs of a latency time latencies alone; a warm process runs for what only it knows.
+    """Pairs measure only what is open, and take that share of a whole pair's time.
 
     Cold processes alone take half of a whole pair. A pair that times no compile takes two fifths, and the
     first as long as compiling takes longer than loading, 10 and 3 s: both arms compile at once.
@@ -77,14 +77,14 @@ def test_pairs_measure_what_the_lab_would(
 
 
 def test_a_first_pair_of_known_code_compiles_nothing() -> None:
-    """Both arms find it in the caches of head's trial."""
+    """A first pair of unchanged code loads from the caches of head's trial."""
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
     need = Suspect(case_id="a/x", metrics={Metric.COMPILED_LATENCY}, more=2, unchanged_code=True)
     assert rehearsal.add_pairs(make_bare_run(), [need], 1e9).wall_s == pytest.approx(8.0 + 8.0)
 
 
 def test_on_a_gpu_each_pair_compiles() -> None:
-    """Its tuning is a draw of its own."""
+    """On a GPU each pair compiles, since tuning varies."""
     rehearsal, run = Rehearsal(take_trial=take_trial, take_pair=take_pair), make_bare_run()
     run = replace(run, environment=replace(run.environment, device_kind="cuda"))
     needs = [Suspect(case_id="a/x", metrics=LATENCIES, more=2)]
@@ -92,14 +92,14 @@ def test_on_a_gpu_each_pair_compiles() -> None:
 
 
 def test_pairs_for_later_are_not_measured() -> None:
-    """They are only counted in what is left."""
+    """Pairs for later count only in what is left."""
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
     needs = [Suspect(case_id="a/x", metrics=LATENCIES, more=2, later=True)]
     assert rehearsal.add_pairs(make_bare_run(), needs, 1e9).trials == ()
 
 
 def test_pairs_that_end_too_late_are_not_begun() -> None:
-    """After a whole pair of 20 s there are 9 s left: one of latencies, 8 s, and no second."""
+    """After a whole pair of 20 s, 9 s are enough for one of latencies, 8 s, and no second."""
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
     needs = [Suspect(case_id="a/x", metrics=WHOLE, more=3)]
     alone = replace(make_bare_run(), trials=(take_trial(Slot(case=SUBJECT.case, index=1)),))
@@ -110,9 +110,9 @@ def test_pairs_that_end_too_late_are_not_begun() -> None:
 
 @pytest.mark.parametrize(("limit_s", "pairs", "wall_s"), [(15.0, 1, 20.0), (14.0, 0, 0.0), (60.0, 3, 40.0)])
 def test_guess_keeps_no_first_pair_from_being_tried(limit_s: float, pairs: int, wall_s: float) -> None:
-    """A minute is expected of a pair by default, and it takes 20 s: tried from a quarter of a minute on.
+    """A pair of 20 s, expected to take a minute, is tried from 15 s on.
 
-    What it took is known then. Of three that are wanted all fit into a minute, later ones in 10 s; no second
+    Its time is known then. Of three that are wanted all fit into a minute, later ones in 10 s; no second
     one into 15 s.
     """
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)

@@ -1,4 +1,4 @@
-"""Pull requests simulated from recorded trials, judged by the real decision."""
+"""Pull requests simulated from recorded trials, with the real decision."""
 
 import random
 from dataclasses import replace
@@ -18,14 +18,14 @@ from gate.records.codes import Code
 from gate.records.facts import Disturbance, Fact
 from gate.records.run import Conditions, Pairing, Trial
 from gate.records.verdict import Outcome, Reason
-from tests.make import POLICY
+from tests.make import POLICY, find_row
 from tests.told import tell_note
 
 from .drawn import EFFORT, draw_paired_run, draw_run, make_paired_run, run_cases
 
 
 def test_no_trial_is_dealt_twice() -> None:
-    """Five of eight trials are stored, the other three are the candidate's, and the order is drawn."""
+    """Five of eight trials are stored and the other three are the candidate's, in a random order."""
     run = draw_run(cases=2, trials=8, noise=0.02)
     recorded = gather_recorded(run, EFFORT)
     request = draw_request(recorded, EFFORT, random.Random(0))  # noqa: S311 - repeatable
@@ -33,13 +33,13 @@ def test_no_trial_is_dealt_twice() -> None:
         stored = baseline.trials[Metric.COLD_COMPILE_TIME]
         left = tuple(trial.samples[Metric.COLD_COMPILE_TIME][0] for trial in request.candidates[case.id])
         assert (len(stored), len(left)) == (5, 3)
-        known = [trial.samples[Metric.COLD_COMPILE_TIME][0] for trial in recorded.trials[case.id]]
+        recorded_s = [trial.samples[Metric.COLD_COMPILE_TIME][0] for trial in recorded.trials[case.id]]
         dealt = (*stored, *(float(f"{seconds:.6g}") for seconds in left))  # stored ones are rounded
-        assert sorted(dealt) == sorted(float(f"{seconds:.6g}") for seconds in known)
+        assert sorted(dealt) == sorted(float(f"{seconds:.6g}") for seconds in recorded_s)
 
 
 def test_seeds_repeat() -> None:
-    """The same seed gives the same replay, another one another."""
+    """The same seed gives the same replay, another one does not."""
     run = draw_run(cases=3, trials=8, noise=0.05)
     first = replay_requests(run, POLICY, EFFORT)
     assert first == replay_requests(run, POLICY, EFFORT)
@@ -47,7 +47,7 @@ def test_seeds_repeat() -> None:
 
 
 def test_trials_that_agree_never_alarm() -> None:
-    """Without any noise no simulated pull request is anything but a pass, in one trial a case."""
+    """Without noise every simulated pull request passes, with one trial a case."""
     run = run_cases(*({Metric.COLD_COMPILE_TIME: [10.0] * 8} for _ in range(4)))
     replay = replay_requests(run, POLICY, EFFORT)
     assert replay is not None
@@ -56,7 +56,7 @@ def test_trials_that_agree_never_alarm() -> None:
 
 
 def test_a_request_that_lacks_a_metric_fails_its_check() -> None:
-    """As where a profiler counts nothing now and then: such a check is INCOMPLETE, and no quiet one."""
+    """A simulated check that lacks a profiler's count has failed."""
     run = run_cases({Metric.COLD_COMPILE_TIME: [10.0] * 8, Metric.GRAPH_BREAKS: [0.0] * 8})
     half = [
         trial if trial.index % 2 else replace(trial, samples={**trial.samples, Metric.GRAPH_BREAKS: ()})
@@ -68,14 +68,14 @@ def test_a_request_that_lacks_a_metric_fails_its_check() -> None:
 
 
 def test_a_large_slowdown_is_always_caught() -> None:
-    """Compiled latency up by half at 1 % noise is REGRESSED in each of 40 pull requests."""
+    """Half as slow again with 1 % of noise regresses in all 40 pull requests."""
     replay = replay_requests(draw_run(cases=4, trials=8, noise=0.01), POLICY, EFFORT, planted=0.5)
     assert replay is not None
     assert (replay.regressed.hits, replay.regressed.of, replay.planted) == (40, 40, 0.5)
 
 
 def test_undecided_cases_get_more_trials() -> None:
-    """A slowdown near the threshold is looked at with up to three trials, and only its own case."""
+    """Only the case near the threshold gets up to three trials."""
     run = draw_run(cases=4, trials=8, noise=0.005)
     replay = replay_requests(run, POLICY, EFFORT, planted=0.06)
     assert replay is not None
@@ -83,7 +83,7 @@ def test_undecided_cases_get_more_trials() -> None:
 
 
 def test_a_request_is_judged_as_a_check_is() -> None:
-    """The verdict counts the trials it was given: one a case where nothing looks changed."""
+    """An unchanged case is judged by one trial."""
     run = draw_run(cases=5, trials=8, noise=0.0001)
     recorded = gather_recorded(run, EFFORT)
     request = draw_request(recorded, EFFORT, random.Random(0))  # noqa: S311 - repeatable
@@ -94,41 +94,39 @@ def test_a_request_is_judged_as_a_check_is() -> None:
 
 @pytest.mark.parametrize(("factor", "reason"), [(1.3, Reason.BEYOND_BAR), (1.0, Reason.UNCORROBORATED)])
 def test_a_replayed_screen_knows_processor_time(factor: float, reason: Reason) -> None:
-    """A cold compile that takes 30 % longer by the clock is red where its CPU time rose as much."""
+    """A cold compile 30 % longer regresses if its CPU time is as well."""
     run = draw_run(cases=4, trials=8, noise=0.001)
-    run = replace(run, trials=tuple(replace(one, phases_s={"cpu_self": 8.0}) for one in run.trials))
+    run = replace(run, trials=tuple(replace(trial, phases_s={"cpu_self": 8.0}) for trial in run.trials))
     recorded = gather_recorded(run, EFFORT)
     request = draw_request(recorded, EFFORT, random.Random(0))  # noqa: S311 - repeatable
     slower = [
         replace(
-            one,
-            samples={**one.samples, Metric.COLD_COMPILE_TIME: (12.0 * 1.3,)},
+            trial,
+            samples={**trial.samples, Metric.COLD_COMPILE_TIME: (12.0 * 1.3,)},
             phases_s={"cpu_self": 8.0 * factor},
         )
-        for one in request.candidates["m0/x"]
+        for trial in request.candidates["m0/x"]
     ]
     request = replace(request, candidates={**request.candidates, "m0/x": slower})
     verdict = judge_request(recorded.run, request, POLICY, EFFORT).verdict
-    (found,) = (
-        one for one in verdict.comparisons if one.case_id == "m0/x" and one.metric is Metric.COLD_COMPILE_TIME
-    )
-    assert found.reason is reason
+    row = find_row(verdict, Metric.COLD_COMPILE_TIME, "m0/x")
+    assert row.reason is reason
 
 
 @pytest.mark.parametrize(("trials", "replayed"), [(5, False), (6, True)])
 def test_too_few_trials_are_not_replayed(trials: int, replayed: bool) -> None:
-    """Three for a baseline and three for the candidate are the least."""
+    """A replay needs three trials for the baseline and three for the candidate."""
     run = draw_run(cases=2, trials=trials, noise=0.01)
     assert (replay_requests(run, POLICY, EFFORT) is not None) is replayed
 
 
 def test_calibration_sums_up() -> None:
-    """Noise of each case and metric, three replays of 40, 10 and 10 requests, and what to know."""
+    """A calibration has the noise of each case and metric, three replays and notes."""
     run = draw_run(cases=2, trials=7, noise=0.01)
     calibration = calibrate_gate(run, POLICY, EFFORT)
     assert (calibration.case_ids, calibration.trials) == (("m0/x", "m1/x"), 14)
     assert len(calibration.noise) == 10  # four metrics and the speedup, of two cases
-    assert [(one.planted, one.regressed.of) for one in calibration.replays] == [
+    assert [(replay.planted, replay.regressed.of) for replay in calibration.replays] == [
         (0, 40),
         (0.05, 10),
         (0.1, 10),
@@ -136,7 +134,7 @@ def test_calibration_sums_up() -> None:
 
 
 def test_calibration_of_few_trials_says_so() -> None:
-    """Nothing is replayed, and the note names the number of trials that it takes."""
+    """Without a replay the note has the number of trials needed."""
     calibration = calibrate_gate(draw_run(cases=2, trials=3, noise=0.01), POLICY, EFFORT)
     assert calibration.replays == ()
     assert "2 of 2 cases were not replayed: that takes 6 trials of each (--trials 6)." in [
@@ -145,9 +143,9 @@ def test_calibration_of_few_trials_says_so() -> None:
 
 
 def test_calibration_of_a_stopped_run_says_what_is_unknown() -> None:
-    """Stopped after one trial of two cases and eight of a third: each limit of what is known has its note."""
+    """One trial of two cases and eight of a third: a note for each limit."""
     run = draw_run(cases=3, trials=8, noise=0.01)
-    kept = tuple(one for one in run.trials if one.case_id == "m2/x" or one.index == 1)
+    kept = tuple(trial for trial in run.trials if trial.case_id == "m2/x" or trial.index == 1)
     few = replace(EFFORT, requests=4)
     notes = tuple(
         map(tell_note, calibrate_gate(replace(run, trials=kept, finished=False), POLICY, few).notes)
@@ -160,9 +158,9 @@ def test_calibration_of_a_stopped_run_says_what_is_unknown() -> None:
 
 
 def test_the_time_of_a_check_ends_its_trials() -> None:
-    """Trials of 15 s near the threshold: in 20 s of a check there is no second one."""
+    """In 20 s there is no second trial of 15 s."""
     run = draw_run(cases=1, trials=8, noise=0.005)
-    timed = replace(run, trials=tuple(replace(one, stages_s={"rounds": 15.0}) for one in run.trials))
+    timed = replace(run, trials=tuple(replace(trial, stages_s={"rounds": 15.0}) for trial in run.trials))
     free, short = (
         replay_requests(timed, POLICY, replace(EFFORT, budget_s=limit), planted=0.06)
         for limit in (None, 20.0)
@@ -174,17 +172,17 @@ def test_the_time_of_a_check_ends_its_trials() -> None:
 
 
 def test_what_has_no_latency_is_not_slowed() -> None:
-    """Compile times alone are replayed as they are, and nothing is planted."""
+    """Compile times alone are replayed without a fault."""
     run = run_cases({Metric.COLD_COMPILE_TIME: [10.0 + 0.01 * index for index in range(8)]})
     assert replay_requests(run, POLICY, EFFORT) is not None
     assert replay_requests(run, POLICY, EFFORT, planted=0.1) is None
 
 
 def test_what_is_slowed_runs_other_code() -> None:
-    """Head's own trials and its arm of each pair; the base's arm and the other case stay what they were."""
+    """Head's trials and pairs have other code; the base and the other case do not."""
     run = draw_paired_run(cases=2, trials=8, pairs=8, noise=0.01)
-    known = tuple(replace(one, identity=replace(one.identity, digest="c0de")) for one in run.trials)
-    recorded = gather_recorded(replace(run, trials=known), EFFORT)
+    trials = tuple(replace(trial, identity=replace(trial.identity, digest="c0de")) for trial in run.trials)
+    recorded = gather_recorded(replace(run, trials=trials), EFFORT)
     drawn = draw_request(recorded, EFFORT, random.Random(0))  # noqa: S311 - repeatable
     slower = slow_case(drawn, "m0/x", 1.1)
     heads = [*slower.candidates["m0/x"], *(pair.head for pair in slower.pairs["m0/x"])]
@@ -194,7 +192,7 @@ def test_what_is_slowed_runs_other_code() -> None:
 
 
 def test_pairs_let_a_request_be_confirmed() -> None:
-    """With pairs suspects go side by side: 10 % at 1 % of noise is caught each time, and 0 never is."""
+    """With pairs 10 % at 1 % of noise always regresses, and 0 % never."""
     run = draw_paired_run(cases=4, trials=8, pairs=8, noise=0.01)
     null, slowed = replay_requests(run, POLICY, EFFORT), replay_requests(run, POLICY, EFFORT, planted=0.1)
     assert null is not None
@@ -205,14 +203,13 @@ def test_pairs_let_a_request_be_confirmed() -> None:
 
 
 def test_time_for_pairs_ends_in_a_replay_too() -> None:
-    """In 36 s there is room for two pairs of latencies, or for one with compiles of 30 s.
+    """36 s are enough for two pairs of latencies, or one with compiles of 30 s.
 
-    The first takes 12 s and 7 s to compile, the second 12 s.
-
-    Pairs that vary by 4 % do not settle a slowdown of 10 % in two, and do in sixteen.
+    The first takes 12 s and 7 s to compile, the second 12 s. Pairs that vary by 4 % do not settle a
+    slowdown of 10 % in two, and do in sixteen.
     """
     run = draw_paired_run(cases=1, trials=8, pairs=8, noise=0.03)
-    timed = tuple(replace(one, stages_s={"rounds": 15.0}) for one in run.trials)
+    timed = tuple(replace(trial, stages_s={"rounds": 15.0}) for trial in run.trials)
     free, short = (
         replay_requests(replace(run, trials=timed), POLICY, replace(EFFORT, pair_budget_s=limit), planted=0.1)
         for limit in (None, 36.0)
@@ -225,10 +222,12 @@ def test_time_for_pairs_ends_in_a_replay_too() -> None:
 
 
 def test_without_enough_pairs_of_every_case_none_are_used() -> None:
-    """A case with five pairs could not be confirmed in earnest, so all are judged without a base."""
+    """If one case has five pairs only, all are judged without a base."""
     run = draw_paired_run(cases=3, trials=8, pairs=6, noise=0.01)
     kept = (
-        one for one in run.trials if one.case_id != "m0/x" or one.pairing is Pairing.ALONE or one.index < 6
+        trial
+        for trial in run.trials
+        if trial.case_id != "m0/x" or trial.pairing is Pairing.ALONE or trial.index < 6
     )
     run = replace(run, trials=tuple(kept))
     replay = replay_requests(run, POLICY, EFFORT, planted=0.1)
@@ -237,28 +236,28 @@ def test_without_enough_pairs_of_every_case_none_are_used() -> None:
 
 
 def test_latencies_are_drawn_apart_from_compile_times() -> None:
-    """Of eight pairs two have latencies alone: each simulated pair is whole, six compile times among them."""
+    """Two of eight pairs have latencies only: each simulated pair is still whole."""
     run = draw_paired_run(cases=1, trials=8, pairs=8, noise=0.01)
     trials = (
-        _drop_compile_times(one) if one.pairing is Pairing.TURNS and one.index > 6 else one
-        for one in run.trials
+        _drop_compile_times(trial) if trial.pairing is Pairing.TURNS and trial.index > 6 else trial
+        for trial in run.trials
     )
     recorded = gather_recorded(replace(run, trials=tuple(trials)), EFFORT)
     generator = random.Random(0)  # noqa: S311 - repeatable
     drawn = [pair for _ in range(20) for pair in draw_request(recorded, EFFORT, generator).pairs["m0/x"]]
-    found = {
+    latencies = {
         metric: {pair.head.samples[metric] for pair in drawn} | {pair.base.samples[metric] for pair in drawn}
         for metric in (Metric.COLD_COMPILE_TIME, Metric.COMPILED_LATENCY)
     }
-    assert [len(values) for values in found.values()] == [2 * 6, 2 * 8]
+    assert [len(values) for values in latencies.values()] == [2 * 6, 2 * 8]
 
 
 def test_a_pair_of_latencies_alone_rehearses_no_compile() -> None:
-    """With five whole pairs of eight nothing is confirmed, and the note says what it takes."""
+    """Five whole pairs of eight are too few, and the note has the number needed."""
     run = draw_paired_run(cases=1, trials=8, pairs=8, noise=0.01)
     trials = (
-        _drop_compile_times(one) if one.pairing is Pairing.TURNS and one.index > 5 else one
-        for one in run.trials
+        _drop_compile_times(trial) if trial.pairing is Pairing.TURNS and trial.index > 5 else trial
+        for trial in run.trials
     )
     run = replace(run, trials=tuple(trials))
     assert not gather_recorded(run, EFFORT).pairs
@@ -271,20 +270,20 @@ def _drop_compile_times(trial: Trial) -> Trial:
 
 
 def test_calibration_describes_pairs() -> None:
-    """Pairs are counted, and beside the noise of trials stands that of pairs."""
+    """The noise of pairs is listed with that of trials."""
     calibration = calibrate_gate(draw_paired_run(cases=2, trials=6, pairs=5, noise=0.01), POLICY, EFFORT)
     assert (calibration.trials, calibration.pairs) == (12, 10)
-    beside = [one.side_by_side for one in calibration.noise if one.metric is Metric.COLD_COMPILE_TIME]
-    assert [one.pairs for one in beside if one is not None] == [5, 5]
+    paired = [noise.side_by_side for noise in calibration.noise if noise.metric is Metric.COLD_COMPILE_TIME]
+    assert [noise.pairs for noise in paired if noise is not None] == [5, 5]
 
 
 def test_a_chance_deviation_of_few_pairs_is_no_change() -> None:
-    """Recorded pairs that happen to lean by 8 % one way are drawn either way round."""
+    """The sign of recorded pairs that deviate by 8 % is drawn."""
     leaning = make_paired_run(Metric.COLD_COMPILE_TIME, 10.0, (0.08, 0.081, 0.079) * 2)
     run = run_cases({Metric.COLD_COMPILE_TIME: [10.0 + 0.1 * index for index in range(8)]})
-    beside = tuple(replace(trial, case_id="m0/x") for trial in leaning.trials)
+    copies = tuple(replace(trial, case_id="m0/x") for trial in leaning.trials)
     request = draw_request(
-        gather_recorded(replace(run, trials=(*run.trials, *beside)), EFFORT),
+        gather_recorded(replace(run, trials=(*run.trials, *copies)), EFFORT),
         EFFORT,
         random.Random(0),  # noqa: S311 - repeatable
     )
@@ -293,8 +292,8 @@ def test_a_chance_deviation_of_few_pairs_is_no_change() -> None:
     assert 0 < heads.count(10.0) < len(heads)
 
 
-def test_calibration_tells_of_an_unfit_host() -> None:
-    """Noise that was learned while others were at work is their noise too, so it is noted."""
+def test_calibration_notes_an_unfit_host() -> None:
+    """A calibration with disturbed trials has a note."""
     run = draw_run(cases=1, trials=4, noise=0.01)
     busy = Conditions(disturbances=(Disturbance.SWAPPED,), swapped_bytes=2 * 2**20)
     run = replace(run, trials=(replace(run.trials[0], conditions=busy), *run.trials[1:]))
@@ -302,21 +301,26 @@ def test_calibration_tells_of_an_unfit_host() -> None:
     assert notes[0] == "The machine was disturbed during 1 of 4 trials: 2.00 MiB were swapped."
 
 
-def test_the_noise_of_a_machine_is_no_cases() -> None:
-    """Trials that vary by half blame both cases; only the one that was not disturbed where the other was."""
+def test_the_noise_of_a_machine_is_not_a_cases() -> None:
+    """Both cases that vary by half are unstable; if one was disturbed, only the other is."""
     run, few = draw_run(cases=2, trials=6, noise=0.5), replace(EFFORT, requests=4)
-    assert {one.case_id for one in calibrate_gate(run, POLICY, few).unstable} == {"m0/x", "m1/x"}
+    assert {instability.case_id for instability in calibrate_gate(run, POLICY, few).unstable} == {
+        "m0/x",
+        "m1/x",
+    }
     crowded = Conditions(foreign_cores=2.0, disturbances=(Disturbance.CROWDED,))
-    trials = (replace(one, conditions=crowded) if one.case_id == "m0/x" else one for one in run.trials)
+    trials = (
+        replace(trial, conditions=crowded) if trial.case_id == "m0/x" else trial for trial in run.trials
+    )
     calibration = calibrate_gate(replace(run, trials=tuple(trials)), POLICY, few)
     assert calibration.disturbed == ("m0/x",)
-    assert {one.case_id for one in calibration.unstable} == {"m1/x"}
+    assert {instability.case_id for instability in calibration.unstable} == {"m1/x"}
 
 
 def test_a_replay_without_pairs_says_so() -> None:
-    """The note names the pairs that it takes, and is not there when they are."""
+    """The note has the number of pairs needed, and is absent with pairs."""
     few = replace(EFFORT, requests=4)
     runs = (draw_run(cases=1, trials=8, noise=0.01), draw_paired_run(cases=1, trials=8, pairs=6, noise=0.01))
-    told = [" ".join(map(tell_note, calibrate_gate(run, POLICY, few).notes)) for run in runs]
-    assert "Replayed without a base: that takes 6 pairs of every case (--pairs 6)" in told[0]
-    assert "Replayed without a base" not in told[1]
+    notes = [" ".join(map(tell_note, calibrate_gate(run, POLICY, few).notes)) for run in runs]
+    assert "Replayed without a base: that takes 6 pairs of every case (--pairs 6)" in notes[0]
+    assert "Replayed without a base" not in notes[1]

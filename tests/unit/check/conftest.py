@@ -1,4 +1,4 @@
-"""A measurer that gives trials by hand, and runs and baselines to go with them."""
+"""A measurer with made-up trials, and runs and baselines for it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ SPREAD = (0.0, 0.002, -0.002) * 6
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A case, and what there is to measure of it: by how much each trial and pair of head differs."""
+    """A case, and by how much each trial and pair of head differs."""
 
     name: str = "a"
     alone: Sequence[Mapping[Metric, float]] = ({}, {}, {})  # values instead of the typical ones
@@ -52,13 +52,12 @@ class Subject:
 
     @property
     def case(self) -> Case:
-        """Its case."""
         return Case(id=f"{self.name}/x", model=self.name, factory="m:f", definition="d")
 
 
 @dataclass(kw_only=True)
 class Given:
-    """Gives what its subjects say, and remembers what was asked; ``time_for`` is in pairs."""
+    """Measures what its subjects describe, and keeps what was asked; ``time_for`` counts pairs."""
 
     subjects: Sequence[Subject]
     time_for: int = 100
@@ -69,22 +68,25 @@ class Given:
     limits: list[float] = field(default_factory=list)  # each once
 
     def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
-        """Up to so many trials of each, or none at all."""
+        """Up to so many trials of each subject, or none at all."""
         self.asked += [(case.id, trials) for case in run.cases if case.id in wanted]
         self.open.append({case_id: set(metrics) for case_id, metrics in wanted.items()})
-        asked = [one for one in self.subjects if one.case.id in wanted and self.has_trials]
-        had = {one.case.id: sum(trial.case_id == one.case.id for trial in run.trials) for one in asked}
+        asked = [subject for subject in self.subjects if subject.case.id in wanted and self.has_trials]
+        counts = {
+            subject.case.id: sum(trial.case_id == subject.case.id for trial in run.trials)
+            for subject in asked
+        }
         new = [
-            make_trial(one, index)
-            for one in asked
-            for index in range(had[one.case.id] + 1, min(trials, len(one.alone)) + 1)
+            make_trial(subject, index)
+            for subject in asked
+            for index in range(counts[subject.case.id] + 1, min(trials, len(subject.alone)) + 1)
         ]
         return replace(run, trials=(*run.trials, *new))
 
     def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
-        """All the pairs of the needs that are not for later, while there is time."""
+        """All pairs of needs that are not for later, while there is time."""
         self.limits += [limit_s] if limit_s not in self.limits else []
-        by_id = {one.case.id: one for one in self.subjects}
+        by_id = {subject.case.id: subject for subject in self.subjects}
         for need in needs:
             for _ in range(0 if need.later else need.more):
                 subject, index = by_id[need.case_id], count_pairs(run)[need.case_id] + 1
@@ -97,7 +99,7 @@ class Given:
 
 
 def make_conditions(canary_s: float) -> Conditions:
-    """A host on which the fixed test program took so many seconds; none ran where that is 0."""
+    """Conditions in which the fixed test program took so many seconds; 0: it did not run."""
     return Conditions(canaries_s={"matmul": canary_s} if canary_s else {})
 
 
@@ -121,7 +123,9 @@ def make_pair(subject: Subject, index: int) -> tuple[Trial, Trial]:
         Metric.COLD_COMPILE_TIME: 10.0 * (1 + (subject.compiles or subject.spread)[index - 1]),
         Metric.GRAPH_BREAKS: subject.breaks,
     }
-    sides = [{"samples": {metric: (value,) for metric, value in one.items()}} for one in (TYPICAL, head)]
+    sides = [
+        {"samples": {metric: (value,) for metric, value in values.items()}} for values in (TYPICAL, head)
+    ]
     return make.make_pair(subject.case.id, index, *sides, pairing=Pairing.LIVE)
 
 
@@ -130,9 +134,11 @@ def make_failure(subject: Subject, index: int) -> CaseFailure:
 
 
 def make_run(subjects: Sequence[Subject], other_changes: tuple[str, ...] | None = None) -> Run:
-    """The first trial of each subject, with a base that has the same cases."""
-    cases = tuple(one.case for one in subjects)
-    run = make.make_run(*(make_trial(one, 1) for one in subjects), cases=cases, base=cases, trials_planned=1)
+    """The first trial of each subject, with a base of the same cases."""
+    cases = tuple(subject.case for subject in subjects)
+    run = make.make_run(
+        *(make_trial(subject, 1) for subject in subjects), cases=cases, base=cases, trials_planned=1
+    )
     assert run.base is not None
     return replace(run, base=replace(run.base, other_changes=other_changes))
 
@@ -140,7 +146,7 @@ def make_run(subjects: Sequence[Subject], other_changes: tuple[str, ...] | None 
 def make_stored(
     run: Run, vary: Sequence[float] = (1.0,) * STORED, canary_s: float = 0.0
 ) -> tuple[Baseline, ...]:
-    """Baselines of the run's cases: typical, with compiled latency times ``vary``, one each trial."""
+    """Typical baselines of the run's cases, whose compiled latencies are multiplied by ``vary``."""
     trials = [
         make.make_trial(
             case.id,
@@ -157,6 +163,6 @@ def make_stored(
 
 
 def make_terms(run: Run, **changes: object) -> CheckTerms:
-    """What is stored of the run's cases is typical."""
+    """Terms with typical baselines."""
     terms = CheckTerms(baselines=make_stored(run), policy=POLICY, max_trials=3)
     return replace(terms, **changes)  # type: ignore[arg-type] # the test's

@@ -1,4 +1,4 @@
-"""How much of its case a further trial or a pair measures."""
+"""How much of its case a further trial or pair measures."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -57,12 +57,12 @@ RETUNED = Content(compiles=True, warm=True, skips_calls=True)
 def test_a_further_trial_measures_what_is_open(
     metrics: Collection[Metric], device: str, expected: Extent
 ) -> None:
-    """Always by a process that compiles; by a warm one too for what only that knows."""
+    """A further trial compiles, and runs a warm process only for metrics that need one."""
     assert plan_trial(metrics, [FIRST], device).extent is expected
 
 
 @pytest.mark.parametrize(
-    "own",
+    "trials",
     [
         [],
         [replace(FIRST, pairing=Pairing.LIVE)],
@@ -74,19 +74,19 @@ def test_a_further_trial_measures_what_is_open(
     ],
     ids=["first", "only a pair", "no whole one", "disturbed", "disturbed at first", "other code", "unknown"],
 )
-def test_what_a_light_trial_cannot_stand_beside_is_measured_whole(own: list[Trial]) -> None:
-    """There has to be a whole trial on a fit host, and all trials have to tell of the same code."""
-    assert plan_trial({LATENCY}, own, "cpu") == WHOLE
+def test_without_a_whole_trial_of_the_same_code_all_is_measured(trials: list[Trial]) -> None:
+    """A light trial needs an undisturbed whole one, and the same code in all trials."""
+    assert plan_trial({LATENCY}, trials, "cpu") == WHOLE
 
 
 def test_code_that_was_only_tuned_otherwise_is_the_same() -> None:
-    """And so is code that nobody can tell, of all trials alike."""
+    """Code that was tuned differently, or is unknown in all trials, is the same."""
     assert not has_other_code([FIRST, replace(FIRST, identity=CodeIdentity(digest="c0de", tuned="t"))])
     assert not has_other_code([replace(FIRST, identity=CodeIdentity(digest=""))] * 2)
 
 
 def test_content_leaves_out_what_it_does_not_measure() -> None:
-    """Without a compile there are its latencies, without a warm process all but what that knows."""
+    """Without a compile latencies are left, without a warm process all but what needs one."""
     metrics = (LATENCY, Metric.EAGER_LATENCY, COLD, WARM, Metric.PEAK_MEMORY, Metric.GRAPH_BREAKS)
     whole = replace(FIRST, samples=dict.fromkeys(metrics, (1.0,)), phases_s={"cpu_self": 1.0})
     cold = drop_unmeasured(whole, Content(compiles=True, warm=False))
@@ -114,31 +114,31 @@ def test_content_leaves_out_what_it_does_not_measure() -> None:
 def test_a_compile_is_timed_for_what_it_decides_alone(
     metric: Metric, index: int, device: str, expected: Content
 ) -> None:
-    """No pair of latencies times a compile, not even the first; a target compiles and does nothing else."""
+    """A pair of latencies times no compile; a target compiles only."""
     assert plan_content([metric], index, device) == expected
 
 
 def take_no_pair(slot: Slot) -> Pair:
-    """A check without a base asks for none."""
+    """Fail, since a check without a base needs no pair."""
     raise AssertionError(slot)
 
 
 def check_doubtful(metric: Metric, value: float) -> tuple[Outcome, list[Extent], dict[Metric, int]]:
-    """Check four cases whose first trials are slow: the outcome, the first one's trials and their values."""
+    """Check four slow cases: the outcome, and the first case's extents and counts of values."""
     subjects = {f"{name}/x": Subject(name=name, alone=[{metric: value}, {}, {}]) for name in "abcd"}
     run = replace(make_run(list(subjects.values())), base=None)
     measurer = Rehearsal(
         take_trial=lambda slot: make_trial(subjects[slot.case.id], slot.index), take_pair=take_no_pair
     )
     checked = check_against_baselines(measurer, run, make_terms(run))
-    own = [trial for trial in checked.run.trials if trial.case_id == "a/x"]
-    counts = {name: len(values) for name, values in collect_values(own).items()}
-    return checked.verdict.outcome, [one.extent for one in own], counts
+    trials = [trial for trial in checked.run.trials if trial.case_id == "a/x"]
+    counts = {name: len(values) for name, values in collect_values(trials).items()}
+    return checked.verdict.outcome, [trial.extent for trial in trials], counts
 
 
 @pytest.mark.parametrize(("metric", "value"), [(LATENCY, 0.01055), (COLD, 11.1)])
 def test_open_time_of_a_cold_process_is_settled_without_a_warm_one(metric: Metric, value: float) -> None:
-    """The verdict is reached, and every metric is still there; the cold process brings the others along."""
+    """A cold compile is settled by cold processes, and the other metrics keep their values."""
     outcome, extents, counts = check_doubtful(metric, value)
     assert (outcome, set(extents[1:])) == (Outcome.PASS, {Extent.COLD})
     assert counts[COLD] == counts[LATENCY] == counts[Metric.GRAPH_BREAKS] == len(extents)
@@ -146,13 +146,13 @@ def test_open_time_of_a_cold_process_is_settled_without_a_warm_one(metric: Metri
 
 
 def test_graph_break_is_seen_again_in_a_whole_trial() -> None:
-    """Whatever else is open beside it."""
+    """A graph break needs a whole trial, whatever else is open."""
     _, extents, _ = check_doubtful(Metric.GRAPH_BREAKS, 1.0)
     assert extents[1:] == [Extent.WHOLE]
 
 
 def test_the_base_starts_first_in_half_of_all_pairs() -> None:
-    """By turns within a case, and in the first pair of some half of the cases."""
+    """Arms alternate within a case, and half of the cases begin with the base."""
     orders = [[is_base_first(f"m{number}/x", index) for index in (1, 2, 3, 4)] for number in range(200)]
     assert {tuple(order) for order in orders} == {(True, False, True, False), (False, True, False, True)}
     assert 75 <= sum(order[0] for order in orders) <= 125

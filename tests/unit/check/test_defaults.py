@@ -1,4 +1,4 @@
-"""Options of torch.compile set back on head: which default is the cause, in how many pairs, in what time."""
+"""Options of torch.compile that are set back on head: which default is the cause, and at what cost."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -30,7 +30,7 @@ STEADY: dict[Metric, tuple[float, ...]] = {**GROWN, Metric.COMPILED_LATENCY: (0.
 
 
 def make_measured(head: dict[Metric, tuple[float, ...]] = GROWN) -> Run:
-    """Six pairs in which head's calls take 30 % longer, of two stacks with eight defaults that differ."""
+    """Six pairs in which head is 30 % slower, of two stacks with eight different defaults."""
     arms: list[Trial] = []
     for index in range(1, 7):
         fields = {"stages_s": {"rounds": PAIR_S / 2}}
@@ -42,7 +42,7 @@ def make_measured(head: dict[Metric, tuple[float, ...]] = GROWN) -> Run:
 
 
 def open_lane(causes: Collection[str], broken: Collection[str] = ()) -> FakeLanes:
-    """Head is slower unless all the ``causes`` are set back, and fails with a ``broken`` option."""
+    """Head is slower unless all ``causes`` are set back, and fails with a ``broken`` option."""
 
     def measure(lane: str, unit: Unit) -> tuple[UnitResult, float]:
         if not set(broken).isdisjoint(unit.options):
@@ -55,13 +55,13 @@ def open_lane(causes: Collection[str], broken: Collection[str] = ()) -> FakeLane
 
 
 def make_measurer(lanes: FakeLanes) -> Measurer:
-    """A measurer of which nothing is saved or shown."""
+    """A measurer that saves and shows nothing."""
     return Measurer(engine=lanes, save=lambda _: None, keep=lambda _: None, observe=lambda _: None)
 
 
 @pytest.mark.parametrize("cause", OPTIONS)
 def test_the_one_default_that_is_the_cause_is_found(cause: str) -> None:
-    """All eight, then four, two and one of them, or what is left where these are not; the last once more."""
+    """All eight are tried, then halves, or the rest where a half does not help; the last one twice."""
     run = make_measured()
     probed = probe_defaults(make_measurer(open_lane([cause])), run, decide_side_by_side(run, POLICY), RUN_S)
     sizes = [len(probe.options) for probe in probed.probes]
@@ -77,7 +77,7 @@ def test_the_one_default_that_is_the_cause_is_found(cause: str) -> None:
 
 
 def test_the_cause_stands_first_in_the_verdict() -> None:
-    """What a measurement has shown comes before what might explain it."""
+    """A measured cause comes before possible ones."""
     run = make_measured()
     probed = probe_defaults(
         make_measurer(open_lane(OPTIONS[2:3])), run, decide_side_by_side(run, POLICY), RUN_S
@@ -87,8 +87,8 @@ def test_the_cause_stands_first_in_the_verdict() -> None:
     assert [fact.numbers["stays"] for fact in verdict.notes if fact.code is Code.DEFAULTS_DIFFER] == [0.0]
 
 
-def test_whether_a_change_stays_is_told_by_the_pair_without_any_of_the_defaults() -> None:
-    """With all eight set back it stays; that it is gone with four of them is chance."""
+def test_a_change_that_stays_without_all_defaults_has_no_such_cause() -> None:
+    """With all eight set back the change stays; that four remove it is chance."""
     all_back = Probe(case_id="a/x", metric=Metric.COMPILED_LATENCY, change=0.3, options=OPTIONS, left=0.3)
     half = replace(all_back, options=OPTIONS[:4], left=0.0)
     (note,) = note_defaults(replace(make_measured(), probes=(half, all_back)))
@@ -96,7 +96,7 @@ def test_whether_a_change_stays_is_told_by_the_pair_without_any_of_the_defaults(
 
 
 def test_two_defaults_that_act_together_are_both_named() -> None:
-    """Neither half undoes it, so all that is known is the set of both."""
+    """If neither half removes the change, the cause is both."""
     run = make_measured()
     probed = probe_defaults(
         make_measurer(open_lane(OPTIONS[:2])), run, decide_side_by_side(run, POLICY), RUN_S
@@ -107,7 +107,7 @@ def test_two_defaults_that_act_together_are_both_named() -> None:
 
 
 def test_where_no_default_is_the_cause_one_pair_says_so() -> None:
-    """With all of them set back it stays, so no pair looks further."""
+    """If the change stays with all set back, one pair is enough."""
     run = make_measured()
     probed = probe_defaults(
         make_measurer(open_lane(["another"])), run, decide_side_by_side(run, POLICY), RUN_S
@@ -119,7 +119,7 @@ def test_where_no_default_is_the_cause_one_pair_says_so() -> None:
 
 
 def test_an_option_with_which_head_fails_hides_no_other() -> None:
-    """All eight and the last four fail, the first four do not: the first is found."""
+    """All eight and the last four fail; the cause among the first four is found."""
     run = make_measured()
     lanes = open_lane(OPTIONS[:1], OPTIONS[7:])
     fact = find_default(probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S))
@@ -128,14 +128,14 @@ def test_an_option_with_which_head_fails_hides_no_other() -> None:
 
 
 def test_where_head_fails_with_each_option_nothing_is_named() -> None:
-    """A pair that fails shows nothing."""
+    """If every pair fails no default is named."""
     run = make_measured()
     lanes = open_lane(OPTIONS[:1], OPTIONS)
     assert probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S).probes == ()
 
 
 def test_the_pairs_take_at_most_a_fifth_of_the_time_of_a_run() -> None:
-    """Of 200 s 40 s: four pairs of 10 s, and of 45 s none."""
+    """Of 200 s four pairs of 10 s, of 45 s none."""
     run = make_measured()
     verdict = decide_side_by_side(run, POLICY)
     for run_s, pairs in ((200.0, 4), (45.0, 0)):
@@ -143,34 +143,32 @@ def test_the_pairs_take_at_most_a_fifth_of_the_time_of_a_run() -> None:
 
 
 def test_nothing_is_looked_for_where_nothing_regressed_or_lanes_share_the_work() -> None:
-    """A run without a regression, one of one stack, and a fleet stay as they are."""
+    """Nothing is tried without a regression, with one stack, or on a fleet."""
     same, run = make_measured(head=STEADY), make_measured()
     assert run.base is not None
     alike = replace(run, base=replace(run.base, defaults={}))
-    for one in (same, alike):
-        assert (
-            probe_defaults(make_measurer(open_lane(OPTIONS)), one, decide_side_by_side(one, POLICY), RUN_S)
-            == one
-        )
+    for kept in (same, alike):
+        verdict = decide_side_by_side(kept, POLICY)
+        assert probe_defaults(make_measurer(open_lane(OPTIONS)), kept, verdict, RUN_S) == kept
     fleet = replace(open_lane(OPTIONS), places=make_places(2))
     assert probe_defaults(make_measurer(fleet), run, decide_side_by_side(run, POLICY), RUN_S) == run
 
 
 def test_drift_is_compared_by_the_difference_of_its_logarithms() -> None:
-    """From better than eager to worse: 5 steps of two."""
+    """From -1 to 4 is a change of 5."""
     pair = make_pair(NAME, 1, {"samples": {Metric.DRIFT: (-1.0,)}}, {"samples": {Metric.DRIFT: (4.0,)}})
     assert compute_change(Metric.DRIFT, [Pair(base=pair[0], head=pair[1])]) == 5.0
 
 
 def test_what_pairs_do_not_show_is_not_looked_for() -> None:
-    """A verdict of other trials; and where no pair has the metric."""
+    """Nothing is tried for a metric or a trial that no pair has."""
     verdict, same = decide_side_by_side(make_measured(), POLICY), make_measured(head=STEADY)
     assert probe_defaults(make_measurer(open_lane(OPTIONS)), same, verdict, RUN_S) == same
     assert compute_change(Metric.PEAK_MEMORY, []) is None
 
 
-def test_a_change_that_a_pair_cannot_tell_from_noise_is_not_looked_into() -> None:
-    """Pairs of one program vary by 1.6 %: 5 % slower regressed, and half of it is within that."""
+def test_a_change_within_a_pairs_noise_is_not_searched() -> None:
+    """Pairs vary by 1.6 %, so half of 5 % is within the noise."""
     run = make_measured(head={**STEADY, Metric.COMPILED_LATENCY: (0.0105,)})
     verdict = decide_side_by_side(run, POLICY)
     assert verdict.outcome is Outcome.REGRESSION
@@ -178,7 +176,7 @@ def test_a_change_that_a_pair_cannot_tell_from_noise_is_not_looked_into() -> Non
 
 
 def test_one_pair_names_no_default_for_a_time() -> None:
-    """In 60 s there is time for one; of a count it would be enough."""
+    """60 s are enough for one pair, which names a default for a count only."""
     run = make_measured()
     verdict = decide_side_by_side(run, POLICY)
     probed = probe_defaults(make_measurer(open_lane(OPTIONS[:1])), run, verdict, 60.0)
@@ -187,7 +185,7 @@ def test_one_pair_names_no_default_for_a_time() -> None:
 
 
 def test_counts_are_compared_by_their_values() -> None:
-    """Two graph breaks more are undone where they are gone, which is seen once."""
+    """One pair shows that two additional graph breaks are gone."""
     run = make_measured(head={**STEADY, Metric.GRAPH_BREAKS: (2.0,)})
 
     def measure(lane: str, unit: Unit) -> tuple[UnitResult, float]:
@@ -203,7 +201,7 @@ def test_counts_are_compared_by_their_values() -> None:
 
 
 def test_what_can_be_set_back_is_a_plain_value_that_both_have() -> None:
-    """A list, and what only one release has, cannot; but a new switch can be turned off."""
+    """Plain values of both releases can be set back, and a new switch can be turned off."""
     defaults = {
         "inductor.depth": ("2", "3"),
         "inductor.names": ('["a"]', '["b"]'),
@@ -215,7 +213,7 @@ def test_what_can_be_set_back_is_a_plain_value_that_both_have() -> None:
 
 
 def test_defaults_that_changed_are_listed_before_options_that_one_release_lacks() -> None:
-    """By their names the new option stands first; a report has room for a few."""
+    """Changed defaults come before a new option, although its name sorts first."""
     run = make_measured()
     assert run.base is not None
     sides = {"dynamo.a": ("", "true"), "dynamo.b": ("1", ""), "inductor.c": ("4", "8")}

@@ -1,4 +1,4 @@
-"""One lane or many: who measures what, what stays where, what is left, and what a lost lane costs."""
+"""One lane or several: which measures what, and what is repeated if one is lost."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -63,12 +63,12 @@ def take_time(trial: Trial, seconds: float) -> Trial:
 
 
 def rehearse(subjects: Sequence[Subject], seconds: Mapping[str, float] | None = None) -> Rehearsal:
-    """Give what the subjects say; a trial takes TRIAL_S, or as long as ``seconds`` says of its case."""
-    by_id, known = {one.case.id: one for one in subjects}, seconds or {}
+    """Measure what the subjects describe, in TRIAL_S or in the case's ``seconds``."""
+    by_id, times_s = {subject.case.id: subject for subject in subjects}, seconds or {}
 
     def take_trial(slot: Slot) -> Trial:
         trial = make_trial(by_id[slot.case.id], slot.index)
-        return take_time(trial, known.get(slot.case.id, TRIAL_S))
+        return take_time(trial, times_s.get(slot.case.id, TRIAL_S))
 
     def take_pair(slot: Slot) -> Pair:
         base, head = make_pair(by_id[slot.case.id], slot.index)
@@ -96,7 +96,7 @@ def make_subjects(count: int, **changes: Any) -> list[Subject]:
 
 
 def plan(subjects: Sequence[Subject], trials: int = 1) -> Run:
-    """A run of which nothing was measured yet."""
+    """A run without trials."""
     return replace(make_run(subjects), trials=(), trials_planned=trials, finished=False)
 
 
@@ -113,67 +113,67 @@ WORSE = [Subject(name="same"), Subject(name="slow", alone=({LATENCY: 0.012},) * 
 
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_a_fleet_finds_what_a_lab_finds(lanes: int) -> None:
-    """Measurers of one and of three: the same trials and pairs, the same verdict."""
+    """One and three lanes give the same trials, pairs and verdict."""
     terms = make_terms(make_run(WORSE))
     lab = rehearse(WORSE)
-    alone = lab.add_trials(plan(WORSE), want_whole(one.case.id for one in WORSE), 1)
+    alone = lab.add_trials(plan(WORSE), want_whole(subject.case.id for subject in WORSE), 1)
     expected = check_against_base(lab, replace(alone, finished=True), terms)
     fleet = make_fleet(make_engine(lanes, WORSE))
-    found = check_against_base(fleet, measure(fleet, plan(WORSE)), terms)
+    checked = check_against_base(fleet, measure(fleet, plan(WORSE)), terms)
     assert expected.verdict.outcome is Outcome.REGRESSION
-    assert found.verdict.comparisons == expected.verdict.comparisons
-    assert len(found.run.trials) == len(expected.run.trials)
+    assert checked.verdict.comparisons == expected.verdict.comparisons
+    assert len(checked.run.trials) == len(expected.run.trials)
     if lanes == 1:
-        assert drop_places(found.run.trials) == list(expected.run.trials)
-        assert found.run.wall_s == expected.run.wall_s
+        assert drop_places(checked.run.trials) == list(expected.run.trials)
+        assert checked.run.wall_s == expected.run.wall_s
 
 
 def test_further_trials_on_a_fleet() -> None:
-    """Where there is no base, open cases get a trial more at a time, on the lane that they were on."""
+    """Without a base open cases get their further trials on the same lane."""
     subjects = [Subject(name="odd", alone=({LATENCY: 0.0106}, {}, {})), Subject(name="same")]
     terms = make_terms(make_run(subjects))
     fleet = make_fleet(make_engine(2, subjects))
     run = measure(fleet, replace(plan(subjects), base=None))
-    found = check_against_baselines(fleet, run, terms)
+    checked = check_against_baselines(fleet, run, terms)
     expected = check_against_baselines(
         rehearse(subjects), replace(run, trials=tuple(drop_places(run.trials))), terms
     )
-    assert found.verdict.comparisons == expected.verdict.comparisons
-    assert len(list_places(found.run, "odd/x")) == 1
+    assert checked.verdict.comparisons == expected.verdict.comparisons
+    assert len(list_places(checked.run, "odd/x")) == 1
 
 
 def test_every_case_stays_on_one_lane() -> None:
-    """Trial 1 of all comes first; each lane goes round its own cases then."""
+    """All first trials come first, then each lane repeats its own cases."""
     subjects = make_subjects(6)
     engine = make_engine(2, subjects)
     run = measure(make_fleet(engine), plan(subjects, trials=3))
     assert [index for _, _, index in engine.asked] == [1] * 6 + [2] * 6 + [3] * 6
-    assert all(len(list_places(run, one.case.id)) == 1 for one in subjects)
+    assert all(len(list_places(run, subject.case.id)) == 1 for subject in subjects)
     assert engine.now_s == 9 * TRIAL_S
     assert run.wall_s == engine.now_s
 
 
 def test_an_idle_lane_begins_what_another_has_no_time_for() -> None:
-    """One case takes as long as all others: its lane gets no other, wherever their names put them."""
+    """The lane of a case as long as all others gets no other case."""
     subjects = make_subjects(10)
     long = subjects[0].case.id
     engine = make_engine(2, subjects, {long: 90.0})
     run = measure(make_fleet(engine), plan(subjects))
     assert engine.now_s <= 90.0 + TRIAL_S
-    assert len([one for one in run.trials if one.place == list_places(run, long)[0]]) <= 2
+    assert len([trial for trial in run.trials if trial.place == list_places(run, long)[0]]) <= 2
 
 
-def test_a_lane_less_moves_its_own_cases_alone() -> None:
-    """A nightly run finds the cards again that it had, but for one that is gone."""
+def test_a_missing_lane_moves_only_its_own_cases() -> None:
+    """Without one card the other cards keep their cases."""
     lanes, names = [f"GPU-{number}" for number in range(8)], [f"m{number}/x" for number in range(400)]
     before = {name: choose_lane(name, lanes) for name in names}
     after = {name: choose_lane(name, lanes[1:]) for name in names}
     assert all(after[name] == lane for name, lane in before.items() if lane != lanes[0])
-    assert all(30 < sum(lane == one for one in before.values()) < 70 for lane in lanes)
+    assert all(30 < sum(lane == home for home in before.values()) < 70 for lane in lanes)
 
 
 def test_pairs_for_later_go_to_idle_lanes() -> None:
-    """The call ends with the pressing case; the other's pair goes on, and the next call takes it in."""
+    """The call ends with its own pair; the other pair goes on and counts in the next call."""
     subjects = make_subjects(2)
     engine = make_engine(2, subjects)
     fleet = make_fleet(engine)
@@ -186,17 +186,17 @@ def test_pairs_for_later_go_to_idle_lanes() -> None:
 
 
 def test_pairs_prefer_the_lane_of_the_trial() -> None:
-    """It keeps the caches of that trial; where it has something else to do, another lane takes them."""
+    """A pair runs on its trial's lane, which has the caches, unless that is busy."""
     subjects = make_subjects(8)
     engine = make_engine(2, subjects)
     fleet = make_fleet(engine)
     run = measure(fleet, plan(subjects))
-    (place,) = list_places(run, "m3/x")
+    (name,) = list_places(run, "m3/x")
     run = fleet.add_pairs(run, [need("m3", 2)], math.inf)
-    assert list_places(run, "m3/x") == [place]
-    together = [one for one in subjects if list_places(run, one.case.id) == [place]][:2]
+    assert list_places(run, "m3/x") == [name]
+    together = [subject for subject in subjects if list_places(run, subject.case.id) == [name]][:2]
     started_s = engine.now_s
-    fleet.add_pairs(run, [need(one.name, 2) for one in together], math.inf)
+    fleet.add_pairs(run, [need(subject.name, 2) for subject in together], math.inf)
     assert engine.now_s - started_s == FIRST_PAIR_S + NEXT_PAIR_S
 
 
@@ -205,9 +205,9 @@ def lose(subjects: Sequence[Subject], lane: str, when_s: float, **fate: Any) -> 
 
 
 def test_what_a_lost_lane_had_begins_anew() -> None:
-    """Between trials 1 and 2 of its cases, and in one: both trials of each come from the other lane."""
+    """Both trials of a lost lane's case come from the other lane, whenever it was lost."""
     subjects = make_subjects(4)
-    home = {one.case.id: choose_lane(one.case.id, make_places(2)) for one in subjects}
+    home = {subject.case.id: choose_lane(subject.case.id, make_places(2)) for subject in subjects}
     lane = home["m0/x"]
     engine, events = lose(subjects, lane, 2 * TRIAL_S + 1)
     saved: list[Run] = []
@@ -216,7 +216,7 @@ def test_what_a_lost_lane_had_begins_anew() -> None:
     (other,) = set(engine.places) - {lane}
     assert {trial.place for trial in run.trials} == {other}
     keys = sorted((trial.case_id, trial.index) for trial in run.trials)
-    assert keys == [(one.case.id, index) for one in subjects for index in (1, 2, 3)]
+    assert keys == [(subject.case.id, index) for subject in subjects for index in (1, 2, 3)]
     assert run.failures == ()
     (gone,) = [event.fact for event in events if isinstance(event, Noted)]
     assert (gone.code, gone.name("lane"), gone.name("reason")) == (
@@ -229,26 +229,26 @@ def test_what_a_lost_lane_had_begins_anew() -> None:
 
 
 def test_what_a_lost_lane_cost() -> None:
-    """All 55 s that it was at work, and what its cases had there before: 10 s of two, 30 of one."""
+    """The event counts 55 s of work, with earlier trials of 10 and 30 s."""
     subjects = make_subjects(3)
     lane = choose_lane("m0/x", make_places(1))
     engine = make_engine(2, subjects, {"m1/x": 30.0}, dies_s={lane: 55.0})
     first = replace(
         plan(subjects, trials=3),
         trials=tuple(
-            replace(take_time(make_trial(one, 1), 30.0 if one.name == "m1" else 10.0), place=lane)
-            for one in subjects
+            replace(take_time(make_trial(subject, 1), 30.0 if subject.name == "m1" else 10.0), place=lane)
+            for subject in subjects
         ),
     )
     events: list[Event] = []
     run = measure(make_fleet(engine, observe=events.append), first)
     (gone,) = run.lanes
-    assert sorted(gone.cases) == sorted({one.case.id for one in subjects})
+    assert sorted(gone.cases) == sorted({subject.case.id for subject in subjects})
     assert gone.numbers == {"lost_s": 10.0 + 30.0 + 10.0 + 55.0}
 
 
 def test_a_lane_is_lost_as_it_idles_and_another_never_opened() -> None:
-    """Nothing begins anew; the run keeps both."""
+    """The run records both lanes, and repeats nothing."""
     subjects = make_subjects(2)
 
     answers = [Answer(lane="GPU-3", why="the host is gone"), Answer(lane="4 on b", why="no room")]
@@ -260,7 +260,7 @@ def test_a_lane_is_lost_as_it_idles_and_another_never_opened() -> None:
     rehearsal = rehearse(subjects)
     engine = Telling(places=make_places(3), measure=lambda lane, unit: rehearse_unit(rehearsal, lane, unit))
     run = measure(make_fleet(engine), plan(subjects, trials=2))
-    assert [(one.code, one.name("lane"), one.numbers, one.cases) for one in run.lanes] == [
+    assert [(fact.code, fact.name("lane"), fact.numbers, fact.cases) for fact in run.lanes] == [
         (Code.LANE_LEFT_OUT, "4 on b", {}, ()),
         (Code.LANE_GONE, "GPU-3 on host", {"lost_s": 0.0}, ()),
     ]
@@ -268,7 +268,7 @@ def test_a_lane_is_lost_as_it_idles_and_another_never_opened() -> None:
 
 
 def test_a_lane_that_opens_later_joins() -> None:
-    """It takes what the others have not begun, and is a place of the run."""
+    """A lane that opens later takes cases that no other began, and is a place of the run."""
     subjects = make_subjects(6)
 
     class Growing(FakeLanes):
@@ -284,31 +284,31 @@ def test_a_lane_that_opens_later_joins() -> None:
     assert engine.now_s == 6 * TRIAL_S
     assert sorted(trial.place for trial in run.trials) == ["GPU-1"] * 6 + ["GPU-2"] * 6
     assert run.places == make_places(2)
-    assert all(len(list_places(run, one.case.id)) == 1 for one in subjects)
+    assert all(len(list_places(run, subject.case.id)) == 1 for subject in subjects)
 
 
 def test_many_lanes_begin_with_what_takes_longest() -> None:
-    """So the last lane ends sooner; on one lane the plan's order stands."""
-    cases = tuple(Case(id=f"m{place}/x", model="m", expected_s=1.0 + place) for place in range(9))
-    for lanes, own in ((1, min), (2, max)):
+    """Several lanes begin with the longest case; one lane keeps the plan's order."""
+    cases = tuple(Case(id=f"m{number}/x", model="m", expected_s=1.0 + number) for number in range(9))
+    for lanes, pick in ((1, min), (2, max)):
         engine = FakeLanes(places=make_places(lanes), measure=take_seconds)
         measure(make_fleet(engine), replace(plan([]), cases=cases))
         home = {case.id: choose_lane(case.id, engine.places) for case in cases}
-        first = {lane: own(case_id for case_id in home if home[case_id] == lane) for lane in engine.places}
+        first = {lane: pick(case_id for case_id in home if home[case_id] == lane) for lane in engine.places}
         assert {lane: case_id for lane, case_id, _ in reversed(engine.asked)} == first
 
 
 def test_what_comes_late_of_a_lost_lane_is_dropped() -> None:
-    """A host that comes back with its result: the case has begun elsewhere, and is there once."""
+    """A lost lane's late result is dropped, since the case began elsewhere."""
     subjects = make_subjects(6)
     engine, _ = lose(subjects, choose_lane("m0/x", make_places(2)), 1.0, late_s=3.0)
     run = measure(make_fleet(engine), plan(subjects))
-    assert sorted(trial.case_id for trial in run.trials) == [one.case.id for one in subjects]
+    assert sorted(trial.case_id for trial in run.trials) == [subject.case.id for subject in subjects]
     assert len({trial.place for trial in run.trials}) == 1
 
 
 def test_a_silent_lane_is_given_up() -> None:
-    """After longer than any slot takes; nothing more is given to it."""
+    """A lane that is silent for longer than any slot gets nothing more."""
     subjects = make_subjects(4)
     silent = choose_lane("m0/x", make_places(2))
     engine = make_engine(2, subjects, hangs={silent})
@@ -320,7 +320,7 @@ def test_a_silent_lane_is_given_up() -> None:
 
 
 def test_a_case_that_takes_three_lanes_with_it_has_failed() -> None:
-    """The others are measured all the same."""
+    """It fails, and the other cases are measured."""
     subjects = make_subjects(5)
     rehearsal, dead = rehearse(subjects), {"m2/x"}
 
@@ -344,7 +344,7 @@ def test_a_case_that_takes_three_lanes_with_it_has_failed() -> None:
 
 
 def test_a_case_may_lose_two_lanes() -> None:
-    """The third attempt succeeds."""
+    """The third attempt counts."""
     subjects = make_subjects(1)
     first, second = sorted(make_places(3), key=lambda lane: lane == choose_lane("m0/x", make_places(3)))[1:]
     engine = make_engine(3, subjects, dies_s=dict.fromkeys((first, second), 1.0))
@@ -353,7 +353,7 @@ def test_a_case_may_lose_two_lanes() -> None:
 
 
 def test_without_a_lane_the_run_is_saved_and_stops() -> None:
-    """It can be continued, with other lanes: what is begun there is done anew, what is done stays."""
+    """The run can be continued on other lanes: begun cases start anew, finished ones stay."""
     subjects = make_subjects(4)
     engine = make_engine(1, subjects, dies_s={"GPU-1": 5.5 * TRIAL_S})
     saved: list[Run] = []
@@ -365,18 +365,18 @@ def test_without_a_lane_the_run_is_saved_and_stops() -> None:
     run = measure(make_fleet(fresh), saved[-1])
     assert len(run.trials) == 8
     assert list_places(run, "m0/x") == ["GPU-1"]
-    assert all(len(list_places(run, one.case.id)) == 1 for one in subjects)
+    assert all(len(list_places(run, subject.case.id)) == 1 for subject in subjects)
     assert "m0/x" not in {case_id for _, case_id, _ in fresh.asked}
 
 
 def test_a_lane_may_be_lost_in_a_pair_for_later() -> None:
-    """Its case begins anew in the call that needs it."""
+    """The case begins anew in the call that needs it."""
     subjects = make_subjects(2)
     engine = make_engine(2, subjects)
     fleet = make_fleet(engine)
     run = fleet.add_pairs(plan(subjects), [need("m0", 1), need("m1", 1, later=True)], math.inf)
     lane = next(lane for lane, case_id, _ in engine.asked if case_id == "m1/x")
-    other = next(one for one in engine.places if one != lane)
+    other = next(name for name in engine.places if name != lane)
     engine = make_engine(2, subjects, dies_s={lane: 1.0})
     fleet = make_fleet(engine)
     run = fleet.add_pairs(plan(subjects), [need("m0", 3), need("m1", 1, later=True)], math.inf)
@@ -385,30 +385,30 @@ def test_a_lane_may_be_lost_in_a_pair_for_later() -> None:
     assert {trial.place for trial in run.trials} == {other}
 
 
-def test_what_was_asked_for_later_comes_in_any_call() -> None:
-    """A pair that is under way while trials are wanted counts as a pair; its case waits for its trial."""
+def test_a_pair_for_later_counts_in_any_call() -> None:
+    """A pair that ends while trials are measured counts; its case waits for its trial."""
     subjects = make_subjects(2)
     engine = make_engine(2, subjects)
     fleet = make_fleet(engine)
     run = fleet.add_pairs(plan(subjects), [need("m0", 1), need("m1", 1, later=True)], math.inf)
     run = measure(fleet, run)
     alone = [trial for trial in run.trials if trial.pairing is Pairing.ALONE]
-    assert [count_pairs(run)[one.case.id] for one in subjects] == [1, 1]
+    assert [count_pairs(run)[subject.case.id] for subject in subjects] == [1, 1]
     assert sorted(trial.case_id for trial in alone) == ["m0/x", "m1/x"]
 
 
-def test_what_nobody_asks_for_now_is_kept_or_lost_for_itself() -> None:
-    """While trials of another case are wanted, one pair comes, and the other's lane is lost: no harm done."""
+def test_pairs_for_later_end_or_are_lost_independently() -> None:
+    """While another case's trials are measured one pair ends and one lane is lost."""
     subjects = make_subjects(3)
     needs = [need("m0", 1), need("m1", 1, later=True), need("m2", 1, later=True)]
 
     def measure_slow(lane: str, unit: Unit) -> tuple[UnitResult, float]:
         part, seconds = rehearse_unit(rehearse(subjects), lane, unit)
-        told = Fact(code=Code.TEXT, names=name_words(text=f"on {lane}"))
+        note = Fact(code=Code.TEXT, names=name_words(text=f"on {lane}"))
         slow = unit.run.cases[0].id != "m0/x"
-        return replace(part, notes=(told,)), seconds + slow
+        return replace(part, notes=(note,)), seconds + slow
 
-    def find_lanes(**fate: Any) -> tuple[FakeLanes, dict[str, str]]:
+    def assign_lanes(**fate: Any) -> tuple[FakeLanes, dict[str, str]]:
         engine = FakeLanes(places=make_places(3), measure=measure_slow, **fate)
         fleet = make_fleet(engine, observe=events.append)
         run = fleet.add_pairs(plan(subjects), needs, math.inf)
@@ -416,16 +416,16 @@ def test_what_nobody_asks_for_now_is_kept_or_lost_for_itself() -> None:
         return engine, {case_id: lane for lane, case_id, _ in engine.asked}
 
     events: list[Event] = []
-    _, lanes = find_lanes()
+    _, lanes = assign_lanes()
     assert {event.fact.name("text") for event in events if isinstance(event, Noted)} == {
         f"on {lane}" for lane in lanes.values()
     }
-    engine, _ = find_lanes(dies_s={lanes["m2/x"]: FIRST_PAIR_S + 0.5})
+    engine, _ = assign_lanes(dies_s={lanes["m2/x"]: FIRST_PAIR_S + 0.5})
     assert [case_id for _, case_id, _ in engine.asked].count("m2/x") == 1
 
 
 def fail_pair(lane: str, unit: Unit) -> tuple[UnitResult, float]:
-    """The second pair of the first case fails."""
+    """The first case's second pair fails."""
     case_id = unit.run.cases[0].id
     part, seconds = rehearse_unit(rehearse(make_subjects(2)), lane, unit)
     if (case_id, unit.index) == ("m0/x", 2):
@@ -434,7 +434,7 @@ def fail_pair(lane: str, unit: Unit) -> tuple[UnitResult, float]:
 
 
 def test_a_case_that_fails_gets_nothing_more() -> None:
-    """Of pairs and of trials; the events say what came."""
+    """A failed case gets no pair or trial, and the events report what came."""
     subjects, events = make_subjects(2), list[Event]()
     engine = FakeLanes(places=make_places(1), measure=fail_pair)
     fleet = make_fleet(engine, observe=events.append)
@@ -448,7 +448,7 @@ def test_a_case_that_fails_gets_nothing_more() -> None:
 
 
 def test_only_a_case_that_failed_in_head_gets_no_further_trial() -> None:
-    """One that the base alone cannot run is measured all the same: head's limits hold without a base."""
+    """A case that failed in the base alone is measured, for head's limits."""
     subjects = make_subjects(2)
     failures = tuple(
         replace(make_failure(subject, 1), arm=arm)
@@ -460,7 +460,7 @@ def test_only_a_case_that_failed_in_head_gets_no_further_trial() -> None:
 
 
 def test_a_trial_that_fails_ends_its_case() -> None:
-    """The other case has both of its trials."""
+    """The other case gets both trials."""
     subjects, events = make_subjects(2), list[Event]()
 
     def measure_first(lane: str, unit: Unit) -> tuple[UnitResult, float]:
@@ -473,12 +473,12 @@ def test_a_trial_that_fails_ends_its_case() -> None:
     assert [trial.case_id for trial in run.trials].count("m1/x") == 2
     assert [trial.case_id for trial in run.trials].count("m0/x") == 1
     finished = [event.progress for event in events if isinstance(event, TrialFinished)]
-    assert [(one.done, one.total) for one in finished] == [(2, 3), (3, 3)]
+    assert [(progress.done, progress.total) for progress in finished] == [(2, 3), (3, 3)]
     assert finished[-1].left_s == 0.0
 
 
 def test_no_slot_is_begun_that_would_end_too_late() -> None:
-    """A trial after the budget, a pair after its limit: as a lab tells it."""
+    """A trial beyond the budget and a pair beyond its limit are skipped, on a fleet as in a lab."""
     subjects, events = make_subjects(2), list[Event]()
     engine = make_engine(1, subjects)
     fleet = make_fleet(engine, observe=events.append)
@@ -489,12 +489,12 @@ def test_no_slot_is_begun_that_would_end_too_late() -> None:
     paired = fleet.add_pairs(extended, [need("m0", 2)], extended.wall_s + 1.0)
     assert paired.trials == extended.trials
     skipped = [event for event in events if isinstance(event, TrialSkipped)]
-    told = [(one.case_id, one.index, one.paired) for one in skipped]
-    assert told == [("m1/x", 2, False), ("m0/x", 1, True)]
+    slots = [(slot.case_id, slot.index, slot.paired) for slot in skipped]
+    assert slots == [("m1/x", 2, False), ("m0/x", 1, True)]
 
 
-def test_a_lane_is_told_what_it_needs_of_one_case() -> None:
-    """Its trials and both definitions, the time that is left, and whether a trial may be repeated."""
+def test_a_unit_has_what_its_case_needs() -> None:
+    """A unit has the case's trials, both definitions, the time left, and whether it may repeat a trial."""
     subjects = make_subjects(2)
     units: list[Unit] = []
 
@@ -519,13 +519,13 @@ def test_a_lane_is_told_what_it_needs_of_one_case() -> None:
 
 
 def test_trials_of_two_places_begin_anew() -> None:
-    """Nobody pools one case over two cards."""
+    """A case with trials of two cards is measured anew."""
     subjects = make_subjects(1)
     first, second = (replace(make_trial(subjects[0], index), place=f"GPU-{index}") for index in (1, 2))
     run = replace(plan(subjects, trials=3), trials=(first, second))
-    found = measure(make_fleet(make_engine(2, subjects)), run)
-    assert [trial.index for trial in found.trials] == [1, 2, 3]
-    assert len(list_places(found, "m0/x")) == 1
+    measured = measure(make_fleet(make_engine(2, subjects)), run)
+    assert [trial.index for trial in measured.trials] == [1, 2, 3]
+    assert len(list_places(measured, "m0/x")) == 1
 
 
 LONG = Case(id="long/x", model="long", expected_s=20.0)
@@ -533,7 +533,7 @@ SHORT = Case(id="short/x", model="short", expected_s=10.0)
 
 
 def take_seconds(lane: str, unit: Unit) -> tuple[UnitResult, float]:
-    """A whole trial takes three times what is expected of its case, a cold process alone 5 s."""
+    """A whole trial takes three times the expected time, a cold process alone 5 s."""
     (case,) = unit.run.cases
     extent = plan_trial(unit.metrics, unit.run.trials, "cpu").extent
     seconds = 3 * case.expected_s if extent is Extent.WHOLE else 5.0
@@ -542,16 +542,18 @@ def take_seconds(lane: str, unit: Unit) -> tuple[UnitResult, float]:
 
 
 def list_progress(events: Sequence[Event]) -> list[Progress]:
-    return [one.progress for one in events if isinstance(one, (TrialStarted, TrialFinished, PairFinished))]
+    return [
+        event.progress for event in events if isinstance(event, (TrialStarted, TrialFinished, PairFinished))
+    ]
 
 
 def test_time_that_is_left() -> None:
-    """What is expected at first; then what the case took, and for one that was not seen as much longer."""
+    """The estimate is the expected time, then the measured one; other cases are scaled alike."""
     events: list[Event] = []
     engine = FakeLanes(places=make_places(1), measure=take_seconds)
     run = replace(plan([]), cases=(SHORT, LONG), trials_planned=2)
     run = measure(make_fleet(engine, observe=events.append), run)
-    left = [(one.done, one.total, one.left_s) for one in list_progress(events)]
+    left = [(progress.done, progress.total, progress.left_s) for progress in list_progress(events)]
     assert left[:4] == [(0, 4, 60.0), (1, 4, 30.0 + 2 * 60.0), (1, 4, 150.0), (2, 4, 30.0 + 60.0)]
     assert left[-1] == (4, 4, 0.0)
     events.clear()
@@ -562,7 +564,7 @@ def test_time_that_is_left() -> None:
 
 
 def test_two_lanes_share_what_is_left() -> None:
-    """It takes half as long."""
+    """Two lanes need half of the time."""
     events: list[Event] = []
     engine = FakeLanes(places=make_places(2), measure=take_seconds)
     measure(make_fleet(engine, observe=events.append), replace(plan([]), cases=(SHORT, LONG)))
@@ -570,7 +572,7 @@ def test_two_lanes_share_what_is_left() -> None:
 
 
 def test_what_is_left_of_pairs() -> None:
-    """Three pairs settle most times, if there is time; a case is done once its look is over."""
+    """Three pairs are expected if there is time; a case is done after its look."""
     events: list[Event] = []
     fleet = make_fleet(make_engine(1, make_subjects(2)), observe=events.append)
     run = measure(fleet, plan(make_subjects(2)))
@@ -592,7 +594,7 @@ def test_what_is_left_of_pairs() -> None:
 
 
 def test_one_lane_goes_round_the_pairs_that_are_needed_now() -> None:
-    """A first one of every case comes before a second of any; those for later are not begun."""
+    """Every case gets a first pair before any gets a second; pairs for later are not begun."""
     engine = make_engine(1, make_subjects(3))
     needs = [need("m0", 2), need("m1", 2), need("m2", 2, later=True)]
     make_fleet(engine).add_pairs(plan(make_subjects(3)), needs, math.inf)
@@ -603,10 +605,12 @@ def test_one_lane_goes_round_the_pairs_that_are_needed_now() -> None:
 
 
 def test_one_lane_settles_the_worst_before_another_is_begun() -> None:
-    """What there is no time for then is told once, at the look that asks for it."""
+    """The worst case gets its pairs first, and the other one is reported as skipped once."""
     subjects, events = make_subjects(2), list[Event]()
     steady = Screened(is_steady=True)
-    mild, worst = (Suspect(case_id=one.case.id, metrics=(LATENCY,), screened=steady) for one in subjects)
+    mild, worst = (
+        Suspect(case_id=subject.case.id, metrics=(LATENCY,), screened=steady) for subject in subjects
+    )
     suspects = [
         replace(mild, screened=replace(steady, doubt=0.5)),
         replace(worst, screened=replace(steady, doubt=2.0)),
@@ -619,21 +623,21 @@ def test_one_lane_settles_the_worst_before_another_is_begun() -> None:
     asked = [(case_id, index) for _, case_id, index in engine.asked[len(subjects) :]]
     assert asked == [("m1/x", 1), ("m1/x", 2)]
     skipped = [event for event in events if isinstance(event, TrialSkipped)]
-    assert [(one.case_id, one.index, one.expected_s) for one in skipped] == [("m0/x", 1, FIRST_PAIR_S)]
+    assert [(slot.case_id, slot.index, slot.expected_s) for slot in skipped] == [("m0/x", 1, FIRST_PAIR_S)]
     assert settled.finished
 
 
 def test_one_lane_keeps_what_was_measured_elsewhere() -> None:
-    """A run may be continued on other cores of its host: there is no lane that could have begun it."""
+    """A run continued on other cores keeps its trials."""
     subjects = make_subjects(1)
     run = replace(plan(subjects, trials=2), trials=(replace(make_trial(subjects[0], 1), place="host:0-3"),))
-    found = measure(make_fleet(make_engine(1, subjects)), run)
-    assert [(trial.index, trial.place) for trial in found.trials] == [(1, "host:0-3"), (2, "GPU-1")]
+    measured = measure(make_fleet(make_engine(1, subjects)), run)
+    assert [(trial.index, trial.place) for trial in measured.trials] == [(1, "host:0-3"), (2, "GPU-1")]
 
 
 @pytest.mark.parametrize("paired", [False, True])
 def test_an_interrupt_saves_what_was_measured(paired: bool) -> None:
-    """With how long the run has lasted by then; the error says how far it came."""
+    """The saved run has its wall time, and the error says how much is left."""
     subjects, saved = make_subjects(2), list[Run]()
 
     def interrupt(lane: str, unit: Unit) -> tuple[UnitResult, float]:
@@ -644,9 +648,9 @@ def test_an_interrupt_saves_what_was_measured(paired: bool) -> None:
 
     engine = FakeLanes(places=make_places(1), measure=interrupt)
     fleet, run = make_fleet(engine, save=saved.append), plan(subjects)
-    told = "stopped with 1 pair to go" if paired else "stopped after 1 of 2 trials"
+    message = "stopped with 1 pair to go" if paired else "stopped after 1 of 2 trials"
     needs = [need("m0", 1), need("m1", 1)]
-    with pytest.raises(InterruptedRunError, match=told) as caught:
+    with pytest.raises(InterruptedRunError, match=message) as caught:
         _ = fleet.add_pairs(run, needs, math.inf) if paired else measure(fleet, run)
     assert caught.value.fix == "What was measured is saved: continue with --resume."
     assert (len(saved[-1].trials), saved[-1].finished) == (1 + paired, False)
@@ -654,7 +658,7 @@ def test_an_interrupt_saves_what_was_measured(paired: bool) -> None:
 
 
 def test_an_interrupt_before_anything_ended_promises_nothing() -> None:
-    """There is nothing to continue with."""
+    """Without a result nothing can be continued."""
     subjects = make_subjects(1)
 
     def interrupt(*_: object) -> tuple[UnitResult, float]:
@@ -667,10 +671,10 @@ def test_an_interrupt_before_anything_ended_promises_nothing() -> None:
 
 
 def test_sources_of_a_run_are_bounded() -> None:
-    """Of kernels that differ, what still has room in all is kept."""
-    known, more = {"a": "x" * (MAX_SOURCES_CHARS - 1)}, {"b": "y"}
-    assert join_sources(known, more) == {**known, **more}
-    assert join_sources(known, {"b": "yy"}) == known
+    """Sources are kept while there is room for them."""
+    sources, more = {"a": "x" * (MAX_SOURCES_CHARS - 1)}, {"b": "y"}
+    assert join_sources(sources, more) == {**sources, **more}
+    assert join_sources(sources, {"b": "yy"}) == sources
 
 
 def plan_trials(cases: int, planned: int) -> Run:
@@ -679,7 +683,7 @@ def plan_trials(cases: int, planned: int) -> Run:
 
 
 def test_repeats_are_a_share_of_the_plan() -> None:
-    """Of 8 cases with 2 trials 4 may be repeated; a run of one trial may repeat it once."""
+    """Of 8 cases with 2 trials 4 may be repeated; of a run of one trial, one."""
     assert REPEAT_SHARE == 0.25
     assert [may_repeat(plan_trials(8, 2), repeated) for repeated in (0, 3, 4)] == [True, True, False]
     assert [may_repeat(plan_trials(1, 1), repeated) for repeated in (0, 1)] == [True, False]

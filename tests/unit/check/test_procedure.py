@@ -1,4 +1,4 @@
-"""The procedure of a check, branch by branch, over trials by hand."""
+"""Each branch of a check, with made-up trials."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ from gate.records.cases import AbsoluteLimit, Metric
 from gate.records.codes import Code
 from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Reason, Status, Verdict
-from tests.make import POLICY
+from tests.make import POLICY, find_row
 
 from .conftest import Given, Subject, make_run, make_stored, make_terms
 
@@ -31,24 +31,24 @@ DOUBTFUL = [{LATENCY: 0.0106}] * 3
 Check = Callable[..., Checked]
 
 
-def beside(given: Given, **terms: object) -> Checked:
+def check_with_base(given: Given, **terms: object) -> Checked:
     run = make_run(given.subjects)
     return check_against_base(given, run, make_terms(run, **terms))
 
 
-def alone(given: Given, **terms: object) -> Checked:
+def check_alone(given: Given, **terms: object) -> Checked:
     run = replace(make_run(given.subjects), base=None)
     return check_against_baselines(given, run, make_terms(run, **terms))
 
 
-def find(verdict: Verdict, metric: Metric, status: Status) -> list[tuple[str, Reason]]:
-    rows = [one for one in verdict.comparisons if one.metric is metric and one.status is status]
-    return [(one.case_id, one.reason) for one in rows]
+def list_reasons(verdict: Verdict, metric: Metric, status: Status) -> list[tuple[str, Reason]]:
+    rows = [row for row in verdict.comparisons if row.metric is metric and row.status is status]
+    return [(row.case_id, row.reason) for row in rows]
 
 
-@pytest.mark.parametrize("check", [beside, alone])
+@pytest.mark.parametrize("check", [check_with_base, check_alone])
 def test_nothing_suspect_measures_nothing_more(check: Check) -> None:
-    """Values like the stored ones pass on the first trial of each case."""
+    """Values as stored pass after one trial of each case."""
     given = Given(subjects=[Subject(name="a"), Subject(name="b")])
     checked = check(given)
     assert (checked.verdict.outcome, given.asked, given.measured) == (Outcome.PASS, [], [])
@@ -56,38 +56,35 @@ def test_nothing_suspect_measures_nothing_more(check: Check) -> None:
 
 
 def test_suspect_is_acquitted_by_pairs() -> None:
-    """A case that looks a fifth slower, and beside the base is not, passes after two pairs of its own."""
+    """A case a fifth slower than stored passes after two pairs equal to the base."""
     given = Given(subjects=[Subject(name="a", alone=SLOW), Subject(name="b")])
-    checked = beside(given)
+    checked = check_with_base(given)
     assert checked.verdict.outcome is Outcome.PASS
     assert given.measured == ["a/x"] * 2
-    assert (LATENCY, "a/x") in [(one.metric, one.case_id) for one in checked.verdict.comparisons if one.pairs]
+    assert (LATENCY, "a/x") in [(row.metric, row.case_id) for row in checked.verdict.comparisons if row.pairs]
     assert checked.run.finished
 
 
 def test_suspect_that_is_the_same_program_as_the_base_gets_no_pair() -> None:
-    """What it imports is the base's and so is all else: a fifth slower than stored is not head's doing.
-
-    Its neighbour imports a file that changed, and is looked at in pairs.
-    """
+    """A slower case of the base's code and imports gets no pair; one that imports a changed file does."""
     same, other = Subject(name="a", alone=SLOW, imports=()), Subject(name="b", alone=SLOW, imports=("b.py",))
     given = Given(subjects=[same, other])
     run = make_run(given.subjects, other_changes=())
     verdict = check_against_base(given, run, make_terms(run)).verdict
     assert (verdict.outcome, given.measured) == (Outcome.PASS, ["b/x"] * 2)
-    assert ("a/x", Reason.UNCHANGED_SOURCES) in find(verdict, LATENCY, Status.UNCHANGED)
+    assert ("a/x", Reason.UNCHANGED_SOURCES) in list_reasons(verdict, LATENCY, Status.UNCHANGED)
     assert [note.cases for note in verdict.notes if note.code is Code.UNCHANGED_SOURCES] == [("a/x",)]
     # As where pairs clear it: it is slower than what is stored, so something else made it so.
     assert "a/x" in next(note.cases for note in verdict.notes if note.code is Code.CLEARED)
 
 
 def test_the_same_program_gets_no_pair_where_it_looks_faster_either() -> None:
-    """A fifth faster than stored, since the machine is: pairs would take half a minute and say nothing."""
+    """A faster case of the same program gets no pair."""
     given = Given(subjects=[Subject(name="a", alone=[{LATENCY: 0.008}] * 3, imports=())])
     run = make_run(given.subjects, other_changes=())
     verdict = check_against_base(given, run, make_terms(run)).verdict
     assert (verdict.outcome, given.measured) == (Outcome.PASS, [])
-    assert find(verdict, LATENCY, Status.IMPROVED) == [("a/x", Reason.BEYOND_BAR)]
+    assert list_reasons(verdict, LATENCY, Status.IMPROVED) == [("a/x", Reason.BEYOND_BAR)]
 
 
 SAME = Subject(alone=SLOW, imports=())
@@ -109,67 +106,67 @@ SAME = Subject(alone=SLOW, imports=())
 def test_suspect_that_may_be_another_program_gets_pairs(
     subject: Subject, other_changes: tuple[str, ...] | None, thorough: bool
 ) -> None:
-    """Two, which acquit it."""
+    """Two pairs acquit it."""
     given = Given(subjects=[subject])
     run = make_run(given.subjects, other_changes)
     verdict = check_against_base(given, run, make_terms(run, thorough=thorough)).verdict
     assert given.measured == ["a/x"] * 2
-    assert ("a/x", Reason.BELOW_THRESHOLD) in find(verdict, LATENCY, Status.UNCHANGED)
+    assert ("a/x", Reason.BELOW_THRESHOLD) in list_reasons(verdict, LATENCY, Status.UNCHANGED)
 
 
 def test_counter_that_moved_in_the_same_program_gets_its_pair() -> None:
-    """Only times are cleared unseen. In that pair neither arm has the break: head's count flickers."""
+    """Only times are cleared without a pair; a break that the pair lacks is INCONCLUSIVE."""
     given = Given(subjects=[Subject(name="a", alone=[{BREAKS: 1.0}], imports=()), Subject(name="b")])
     run = make_run(given.subjects, other_changes=())
     verdict = check_against_base(given, run, make_terms(run)).verdict
     assert given.measured == ["a/x"]
-    assert find(verdict, BREAKS, Status.INCONCLUSIVE) == [("a/x", Reason.UNSETTLED)]
+    assert list_reasons(verdict, BREAKS, Status.INCONCLUSIVE) == [("a/x", Reason.UNSETTLED)]
 
 
 def test_suspect_is_confirmed_by_pairs() -> None:
-    """The same is red where the base's pairs show it too."""
+    """A case that is slower in pairs as well regresses."""
     given = Given(subjects=[Subject(alone=SLOW, slower=0.2)])
-    verdict = beside(given).verdict
+    verdict = check_with_base(given).verdict
     assert verdict.outcome is Outcome.REGRESSION
-    assert find(verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.BEYOND_BAR)]
+    assert list_reasons(verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.BEYOND_BAR)]
 
 
 @pytest.mark.parametrize(("thorough", "pairs"), [(False, 3), (True, 16)])
 def test_convicted_case_is_measured_on_where_all_is_asked_for(thorough: bool, pairs: int) -> None:
-    """Compiled a fifth slower by three pairs; what its compile takes varies too much to be settled at all."""
+    """After three pairs that convict the latency a thorough check measures the noisy compile on."""
     wild = [{LATENCY: 0.012, Metric.COLD_COMPILE_TIME: 20.0}] * 3
     given = Given(subjects=[Subject(alone=wild, slower=0.2, compiles=(0.5, -0.3) * 8)])
-    verdict = beside(given, thorough=thorough).verdict
+    verdict = check_with_base(given, thorough=thorough).verdict
     assert (verdict.outcome, len(given.measured)) == (Outcome.REGRESSION, pairs)
 
 
 def test_counter_that_one_pair_shows_again_is_red() -> None:
-    """One trial against what is stored, and one pair in which the base has no break: no second pair."""
+    """One trial and one pair with a new graph break regress."""
     given = Given(subjects=[Subject(name="a", alone=[{BREAKS: 1.0}], breaks=1.0), Subject(name="b")])
-    verdict = beside(given).verdict
+    verdict = check_with_base(given).verdict
     assert (verdict.outcome, given.measured) == (Outcome.REGRESSION, ["a/x"])
-    assert find(verdict, BREAKS, Status.REGRESSED) == [("a/x", Reason.BEYOND_BAR)]
+    assert list_reasons(verdict, BREAKS, Status.REGRESSED) == [("a/x", Reason.BEYOND_BAR)]
 
 
 def test_case_that_fails_in_a_pair_has_failed() -> None:
-    """The run is INCOMPLETE, the other suspect still gets its pairs, and baselines alone convict nobody."""
+    """The run is INCOMPLETE, and the other suspect gets its pairs."""
     broken = Subject(name="a", alone=SLOW, failing_pair=2)
     given = Given(subjects=[broken, Subject(name="b", alone=SLOW)])
-    checked = beside(given)
+    checked = check_with_base(given)
     assert checked.verdict.outcome is Outcome.INCOMPLETE
     assert given.measured.count("a/x") == 1
     assert given.measured.count("b/x") == 2
-    assert [one.case_id for one in checked.run.failures] == ["a/x"]
-    assert find(checked.verdict, LATENCY, Status.REGRESSED) == []
-    assert find(checked.verdict, LATENCY, Status.FAILED) == [("a/x", Reason.CASE_FAILED)]
+    assert [failure.case_id for failure in checked.run.failures] == ["a/x"]
+    assert list_reasons(checked.verdict, LATENCY, Status.REGRESSED) == []
+    assert list_reasons(checked.verdict, LATENCY, Status.FAILED) == [("a/x", Reason.CASE_FAILED)]
 
 
 def test_budget_that_is_over_convicts_nobody() -> None:
-    """Without time for a pair, a suspect is INCONCLUSIVE: baselines alone do not convict beside a base."""
+    """Without time for a pair a suspect is INCONCLUSIVE."""
     given = Given(subjects=[Subject(alone=SLOW)])
-    verdict = beside(given, pair_budget_s=0.0).verdict
+    verdict = check_with_base(given, pair_budget_s=0.0).verdict
     assert (verdict.outcome, given.measured) == (Outcome.INCONCLUSIVE, [])
-    assert find(verdict, LATENCY, Status.INCONCLUSIVE) == [("a/x", Reason.UNPAIRED)]
+    assert list_reasons(verdict, LATENCY, Status.INCONCLUSIVE) == [("a/x", Reason.UNPAIRED)]
 
 
 @pytest.mark.parametrize(
@@ -179,44 +176,47 @@ def test_budget_that_is_over_convicts_nobody() -> None:
 def test_times_that_are_stored_of_other_machines_alone_need_pairs(
     pairs: int, outcome: Outcome, expected: Status
 ) -> None:
-    """Nothing stored tells of them: without time for a pair the check could not tell, and says why."""
+    """Times without a baseline of this machine need a pair; without time they are open, with the reason."""
     given = Given(subjects=[Subject()], time_for=pairs)
     run = make_run(given.subjects)
     terms = make_terms(run)
     others = tuple(
-        replace(one, environment=replace(one.environment, cpu="another")) for one in terms.baselines
+        replace(baseline, environment=replace(baseline.environment, cpu="another"))
+        for baseline in terms.baselines
     )
     verdict = check_against_base(given, run, replace(terms, baselines=others)).verdict
-    (row,) = (one for one in verdict.comparisons if one.metric is LATENCY)
+    row = find_row(verdict, LATENCY)
     assert (verdict.outcome, row.status) == (outcome, expected)
     assert (Code.NO_PAIR in [remark.code for remark in row.remarks]) is (pairs == 0)
 
 
 def test_nothing_stored_and_no_time_for_a_pair_compares_nothing() -> None:
-    """No lenience takes that for a result: nothing was held against anything."""
+    """Without baselines and pairs the outcome is NOTHING_COMPARED."""
     given = Given(subjects=[Subject()], time_for=0)
-    verdict = beside(given, baselines=()).verdict
+    verdict = check_with_base(given, baselines=()).verdict
     assert verdict.outcome is Outcome.NOTHING_COMPARED
-    assert find(verdict, LATENCY, Status.INCONCLUSIVE) == [("a/x", Reason.UNPAIRED)]
+    assert list_reasons(verdict, LATENCY, Status.INCONCLUSIVE) == [("a/x", Reason.UNPAIRED)]
     assert [step.code for step in verdict.next_steps] == [Code.SETTLE, Code.RECORD]
 
 
 def test_what_looks_better_and_had_no_time_for_a_pair_is_left_open() -> None:
-    """A fifth faster than stored: the base may be faster still, so nobody is told to record it."""
+    """A fifth faster than stored is open, since the base may be faster still."""
     given = Given(subjects=[Subject(alone=[{LATENCY: 0.008}] * 3)], time_for=0)
-    verdict = beside(given).verdict
+    verdict = check_with_base(given).verdict
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert Code.RECORD_BETTER not in [step.code for step in verdict.next_steps]
 
 
 def test_what_the_base_gained_since_is_not_given_back() -> None:
-    """Two breaks stored, none in the base, one in head: better than stored, and in pairs worse."""
+    """Two breaks stored, none in the base and one in head regress."""
     given = Given(subjects=[Subject(alone=[{BREAKS: 1.0}] * 3, breaks=1.0)])
     run = make_run(given.subjects)
     terms = make_terms(run)
-    broken = tuple(replace(one, trials={**one.trials, BREAKS: (2.0,) * 5}) for one in terms.baselines)
+    broken = tuple(
+        replace(baseline, trials={**baseline.trials, BREAKS: (2.0,) * 5}) for baseline in terms.baselines
+    )
     verdict = check_against_base(given, run, replace(terms, baselines=broken)).verdict
-    assert (verdict.outcome, find(verdict, BREAKS, Status.REGRESSED)) == (
+    assert (verdict.outcome, list_reasons(verdict, BREAKS, Status.REGRESSED)) == (
         Outcome.REGRESSION,
         [("a/x", Reason.BEYOND_BAR)],
     )
@@ -224,15 +224,15 @@ def test_what_the_base_gained_since_is_not_given_back() -> None:
 
 
 def test_a_latency_that_gives_back_what_the_base_gained() -> None:
-    """A fifth faster than stored, and a fifth slower than the base beside it."""
+    """A fifth faster than stored and a fifth slower than the base regress."""
     given = Given(subjects=[Subject(alone=[{LATENCY: 0.008}] * 3, slower=0.2)])
-    verdict = beside(given).verdict
+    verdict = check_with_base(given).verdict
     assert verdict.outcome is Outcome.REGRESSION
-    assert find(verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.BEYOND_BAR)]
+    assert list_reasons(verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.BEYOND_BAR)]
 
 
 def test_budget_of_pairs_counts_from_their_start() -> None:
-    """What the trials took is not taken from it: after 300 s, 20 s of pairs end at 320 s."""
+    """After 300 s of trials 20 s of pairs end at 320 s."""
     given = Given(subjects=[Subject(alone=SLOW)])
     run = replace(make_run(given.subjects), wall_s=300.0)
     check_against_base(given, run, make_terms(run, pair_budget_s=20.0))
@@ -240,17 +240,17 @@ def test_budget_of_pairs_counts_from_their_start() -> None:
 
 
 def test_undecided_case_gets_one_trial_more_at_a_time() -> None:
-    """Four doubtful cases get their second trial, then their third, and stay open."""
+    """Four doubtful cases get a second trial, then a third, and stay open."""
     given = Given(subjects=[Subject(name=name, alone=DOUBTFUL) for name in "abcd"])
-    checked = alone(given)
+    checked = check_alone(given)
     assert given.asked == [(f"{name}/x", trials) for trials in (2, 3) for name in "abcd"]
     assert (checked.verdict.outcome, checked.verdict.trials) == (Outcome.INCONCLUSIVE, 12)
 
 
 def test_settled_case_gets_no_more_trials() -> None:
-    """What the second trial clears is not measured a third time; a regression is seen twice."""
+    """A regression is measured twice and no more."""
     given = Given(subjects=[Subject(alone=SLOW)])
-    assert alone(given).verdict.outcome is Outcome.REGRESSION
+    assert check_alone(given).verdict.outcome is Outcome.REGRESSION
     assert given.asked == [("a/x", 2)]
 
 
@@ -263,19 +263,19 @@ def test_settled_case_gets_no_more_trials() -> None:
     ],
 )
 def test_an_open_limit_gets_its_trials_with_a_base_too(value: float, asked: list[tuple[str, int]]) -> None:
-    """Before any pair, of which none is needed: 10 ms as stored, and a limit."""
+    """A value near its limit gets further trials, and no pair."""
     given = Given(subjects=[Subject()])
     run = make_run(given.subjects)
     limit = AbsoluteLimit(case="*", metric=LATENCY, value=value)
     terms = make_terms(run, policy=replace(POLICY, limits=(limit,)))
     check_against_base(given, run, terms)
     assert given.asked == asked
-    assert {metric for wanted in given.open for found in wanted.values() for metric in found} <= {LATENCY}
+    assert {metric for wanted in given.open for metrics in wanted.values() for metric in metrics} <= {LATENCY}
     assert given.measured == []
 
 
 def test_a_recorded_run_is_judged_by_the_limits_it_has() -> None:
-    """Nothing can be measured any more: what is at its limit is open."""
+    """A recorded run's value near its limit stays open."""
     run = make_run([Subject()])
     limit = AbsoluteLimit(case="*", metric=LATENCY, value=0.0100)
     verdict = check_against_base(None, run, make_terms(run, policy=replace(POLICY, limits=(limit,)))).verdict
@@ -284,13 +284,13 @@ def test_a_recorded_run_is_judged_by_the_limits_it_has() -> None:
 
 @pytest.mark.parametrize(("most", "outcome"), [(1, Outcome.REGRESSION), (3, Outcome.INCONCLUSIVE)])
 def test_looks_are_paid_for(most: int, outcome: Outcome) -> None:
-    """A first trial that convicts does not where two more looks share the error budget with it."""
+    """A first trial that convicts alone does not if two more looks share the budget."""
     given = Given(subjects=[Subject(alone=[{LATENCY: 0.01082}])], has_trials=False)
-    assert alone(given, max_trials=most).verdict.outcome is outcome
+    assert check_alone(given, max_trials=most).verdict.outcome is outcome
 
 
 def check_elsewhere(trial: dict[Metric, float], canary_s: float, **terms: object) -> tuple[Given, Verdict]:
-    """Check a case alone, of which three equal trials can be had; its stored canaries took 1 s."""
+    """Check a case with three equal trials, whose stored canaries took 1 s, without a base."""
     given = Given(subjects=[Subject(alone=[trial] * 3, canary_s=canary_s)])
     run = replace(make_run(given.subjects), base=None)
     stored = make_stored(run, canary_s=1.0)
@@ -298,11 +298,11 @@ def check_elsewhere(trial: dict[Metric, float], canary_s: float, **terms: object
 
 
 def test_times_of_a_machine_of_another_speed_are_not_judged() -> None:
-    """Canaries take 0.68 s, so it is 47 % faster: twice the latency says nothing, nor would more trials."""
+    """Canaries of 0.68 s are 47 % faster: twice the latency is not judged, nor measured again."""
     given, verdict = check_elsewhere({LATENCY: 0.020}, canary_s=0.68)
     assert (verdict.outcome, given.asked) == (Outcome.PASS, [])
-    assert find(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_ENVIRONMENT)]
-    assert find(verdict, BREAKS, Status.UNCHANGED) == [("a/x", Reason.BELOW_THRESHOLD)]
+    assert list_reasons(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_ENVIRONMENT)]
+    assert list_reasons(verdict, BREAKS, Status.UNCHANGED) == [("a/x", Reason.BELOW_THRESHOLD)]
     passed, unjudged = verdict.headline
     assert (passed.numbers["judged"], passed.numbers["comparisons"]) == (1, 4)  # of them three are times
     assert unjudged.code is Code.TIMES_UNJUDGED
@@ -312,16 +312,16 @@ def test_times_of_a_machine_of_another_speed_are_not_judged() -> None:
 
 
 def test_what_is_exact_is_judged_on_a_machine_of_another_speed() -> None:
-    """A graph break more is red there, and seen twice as everywhere."""
+    """A new graph break is seen twice there, and regresses."""
     given, verdict = check_elsewhere({BREAKS: 1.0}, canary_s=0.68)
     assert (verdict.outcome, given.asked) == (Outcome.REGRESSION, [("a/x", 2)])
-    assert find(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_ENVIRONMENT)]
+    assert list_reasons(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_ENVIRONMENT)]
 
 
 def test_a_machine_that_is_a_little_slower_is_taken_out_of_what_changed() -> None:
-    """Canaries and latency take 8 % longer: the change is none, and says what it leaves out."""
+    """Canaries and latency are 8 % slower: no change, and the sentence has the shift."""
     _, verdict = check_elsewhere({LATENCY: 0.0108, Metric.EAGER_LATENCY: 0.0216}, canary_s=1.08)
-    (row,) = (one for one in verdict.comparisons if one.metric is LATENCY)
+    row = find_row(verdict, LATENCY)
     assert row.status is Status.UNCHANGED
     assert row.change is not None
     assert row.change.centre == pytest.approx(0.0, abs=1e-9)
@@ -330,25 +330,25 @@ def test_a_machine_that_is_a_little_slower_is_taken_out_of_what_changed() -> Non
 
 
 def test_pairs_judge_times_on_a_machine_of_another_speed() -> None:
-    """Both arms run there: no time is left unjudged."""
+    """In pairs all times are judged."""
     given = Given(subjects=[Subject(alone=[{LATENCY: 0.020}], canary_s=0.68)])
     run = make_run(given.subjects)
     verdict = check_against_base(
         given, run, make_terms(run, baselines=make_stored(run, canary_s=1.0))
     ).verdict
     assert (verdict.outcome, given.measured[:2]) == (Outcome.PASS, ["a/x"] * 2)
-    assert Reason.OTHER_ENVIRONMENT not in {one.reason for one in verdict.comparisons if one.decides}
+    assert Reason.OTHER_ENVIRONMENT not in {row.reason for row in verdict.comparisons if row.decides}
 
 
 def test_time_that_is_up_ends_the_trials() -> None:
-    """Where nothing was added, nothing more is asked for."""
+    """After a round without a new trial none is asked for."""
     given = Given(subjects=[Subject(name=name, alone=DOUBTFUL) for name in "abcd"], has_trials=False)
-    alone(given)
+    check_alone(given)
     assert given.asked == [(f"{name}/x", 2) for name in "abcd"]
 
 
 def test_nothing_compared_asks_for_no_trials() -> None:
-    """Where nothing is stored more trials settle nothing."""
+    """Without baselines no further trial is measured."""
     given = Given(subjects=[Subject(alone=SLOW)])
     run = replace(make_run(given.subjects), base=None)
     checked = check_against_baselines(given, run, CheckTerms(baselines=(), policy=POLICY, max_trials=3))
@@ -356,16 +356,16 @@ def test_nothing_compared_asks_for_no_trials() -> None:
 
 
 def test_plan_in_pairs_needs_nothing_stored() -> None:
-    """``ab`` runs every case in pairs, six of them for compile times, and finds the one that is slower."""
+    """``ab`` measures six pairs of every case and finds the slower one."""
     given = Given(subjects=[Subject(name="a", slower=0.2), Subject(name="b")])
     run = replace(make_run(given.subjects), trials=(), trials_planned=0)
     checked = check_pairs(given, run, POLICY)
     assert {case_id: given.measured.count(case_id) for case_id in ("a/x", "b/x")} == {"a/x": 6, "b/x": 6}
-    assert find(checked.verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.BEYOND_BAR)]
+    assert list_reasons(checked.verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.BEYOND_BAR)]
 
 
 def test_cases_that_time_was_too_short_for() -> None:
-    """Of two cases that take six pairs each, two pairs settle the counters; with enough time none is left."""
+    """Two cases need six pairs each: after two the counters are settled, with more time all are."""
     subjects = [Subject(name="a", slower=0.2), Subject(name="b")]
     run = replace(make_run(subjects), trials=(), trials_planned=0)
     short = check_pairs(Given(subjects=subjects, time_for=2), run, POLICY)
@@ -374,7 +374,7 @@ def test_cases_that_time_was_too_short_for() -> None:
 
 
 def measure_pairs_of_slow(breaks: float = 0.0) -> tuple[Checked, CheckTerms]:
-    """A check of one case that pairs convict, and one that they acquit."""
+    """A check of one case that pairs convict and one that they acquit."""
     alone = [{**trial, BREAKS: breaks} for trial in SLOW]
     slow, calm = Subject(name="a", alone=alone, slower=0.2, breaks=breaks), Subject(name="b", alone=SLOW)
     given = Given(subjects=[slow, calm])
@@ -385,63 +385,64 @@ def measure_pairs_of_slow(breaks: float = 0.0) -> tuple[Checked, CheckTerms]:
 
 @pytest.mark.parametrize(("breaks", "metric"), [(0.0, LATENCY), (1.0, BREAKS)])
 def test_a_recorded_check_is_judged_as_it_was(breaks: float, metric: Metric) -> None:
-    """By its pairs: what only looks slower than what is stored is acquitted again, the other is red."""
+    """A recorded check has the same verdict."""
     checked, terms = measure_pairs_of_slow(breaks)
     verdict = judge_recorded(checked.run, terms)
     assert verdict == checked.verdict
-    assert [case for case, _ in find(verdict, metric, Status.REGRESSED)] == ["a/x"]
+    assert [case for case, _ in list_reasons(verdict, metric, Status.REGRESSED)] == ["a/x"]
 
 
 def test_a_recorded_run_of_pairs_alone_is_judged_side_by_side() -> None:
-    """As `ab` leaves it: no trial of its own, so that nothing stored is beside it."""
+    """A run of ``ab`` has no trial alone, so stored values do not count."""
     checked, terms = measure_pairs_of_slow()
-    pairs = tuple(one for one in checked.run.trials if one.pairing is not Pairing.ALONE)
+    pairs = tuple(trial for trial in checked.run.trials if trial.pairing is not Pairing.ALONE)
     run = replace(checked.run, trials=pairs)
     verdict = judge_recorded(run, terms)
     assert verdict == decide_side_by_side(run, POLICY)
-    assert [case for case, _ in find(verdict, LATENCY, Status.REGRESSED)] == ["a/x"]
+    assert [case for case, _ in list_reasons(verdict, LATENCY, Status.REGRESSED)] == ["a/x"]
 
 
 @pytest.mark.parametrize("changes", [{"base": None}, {"finished": False}])
 def test_a_recorded_run_without_a_base_or_an_end_is_judged_by_what_is_stored(
     changes: dict[str, object],
 ) -> None:
-    """Its pairs say nothing there: one has no base, the other is INCOMPLETE anyway."""
+    """Without a base, or unfinished, pairs do not count."""
     checked, terms = measure_pairs_of_slow()
     run = replace(checked.run, **changes)  # type: ignore[arg-type] # the test's
     assert judge_recorded(run, terms) == decide_verdict(run, terms.baselines, POLICY)
 
 
 def upgrade(run: Run) -> tuple[Baseline, ...]:
-    """What the same machine has stored, under an older compiler."""
+    """The run's own baselines, under an older compiler."""
     return tuple(
-        replace(one, environment=replace(one.environment, compiler="g++ 11.4.0")) for one in make_stored(run)
+        replace(baseline, environment=replace(baseline.environment, compiler="g++ 11.4.0"))
+        for baseline in make_stored(run)
     )
 
 
 def test_pairs_settle_what_looks_worse_since_an_upgrade() -> None:
-    """Twice as slow as under an older compiler, which both sides have now: the change did not do it."""
+    """Twice as slow as under an older compiler, and equal in pairs: it passes with a note."""
     given = Given(subjects=[Subject(alone=[{LATENCY: 0.020}])])
     run = make_run(given.subjects)
     verdict = check_against_base(given, run, make_terms(run, baselines=upgrade(run))).verdict
     assert (verdict.outcome, set(given.measured)) == (Outcome.PASS, {"a/x"})
-    (told,) = (note for note in verdict.notes if note.code is Code.CLEARED)
-    assert (told.cases, told.metrics) == (("a/x",), (LATENCY,))
+    (note,) = (note for note in verdict.notes if note.code is Code.CLEARED)
+    assert (note.cases, note.metrics) == (("a/x",), (LATENCY,))
     assert Code.NEAREST_DIFFERS in {note.code for note in verdict.notes}
 
 
 def test_what_pairs_convict_is_not_charged_with_an_upgrade() -> None:
-    """A tenth slower than the base, and twice as slow as under an older compiler: the change did a tenth."""
+    """Twice as slow as under an older compiler, and a tenth in pairs: the change is a tenth."""
     given = Given(subjects=[Subject(alone=[{LATENCY: 0.020}], slower=0.1)])
     run = make_run(given.subjects)
     verdict = check_against_base(given, run, make_terms(run, baselines=upgrade(run))).verdict
-    (row,) = (one for one in verdict.comparisons if one.metric is LATENCY)
+    row = find_row(verdict, LATENCY)
     assert row.status is Status.REGRESSED
     assert Code.SINCE_STORED not in {fact.code for fact in row.remarks}
 
 
 def test_what_is_surely_worse_since_an_upgrade_takes_no_more_trials() -> None:
-    """Twice as slow without a base: a second trial would say the same, and convict nobody."""
+    """Twice as slow without a base is inconclusive after one trial."""
     given = Given(subjects=[Subject(alone=[{LATENCY: 0.020}] * 3)])
     run = replace(make_run(given.subjects), base=None)
     verdict = check_against_baselines(given, run, make_terms(run, baselines=upgrade(run))).verdict
@@ -449,22 +450,22 @@ def test_what_is_surely_worse_since_an_upgrade_takes_no_more_trials() -> None:
 
 
 def test_what_looks_worse_since_an_upgrade_is_measured_again() -> None:
-    """8 % by the first of three trials, and none by the others: it was noise, and nothing is told of it."""
+    """8 % in the first of three trials is noise, and is not noted."""
     given = Given(subjects=[Subject(alone=[{LATENCY: 0.0108}, {}, {}])])
     run = replace(make_run(given.subjects), base=None)
     verdict = check_against_baselines(given, run, make_terms(run, baselines=upgrade(run))).verdict
     assert verdict.outcome is not Outcome.INCONCLUSIVE
     assert given.asked
-    assert find(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_ENVIRONMENT)]
+    assert list_reasons(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_ENVIRONMENT)]
 
 
 def test_a_regression_by_stored_values_can_end_the_search() -> None:
-    """The slow case is red by its first trial; the doubtful one gets its further trials only if asked."""
+    """With fail_fast the doubtful case gets no further trials."""
     subjects = [Subject(name="a", alone=[{LATENCY: 0.020}] * 3), Subject(name="b", alone=DOUBTFUL)]
     measured = {}
     for fail_fast in (False, True):
         given = Given(subjects=subjects)
-        checked = alone(given, trials=1, max_trials=3, fail_fast=fail_fast)
+        checked = check_alone(given, trials=1, max_trials=3, fail_fast=fail_fast)
         measured[fail_fast] = (checked.verdict.outcome, len(checked.run.trials))
     assert measured[False][0] is measured[True][0] is Outcome.REGRESSION
     assert measured[True][1] == 2 < measured[False][1]

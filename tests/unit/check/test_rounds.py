@@ -1,4 +1,4 @@
-"""When a pair has run enough rounds: another pair tells more a second then."""
+"""When a pair has enough rounds, so that another pair is worth more."""
 
 import math
 
@@ -9,7 +9,7 @@ from gate.decide.constants import MIN_SUPER_BLOCKS
 
 
 def make_blocks(changes: list[float]) -> tuple[list[float], list[float]]:
-    """Blocks of a base that never varies, and of a head whose compiled ones change by so much (logarithm)."""
+    """Blocks of a steady base, and of a head whose compiled blocks change by these logarithms."""
     base, head = [], []
     for index, change in enumerate(changes):
         outer, inner = (1.0, math.exp(change)) if index % 2 == 0 else (math.exp(change), 1.0)
@@ -19,29 +19,29 @@ def make_blocks(changes: list[float]) -> tuple[list[float], list[float]]:
 
 
 def decide(changes: list[float], opened_s: float = 8.0, rounds_s: float = 4.0) -> bool:
-    """Ask of blocks with these changes of a super-block, where a hundred are wanted."""
+    """Whether blocks with these changes of super-blocks, of a hundred planned, are enough."""
     base, head = make_blocks(changes)
     return has_enough_rounds(base, head, wanted=100, opened_s=opened_s, rounds_s=rounds_s)
 
 
 def test_few_super_blocks_never_suffice() -> None:
-    """Four equal super-blocks do not tell how much a fifth differs."""
+    """Four equal super-blocks are not enough."""
     assert not decide([0.0] * (MIN_SUPER_BLOCKS - 1))
     assert decide([0.0] * MIN_SUPER_BLOCKS)
 
 
 def make_steps(step: float) -> list[float]:
-    """Ten changes so far apart, about 0. Their standard error is 1.094 ``step``.
+    """Ten changes around 0, ``step`` apart. Their standard error is 1.094 ``step``.
 
-    Of ten, the outermost on each side counts as the next: 4 of 3.5, 2 of 2.5, of 1.5 and of 0.5 steps. Their
-    squares are 66.5, over 10 - 1 - 3 degrees of freedom 11.08; times 1.08 / 10 that is 1.197, or 1.094
-    squared.
+    Of ten, the outermost on each side counts as the next: 4 of 3.5, 2 of 2.5, of 1.5 and of 0.5 steps.
+    Their squares are 66.5, over 10 - 1 - 3 degrees of freedom 11.08; times 1.08 / 10 that is 1.197, or
+    1.094 squared.
     """
     return [step * (rank - 4.5) for rank in (0, 9, 1, 8, 2, 7, 3, 6, 4, 5)]
 
 
 def test_error_of_ten_changes() -> None:
-    """By hand as above; a stray one in the place of the outermost changes nothing."""
+    """The error is 1.094 steps, and an outlier instead of the outermost changes nothing."""
     steps = make_steps(0.01)
     assert compute_error(steps) == pytest.approx(0.01094, rel=1e-3)
     assert compute_error([3.0 if step == max(steps) else step for step in steps]) == compute_error(steps)
@@ -57,34 +57,33 @@ def test_error_of_ten_changes() -> None:
     ],
 )
 def test_number_follows_from_cost_and_variance(step: float, enough: bool) -> None:
-    """Worked out by hand."""
     assert decide(make_steps(step)) is enough
 
 
-def test_dear_pairs_deserve_more_rounds() -> None:
-    """What suffices where another pair takes 8 s does not where it takes 80 s."""
+def test_expensive_pairs_need_more_rounds() -> None:
+    """Rounds that are enough where a pair takes 8 s are not where it takes 80 s."""
     changes = make_steps(0.004)
     assert decide(changes, opened_s=8.0)
     assert not decide(changes, opened_s=80.0)
 
 
 def test_noise_of_eager_counts_as_well() -> None:
-    """Eager speaks for the machine: a pair whose eager blocks vary goes on."""
+    """A pair whose eager blocks vary goes on."""
     base, compiled = make_blocks(make_steps(0.02))
     eager = [time_s for start in range(0, 40, 4) for time_s in _swap(compiled[start : start + 4])]
     assert not has_enough_rounds(base, eager, wanted=100, opened_s=8.0, rounds_s=4.0)
 
 
 @pytest.mark.parametrize(("step", "enough"), [(0.0146, True), (0.0147, False)])
-def test_what_is_wanted_is_enough_where_it_is_as_precise_as_assumed(step: float, enough: bool) -> None:
-    """Ten super-blocks with an error of 1.6 %: steps of 1.462 %."""
+def test_planned_rounds_are_enough_at_the_assumed_precision(step: float, enough: bool) -> None:
+    """Ten super-blocks with an error of 1.6 %, by steps of 1.462 %, are enough."""
     base, head = make_blocks(make_steps(step))
     assert has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0) is enough
     assert not has_enough_rounds(base, head, wanted=11, opened_s=math.inf, rounds_s=4.0)
 
 
 def test_a_super_block_counts_where_both_sides_have_an_undisturbed_pair() -> None:
-    """One of two pairs of compiled blocks is left in two of them: they count. With none left one does not."""
+    """A super-block counts with one of two pairs of compiled blocks left, and not with none."""
     base, head = make_blocks([0.0] * 10)
     head[1] = base[8] = 0.0
     assert has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0)
@@ -98,6 +97,6 @@ def _swap(blocks: list[float]) -> list[float]:
     return [inner, outer, outer, inner]
 
 
-def test_number_without_end_is_asked_for_by_an_infinite_cost() -> None:
-    """Where nothing is to end early, not even equal blocks do."""
+def test_an_infinite_cost_needs_all_rounds() -> None:
+    """With an infinite cost not even equal blocks are enough."""
     assert not decide([0.0] * 20, opened_s=math.inf)

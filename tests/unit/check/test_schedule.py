@@ -17,13 +17,13 @@ WHOLE = want_whole([A.id, B.id])
 
 
 def make_trial(case: Case, index: int, seconds: float) -> Trial:
-    """Make a trial of so many seconds, a tenth of them overhead, with start-up inside it."""
+    """A trial of so many seconds, a tenth of them overhead, which contains the start-up."""
     stages = {"start": 0.05 * seconds, "compile": 0.5 * seconds, "rounds": 0.4 * seconds}
     return Trial(case_id=case.id, index=index, stages_s=stages, overhead_s=0.1 * seconds)
 
 
 def test_round_robin() -> None:
-    """Trial 1 of every case comes before trial 2 of any."""
+    """All first trials come before any second one."""
     expected = (
         Slot(case=A, index=1),
         Slot(case=B, index=1),
@@ -34,40 +34,40 @@ def test_round_robin() -> None:
 
 
 def test_taken_trials_are_left_out() -> None:
-    """What a stopped run has already measured is not scheduled again."""
+    """Trials of a stopped run are not scheduled again."""
     taken = [make_trial(A, 1, 1.0), make_trial(A, 2, 1.0), make_trial(B, 2, 1.0)]
     assert (Slot(case=B, index=1),) == make_trial_schedule((A, B), 2, taken, WHOLE)
 
 
-def test_pairs_stand_for_no_trial() -> None:
-    """A case whose pairs came back is still given the second trial that a moved counter asks for."""
+def test_pairs_replace_no_trial() -> None:
+    """A case with pairs still gets the second trial of a moved counter."""
     taken = [make_trial(A, 1, 1.0), replace(make_trial(A, 2, 1.0), pairing=Pairing.LIVE)]
     assert (Slot(case=A, index=2),) == make_trial_schedule((A,), 2, taken, WHOLE)
 
 
 def test_trial_time_counts_start_up_once() -> None:
-    """Stages and overhead make the wall time; start-up is in the overhead."""
+    """Wall time is stages and overhead, which contains the start-up."""
     assert pytest.approx(compute_trial_s(make_trial(A, 1, 40.0))) == 40.0
 
 
 def test_prediction_without_trials_is_what_the_case_expects() -> None:
-    """Before anything is seen, the expected time stands."""
+    """The first prediction is the expected time."""
     assert Pace((A, B), ()).predict_s(B) == 20.0
 
 
 def test_prediction_follows_the_machine() -> None:
-    """On a machine on which A took three times the expected, B is expected to as well."""
+    """If A took three times the expected time, so does B."""
     assert pytest.approx(Pace((A, B), (make_trial(A, 1, 30.0),)).predict_s(B)) == 60.0
 
 
 def test_prediction_prefers_the_case_itself() -> None:
-    """A case that was seen is predicted by its own mean."""
+    """A case that ran is predicted by its own mean."""
     trials = (make_trial(A, 1, 30.0), make_trial(B, 1, 8.0), make_trial(B, 2, 10.0))
     assert pytest.approx(Pace((A, B), trials).predict_s(B)) == 9.0
 
 
 def test_light_trial_is_predicted_by_its_like() -> None:
-    """Before there is one it takes a share of a whole one; no light one makes a whole one shorter."""
+    """The first light trial is a share of a whole one, and light ones do not shorten whole ones."""
     whole, light = make_trial(A, 1, 30.0), replace(make_trial(A, 2, 5.0), extent=Extent.COLD)
     assert Pace((A, B), (whole,)).predict_s(A, Extent.COLD) == pytest.approx(
         30.0 * EXTENT_SHARES[Extent.COLD]
@@ -98,15 +98,15 @@ def test_what_both_arms_do_at_once_counts_once(pairing: Pairing, metric: Metric,
             arm=arm,
             pairing=pairing,
             samples={metric: (1.0,), Metric.COLD_COMPILE_TIME: (9.0,)},
-            stages_s={Stage.COMPILE: 10.0, **own},
+            stages_s={Stage.COMPILE: 10.0, **stages_s},
         )
-        for arm, own in zip((BASE_ARM, CANDIDATE_ARM), shared, strict=True)
+        for arm, stages_s in zip((BASE_ARM, CANDIDATE_ARM), shared, strict=True)
     ]
     assert compute_pair_s(A, trials) == seconds
 
 
 def test_a_pace_knows_what_most_trials_lost_to_the_hypervisor() -> None:
-    """Two of three lost 4 and 6 %, one nothing that counts; of four it is not most. One was repeated."""
+    """Two of three trials lost 4 and 6 %; of four they are not most. One was repeated."""
     stolen = (0.04, 0.06, 0.01, 0.01)
     trials = [
         Trial(

@@ -1,4 +1,4 @@
-"""The loop of pairs: who gets how many, and when it ends."""
+"""The loop of pairs: which case gets how many, and when it ends."""
 
 from dataclasses import replace
 
@@ -32,12 +32,12 @@ def make_bare_run(*subjects: Subject) -> Run:
 
 
 def in_seconds(trial: Trial) -> Trial:
-    """A trial of half a pair."""
+    """The trial in half of a pair's time."""
     return replace(trial, stages_s={"rounds": WHOLE_S / 2})
 
 
 def rehearse(subject: Subject) -> Rehearsal:
-    """Pairs of one subject, which take WHOLE_S."""
+    """Pairs of one subject, of WHOLE_S each."""
 
     def take_trial(slot: Slot) -> Trial:
         raise AssertionError(slot)
@@ -50,7 +50,7 @@ def rehearse(subject: Subject) -> Rehearsal:
 
 
 def test_no_suspect_needs_no_pair() -> None:
-    """Without suspects nothing is measured, and the run is finished."""
+    """Without suspects the run is finished and has no pair."""
     given = Given(subjects=[Subject()])
     run = settle_pairs(
         given, replace(make_bare_run(Subject()), finished=False), POLICY, PairLimit(end_s=100.0), ()
@@ -59,7 +59,7 @@ def test_no_suspect_needs_no_pair() -> None:
 
 
 def test_the_worst_comes_first() -> None:
-    """The one that looks worst is settled before another is begun."""
+    """The worst case is settled before another begins."""
     subjects = [Subject(name="mild"), Subject(name="worst")]
     given = Given(subjects=subjects)
     suspects = [make_suspect("mild", doubt=0.5), make_suspect("worst", doubt=2.0)]
@@ -68,10 +68,10 @@ def test_the_worst_comes_first() -> None:
 
 
 def test_what_imports_nothing_that_changed_comes_last() -> None:
-    """Without stored values all look alike: the pairs that there is time for go to what the change is in."""
+    """Without baselines cases that import a changed file get the pairs."""
     subjects = [Subject(name="neighbour", imports=()), Subject(name="changed", imports=("model.py",))]
     given = Given(subjects=subjects, time_for=4)
-    run = replace(make_bare_run(*subjects), trials=tuple(make_trial(one, 1) for one in subjects))
+    run = replace(make_bare_run(*subjects), trials=tuple(make_trial(subject, 1) for subject in subjects))
     settle_pairs(
         given,
         run,
@@ -83,7 +83,7 @@ def test_what_imports_nothing_that_changed_comes_last() -> None:
 
 
 def test_last_look_ends_it() -> None:
-    """Pairs that settle nothing end at the sixteenth."""
+    """Open cases end after sixteen pairs."""
     given = Given(subjects=[Subject(spread=WILD)])
     run = settle_pairs(given, make_bare_run(Subject()), POLICY, PairLimit(end_s=100.0), [make_suspect("a")])
     assert count_pairs(run)["a/x"] == 16
@@ -91,7 +91,7 @@ def test_last_look_ends_it() -> None:
 
 
 def test_a_target_is_seen_twice_and_no_more() -> None:
-    """Nothing of a target is timed: what is open after two pairs, a third does not settle."""
+    """A target's open counts end after two pairs."""
     given = Given(subjects=[Subject(spread=WILD)])
     run = make_bare_run(Subject())
     run = replace(run, environment=replace(run.environment, device_kind="target"))
@@ -102,7 +102,7 @@ def test_a_target_is_seen_twice_and_no_more() -> None:
 
 @pytest.mark.parametrize(("time_for", "expected"), [(2, ["a/x"] * 2), (0, [])])
 def test_time_that_is_up_ends_it(time_for: int, expected: list[str]) -> None:
-    """A case that gets fewer pairs than it asked for is not asked for again."""
+    """A case that got fewer pairs than it needs is not measured again."""
     subjects = [Subject(name="a", spread=WILD), Subject(name="b", spread=WILD)]
     given = Given(subjects=subjects, time_for=time_for)
     suspects = [make_suspect("a", doubt=2.0), make_suspect("b")]
@@ -112,17 +112,16 @@ def test_time_that_is_up_ends_it(time_for: int, expected: list[str]) -> None:
 
 
 def test_failure_ends_one_case() -> None:
-    """The other one is settled all the same."""
+    """The other case is settled."""
     subjects = [Subject(name="a", failing_pair=1), Subject(name="b")]
     given = Given(subjects=subjects)
     suspects = [make_suspect("a", doubt=2.0), make_suspect("b")]
     run = settle_pairs(given, make_bare_run(*subjects), POLICY, PairLimit(end_s=100.0), suspects)
     assert given.measured == ["b/x"] * 3
-    assert [one.case_id for one in run.failures] == ["a/x"]
+    assert [failure.case_id for failure in run.failures] == ["a/x"]
 
 
 def test_case_that_the_base_lacks_gets_no_pair() -> None:
-    """There is nothing to hold it against."""
     subjects = [Subject(name="a"), Subject(name="b")]
     run = make_bare_run(*subjects)
     assert run.base is not None
@@ -133,10 +132,7 @@ def test_case_that_the_base_lacks_gets_no_pair() -> None:
 
 
 def test_latencies_may_use_up_the_looks_of_a_compile_time() -> None:
-    """After 15 pairs 4.5 s are left, so the last one times latencies alone: the compile time stays open.
-
-    It was seen in 15 pairs, its looks are over, and there the loop ends. The first pair is a whole one.
-    """
+    """After 15 pairs 4.5 s are left: the last pair times latencies only, and the compile stays open."""
     subject = Subject(spread=WILD, compiles=(0.4, -0.3) * 8)
     suspects = [replace(make_suspect("a", LATENCY, COMPILE), thorough=True)]
     limit_s = WHOLE_S + 14 * COLD_S + 4.5
@@ -147,7 +143,7 @@ def test_latencies_may_use_up_the_looks_of_a_compile_time() -> None:
 
 
 def test_the_whole_plan_gets_a_pair_of_each_case_first() -> None:
-    """A crash, a graph break or drift shows in one: then the break is seen again, and then come times."""
+    """Every case gets one pair, then a new break its second, then times."""
     subjects = [Subject(name="a"), Subject(name="b", breaks=1.0), Subject(name="c")]
     given = Given(subjects=subjects, time_for=5)
     settle_pairs(given, make_bare_run(*subjects), POLICY, NO_LIMIT, None)
@@ -156,7 +152,7 @@ def test_the_whole_plan_gets_a_pair_of_each_case_first() -> None:
 
 
 def test_a_count_gets_its_second_look_before_a_time_gets_another_pair() -> None:
-    """However slow the other looks: one pair shows whether the break is the change's."""
+    """However slow another case is, the break gets its pair first."""
     subjects = [Subject(name="slow"), Subject(name="broken", breaks=1.0)]
     given = Given(subjects=subjects, time_for=3)
     broken = replace(
@@ -170,16 +166,18 @@ def test_a_count_gets_its_second_look_before_a_time_gets_another_pair() -> None:
 
 @pytest.mark.parametrize(("fits_two", "expected"), [(True, ["a/x"] * 2), (False, [])])
 def test_two_pairs_of_a_case_fit_unless_the_user_set_the_limit(fits_two: bool, expected: list[str]) -> None:
-    """Each pair takes 10 s, and pairs end after 6 s: by default the first case has its two, no other one."""
+    """Pairs of 10 s end after 6 s: by default the first case still gets two."""
     subjects = [Subject(name="a", spread=WILD), Subject(name="b", spread=WILD)]
-    rehearsals = {f"{one.name}/x": rehearse(one) for one in subjects}
+    rehearsals = {f"{subject.name}/x": rehearse(subject) for subject in subjects}
     measured: list[str] = []
 
     def take_pair(slot: Slot) -> Pair:
         measured.append(slot.case.id)
         return rehearsals[slot.case.id].take_pair(slot)
 
-    run = replace(make_run(subjects), trials=tuple(in_seconds(make_trial(one, 1)) for one in subjects))
+    run = replace(
+        make_run(subjects), trials=tuple(in_seconds(make_trial(subject, 1)) for subject in subjects)
+    )
     limit = PairLimit(end_s=6.0, fits_two=fits_two)
     suspects = [make_suspect("a", COMPILE, doubt=2.0), make_suspect("b", COMPILE)]
     settle_pairs(replace(rehearsals["a/x"], take_pair=take_pair), run, POLICY, limit, suspects)
@@ -187,15 +185,19 @@ def test_two_pairs_of_a_case_fit_unless_the_user_set_the_limit(fits_two: bool, e
 
 
 def test_a_suspect_count_gets_its_second_pair_after_the_time_is_up() -> None:
-    """Pairs of 10 s end after 25 s: two cases were begun, and each pair that showed a break is seen again."""
+    """Pairs of 10 s end after 25 s: two cases have begun, and each new break is seen again."""
     subjects = [Subject(name="a", breaks=1.0), Subject(name="b", breaks=1.0), Subject(name="c")]
     measured: list[str] = []
 
     def take_pair(slot: Slot) -> Pair:
         measured.append(slot.case.id)
-        return rehearse(next(one for one in subjects if one.case.id == slot.case.id)).take_pair(slot)
+        return rehearse(next(subject for subject in subjects if subject.case.id == slot.case.id)).take_pair(
+            slot
+        )
 
-    run = replace(make_run(subjects), trials=tuple(in_seconds(make_trial(one, 1)) for one in subjects))
+    run = replace(
+        make_run(subjects), trials=tuple(in_seconds(make_trial(subject, 1)) for subject in subjects)
+    )
     given = replace(rehearse(subjects[0]), take_pair=take_pair)
     settle_pairs(given, run, POLICY, PairLimit(end_s=25.0, fits_two=True), None)
     assert measured == ["a/x", "b/x", "a/x", "b/x"]

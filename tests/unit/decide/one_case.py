@@ -1,6 +1,6 @@
-"""One case against its stored values, by hand: what both measured, and what became of it."""
+"""One case by hand: what is stored, what is measured, and the verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +18,22 @@ STORED = {EAGER: 0.020, LATENCY: 0.010, COLD: 10.0}
 # Nine stored values with a spread of about 0.7 %: noise is learned from their 8 degrees of freedom.
 NINE = (0.990, 1.000, 1.010, 1.005, 0.995, 1.000, 0.995, 1.005, 1.000)
 
-STORED_CASE = make_baseline(
-    CASE,
-    {**{metric: tuple(value * one for one in NINE) for metric, value in STORED.items()}, SPEEDUP: (2.0,) * 9},
-)
-UNBROKEN = replace(STORED_CASE, trials={**STORED_CASE.trials, BREAKS: (0.0,) * 9})  # in no trial
+
+def scale(value: float, factors: Sequence[float] = NINE) -> tuple[float, ...]:
+    return tuple(value * factor for factor in factors)
+
+
+STORED_TIMES = {metric: scale(value) for metric, value in STORED.items()}
+STORED_CASE = make_baseline(CASE, {**STORED_TIMES, SPEEDUP: (2.0,) * 9})
+
+
+def store(values: Mapping[Metric, tuple[float, ...]]) -> Baseline:
+    """The stored case with these values as well, or instead."""
+    return replace(STORED_CASE, trials={**STORED_CASE.trials, **values})
+
+
+UNBROKEN = store({BREAKS: (0.0,) * 9})  # in no trial
+WIDE = {LATENCY: tuple(0.01 * (1 + 6 * (factor - 1)) for factor in NINE)}  # NINE, spread six times as far
 
 
 def fail(arm: str) -> CaseFailure:
@@ -30,17 +41,16 @@ def fail(arm: str) -> CaseFailure:
 
 
 def measure(**factors: float) -> dict[Metric, Sequence[float]]:
-    """One trial that ran alone, some of its values so many times the stored one."""
+    """One trial alone, some of whose values are the stored ones times a factor."""
     return {metric: (value * factors.get(metric, 1.0),) for metric, value in STORED.items()}
 
 
 def screen(alone: Values, *, baselines: tuple[Baseline, ...] = (STORED_CASE,), **changes: Any) -> Screening:
-    """The screening of one case against its stored values."""
     return screen_run(pair_up(PairedCase(alone=alone, **changes)), baselines, POLICY)
 
 
 def confirm(alone: Values, **given: Any) -> Verdict:
-    """The verdict on one case that was screened and has its pairs, under other ``baselines`` or ``rules``."""
+    """The verdict on one case after screening and pairs."""
     baselines, rules = given.pop("baselines", (STORED_CASE,)), given.pop("rules", POLICY)
     run = pair_up(PairedCase(alone=alone, **given))
     screening = confirm_screening(screen_run(run, baselines, rules), run, rules)

@@ -1,4 +1,4 @@
-"""Absolute limits of gate.yml: judged of the values alone, with and without anything stored."""
+"""Absolute limits of gate.yml, with and without stored values."""
 
 import math
 from collections.abc import Mapping
@@ -12,16 +12,24 @@ from gate.decide.verdict import decide_verdict
 from gate.devices import TARGET_KIND
 from gate.errors import FileError
 from gate.kinds import KIND_SPECS as KINDS
-from gate.metrics import SPECS
 from gate.project.config import load_config
-from gate.records.cases import AbsoluteLimit, Acceptance, Case, Metric, Policy
+from gate.records.cases import AbsoluteLimit, Acceptance, Case, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import Environment, Run, Trial
-from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
+from gate.records.verdict import Outcome, Reason, Status, Verdict
 from gate.report.words.comparisons import describe_comparison
 from tests.hosts import CPU_HOST, CUDA_HOST
-from tests.make import Situation, decide, make_baseline, make_run, make_trials
+from tests.make import (
+    POLICY,
+    Situation,
+    decide,
+    find_row,
+    make_acceptance,
+    make_baseline,
+    make_run,
+    make_trials,
+)
 
 GIB = 2**30
 CASE = Case(id="m/c", model="m", factory="m:build", definition="d")
@@ -37,26 +45,17 @@ def judge(
     stored: Mapping[Metric, tuple[float, ...]] | None = None,
     accepted: tuple[Acceptance, ...] = (),
 ) -> Verdict:
-    """Judge a run, or trials of one on a CPU, under limits."""
     run = samples if isinstance(samples, Run) else run_case(samples)
     baseline = make_baseline(CASE.id, stored or {}, definition="d", environment=run.environment)
-    thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
     return decide_verdict(
         run,
         [baseline] if stored else [],
-        Policy(thresholds=thresholds, limits=tuple(limits), acceptances=accepted, today="2026-03-01"),
+        replace(POLICY, limits=tuple(limits), acceptances=accepted),
     )
 
 
 def most(metric: Metric, value: float, case: str = "*") -> AbsoluteLimit:
-    """Return an upper limit."""
     return AbsoluteLimit(case=case, metric=metric, value=value)
-
-
-def find(verdict: Verdict, metric: Metric) -> Comparison:
-    """Return the only comparison of a metric."""
-    (row,) = (row for row in verdict.comparisons if row.metric is metric)
-    return row
 
 
 @pytest.mark.parametrize(
@@ -72,11 +71,11 @@ def find(verdict: Verdict, metric: Metric) -> Comparison:
 def test_a_noisy_metric_is_judged_with_its_noise(
     measured: list[float], status: Status, reason: Reason
 ) -> None:
-    """A cold compile far from 60 s is within or beyond it; what one trial's noise explains is neither."""
+    """A cold compile is inconclusive where one trial's noise explains its distance from 60 s."""
     verdict = judge(
-        [most(Metric.COLD_COMPILE_TIME, 60)], [{Metric.COLD_COMPILE_TIME: one} for one in measured]
+        [most(Metric.COLD_COMPILE_TIME, 60)], [{Metric.COLD_COMPILE_TIME: seconds} for seconds in measured]
     )
-    row = find(verdict, Metric.COLD_COMPILE_TIME)
+    row = find_row(verdict, Metric.COLD_COMPILE_TIME)
     assert (row.status, row.reason, row.decides) == (status, reason, True)
 
 
@@ -94,11 +93,13 @@ def test_a_noisy_metric_is_judged_with_its_noise(
 def test_a_limit_is_each_cases_own(
     factors: tuple[float, ...], noise: float, expected: Status, cases: int
 ) -> None:
-    """However many cases have one; the noise is that of the five trials stored of each."""
+    """The noise of five stored trials decides, however many cases have a limit."""
     metric, spread = Metric.COLD_COMPILE_TIME, (-1.2, 0.8, 0.0, -0.6, 1.0)
     before = {metric: tuple(60 * factors[0] * math.exp(noise * part) for part in spread)}
     situations = [
-        Situation(case_id=f"m{number}/x", before=before, after={metric: tuple(60 * one for one in factors)})
+        Situation(
+            case_id=f"m{number}/x", before=before, after={metric: tuple(60 * factor for factor in factors)}
+        )
         for number in range(cases)
     ]
     verdict = decide(*situations, limits=(most(metric, 60.0),), looks=3)
@@ -108,14 +109,14 @@ def test_a_limit_is_each_cases_own(
 
 
 def test_more_trials_settle_what_one_left_open() -> None:
-    """A latency 3 % beyond its limit is open after one trial and sure after five that agree."""
+    """One trial 10 % beyond its limit is open; five that agree exceed it."""
     limits = [most(Metric.EAGER_LATENCY, 0.100)]
-    one = judge(limits, [{Metric.EAGER_LATENCY: 0.110}])
+    single = judge(limits, [{Metric.EAGER_LATENCY: 0.110}])
     five = judge(limits, [{Metric.EAGER_LATENCY: value} for value in (0.110, 0.111, 0.110, 0.109, 0.110)])
-    assert one.outcome is Outcome.INCONCLUSIVE
-    assert {row.case_id for row in list_open(one)} == {CASE.id}
+    assert single.outcome is Outcome.INCONCLUSIVE
+    assert {row.case_id for row in list_open(single)} == {CASE.id}
     assert five.outcome is Outcome.REGRESSION
-    assert find(five, Metric.EAGER_LATENCY).decides  # a control decides nothing by itself
+    assert find_row(five, Metric.EAGER_LATENCY).decides  # a control decides nothing by itself
 
 
 def test_the_interval_of_one_trial_is_that_of_the_assumed_noise() -> None:
@@ -124,21 +125,21 @@ def test_the_interval_of_one_trial_is_that_of_the_assumed_noise() -> None:
     limits = [most(Metric.EAGER_LATENCY, 0.1)]
     within = judge(limits, [{Metric.EAGER_LATENCY: edge * 0.999}])
     near = judge(limits, [{Metric.EAGER_LATENCY: edge * 1.001}])
-    assert find(within, Metric.EAGER_LATENCY).status is Status.UNCHANGED
-    assert find(near, Metric.EAGER_LATENCY).status is Status.INCONCLUSIVE
+    assert find_row(within, Metric.EAGER_LATENCY).status is Status.UNCHANGED
+    assert find_row(near, Metric.EAGER_LATENCY).status is Status.INCONCLUSIVE
 
 
 def test_speedup_has_a_least() -> None:
-    """A compiled call that is slower than eager is beyond the least of 1.2, and the words say which it is."""
+    """A compiled call slower than eager is below the least speedup of 1.2, and the sentence names it."""
     limit = AbsoluteLimit(case="*", metric=Metric.WARM_SPEEDUP, value=1.2)
     slow = judge([limit], [{Metric.EAGER_LATENCY: 0.010, Metric.COMPILED_LATENCY: 0.012}])
     fast = judge([limit], [{Metric.EAGER_LATENCY: 0.020, Metric.COMPILED_LATENCY: 0.010}])
-    row = find(slow, Metric.WARM_SPEEDUP)
+    row = find_row(slow, Metric.WARM_SPEEDUP)
     assert row.status is Status.REGRESSED
     assert row.change is not None
     assert row.change.centre == pytest.approx(1.2 / (10 / 12) - 1)
     assert "the absolute limit under `limits` in gate.yml (at least 1.20x)" in describe_comparison(row)
-    assert find(fast, Metric.WARM_SPEEDUP).status is Status.UNCHANGED
+    assert find_row(fast, Metric.WARM_SPEEDUP).status is Status.UNCHANGED
 
 
 @pytest.mark.parametrize(
@@ -146,27 +147,27 @@ def test_speedup_has_a_least() -> None:
     [([3, 3], Status.UNCHANGED), ([4, 4], Status.REGRESSED), ([3, 4], Status.INCONCLUSIVE)],
 )
 def test_a_count_is_beyond_its_limit_where_every_trial_is(values: list[float], status: Status) -> None:
-    """At most 3 recompiles: 3 are fine, 4 are not, and trials that disagree tell neither."""
+    """At most 3 recompiles: 3 pass, 4 regress, 3 and 4 are inconclusive."""
     verdict = judge([most(Metric.RECOMPILES, 3)], [{Metric.RECOMPILES: value} for value in values])
-    assert find(verdict, Metric.RECOMPILES).status is status
+    assert find_row(verdict, Metric.RECOMPILES).status is status
 
 
 def test_what_has_not_changed_can_be_beyond_a_limit() -> None:
-    """Memory as stored is UNCHANGED, and REGRESSED under a limit that it never kept."""
+    """Memory as stored is UNCHANGED without a limit, and REGRESSED beyond one."""
     samples = [{Metric.PEAK_MEMORY: 21.0 * GIB}]
     stored = {Metric.PEAK_MEMORY: (21.0 * GIB,) * 5}
-    assert find(judge([], samples, stored), Metric.PEAK_MEMORY).status is Status.UNCHANGED
+    assert find_row(judge([], samples, stored), Metric.PEAK_MEMORY).status is Status.UNCHANGED
     limited = judge([most(Metric.PEAK_MEMORY, 20 * GIB)], samples, stored)
-    assert find(limited, Metric.PEAK_MEMORY).reason is Reason.LIMIT_EXCEEDED
+    assert find_row(limited, Metric.PEAK_MEMORY).reason is Reason.LIMIT_EXCEEDED
     assert limited.outcome is Outcome.REGRESSION
 
 
 def test_what_has_not_changed_can_be_too_near_to_a_limit() -> None:
-    """A compile as long as it was is UNCHANGED; whether it takes less than 60 s one trial cannot tell."""
+    """One trial cannot show that a compile of 59.5 s takes less than 60 s."""
     samples = [{Metric.COLD_COMPILE_TIME: 59.5}]
     stored = {Metric.COLD_COMPILE_TIME: (59.5,) * 5}
-    assert find(judge([], samples, stored), Metric.COLD_COMPILE_TIME).status is Status.UNCHANGED
-    limited = find(judge([most(Metric.COLD_COMPILE_TIME, 60)], samples, stored), Metric.COLD_COMPILE_TIME)
+    assert find_row(judge([], samples, stored), Metric.COLD_COMPILE_TIME).status is Status.UNCHANGED
+    limited = find_row(judge([most(Metric.COLD_COMPILE_TIME, 60)], samples, stored), Metric.COLD_COMPILE_TIME)
     assert (limited.status, limited.reason) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
 
 
@@ -177,21 +178,21 @@ def test_what_has_not_changed_can_be_too_near_to_a_limit() -> None:
 def test_drift_is_limited_in_its_own_logarithms(limit: float, status: Status) -> None:
     """Trials of 0.5 and 0.54 are within 0.6, on either side of 0.52, and beyond 0.4."""
     verdict = judge([most(Metric.DRIFT, limit)], [{Metric.DRIFT: 0.5}, {Metric.DRIFT: 0.54}])
-    assert find(verdict, Metric.DRIFT).status is status
+    assert find_row(verdict, Metric.DRIFT).status is status
 
 
 def test_what_is_within_a_limit_can_have_regressed() -> None:
-    """A limit that is kept takes nothing back of what the baseline shows."""
+    """Memory within its limit regresses against its baseline."""
     stored = {Metric.PEAK_MEMORY: (10.0 * GIB,) * 5}
     verdict = judge([most(Metric.PEAK_MEMORY, 20 * GIB)], [{Metric.PEAK_MEMORY: 15.0 * GIB}], stored)
-    assert find(verdict, Metric.PEAK_MEMORY).reason is Reason.BEYOND_BAR
+    assert find_row(verdict, Metric.PEAK_MEMORY).reason is Reason.BEYOND_BAR
 
 
 def test_a_limited_metric_that_was_not_measured_is_missing() -> None:
-    """What should be limited and was not measured is told; what no CPU has is not asked for."""
+    """A limited metric is MISSING if the device measures it; a CPU has no energy."""
     samples = [{Metric.EAGER_LATENCY: 0.1}]
     verdict = judge([most(Metric.PEAK_MEMORY, 20 * GIB), most(Metric.ENERGY, 1)], samples)
-    assert find(verdict, Metric.PEAK_MEMORY).status is Status.MISSING
+    assert find_row(verdict, Metric.PEAK_MEMORY).status is Status.MISSING
     assert verdict.outcome is Outcome.INCOMPLETE
     assert not [row for row in verdict.comparisons if row.metric is Metric.ENERGY]
     assert Metric.PACKAGE_BYTES in {metric for spec in KINDS.values() for metric in spec.adds}
@@ -202,28 +203,28 @@ def test_a_limited_metric_that_was_not_measured_is_missing() -> None:
 def test_a_limit_of_what_a_gpu_has_is_not_lost_where_it_was_not_measured(
     metric: Metric, is_stored: bool
 ) -> None:
-    """Calls that take too long to be timed singly, a board without a counter: MISSING, and it decides."""
+    """On a GPU a limited metric without a value is MISSING and decides."""
     stored = {Metric.GRAPH_BREAKS: (0.0,), **({metric: (1.0,)} if is_stored else {})}
     verdict = judge([most(metric, 2)], run_case([{Metric.GRAPH_BREAKS: 0.0}], CUDA_HOST), stored)
-    row = find(verdict, metric)
+    row = find_row(verdict, metric)
     assert (row.status, row.decides) == (Status.MISSING, True)
     assert verdict.outcome is Outcome.INCOMPLETE
 
 
-def test_a_target_keeps_the_limits_of_what_only_a_device_tells() -> None:
-    """Nothing is timed there: a limit of a compile time asks for nothing, one of graph breaks does."""
+def test_a_target_ignores_limits_of_times() -> None:
+    """A target is compiled only: limits of times are ignored, those of graph breaks are not."""
     limits = [most(Metric.COLD_COMPILE_TIME, 60), most(Metric.PEAK_MEMORY, GIB), most(Metric.GRAPH_BREAKS, 0)]
     target = replace(CUDA_HOST, device_kind=TARGET_KIND)
     verdict = judge(limits, run_case([{Metric.GRAPH_BREAKS: 0.0}], target))
     assert verdict.outcome is Outcome.PASS
     assert [row.metric for row in verdict.comparisons] == [Metric.GRAPH_BREAKS]
     uncounted = judge(limits, run_case([{Metric.GUARDS: 5.0}], target))
-    assert find(uncounted, Metric.GRAPH_BREAKS).status is Status.MISSING
+    assert find_row(uncounted, Metric.GRAPH_BREAKS).status is Status.MISSING
     assert uncounted.outcome is Outcome.INCOMPLETE
 
 
 def test_steps_of_training_are_missing_where_they_were_to_be_looked_at() -> None:
-    """A case without an optimizer has none; one whose steps failed says so in a warning."""
+    """Steps are MISSING if a warning says that they failed; a case without an optimizer has none."""
     limits, run = [most(Metric.DRIFT_STEPS, 1)], run_case([{Metric.EAGER_LATENCY: 0.1}])
     assert judge(limits, run).outcome is Outcome.NOTHING_COMPARED
     failed = Fact(code=Code.UNMEASURED, metrics=(Metric.DRIFT_STEPS,), names=name_words(why="no float64"))
@@ -232,20 +233,20 @@ def test_steps_of_training_are_missing_where_they_were_to_be_looked_at() -> None
 
 
 def test_the_last_limit_that_fits_a_case_counts() -> None:
-    """A general limit is laid over by one of the case."""
+    """The last limit that fits a case replaces the earlier ones."""
     samples = [{Metric.RECOMPILES: 4.0}]
-    general, own = most(Metric.RECOMPILES, 0), most(Metric.RECOMPILES, 5, "m/*")
-    assert judge([general, own], samples).outcome is Outcome.PASS
-    assert judge([own, general], samples).outcome is Outcome.REGRESSION
+    general, specific = most(Metric.RECOMPILES, 0), most(Metric.RECOMPILES, 5, "m/*")
+    assert judge([general, specific], samples).outcome is Outcome.PASS
+    assert judge([specific, general], samples).outcome is Outcome.REGRESSION
 
 
 def test_without_a_limit_nothing_stored_compares_nothing() -> None:
-    """A limit is what makes a verdict of values alone."""
+    """Without a limit and without baselines nothing is compared."""
     assert judge([], [{Metric.RECOMPILES: 4.0}]).outcome is Outcome.NOTHING_COMPARED
 
 
 def test_limits_of_a_file_are_those_of_the_policy(tmp_path: Path) -> None:
-    """Both bounds are read, with the pattern of all cases where none is written."""
+    """gate.yml's upper and lower limits are loaded; a limit without a pattern is for all cases."""
     path = tmp_path / "gate.yml"
     path.write_text(
         "version: 1\nlimits:\n  - {metric: cold_compile_time, at_most: 60}\n"
@@ -266,7 +267,7 @@ def test_limits_of_a_file_are_those_of_the_policy(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_limit_names_the_fix(tmp_path: Path, entry: str, problem: str, fix: str) -> None:
-    """A bound on the wrong side, none, or of no metric is told with file, key and fix."""
+    """A limit on the wrong side, without a bound or of no metric names file, key and fix."""
     path = tmp_path / "gate.yml"
     path.write_text(f"version: 1\nlimits:\n  - {entry}\n")
     with pytest.raises(FileError) as caught:
@@ -290,32 +291,31 @@ def test_an_acceptance_must_allow_what_is_worse_than_the_baseline_too(
 ) -> None:
     """1.05 GiB are 5 % beyond a limit of 1 GiB, and 110 % more than the 0.5 GiB that are stored."""
     memory = Metric.PEAK_MEMORY
-    accepted = Acceptance(
-        case="*", metric=memory, allowance=allowed, reason="r", author="a", expires="2026-04-01"
-    )
+    accepted = make_acceptance(memory, allowed, author="a", expires="2026-04-01")
     stored = {memory: (0.5 * GIB,) * 3}
     verdict = judge([most(memory, GIB)], [{memory: 1.05 * GIB}], stored, (accepted,))
-    row = find(verdict, memory)
+    row = find_row(verdict, memory)
     assert row.change is not None
     assert (row.status, row.change.centre) == (status, pytest.approx(change))
-    alone = find(judge([most(memory, GIB)], [{memory: 1.05 * GIB}], None, (accepted,)), memory)
+    alone = find_row(judge([most(memory, GIB)], [{memory: 1.05 * GIB}], None, (accepted,)), memory)
     assert alone.status is (Status.ACCEPTED if allowed > 0.05 else Status.REGRESSED)
 
 
-def test_of_two_regressions_the_larger_is_told() -> None:
+def test_the_larger_of_two_regressions_is_reported() -> None:
     """0.65 GiB are 30 % more than the 0.5 GiB that are stored, and 160 % beyond a limit of 0.25 GiB."""
     memory = Metric.PEAK_MEMORY
-    row = find(judge([most(memory, 0.25 * GIB)], [{memory: 0.65 * GIB}], {memory: (0.5 * GIB,) * 3}), memory)
+    row = find_row(
+        judge([most(memory, 0.25 * GIB)], [{memory: 0.65 * GIB}], {memory: (0.5 * GIB,) * 3}), memory
+    )
     assert row.change is not None
     assert (row.reason, row.change.centre) == (Reason.LIMIT_EXCEEDED, pytest.approx(1.6))
 
 
 def test_a_limit_that_is_kept_does_not_hide_that_trials_are_missing() -> None:
-    """One of two planned trials came back: the case's row has the latency's name, and is none of it."""
+    """A case with one of two planned trials is INCOMPLETE although it keeps its limit."""
     trial = Trial(case_id=CASE.id, index=1, samples={Metric.COMPILED_LATENCY: (0.01,)})
     run = make_run(trial, cases=(CASE,), trials_planned=2)
-    thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
-    policy = Policy(thresholds=thresholds, limits=(most(Metric.COMPILED_LATENCY, 1.0),))
+    policy = replace(POLICY, limits=(most(Metric.COMPILED_LATENCY, 1.0),))
     verdict = decide_verdict(run, [], policy)
     assert verdict.outcome is Outcome.INCOMPLETE
     reasons = {row.reason for row in verdict.comparisons if row.metric is Metric.COMPILED_LATENCY}

@@ -1,4 +1,4 @@
-"""How much an acceptance allows, and what is said where it does not cover what was measured."""
+"""How much an acceptance allows, and the notes on what it does not cover."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,22 +21,26 @@ from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.verdict import Change, Outcome, Reason, Status
 from tests.hosts import CPU_HOST, CUDA_HOST
-from tests.make import Situation, decide, find_row, make_change, make_row
+from tests.make import TODAY, Situation, decide, find_row, make_acceptance, make_change, make_row
 from tests.told import tell_note, tell_notes
 
 from .one_case import UNBROKEN
 
-TODAY = "2026-03-01"
 CASE = "mlp/inference-float32-smoke-default"
 BREAKS = Metric.GRAPH_BREAKS
+ONE_BREAK = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
+TWO_BREAKS = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
 LACK = Acceptance(case=CASE, reason="the first change with a gate.", author="ada", expires=TODAY)
 
 
 def accept_lack(*accepted: Acceptance) -> dict[str, Any]:
-    """The part of a policy that judges one commit for each, of which that is accepted."""
+    """A policy that judges one commit for each of these acceptances of missing baselines."""
     commits = tuple(f"{index:040}" for index in range(len(accepted)))
     pairs = zip(accepted, commits, strict=True)
-    return {"acceptances": tuple(replace(one, commit=commit) for one, commit in pairs), "commits": commits}
+    return {
+        "acceptances": tuple(replace(acceptance, commit=commit) for acceptance, commit in pairs),
+        "commits": commits,
+    }
 
 
 @pytest.mark.parametrize(
@@ -54,7 +58,7 @@ def accept_lack(*accepted: Acceptance) -> dict[str, Any]:
 def test_an_allowance_is_what_was_measured_rounded_up_with_its_interval(
     metric: Metric, centre: float, high: float, expected: float
 ) -> None:
-    """The upper end of the interval in whole steps, and at most twice the estimate."""
+    """The suggested allowance is the interval's upper end, rounded up, and at most twice the estimate."""
     change = Change(centre=centre, low=0.0, high=high, detectable=0.0)
     assert compute_acceptance_limit(make_row(CASE, metric, change=change)) == pytest.approx(
         expected, abs=1e-12
@@ -62,7 +66,7 @@ def test_an_allowance_is_what_was_measured_rounded_up_with_its_interval(
 
 
 def test_an_allowance_by_cpu_time_has_the_clocks_margin() -> None:
-    """12 % more CPU time, and by the clock 3 % with an interval up to 8 %: 12 and 5 %, rounded up."""
+    """CPU time is 12 % more, and the clock's interval ends 5 % above its estimate: 17 %."""
     change = Change(centre=0.03, low=0.0, high=0.08, detectable=0.0)
     judged = (Fact(code=Code.PROCESSOR_TIME, numbers={"change": 0.12}),)
     row = make_row(CASE, Metric.COLD_COMPILE_TIME, change=change, remarks=judged)
@@ -71,22 +75,19 @@ def test_an_allowance_by_cpu_time_has_the_clocks_margin() -> None:
 
 @given(st.floats(1e-3, 1e6), st.floats(0.0, 1.0))
 def test_an_allowance_covers_its_change_and_little_more(centre: float, width: float) -> None:
-    """At least the estimate, so that the same result passes; at most the interval and one step."""
+    """The allowance is between the estimate and the interval's end plus one step."""
     change = Change(centre=centre, low=centre, high=centre * (1 + width), detectable=0.0)
     allowance = compute_acceptance_limit(make_row(CASE, Metric.COMPILED_LATENCY, change=change))
     assert centre <= allowance <= change.high + 0.01 + 1e-9 * centre
 
 
 def accept(allowance: float, expires: str = TODAY) -> Acceptance:
-    return Acceptance(
-        case=CASE, metric=BREAKS, allowance=allowance, reason="known", author="ada", expires=expires
-    )
+    return make_acceptance(BREAKS, allowance, case=CASE, expires=expires)
 
 
-def test_a_regression_beyond_its_acceptance_is_told() -> None:
-    """Two graph breaks where one was accepted: a regression, and a note that says who accepted what."""
-    one = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
-    verdict = decide(one, acceptances=(accept(1.0),))
+def test_a_regression_beyond_its_acceptance_is_noted() -> None:
+    """Two graph breaks where one was accepted regress, and a note names the acceptance."""
+    verdict = decide(TWO_BREAKS, acceptances=(accept(1.0),))
     assert verdict.outcome is Outcome.REGRESSION
     assert f"{CASE} graph breaks: ada accepted up to 1 until 2026-03-01, and this is more." in tell_notes(
         verdict
@@ -95,9 +96,10 @@ def test_a_regression_beyond_its_acceptance_is_told() -> None:
 
 @pytest.mark.parametrize("acceptance", [accept(2.0), accept(1.0, "2026-02-28")])
 def test_what_is_covered_or_expired_is_not_called_exceeded(acceptance: Acceptance) -> None:
-    """An acceptance that covers it needs no note, and an expired one has its own."""
-    one = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
-    assert not any("this is more" in note for note in tell_notes(decide(one, acceptances=(acceptance,))))
+    """An acceptance that covers the change, or has expired, is not reported as exceeded."""
+    assert not any(
+        "this is more" in note for note in tell_notes(decide(TWO_BREAKS, acceptances=(acceptance,)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,18 +109,16 @@ def test_what_is_covered_or_expired_is_not_called_exceeded(acceptance: Acceptanc
         ("2026-02-28", "ada accepted that there are no baselines; that expired on 2026-02-28."),
     ],
 )
-def test_a_lack_of_baselines_that_somebody_takes_is_told_and_changes_no_outcome(
-    expires: str, note: str
-) -> None:
-    """Nothing was compared, whoever takes it."""
+def test_accepted_missing_baselines_are_noted_and_change_no_outcome(expires: str, note: str) -> None:
+    """An accepted lack of baselines is noted, and the outcome stays NOTHING_COMPARED."""
     verdict = decide(Situation(after={BREAKS: (0.0,)}), **accept_lack(replace(LACK, expires=expires)))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert note in tell_notes(verdict)
 
 
 def test_an_accepted_lack_accepts_no_change() -> None:
-    """With a baseline there is nothing to take, and a regression stays one."""
-    verdict = decide(Situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}), **accept_lack(LACK))
+    """An accepted lack of baselines accepts no regression against a baseline."""
+    verdict = decide(ONE_BREAK, **accept_lack(LACK))
     assert find_row(verdict, BREAKS).status is Status.REGRESSED
     assert not any("lack of baselines" in note for note in tell_notes(verdict))
 
@@ -142,13 +142,13 @@ BESIDE = replace(UNJUDGED, case_id="mlp/other")
 def test_an_accepted_lack_counts_through_its_last_day(
     today: str, accepted: list[Acceptance], expected: bool
 ) -> None:
-    """The day after is past, without a date it does not count, and each commit of a queue needs one."""
+    """It counts through its last day, needs today's date, and every commit of a queue needs one."""
     policy = Policy(thresholds={}, **accept_lack(*accepted), today=today)
     assert is_lack_accepted([UNJUDGED], policy) is expected
 
 
-def test_an_accepted_lack_is_of_cases() -> None:
-    """Another selection's lack of baselines is not taken with one's own; what was compared lacks nothing."""
+def test_an_accepted_lack_covers_its_cases_only() -> None:
+    """It covers only the cases that it names, and only those without a baseline."""
     policy = Policy(thresholds={}, **accept_lack(LACK), today=TODAY)
     judged = make_row(CASE, BREAKS, change=make_change(1.0, detectable=0.0))
     assert not is_lack_accepted([UNJUDGED, BESIDE], policy)
@@ -157,27 +157,27 @@ def test_an_accepted_lack_is_of_cases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("accepted", "told"),
+    ("accepted", "ending"),
     [
         ([replace(LACK, case="mlp/z")], f"judged: {CASE}."),
         ([LACK, replace(LACK, expires="2026-02-28")], f"judged: {CASE}."),
     ],
     ids=["of another case", "expired for one commit"],
 )
-def test_a_lack_of_baselines_that_nobody_takes_is_named(accepted: list[Acceptance], told: str) -> None:
-    """Whoever took another one would think that the check is green."""
+def test_missing_baselines_that_nobody_accepts_are_named(accepted: list[Acceptance], ending: str) -> None:
+    """A note names the case whose missing baselines nobody accepts."""
     notes = tell_notes(decide(Situation(after={BREAKS: (0.0,)}), **accept_lack(*accepted)))
     assert any(
-        note.startswith("Missing baselines were not accepted") and note.endswith(told) for note in notes
+        note.startswith("Missing baselines were not accepted") and note.endswith(ending) for note in notes
     )
 
 
-ONE = Acceptance(case=CASE, metric=BREAKS, allowance=1.0, reason="known.", author="ada", expires=TODAY)
+ONE = make_acceptance(BREAKS, 1.0, case=CASE, reason="known.")
 HERE, THERE = compute_environment_id(CPU_HOST), compute_environment_id(CUDA_HOST)
 
 
 @pytest.mark.parametrize(
-    ("place", "is_own"),
+    ("scope", "is_own"),
     [
         (("a/gate.yml", HERE), True),
         (("b/gate.yml", HERE), False),
@@ -187,13 +187,12 @@ HERE, THERE = compute_environment_id(CPU_HOST), compute_environment_id(CUDA_HOST
     ],
 )
 def test_an_acceptance_of_a_commit_counts_for_its_gate_and_machine_alone(
-    place: tuple[str, str], is_own: bool
+    scope: tuple[str, str], is_own: bool
 ) -> None:
-    """Of another gate.yml, another key or another card it counts nothing, and the note says whose it is."""
-    gate, environment = place
+    """For another gate.yml, key or device it does not count, and a note names both."""
+    gate, environment = scope
     entry = replace(ONE, commit="a" * 40, gate=gate, environment=environment)
-    one = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
-    verdict = decide(one, acceptances=(entry,), gate="a/gate.yml")
+    verdict = decide(ONE_BREAK, acceptances=(entry,), gate="a/gate.yml")
     assert find_row(verdict, BREAKS).status is (Status.ACCEPTED if is_own else Status.REGRESSED)
     note = f"Accepted by ada for {gate} on {environment}, so it does not count here: 1 acceptance."
     assert (note in tell_notes(verdict)) is not is_own
@@ -204,31 +203,33 @@ def test_an_acceptance_of_a_commit_counts_for_its_gate_and_machine_alone(
     [("*", Status.ACCEPTED), ("cpu-*", Status.ACCEPTED), ("cuda-*", Status.REGRESSED)],
 )
 def test_a_standing_acceptance_may_be_of_some_machines(environment: str, status: Status) -> None:
-    """One of accepted.yml is for all that its gate runs on, unless it names which; no note then."""
-    one = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
-    verdict = decide(one, acceptances=(replace(ONE, environment=environment),))
+    """An entry of accepted.yml counts on all machines, or on those that its pattern fits."""
+    verdict = decide(ONE_BREAK, acceptances=(replace(ONE, environment=environment),))
     assert find_row(verdict, BREAKS).status is status
     assert not any("does not count here" in note for note in tell_notes(verdict))
 
 
-def test_what_is_for_others_is_set_apart_once() -> None:
-    """The commit is still judged: it has nobody who accepts its lack of baselines here."""
+def test_acceptances_for_other_machines_are_kept_apart() -> None:
+    """An acceptance for another machine does not accept missing baselines here."""
     policy = Policy(thresholds={}, today=TODAY, **accept_lack(replace(LACK, environment=THERE), LACK))
-    other, own = policy.acceptances
+    other, ours = policy.acceptances
     kept = keep_own(policy, compute_environment_id(CPU_HOST))
-    assert (kept.acceptances, kept.elsewhere) == ((own,), (other,))
+    assert (kept.acceptances, kept.elsewhere) == ((ours,), (other,))
     assert not is_lack_accepted([UNJUDGED], kept)
     assert keep_own(kept, compute_environment_id(CPU_HOST)) == kept
 
 
 def test_what_an_acceptance_covers_is_listed() -> None:
-    """Of two accepted graph breaks the list has that of the case which the acceptance names."""
-    entry = Acceptance(case="a/x", metric=BREAKS, allowance=1.0, reason="known.", author="ada", expires=TODAY)
+    """The list has the graph break of the case that the acceptance names."""
+    entry = make_acceptance(BREAKS, 1.0, case="a/x", reason="known.")
     entries = (entry, replace(entry, case="b/x"))
-    cases = (Situation(case_id=one.case, before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}) for one in entries)
+    cases = (
+        Situation(case_id=accepted.case, before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
+        for accepted in entries
+    )
     verdict = decide(*cases, acceptances=entries)
-    assert [one.status for one in verdict.comparisons] == [Status.ACCEPTED] * 2
-    assert [one.case_id for one in list_covered(verdict.comparisons, (entry,), Policy(thresholds={}))] == [
+    assert [row.status for row in verdict.comparisons] == [Status.ACCEPTED] * 2
+    assert [row.case_id for row in list_covered(verdict.comparisons, (entry,), Policy(thresholds={}))] == [
         "a/x"
     ]
 
@@ -245,12 +246,12 @@ def test_what_an_acceptance_covers_is_listed() -> None:
 def test_an_acceptance_that_fits_what_is_recorded_is_named(
     case: str, metric: Metric, expires: str, expected: int
 ) -> None:
-    """It allows so much on top of the new values; one that expired, or is of something else, does not."""
-    entry = Acceptance(case=case, metric=metric, allowance=1.0, reason="r", author="ada", expires=expires)
+    """A valid acceptance that fits the recorded case and metric is noted."""
+    entry = make_acceptance(metric, 1.0, case=case, expires=expires)
     notes = note_left([UNBROKEN], Policy(thresholds={}, acceptances=(entry,), today=TODAY))
     assert len(notes) == expected
-    told = "accepted.yml allows 1 more of mlp/* graph_breaks. If these baselines already"
-    assert all(tell_note(note).startswith(told) for note in notes)
+    beginning = "accepted.yml allows 1 more of mlp/* graph_breaks. If these baselines already"
+    assert all(tell_note(note).startswith(beginning) for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +269,7 @@ def test_an_acceptance_that_fits_what_is_recorded_is_named(
 def test_a_measured_worsening_and_a_removed_case_can_be_accepted(
     changes: dict[str, Any], expected: bool
 ) -> None:
-    """What failed, is open or does not decide cannot."""
+    """What failed, is open or does not decide cannot be accepted."""
     row = make_row(CASE, Metric.COMPILED_LATENCY, change=make_change(0.3, 0.1))
     assert can_be_accepted(replace(row, **changes)) is expected
 

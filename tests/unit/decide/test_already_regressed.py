@@ -1,4 +1,4 @@
-"""What pairs left open of a case that has regressed is not asked for again."""
+"""Nothing more is measured of a case that has already regressed."""
 
 from dataclasses import replace
 
@@ -26,31 +26,31 @@ OPEN_ALONE = replace(OPEN, case_id="cnn/x")
 
 
 def describe_open(*rows: Comparison) -> list[str]:
-    told = remark_regressed_anyway(rows)
-    return [describe_comparison(one, with_values=False) for one in told if one.reason is Reason.UNSETTLED]
+    remarked = remark_regressed_anyway(rows)
+    return [describe_comparison(row, with_values=False) for row in remarked if row.reason is Reason.UNSETTLED]
 
 
 def test_what_is_open_of_a_case_that_regressed_says_so() -> None:
-    """Three pairs more would settle it, and nobody ran them: the case is red without them."""
-    beside = "Inconclusive in 3 pairs side by side with the base (needs 3 more pairs"
+    """The sentence of an open metric adds that its case has already regressed."""
+    text = "Inconclusive in 3 pairs side by side with the base (needs 3 more pairs"
 
     assert describe_open(CONVICTED, OPEN, OPEN_ALONE) == [
-        f"{beside}; the case has already regressed).",
-        f"{beside}).",
+        f"{text}; the case has already regressed).",
+        f"{text}).",
     ]
 
 
 def test_an_accepted_change_or_a_quarantined_one_makes_no_case_red() -> None:
-    """What is open then still decides."""
+    """With an accepted or quarantined change the open metric still decides."""
     accepted = replace(CONVICTED, status=Status.ACCEPTED)
     set_apart = replace(CONVICTED, decides=False)
 
-    for one in (accepted, set_apart):
-        assert remark_regressed_anyway((one, OPEN)) == (one, OPEN)
+    for row in (accepted, set_apart):
+        assert remark_regressed_anyway((row, OPEN)) == (row, OPEN)
 
 
 def test_only_what_can_turn_a_case_is_to_be_settled() -> None:
-    """What regressed is to be fixed first, and all of it is judged again then."""
+    """The next step names only open metrics of cases that have not regressed."""
     rows = (CONVICTED, OPEN, OPEN_ALONE)
 
     (asked,) = suggest_settling((OPEN, OPEN_ALONE), rows)
@@ -61,8 +61,8 @@ def test_only_what_can_turn_a_case_is_to_be_settled() -> None:
 @pytest.mark.parametrize(
     ("pairs", "code"), [(1, Code.SETTLE_WITH_PAIRS), (10, Code.SETTLE_WITH_PAIRS), (16, Code.SETTLE_QUIETLY)]
 )
-def test_a_quiet_machine_is_asked_for_once_all_pairs_were_had(pairs: int, code: Code) -> None:
-    """What one pair left open for want of time needs more of them; what 16 left open, less noise."""
+def test_a_quieter_machine_is_suggested_after_all_pairs(pairs: int, code: Code) -> None:
+    """After one pair more pairs are suggested; after all 16, a quieter machine."""
     left = replace(OPEN_ALONE, pairs=pairs)
 
     assert suggest_settling((left,), (left,)) == (Fact(code=code, cases=("cnn/x",)),)

@@ -1,4 +1,4 @@
-"""Block against block in a live pair: other programs' share is left out, what an arm itself takes is not."""
+"""Blocks of a live pair: disturbances from outside are left out, an arm's own are not."""
 
 import math
 import random
@@ -26,27 +26,27 @@ def make_arm(whole: Sequence[float], undisturbed: Sequence[float] = ()) -> Trial
 
 
 def disturb(calm: Sequence[float], seed: int) -> list[float]:
-    """Every block takes up to three times as long, by chance."""
+    """Blocks take up to three times as long, at random."""
     generator = random.Random(seed)  # noqa: S311 - not a secret
     return [seconds * generator.uniform(1.0, 3.0) for seconds in calm]
 
 
 def test_what_other_programs_took_is_left_out() -> None:
-    """All blocks of head are 10 % slower where nothing disturbs them; as a whole they tell anything."""
+    """Blocks at random 1 to 3 times as long still show that head is 10 % slower."""
     base, head = [1.0] * 20, [1.1] * 20
     change = compare_latency(make_arm(disturb(base, 1), base), make_arm(disturb(head, 2), head), LATENCY)
     assert change == pytest.approx(math.log(1.1))
 
 
 def test_estimate_by_hand() -> None:
-    """Changes of 0, 0, 0, 0, 0.3 and 0.6: of their 21 means ten are 0, the eleventh 0.15."""
+    """Changes of 0, 0, 0, 0, 0.3 and 0.6 have 21 means: ten are 0, the eleventh is 0.15."""
     base = [1.0] * 6
     head = [math.exp(change) for change in (0.0, 0.0, 0.0, 0.0, 0.3, 0.6)]
     assert compare_latency(make_arm(base, base), make_arm(head, head), LATENCY) == pytest.approx(0.15)
 
 
 def test_blocks_without_an_undisturbed_call_are_no_pairs() -> None:
-    """Two of each arm have none; the six pairs that are left are 20 % slower."""
+    """Two blocks of each arm are left out; the other six pairs are 20 % slower."""
     base, head = [1.0] * 10, [1.2] * 10
     base[0] = base[1] = head[2] = head[3] = 0.0
     assert compare_latency(make_arm([2.0] * 10, base), make_arm([2.4] * 10, head), LATENCY) == pytest.approx(
@@ -55,7 +55,7 @@ def test_blocks_without_an_undisturbed_call_are_no_pairs() -> None:
 
 
 def test_an_arm_that_disturbs_itself_is_not_excused() -> None:
-    """Head starts more threads than there are cores: its calls wait, and each block takes half longer."""
+    """Blocks that wait for head's own threads count, and show half more time."""
     calm = [1.0] * 30
     noisy = [1.0 + 0.002 * (index % 3) for index in range(30)]
     of_head = [1.5 + 0.01 * (index % 5) for index in range(30)]
@@ -77,7 +77,7 @@ def test_an_arm_that_disturbs_itself_now_and_then_shows_over_all_pairs(pairs: in
 
 
 def test_a_program_that_disturbs_one_arm_for_a_while_is_left_out() -> None:
-    """It took eight blocks in a row from head and two from base: these are four draws, and not ten."""
+    """Eight disturbed blocks in a row of head and two of base are four draws, not ten."""
     base, head = [1.0] * 40, [1.1] * 40
     head[10:18] = [0.0] * 8
     base[30:32] = [0.0] * 2
@@ -86,7 +86,7 @@ def test_a_program_that_disturbs_one_arm_for_a_while_is_left_out() -> None:
 
 
 def test_an_arm_that_never_runs_undisturbed_is_not_excused() -> None:
-    """Fifteen of its thirty blocks have no undisturbed call, and none of base's: its own threads do that."""
+    """Blocks count where half of head's and none of base's have no undisturbed call."""
     calm = [1.0] * 30
     of_head, left = [2.0] * 30, [1.0, 0.0] * 15
     paired = collect_paired([Pair(base=make_arm(calm, calm), head=make_arm(of_head, left))])
@@ -94,7 +94,7 @@ def test_an_arm_that_never_runs_undisturbed_is_not_excused() -> None:
 
 
 def test_arms_of_which_one_was_not_watched_are_compared_whole() -> None:
-    """An older run knows nothing of disturbances."""
+    """Blocks are compared whole if an older run recorded no disturbances."""
     calm = [1.0] * 10
     assert compare_latency(make_arm([2.0] * 10, calm), make_arm([3.0] * 10), LATENCY) == pytest.approx(
         math.log(1.5)
@@ -102,27 +102,27 @@ def test_arms_of_which_one_was_not_watched_are_compared_whole() -> None:
 
 
 def test_a_file_with_other_numbers_of_blocks_is_compared_whole() -> None:
-    """What somebody has edited is not matched by chance."""
+    """Blocks are compared whole if their numbers do not match."""
     change = compare_latency(make_arm([2.0] * 10, [1.0] * 9), make_arm([3.0] * 10, [1.0] * 9), LATENCY)
     assert change == pytest.approx(math.log(1.5))
 
 
 @pytest.mark.parametrize("whole", [0.0, 1e-300, 1e300])
 def test_times_that_nobody_measured_are_no_crash(whole: float) -> None:
-    """A hostile file may hold any time that is not negative: the log of its ratio is a number, or nothing."""
+    """Any non-negative times of an edited file give a number or nothing."""
     base, head = make_arm([whole] * 10, [1e300] * 10), make_arm([1.0] * 10, [1e-300] * 10)
     for change in (compare_latency(base, head, LATENCY), compare_latency(head, base, LATENCY)):
         assert change is None or math.isfinite(change)
 
 
 def test_blocks_that_one_arm_lost_are_not_compared() -> None:
-    """A recompile left out one of its super-blocks."""
+    """Super-blocks that a recompile removed from one arm are not compared."""
     assert compare_latency(make_arm([1.0] * 4), make_arm([1.0] * 2), LATENCY) is None
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=6, max_size=30))
 def test_exchanging_the_arms_turns_the_change_around(blocks: list[tuple[float, float]]) -> None:
-    """Nobody is favoured."""
+    """Exchanged arms change the sign only."""
     base, head = (make_arm(times, times) for times in zip(*blocks, strict=True))
     there, back = compare_latency(base, head, LATENCY), compare_latency(head, base, LATENCY)
     assert there is not None

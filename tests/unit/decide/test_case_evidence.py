@@ -1,4 +1,4 @@
-"""What a verdict shows of both sides: kernels by their operators, phases that add up, code within bounds."""
+"""The evidence of a case: kernels by operators, phases that add up, sources within bounds."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.make import make_baseline
 
 
 def make_evidence(*trials: Trial, baseline: Baseline | None = None, **fields: bool) -> Evidence:
-    """What is known of a case with these trials, and one baseline of the same host and software at most."""
+    """Evidence of these trials and of at most one baseline of the same stack."""
     alike = {"same_host": True, "same_stack": True, "same_codegen": True, "same_definition": True, **fields}
     stored = (Stored(baseline=baseline, **alike),) if baseline else ()  # type: ignore[arg-type] # fields by name
     case = Case(id="a/b", model="a", factory="a:b")
@@ -32,36 +32,36 @@ def make_evidence(*trials: Trial, baseline: Baseline | None = None, **fields: bo
     ],
 )
 def test_a_kernel_is_named_by_its_operators(kernel: str, operators: str) -> None:
-    """Neither its number nor its backend is one of them; a library's kernel fuses none."""
+    """A kernel's name has neither its number nor its backend."""
     assert name_operators(kernel) == operators
 
 
 def test_words_of_operators_are_counted_over_kernels() -> None:
-    """A word counts once in each kernel that has it."""
+    """Each word counts once in each kernel."""
     kernels = ("cpp_fused_add_relu_3", "cpp_fused_add_0", "extern_kernels_mm")
     assert count_words(kernels) == {"add": 2, "relu": 1}
 
 
 def test_what_no_phase_accounts_for_is_named() -> None:
-    """Of 10 s, Dynamo's clock shows 8, and 3 of these are Inductor's by way of autograd's 4."""
+    """Of 10 s Dynamo has 8, 4 of them autograd, 3 of these Inductor; 2 are named "other"."""
     phases_s = {FIRST_CALL: 10.0, "dynamo": 8.0, "aot_autograd": 4.0, "inductor": 3.0}
     assert part_phases(phases_s) == {"dynamo": 4.0, "aot_autograd": 1.0, "inductor": 3.0, OTHER_PHASE: 2.0}
 
 
 def test_sources_of_the_worst_case_are_kept_first() -> None:
-    """Three quarters of the room each: the case that comes first keeps its code, the other's is counted."""
+    """Of two cases that each need three quarters of the room the first keeps its sources."""
     source = "x" * (MAX_ALL_CHARS * 3 // 4)
     mild, worst = (
         CaseEvidence(case_id=name, after=SideEvidence(), kernels=(KernelChange(name="k", after=source),))
         for name in ("mild", "worst")
     )
-    shown = {one.case_id: one for one in bound_sources((mild, worst), first=("worst",))}
+    shown = {evidence.case_id: evidence for evidence in bound_sources((mild, worst), first=("worst",))}
     assert shown["worst"] == worst
     assert (shown["mild"].kernels, shown["mild"].more_kernels) == ((), 1)
 
 
 def test_light_trials_after_a_whole_one_hide_nothing_of_it() -> None:
-    """They tell of no graph break, phase or warm cache: the whole one does, whichever came last."""
+    """Breaks, phases and caches are those of the last whole trial."""
     broken = GraphBreak(reason="print", location="a.py:1")
     blank = Trial(case_id="a/b", index=1)
     whole = replace(blank, graph_breaks=(broken,), phases_s={FIRST_CALL: 2.0})
@@ -75,32 +75,32 @@ def test_light_trials_after_a_whole_one_hide_nothing_of_it() -> None:
 
 
 def test_a_case_without_a_trial_shows_nothing() -> None:
-    """No side is made up."""
+    """A case without a trial has no evidence."""
     assert show_case(make_evidence(), {}, moved=True) == CaseEvidence(case_id="a/b", after=SideEvidence())
 
 
 def test_a_kernel_of_which_one_side_was_not_kept_is_not_shown_as_new() -> None:
-    """There was no room for its source before; of a kernel that only head has it stands alone."""
+    """A kernel whose earlier source was not kept is not called new."""
     before = CodeIdentity(digest="1", kernels={"both_0": "b0"})
     after = CodeIdentity(digest="2", kernels={"both_0": "b1", "new_1": "n1"})
     baseline = replace(make_baseline("a/b", {}, definition="d"), identity=before)
     trial = Trial(case_id="a/b", index=1, identity=after)
     shown = show_case(make_evidence(trial, baseline=baseline), {"b1": "x", "n1": "y"}, moved=True)
-    assert sorted(shown.kernels, key=lambda one: one.name) == [
+    assert sorted(shown.kernels, key=lambda kernel: kernel.name) == [
         KernelChange(name="both_0"),
         KernelChange(name="new_1", after="y"),
     ]
 
 
 def test_what_other_code_generation_does_not_move_is_shown_without_its_code() -> None:
-    """Drift on another instruction set compares; the phases and kernels of that compile do not."""
+    """Across instruction sets drift is compared; kernels and phases are not shown."""
     baseline = make_baseline("a/b", {Metric.DRIFT: (0.25,)}, definition="d")
     evidence = make_evidence(baseline=baseline, same_host=False, same_codegen=False)
     assert show_case(evidence, {}, moved=True).before == SideEvidence(values={Metric.DRIFT: (0.25,)})
 
 
 def test_traces_stand_with_their_side() -> None:
-    """Of a case without a base there is one side."""
+    """Each side has its own traces; without a base there is one side."""
     trials = [
         Trial(case_id="a/b", index=1, trace="x.log"),
         Trial(case_id="a/b", index=1, arm="base", trace="y.log"),
@@ -114,8 +114,10 @@ def test_traces_stand_with_their_side() -> None:
 
 
 def test_parts_of_a_call_are_medians_and_at_most_fifty() -> None:
-    """Of 0.1, 0.3 and 0.2 s the second is told; a list of 60 shapes is cut."""
+    """Of 0.1, 0.3 and 0.2 s the median is 0.2; of 60 parts 50 are kept."""
     parts = ({f"rows={row}": seconds for row in range(60)} for seconds in (0.1, 0.3, 0.2))
-    trials = (Trial(case_id="a/b", index=index, parts_s=one) for index, one in enumerate(parts, start=1))
+    trials = (
+        Trial(case_id="a/b", index=index, parts_s=parts_s) for index, parts_s in enumerate(parts, start=1)
+    )
     parts_s = show_case(make_evidence(*trials), {}, moved=False).after.parts_s
     assert parts_s == {f"rows={row}": 0.2 for row in range(50)}

@@ -14,6 +14,7 @@ from gate.records.verdict import CauseKind, Outcome, Verdict
 from gate.report.words.facts import describe_cause
 from tests.hosts import CPU_HOST
 from tests.make import Situation, decide, make_row
+from tests.told import describe_causes
 
 SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
 TUNED = (
@@ -25,16 +26,16 @@ SLOW_AFTER = {EAGER: (0.02,) * 3, LATENCY: (0.013,) * 3}
 
 
 def explain(verdict: Verdict, kind: str) -> list[str]:
-    """The causes of a kind, and how many more there are where the last ones are counted."""
-    told, is_of_kind = [], False
-    for fact in (one.fact for one in verdict.causes):
+    """Causes of a kind, with the count of those left out."""
+    sentences, is_of_kind = [], False
+    for fact in (cause.fact for cause in verdict.causes):
         is_of_kind = is_of_kind if fact.code is Code.MORE else CAUSES[fact.code][1] == kind
-        told += [describe_cause(fact)] if is_of_kind else []
-    return told
+        sentences += [describe_cause(fact)] if is_of_kind else []
+    return sentences
 
 
 def test_a_ratio_is_the_worst_where_nothing_else_got_worse() -> None:
-    """The speedup follows from both latencies; alone it leads."""
+    """A speedup leads the headline only if no latency got worse."""
     speedup, latency = (make_row("mlp/x", metric) for metric in (Metric.WARM_SPEEDUP, LATENCY))
     evidence = Evidence(case=Situation().case, trials=(), failures=(), values={}, stored=())
     for rows, worst in (((speedup,), Metric.WARM_SPEEDUP), ((speedup, latency), LATENCY)):
@@ -49,30 +50,30 @@ def test_a_ratio_is_the_worst_where_nothing_else_got_worse() -> None:
 
 
 def test_unchanged_case_needs_no_cause() -> None:
-    """Nothing moved, nothing is said, even where the code is known to be the same."""
+    """An unchanged case has no cause, even with the same code."""
     code = CodeIdentity(digest="1")
-    one = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (0.0,)}, code_before=code, code_after=code)
-    assert decide(one).causes == ()
+    situation = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (0.0,)}, code_before=code, code_after=code)
+    assert decide(situation).causes == ()
 
 
-def test_new_graph_break_is_told_with_its_line() -> None:
-    """Only the break that the baseline does not have, with file and line."""
+def test_a_new_graph_break_is_named_with_its_line() -> None:
+    """Only the break that the baseline lacks is a cause, with file and line."""
     old = GraphBreak(reason="print", location="model.py:3")
     new = GraphBreak(reason="data-dependent\n  branch", location="model.py:12")
-    one = Situation(
+    situation = Situation(
         before={BREAKS: (1.0,)},
         after={BREAKS: (2.0,)},
         breaks_before=(old,),
         breaks_after=(old, new),
         code_before=CodeIdentity(digest="1"),
     )
-    sentences = explain(decide(one), "graph_break")
+    sentences = explain(decide(situation), "graph_break")
     assert sentences == ["New graph break at model.py:12: data-dependent branch"]
 
 
 def test_a_graph_break_whose_line_moved_is_not_new() -> None:
-    """A line above was added: of the two, only the break with another reason is told."""
-    one = Situation(
+    """A break with the same reason on another line is not new."""
+    situation = Situation(
         before={BREAKS: (1.0,)},
         after={BREAKS: (2.0,)},
         breaks_before=(GraphBreak(reason="print", location="model.py:3"),),
@@ -82,45 +83,45 @@ def test_a_graph_break_whose_line_moved_is_not_new() -> None:
         ),
         code_before=CodeIdentity(digest="1"),
     )
-    assert explain(decide(one), "graph_break") == ["New graph break at model.py:2: item"]
+    assert explain(decide(situation), "graph_break") == ["New graph break at model.py:2: item"]
 
 
 def test_which_of_two_equal_graph_breaks_is_new_is_not_guessed() -> None:
-    """Both moved, and nothing tells them apart: both are told."""
-    one = Situation(
+    """Of two equal breaks that both moved, both are named."""
+    situation = Situation(
         before={BREAKS: (1.0,)},
         after={BREAKS: (2.0,)},
         breaks_before=(GraphBreak(reason="print", location="model.py:3"),),
         breaks_after=tuple(GraphBreak(reason="print", location=f"model.py:{line}") for line in (2, 4)),
         code_before=CodeIdentity(digest="1"),
     )
-    assert explain(decide(one), "graph_break") == [
+    assert explain(decide(situation), "graph_break") == [
         "New graph break at model.py:2: print",
         "New graph break at model.py:4: print",
     ]
 
 
 def test_line_of_the_measured_code_comes_before_that_of_a_library() -> None:
-    """A call of logging breaks in logging's own file, and where it was made."""
+    """A break names the line of the user's code, not the library's."""
     places = ("/usr/lib/python3/logging/__init__.py:2087", "model.py:12")
-    one = Situation(
+    situation = Situation(
         before={BREAKS: (0.0,)},
         after={BREAKS: (2.0,)},
-        breaks_after=tuple(GraphBreak(reason="call", location=place) for place in places),
+        breaks_after=tuple(GraphBreak(reason="call", location=location) for location in places),
         code_before=CodeIdentity(digest="1"),
     )
-    assert explain(decide(one), "graph_break")[0] == "New graph break at model.py:12: call"
+    assert explain(decide(situation), "graph_break")[0] == "New graph break at model.py:12: call"
 
 
-def test_recompile_reason_is_told() -> None:
-    """The guard that failed."""
+def test_a_recompile_names_its_guard() -> None:
+    """The cause names the guard that failed."""
     metric = Metric.RECOMPILES
-    one = Situation(
+    situation = Situation(
         before={metric: (0.0,)},
         after={metric: (1.0,)},
         recompile_reasons=(Recompile(guard="size of x changed"),),
     )
-    assert explain(decide(one), "recompile") == ["Recompiled because size of x changed"]
+    assert explain(decide(situation), "recompile") == ["Recompiled because size of x changed"]
 
 
 ODD = Recompile(guard="self.odd == False", code="if self.odd:", location="net/model.py:17")
@@ -128,7 +129,7 @@ CALLS = Recompile(guard="self.calls == 2", code="self.calls += 1", location="net
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "expected"),
     [
         ((ODD, CALLS), ["Recompiled because self.calls == 2 (made by `self.calls += 1`) at net/model.py:20"]),
         (
@@ -149,28 +150,28 @@ CALLS = Recompile(guard="self.calls == 2", code="self.calls += 1", location="net
     ],
     ids=["where it was", "moved by a line", "once more", "in another file, and once more by another line"],
 )
-def test_a_guard_that_failed_before_is_no_cause(after: tuple[Recompile, ...], told: list[str]) -> None:
-    """Recompiles are the same by guard and code wherever the line is, and as many as there were."""
+def test_a_guard_that_failed_before_is_no_cause(after: tuple[Recompile, ...], expected: list[str]) -> None:
+    """Recompiles are equal if guard and code are, whatever the line; additional ones count."""
     metric = Metric.RECOMPILES
-    one = Situation(
+    situation = Situation(
         before={metric: (1.0,)},
         after={metric: (9.0,)},
         recompiles_before=(ODD,),
         recompile_reasons=after,
         code_before=CodeIdentity(digest="1"),
     )
-    assert explain(decide(one), "recompile") == told
+    assert explain(decide(situation), "recompile") == expected
 
 
 def test_same_code_points_away_from_the_compiler() -> None:
-    """Slower with the same generated code."""
+    """Slower calls of the same code have the cause "same code"."""
     code = CodeIdentity(digest="1")
-    one = Situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=code, code_after=code)
-    assert explain(decide(one), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
+    situation = Situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=code, code_after=code)
+    assert explain(decide(situation), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
 
 
 def test_noise_that_hides_no_change_is_not_explained_by_the_code() -> None:
-    """Trials that scatter around the baseline leave it open, and nothing moved for Python code to explain."""
+    """An open latency whose trials scatter around the baseline has no cause."""
     code = CodeIdentity(digest="1")
     after = {**SLOW_AFTER, Metric.COMPILED_LATENCY: (0.0120, 0.0084, 0.0100)}
     verdict = decide(Situation(before=SLOW_BEFORE, after=after, code_before=code, code_after=code))
@@ -180,11 +181,11 @@ def test_noise_that_hides_no_change_is_not_explained_by_the_code() -> None:
 
 @pytest.mark.parametrize("tuned", ["", "b"])
 def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(tuned: str) -> None:
-    """On a GPU the same code runs in configurations that were timed anew, in each baseline trial perhaps."""
+    """On a GPU the same code may be autotuned differently."""
     before, after = CodeIdentity(digest="1", tuned=tuned), CodeIdentity(digest="1", tuned="a")
-    one = Situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=before, code_after=after)
-    assert explain(decide(one), CauseKind.UNCHANGED_CODE) == []
-    assert explain(decide(one), CauseKind.TUNING) == [TUNED]
+    situation = Situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=before, code_after=after)
+    assert explain(decide(situation), CauseKind.UNCHANGED_CODE) == []
+    assert explain(decide(situation), CauseKind.TUNING) == [TUNED]
     same = Situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=after, code_after=after)
     assert explain(decide(same), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
 
@@ -198,53 +199,55 @@ def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(tuned: str) -> 
     ],
     ids=["slower, and new breaks", "new breaks", "more memory"],
 )
-def test_same_code_is_told_of_warm_times_alone(before: dict[Metric, Any], after: dict[Metric, Any]) -> None:
-    """With a new graph break the program is not the same, whatever its kernels; memory is not time."""
+def test_the_same_code_explains_warm_times_alone(before: dict[Metric, Any], after: dict[Metric, Any]) -> None:
+    """The same kernels explain neither a new graph break nor memory."""
     code = CodeIdentity(digest="1")
     verdict = decide(Situation(before=before, after=after, code_before=code, code_after=code))
     assert verdict.outcome is Outcome.REGRESSION
     assert explain(verdict, CauseKind.UNCHANGED_CODE) == []
 
 
-def test_new_breaks_in_the_same_generated_code_are_told_alone() -> None:
-    """A break between unchanged kernels: its place is the whole explanation."""
+def test_a_new_break_between_the_same_kernels_is_the_only_cause() -> None:
+    """A new graph break between unchanged kernels is the only cause."""
     code = CodeIdentity(digest="1")
-    one = Situation(
+    situation = Situation(
         before={BREAKS: (0.0,)},
         after={BREAKS: (1.0,)},
         breaks_after=(GraphBreak(reason="print", location="model.py:3"),),
         code_before=code,
         code_after=code,
     )
-    assert [one.fact.code for one in decide(one).causes] == [Code.GRAPH_BREAK]
+    assert [cause.fact.code for cause in decide(situation).causes] == [Code.GRAPH_BREAK]
 
 
 def test_changed_kernels_are_named() -> None:
-    """One kernel changed, one added, one removed."""
-    one = Situation(
+    """The cause counts kernels that changed, came and went."""
+    situation = Situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         code_before=CodeIdentity(digest="1", kernels={"add": "a", "mul": "b", "old": "c"}),
         code_after=CodeIdentity(digest="2", kernels={"add": "a", "mul": "x", "new": "d"}),
     )
-    assert explain(decide(one), CauseKind.CHANGED_CODE) == [
+    assert explain(decide(situation), CauseKind.CHANGED_CODE) == [
         "The generated code changed; of 3 kernels, 1 changed (mul), 1 added (new), 1 removed (old)."
     ]
 
 
-def test_changed_model_is_told() -> None:
-    """More parameters than when the baseline was recorded."""
-    one = Situation(
+def test_a_changed_model_is_a_cause() -> None:
+    """More parameters than the baseline's are a cause."""
+    situation = Situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         workload_before={"parameters": "100", "outputs": "1x10"},
         workload_after={"parameters": "200", "outputs": "1x10"},
     )
-    assert explain(decide(one), "workload") == ["The model computes something else: parameters 100 -> 200."]
+    assert explain(decide(situation), "workload") == [
+        "The model computes something else: parameters 100 -> 200."
+    ]
 
 
 @pytest.mark.parametrize(
-    ("eager", "compiled", "told"),
+    ("eager", "compiled", "expected"),
     [
         (0.0198, 0.00990, False),
         (0.0260, 0.0130, True),
@@ -252,14 +255,12 @@ def test_changed_model_is_told() -> None:
     ],
     ids=["both by a percent", "both by a third", "compiled alone"],
 )
-def test_eager_is_told_to_have_changed_as_well_where_it_did(
-    eager: float, compiled: float, told: bool
-) -> None:
-    """Half as much as compiled or more, which changed by its limit: a percent of both is noise."""
+def test_eager_that_changed_as_well_is_a_cause(eager: float, compiled: float, expected: bool) -> None:
+    """Eager is a cause if it changed by half as much as compiled, or more."""
     spread = (0.9, 1.0, 1.1)
-    after = {EAGER: [one * eager for one in spread], LATENCY: [one * compiled for one in spread]}
+    after = {EAGER: [factor * eager for factor in spread], LATENCY: [factor * compiled for factor in spread]}
     verdict = decide(Situation(before=SLOW_BEFORE, after=after))
-    assert any("Eager changed too" in cause for cause in explain(verdict, CauseKind.EAGER)) == told
+    assert any("Eager changed too" in cause for cause in explain(verdict, CauseKind.EAGER)) == expected
 
 
 @pytest.mark.parametrize(
@@ -275,9 +276,9 @@ def test_eager_is_told_to_have_changed_as_well_where_it_did(
 def test_eager_changed_alone_where_compiled_stayed_within_its_limit(
     latencies: tuple[float, float], breaks: float, expected: list[Code]
 ) -> None:
-    """Two baseline trials leave the speedup open; compiled moved by 1 % of a limit of 5 %."""
+    """Eager is named if compiled moved by 1 % of a limit of 5 %."""
     eager, compiled = latencies
-    one = Situation(
+    situation = Situation(
         before={EAGER: (0.02,) * 2, LATENCY: (0.01,) * 2, BREAKS: (0.0,) * 2},
         after={
             EAGER: (eager,) * 3,
@@ -286,12 +287,12 @@ def test_eager_changed_alone_where_compiled_stayed_within_its_limit(
             BREAKS: (breaks,) * 3,
         },
     )
-    codes = [cause.fact.code for cause in decide(one).causes]
+    codes = [cause.fact.code for cause in decide(situation).causes]
     assert [code for code in codes if CAUSES[code][1] is CauseKind.EAGER] == expected
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "expected"),
     [
         ((), []),
         (("model.py",), ["It imports 1 file that has changed since the base: model.py."]),
@@ -301,22 +302,22 @@ def test_eager_changed_alone_where_compiled_stayed_within_its_limit(
         ),
     ],
 )
-def test_changed_files_that_the_case_imports_are_named(files: tuple[str, ...], told: list[str]) -> None:
-    """As its processes found them beside a base; where nothing says more, they are the first cause."""
+def test_changed_files_that_the_case_imports_are_named(files: tuple[str, ...], expected: list[str]) -> None:
+    """Changed files that the case imports are its first cause unless a better one is known."""
     verdict = decide(Situation(before=SLOW_BEFORE, after=SLOW_AFTER, changed_imports=files))
-    assert [line for line in explain(verdict, "workload") if "imports" in line] == told
+    assert [line for line in explain(verdict, "workload") if "imports" in line] == expected
     assert (verdict.causes[0].fact.code is Code.IMPORTS_CHANGED) == bool(files)
 
 
 def test_kernels_that_take_longer_are_named() -> None:
-    """Slower on a GPU: of 10 ms one kernel takes 2 ms more, one came, one stood still within 1 %."""
-    one = Situation(
+    """One kernel takes 2 of 10 ms more, one is new, and one within 1 % is not named."""
+    situation = Situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         kernels_before_s={"gemm": 8e-3, "triton_poi_0": 2e-3},
         kernels_s={"gemm": 8.05e-3, "triton_poi_0": 4e-3, "triton_red_1": 0.5e-3},
     )
-    (kernels,) = explain(decide(one), CauseKind.KERNELS)
+    (kernels,) = explain(decide(situation), CauseKind.KERNELS)
     assert kernels == (
         "Kernels of a call, 10.0 ms -> 12.6 ms in all:"
         " triton_poi_0 2.00 ms -> 4.00 ms, triton_red_1 is new with 500 µs."
@@ -324,19 +325,19 @@ def test_kernels_that_take_longer_are_named() -> None:
 
 
 def test_what_a_device_made_of_a_call_explains_warm_times_alone() -> None:
-    """A new graph break is no matter of kernels."""
+    """Slower kernels do not explain a new graph break."""
     kernels = {"gemm": 8e-3}
-    one = Situation(
+    situation = Situation(
         before={BREAKS: (0.0,)},
         after={BREAKS: (2.0,)},
         kernels_before_s=kernels,
         kernels_s={"gemm": 9e-3},
     )
-    assert explain(decide(one), CauseKind.KERNELS) == []
+    assert explain(decide(situation), CauseKind.KERNELS) == []
 
 
-def test_phases_of_a_training_step_are_told() -> None:
-    """The backward pass is compiled beside the forward's autograd phase, within the same later ones."""
+def test_phases_of_a_training_step_are_named() -> None:
+    """A training step's phases include the backward compile."""
     metric = Metric.COLD_COMPILE_TIME
     phases_s = {
         "dynamo": 20.0,
@@ -345,14 +346,14 @@ def test_phases_of_a_training_step_are_told() -> None:
         "inductor": 41.0,
         "code_generation": 39.0,
     }
-    one = Situation(
+    situation = Situation(
         before={metric: (10.0,) * 5},
         after={metric: (20.0,) * 3},
         phases_before_s=dict.fromkeys(phases_s, 0.0),
         phases_s=phases_s,
     )
     # 17 s + 28 s less 41 s; 20 s less 17 s.
-    assert explain(decide(one), "compile_phase") == [
+    assert explain(decide(situation), "compile_phase") == [
         (
             "Phases of the compile that changed: code_generation by +39.0 s to 39.0 s,"
             " aot_autograd by +4.00 s to 4.00 s, dynamo by +3.00 s to 3.00 s."
@@ -360,10 +361,10 @@ def test_phases_of_a_training_step_are_told() -> None:
     ]
 
 
-def test_phases_that_moved_are_told() -> None:
-    """Which took longer by itself."""
+def test_phases_that_moved_are_named() -> None:
+    """Phases that took longer by themselves are named."""
     metric = Metric.COLD_COMPILE_TIME
-    one = Situation(
+    situation = Situation(
         before={metric: (10.0,) * 5},
         after={metric: (20.0,) * 3},
         phases_before_s={"dynamo": 10.0, "aot_autograd": 8.0, "inductor": 6.0},
@@ -371,24 +372,24 @@ def test_phases_that_moved_are_told() -> None:
     )
     changed = "inductor by +8.50 s to 14.5 s, aot_autograd by +1.40 s to 3.40 s"
     # Own times: dynamo 2 -> 2.1, aot_autograd 2 -> 3.4, inductor 6 -> 14.5; 2 % of 10 s is 0.2 s.
-    assert explain(decide(one), "compile_phase") == [f"Phases of the compile that changed: {changed}."]
+    assert explain(decide(situation), "compile_phase") == [f"Phases of the compile that changed: {changed}."]
 
 
 def test_phases_that_stood_still_are_no_cause() -> None:
-    """A compile that took longer elsewhere: no phase moved by 2 % of the whole."""
+    """Phases that moved by less than 2 % of the compile are no cause."""
     metric = Metric.COLD_COMPILE_TIME
     phases_s = {"dynamo": 10.0, "aot_autograd": 8.0}
-    one = Situation(
+    situation = Situation(
         before={metric: (10.0,) * 5},
         after={metric: (20.0,) * 3},
         phases_before_s=phases_s,
         phases_s={**phases_s, "dynamo": 10.1},
     )
-    assert explain(decide(one), "compile_phase") == []
+    assert explain(decide(situation), "compile_phase") == []
 
 
-def test_cache_misses_are_told() -> None:
-    """The second process found less than all."""
+def test_cache_misses_are_a_cause() -> None:
+    """The cause counts the second process's cache misses."""
     metric = Metric.CACHE_MISSES
     verdict = decide(Situation(before={metric: (0.0,)}, after={metric: (3.0,)}))
     assert explain(verdict, "cache") == [
@@ -397,39 +398,39 @@ def test_cache_misses_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("eager", "told"), [(69632.0, "each eager call keeps 68.0 KiB"), (0.0, "eager calls keep nothing")]
+    ("eager", "ending"), [(69632.0, "each eager call keeps 68.0 KiB"), (0.0, "eager calls keep nothing")]
 )
-def test_the_line_that_keeps_memory_is_told(eager: float, told: str) -> None:
-    """Of a case whose calls keep more than before; which of both sides keeps it."""
+def test_the_line_that_keeps_memory_is_named(eager: float, ending: str) -> None:
+    """The cause names the line that keeps memory, and whether eager keeps it too."""
     growth = Metric.MEMORY_GROWTH
     fact = Fact(
         code=Code.MEMORY_KEPT,
         numbers={"bytes": 69632.0, "calls": 4081.0, "eager": eager},
         names=name_words(location="net/model.py:15"),
     )
-    one = Situation(before={growth: (0.0,)}, after={growth: (69632.0,)}, warnings=(fact,))
+    situation = Situation(before={growth: (0.0,)}, after={growth: (69632.0,)}, warnings=(fact,))
     sentence = (
-        f"Each compiled call keeps 68.0 KiB more, still after 4,081 calls, made at net/model.py:15; {told}."
+        f"Each compiled call keeps 68.0 KiB more, still after 4,081 calls, made at net/model.py:15; {ending}."
     )
-    assert explain(decide(one), "kept") == [sentence]
+    assert explain(decide(situation), "kept") == [sentence]
     assert explain(decide(Situation(before={}, after={growth: (69632.0,)}, warnings=(fact,))), "kept") == []
 
 
 @pytest.mark.parametrize("breaks", [0.0, 1.0])
-def test_eager_explains_no_open_latency_beside_what_is_sure(breaks: float) -> None:
-    """Two baseline trials prove no slowdown: its cause would read as if it were as sure as the break."""
+def test_eager_is_no_cause_of_an_open_latency_if_a_break_is_certain(breaks: float) -> None:
+    """Eager is not named for an open latency if a graph break is certain."""
     before = {Metric.COMPILED_LATENCY: (0.01,) * 2, Metric.EAGER_LATENCY: (0.02,) * 2}
     after = {Metric.COMPILED_LATENCY: (0.013,) * 3, Metric.EAGER_LATENCY: (0.026,) * 3}
-    one = Situation(
+    situation = Situation(
         before={**before, Metric.GRAPH_BREAKS: (0.0,) * 2},
         after={**after, Metric.GRAPH_BREAKS: (breaks,) * 3},
     )
-    codes = [cause.fact.code for cause in decide(one).causes]
+    codes = [cause.fact.code for cause in decide(situation).causes]
     assert (Code.EAGER_TOO in codes) == (breaks == 0.0)
 
 
-def test_a_frame_that_is_left_to_eager_is_told_with_its_place() -> None:
-    """Where more are left to eager than before: the first cause, and what could not be traced."""
+def test_a_frame_that_runs_eagerly_is_named_with_its_line() -> None:
+    """The first cause names the line that could not be traced."""
     metric = Metric.EAGER_FALLBACKS
     names = name_words(reason="Failed to trace builtin operator: print", location="net/model.py:54")
     left = (Fact(code=Code.LEFT_TO_EAGER, names=names),)
@@ -443,17 +444,17 @@ def test_a_frame_that_is_left_to_eager_is_told_with_its_place() -> None:
 
 
 def test_the_recompile_limit_comes_behind_the_guard_that_failed() -> None:
-    """The frame runs eagerly because its guards failed; another frame's reason still comes first."""
+    """The guard is the cause of the recompile limit, so it comes first; that of another frame does too."""
     before, after = {Metric.EAGER_FALLBACKS: (0.0,)}, {Metric.EAGER_FALLBACKS: (2.0,)}
     reasons = ("Dynamo recompile limit exceeded", "Failed to trace builtin operator: print")
     left = tuple(Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason=reason)) for reason in reasons)
-    one = Situation(
+    situation = Situation(
         before={**before, Metric.RECOMPILES: (0.0,)},
         after={**after, Metric.RECOMPILES: (8.0,)},
         recompile_reasons=(Recompile(guard="self.calls == 2"),),
         warnings=left,
     )
-    assert [describe_cause(cause.fact) for cause in decide(one).causes] == [
+    assert describe_causes(decide(situation)) == [
         "Fell back to eager: Failed to trace builtin operator: print.",
         "Recompiled because self.calls == 2",
         "Fell back to eager: Dynamo recompile limit exceeded.",
@@ -462,12 +463,12 @@ def test_the_recompile_limit_comes_behind_the_guard_that_failed() -> None:
 
 @pytest.mark.parametrize(("after", "expected"), [(72.0, [Code.OPERATIONS_CHANGED]), (14.0, [])])
 def test_operations_are_compared_where_no_code_is_generated(after: float, expected: list[Code]) -> None:
-    """As under ``aot_eager``: a loop over heads gives the compiler 72 operations instead of 14."""
-    one = Situation(
+    """Under ``aot_eager`` operations are compared: 72 instead of 14."""
+    situation = Situation(
         before={Metric.COMPILE_CALLS: (1e6,) * 5, Metric.CAPTURED_OPS: (14.0,) * 5},
         after={Metric.COMPILE_CALLS: (3.12e6,) * 3, Metric.CAPTURED_OPS: (after,) * 3},
     )
-    causes = decide(one).causes
+    causes = decide(situation).causes
     assert [cause.fact.code for cause in causes if cause.fact.code is not Code.UNEXPLAINED] == expected
     assert not expected or describe_cause(causes[0].fact) == (
         "The compiler captured 72 operations, 14 before."
@@ -475,37 +476,37 @@ def test_operations_are_compared_where_no_code_is_generated(after: float, expect
 
 
 def test_how_workers_were_started_is_no_cause() -> None:
-    """Times are not compared where only one side's were forked, and memory does not depend on it."""
+    """Forked and unforked workers are no cause of a change in memory."""
     fresh = replace(CPU_HOST, workers="")
     memory = {Metric.PEAK_MEMORY: (1e8,)}, {Metric.PEAK_MEMORY: (2e8,)}
-    one = Situation(before=memory[0], after=memory[1], host=fresh)
+    situation = Situation(before=memory[0], after=memory[1], host=fresh)
     forked = replace(CPU_HOST, workers="forked")
-    assert explain(decide(one, environment=forked), CauseKind.STACK) == []
+    assert explain(decide(situation, environment=forked), CauseKind.STACK) == []
     other = replace(forked, compiler="another")
-    (stack,) = explain(decide(one, environment=other), CauseKind.STACK)
+    (stack,) = explain(decide(situation, environment=other), CauseKind.STACK)
     assert "compiler" in stack
     assert "workers" not in stack
 
 
-def test_a_graph_that_differs_between_processes_is_told() -> None:
-    """Of a miss it is told whether the second process compiled another graph than the first."""
+def test_a_graph_that_differs_between_processes_is_named() -> None:
+    """The cause of a cache miss says whether the second process compiled another graph."""
     metric = Metric.CACHE_MISSES
     warnings = (Fact(code=Code.GRAPH_DIFFERS),)
-    one = Situation(before={metric: (0.0,)}, after={metric: (3.0,)}, warnings=warnings)
-    assert explain(decide(one), "cache")[0] == (
+    situation = Situation(before={metric: (0.0,)}, after={metric: (3.0,)}, warnings=warnings)
+    assert explain(decide(situation), "cache")[0] == (
         "The second process compiles other graphs than the first, and finds none of them in the caches:"
         " something in them differs between processes, as the order of a set of strings (another hash seed),"
         " an object id or a time."
     )
 
 
-def test_machine_is_told_where_it_moved() -> None:
-    """Canaries 10 % slower."""
-    one = Situation(
+def test_a_machine_that_is_slower_is_a_cause() -> None:
+    """Fixed test programs 10 % slower are a cause."""
+    situation = Situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         canaries_before={"loop": (1.0,) * 5},
         canaries_after={"loop": (1.1,) * 3},
     )
-    (told,) = explain(decide(one), "machine")
-    assert "fixed test programs +10.0 % (slower)" in told
+    (text,) = explain(decide(situation), "machine")
+    assert "fixed test programs +10.0 % (slower)" in text

@@ -1,4 +1,4 @@
-"""Causes in what the compiler did: guards, precision, caches, and what fewer breaks or recompiles harm."""
+"""Causes in what the compiler did: guards, precision, caches, breaks and recompiles that are gone."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +11,7 @@ from gate.records.run import CacheUse, CodeIdentity, GraphBreak, Recompile
 from gate.records.verdict import Cause, Verdict
 from gate.report.words.facts import describe_cause
 from tests.make import Situation, decide
+from tests.told import describe_causes
 
 LATENCY, EAGER, CALLS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COMPILE_CALLS
 GRAPHS, GUARDS, MISSES = Metric.UNIQUE_GRAPHS, Metric.GUARDS, Metric.CACHE_MISSES
@@ -20,11 +21,7 @@ SLOWER = {EAGER: (0.02,) * 3, LATENCY: (0.013,) * 3}
 
 
 def list_of(verdict: Verdict, code: Code) -> list[Cause]:
-    return [one for one in verdict.causes if one.fact.code is code]
-
-
-def tell(verdict: Verdict, code: Code) -> list[str]:
-    return [describe_cause(one.fact) for one in list_of(verdict, code)]
+    return [cause for cause in verdict.causes if cause.fact.code is code]
 
 
 @pytest.mark.parametrize(
@@ -41,14 +38,14 @@ def tell(verdict: Verdict, code: Code) -> list[str]:
 def test_a_graph_break_that_is_gone_is_a_full_cause_of_what_larger_graphs_harm(
     metric: Metric, values: tuple[float, float], weight: float
 ) -> None:
-    """More memory, a longer compile and other rounding come of one graph; a slower call hardly does."""
-    one = Situation(
+    """One larger graph explains memory, compile time and drift, and hardly a slower call."""
+    situation = Situation(
         before={metric: values[:1] * 5, Metric.GRAPH_BREAKS: (1.0,) * 5},
         after={metric: values[1:] * 3, Metric.GRAPH_BREAKS: (0.0,) * 3},
         breaks_before=(GraphBreak(reason="graph_break()", location="net/model.py:32"),),
         code_before=SAME,
     )
-    verdict = decide(one)
+    verdict = decide(situation)
     (gone,) = list_of(verdict, Code.GRAPH_BREAK_GONE)
     assert gone.weight == weight
     assert describe_cause(gone.fact) == (
@@ -59,14 +56,14 @@ def test_a_graph_break_that_is_gone_is_a_full_cause_of_what_larger_graphs_harm(
 
 @pytest.mark.parametrize(("code", "weight"), [(LATENCY, 0.91), (Metric.PEAK_MEMORY, 0.091)])
 def test_a_guard_that_fails_no_more_may_make_calls_slower(code: Metric, weight: float) -> None:
-    """One graph for all shapes instead of one for each; of memory that is a detail."""
-    one = Situation(
+    """A missing recompile explains slower calls, and hardly memory."""
+    situation = Situation(
         before={code: (20e6,) * 5, Metric.RECOMPILES: (1.0,) * 5},
         after={code: (40e6,) * 3, Metric.RECOMPILES: (0.0,) * 3},
         recompiles_before=(Recompile(guard="x.size()[0] == 4", code="y = x + 1", location="a.py:3"),),
         code_before=SAME,
     )
-    (gone,) = list_of(decide(one), Code.RECOMPILED_NO_MORE)
+    (gone,) = list_of(decide(situation), Code.RECOMPILED_NO_MORE)
     assert gone.weight == weight
     assert describe_cause(gone.fact) == (
         "One graph serves what was recompiled before, because x.size()[0] == 4 (made by `y = x + 1`) at"
@@ -78,7 +75,7 @@ GUARDS_TOLD = "Guards went from 403 to 559. A compile makes each of them, and ev
 
 
 @pytest.mark.parametrize(
-    ("sides", "code", "told"),
+    ("sides", "code", "expected"),
     [
         (({CALLS: (1e6,) * 5}, {CALLS: (1.087e6,) * 3}), OTHER, [GUARDS_TOLD]),
         ((STEADY, SLOWER), SAME, [GUARDS_TOLD]),
@@ -88,38 +85,38 @@ GUARDS_TOLD = "Guards went from 403 to 559. A compile makes each of them, and ev
     ],
     ids=["longer compile", "slower, same code", "slower, other code", "more memory", "drift"],
 )
-def test_more_guards_are_told_of_what_they_can_slow(
-    sides: tuple[Mapping[Metric, Any], Mapping[Metric, Any]], code: CodeIdentity, told: list[str]
+def test_more_guards_explain_compile_time_and_calls(
+    sides: tuple[Mapping[Metric, Any], Mapping[Metric, Any]], code: CodeIdentity, expected: list[str]
 ) -> None:
-    """A compile makes them and a call checks them; a call of other code is slower by its code."""
-    one = Situation(
+    """More guards explain compile time, and calls whose code is the same."""
+    situation = Situation(
         before={**sides[0], GUARDS: (403.0,) * 5},
         after={**sides[1], GUARDS: (559.0,) * 3},
         code_before=SAME,
         code_after=code,
     )
-    assert tell(decide(one), Code.GUARDS_CHANGED) == told
+    assert describe_causes(decide(situation), Code.GUARDS_CHANGED) == expected
 
 
 def test_guards_weigh_as_much_as_they_account_for() -> None:
     """One guard more of 403, for 50 % more calls, is log(404/403) / log(1.5) = 0.0061; fewer are none."""
 
-    def find(guards: float) -> list[Cause]:
-        one = Situation(
+    def list_guard_causes(guards: float) -> list[Cause]:
+        situation = Situation(
             before={CALLS: (1e6,) * 5, GUARDS: (403.0,) * 5},
             after={CALLS: (1.5e6,) * 3, GUARDS: (guards,) * 3},
             code_before=SAME,
             code_after=SAME,
         )
-        return list_of(decide(one), Code.GUARDS_CHANGED)
+        return list_of(decide(situation), Code.GUARDS_CHANGED)
 
-    assert [one.weight for one in find(404.0)] == [pytest.approx(0.77 * 0.0061, rel=0.02)]
-    assert find(300.0) == []
+    assert [cause.weight for cause in list_guard_causes(404.0)] == [pytest.approx(0.77 * 0.0061, rel=0.02)]
+    assert list_guard_causes(300.0) == []
 
 
-def test_an_operator_that_left_its_kernel_is_told_with_the_kernels_that_are_left() -> None:
-    """Of two kernels one is left, and the library adds: fewer kernels, and what became a call of its own."""
-    one = Situation(
+def test_an_operator_that_left_its_kernel_is_named() -> None:
+    """Two kernels became one and a library call, which is named."""
+    situation = Situation(
         before=STEADY,
         after=SLOWER,
         code_before=CodeIdentity(
@@ -129,16 +126,16 @@ def test_an_operator_that_left_its_kernel_is_told_with_the_kernels_that_are_left
             digest="2", kernels={"cpp_fused_mul_0": "2"}, dtypes={"float": 3}, calls={"extern_kernels.add": 1}
         ),
     )
-    verdict = decide(one)
-    assert tell(verdict, Code.CALLS_ADDED) == [
+    verdict = decide(situation)
+    assert describe_causes(verdict, Code.CALLS_ADDED) == [
         "No longer fused: extern_kernels.add (1 extern call); no kernel fuses add any more."
     ]
-    told = "Operators are in fewer kernels: 2 kernels before, 1 now."
-    assert tell(verdict, Code.KERNELS_JOINED) == [told]
+    text = "Operators are in fewer kernels: 2 kernels before, 1 now."
+    assert describe_causes(verdict, Code.KERNELS_JOINED) == [text]
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "expected"),
     [
         (
             {"float32": 7},
@@ -160,17 +157,17 @@ def test_an_operator_that_left_its_kernel_is_told_with_the_kernels_that_are_left
     ],
     ids=["new", "from a ninth to most", "as much of it as before", "twice, and few still", "lower"],
 )
-def test_precision_of_the_code_is_told_where_it_changed(
-    before: Mapping[str, int], after: Mapping[str, int], told: list[str]
+def test_changed_precision_is_a_cause(
+    before: Mapping[str, int], after: Mapping[str, int], expected: list[str]
 ) -> None:
-    """Types of more bits cost time, those of fewer digits; a type is more where its share doubled."""
-    one = Situation(
+    """A type is named if its share of the kernels doubled."""
+    situation = Situation(
         before=STEADY,
         after=SLOWER,
         code_before=CodeIdentity(digest="1", kernels={"a": "1"}, dtypes=before),
         code_after=CodeIdentity(digest="2", kernels={"a": "2"}, dtypes=after),
     )
-    assert tell(decide(one), Code.PRECISION_CHANGED) == told
+    assert describe_causes(decide(situation), Code.PRECISION_CHANGED) == expected
 
 
 MISSES_SOME = "does not find everything in the compile cache"
@@ -181,7 +178,7 @@ def use(hits: int = 0, misses: int = 0, bypasses: int = 0) -> CacheUse:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "endings"),
     [
         (
             {"aot_autograd": use(1), "fx_graph": use(1)},
@@ -224,37 +221,41 @@ def use(hits: int = 0, misses: int = 0, bypasses: int = 0) -> CacheUse:
         "kernels",
     ],
 )
-def test_cache_loss_is_told_by_misses_cache_by_cache(
-    before: Mapping[str, CacheUse], after: Mapping[str, CacheUse], told: list[str]
+def test_lost_cache_hits_are_named_by_cache(
+    before: Mapping[str, CacheUse], after: Mapping[str, CacheUse], endings: list[str]
 ) -> None:
-    """Of three graphs on both sides; a cache that is turned off counts no miss."""
+    """A cache that lost hits is named with its misses; a disabled cache has none."""
     warm = Metric.WARM_COMPILE_TIME
-    one = Situation(
+    situation = Situation(
         before={warm: (4.0,) * 5, GRAPHS: (3.0,) * 5, MISSES: (0.0,) * 5},
         after={warm: (8.0,) * 3, GRAPHS: (3.0,) * 3, MISSES: (0.0,) * 3},
         caches_before=before,
         caches_after=after,
         code_before=SAME,
     )
-    assert tell(decide(one), Code.CACHE_MISSED) == [f"The second process {end}" for end in told]
+    assert describe_causes(decide(situation), Code.CACHE_MISSED) == [
+        f"The second process {end}" for end in endings
+    ]
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "endings"),
     [
         ({"aot_autograd": use(1), "fx_graph": use(2)}, []),
         ({}, ["no longer asks the compile cache aot_autograd, which is turned off (3 found before)."]),
     ],
     ids=["all that there are", "turned off"],
 )
-def test_fewer_graphs_are_no_lost_cache(after: Mapping[str, CacheUse], told: list[str]) -> None:
-    """One graph instead of three is asked for once instead of three times, and found."""
+def test_fewer_graphs_are_no_lost_cache(after: Mapping[str, CacheUse], endings: list[str]) -> None:
+    """One graph instead of three has fewer hits, and loses none."""
     warm = Metric.WARM_COMPILE_TIME
-    one = Situation(
+    situation = Situation(
         before={warm: (4.0,) * 5, GRAPHS: (3.0,) * 5, MISSES: (0.0,) * 5},
         after={warm: (8.0,) * 3, GRAPHS: (1.0,) * 3, MISSES: (0.0,) * 3},
         caches_before={"aot_autograd": use(3), "fx_graph": use(6)},
         caches_after=after,
         code_before=SAME,
     )
-    assert tell(decide(one), Code.CACHE_MISSED) == [f"The second process {end}" for end in told]
+    assert describe_causes(decide(situation), Code.CACHE_MISSED) == [
+        f"The second process {end}" for end in endings
+    ]

@@ -1,4 +1,4 @@
-"""What pairs make of a screening."""
+"""The verdict after pairs on what stored values made suspect."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,11 +8,11 @@ import pytest
 
 from gate.decide.side_by_side import confirm_screening
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
-from gate.records.cases import Acceptance, Metric, Policy
+from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.run import Pairing
 from gate.records.verdict import Comparison, Outcome, Reason, Status, Tally, Verdict
-from tests.make import POLICY, PairedCase, find_row, pair_up, state
+from tests.make import POLICY, PairedCase, find_row, make_acceptance, pair_up, state
 from tests.told import tell_notes, tell_row, tell_steps
 
 from .one_case import (
@@ -24,15 +24,17 @@ from .one_case import (
     SPEEDUP,
     STORED_CASE,
     UNBROKEN,
+    WIDE,
     confirm,
     fail,
     measure,
     screen,
+    store,
 )
 
 
 def test_pairs_acquit_what_the_screen_convicted() -> None:
-    """30 % slower than the stored values, equal to the base: the machine, not the change."""
+    """30 % slower than stored and equal to the base passes, with a note."""
     slower = measure(compiled_latency=1.3)
     assert find_row(screen(slower), LATENCY).status is Status.REGRESSED
     verdict = confirm(slower)
@@ -40,17 +42,17 @@ def test_pairs_acquit_what_the_screen_convicted() -> None:
     assert find_row(verdict, SPEEDUP).status is Status.UNCHANGED
     assert verdict.outcome is Outcome.PASS
     assert (verdict.tally.pairs, verdict.tally.paired_cases) == (6, 1)
-    told = (
+    beginning = (
         f"Worse than the stored baseline, but not worse than the base: {CASE} warm speedup, {CASE} compiled"
     )
-    assert any(note.startswith(told) and "record new baselines" in note for note in tell_notes(verdict))
+    assert any(note.startswith(beginning) and "record new baselines" in note for note in tell_notes(verdict))
     rows = len(verdict.comparisons)
     expected = Tally(trials=1, pairs=6, paired_cases=1, cleared=2, cases=1, comparisons=rows)
     assert verdict.tally == expected
 
 
-def test_where_there_is_an_anchor_it_tells_creep_from_the_machine() -> None:
-    """What got worse since the baselines, and not by this change, is sent to the anchor; nothing else is."""
+def test_an_anchor_is_suggested_to_separate_creep_from_the_machine() -> None:
+    """What is worse than stored and equal to the base is referred to the anchor."""
     command = f"compile-gate ab --anchor --select {CASE}"
     anchored = replace(POLICY, has_anchor=True)
     assert tell_steps(confirm(measure(compiled_latency=1.3), rules=anchored))[-1].endswith(f": {command}")
@@ -60,7 +62,7 @@ def test_where_there_is_an_anchor_it_tells_creep_from_the_machine() -> None:
 
 
 def test_a_graph_break_that_the_base_has_too_is_not_the_changes() -> None:
-    """Merged by others since the baselines were recorded: one pair tells, and a note says it."""
+    """One pair shows that the base has the break as well, and a note says so."""
     broken = {BREAKS: 2.0}
     verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(UNBROKEN,), base=broken, head=broken, pairs=1)
     assert state(find_row(verdict, BREAKS)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
@@ -72,16 +74,16 @@ def test_a_graph_break_that_the_base_has_too_is_not_the_changes() -> None:
 
 
 def test_drift_beyond_its_limit_on_both_sides_is_worse_than_no_stored_value() -> None:
-    """Without a baseline the limit alone convicted, and a pair shows that the base is as far off."""
+    """Without a baseline drift that the base has too is not noted as worse than stored."""
     off = {Metric.DRIFT: 17.0}
     verdict = confirm({**measure(), Metric.DRIFT: (17.0,)}, baselines=(), base=off, head=off, pairs=2)
     assert verdict.tally.cleared == 0
     assert not any(fact.code is Code.CLEARED for fact in verdict.notes)
 
 
-def test_drift_that_pairs_show_is_told_though_nobody_asked_for_it() -> None:
-    """Head is 0.6 bits off in both pairs that its latency got, and its trial alone was as stored."""
-    stored = replace(STORED_CASE, trials={**STORED_CASE.trials, Metric.DRIFT: (0.1,) * 9})
+def test_drift_that_pairs_show_regresses_unasked() -> None:
+    """Drift of 0.6 bits in both pairs of a latency regresses."""
+    stored = store({Metric.DRIFT: (0.1,) * 9})
     alone = {**measure(compiled_latency=1.3), Metric.DRIFT: (0.1,)}
     arms = {"base": {Metric.DRIFT: 0.1}, "head": {Metric.DRIFT: 0.7}}
     row = find_row(confirm(alone, baselines=(stored,), pairs=2, **arms), Metric.DRIFT)
@@ -90,43 +92,43 @@ def test_drift_that_pairs_show_is_told_though_nobody_asked_for_it() -> None:
 
 @pytest.mark.parametrize(("pairs", "base"), [(1, 0.0), (1, 2.0), (2, 0.0), (2, 2.0)])
 def test_a_graph_break_of_the_change_is_convicted(pairs: int, base: float) -> None:
-    """One pair is enough where the stored values say the same; it is held against the base's count."""
+    """One pair convicts a break that stored values show as well, against the base's count."""
     changes = {"base": {BREAKS: base}, "head": {BREAKS: 3.0}, "pairs": pairs}
     verdict = confirm({**measure(), BREAKS: (3.0,)}, baselines=(UNBROKEN,), **changes)
-    found = find_row(verdict, BREAKS)
-    assert state(found) == (Status.REGRESSED, Reason.BEYOND_BAR)
-    assert found.baseline is not None
-    assert found.baseline.centre == base
+    row = find_row(verdict, BREAKS)
+    assert state(row) == (Status.REGRESSED, Reason.BEYOND_BAR)
+    assert row.baseline is not None
+    assert row.baseline.centre == base
     assert verdict.outcome is Outcome.REGRESSION
 
 
-ONE_MORE = Acceptance(case=CASE, metric=BREAKS, allowance=1.0, reason="r", author="ada", expires="2026-03-01")
+ONE_MORE = make_acceptance(BREAKS, 1.0, case=CASE)
 
 
 def one_more_again(rules: Policy) -> Verdict:
-    """None stored, two in the base, three in head: one is the change's, and earlier ones added two."""
+    """Graph breaks: none stored, two in the base, three in head."""
     breaks = {"base": {BREAKS: 2.0}, "head": {BREAKS: 3.0}, "pairs": 1}
     return confirm({**measure(), BREAKS: (3.0,)}, baselines=(UNBROKEN,), rules=rules, **breaks)
 
 
 def test_an_acceptance_of_what_the_change_adds_holds_after_one_pair() -> None:
-    """It is for this commit, whatever others added since the baselines were recorded."""
+    """An acceptance for this commit counts on top of the base's breaks."""
     verdict = one_more_again(replace(POLICY, acceptances=(replace(ONE_MORE, commit="c" * 40),)))
     assert find_row(verdict, BREAKS).status is Status.ACCEPTED
     assert verdict.outcome is Outcome.PASS
 
 
 def test_a_standing_acceptance_does_not_allow_each_change_so_much_again() -> None:
-    """One is accepted on top of what is stored, and three are there: the note tells both numbers."""
+    """One break is accepted on top of the stored none: three exceed it, and the note has both counts."""
     verdict = one_more_again(replace(POLICY, acceptances=(ONE_MORE,)))
     assert verdict.outcome is Outcome.REGRESSION
     assert "+3 (more) against the stored baseline" in tell_row(find_row(verdict, BREAKS))
-    told = "accepted up to 1 until 2026-03-01, and this is more: +3 against the stored baseline."
-    assert any(note.endswith(told) for note in tell_notes(verdict))
+    ending = "accepted up to 1 until 2026-03-01, and this is more: +3 against the stored baseline."
+    assert any(note.endswith(ending) for note in tell_notes(verdict))
 
 
 def test_the_acceptance_that_is_suggested_covers_what_is_stored() -> None:
-    """Else the command that the report prints would change nothing."""
+    """The suggested allowance covers the change against the stored value."""
     steps = tell_steps(one_more_again(POLICY))
     assert any("--allow 3 " in step for step in steps)
     taken = replace(ONE_MORE, allowance=3.0)
@@ -159,8 +161,8 @@ def test_an_accepted_time_counts_what_the_base_has_surely_added(slower: float, s
     assert is_exceeded is (status is not Status.ACCEPTED)
 
 
-def test_a_slower_time_that_nobody_accepted_is_told_by_its_pairs_alone() -> None:
-    """What is stored of times says nothing that its pairs do not say better."""
+def test_a_slower_time_is_reported_by_its_pairs_alone() -> None:
+    """The sentence on a slower time has no stored value."""
     slower = {"base": {LATENCY: 0.0118}, "head": {LATENCY: 0.013}}
     row = find_row(confirm(measure(compiled_latency=1.3), **slower), LATENCY)
     assert row.status is Status.REGRESSED
@@ -168,8 +170,8 @@ def test_a_slower_time_that_nobody_accepted_is_told_by_its_pairs_alone() -> None
 
 
 def test_a_counter_that_one_pair_shows_better_too_has_improved() -> None:
-    """Three stored, two in the base, one in head: no second pair is asked for what only got better."""
-    broken = replace(STORED_CASE, trials={**STORED_CASE.trials, BREAKS: (3.0,) * len(NINE)})
+    """Three stored, two in the base and one in head have improved after one pair."""
+    broken = store({BREAKS: (3.0,) * len(NINE)})
     changes = {"base": {BREAKS: 2.0}, "head": {BREAKS: 1.0}, "pairs": 1}
     verdict = confirm({**measure(), BREAKS: (1.0,)}, baselines=(broken,), **changes)
     assert find_row(verdict, BREAKS).status is Status.IMPROVED
@@ -177,15 +179,15 @@ def test_a_counter_that_one_pair_shows_better_too_has_improved() -> None:
 
 
 def test_a_case_that_neither_what_is_stored_nor_the_base_knows_is_not_judged() -> None:
-    """Its status says so, and why no pair looked at it goes without saying."""
+    """A case without baseline and base is not judged."""
     run = pair_up(PairedCase(alone=measure(), pairs=0, base_definition="d0"))
-    found = confirm_screening(screen_run(run, (), POLICY), run, POLICY)
-    (row,) = (row for row in found.comparisons if row.metric is LATENCY)
+    screening = confirm_screening(screen_run(run, (), POLICY), run, POLICY)
+    row = find_row(screening, LATENCY)
     assert (*state(row), row.remarks) == (Status.NEW, Reason.NO_BASELINE, ())
 
 
 def test_what_the_base_measures_and_head_no_longer_does_is_missing() -> None:
-    """Nothing is stored, and the change took drift away: that is told, and the check is incomplete."""
+    """Drift that only the base measures is MISSING, and the verdict INCOMPLETE."""
     run = pair_up(PairedCase(alone=measure(), pairs=3, base={Metric.DRIFT: 0.1}))
     kept = tuple(
         replace(
@@ -196,21 +198,21 @@ def test_what_the_base_measures_and_head_no_longer_does_is_missing() -> None:
         for trial in run.trials
     )
     run = replace(run, trials=kept)
-    found = confirm_screening(screen_run(run, (), POLICY), run, POLICY)
-    states = [state(row) for row in found.comparisons if row.metric is Metric.DRIFT]
+    screening = confirm_screening(screen_run(run, (), POLICY), run, POLICY)
+    states = [state(row) for row in screening.comparisons if row.metric is Metric.DRIFT]
     assert states == [(Status.MISSING, Reason.NOT_MEASURED)]
-    assert conclude_verdict(run, found, POLICY).outcome is Outcome.INCOMPLETE
+    assert conclude_verdict(run, screening, POLICY).outcome is Outcome.INCOMPLETE
 
 
 @pytest.mark.parametrize(
     ("pairs", "expected"),
     [(1, (Status.INCONCLUSIVE, Reason.UNSETTLED)), (2, (Status.REGRESSED, Reason.BEYOND_BAR))],
 )
-def test_a_graph_break_that_others_fixed_and_the_change_brings_back_is_told(
+def test_a_graph_break_that_the_change_brings_back_regresses(
     pairs: int, expected: tuple[Status, Reason]
 ) -> None:
-    """Two as stored, of which the base has none: nobody asked, but pairs for the latency saw them."""
-    broken = replace(STORED_CASE, trials={**STORED_CASE.trials, BREAKS: (2.0,) * len(NINE)})
+    """As many breaks as stored regress after two pairs if the base has none."""
+    broken = store({BREAKS: (2.0,) * len(NINE)})
     alone = {**measure(compiled_latency=1.3), BREAKS: (2.0,)}
     changes = {"base": {BREAKS: 0.0}, "head": {BREAKS: 2.0}, "pairs": pairs}
     verdict = confirm(alone, baselines=(broken,), **changes)
@@ -218,7 +220,7 @@ def test_a_graph_break_that_others_fixed_and_the_change_brings_back_is_told(
 
 
 def flicker(values: Sequence[float]) -> Comparison:
-    """What becomes of graph breaks that the screen saw none of, and three pairs for the latency so many."""
+    """The state of graph breaks that the screen saw none of, with these counts in three pairs."""
     alone = {**measure(compiled_latency=1.3), BREAKS: (0.0,)}
     run = pair_up(PairedCase(alone=alone, pairs=3))
     trials = tuple(
@@ -228,9 +230,8 @@ def flicker(values: Sequence[float]) -> Comparison:
         for trial in run.trials
     )
     run = replace(run, trials=trials)
-    found = confirm_screening(screen_run(run, (UNBROKEN,), POLICY), run, POLICY)
-    (row,) = (row for row in found.comparisons if row.metric is BREAKS)
-    return row
+    screening = confirm_screening(screen_run(run, (UNBROKEN,), POLICY), run, POLICY)
+    return find_row(screening, BREAKS)
 
 
 @pytest.mark.parametrize(
@@ -242,10 +243,10 @@ def flicker(values: Sequence[float]) -> Comparison:
     ],
     ids=["most", "one", "all"],
 )
-def test_a_counter_that_most_pairs_show_worse_is_told(
+def test_a_counter_that_most_pairs_show_worse_is_open(
     values: Sequence[float], expected: tuple[Status, Reason]
 ) -> None:
-    """Nobody asked about it; that one pair in three shows breaks may be what a trial does now and then."""
+    """Breaks in all three pairs regress, in two are open, and in one may be chance."""
     assert state(flicker(values)) == expected
 
 
@@ -255,7 +256,7 @@ UNCHANGED = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
 
 
 @pytest.mark.parametrize(
-    ("own", "beside", "expected"),
+    ("counts", "paired", "expected"),
     [
         pytest.param((1.0,), {"head": {BREAKS: 1.0}, "pairs": 1}, REGRESSED, id="the same"),
         pytest.param((2.0,), {"head": {BREAKS: 1.0}, "pairs": 1}, INCONCLUSIVE, id="another"),
@@ -267,15 +268,15 @@ UNCHANGED = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
     ],
 )
 def test_a_new_graph_break_is_certain_when_it_was_counted_twice(
-    own: Sequence[float], beside: dict[str, Any], expected: object
+    counts: Sequence[float], paired: dict[str, Any], expected: object
 ) -> None:
-    """Head's own trials and its side of the pairs against the base's; without a baseline."""
-    alone = {**{metric: [*value] * len(own) for metric, value in measure().items()}, BREAKS: own}
-    assert state(find_row(confirm(alone, baselines=(), **beside), BREAKS)) == expected
+    """Without a baseline two counts of head above the base's are certain."""
+    alone = {**{metric: [*value] * len(counts) for metric, value in measure().items()}, BREAKS: counts}
+    assert state(find_row(confirm(alone, baselines=(), **paired), BREAKS)) == expected
 
 
 def test_peak_memory_is_not_certain_with_one_pair() -> None:
-    """Only what torch counts of its graphs is: memory may jump in both processes of a change."""
+    """Of memory one pair convicts nothing."""
     memory = {Metric.PEAK_MEMORY: (2e9,)}
     changes = {"base": {Metric.PEAK_MEMORY: 1e9}, "head": {Metric.PEAK_MEMORY: 2e9}, "pairs": 1}
     row = find_row(confirm({**measure(), **memory}, **changes), Metric.PEAK_MEMORY)
@@ -284,7 +285,7 @@ def test_peak_memory_is_not_certain_with_one_pair() -> None:
 
 @pytest.mark.parametrize("head", [{}, {BREAKS: 0.0}])
 def test_what_head_lacks_stays_missing(head: dict[Metric, float]) -> None:
-    """Graph breaks are stored and head's own trial has none, whatever its pair with the base shows."""
+    """Graph breaks that are stored and that head's own trial lacks are MISSING."""
     base = {BREAKS: 0.0} if head else {}
     verdict = confirm(measure(), baselines=(UNBROKEN,), base=base, head=head, pairs=1)
     assert state(find_row(verdict, BREAKS)) == (Status.MISSING, Reason.NOT_MEASURED)
@@ -292,36 +293,36 @@ def test_what_head_lacks_stays_missing(head: dict[Metric, float]) -> None:
 
 
 def test_a_count_that_the_base_lacks_too_stays_new() -> None:
-    """Head alone measures drift: nothing to compare it with, and no reason to leave anything open."""
+    """Drift that only head measures is NEW."""
     alone = {**measure(), Metric.DRIFT: (0.1,)}
     row = find_row(confirm(alone, baselines=(), head={Metric.DRIFT: 0.1}, pairs=3), Metric.DRIFT)
     assert state(row) == (Status.NEW, Reason.NO_BASELINE)
 
 
 def test_pairs_do_not_hide_that_too_few_trials_came_back() -> None:
-    """One of two planned trials: INCOMPLETE, though pairs acquit the latency that stands for the case."""
+    """One of two planned trials is INCOMPLETE although pairs clear the latency."""
     run = replace(pair_up(PairedCase(alone=measure(compiled_latency=1.3))), trials_planned=2)
-    found = confirm_screening(screen_run(run, (STORED_CASE,), POLICY), run, POLICY)
-    states = [state(row) for row in found.comparisons if row.metric is LATENCY]
+    screening = confirm_screening(screen_run(run, (STORED_CASE,), POLICY), run, POLICY)
+    states = [state(row) for row in screening.comparisons if row.metric is LATENCY]
     assert states == [(Status.MISSING, Reason.NOT_RUN), (Status.UNCHANGED, Reason.BELOW_THRESHOLD)]
-    assert conclude_verdict(run, found, POLICY).outcome is Outcome.INCOMPLETE
+    assert conclude_verdict(run, screening, POLICY).outcome is Outcome.INCOMPLETE
 
 
 def test_one_pair_that_shows_fewer_breaks_convicts_nobody() -> None:
-    """More than stored and fewer than the base: the change mends some of what others merged."""
+    """More breaks than stored and fewer than the base's do not regress."""
     changes = {"base": {BREAKS: 3.0}, "head": {BREAKS: 2.0}, "pairs": 1}
     verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(UNBROKEN,), **changes)
     assert state(find_row(verdict, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
 
 
 def test_a_graph_break_that_no_pair_looked_at_is_left_open() -> None:
-    """It may be what others merged: INCONCLUSIVE, and it says why."""
+    """Without a pair a new break is INCONCLUSIVE, and the sentence says why."""
     verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(UNBROKEN,), pairs=0)
     assert state(find_row(verdict, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
 
 
 def test_pairs_convict_what_was_suspect() -> None:
-    """8 % slower is suspect after the screen and confirmed by its pairs; the compile stays the screen's."""
+    """Pairs confirm a latency 8 % slower; the compile is judged by stored values."""
     verdict = confirm(measure(compiled_latency=1.08), head={LATENCY: 0.0108})
     assert state(find_row(verdict, LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
     assert (find_row(verdict, LATENCY).pairs, find_row(verdict, COLD).pairs) == (6, 0)
@@ -330,7 +331,7 @@ def test_pairs_convict_what_was_suspect() -> None:
 
 
 def test_pairs_stand_in_for_a_missing_baseline() -> None:
-    """Nothing stored: the pairs judge the counters as well."""
+    """Without a baseline pairs judge counters as well."""
     verdict = confirm({**measure(), BREAKS: (1.0,)}, baselines=(), head={BREAKS: 1.0})
     assert state(find_row(verdict, BREAKS)) == (Status.REGRESSED, Reason.BEYOND_BAR)
     assert state(find_row(verdict, LATENCY)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
@@ -347,17 +348,17 @@ def test_pairs_stand_in_for_a_missing_baseline() -> None:
     ids=["base failed", "unknown to the base", "no time for pairs", "defined otherwise"],
 )
 def test_without_pairs_nothing_is_convicted(changes: dict[str, object], because: str) -> None:
-    """30 % slower than the stored values may be what others merged: INCONCLUSIVE, and it says why."""
+    """Without a pair 30 % slower than stored is INCONCLUSIVE, and the sentence says why."""
     verdict = confirm(measure(compiled_latency=1.3), **changes)
-    found = find_row(verdict, LATENCY)
-    assert state(found) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
+    row = find_row(verdict, LATENCY)
+    assert state(row) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert tell_row(found).endswith(f"Not measured again side by side: {because}.")
+    assert tell_row(row).endswith(f"Not measured again side by side: {because}.")
     assert "Not measured side by side with the base: the times of 1 case." in tell_notes(verdict)
 
 
 def test_a_base_that_failed_is_to_be_read_and_not_measured_again() -> None:
-    """`ab` with the same base would fail as the pairs did: its log comes first, then more trials."""
+    """If the base fails its log is the first step, before more trials."""
     verdict = confirm(measure(compiled_latency=1.3), pairs=0, failures=(fail("base"),))
     assert f"main (1a2b3c4) failed in 1 case: {CASE}." in tell_notes(verdict)
     first, second = tell_steps(verdict)[:2]
@@ -366,14 +367,14 @@ def test_a_base_that_failed_is_to_be_read_and_not_measured_again() -> None:
 
 
 def test_a_limit_needs_no_pair() -> None:
-    """Drift beyond its absolute limit is red although the base does not have the case."""
+    """Drift beyond its absolute limit regresses without a base."""
     verdict = confirm({**measure(), Metric.DRIFT: (1.2,)}, pairs=0, base_definition="")
     assert state(find_row(verdict, Metric.DRIFT)) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
     assert verdict.outcome is Outcome.REGRESSION
 
 
 @pytest.mark.parametrize(
-    ("base", "speedup", "told"),
+    ("base", "speedup", "ending"),
     [
         ("d1", (Status.INCONCLUSIVE, Reason.UNPAIRED), "no pair came back."),
         ("d0", (Status.UNCHANGED, Reason.BELOW_THRESHOLD), "the base defines this case differently."),
@@ -381,20 +382,19 @@ def test_a_limit_needs_no_pair() -> None:
     ids=["no time", "nothing to compare with"],
 )
 def test_what_could_hide_a_change_says_that_no_pair_looked(
-    base: str, speedup: tuple[Status, Reason], told: str
+    base: str, speedup: tuple[Status, Reason], ending: str
 ) -> None:
-    """The latency varies too much to tell; where there was no time for pairs its speedup is open too."""
-    wide = {LATENCY: tuple(0.01 * (1 + 6 * (one - 1)) for one in NINE)}
-    baselines = (replace(STORED_CASE, trials={**STORED_CASE.trials, **wide}),)
+    """An open latency says that it had no pair; without time its speedup is open too."""
+    baselines = (store(WIDE),)
     verdict = confirm(measure(), baselines=baselines, pairs=0, base_definition=base)
     row = find_row(verdict, LATENCY)
     assert state(row) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
-    assert tell_row(row).endswith(f"Not measured again side by side: {told}")
+    assert tell_row(row).endswith(f"Not measured again side by side: {ending}")
     assert state(find_row(verdict, SPEEDUP)) == speedup
 
 
 def test_check_without_a_base_says_that_it_is_not_confirmed() -> None:
-    """One note for all times that were convicted against stored baselines alone."""
+    """One note covers all times that regressed against stored values alone."""
     run = replace(pair_up(PairedCase(pairs=0, alone=measure(compiled_latency=1.3))), base=None)
     verdict = decide_verdict(run, (STORED_CASE,), POLICY)
     notes = [note for note in tell_notes(verdict) if "side by side" in note]

@@ -1,4 +1,4 @@
-"""Counts that repeat, and counts that flicker: what shows it, and how many values it takes."""
+"""Counts that repeat and counts that flicker, and how many values convict each."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +21,7 @@ from gate.decide.judge.counted import (
 from gate.metrics import MEMORY_PEAKS, SPECS
 from gate.records.cases import Case, Metric, Threshold
 from gate.records.verdict import Comparison, Reason, Status
+from tests.make import make_row
 
 BREAKS, MEMORY, RATIO = Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY, Metric.MEMORY_RATIO
 CALLS, COLD, WARM = Metric.COMPILE_CALLS, Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME
@@ -43,7 +44,7 @@ def ask(before: Sequence[float], after: Sequence[float] = (0.0,), metric: Metric
     [(1, 1, 1 / 4), (2, 2, 1 / 16), (5, 5, 1 / 1024), (5, 3, (3 / 8) ** 3 * (5 / 8) ** 5)],
 )
 def test_luck_of_two_values_by_hand(before: int, after: int, expected: float) -> None:
-    """So many of the one and so many of the other are likeliest where a share is as large as head's."""
+    """The likelihood is largest where the share is head's."""
     assert compute_apart_p(before, after) == pytest.approx(expected)
 
 
@@ -57,12 +58,12 @@ def test_luck_of_two_values_by_hand(before: int, after: int, expected: float) ->
     ],
 )
 def test_rank_sums_by_hand(before: tuple[float, ...], after: tuple[float, ...], expected: float) -> None:
-    """Of all ways to deal the values, the share in which head's rank as high."""
+    """The p-value is the share of all orders in which head's ranks are as high."""
     assert compute_rank_p(before, after) == pytest.approx(expected)
 
 
 def test_what_differs_in_one_case_flickers_in_all() -> None:
-    """Five values agree, and in another case one of three does not."""
+    """One of three values of another case differs, so the metric flickers."""
     repeats = count_repeats([ask((0.0,) * 5), ask((0.0, 1.0, 0.0)), ask((2e8,), metric=MEMORY)])
     assert repeats == {BREAKS: Repeats(agreed=5, differs=True), MEMORY: Repeats()}
     assert find_flickering(repeats) == {BREAKS}
@@ -70,7 +71,7 @@ def test_what_differs_in_one_case_flickers_in_all() -> None:
 
 @pytest.mark.parametrize(("values", "expected"), [((8, 7), {MEMORY}), ((8, 8), set()), ((16, 1), set())])
 def test_memory_is_presumed_until_sixteen_values_agree(values: Sequence[int], expected: set[Metric]) -> None:
-    """2 % is within its threshold of 3 %; a case's only value agrees with none."""
+    """Memory is presumed to flicker until 16 values agree within its threshold of 3 %."""
     questions = [
         ask((2e8, 2.04e8) + (2e8,) * (number - 2) if number > 1 else (2e8,), metric=MEMORY)
         for number in values
@@ -93,37 +94,33 @@ def test_memory_is_presumed_until_sixteen_values_agree(values: Sequence[int], ex
     ],
 )
 def test_what_flickers(before: Sequence[float], after: Sequence[float], expected: State) -> None:
-    """With 1 % for it; by ranks with an eighth of that, a chance for each look."""
+    """A flickering count convicts at 1 %, by ranks at an eighth of it for each look."""
     row = judge_counted(ask(before, after), ASKED)
     assert (row.status, row.reason) == expected
 
 
 @pytest.mark.parametrize(("pairs", "expected"), [(2, Status.INCONCLUSIVE), (3, Status.UNCHANGED)])
 def test_what_was_seen_to_flicker_is_clear_by_three_pairs(pairs: int, expected: Status) -> None:
-    """Where it is only presumed to, one is enough."""
+    """A count that flickered is clear after three pairs, one that is only presumed to after one."""
     question = ask((1.0,) * pairs, (1.0,) * pairs)
     assert judge_counted(question, ASKED).status is Status.UNCHANGED
     assert judge_counted(question, replace(ASKED, shown=ASKED.flickering)).status is expected
 
 
 def test_what_never_flickered_takes_two_looks_at_most() -> None:
-    """Nothing is left to chance."""
+    """A count that never flickered regresses by one value on each side."""
     assert judge_counted(ask((0.0,), (1.0,)), CountRules()).status is Status.REGRESSED
 
 
 @pytest.mark.parametrize(("alpha", "pairs"), [(0.25, 1), (0.01, 4), (0.01 / 32, 6)])
 def test_pairs_that_convict_what_flickers(alpha: float, pairs: int) -> None:
-    """A fourth for each pair: 1/256, and of eight cases of ab 1/4096."""
+    """Each pair is worth 1/4: four give 1/256; of eight cases of ab six give 1/4096."""
     assert count_needed_pairs(alpha) == pairs
 
 
 def test_a_ratio_is_no_chance_of_its_own() -> None:
-    """It convicts nothing without what it is a ratio of."""
+    """Memory and graph breaks are two chances; a ratio and a metric that only explains are none."""
     assert count_chances({MEMORY, RATIO, BREAKS, Metric.CAPTURED_OPS}) == 2
-
-
-def make_row(metric: Metric, status: Status) -> Comparison:
-    return Comparison(case_id="m/x", metric=metric, status=status, reason=Reason.BEYOND_BAR, decides=True)
 
 
 @pytest.mark.parametrize(
@@ -136,16 +133,20 @@ def make_row(metric: Metric, status: Status) -> Comparison:
     ],
 )
 def test_calls_stand_for_compile_times(cold: Status, warm: Status, expected: State) -> None:
-    """More of them convict where a compile got longer, or none was measured."""
-    rows = [make_row(CALLS, Status.REGRESSED), make_row(COLD, cold), make_row(WARM, warm)]
+    """More Python calls convict only with a longer or unmeasured compile."""
+    rows = [
+        make_row("m/x", CALLS, Status.REGRESSED),
+        make_row("m/x", COLD, cold),
+        make_row("m/x", WARM, warm),
+    ]
     followed = follow_times(rows)
     assert (followed[0].status, followed[0].reason) == expected
     assert list(followed[1:]) == rows[1:]
 
 
 def test_calls_of_another_case_follow_their_own() -> None:
-    """What another case's compile took says nothing of this one's."""
+    """Another case's compile time does not count."""
     other = Comparison(
         case_id="n/x", metric=COLD, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, decides=True
     )
-    assert follow_times([make_row(CALLS, Status.REGRESSED), other])[0].status is Status.REGRESSED
+    assert follow_times([make_row("m/x", CALLS, Status.REGRESSED), other])[0].status is Status.REGRESSED

@@ -1,4 +1,4 @@
-"""Many small changes: none is seen against its own base, and all of them together against an anchor."""
+"""Many small changes are each clear against their base, and together regress against an anchor."""
 
 import random
 
@@ -17,7 +17,7 @@ PAIR_SD = 0.013  # of live pairs, as LIVE_PAIR_SD assumes
 
 
 def judge(factor: float, seed: int) -> tuple[Outcome, Status]:
-    """The verdict on six pairs whose head is slower by a factor, and what it says of compiled latency."""
+    """Outcome and latency's status of six pairs whose head is slower by a factor."""
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
     spread = tuple(rng.gauss(0.0, PAIR_SD) for _ in range(PAIRS))
     verdict = decide_side_by_side(pair_up(PairedCase(head={LATENCY: 0.010 * factor}, spread=spread)), POLICY)
@@ -26,12 +26,12 @@ def judge(factor: float, seed: int) -> tuple[Outcome, Status]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_creep_is_red_against_the_anchor_and_never_against_the_own_base(seed: int) -> None:
-    """Twenty steps of 1.5 %: each alone is below the 3 % that count, and together they are 35 %."""
-    own = [judge(STEP, 100 * seed + merge) for merge in range(1, MERGES + 1)]
-    assert not any(Status.REGRESSED in one or Outcome.REGRESSION in one for one in own)
+    """Each of twenty steps of 1.5 % is below 3 %; together they are 35 %."""
+    single = [judge(STEP, 100 * seed + merge) for merge in range(1, MERGES + 1)]
+    assert not any(Status.REGRESSED in results or Outcome.REGRESSION in results for results in single)
     anchored = [judge(STEP**merge, 100 * seed + merge) for merge in range(1, MERGES + 1)]
     assert anchored[-1] == (Outcome.REGRESSION, Status.REGRESSED)
-    first = next(merge for merge, one in enumerate(anchored, start=1) if one[0] is Outcome.REGRESSION)
+    first = next(merge for merge, results in enumerate(anchored, start=1) if results[0] is Outcome.REGRESSION)
     assert 2 <= first <= 6  # the second merge is where 3 % are passed, and the sixth is at 9 %
     still = [judge(1.0, 100 * seed + night) for night in range(1, MERGES + 1)]
-    assert not any(Outcome.REGRESSION in one for one in still)
+    assert not any(Outcome.REGRESSION in results for results in still)

@@ -1,4 +1,4 @@
-"""A case that gate.yml defines otherwise is told as the cause, before anything else."""
+"""A changed definition in gate.yml is a case's first cause."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,10 +10,10 @@ from gate.decide.verdict import decide_verdict
 from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.run import Environment, Run
-from gate.records.verdict import Reason, Verdict
-from gate.report.words.facts import describe_cause
+from gate.records.verdict import Reason
 from tests.hosts import CPU_HOST
 from tests.make import POLICY, PairedCase, Situation, decide, make_run, pair_up
+from tests.told import describe_causes
 
 LATENCY = Metric.COMPILED_LATENCY
 CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="1")
@@ -23,12 +23,8 @@ def run_of(host: Environment, heads: tuple[Case, ...], bases: tuple[Case, ...] |
     return make_run(cases=heads, environment=host, base=bases)
 
 
-def tell(verdict: Verdict) -> list[str]:
-    return [describe_cause(one.fact) for one in verdict.causes]
-
-
 def test_every_key_that_differs_is_named() -> None:
-    """Plain keys, and those of arguments, options and settings by name; what is not there is none."""
+    """Keys are compared, and those within arguments, options and settings; a missing one is "none"."""
     before = replace(CASE, arguments={"layers": 2, "sizes": [1, 2]}, options={"fast": True})
     after = replace(CASE, arguments={"layers": 4, "sizes": [1, 2]}, dynamic=True)
     assert compare_definitions(before, after) == {
@@ -39,13 +35,13 @@ def test_every_key_that_differs_is_named() -> None:
 
 
 def test_cases_of_the_base_are_found_by_their_id() -> None:
-    """A run without a base has none."""
+    """A run without a base has no cases of it."""
     assert index_base_cases(run_of(CPU_HOST, (CASE,), (CASE,))) == {CASE.id: CASE}
     assert index_base_cases(run_of(CPU_HOST, (CASE,), None)) == {}
 
 
 def test_argument_that_the_base_has_otherwise_is_the_cause() -> None:
-    """Measured alone, compared with nothing, and told what was changed; not that the base failed."""
+    """The cause names the argument that changed, not a failed base."""
     run = pair_up(PairedCase(pairs=0, alone={LATENCY: (0.01,)}, base_definition="d0"))
     assert run.base is not None
     (head,), (base,) = run.cases, run.base.cases
@@ -55,39 +51,41 @@ def test_argument_that_the_base_has_otherwise_is_the_cause() -> None:
         base=replace(run.base, cases=(replace(base, arguments={"layers": 2}),)),
     )
     verdict = decide_side_by_side(run, POLICY)
-    assert {one.reason for one in verdict.comparisons} == {Reason.STALE_DEFINITION}
-    assert tell(verdict) == [
+    assert {row.reason for row in verdict.comparisons} == {Reason.STALE_DEFINITION}
+    assert describe_causes(verdict) == [
         "The case is defined differently, so it is another program: arguments.layers 2 -> 4."
     ]
     assert verdict.causes[0].fact.code is Code.DEFINITION_CHANGED
 
 
-def test_stored_baseline_of_another_definition_tells_what_came_of_it() -> None:
-    """A baseline keeps a hash of its definition: inputs that differ are told, its checksum last."""
-    one = Situation(
+def test_stored_baseline_of_another_definition_names_what_changed() -> None:
+    """A baseline keeps a hash of the definition: inputs that differ are named, the checksum last."""
+    situation = Situation(
         before={LATENCY: (0.01,) * 5},
         after={LATENCY: (0.02,) * 3},
         definition_after="d2",
         workload_before={"reference": "1", "inputs": "float32[8]"},
         workload_after={"reference": "2", "inputs": "float32[16]"},
     )
-    (told,) = tell(decide(one))
-    assert told.endswith("another program: inputs float32[8] -> float32[16], reference 1 -> 2.")
+    (text,) = describe_causes(decide(situation))
+    assert text.endswith("another program: inputs float32[8] -> float32[16], reference 1 -> 2.")
 
 
-def test_definition_that_left_no_trace_is_told_all_the_same() -> None:
-    """Without anything to name."""
-    one = Situation(before={LATENCY: (0.01,) * 5}, after={LATENCY: (0.02,) * 3}, definition_after="d2")
-    assert tell(decide(one)) == ["The case is defined differently, so it is another program."]
+def test_definition_that_left_no_trace_is_the_cause() -> None:
+    """A changed hash alone is a cause, without details."""
+    situation = Situation(before={LATENCY: (0.01,) * 5}, after={LATENCY: (0.02,) * 3}, definition_after="d2")
+    assert describe_causes(decide(situation)) == [
+        "The case is defined differently, so it is another program."
+    ]
 
 
 def test_software_that_the_device_does_not_use_explains_nothing() -> None:
-    """Triton on a CPU explains nothing; torch is what changed."""
+    """On a CPU another torch is a cause, and another triton is not."""
     run = pair_up(PairedCase(head={LATENCY: 0.02}))
 
     def list_codes(**changes: Any) -> list[Code]:
         verdict = decide_side_by_side(replace(run, environment=replace(run.environment, **changes)), POLICY)
-        return [one.fact.code for one in verdict.causes]
+        return [cause.fact.code for cause in verdict.causes]
 
     unused, used = list_codes(triton="3.8.0"), list_codes(triton="3.8.0", torch="2.14.0+cpu")
     assert unused[0] is Code.UNEXPLAINED
@@ -96,11 +94,11 @@ def test_software_that_the_device_does_not_use_explains_nothing() -> None:
     assert Code.UNEXPLAINED not in used
 
 
-def test_base_that_nothing_is_held_against_is_no_cause() -> None:
-    """Baselines of head's own definition are stored: slower than those, whatever the base says."""
+def test_base_that_nothing_is_compared_with_is_no_cause() -> None:
+    """The base's definition is no cause of a change against stored values."""
     run = pair_up(PairedCase(pairs=0, alone={LATENCY: (0.02,) * 3}, base_definition="d0"))
     before = {LATENCY: (0.01, 0.0101, 0.0099, 0.0102, 0.0098)}
     stored = Situation(case_id="mlp/x", before=before).baseline
     verdict = decide_verdict(run, (stored,), POLICY)
     assert verdict.causes
-    assert Code.DEFINITION_CHANGED not in {one.fact.code for one in verdict.causes}
+    assert Code.DEFINITION_CHANGED not in {cause.fact.code for cause in verdict.causes}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gate.decide.verdict import decide_verdict
-from gate.records.cases import Acceptance, DType, Metric
+from gate.records.cases import DType, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import Worst
@@ -15,8 +15,8 @@ from gate.report.text import Detail, render_text
 from gate.report.words.facts import describe_cause
 from gate.report.words.headline import write_opening
 from tests.hosts import CPU_HOST
-from tests.make import POLICY, Situation, decide, decide_row, find_row, make_measured
-from tests.told import tell_notes, tell_row, tell_steps
+from tests.make import POLICY, Situation, decide, decide_row, find_row, make_acceptance, make_measured
+from tests.told import describe_causes, tell_notes, tell_row, tell_steps
 
 DRIFT, FLOAT32 = Metric.DRIFT, Metric.DRIFT_FLOAT32
 
@@ -45,8 +45,8 @@ def test_drift_against_a_baseline(
     before: Sequence[float], after: Sequence[float], status: Status, reason: Reason
 ) -> None:
     """Drift regresses by 0.58 beyond three errors, or by crossing its limit clearly."""
-    found = decide_row(DRIFT, before={DRIFT: before}, after={DRIFT: after})
-    assert (found.status, found.reason) == (status, reason)
+    row = decide_row(DRIFT, before={DRIFT: before}, after={DRIFT: after})
+    assert (row.status, row.reason) == (status, reason)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_drift_against_a_baseline(
     ],
 )
 def test_limit_without_a_baseline(metric: Metric, dtype: DType, value: float, status: Status) -> None:
-    """A new case regresses beyond its dtype's limit; the float32 run has the float32 limit."""
+    """A new case regresses beyond the limit of its dtype."""
     verdict = decide(Situation(dtype=dtype, after={metric: (value,)}))
     assert find_row(verdict, metric).status is status
     assert verdict.outcome is (Outcome.REGRESSION if status is Status.REGRESSED else Outcome.NOTHING_COMPARED)
@@ -83,15 +83,15 @@ def test_limit_without_a_baseline(metric: Metric, dtype: DType, value: float, st
 def test_without_a_baseline_rounding_is_no_drift(
     dtype: DType, metric: Metric, worst: Worst, status: Status
 ) -> None:
-    """Where eager is better than its type allows, compiled is twenty times as far off and right."""
-    one = Situation(dtype=dtype, after={metric: (4.5,)}, worst={metric: worst})
-    assert find_row(decide(one), metric).status is status
+    """Twenty times eager's error is no drift if it is within the dtype's rounding."""
+    situation = Situation(dtype=dtype, after={metric: (4.5,)}, worst={metric: worst})
+    assert find_row(decide(situation), metric).status is status
 
 
 def test_rounding_in_one_trial_excuses_no_other() -> None:
-    """Drift of two trials beyond the limit, of which the second is 65 steps off, where 64 are rounding."""
-    one = Situation(after={DRIFT: (4.5, 4.5)})
-    run = make_measured(one)
+    """Both trials drift; the second is 65 rounding steps off, and 64 are allowed."""
+    situation = Situation(after={DRIFT: (4.5, 4.5)})
+    run = make_measured(situation)
     steps = zip(run.trials, (64.0, 65.0), strict=True)
     trials = tuple(replace(trial, worst={DRIFT: Worst(output="x", steps=count)}) for trial, count in steps)
     verdict = decide_verdict(replace(run, trials=trials), (), POLICY)
@@ -99,7 +99,7 @@ def test_rounding_in_one_trial_excuses_no_other() -> None:
 
 
 def test_limit_is_waived_by_a_baseline_of_another_stack() -> None:
-    """A model that is beyond it under another torch too is like that: not comparable, with a note."""
+    """Beyond the limit under another torch too: not comparable, with a note."""
     other = replace(CPU_HOST, torch="2.11.0")
     verdict = decide(Situation(before={DRIFT: (1.3,)}, after={DRIFT: (1.4,)}, host=other))
     assert find_row(verdict, DRIFT).status is Status.NOT_COMPARABLE
@@ -107,44 +107,45 @@ def test_limit_is_waived_by_a_baseline_of_another_stack() -> None:
 
 
 def test_drift_that_was_measured_otherwise_is_not_compared() -> None:
-    """One call then, three now: the values mean something else, and that is said once; all else is judged."""
-    one = Situation(
+    """Drift of one call is not compared with drift of three, and one note says so."""
+    situation = Situation(
         before={DRIFT: (0.1,) * 3, Metric.GRAPH_BREAKS: (0.0,) * 3},
         after={DRIFT: (0.9,), Metric.GRAPH_BREAKS: (0.0,)},
         drift_after=2,
     )
-    verdict = decide(one)
-    found = find_row(verdict, DRIFT)
-    assert (found.status, found.reason) == (Status.NEW, Reason.MEASURED_OTHERWISE)
+    verdict = decide(situation)
+    row = find_row(verdict, DRIFT)
+    assert (row.status, row.reason) == (Status.NEW, Reason.MEASURED_OTHERWISE)
     assert find_row(verdict, Metric.GRAPH_BREAKS).status is Status.UNCHANGED
     assert [fact.metrics for fact in verdict.notes if fact.code is Code.MEASURED_BEFORE] == [(DRIFT,)]
-    again = decide(replace(one, drift_before=2))
+    again = decide(replace(situation, drift_before=2))
     assert find_row(again, DRIFT).reason is Reason.BEYOND_BAR
 
 
 def test_a_result_that_drift_was_not_yet_of_is_no_other_model() -> None:
-    """The checksum is of as many calls as drift: against an older one it says nothing."""
-    one = Situation(
+    """A checksum is not compared if drift was defined otherwise."""
+    situation = Situation(
         before={Metric.GRAPH_BREAKS: (0.0,) * 3},
         after={Metric.GRAPH_BREAKS: (1.0,)},
         workload_before={"reference": "1"},
         workload_after={"reference": "2"},
     )
     codes = [
-        [cause.fact.code for cause in decide(each).causes] for each in (one, replace(one, drift_after=2))
+        [cause.fact.code for cause in decide(each).causes]
+        for each in (situation, replace(situation, drift_after=2))
     ]
-    assert [Code.WORKLOAD_CHANGED in found for found in codes] == [True, False]
+    assert [Code.WORKLOAD_CHANGED in named for named in codes] == [True, False]
 
 
 def test_inference_that_takes_gradients_is_another_case() -> None:
-    """What is stored was measured without them, or of another input: it is stale."""
-    one = Situation(
+    """A baseline without gradients, or of another input's, is stale."""
+    situation = Situation(
         before={Metric.GRAPH_BREAKS: (0.0,) * 3},
         after={Metric.GRAPH_BREAKS: (0.0,)},
         workload_after={"gradients": "inputs[0]"},
     )
-    assert find_row(decide(one), Metric.GRAPH_BREAKS).reason is Reason.STALE_DEFINITION
-    same = replace(one, workload_before={"gradients": "inputs[0]"})
+    assert find_row(decide(situation), Metric.GRAPH_BREAKS).reason is Reason.STALE_DEFINITION
+    same = replace(situation, workload_before={"gradients": "inputs[0]"})
     assert find_row(decide(same), Metric.GRAPH_BREAKS).status is Status.UNCHANGED
 
 
@@ -157,14 +158,14 @@ def test_inference_that_takes_gradients_is_another_case() -> None:
     ],
 )
 def test_a_drift_that_is_missing_says_why(warning: Fact, named: Sequence[Code]) -> None:
-    """The trial's own note is its reason, if it is of drift, or of this metric."""
-    one = Situation(
+    """The reason for missing drift is the trial's note on drift or on this metric."""
+    situation = Situation(
         before={DRIFT: (0.1,) * 3, Metric.GRAPH_BREAKS: (0.0,) * 3},
         after={Metric.GRAPH_BREAKS: (0.0,)},
         warnings=(warning,),
     )
-    found = find_row(decide(one), DRIFT)
-    assert (found.status, tuple(fact.code for fact in found.remarks)) == (Status.MISSING, named)
+    row = find_row(decide(situation), DRIFT)
+    assert (row.status, tuple(fact.code for fact in row.remarks)) == (Status.MISSING, named)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_a_drift_that_is_missing_says_why(warning: Fact, named: Sequence[Code]) 
 def test_a_pass_says_what_was_wrong_from_the_start(
     before: float, after: float, counted: list[tuple[float, float]]
 ) -> None:
-    """Beyond 8 on both sides is no change, and no rounding: 256 times eager's own error."""
+    """Drift beyond 8 on both sides passes, and the headline says so."""
     verdict = decide(Situation(before={DRIFT: (before,) * 3}, after={DRIFT: (after,)}))
     assert verdict.outcome is Outcome.PASS
     wrong = [fact.numbers for fact in verdict.headline if fact.code is Code.WRONG_ON_BOTH_SIDES]
@@ -182,22 +183,22 @@ def test_a_pass_says_what_was_wrong_from_the_start(
 
 
 def test_an_output_that_is_laid_out_otherwise_is_the_cause() -> None:
-    """One more than the base has is a regression, and the cause names the output."""
+    """The cause names the output whose layout differs."""
     names = name_words(output="output[1]", eager="a tensor of its own", compiled="inputs[0] itself")
     layout = Metric.LAYOUT_DIFFERENCES
-    one = Situation(
+    situation = Situation(
         before={layout: (0.0,) * 3},
         after={layout: (1.0,)},
         warnings=(Fact(code=Code.LAYOUT_DIFFERS, names=names),),
     )
-    verdict = decide(one)
+    verdict = decide(situation)
     assert verdict.outcome is Outcome.REGRESSION
     cause = verdict.causes[0].fact
     assert (cause.code, cause.name("output")) == (Code.LAYOUT_DIFFERS, "output[1]")
 
 
 def test_waived_limit_has_a_note() -> None:
-    """Beyond the limit as its baseline is: passed by its change, and said."""
+    """Drift beyond the limit in baseline and head passes, with a note."""
     verdict = decide(Situation(before={DRIFT: (1.4,) * 3}, after={DRIFT: (1.45,)}))
     assert verdict.outcome is Outcome.PASS
     assert [note for note in tell_notes(verdict) if "only the change counts" in note]
@@ -205,21 +206,16 @@ def test_waived_limit_has_a_note() -> None:
 
 @pytest.mark.parametrize(("allowance", "status"), [(0.39, Status.REGRESSED), (0.41, Status.ACCEPTED)])
 def test_limit_without_a_baseline_can_be_accepted(allowance: float, status: Status) -> None:
-    """The allowance is held against what is beyond the threshold: 1.4 less 1.0."""
-    known = Acceptance(
-        case="mlp/*",
-        metric=DRIFT,
-        allowance=allowance,
-        reason="an exp in half",
-        author="a",
-        expires="2026-03-31",
+    """The allowance covers what exceeds the threshold: 1.4 - 1.0."""
+    acceptance = make_acceptance(
+        DRIFT, allowance, case="mlp/*", reason="an exp in half", author="a", expires="2026-03-31"
     )
-    one = Situation(after={DRIFT: (1.3, 1.4, 1.5)})
-    verdict = decide(one, acceptances=(known,))
+    situation = Situation(after={DRIFT: (1.3, 1.4, 1.5)})
+    verdict = decide(situation, acceptances=(acceptance,))
     assert find_row(verdict, DRIFT).status is status
     accepted = status is Status.ACCEPTED
     assert verdict.outcome is (Outcome.NOTHING_COMPARED if accepted else Outcome.REGRESSION)
-    before = decide(one)
+    before = decide(situation)
     assert before.outcome is Outcome.REGRESSION
     change = find_row(before, DRIFT).change
     assert change is not None
@@ -237,28 +233,28 @@ OFF = Fact(
 TOLD = "Output[0] differs between eager and compiled: int64, off by 1 at most, in 3 of 40 elements."
 
 
-def test_another_answer_is_told_as_what_it_is() -> None:
-    """With a baseline and without: the output, its type and by how much; no factor, nothing to accept."""
+def test_a_wrong_result_is_reported_without_a_factor() -> None:
+    """A wrong result names output, type and difference, and offers no acceptance."""
     for before in ({DRIFT: (0.0,) * 5}, None):
-        one = Situation(
+        situation = Situation(
             before=before,
             after={DRIFT: (64.0,) * 3},
             warnings=(OFF,),
             worst={DRIFT: Worst(output="output[0]")},
         )
-        verdict = decide(one)
-        found = find_row(verdict, DRIFT)
-        assert found.status is Status.REGRESSED
-        assert tell_row(found) == TOLD
+        verdict = decide(situation)
+        row = find_row(verdict, DRIFT)
+        assert row.status is Status.REGRESSED
+        assert tell_row(row) == TOLD
         assert write_opening(verdict) == f"1 metric less exact in mlp: drift, another answer. {TOLD}"
-        assert [describe_cause(one.fact) for one in verdict.causes] == [TOLD]
+        assert describe_causes(verdict) == [TOLD]
         assert not any("accept" in step for step in tell_steps(verdict))
         for text in (render_text(verdict, detail=Detail.EVERYTHING), render(verdict, "html")):
             assert not re.search(r"\dx the error|\d,\d{3},\d{3}x|[Ff]urther from|Unexplained|--allow", text)
 
 
 def test_published_words_of_another_answer_do_without_names() -> None:
-    """An output's name is whoever measured's: the comment says what it knows."""
+    """A published comment omits the output's name."""
     fact = replace(OFF, names={})
     assert describe_cause(fact) == (
         "An output differs between eager and compiled, off by 1 at most, in 3 of 40 elements."
@@ -266,23 +262,25 @@ def test_published_words_of_another_answer_do_without_names() -> None:
 
 
 def test_drift_names_the_output_that_it_is_mostly_of() -> None:
-    """Beside the change; of the trial that drifted most, and of what moved alone."""
-    one = Situation(
+    """The sentence names the output of the trial that drifted most."""
+    situation = Situation(
         before={DRIFT: (0.0,) * 5},
         after={DRIFT: (3.0,) * 3},
         worst={DRIFT: Worst(output="the gradient of up.weight", steps=1234.4)},
     )
-    assert tell_row(find_row(decide(one), DRIFT)).endswith(
+    assert tell_row(find_row(decide(situation), DRIFT)).endswith(
         "(mostly of the gradient of up.weight, 1,234 rounding steps off)."
     )
 
 
-def test_another_answer_that_the_baseline_gives_too_is_told_so() -> None:
-    """Only a change counts, and no factor is told of what is none."""
-    one = Situation(
+def test_a_wrong_result_that_the_baseline_gives_too_is_noted() -> None:
+    """A wrong result in baseline and head is noted."""
+    situation = Situation(
         before={DRIFT: (64.0,) * 5},
         after={DRIFT: (64.0,) * 3},
         warnings=(OFF,),
         worst={DRIFT: Worst(output="output[0]")},
     )
-    assert any(" with another answer, and so is the baseline's" in note for note in tell_notes(decide(one)))
+    assert any(
+        " with another answer, and so is the baseline's" in note for note in tell_notes(decide(situation))
+    )

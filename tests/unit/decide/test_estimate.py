@@ -24,20 +24,20 @@ def test_noisy_estimate_by_hand() -> None:
     "metric", [Metric.COMPILED_LATENCY, Metric.DRIFT, Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY]
 )
 def test_single_value_has_no_interval(metric: Metric) -> None:
-    """One trial tells a value; how far another would be from it, it does not tell."""
+    """One trial has a value and no interval."""
     estimate = estimate_metric(metric, [2.0])
     assert pytest.approx(2.0) == estimate.centre
     assert replace(estimate, centre=2.0) == Estimate(centre=2.0, low=None, high=None, noise=None, n=1)
 
 
 def test_single_value_has_the_interval_of_a_known_noise() -> None:
-    """What is believed of the noise gives one trial an interval: t(4 df) = 2.776 wide."""
-    known = estimate_mean(math.log(2.0), Variance(value=1e-4, df=4.0), 1, of_logs=True)
-    assert pytest.approx(2.0 * math.exp(2.776445 * 0.01), rel=1e-6) == known.high
+    """An assumed noise gives one trial an interval: t(4 df) = 2.776 errors."""
+    mean = estimate_mean(math.log(2.0), Variance(value=1e-4, df=4.0), 1, of_logs=True)
+    assert pytest.approx(2.0 * math.exp(2.776445 * 0.01), rel=1e-6) == mean.high
 
 
 def test_counter_estimate_is_median_and_range() -> None:
-    """Counters are not averaged."""
+    """A counter's estimate is its median and range."""
     estimate = estimate_metric(Metric.GRAPH_BREAKS, [0.0, 3.0, 1.0])
     assert (estimate.centre, estimate.low, estimate.high, estimate.n) == (1.0, 0.0, 3.0, 3)
 
@@ -50,19 +50,19 @@ def test_drift_estimate_is_linear() -> None:
 
 
 def test_value_of_zero_has_an_estimate_without_logarithms() -> None:
-    """A ratio-scale metric that is zero is told as it is."""
+    """A zero is estimated without logarithms."""
     assert estimate_metric(Metric.DEVICE_UTILIZATION, [0.0, 0.5]).centre == 0.25
 
 
 def test_interval_covers_the_truth_as_often_as_it_says() -> None:
     """Of 2,000 intervals from five log-normal trials about 95 % hold the true centre."""
     rng = random.Random(3)  # noqa: S311 - repeatable, not secret
-    held = 0
+    covered = 0
     for _ in range(2000):
         estimate = estimate_metric(
             Metric.COMPILED_LATENCY, [0.01 * math.exp(rng.gauss(0, 0.03)) for _ in range(5)]
         )
         assert estimate.low is not None
         assert estimate.high is not None
-        held += estimate.low <= 0.01 <= estimate.high
-    assert pytest.approx(0.95, abs=0.015) == held / 2000
+        covered += estimate.low <= 0.01 <= estimate.high
+    assert pytest.approx(0.95, abs=0.015) == covered / 2000

@@ -29,8 +29,8 @@ BREAKS, MEMORY, RATIO = Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY, Metric.MEMORY_R
 )
 def test_counters(before: Sequence[float], after: Sequence[float], status: Status, reason: Reason) -> None:
     """A counter is worse when all its values are above all stored ones, and open when they overlap."""
-    found = decide_row(BREAKS, before={BREAKS: before}, after={BREAKS: after})
-    assert (found.status, found.reason) == (status, reason)
+    row = decide_row(BREAKS, before={BREAKS: before}, after={BREAKS: after})
+    assert (row.status, row.reason) == (status, reason)
 
 
 @pytest.mark.parametrize(
@@ -46,50 +46,50 @@ def test_counters(before: Sequence[float], after: Sequence[float], status: Statu
 def test_memory_that_calls_keep(
     before: Sequence[float], after: Sequence[float], status: Status, reason: Reason
 ) -> None:
-    """It is as exact as a counter, but for 1 KiB."""
+    """Memory that calls keep is judged like a counter, with 1 KiB of tolerance."""
     growth = Metric.MEMORY_GROWTH
-    found = decide_row(growth, before={growth: before}, after={growth: after})
-    assert (found.status, found.reason) == (status, reason)
+    row = decide_row(growth, before={growth: before}, after={growth: after})
+    assert (row.status, row.reason) == (status, reason)
 
 
-def test_memory_that_calls_keep_is_told_in_bytes() -> None:
-    """Of nothing before there is no percentage."""
+def test_memory_that_calls_keep_is_shown_in_bytes() -> None:
+    """A change from zero is shown in bytes, not percent."""
     growth = Metric.MEMORY_GROWTH
-    found = decide_row(growth, before={growth: (0.0,)}, after={growth: (65536.0,)})
-    assert tell_row(found) == (
+    row = decide_row(growth, before={growth: (0.0,)}, after={growth: (65536.0,)})
+    assert tell_row(row) == (
         "0 B -> 64.0 KiB, +64.0 KiB (more): 0 B in the baseline trial, 64.0 KiB in the head trial."
     )
 
 
-def test_counter_change_is_told_in_counts() -> None:
-    """One break to three: two more."""
-    found = decide_row(BREAKS, before={BREAKS: (1.0,)}, after={BREAKS: (3.0,)})
-    assert found.change is not None
-    assert found.change.centre == 2.0
-    assert tell_row(found) == "1 -> 3, +2 (more): 1 in the baseline trial, 3 in the head trial."
+def test_a_counters_change_is_shown_in_counts() -> None:
+    """One break to three is shown as +2."""
+    row = decide_row(BREAKS, before={BREAKS: (1.0,)}, after={BREAKS: (3.0,)})
+    assert row.change is not None
+    assert row.change.centre == 2.0
+    assert tell_row(row) == "1 -> 3, +2 (more): 1 in the baseline trial, 3 in the head trial."
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "ending"),
     [
         (((0.0,) * 5, (1.0,) * 3), "0 in all 5 baseline trials, 1 in all 3 head trials."),
         (((0.0, 1.0) * 10, (2.0,) * 4), "0 to 1 in 20 baseline trials, 2 in all 4 head trials."),
         (((4.0,) * 2, (3.0,)), "4 in both baseline trials, 3 in the head trial."),
     ],
 )
-def test_counts_of_both_sides_are_told(values: tuple[Sequence[float], ...], told: str) -> None:
-    """Each side's count stands with the number of trials that had it."""
+def test_counts_of_both_sides_are_shown(values: tuple[Sequence[float], ...], ending: str) -> None:
+    """The sentence has each side's counts and numbers of trials."""
     before, after = values
-    found = decide_row(BREAKS, before={BREAKS: before}, after={BREAKS: after})
-    assert tell_row(found).endswith(f": {told}")
+    row = decide_row(BREAKS, before={BREAKS: before}, after={BREAKS: after})
+    assert tell_row(row).endswith(f": {ending}")
 
 
 def test_explaining_counter_never_regresses() -> None:
-    """More captured operations are neither better nor worse, and decide nothing."""
+    """More captured operations are UNCHANGED and do not decide."""
     counts = Metric.CAPTURED_OPS
-    found = decide_row(counts, before={counts: (100.0,)}, after={counts: (120.0,)})
-    assert (found.status, found.reason) == (Status.UNCHANGED, Reason.BEYOND_BAR)
-    assert not found.decides
+    row = decide_row(counts, before={counts: (100.0,)}, after={counts: (120.0,)})
+    assert (row.status, row.reason) == (Status.UNCHANGED, Reason.BEYOND_BAR)
+    assert not row.decides
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_explaining_counter_never_regresses() -> None:
 def test_memory(before: Sequence[float], after: Sequence[float], status: Status, reason: Reason) -> None:
     """Memory regresses when every trial is above every stored one by 3 % and by 6 MiB."""
     mib = {MEMORY: [MIB * value for value in before]}, {MEMORY: [MIB * value for value in after]}
-    found = decide_row(MEMORY, before=mib[0], after=mib[1])
-    assert (found.status, found.reason) == (status, reason)
+    row = decide_row(MEMORY, before=mib[0], after=mib[1])
+    assert (row.status, row.reason) == (status, reason)
 
 
 def test_doubled_memory_is_a_regression() -> None:
@@ -126,36 +126,36 @@ def test_doubled_memory_is_a_regression() -> None:
 
 
 def test_memory_ratio_does_not_fail_for_a_leaner_eager() -> None:
-    """Compiled uses what it did; the ratio rose because eager uses less."""
+    """The ratio does not regress if eager uses less."""
     before = {MEMORY: [MIB * 400] * 3, RATIO: [0.8] * 3}
-    found = decide_row(RATIO, before=before, after={MEMORY: [MIB * 400], RATIO: [1.0]})
-    assert (found.status, found.reason) == (Status.UNCHANGED, Reason.LEADER_STANDS)
-    told = "peak memory itself is within its threshold (eager changed by -20.0 %)."
-    assert tell_row(found) == f"0.800x -> 1.00x (larger): {told}"
+    row = decide_row(RATIO, before=before, after={MEMORY: [MIB * 400], RATIO: [1.0]})
+    assert (row.status, row.reason) == (Status.UNCHANGED, Reason.LEADER_STANDS)
+    ending = "peak memory itself is within its threshold (eager changed by -20.0 %)."
+    assert tell_row(row) == f"0.800x -> 1.00x (larger): {ending}"
 
 
 @pytest.mark.parametrize("peak", [400, 403, 380])
 def test_memory_ratio_does_not_improve_for_a_fatter_eager(peak: int) -> None:
-    """It falls by a third while compiled memory is much as it was; not where that fell by 5 %."""
+    """The ratio improves only if compiled memory falls."""
     before = {MEMORY: [MIB * 402] * 3, RATIO: [0.9] * 3}
     ratio = 0.9 * peak / 402 / 1.5
-    found = decide_row(RATIO, before=before, after={MEMORY: [MIB * peak], RATIO: [ratio]})
-    assert (found.status == Status.IMPROVED) == (peak == 380)
+    row = decide_row(RATIO, before=before, after={MEMORY: [MIB * peak], RATIO: [ratio]})
+    assert (row.status == Status.IMPROVED) == (peak == 380)
     if peak != 380:
-        assert tell_row(found).endswith(
+        assert tell_row(row).endswith(
             "peak memory itself did not improve by its threshold (eager changed by +50.0 %)."
         )
 
 
 def test_memory_ratio_fails_with_its_peak() -> None:
-    """Both compiled memory and its ratio rose by a quarter."""
+    """The ratio regresses if compiled memory does."""
     before = {MEMORY: [MIB * 400] * 3, RATIO: [0.8] * 3}
-    found = decide_row(RATIO, before=before, after={MEMORY: [MIB * 500], RATIO: [1.0]})
-    assert found.status is Status.REGRESSED
+    row = decide_row(RATIO, before=before, after={MEMORY: [MIB * 500], RATIO: [1.0]})
+    assert row.status is Status.REGRESSED
 
 
 def test_five_percent_more_calls_are_a_regression() -> None:
-    """Python calls of a compile repeat to a tenth of a percent, so 6 % more convict from one trial."""
+    """6 % more Python calls regress by one trial."""
     calls = Metric.COMPILE_CALLS
     before = {calls: (1.0000e6, 1.0004e6, 1.0009e6)}
     assert decide_row(calls, before=before, after={calls: (1.061e6,)}).status is Status.REGRESSED
@@ -180,16 +180,16 @@ def test_five_percent_more_calls_are_a_regression() -> None:
 def test_memory_ratio_goes_as_far_as_its_peak(
     ratio: Status, peak: Status | None, expected: tuple[Status, Reason]
 ) -> None:
-    """A ratio moves as the compiled peak does; without a peak nothing says which side moved."""
-    known = {metric: status for metric, status in ((RATIO, ratio), (MEMORY, peak)) if status}
+    """The ratio regresses or improves only as the compiled peak does."""
+    statuses = {metric: status for metric, status in ((RATIO, ratio), (MEMORY, peak)) if status}
     findings = {
         metric: Comparison(
             case_id="m/x", metric=metric, decides=True, status=status, reason=Reason.BEYOND_BAR
         )
-        for metric, status in known.items()
+        for metric, status in statuses.items()
     }
-    found = follow_leaders(findings)[RATIO]
-    assert (found.status, found.reason) == expected
+    row = follow_leaders(findings)[RATIO]
+    assert (row.status, row.reason) == expected
 
 
 @pytest.mark.parametrize(
@@ -205,10 +205,10 @@ def test_memory_ratio_goes_as_far_as_its_peak(
 def test_calls_that_the_caches_move_are_no_change(
     misses: tuple[float, float], calls: tuple[float, float], status: Status
 ) -> None:
-    """Whoever misses the caches has compiled before calls are counted: that makes them fewer."""
+    """Fewer calls after cache misses are UNCHANGED."""
     before, after = (
         {Metric.CACHE_MISSES: (misses[side],), Metric.COMPILE_CALLS: (calls[side],)} for side in (0, 1)
     )
-    found = decide_row(Metric.COMPILE_CALLS, before=before, after=after)
-    assert found.status is status
-    assert (found.reason is Reason.LEADER_STANDS) == (status is Status.UNCHANGED)
+    row = decide_row(Metric.COMPILE_CALLS, before=before, after=after)
+    assert row.status is status
+    assert (row.reason is Reason.LEADER_STANDS) == (status is Status.UNCHANGED)

@@ -1,7 +1,7 @@
-"""The promise that matters most, replayed: noise gives no regression, a 30 % slowdown does.
+"""Noise gives no regression, and a slowdown of 30 % does, in simulated runs of a shared machine.
 
-Noise as on a shared two-core machine: trials differ by a log-normal 1 to 5 % drawn anew for every
-case and metric, and whole sessions by up to 10 %, which canaries and eager see as well.
+Trials differ by a log-normal 1 to 5 %, drawn anew for every case and metric, and whole sessions by up to 10
+%, which canaries and eager show as well.
 """
 
 import math
@@ -14,17 +14,12 @@ import pytest
 from gate.records.cases import Metric
 from gate.records.verdict import Status, Verdict
 from tests.make import Situation, decide, find_row
+from tests.unit.calibrate.drawn import TYPICAL
 
 pytestmark = pytest.mark.untraced
 
 CASES = 8
 BASELINE_TRIALS = 5
-TYPICAL = {
-    Metric.EAGER_LATENCY: 0.020,
-    Metric.COMPILED_LATENCY: 0.010,
-    Metric.COLD_COMPILE_TIME: 12.0,
-    Metric.WARM_COMPILE_TIME: 3.0,
-}
 CANARY_NOISE = 0.02
 WANDER = 0.15
 Fault = Mapping[Metric, float]
@@ -57,7 +52,7 @@ def draw_cases(  # noqa: PLR0913 - what a run is drawn from
     wander: float = CANARY_NOISE,
     fault: Fault | None = None,
 ) -> list[Situation]:
-    """Eight cases of one run on a machine that is slower by ``session``; the first has the fault."""
+    """Eight cases on a machine that is slower by ``session``; the first has the fault."""
     cases = []
     for number in range(CASES):
         sds = {metric: rng.uniform(*noise) for metric in TYPICAL}
@@ -76,12 +71,12 @@ def draw_cases(  # noqa: PLR0913 - what a run is drawn from
 
 
 def count_red(verdict: Verdict) -> bool:
-    return any(one.status is Status.REGRESSED and one.decides for one in verdict.comparisons)
+    return any(row.status is Status.REGRESSED and row.decides for row in verdict.comparisons)
 
 
 @pytest.mark.parametrize("trials", [1, 2, 3])
 def test_noise_is_no_regression(trials: int) -> None:
-    """None of 300 runs of an unchanged program, eight cases with four metrics each, is a regression."""
+    """None of 300 runs of eight unchanged cases with four metrics regresses."""
     rng = random.Random(trials)  # noqa: S311 - repeatable, not secret
     runs = (draw_cases(rng, trials, session=rng.uniform(-0.10, 0.10)) for _ in range(300))
     assert sum(count_red(decide(*run)) for run in runs) == 0
@@ -89,7 +84,7 @@ def test_noise_is_no_regression(trials: int) -> None:
 
 @pytest.mark.parametrize("trials", [1, 3])
 def test_a_machine_that_wanders_is_no_regression(trials: int) -> None:
-    """Nor is one of 100 where canaries vary by 15 % between trials, and the machine's sessions by as much."""
+    """None of 100 runs regresses whose canaries and sessions vary by 15 %."""
     rng = random.Random(trials)  # noqa: S311 - repeatable, not secret
     runs = (draw_cases(rng, trials, session=rng.gauss(0.0, WANDER), wander=WANDER) for _ in range(100))
     assert sum(count_red(decide(*run)) for run in runs) == 0
@@ -104,12 +99,12 @@ def test_a_machine_that_wanders_is_no_regression(trials: int) -> None:
     ids=["compiled", "both arms"],
 )
 def test_thirty_percent_slower_is_not_passed(slower: Sequence[Metric], expected: set[Status]) -> None:
-    """Three trials at 2 to 3.5 % noise convict 38 of 40; where eager is as much slower none is cleared."""
+    """Three trials with 2 to 3.5 % of noise convict 38 of 40; none is cleared where eager is slower too."""
     rng = random.Random(9)  # noqa: S311 - repeatable, not secret
-    found = []
+    statuses = []
     for _ in range(40):
         fault = dict.fromkeys(slower, math.log(1.3))
         run = draw_cases(rng, 3, noise=(0.02, 0.035), session=rng.uniform(-0.01, 0.01), fault=fault)
-        found.append(find_row(decide(*run), Metric.COMPILED_LATENCY, "m0/x").status)
-    assert Status.UNCHANGED not in found
-    assert fmean(status in expected for status in found) >= 0.95
+        statuses.append(find_row(decide(*run), Metric.COMPILED_LATENCY, "m0/x").status)
+    assert Status.UNCHANGED not in statuses
+    assert fmean(status in expected for status in statuses) >= 0.95

@@ -1,4 +1,4 @@
-"""Every finder of causes is asked."""
+"""Every finder of causes is called, and every cause can occur."""
 
 import inspect
 import pkgutil
@@ -13,11 +13,13 @@ from gate.metrics import explained_by
 from gate.records.codes import Code
 from gate.records.facts import CAUSE_CODES, MISMATCH_CODES, UNLIKE_CODES
 
-MODULES = [import_module(one.name) for one in pkgutil.iter_modules(explain.__path__, f"{explain.__name__}.")]
+MODULES = [
+    import_module(module.name) for module in pkgutil.iter_modules(explain.__path__, f"{explain.__name__}.")
+]
 
 
-def test_every_finder_is_asked() -> None:
-    """A function of an inquiry that is called find_* and stands in no list would find nothing, in silence."""
+def test_every_finder_is_listed() -> None:
+    """A find_* function that is in no list would never be called."""
     finders = {
         function
         for module in MODULES
@@ -28,26 +30,26 @@ def test_every_finder_is_asked() -> None:
 
 
 def test_every_cause_has_a_weight() -> None:
-    """One without could not be ranked; words of older versions and counts of others are not."""
+    """Codes of causes have a weight, except those of older versions."""
     assert set(CAUSES) == CAUSE_CODES - {Code.MORE}
 
 
 def test_weights_descend() -> None:
-    """The table reads from what accounts for most to a detail."""
+    """The table is sorted by weight."""
     weights = [weight for weight, _ in CAUSES.values()]
     assert weights == sorted(weights, reverse=True)
 
 
 def test_every_cause_can_be_found() -> None:
-    """A code with a weight and words that no finder makes would never be told, in silence."""
-    made = {name for module in MODULES for name in re.findall(r"Code\.(\w+)", _read_finders(module))}
+    """Some finder makes each code that has a weight."""
+    codes = {name for module in MODULES for name in re.findall(r"Code\.(\w+)", _read_finders(module))}
     # Of trials, by :func:`find_mismatch` and :func:`find_unlike`.
-    made |= {code.name for code in MISMATCH_CODES | UNLIKE_CODES}
-    assert {code.name for code in CAUSES} - made == set()
+    codes |= {code.name for code in MISMATCH_CODES | UNLIKE_CODES}
+    assert {code.name for code in CAUSES} - codes == set()
 
 
 def test_every_kind_that_is_asked_for_is_named_by_a_metric() -> None:
-    """Otherwise no change asks for it, and its finder finds nothing, in silence."""
+    """Some metric asks for each kind of cause."""
     asked = [kind for kind in causes.FINDERS.values() if kind]
     assert [kind for kind in asked if not explained_by(kind)] == []
 

@@ -1,4 +1,4 @@
-"""Forked and unforked trials are never compared: those of one case say themselves which they are."""
+"""Times of forked and unforked workers are not compared."""
 
 from dataclasses import replace
 
@@ -25,23 +25,25 @@ WHY = (Code.ENDS_UNANNOUNCED, Code.SERVER_SILENT, Code.SERVER_GONE, Code.IMPORT_
 
 
 def make_forked(*unforked: int, code: Code = Code.SERVER_SILENT) -> Run:
-    """A run whose environment has forked workers; of the first case, trials of these numbers are not."""
+    """A run with forked workers, except in these trials of its first case."""
     run = make_measured(SLOW, OTHER)
     trials = [
-        replace(one, warnings=(Fact(code=code),)) if one.case_id == "x/1" and one.index in unforked else one
-        for one in run.trials
+        replace(trial, warnings=(Fact(code=code),))
+        if trial.case_id == "x/1" and trial.index in unforked
+        else trial
+        for trial in run.trials
     ]
     return replace(run, environment=replace(run.environment, workers="forked"), trials=tuple(trials))
 
 
 def list_workers(run: Run) -> dict[str, str]:
-    """What the baselines that are made of a run say of their workers."""
-    return {one.case_id: one.environment.workers for one in record(run, Provenance())}
+    """What the run's baselines record of their workers."""
+    return {baseline.case_id: baseline.environment.workers for baseline in record(run, Provenance())}
 
 
 @pytest.mark.parametrize("code", WHY)
 def test_baselines_say_what_their_own_trials_were(code: Code) -> None:
-    """One case had no server, and the other had; where only some had one, it is neither."""
+    """A baseline is forked, partly forked or not, as its own trials were."""
     assert list_workers(make_forked(code=code)) == {"x/1": "forked", "y/1": "forked"}
     assert list_workers(make_forked(0, 1, 2, code=code)) == {"x/1": "", "y/1": "forked"}
     assert list_workers(make_forked(2, code=code)) == {"x/1": "partly forked", "y/1": "forked"}
@@ -57,8 +59,10 @@ def test_baselines_say_what_their_own_trials_were(code: Code) -> None:
         ((), (2,), False),
     ],
 )
-def test_only_likes_are_compared_by_time(before: tuple[int, ...], after: tuple[int, ...], same: bool) -> None:
-    """Counts are compared all the same, and the other case is not concerned."""
+def test_times_of_forked_and_unforked_trials_are_not_compared(
+    before: tuple[int, ...], after: tuple[int, ...], same: bool
+) -> None:
+    """Counts and the other case's times are still compared."""
     baselines, run = record(make_forked(*before), Provenance()), make_forked(*after)
     first, second = gather_evidence(run, baselines)
     assert (first.stored[0].same_host, second.stored[0].same_host) == (same, True)

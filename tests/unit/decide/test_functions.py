@@ -1,4 +1,4 @@
-"""Which function of the compiler a compile's added Python calls are in."""
+"""The function of the compiler in which a compile's additional Python calls are."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ CALLERS = {"fuse": ("lower", "step"), "visit": ("trace", "step"), "write": ("emi
 
 
 def grow(**calls: int) -> dict[str, Called]:
-    """The same with more calls within these functions, and so within whatever calls them."""
+    """The same calls with more of them in these functions and in their callers."""
     grown = dict(BEFORE)
     for name, more in calls.items():
         for function in (name, *CALLERS[name]):
@@ -37,10 +37,7 @@ def grow(**calls: int) -> dict[str, Called]:
 def explain(
     after: Mapping[str, Called], before: Mapping[str, Called] = BEFORE, unseen: int = 0
 ) -> list[Fact]:
-    """The causes of three pairs whose compiles make as many calls, and take as long, as these say.
-
-    Head's make ``unseen`` more, which are in none of its functions.
-    """
+    """Causes of three pairs; ``unseen`` calls are in none of head's functions."""
     arms: list[Trial] = []
     for index in (1, 2, 3):
         sides = [
@@ -71,26 +68,26 @@ def explain(
 def test_growth_is_followed_while_most_of_it_is_in_one_callee(
     grown: Mapping[str, int], path: tuple[str, ...]
 ) -> None:
-    """To the function that is called more, or does more itself; no further where it divides."""
+    """The search goes down as long as most additional calls are in one callee."""
     assert follow_growth(BEFORE, grow(**grown)) == path
 
 
 def test_the_cause_names_the_function_and_its_callers() -> None:
-    """500 of 500 added calls, the nearest caller first."""
+    """The cause counts the calls and names the callers, the nearest first."""
     (fact,) = explain(grow(write=500))
     assert fact.numbers == {"share": 1.0, "before": 280, "after": 780}
     assert fact.names == {"function": ("write",), "callers": ("emit", "lower", "step")}
 
 
 def test_a_function_that_is_called_more_often_is_where_it_comes_from() -> None:
-    """Not what it calls, which is called more often because of it."""
+    """The search stops at a function that is called more often, before its callees."""
     after = grow(write=300)
     after["emit"] = replace(after["emit"], calls=20)
     assert follow_growth(BEFORE, after) == ("step", "lower", "emit")
 
 
 def test_a_pair_keeps_what_differs_and_the_outermost_function() -> None:
-    """Of two equal compiles that alone; of nothing nothing."""
+    """Of two equal compiles only the outermost function is kept."""
     before, after = keep_changed(BEFORE, grow(write=500))
     assert [*before] == [*after] == ["step", "lower", "emit", "write"]
     assert [*keep_changed(BEFORE, BEFORE)[1]] == ["step"]
@@ -98,7 +95,7 @@ def test_a_pair_keeps_what_differs_and_the_outermost_function() -> None:
 
 
 def test_a_function_that_is_new_is_where_it_comes_from() -> None:
-    """The base never calls it."""
+    """A function that the base never calls is named."""
     after = grow(fuse=400)
     after["again"] = Called(calls=1, within=390)
     (fact,) = explain(after)
@@ -106,7 +103,7 @@ def test_a_function_that_is_new_is_where_it_comes_from() -> None:
 
 
 def test_equal_work_has_no_such_cause() -> None:
-    """Not where 2 % of the calls were added, or fewer; of a base that knows no callees the first is named."""
+    """At most 2 % more calls have no such cause; without callees of the base the first function is named."""
     longer = {name: replace(called, within=called.within + 15) for name, called in BEFORE.items()}
     assert explain(longer, unseen=500) == []
     less_known = {"step": Called(calls=1, within=1000)}

@@ -1,4 +1,4 @@
-"""The interval of a noisy metric: what is read of stored values, and where it lies."""
+"""The interval of a noisy metric, and its level."""
 
 import math
 import random
@@ -53,12 +53,12 @@ def test_reading_by_hand() -> None:
 
 
 def test_shift_of_the_machine_is_taken_away() -> None:
-    """30 % slower on a machine that is 30 % slower is nothing."""
+    """30 % slower on a machine that is 30 % slower is no change."""
     assert read([0.010] * 5, [0.013] * 3, shift=math.log(1.3)).change == pytest.approx(0.0)
 
 
 def test_lower_speedup_is_worse() -> None:
-    """A speedup that falls from 2x to 1x is ln 2 worse, told as 100 %."""
+    """A speedup from 2x to 1x is ln 2 worse, shown as 100 %."""
     reading = read([2.0] * 5, [1.0] * 3, metric=Metric.WARM_SPEEDUP)
     assert reading.change == pytest.approx(math.log(2))
     assert reading.make_change(0.1).centre == pytest.approx(1.0)
@@ -105,12 +105,14 @@ def test_detectable_change_by_hand(edges: float, error: float, largest: float) -
 
 @pytest.mark.parametrize("edges", [0.7, 1.0, 1.5])
 def test_detectable_change_is_detected_as_often_as_it_says(edges: float) -> None:
-    """Of 4,000 estimates around the detectable change 95 % are not cleared."""
+    """95 % of 4,000 estimates around the detectable change are not cleared."""
     rng = random.Random(4)  # noqa: S311 - repeatable, not secret
     error, bar = 0.01, replace(BAR, edges=edges)
     true = math.log1p(bar.compute_detectable(make_reading(0.0, error, 1e6)))
     drawn = (make_reading(rng.gauss(true, error), error, 1e6) for _ in range(4000))
-    assert sum(bar.classify(one) is not CLEAR for one in drawn) / 4000 == pytest.approx(0.95, abs=0.012)
+    assert sum(bar.classify(reading) is not CLEAR for reading in drawn) / 4000 == pytest.approx(
+        0.95, abs=0.012
+    )
 
 
 def test_interval_by_hand() -> None:
@@ -123,7 +125,7 @@ def test_interval_by_hand() -> None:
 
 @given(before=TIMES, after=TIMES, factor=st.floats(0.01, 100))
 def test_a_reading_depends_on_the_ratio_alone(before: list[float], after: list[float], factor: float) -> None:
-    """Exchanged arms turn the change around with the same error; milliseconds read as seconds do."""
+    """Exchanged arms change the sign only, and units change nothing."""
     there, back = read(before, after), read(after, before)
     scaled = read([factor * v for v in before], [factor * v for v in after])
     assert there.change == pytest.approx(-back.change, abs=1e-12)
@@ -138,7 +140,7 @@ def test_a_reading_depends_on_the_ratio_alone(before: list[float], after: list[f
     edges=st.sampled_from([0.7, 1.0, 1.5]),
 )
 def test_worse_never_lies_lower(change: float, more: float, error: float, edges: float) -> None:
-    """The level does not fall as the change grows, nor rise as the error budget shrinks."""
+    """The level does not fall with a larger change, nor rise with a smaller error budget."""
     bar = replace(BAR, edges=edges)
     level = bar.classify(make_reading(change, error))
     assert bar.classify(make_reading(change + more, error)) >= level
@@ -147,14 +149,14 @@ def test_worse_never_lies_lower(change: float, more: float, error: float, edges:
 
 @given(change=st.floats(-1, 1), error=st.floats(0.005, 0.2))
 def test_mirrored_reading_is_its_own_mirror(change: float, error: float) -> None:
-    """Mirrored twice it is the same, and no change is beyond the edge both ways."""
+    """A reading mirrored twice is the same, and not both directions are beyond the edge."""
     reading = make_reading(change, error)
     assert reading.mirror().mirror() == reading
-    assert {BAR.classify(one) for one in (reading, reading.mirror())} != {BEYOND}
+    assert {BAR.classify(reading), BAR.classify(reading.mirror())} != {BEYOND}
 
 
 def test_null_changes_are_beyond_no_more_often_than_the_budget_allows() -> None:
-    """With no threshold at all, 3,000 null comparisons at alpha 2 % convict about 2 % or fewer."""
+    """Without a threshold 3,000 null comparisons at alpha 2 % convict about 2 % or fewer."""
     rng = random.Random(6)  # noqa: S311 - repeatable, not secret
     bar = Bar(alpha=0.02, threshold=Threshold(relative=0.0, absolute=0.0))
     beyond = 0

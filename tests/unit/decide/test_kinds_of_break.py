@@ -1,4 +1,4 @@
-"""Graph breaks and recompiles of two sides that torch does not record alike, by hand."""
+"""Graph breaks and recompiles of two sides that torch records differently."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,8 +12,8 @@ from gate.records.codes import Code
 from gate.records.run import Frame, GraphBreak, Recompile, Run
 from gate.records.verdict import Reason, Status, Verdict
 from gate.report.words.comparisons import complete_sentence
-from gate.report.words.facts import describe_cause
 from tests.make import POLICY, PairedCase, Situation, decide, find_row, pair_up, state
+from tests.told import describe_causes
 
 from .one_case import BREAKS
 
@@ -30,7 +30,7 @@ Records = tuple[GraphBreak | Recompile, ...]
 def cut(
     function: str, line: int = 7, code: str = PRINT, through: Sequence[str] = (), **more: str
 ) -> GraphBreak:
-    """One break in a function of model.py that was called through others."""
+    """A break in a function of model.py, called through others."""
     file = more.pop("file", "model.py")
     frames = [Frame(location=f"{file}:1", function=name, code="call") for name in through]
     last = Frame(location=f"{file}:{line}", function=function, code=code)
@@ -56,22 +56,22 @@ def ab(
     graphs: tuple[float, float] = (6.0, 2.0),
     release: str = "",
 ) -> Verdict:
-    """The verdict of pairs with these records; settings ``on`` or ``off``, "" where none is recorded."""
+    """The verdict of pairs with these records; settings are ``on``, ``off`` or "", not recorded."""
 
     def add(run: Run) -> Run:
         trials = []
-        for one in run.trials:
-            records = base if one.arm == "base" else head
+        for trial in run.trials:
+            records = base if trial.arm == "base" else head
             if isinstance(records, list):
-                records = records[(one.index - 1) % len(records)]
+                records = records[(trial.index - 1) % len(records)]
             breaks = tuple(record for record in records if isinstance(record, GraphBreak))
             guards = tuple(record for record in records if isinstance(record, Recompile))
-            setting = settings[one.arm == "head"]
-            counts = {BREAKS: len(breaks), RECOMPILES: len(guards), GRAPHS: graphs[one.arm == "head"]}
+            setting = settings[trial.arm == "head"]
+            counts = {BREAKS: len(breaks), RECOMPILES: len(guards), GRAPHS: graphs[trial.arm == "head"]}
             trials.append(
                 replace(
-                    one,
-                    samples={**one.samples} | {metric: (float(count),) for metric, count in counts.items()},
+                    trial,
+                    samples={**trial.samples} | {metric: (float(count),) for metric, count in counts.items()},
                     graph_breaks=breaks,
                     recompile_reasons=guards,
                     workload={"nested_graph_breaks": setting} if setting else {},
@@ -84,13 +84,8 @@ def ab(
     return decide_side_by_side(add(pair_up(PairedCase(pairs=2))), POLICY)
 
 
-def tell(verdict: Verdict, *codes: Code) -> list[str]:
-    """The causes of these codes, as they are told."""
-    return [describe_cause(one.fact) for one in verdict.causes if one.fact.code in codes]
-
-
 def test_fewer_records_of_the_same_break_are_no_gain() -> None:
-    """4 breaks and 6 graphs, then 1 and 2, all by one print: nothing is better, and nothing is gone."""
+    """4 breaks and 6 graphs, then 1 and 2, are the same print."""
     verdict = ab(FLAT, NESTED)
     row = find_row(verdict, BREAKS)
     assert state(row) == SAME
@@ -98,7 +93,7 @@ def test_fewer_records_of_the_same_break_are_no_gain() -> None:
     assert row.candidate
     assert (row.baseline.centre, row.candidate.centre) == (1, 1)
     assert state(find_row(verdict, GRAPHS)) == FOLLOWS
-    assert not tell(verdict, Code.GRAPH_BREAK, Code.GRAPH_BREAK_GONE)
+    assert not describe_causes(verdict, Code.GRAPH_BREAK, Code.GRAPH_BREAK_GONE)
     sentence = complete_sentence(row)
     assert "counted by place, since torch records otherwise on each side what it cuts: 4 and 1" in sentence
     assert "graphs are cut at breaks and by recompiles, which are matched by place" in complete_sentence(
@@ -107,7 +102,7 @@ def test_fewer_records_of_the_same_break_are_no_gain() -> None:
 
 
 def test_where_no_break_is_left_each_was_one() -> None:
-    """4 -> 0: there are no places of head to match, so the count of the base stays."""
+    """4 -> 0: without a break of head the base's count stays."""
     row = find_row(ab(FLAT, (), release="2.14.0"), BREAKS)
     assert state(row) == BETTER
     assert row.baseline is not None
@@ -115,19 +110,19 @@ def test_where_no_break_is_left_each_was_one() -> None:
 
 
 def test_a_new_break_is_not_hidden_by_a_smaller_sum() -> None:
-    """4 -> 2: the print in ``forward``, whose text is the other's, is new; the other is not gone."""
+    """4 -> 2: the print in ``forward`` is new, the other one is not gone."""
     verdict = ab(FLAT, (*NESTED, NEW), graphs=(5.0, 3.0))
     row = find_row(verdict, BREAKS)
     assert state(row) == WORSE
     assert row.change is not None
     assert row.change.centre == 1
-    assert tell(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print"]
-    assert not tell(verdict, Code.GRAPH_BREAK_GONE)
+    assert describe_causes(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print"]
+    assert not describe_causes(verdict, Code.GRAPH_BREAK_GONE)
     assert state(find_row(verdict, GRAPHS)) == FOLLOWS
 
 
 def test_more_records_of_the_same_break_are_no_loss() -> None:
-    """1 -> 4, since head turns the setting off: nothing is new."""
+    """1 -> 4 is the same break, since head turns the setting off."""
     verdict = ab(NESTED, FLAT, ("on", "off"), graphs=(2.0, 6.0))
     assert state(find_row(verdict, BREAKS)) == SAME
     assert state(find_row(verdict, GRAPHS)) == FOLLOWS
@@ -160,19 +155,19 @@ def test_more_records_of_the_same_break_are_no_loss() -> None:
 def test_across_stacks_a_kind_is_its_place(
     base: Records, head: Records, expected: tuple[Status, Reason]
 ) -> None:
-    """Under another release neither the wording of a reason nor how often it is recorded says anything."""
+    """Under another release breaks are matched by place, not by wording or count."""
     verdict = ab(base, head, ("off", "off"), (2.0, 2.0), release="2.11.0")
     assert state(find_row(verdict, BREAKS)) == expected
 
 
-def test_of_two_lines_of_a_function_the_new_one_is_told() -> None:
-    """The line that broke before is the same, however torch counts."""
+def test_of_two_lines_of_a_function_the_new_one_is_named() -> None:
+    """The line that broke before is the same, whatever torch counts."""
     verdict = ab(FLAT, (*NESTED, cut("a", 9, "x.item()", reason="item")))
-    assert tell(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:9: item"]
+    assert describe_causes(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:9: item"]
 
 
 def test_without_breaks_and_recompiles_graphs_are_compared_by_number() -> None:
-    """Under another release, too: nothing cuts frames, so three graphs instead of one are worse."""
+    """Without breaks three graphs instead of one are worse, under another release as well."""
     verdict = ab((), (), ("off", "on"), (1.0, 3.0), release="2.11.0")
     assert state(find_row(verdict, GRAPHS)) == WORSE
     assert state(find_row(verdict, BREAKS)) == SAME
@@ -180,22 +175,22 @@ def test_without_breaks_and_recompiles_graphs_are_compared_by_number() -> None:
 
 
 def test_what_cannot_be_matched_says_so() -> None:
-    """Records of an older file name no function: neither breaks nor graphs are called better."""
-    old = tuple(replace(one, innermost=None) for one in FLAT)
+    """Older records without a function are not compared, and the sentence says so."""
+    old = tuple(replace(graph_break, innermost=None) for graph_break in FLAT)
     verdict = ab(old, NESTED)
     assert state(find_row(verdict, BREAKS)) == LOST
     assert state(find_row(verdict, GRAPHS)) == LOST
     assert "its places are not known on both" in complete_sentence(find_row(verdict, BREAKS))
-    assert not tell(verdict, Code.GRAPH_BREAK, Code.GRAPH_BREAK_GONE)
+    assert not describe_causes(verdict, Code.GRAPH_BREAK, Code.GRAPH_BREAK_GONE)
 
 
 def test_a_new_kind_in_one_of_two_trials_is_open() -> None:
-    """As of a count: what only one trial has is not certain."""
+    """A new break in one of two trials is open."""
     assert state(find_row(ab(FLAT, [NESTED, (*NESTED, NEW)]), BREAKS)) == OPEN
 
 
 def test_within_one_stack_and_setting_counts_decide() -> None:
-    """4 -> 1 is better and 1 -> 4 worse, whatever they are of; old files have no setting."""
+    """With the same setting, or none recorded, counts decide: 4 -> 1 is better, 1 -> 4 worse."""
     for settings in (("off", "off"), ("on", "on"), ("", ""), ("", "off")):
         assert state(find_row(ab(FLAT, NESTED, settings), BREAKS)) == BETTER
         assert state(find_row(ab(NESTED, FLAT, settings), BREAKS)) == WORSE
@@ -203,12 +198,12 @@ def test_within_one_stack_and_setting_counts_decide() -> None:
 
 
 def test_stored_values_of_the_other_setting_are_matched_by_kind() -> None:
-    """A baseline keeps no stacks, and its three trials counted 4: head's 1 is the same break."""
+    """A baseline keeps no stacks: its 4 and head's 1 are the same break."""
     verdict = decide(
         Situation(
             before={BREAKS: (4.0, 4.0, 4.0)},
             after={BREAKS: (1.0,)},
-            breaks_before=tuple(replace(one, stack=()) for one in FLAT),
+            breaks_before=tuple(replace(graph_break, stack=()) for graph_break in FLAT),
             breaks_after=NESTED,
             workload_before={"nested_graph_breaks": "off"},
             workload_after={"nested_graph_breaks": "on"},
@@ -218,7 +213,7 @@ def test_stored_values_of_the_other_setting_are_matched_by_kind() -> None:
 
 
 def test_a_function_that_was_given_up_is_of_the_break_within() -> None:
-    """Nested, torch names only the ``with`` of f, and flat the print that f calls; a new one is new."""
+    """Nested, torch names only the ``with`` of f; flat, the print that f calls. A new break is new."""
     flat = (cut("manager", 3, through=("g", "f")),)
     given_up = cut("f", 9, "with manager():", reason="step_unsupported")
     assert state(find_row(ab(flat, (given_up,)), BREAKS)) == SAME
@@ -234,22 +229,22 @@ IN_F = Recompile(guard=SIZE.replace("'x'", "'__stack0'"), location="model.py:5",
 
 
 def test_recompiles_of_callers_are_no_loss_and_no_gain() -> None:
-    """Frames that are cut recompile once each: fewer of them are no gain, and a new guard is worse."""
+    """Each cut frame recompiles: fewer of them are no gain, and a new guard is worse."""
     flat: Records = (*FLAT, IN_G, IN_F, GUARD, replace(GUARD, code="return f(x, n)", function="g"))
     nested: Records = (*NESTED, IN_G, replace(GUARD, guard="__nested_frame_values[0][2] == 1"))
     verdict = ab(flat, nested)
     assert state(find_row(verdict, RECOMPILES)) == SAME
-    assert not tell(verdict, Code.RECOMPILED, Code.RECOMPILED_NO_MORE)
+    assert not describe_causes(verdict, Code.RECOMPILED, Code.RECOMPILED_NO_MORE)
     new = Recompile(guard="self.odd", code="if self.odd:", location="model.py:30", function="h")
     verdict = ab(flat, (*nested, new))
     assert state(find_row(verdict, RECOMPILES)) == WORSE
-    assert tell(verdict, Code.RECOMPILED) == [
+    assert describe_causes(verdict, Code.RECOMPILED) == [
         "Recompiled because self.odd (made by `if self.odd:`) at model.py:30"
     ]
 
 
 def test_recompiles_of_a_head_that_cuts_more_frames_are_not_compared() -> None:
-    """Nobody can tell which of them only come with the frames; without breaks the setting cuts none."""
+    """Recompiles that may come from more frames are not compared; without breaks they are."""
     assert state(find_row(ab((*NESTED, IN_G), (*FLAT, IN_G, IN_F), ("on", "off")), RECOMPILES)) == LOST
     for base, head in (((), ()), (NESTED, ()), ((), FLAT)):
         verdict = ab((*base, IN_G), (*head, IN_G, IN_F), ("on", "off"))
@@ -257,29 +252,29 @@ def test_recompiles_of_a_head_that_cuts_more_frames_are_not_compared() -> None:
 
 
 def test_across_stacks_recompiles_are_matched_by_kind() -> None:
-    """One more of the same words is not worse, and one that is gone is better."""
+    """One more with the same guard is not worse, and one that is gone is better."""
     across: dict[str, Any] = {"settings": ("off", "off"), "release": "2.11.0"}
     assert state(find_row(ab((IN_G,), (IN_G, IN_F), **across), RECOMPILES)) == SAME
     assert state(find_row(ab((IN_G, GUARD), (IN_G,), **across), RECOMPILES)) == BETTER
 
 
 def test_a_base_that_differs_from_trial_to_trial_proves_nothing() -> None:
-    """What one of the base's trials lacked as well is not surely gone, nor surely new what one had."""
+    """What one of the base's trials lacks is open, neither gone nor new."""
     assert state(find_row(ab([FLAT, (*FLAT, NEW)], (*NESTED, NEW)), BREAKS)) == OPEN
     assert state(find_row(ab([(*FLAT, NEW), FLAT], NESTED), BREAKS)) == OPEN  # it takes a third pair
 
 
-def test_registry_id_is_told() -> None:
-    """The number stays where torch's sentence changes."""
+def test_a_reason_keeps_its_registry_id() -> None:
+    """The id stays if torch rewords the sentence."""
     verdict = ab(FLAT, (*NESTED, replace(NEW, registry="GB0059")))
-    assert tell(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print (GB0059)"]
+    assert describe_causes(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print (GB0059)"]
 
 
 def test_a_break_that_moved_to_another_line_is_no_cause() -> None:
-    """Within one stack, too: lines were added above, and one function got another name."""
+    """A moved line or a renamed function is no cause within one stack."""
     old = (cut("a", 7), cut("b", 9, "x.item()", reason="item"))
     new = (cut("a", 70), cut("b2", 90, "x.item()", reason="item"), NEW)
     verdict = ab(old, new, ("off", "off"))
     assert state(find_row(verdict, BREAKS)) == WORSE
-    assert tell(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print"]
-    assert not tell(verdict, Code.GRAPH_BREAK_GONE)
+    assert describe_causes(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print"]
+    assert not describe_causes(verdict, Code.GRAPH_BREAK_GONE)

@@ -1,4 +1,4 @@
-"""What canaries and eager say of the machine: one shift where it is more than chance, one wandering."""
+"""The machine's shift and its wandering, from canaries and eager."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,6 +30,8 @@ from tests.make import (
 )
 from tests.told import tell_notes, tell_row
 
+from .one_case import scale
+
 LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
 SPEEDUP, BREAKS = Metric.WARM_SPEEDUP, Metric.GRAPH_BREAKS
 EXACT = (1.0, 1.0, 1.0)
@@ -41,12 +43,12 @@ Canaries = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 def with_canaries(canaries: Canaries, **changes: Any) -> Situation:
-    """One case beside canaries with these stored and new values."""
-    known: dict[str, Any] = {"before": {COLD: (10.0,) * 3}, "after": {COLD: (10.0,)}}
+    """One case with these stored and new values of canaries."""
+    values: dict[str, Any] = {"before": {COLD: (10.0,) * 3}, "after": {COLD: (10.0,)}}
     return Situation(
         canaries_before={name: before for name, (before, _) in canaries.items()},
         canaries_after={name: after for name, (_, after) in canaries.items()},
-        **(known | changes),
+        **(values | changes),
     )
 
 
@@ -55,11 +57,14 @@ def compare(*situations: Situation) -> Machine:
 
 
 def make_cases(count: int, eager: float, compiled: float = 1.0) -> list[Situation]:
-    """Cases whose stored trials vary by 1 %, with one new trial so many times as long."""
+    """Cases whose stored trials vary by 1 %, with one new trial of these factors."""
     return [
         Situation(
             case_id=f"m{number}/x",
-            before={EAGER: tuple(0.020 * one for one in NINE), LATENCY: tuple(0.010 * one for one in NINE)},
+            before={
+                EAGER: scale(0.020),
+                LATENCY: scale(0.010),
+            },
             after={EAGER: (0.020 * eager,), LATENCY: (0.010 * compiled,)},
         )
         for number in range(count)
@@ -71,13 +76,13 @@ def make_cases(count: int, eager: float, compiled: float = 1.0) -> list[Situatio
     [((1.1,), 1.1), ((1.0, 1.1, 1.5), 1.1), ((1.0, 1.21), 1.1), ((0.8, 0.9, 1.6, 1.8), 1.2)],
 )
 def test_the_machine_moved_as_its_middle_canary(moved: Sequence[float], middle: float) -> None:
-    """Of an even number half way between the two in the middle, as logarithms: of 0.9 and 1.6 1.2."""
-    machine = compare(with_canaries({f"c{i}": (EXACT, (one,)) for i, one in enumerate(moved)}))
+    """The median of logarithms: of 0.9 and 1.6 it is 1.2."""
+    machine = compare(with_canaries({f"c{i}": (EXACT, (seconds,)) for i, seconds in enumerate(moved)}))
     assert machine.canary == pytest.approx(math.log(middle))
 
 
 def test_a_canary_moved_as_the_median_over_the_cases() -> None:
-    """Three cases beside the same canary, unmoved, 10 % and 50 % slower: 10 %."""
+    """Three cases' canary is unmoved, 10 % and 50 % slower: 10 %."""
     cases = [with_canaries({"loop": (EXACT, (after,))}, case_id=f"m{after}/x") for after in (1.5, 1.0, 1.1)]
     assert compare(*cases).canary == pytest.approx(math.log(1.1))
 
@@ -99,45 +104,45 @@ def test_a_shift_is_sure_beyond_its_own_noise(stored: Sequence[float], log: floa
 
 
 def test_noise_of_a_canary_is_learned_from_all_cases() -> None:
-    """Where another case holds more trials of the same canary, a single stored one is enough."""
+    """One stored value is enough if another case has more of the same canary."""
     first = with_canaries({"loop": ((1.0,), (1.1,))}, case_id="m0/x")
     second = with_canaries({"loop": (EXACT, (1.1,))}, case_id="m1/x")
     assert (compare(first).shift, compare(first, second).shift) == (0.0, pytest.approx(math.log(1.1)))
 
 
 def test_a_canary_of_zero_is_left_out() -> None:
-    """A clock that read zero gives no ratio; the other canary still speaks."""
+    """A canary of 0 s is left out; the other one counts."""
     machine = compare(with_canaries({"copy": ((0.0, 1.0, 1.0), (1.0,)), "loop": (EXACT, (1.1,))}))
     assert machine.canary == pytest.approx(math.log(1.1))
 
 
 @pytest.mark.parametrize("canaries", [{}, {"loop": ((), (1.0,))}], ids=["none", "not stored"])
 def test_without_canaries_nothing_is_known(canaries: Canaries) -> None:
-    """No shift and no wandering; the record says that nobody knows."""
-    one = with_canaries(canaries)
-    assert compare(one) == Machine()
-    assert not decide(one).machine.known
+    """Without canaries the record says that the shift is unknown."""
+    situation = with_canaries(canaries)
+    assert compare(situation) == Machine()
+    assert not decide(situation).machine.known
 
 
 @pytest.mark.parametrize(("stored", "sd"), [(TENTH, 0.1), (EXACT, 0.0)])
-def test_the_wandering_of_the_canary_is_the_noise_of_a_sitting(stored: Sequence[float], sd: float) -> None:
+def test_the_wandering_of_the_canary_is_the_noise_of_a_session(stored: Sequence[float], sd: float) -> None:
     """Logarithms of -0.1, 0 and 0.1 have the variance 0.01."""
     session = compare(with_canaries({"loop": (stored, (1.0,))})).session
     assert (session.value, session.df) == (pytest.approx(sd**2), math.inf)
 
 
 @pytest.mark.parametrize(("cases", "suite"), [(3, 0.0), (4, math.log(1.3))])
-def test_eager_of_four_cases_speaks_for_the_machine(cases: int, suite: float) -> None:
-    """Eager 30 % slower everywhere: the median of the cases' changes, sure beyond 1 % of noise."""
+def test_eager_of_four_cases_shows_the_machines_shift(cases: int, suite: float) -> None:
+    """Eager 30 % slower in four cases is the machine's shift, sure beyond 1 % of noise."""
     machine = compare(*make_cases(cases, eager=1.3))
-    centre = math.log(0.02) - sum(math.log(0.02 * one) for one in NINE) / 9  # 2.7e-5
+    centre = math.log(0.02) - sum(map(math.log, scale(0.02))) / 9  # 2.7e-5
     assert machine.suite == (pytest.approx(suite + centre) if suite else 0.0)
     assert machine.suite_shift == machine.suite
     assert decide(*make_cases(cases, eager=1.3)).machine.suite == pytest.approx(math.expm1(suite), abs=1e-3)
 
 
-def test_one_slow_eager_of_four_is_no_machine() -> None:
-    """Its median moved by nothing that matters."""
+def test_one_slow_eager_of_four_is_no_shift() -> None:
+    """The median of four is not moved by one."""
     cases = [*make_cases(3, eager=1.0), replace(make_cases(1, eager=2.0)[0], case_id="slow/x")]
     assert compare(*cases).suite_shift == 0.0
 
@@ -151,13 +156,13 @@ def test_one_slow_eager_of_four_is_no_machine() -> None:
     ],
 )
 def test_times_are_compared_less_the_shift(canary: float, expected: tuple[Status, Reason]) -> None:
-    """A compile that took 14 % longer by the clock, in nine trials that agree to 1 %."""
-    one = with_canaries(
+    """A shift is subtracted from a compile that took 14 % longer."""
+    situation = with_canaries(
         {"loop": ((1.0,) * 9, (canary,) * 9)},
-        before={COLD: tuple(100.0 * one for one in NINE)},
-        after={COLD: tuple(114.0 * one for one in NINE)},
+        before={COLD: scale(100.0)},
+        after={COLD: scale(114.0)},
     )
-    row = find_row(decide(one), COLD)
+    row = find_row(decide(situation), COLD)
     assert (row.status, row.reason) == expected
     assert row.change is not None
     assert row.candidate is not None
@@ -165,28 +170,28 @@ def test_times_are_compared_less_the_shift(canary: float, expected: tuple[Status
     assert row.candidate.centre == pytest.approx(114.0, rel=1e-4)  # as it was measured
 
 
-@pytest.mark.parametrize(("canary", "told"), [(1.2, "20 % slower"), (0.8, "25 % faster")])
-def test_times_of_a_far_machine_are_not_compared(canary: float, told: str) -> None:
-    """Beyond 15 % either way it is another machine: its counters count, and its times say why not."""
-    one = with_canaries(
+@pytest.mark.parametrize(("canary", "speed"), [(1.2, "20 % slower"), (0.8, "25 % faster")])
+def test_times_of_a_far_machine_are_not_compared(canary: float, speed: str) -> None:
+    """Beyond 15 % counters are compared and times are not, with the reason."""
+    situation = with_canaries(
         {"loop": (EXACT, (canary,))},
         before={COLD: (10.0,) * 3, BREAKS: (0.0,) * 3},
         after={COLD: (30.0,), BREAKS: (1.0,)},
     )
-    verdict = decide(one)
+    verdict = decide(situation)
     row = find_row(verdict, COLD)
     assert (row.status, row.reason) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
-    assert f"this machine is {told} than the one that recorded" in tell_row(row)
+    assert f"this machine is {speed} than the one that recorded" in tell_row(row)
     assert find_row(verdict, BREAKS).status is Status.REGRESSED
     assert any("machine" in note for note in tell_notes(verdict))
 
 
 @pytest.mark.parametrize(("base", "status"), [(True, Status.REGRESSED), (False, Status.NOT_COMPARABLE)])
 def test_with_a_base_times_of_a_far_machine_are_compared(base: bool, status: Status) -> None:
-    """Three times as long on a machine that is 20 % slower: pairs tell, so it is worth some."""
-    one = with_canaries({"loop": (EXACT, (1.2,))}, after={COLD: (30.0,)})
-    run = make_measured(one)
-    screening = screen_run(give_base(run) if base else run, make_stored(one), POLICY)
+    """On a machine 20 % slower three times the compile regresses in the screen only with a base."""
+    situation = with_canaries({"loop": (EXACT, (1.2,))}, after={COLD: (30.0,)})
+    run = make_measured(situation)
+    screening = screen_run(give_base(run) if base else run, make_stored(situation), POLICY)
     assert [row.status for row in screening.comparisons if row.metric is COLD] == [status]
 
 
@@ -200,14 +205,14 @@ def test_with_a_base_times_of_a_far_machine_are_compared(base: bool, status: Sta
 def test_compile_times_are_of_a_gpus_host_and_calls_of_the_card(
     python: float, copy: float, expected: Mapping[Metric, Status]
 ) -> None:
-    """Both take half as long again: what the host or the card accounts for convicts nobody."""
-    one = with_canaries(
+    """The host's canaries clear compile times, the card's clear calls."""
+    situation = with_canaries(
         {"python": (EXACT, (python,) * 3), "copy": (EXACT, (copy,) * 3), "matmul": (EXACT, (copy,) * 3)},
         before={COLD: (10.0,) * 3, LATENCY: (0.010,) * 3},
         after={COLD: (15.0,) * 3, LATENCY: (0.015,) * 3},
         host=CUDA_HOST,
     )
-    verdict = decide(one, environment=CUDA_HOST)
+    verdict = decide(situation, environment=CUDA_HOST)
     assert {metric: find_row(verdict, metric).status for metric in expected} == expected
 
 
@@ -216,7 +221,7 @@ QUARTER = (0.8, 1.0, 1.25)
 
 
 def with_host(launch: tuple[Sequence[float], Sequence[float]], busy: float) -> Situation:
-    """A case on a steady card, whose calls got 10 % slower, beside what its launches took."""
+    """A case on a steady card whose calls are 10 % slower, with these launch times."""
     return with_canaries(
         {"matmul": (EXACT, EXACT), "copy": (EXACT, EXACT), "python": launch, "launch": launch},
         before={LATENCY: (0.010,) * 3, BUSY: (busy,) * 3},
@@ -236,33 +241,33 @@ def with_host(launch: tuple[Sequence[float], Sequence[float]], busy: float) -> S
         (0.2, (QUARTER, QUARTER), Status.INCONCLUSIVE, "The host itself varies by 25 % from trial to trial."),
     ],
 )
-def test_a_host_speaks_for_calls_that_wait_for_it(
+def test_a_slow_host_clears_calls_that_wait_for_it(
     busy: float, launch: tuple[Sequence[float], Sequence[float]], expected: Status, words: str
 ) -> None:
-    """Kernels that fill the card are judged by the card's canaries, though the host is slow or varies."""
-    one = with_host(launch, busy)
-    row = find_row(decide(one, environment=CUDA_HOST), LATENCY)
+    """Calls that wait for a slow host are cleared; calls that fill the card are judged by the card."""
+    situation = with_host(launch, busy)
+    row = find_row(decide(situation, environment=CUDA_HOST), LATENCY)
     assert row.status is expected
     assert words in tell_row(row)
 
 
-def test_eager_that_waits_for_the_host_speaks_for_no_card() -> None:
-    """Eager is 30 % slower in all cases, and compiled calls that fill the card as fast as ever: no gain."""
+def test_eager_that_waits_for_the_host_shows_no_shift_of_the_card() -> None:
+    """Eager 30 % slower in all cases is no shift of compiled calls that fill the card."""
     cases = [
         replace(
-            one,
+            situation,
             host=CUDA_HOST,
-            before={**(one.before or {}), BUSY: (0.95,) * 9},
-            after={**one.after, BUSY: (0.95,)},
+            before={**(situation.before or {}), BUSY: (0.95,) * 9},
+            after={**situation.after, BUSY: (0.95,)},
         )
-        for one in make_cases(6, eager=1.3)
+        for situation in make_cases(6, eager=1.3)
     ]
     verdict = decide(*cases, environment=CUDA_HOST)
-    assert {find_row(verdict, LATENCY, one.case_id).status for one in cases} == {Status.UNCHANGED}
+    assert {find_row(verdict, LATENCY, situation.case_id).status for situation in cases} == {Status.UNCHANGED}
 
 
 def test_a_far_shift_is_as_uncertain_as_it_is_large() -> None:
-    """20 % more is a logarithm of 0.182: the session's SD, though canaries agree to 1 %."""
+    """A shift of 20 % is a logarithm of 0.182, which is the session's SD."""
     far, near = (Machine(shift=math.log(ratio), wander=0.01) for ratio in (1.2, 1.1))
     assert math.sqrt(far.session.value) == pytest.approx(0.182, abs=0.001)
     assert math.sqrt(near.session.value) == pytest.approx(0.01)
@@ -270,11 +275,11 @@ def test_a_far_shift_is_as_uncertain_as_it_is_large() -> None:
 
 @pytest.mark.parametrize(("suite", "convicted"), [(1.1, False), (1.0, True)])
 def test_calls_are_compared_less_what_all_cases_lost(suite: float, convicted: bool) -> None:
-    """Without base or canaries: eager calls are 10 % slower everywhere, one case's compiled calls 18 %."""
+    """Without canaries eager's 10 % in all cases are subtracted from one case's 18 %."""
     alone = Situation(
         case_id="one/x",
-        before={LATENCY: tuple(0.010 * one for one in NINE)},
-        after={LATENCY: tuple(0.0118 * one for one in NINE)},
+        before={LATENCY: scale(0.010)},
+        after={LATENCY: scale(0.0118)},
     )
     verdict = decide(alone, *make_cases(6, eager=suite, compiled=suite))
     row = find_row(verdict, LATENCY, "one/x")
@@ -282,25 +287,23 @@ def test_calls_are_compared_less_what_all_cases_lost(suite: float, convicted: bo
 
 
 @pytest.mark.parametrize(("stored", "convicted"), [(EXACT, True), (TENTH, False)])
-def test_a_machine_that_wanders_convicts_nobody_of_what_its_sittings_differ_by(
-    stored: Sequence[float], convicted: bool
-) -> None:
-    """Compiled takes 30 % longer, and the canary varies by nothing or by 10 % from trial to trial."""
-    one = with_canaries(
+def test_a_machine_that_wanders_convicts_nobody(stored: Sequence[float], convicted: bool) -> None:
+    """30 % more regress if canaries agree, and not if they vary by 10 % between trials."""
+    situation = with_canaries(
         {"loop": (stored, stored)},
-        before={LATENCY: tuple(0.010 * one for one in NINE)},
-        after={LATENCY: tuple(0.013 * one for one in NINE[:3])},
+        before={LATENCY: scale(0.010)},
+        after={LATENCY: scale(0.013, NINE[:3])},
     )
-    assert (find_row(decide(one), LATENCY).status is Status.REGRESSED) is convicted
+    assert (find_row(decide(situation), LATENCY).status is Status.REGRESSED) is convicted
 
 
-def test_with_a_base_the_calls_of_all_cases_are_no_witness() -> None:
-    """Eager and compiled 10 % slower in five cases may be the change: pairs tell, nothing is taken away."""
+def test_with_a_base_calls_of_all_cases_show_no_shift() -> None:
+    """With a base 10 % in all five cases are not subtracted: the change may have done it."""
     slower = {EAGER: (TYPICAL[EAGER] * 1.1,), LATENCY: (TYPICAL[LATENCY] * 1.1,)}
     run = pair_up(*(PairedCase(case_id=f"m{n}/x", pairs=0, alone=slower) for n in range(5)))
     baselines = make_stored(*make_cases(5, eager=1.0))
-    for one, centre in ((run, 0.1), (replace(run, base=None), 0.0)):
-        rows = screen_run(one, baselines, POLICY).comparisons
+    for checked, centre in ((run, 0.1), (replace(run, base=None), 0.0)):
+        rows = screen_run(checked, baselines, POLICY).comparisons
         (row,) = (row for row in rows if row.metric is LATENCY and row.case_id == "m0/x")
         assert row.change is not None
         assert row.change.centre == pytest.approx(centre, abs=1e-3)
@@ -332,7 +335,7 @@ def test_speedups_that_differ_between_sessions(speedups: Sequence[float], expect
 
 
 def climb(steps: int, step: float) -> list[float]:
-    """Days of which each is so much (log) slower than the one before."""
+    """Days that are each slower by this logarithm than the day before."""
     return [math.exp(step * number) for number in range(-steps, steps + 1)]
 
 
@@ -384,7 +387,7 @@ def test_a_machine_known_to_repeat_convicts_a_smaller_slowdown(*, has_days: bool
 
 
 def test_a_card_that_was_always_full_is_no_division_by_zero() -> None:
-    """A utilization of 1 in each trial, today and on twenty days, varies by nothing at all."""
+    """A utilization of 1 in all trials has no noise."""
     full = Situation(before={BUSY: (1.0,) * 5}, after={BUSY: (1.0,)}, host=CUDA_HOST)
     policy = replace(POLICY, days={full.case_id: {BUSY: (1.0,) * 20}})
     run = make_measured(full, environment=CUDA_HOST)

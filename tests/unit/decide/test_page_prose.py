@@ -1,4 +1,4 @@
-"""Statuses and reasons in the prose of docs/decision.md: each is that of a case like it."""
+"""Statuses and reasons in the prose of docs/decision.md are those of a case like it."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,37 +15,33 @@ from gate.records.verdict import Reason, Status
 from tests import decision_page
 from tests.decision_page import Ruling, read_ruling
 from tests.hosts import CPU_HOST
-from tests.make import POLICY, PairedCase, Situation, decide, make_stored, pair_up
+from tests.make import POLICY, PairedCase, Situation, decide, find_row, make_stored, pair_up, state
 
-from .one_case import BREAKS, COLD, EAGER, LATENCY, NINE, SPEEDUP, fail
+from .one_case import BREAKS, COLD, EAGER, LATENCY, SPEEDUP, fail, scale
 from .one_case import CASE as PAIRED
 from .test_page_situations import ask
 
 CALLS, MEMORY = Metric.COMPILE_CALLS, Metric.PEAK_MEMORY
 
 
-def find_state(metric: Metric, *situations: Situation, **policy: Any) -> Ruling:
-    """What became of the only row of a metric."""
-    (row,) = [row for row in decide(*situations, **policy).comparisons if row.metric is metric]
-    return row.status, row.reason
+def judge_metric(metric: Metric, *situations: Situation, **policy: Any) -> Ruling:
+    return state(find_row(decide(*situations, **policy), metric))
 
 
 def judge_together(metric: Metric, paired_case: PairedCase, pythons: tuple[str, ...] = ()) -> Ruling:
-    """What pairs alone make of it, as ``ab`` does."""
+    """The metric's state by pairs alone, as in ``ab``."""
     run = pair_up(paired_case)
     assert run.base is not None
     verdict = decide_side_by_side(replace(run, base=replace(run.base, pythons=pythons)), POLICY)
-    (row,) = [row for row in verdict.comparisons if row.metric is metric]
-    return row.status, row.reason
+    return state(find_row(verdict, metric))
 
 
 def judge_unpaired() -> Ruling:
-    """A latency that looks 30 % slower than what is stored, of which no pair came back."""
-    one = Situation(case_id=PAIRED, before={LATENCY: (0.010,) * 5}, after={LATENCY: (0.013,)})
+    """A latency that looks 30 % slower than stored, without a pair."""
+    situation = Situation(case_id=PAIRED, before={LATENCY: (0.010,) * 5}, after={LATENCY: (0.013,)})
     run = pair_up(PairedCase(pairs=0, alone={LATENCY: (0.013,)}))
-    rows = confirm_screening(screen_run(run, make_stored(one), POLICY), run, POLICY)
-    (row,) = rows.comparisons
-    return row.status, row.reason
+    screening = confirm_screening(screen_run(run, make_stored(situation), POLICY), run, POLICY)
+    return state(find_row(screening, LATENCY))
 
 
 def judge_flickering(before: Sequence[float], after: Sequence[float]) -> Status:
@@ -54,16 +50,16 @@ def judge_flickering(before: Sequence[float], after: Sequence[float]) -> Status:
 
 
 def judge_limit(value: float, *, trials: int = 1) -> Ruling:
-    """A cold compile against a limit of 60 s."""
+    """A cold compile with a limit of 60 s."""
     limit = AbsoluteLimit(case="*", metric=COLD, value=60.0)
-    return find_state(COLD, Situation(after={COLD: (value,) * trials}), limits=(limit,))
+    return judge_metric(COLD, Situation(after={COLD: (value,) * trials}), limits=(limit,))
 
 
 def upgrade(factor: float) -> Ruling:
-    """A latency since another compiler, so many times the mean of nine stored values."""
-    stored = {LATENCY: tuple(0.01 * one for one in NINE)}
+    """A latency under another compiler, times the mean of nine stored values."""
+    stored = {LATENCY: scale(0.01)}
     after, host = {LATENCY: (0.01 * factor,)}, replace(CPU_HOST, compiler="another")
-    return find_state(LATENCY, Situation(before=stored, after=after, host=host))
+    return judge_metric(LATENCY, Situation(before=stored, after=after, host=host))
 
 
 FAR = Situation(
@@ -86,16 +82,16 @@ MORE_CALLS = Situation(
 )
 # Words of the page before and behind a status or a reason, and what comes of such a case.
 PROSE: Mapping[str, Callable[[], Ruling | Status | Reason]] = {
-    r"stored trials: (INCONCLUSIVE `few_trials`)": lambda: find_state(
+    r"stored trials: (INCONCLUSIVE `few_trials`)": lambda: judge_metric(
         LATENCY, Situation(before={LATENCY: (0.01,) * 2}, after={LATENCY: (0.01,)})
     ),
-    r"its times are (NOT_COMPARABLE `other_environment`)": lambda: find_state(LATENCY, FAR),
+    r"its times are (NOT_COMPARABLE `other_environment`)": lambda: judge_metric(LATENCY, FAR),
     r"a latency or compile time is (INCONCLUSIVE) if d > e": lambda: upgrade(2.0)[0],
     r"The reason is (`other_environment`) where low": lambda: upgrade(2.0)[1],
     r"low > e, else (`unsettled`), which": lambda: upgrade(1.07)[1],
     r"Everything else stays (NOT_COMPARABLE)\.": lambda: upgrade(1.0)[0],
-    r"If latency is (INCONCLUSIVE), so is": lambda: find_state(SPEEDUP, OPEN_CALLS)[0],
-    r"Otherwise it is (UNCHANGED `leader_stands`)": lambda: find_state(SPEEDUP, EAGER_FASTER),
+    r"If latency is (INCONCLUSIVE), so is": lambda: judge_metric(SPEEDUP, OPEN_CALLS)[0],
+    r"Otherwise it is (UNCHANGED `leader_stands`)": lambda: judge_metric(SPEEDUP, EAGER_FASTER),
     r"\*\*No pair came back\*\*: (INCONCLUSIVE `unpaired`)": judge_unpaired,
     r"What the base lacks is (NEW `no_baseline`);": lambda: judge_together(
         BREAKS, PairedCase(pairs=0, alone={BREAKS: (0.0,)}, base_definition="")
@@ -110,23 +106,23 @@ PROSE: Mapping[str, Callable[[], Ruling | Status | Reason]] = {
     r"so an open compile stays (INCONCLUSIVE)\.": lambda: judge_together(COLD, WANDERING, pythons=("a", "b"))[
         0
     ],
-    r"They are (REGRESSED) only where one": lambda: find_state(
+    r"They are (REGRESSED) only where one": lambda: judge_metric(
         CALLS,
         Situation(
             before={COLD: (10.0,) * 5, CALLS: (1e6,) * 5}, after={COLD: (20.0,) * 3, CALLS: (2e6,) * 3}
         ),
     )[0],
-    r"Where one is open they are (INCONCLUSIVE),": lambda: find_state(
+    r"Where one is open they are (INCONCLUSIVE),": lambda: judge_metric(
         CALLS,
         Situation(
             before={COLD: (10.0,) * 2, CALLS: (1e6,) * 5}, after={COLD: (10.0,) * 3, CALLS: (2e6,) * 3}
         ),
     )[0],
-    r"else (UNCHANGED `leader_stands`)\. One that": lambda: find_state(CALLS, MORE_CALLS),
-    r"\*\*Drift without a baseline\*\* is (REGRESSED `limit_exceeded`)": lambda: find_state(
+    r"else (UNCHANGED `leader_stands`)\. One that": lambda: judge_metric(CALLS, MORE_CALLS),
+    r"\*\*Drift without a baseline\*\* is (REGRESSED `limit_exceeded`)": lambda: judge_metric(
         Metric.DRIFT, Situation(after={Metric.DRIFT: (1.2,)})
     ),
-    r"with `peak_memory`, otherwise it is (`leader_stands`)": lambda: find_state(
+    r"with `peak_memory`, otherwise it is (`leader_stands`)": lambda: judge_metric(
         Metric.MEMORY_RATIO,
         Situation(
             before={MEMORY: (4e8,) * 3, Metric.MEMORY_RATIO: (0.8,) * 3},
@@ -143,12 +139,12 @@ PROSE: Mapping[str, Callable[[], Ruling | Status | Reason]] = {
 
 @pytest.mark.parametrize("pattern", PROSE)
 def test_the_prose_says_what_is_done(pattern: str) -> None:
-    """A status, a reason or both."""
+    """Each status, reason or both in the prose is the code's."""
     (words,) = re.findall(pattern, decision_page.TEXT)
-    found = PROSE[pattern]()
-    if isinstance(found, Status):
-        assert Status[words] is found
-    elif isinstance(found, Reason):
-        assert Reason(words.strip("`")) is found
+    actual = PROSE[pattern]()
+    if isinstance(actual, Status):
+        assert Status[words] is actual
+    elif isinstance(actual, Reason):
+        assert Reason(words.strip("`")) is actual
     else:
-        assert read_ruling(words) == found
+        assert read_ruling(words) == actual

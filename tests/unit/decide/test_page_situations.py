@@ -1,4 +1,4 @@
-"""What docs/decision.md says of counts, of what does not fit, and of outcomes: each row is tried."""
+"""docs/decision.md on counts, on situations and on outcomes: each row is the code's."""
 
 import math
 import random
@@ -17,11 +17,21 @@ from gate.decide.judge.drift import get_limit
 from gate.decide.stats import compute_variance, estimate_metric, pool_variances
 from gate.decide.verdict import screen_run
 from gate.metrics import SPECS
-from gate.records.cases import Acceptance, Case, DType, Metric
+from gate.records.cases import Case, DType, Metric
 from gate.records.verdict import BROKEN, JUDGED, Outcome, Reason, Status
 from tests.decision_page import Ruling, read_better, read_constant, read_head, read_rulings, read_table
 from tests.hosts import CPU_HOST
-from tests.make import POLICY, TODAY, Situation, decide, make_failure, make_measured, make_row, make_stored
+from tests.make import (
+    POLICY,
+    Situation,
+    decide,
+    make_acceptance,
+    make_failure,
+    make_measured,
+    make_row,
+    make_stored,
+    state,
+)
 
 LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
 SPEEDUP, CALLS, MEMORY = Metric.WARM_SPEEDUP, Metric.COMPILE_CALLS, Metric.PEAK_MEMORY
@@ -46,7 +56,7 @@ values_of = st.lists(st.sampled_from([100.0, 101.0, 102.0, 104.0, 106.0, 110.0])
 
 
 def read_family(row: int) -> tuple[list[str], list[Ruling]]:
-    """What each cell of a family says before its reason; and what it ends as: worse, open or neither."""
+    """For each cell of a family: its condition, and whether it ends as worse, open or neither."""
     _, *cells = read_table("family")[row]
     worse, still, otherwise = read_head("family")
     assert otherwise == "else"
@@ -65,7 +75,7 @@ def ask(metric: Metric, before: Sequence[float], after: Sequence[float]) -> Ques
 def test_a_count_is_judged_by_all_of_its_values(
     metric: Metric, before: list[float], after: list[float]
 ) -> None:
-    """Of memory the larger of 5 % and 1 MiB counts, so it is drawn in MiB."""
+    """Drawn counts end as the table says; memory is drawn in MiB."""
     scale = 1.0 if metric is Metric.GRAPH_BREAKS else 2.0**20
     before, after = [scale * value for value in before], [scale * value for value in after]
     question = ask(metric, before, after)
@@ -85,7 +95,7 @@ def test_a_count_is_judged_by_all_of_its_values(
 
 
 def rule_drift(before: Sequence[float], after: Sequence[float], limit: float, threshold: float) -> Ruling:
-    """What the page's cells make of these values."""
+    """What the page's cells give for these values."""
     texts, (limited, still, otherwise) = read_family(1)
     assert texts == DRIFTED
     sd = math.sqrt(pool_variances(compute_variance(before), compute_variance(after)).value)
@@ -102,7 +112,7 @@ def rule_drift(before: Sequence[float], after: Sequence[float], limit: float, th
 
 
 def test_drift_is_judged_by_its_threshold_its_errors_and_its_limit() -> None:
-    """Log2 units of one case in float32, of 2,000 draws; each end is some draw's."""
+    """2,000 drawn float32 values end as the table says, and each end occurs."""
     rng, used = random.Random(1), set()  # noqa: S311 - repeatable
     for _ in range(2_000):
         before, after = (
@@ -127,74 +137,71 @@ CASE = Situation.case_id
 FAILED = Situation(before=ZERO, after=ZERO, failures=(make_failure(CASE),))
 
 
-def find_states(*situations: Situation, **policy: Any) -> list[Ruling]:
-    return [(row.status, row.reason) for row in decide(*situations, **policy).comparisons]
+def list_rulings(*situations: Situation, **policy: Any) -> list[Ruling]:
+    return list(map(state, decide(*situations, **policy).comparisons))
 
 
-def remove() -> list[Ruling]:
-    """What is found of a case that the change's gate.yml no longer has, and that cannot be run."""
+def judge_removed() -> list[Ruling]:
+    """The state of a case that the change removed from gate.yml and that cannot be run."""
     run = make_measured(Situation(before=ZERO, failures=(make_failure(CASE),)))
     run = replace(run, cases=tuple(replace(case, is_removed=True) for case in run.cases))
     screening = screen_run(run, (), POLICY)
-    return [(row.status, row.reason) for row in screening.comparisons]
+    return list(map(state, screening.comparisons))
 
 
 def accept_all() -> list[Ruling]:
-    entry = Acceptance(
-        case=CASE, metric=BREAKS, allowance=1.0, reason="a print.", author="ada", expires=TODAY
-    )
-    return find_states(Situation(before=ZERO, after=ONE), acceptances=(entry,))
+    entry = make_acceptance(BREAKS, 1.0, case=CASE, reason="a print.")
+    return list_rulings(Situation(before=ZERO, after=ONE), acceptances=(entry,))
 
 
-def find_remeasured() -> list[Ruling]:
-    """What is found of a drift that was stored by another definition than the trials'."""
+def judge_remeasured() -> list[Ruling]:
+    """The state of drift whose stored definition is another."""
     drift = {Metric.DRIFT: (0.0,)}
     situation = Situation(before=drift, after=drift)
-    stored = [replace(one, drift_definition=2) for one in make_stored(situation)]
+    stored = [replace(baseline, drift_definition=2) for baseline in make_stored(situation)]
     rows = screen_run(make_measured(situation), stored, POLICY).comparisons
-    return [(row.status, row.reason) for row in rows]
+    return list(map(state, rows))
 
 
 OTHER = replace(CPU_HOST, cpu="another"), replace(CPU_HOST, torch="2.14.0")
 # What comes of each situation, as the page has them; in the order of the reasons where a row has several.
 SITUATIONS: Mapping[str, Callable[[], list[Ruling]]] = {
-    "a trial failed": lambda: find_states(FAILED)[:1],
-    "the change's own gate.yml no longer has the case": remove,
+    "a trial failed": lambda: list_rulings(FAILED)[:1],
+    "the change's own gate.yml no longer has the case": judge_removed,
     "no trial came back; fewer than planned; the other run of `compare` has it, and this one's selection"
-    " names it": (lambda: find_states(Situation(before=ZERO))),
+    " names it": (lambda: list_rulings(Situation(before=ZERO))),
     "the baseline has the metric, the run does not": lambda: [
         state
-        for state in find_states(Situation(before={**ZERO, RECOMPILES: (0.0,)}, after=ZERO))
+        for state in list_rulings(Situation(before={**ZERO, RECOMPILES: (0.0,)}, after=ZERO))
         if state[0] is not Status.UNCHANGED
     ],
-    "nothing is stored": lambda: find_states(Situation(after=ZERO)),
+    "nothing is stored": lambda: list_rulings(Situation(after=ZERO)),
     "stored by other hosts (times, but see above) or stacks (the rest); of times, also where only one side's"
     " workers were forked": lambda: [
-        *find_states(Situation(before=NINE_MS, after=NINE_MS, host=OTHER[0])),
-        *find_states(Situation(before=ZERO, after=ZERO, host=OTHER[1])),
-        *find_states(Situation(before=NINE_MS, after=NINE_MS, host=replace(CPU_HOST, workers="forked"))),
+        *list_rulings(Situation(before=NINE_MS, after=NINE_MS, host=OTHER[0])),
+        *list_rulings(Situation(before=ZERO, after=ZERO, host=OTHER[1])),
+        *list_rulings(Situation(before=NINE_MS, after=NINE_MS, host=replace(CPU_HOST, workers="forked"))),
     ],
     "stored for another definition; without the metric; drift that another version measured in another"
     " way": lambda: [
-        *find_states(Situation(before=ZERO, after=ZERO, definition_before="d0")),
+        *list_rulings(Situation(before=ZERO, after=ZERO, definition_before="d0")),
         *(
             state
-            for state in find_states(Situation(before=ZERO, after={**ZERO, RECOMPILES: (0.0,)}))
+            for state in list_rulings(Situation(before=ZERO, after={**ZERO, RECOMPILES: (0.0,)}))
             if state[0] is not Status.UNCHANGED
         ),
-        *find_remeasured(),
+        *judge_remeasured(),
     ],
     "worse, and accepted by a person": accept_all,
 }
 
 
 def test_every_situation_ends_as_the_page_says() -> None:
-    """What is stored and what came back do not fit each other, in one way a row."""
     rows = read_table("situation")
     assert [situation for situation, _ in rows] == [*SITUATIONS]
     for situation, cell in rows:
-        expected, found = read_rulings(cell), SITUATIONS[situation]()
-        assert list(dict.fromkeys(found)) == expected, situation
+        expected, rulings = read_rulings(cell), SITUATIONS[situation]()
+        assert list(dict.fromkeys(rulings)) == expected, situation
 
 
 # --- the outcome ---
@@ -202,7 +209,6 @@ def test_every_situation_ends_as_the_page_says() -> None:
 
 @given(statuses=st.lists(st.sampled_from(Status), max_size=3), finished=st.booleans())
 def test_the_outcome_is_the_first_that_holds(statuses: list[Status], finished: bool) -> None:
-    """Of a run in which each comparison decides."""
     when = {
         "a deciding comparison is FAILED or MISSING, or the run was stopped": bool(BROKEN & {*statuses})
         or not finished,

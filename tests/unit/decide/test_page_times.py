@@ -1,4 +1,4 @@
-"""What docs/decision.md says of times: each row of its tables is tried on drawn values."""
+"""docs/decision.md on times: each row of its tables is the code's, for drawn values."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ EDGE = math.log1p(THRESHOLD.relative)
     has_base=st.booleans(),
 )
 def test_a_stored_time_is_judged_by_its_interval(factor: float, spread: float, has_base: bool) -> None:
-    """One cold compile of which nothing but the clock is known, against five stored ones."""
+    """A cold compile of which only the clock is known is judged by five stored ones."""
     stored = tuple(10.0 * math.exp(spread * step) for step in (-1.0, -0.5, 0.0, 0.5, 1.0))
-    one = Situation(before={COLD: stored}, after={COLD: (10.0 * factor,)})
-    run = make_measured(one)
+    situation = Situation(before={COLD: stored}, after={COLD: (10.0 * factor,)})
+    run = make_measured(situation)
     run = give_base(run) if has_base else run
-    (row,) = screen_run(run, make_stored(one), POLICY).comparisons
+    (row,) = screen_run(run, make_stored(situation), POLICY).comparisons
 
     arms = summarize_logs(stored, (10.0 * factor,))
     assert arms is not None
@@ -71,7 +71,7 @@ def test_a_stored_time_is_judged_by_its_interval(factor: float, spread: float, h
 
 @dataclass(frozen=True)
 class Calls:
-    """Readings of compiled calls by the clock, by the ratio and of eager."""
+    """Readings of compiled calls by the clock and by the ratio, and of eager."""
 
     clock: Reading
     ratio: Reading
@@ -114,19 +114,19 @@ def is_estimated_beyond(reading: Reading) -> bool:
     return reading.change > EDGE
 
 
-def is_eager_faster(one: Calls) -> bool:
-    """It fell by that share of what the ratio fell; that may be nothing."""
-    return -one.eager.change >= read_constant("SHARED_SHARE") * one.ratio.change
+def is_eager_faster(calls: Calls) -> bool:
+    """Eager fell by that share of what the ratio fell, which may be nothing."""
+    return -calls.eager.change >= read_constant("SHARED_SHARE") * calls.ratio.change
 
 
-def is_worse(one: Calls) -> bool:
-    both = is_estimated_beyond(one.clock) and is_estimated_beyond(one.ratio)
-    return both and (is_beyond(one.clock) or (is_beyond(one.ratio) and not is_eager_faster(one)))
+def is_worse(calls: Calls) -> bool:
+    both = is_estimated_beyond(calls.clock) and is_estimated_beyond(calls.ratio)
+    return both and (is_beyond(calls.clock) or (is_beyond(calls.ratio) and not is_eager_faster(calls)))
 
 
-def is_above_suite(one: Calls) -> bool:
-    low = one.clock.compute_bound(1 - read_constant("CLEAR_CONFIDENCE"))
-    return is_estimated_beyond(one.clock) and low > max(one.suite, 0.0)
+def is_above_suite(calls: Calls) -> bool:
+    low = calls.clock.compute_bound(1 - read_constant("CLEAR_CONFIDENCE"))
+    return is_estimated_beyond(calls.clock) and low > max(calls.suite, 0.0)
 
 
 # What the cells of the clock and of the ratio say, as the page has it.
@@ -134,27 +134,29 @@ CLOCK: Mapping[str, Callable[[Calls], bool]] = {
     (
         "both estimates beyond e, and the clock is beyond, or the ratio is and not because eager got faster"
     ): is_worse,
-    "beyond": lambda one: is_beyond(one.clock),
-    "the mirror image of worse": lambda one: is_worse(one.mirror()),
-    "clear": lambda one: is_clear(one.clock),
-    "not clear; d > e, and surely above the suite (above 0 with fewer cases)": lambda one: (
-        not is_clear(one.clock) and is_above_suite(one)
+    "beyond": lambda calls: is_beyond(calls.clock),
+    "the mirror image of worse": lambda calls: is_worse(calls.mirror()),
+    "clear": lambda calls: is_clear(calls.clock),
+    "not clear; d > e, and surely above the suite (above 0 with fewer cases)": lambda calls: (
+        not is_clear(calls.clock) and is_above_suite(calls)
     ),
-    "not clear; a call runs only the stored code": lambda one: not is_clear(one.clock) and one.stored_code,
+    "not clear; a call runs only the stored code": lambda calls: (
+        not is_clear(calls.clock) and calls.stored_code
+    ),
     "else": lambda _: True,
 }
 RATIO_SAYS: Mapping[str, Callable[[Calls], bool]] = {
     "": lambda _: True,
-    "not estimated beyond e": lambda one: not is_estimated_beyond(one.ratio),
-    "clear, or eager got faster by SHARED_SHARE of what it fell, as it did if that is nothing": lambda one: (
-        is_clear(one.ratio) or is_eager_faster(one)
+    "not estimated beyond e": lambda calls: not is_estimated_beyond(calls.ratio),
+    "clear, or eager got faster by SHARED_SHARE of what it fell, as it did if that is nothing": (
+        lambda calls: is_clear(calls.ratio) or is_eager_faster(calls)
     ),
-    "clear": lambda one: is_clear(one.ratio),
+    "clear": lambda calls: is_clear(calls.ratio),
 }
 
 
 def draw_calls(rng: random.Random) -> Calls:
-    """Changes around 0 and around the edge, known well or not."""
+    """Changes around 0 and around the edge, with small and large errors."""
     clock, ratio, eager = (
         make_reading(rng.choice((-0.1, 0.0, 0.0, 0.1)) + rng.gauss(0, 0.03), rng.choice((0.001, 0.01, 0.03)))
         for _ in range(3)
@@ -163,21 +165,21 @@ def draw_calls(rng: random.Random) -> Calls:
 
 
 def test_a_latency_is_judged_by_the_clock_and_by_its_ratio() -> None:
-    """The first row that holds, of 5,000 drawn readings; each row holds for some."""
+    """The first row that holds decides 5,000 drawn readings, and each row decides some."""
     rows = read_table("clock")
     assert [clock for clock, _, _ in rows] == [*CLOCK]
     assert {ratio for _, ratio, _ in rows} == {*RATIO_SAYS}
     bar, rng, used = Bar(alpha=ALPHA, threshold=THRESHOLD), random.Random(1), set()  # noqa: S311 - repeatable
-    for one in (draw_calls(rng) for _ in range(5_000)):
-        metrics = {LATENCY: one.clock, RATIO: one.ratio, EAGER: one.eager}
+    for calls in (draw_calls(rng) for _ in range(5_000)):
+        metrics = {LATENCY: calls.clock, RATIO: calls.ratio, EAGER: calls.eager}
         times = Times(
             readings=metrics,
             bars=dict.fromkeys(metrics, bar),
             work=Work(),
-            stored_code=one.stored_code,
-            suite=one.suite,
+            stored_code=calls.stored_code,
+            suite=calls.suite,
         )
-        row = next(row for row in rows if CLOCK[row[0]](one) and RATIO_SAYS[row[1]](one))
+        row = next(row for row in rows if CLOCK[row[0]](calls) and RATIO_SAYS[row[1]](calls))
         assert judge_time(LATENCY, times) == read_ruling(row[2])
         used.add(row[0])
     assert used == {*CLOCK}
@@ -192,7 +194,7 @@ compiles = st.builds(
 
 
 def has_sign(metric: Metric, work: Work) -> bool:
-    """Whether anything beside the clock shows more work, or nothing is known to show it."""
+    """Whether another count shows more work, or none can."""
     has_more_calls = work.calls is not None and work.calls > math.log1p(read_constant("MORE_WORK"))
     if metric is COLD and work.processor is not None:
         return has_more_calls or work.processor > math.log1p(read_constant("MORE_PROCESSOR"))
@@ -200,7 +202,7 @@ def has_sign(metric: Metric, work: Work) -> bool:
 
 
 def is_no_longer(metric: Metric, reading: Reading, work: Work, *, has_base: bool) -> bool:
-    """Whether the compile is one of those that may have done no more work."""
+    """Whether the compile may have done no more work."""
     if metric is not COLD:
         return not is_estimated_beyond(reading)
     is_longer = work.processor is None or work.processor > EDGE
@@ -216,7 +218,7 @@ def is_no_longer(metric: Metric, reading: Reading, work: Work, *, has_base: bool
 def test_a_compile_time_needs_a_second_sign(
     metric: Metric, reading: Reading, work: Work, has_base: bool
 ) -> None:
-    """The first of the three rules that holds."""
+    """The first of three rules that holds decides."""
     rule = re.compile(r"[123]\. (?:Beyond|Clear|Calls)")
     lines = list(filter(rule.match, decision_page.TEXT.splitlines()))
     assert [line.split()[1].strip(",:") for line in lines] == ["Beyond", "Clear", "Calls"]
@@ -246,7 +248,7 @@ def test_a_compile_time_needs_a_second_sign(
 
 
 def draw_pairs(rng: random.Random) -> Paired:
-    """One to eight pairs of a latency, a little or much apart, around no change or around the edge."""
+    """One to eight pairs of a latency around no change or around the edge."""
     base, spread = rng.choice((-0.1, 0.0, 0.0, 0.04, 0.1)), rng.choice((0.003, 0.01, 0.05))
     changes = tuple(rng.gauss(base, spread) for _ in range(rng.randint(1, 8)))
     ones = (1.0,) * len(changes)
@@ -254,7 +256,7 @@ def draw_pairs(rng: random.Random) -> Paired:
 
 
 def test_pairs_are_judged_by_their_interval() -> None:
-    """A latency in 2,000 drawn live pairs; its own noise, which may be larger, shows a change as well."""
+    """2,000 drawn live pairs, whose own noise counts too if it is larger."""
     rows = [(where, cell) for cell, where in read_table("verdict")]
     slower, mirror, clear, otherwise = (where for where, _ in rows)
     formula, first = re.fullmatch(r"(.+), from (\w+) on; also by its own noise, below", slower).groups()  # type: ignore[union-attr] # it matches
@@ -267,13 +269,13 @@ def test_pairs_are_judged_by_their_interval() -> None:
     assert float(edges) == bar.edges
     own_p = max(ALPHA, read_constant("OWN_NOISE_P"))
 
-    def is_confirmed(one: Reading) -> bool:
-        lows = [one.compute_bound(ALPHA)]
-        if one.own_noise is not None:
-            error = math.sqrt(one.own_noise.value * read_constant("POOLING_LOSS") / one.trials)
-            lows.append(one.change + compute_t_quantile(own_p, one.own_noise.df) * error)
-        values = {"d": one.change, "e": EDGE, "low": min(lows)}
-        return one.trials >= read_constant(first) and holds(formula.replace(" and ", ", "), **values)
+    def is_confirmed(reading: Reading) -> bool:
+        lows = [reading.compute_bound(ALPHA)]
+        if reading.own_noise is not None:
+            error = math.sqrt(reading.own_noise.value * read_constant("POOLING_LOSS") / reading.trials)
+            lows.append(reading.change + compute_t_quantile(own_p, reading.own_noise.df) * error)
+        values = {"d": reading.change, "e": EDGE, "low": min(lows)}
+        return reading.trials >= read_constant(first) and holds(formula.replace(" and ", ", "), **values)
 
     for paired in (draw_pairs(rng) for _ in range(2_000)):
         reading = read_pairs(paired, assume_noise(LATENCY, is_live=True))

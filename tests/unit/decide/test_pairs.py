@@ -1,4 +1,4 @@
-"""Pairs of trials: who belongs together, the change of a pair, and the rule that judges several."""
+"""Pairs of trials: which belong together, a pair's change, and the rule for several."""
 
 import math
 import random
@@ -50,15 +50,15 @@ def judge(changes: Sequence[float], metric: Metric = LATENCY) -> tuple[Status, R
 
 
 def compare(pair: Pair) -> Mapping[Metric, float]:
-    """What one pair alone tells."""
-    return {metric: one.changes[0] for metric, one in collect_paired([pair]).items()}
+    """The changes of one pair."""
+    return {metric: paired.changes[0] for metric, paired in collect_paired([pair]).items()}
 
 
 # --- which trials are a pair ---
 
 
 def test_trials_of_one_index_are_a_pair() -> None:
-    """Index 1 has both arms, index 2 only one, and a trial that ran alone belongs to none."""
+    """Index 2 has one arm only, and a trial alone belongs to no pair."""
     trials = (
         make_trial("head", 1),
         make_trial("base", 1),
@@ -72,7 +72,7 @@ def test_trials_of_one_index_are_a_pair() -> None:
 
 
 def test_live_latency_is_compared_block_by_block() -> None:
-    """The machine doubles its speed midway: every block is 10 % slower, the medians only 6.5 %."""
+    """The machine doubles its speed midway: blocks are 10 % slower, medians only 6.5 %."""
     base = make_trial("base", compiled_latency=(2.0, 2.0, 2.0, 1.0, 1.0, 1.0))
     head = make_trial("head", compiled_latency=(2.2, 2.2, 2.2, 1.1, 1.1, 1.1))
     changes = compare(pair_up(base, head))
@@ -80,7 +80,7 @@ def test_live_latency_is_compared_block_by_block() -> None:
 
 
 def test_blocks_that_one_arm_lost_are_no_pairs() -> None:
-    """A recompile spoilt head's first super-block: what is left is compared by medians, 2.2 against 2."""
+    """Without head's first super-block medians are compared: 2.2 and 2."""
     base = make_trial("base", compiled_latency=(3.0, 3.0, 2.0, 2.0, 1.0, 1.0))
     head = make_trial("head", compiled_latency=(3.3, 2.2, 2.2, 1.1))
     changes = compare(pair_up(base, head))
@@ -88,7 +88,7 @@ def test_blocks_that_one_arm_lost_are_no_pairs() -> None:
 
 
 def test_processes_in_turn_are_compared_by_their_medians() -> None:
-    """Block i of one process has nothing to do with block i of the other: 3 against 2."""
+    """Pairs in turn are compared by medians: 3 and 2."""
     base = make_trial("base", 1, Pairing.TURNS, compiled_latency=(1.0, 2.0, 9.0))
     head = make_trial("head", 1, Pairing.TURNS, compiled_latency=(9.0, 3.0, 1.0))
     assert compare(pair_up(base, head)) == {LATENCY: pytest.approx(math.log(1.5))}
@@ -102,14 +102,14 @@ def test_speedup_of_a_live_pair_is_the_difference_of_both_latencies() -> None:
 
 
 def test_zero_has_no_ratio() -> None:
-    """A compile time of zero gives no change, and the pair's other metrics still do."""
+    """A compile time of zero has no change; other metrics have."""
     base = make_trial("base", cold_compile_time=(0.0,), warm_compile_time=(1.0,))
     head = make_trial("head", cold_compile_time=(1.0,), warm_compile_time=(1.0,))
     assert compare(pair_up(base, head)) == {Metric.WARM_COMPILE_TIME: 0.0}
 
 
 def test_metrics_may_have_different_numbers_of_pairs() -> None:
-    """The second pair measures latencies only; a compile is never live."""
+    """The second pair has latencies only; a compile is never live."""
     full, short = (
         [make_trial(arm, compiled_latency=(1.0, 1.0), cold_compile_time=(10.0,)) for arm in ("base", "head")],
         [make_trial(arm, 2, compiled_latency=(1.0,)) for arm in ("base", "head")],
@@ -127,18 +127,18 @@ def test_metrics_may_have_different_numbers_of_pairs() -> None:
 def test_exchanging_the_arms_turns_the_change_around(
     blocks: list[tuple[float, float]], factor: float
 ) -> None:
-    """Head against base is minus base against head, and a unit of time does not matter."""
-    one, other = zip(*blocks, strict=True)
+    """Exchanged arms change the sign only, and units change nothing."""
+    first, second = zip(*blocks, strict=True)
     there = compare(
-        pair_up(make_trial("base", compiled_latency=one), make_trial("head", compiled_latency=other))
+        pair_up(make_trial("base", compiled_latency=first), make_trial("head", compiled_latency=second))
     )
     back = compare(
-        pair_up(make_trial("base", compiled_latency=other), make_trial("head", compiled_latency=one))
+        pair_up(make_trial("base", compiled_latency=second), make_trial("head", compiled_latency=first))
     )
     scaled = compare(
         pair_up(
-            make_trial("base", compiled_latency=[factor * value for value in one]),
-            make_trial("head", compiled_latency=[factor * value for value in other]),
+            make_trial("base", compiled_latency=[factor * value for value in first]),
+            make_trial("head", compiled_latency=[factor * value for value in second]),
         )
     )
     assert there[LATENCY] == pytest.approx(-back[LATENCY], abs=1e-9)
@@ -166,7 +166,7 @@ def test_mirror_image_has_the_mirrored_status(changes: list[float]) -> None:
 
 @given(changes=CHANGES, slower=st.floats(0.0, 0.5))
 def test_slower_is_never_judged_better(changes: list[float], slower: float) -> None:
-    """Adding a slowdown to every pair moves the status one way only."""
+    """A slowdown added to every pair never improves the status."""
     order = [Status.IMPROVED, Status.UNCHANGED, Status.INCONCLUSIVE, Status.REGRESSED]
     before, after = judge(changes)[0], judge([change + slower for change in changes])[0]
     assert order.index(after) >= order.index(before)
@@ -174,7 +174,7 @@ def test_slower_is_never_judged_better(changes: list[float], slower: float) -> N
 
 @given(changes=CHANGES, base=st.floats(1e-6, 10.0))
 def test_unit_does_not_matter(changes: list[float], base: float) -> None:
-    """Without an absolute threshold the base's value has no say."""
+    """Without an absolute threshold the base's value does not count."""
     scaled = replace(make_paired(changes), base=(base,) * len(changes))
     assert decide_pairs(read_pairs(scaled, PRIOR), BAR) == judge(changes)
 
@@ -201,7 +201,7 @@ def test_unit_does_not_matter(changes: list[float], base: float) -> None:
     ],
 )
 def test_what_pairs_say_by_themselves(changes: list[float], expected: tuple[Status, Reason]) -> None:
-    """The edge is ln 1.03; the lower bound must be above nothing, and the estimate above the edge."""
+    """The edge is ln 1.03: the estimate must exceed it, and the lower bound must exceed 0."""
     assert judge(changes) == expected
 
 
@@ -220,19 +220,19 @@ def test_clearing_by_hand(sign: int, expected: tuple[Status, Reason]) -> None:
 
 
 def test_twenty_microseconds_do_not_matter() -> None:
-    """Surely a tenth slower, of 100 us: 10 us, below an absolute threshold of 20 us."""
+    """10 of 100 us are below the absolute threshold of 20 us."""
     bar = Bar(alpha=BAR.alpha, threshold=Threshold(relative=0.03, absolute=20e-6))
     paired = replace(make_paired([0.1] * 16), base=(100e-6,) * 16)
     assert decide_pairs(read_pairs(paired, PRIOR), bar) == CLEAR
 
 
 def extend(reading: Reading, pairs: int) -> bool:
-    """Whether the same estimate and noise settle it with so many pairs, a tenth a side winsorized."""
+    """Whether so many pairs with this estimate and noise settle it; a tenth a side is winsorized."""
     now, then = (count - 1 - 3 * (count // 10) for count in (reading.trials, pairs))
     error = math.sqrt(reading.noise.value * 1.08 / pairs)
     noise = replace(reading.noise, df=reading.noise.df + then - now)
-    own = reading.own_noise and replace(reading.own_noise, df=reading.own_noise.df * then / now)
-    longer = replace(reading, trials=pairs, noise=noise, error=error, df=noise.df, own_noise=own)
+    own_noise = reading.own_noise and replace(reading.own_noise, df=reading.own_noise.df * then / now)
+    longer = replace(reading, trials=pairs, noise=noise, error=error, df=noise.df, own_noise=own_noise)
     return decide_pairs(longer, STRICT) != OPEN
 
 
@@ -240,17 +240,17 @@ def extend(reading: Reading, pairs: int) -> bool:
 @example(changes=[0.00, 0.02, 0.03])
 @example(changes=[0.017, 0.026, 0.014, 0.034, 0.045, 0.024, 0.045, 0.06])  # nine settle, ten do not
 def test_further_pairs_are_the_fewest_that_settle(changes: list[float]) -> None:
-    """The same estimate and noise with as many pairs as are promised settle it, and no fewer do."""
+    """As many pairs as forecast settle it, and fewer do not."""
     reading = read_pairs(make_paired(changes), PRIOR)
     further = compute_further_pairs(reading, STRICT)
     numbers = range(1, 100)
-    found = [more for more in numbers if extend(reading, len(changes) + more)]
-    assert further == (found[0] if found else None)
+    enough = [more for more in numbers if extend(reading, len(changes) + more)]
+    assert further == (enough[0] if enough else None)
 
 
 @pytest.mark.parametrize(("count", "loss"), [(3, 1.02), (6, 1.08), (16, 1.06)])
 def test_price_of_the_robust_estimate(count: int, loss: float) -> None:
-    """The variance of 20,000 estimates of normal values times their number is what was simulated, +-0.03."""
+    """The variance of 20,000 estimates of normal values, times their number, is the table's +-0.03."""
     rng = random.Random(count)  # noqa: S311 - repeatable, not secret
     squares = [compute_hodges_lehmann([rng.gauss(0, 1) for _ in range(count)]) ** 2 for _ in range(20_000)]
     assert count * sum(squares) / len(squares) == pytest.approx(loss, abs=0.03)
@@ -261,7 +261,7 @@ def test_price_of_the_robust_estimate(count: int, loss: float) -> None:
 
 
 def test_luck_of_few_pairs_convicts_nobody() -> None:
-    """Three pairs at 4.9, 5 and 5.1 % agree to 0.1 % by chance: eager, in the same blocks, varies by 6 %."""
+    """Three pairs agree to 0.1 % by chance: eager in the same blocks varies by 6 %."""
     paired = make_paired([0.049, 0.050, 0.051])
     twin = make_paired([0.06, -0.06, 0.0], Metric.EAGER_LATENCY)
     assert decide_pairs(read_pairs(paired, PRIOR), BAR) == WORSE
@@ -269,22 +269,22 @@ def test_luck_of_few_pairs_convicts_nobody() -> None:
 
 
 def test_own_noise_by_hand() -> None:
-    """Variances of 1 and 16 with 2 degrees of freedom each are 8.5 with 4; a quiet twin says nothing.
+    """Variances of 1 and 16 with 2 df each give 8.5 with 4 df; a quieter twin does not count.
 
-    A compile time has no twin in its blocks, but its own noise; one pair has none.
+    A compile time has no twin, and one pair has no noise of its own.
     """
-    own, loud, quiet = [0.0, 0.01, 0.02], [0.0, 0.04, 0.08], [0.0, 0.0, 0.0]
-    joined = [read_pairs(make_paired(own), PRIOR, make_paired(twin)).own_noise for twin in (loud, quiet)]
-    assert [(one.value, one.df) for one in joined if one] == [
+    changes, loud, quiet = [0.0, 0.01, 0.02], [0.0, 0.04, 0.08], [0.0, 0.0, 0.0]
+    joined = [read_pairs(make_paired(changes), PRIOR, make_paired(twin)).own_noise for twin in (loud, quiet)]
+    assert [(noise.value, noise.df) for noise in joined if noise] == [
         (pytest.approx(0.00085), 4.0),
         (pytest.approx(0.0001), 2.0),
     ]
-    assert read_pairs(make_paired(own), PRIOR).own_noise == joined[1]
+    assert read_pairs(make_paired(changes), PRIOR).own_noise == joined[1]
     assert read_pairs(make_paired([0.1]), PRIOR, make_paired([0.2])).own_noise is None
 
 
-def test_further_pairs_tell_more_of_the_own_noise() -> None:
-    """Three pairs of 2 degrees of freedom become sixteen, of which two are winsorized: 12."""
+def test_further_pairs_measure_the_own_noise_better() -> None:
+    """Three pairs have 2 degrees of freedom; of sixteen two are winsorized, which leaves 12."""
     reading = read_pairs(make_paired([0.0, 0.01, 0.02]), PRIOR, make_paired([0.0] * 3)).extend(16)
     assert reading.own_noise is not None
     assert (reading.own_noise.value, reading.own_noise.df) == (pytest.approx(0.0001), 12.0)
@@ -294,23 +294,23 @@ def test_further_pairs_tell_more_of_the_own_noise() -> None:
 
 @pytest.mark.parametrize(("sd", "twin_sd"), [(0.032, 1.0), (0.048, 1.0), (0.048, 0.5), (0.08, 1.0)])
 def test_one_noisy_suspect_is_seldom_a_false_alarm(sd: float, twin_sd: float) -> None:
-    """At most 1 % of 1,500 single suspects without a change are red, at any of the looks."""
+    """At most 1 % of 1,500 single suspects without a change regress at any look."""
     rng = random.Random(f"{sd} {twin_sd}")  # noqa: S311 - repeatable, not secret
     bar = replace(BAR, alpha=0.01 / 6)
     red = 0
     for _ in range(1500):
-        changes, beside = ([rng.gauss(0, one) for _ in range(16)] for one in (sd, twin_sd * sd))
+        changes, twin = ([rng.gauss(0, spread) for _ in range(16)] for spread in (sd, twin_sd * sd))
         for look in LOOKS:
-            reading = read_pairs(make_paired(changes[:look]), PRIOR, make_paired(beside[:look]))
-            found = decide_pairs(reading, bar)
-            if found != OPEN:
+            reading = read_pairs(make_paired(changes[:look]), PRIOR, make_paired(twin[:look]))
+            ruling = decide_pairs(reading, bar)
+            if ruling != OPEN:
                 break
-        red += found == WORSE
+        red += ruling == WORSE
     assert red / 1500 <= 0.01
 
 
 def test_no_number_of_pairs_settles_the_threshold_itself() -> None:
-    """An estimate a hundredth of a percent below the threshold stays open."""
+    """An estimate 0.01 % below the threshold stays open."""
     assert compute_further_pairs(read_pairs(make_paired([math.log(1.03) - 1e-4] * 6), PRIOR), BAR) is None
 
 
@@ -318,7 +318,7 @@ def test_no_number_of_pairs_settles_the_threshold_itself() -> None:
 
 
 def draw_pairs(rng: random.Random, count: int, true: float) -> list[float]:
-    """Pairs of a case whose noise is drawn from what the prior says."""
+    """Pairs whose noise is drawn from the prior."""
     chi_square = rng.gammavariate(PRIOR_DF / 2, 2.0)
     sd = LIVE_PAIR_SD * math.sqrt(PRIOR_DF / chi_square)
     return [true + rng.gauss(0, sd) for _ in range(count)]
@@ -326,20 +326,20 @@ def draw_pairs(rng: random.Random, count: int, true: float) -> list[float]:
 
 @pytest.mark.parametrize("count", [2, 3, 6, 16])
 def test_interval_covers_the_truth(count: int) -> None:
-    """Of 4,000 intervals at 95 %, 94 to 97.5 % hold a true change of 5 %; few pairs are a bit cautious."""
+    """94 to 97.5 % of 4,000 intervals at 95 % cover a change of 5 %; few pairs are a little conservative."""
     rng = random.Random(count)  # noqa: S311 - repeatable, not secret
-    held = 0
+    covered = 0
     for _ in range(4000):
         change = read_pairs(make_paired(draw_pairs(rng, count, math.log(1.05))), PRIOR).make_change(0.0)
-        held += change.low <= 0.05 <= change.high
-    assert 0.94 <= held / 4000 <= 0.975
+        covered += change.low <= 0.05 <= change.high
+    assert 0.94 <= covered / 4000 <= 0.975
 
 
 def test_detectable_change_is_confirmed_in_95_of_100() -> None:
-    """Estimates with the reading's own error around the change that is called detectable."""
+    """Estimates are drawn around the detectable change with the reading's error."""
     rng = random.Random(4)  # noqa: S311 - repeatable, not secret
     reading = read_pairs(make_paired([0.0, 0.015, -0.015, 0.01, -0.01, 0.0] * 20), PRIOR)
     true = math.log1p(compute_pair_detectable(reading, BAR))
     drawn = (replace(reading, change=rng.gauss(true, reading.error)) for _ in range(4000))
-    confirmed = sum(decide_pairs(one, BAR)[0] is Status.REGRESSED for one in drawn)
+    confirmed = sum(decide_pairs(reading, BAR)[0] is Status.REGRESSED for reading in drawn)
     assert 0.94 <= confirmed / 4000 <= 0.96

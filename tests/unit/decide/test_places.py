@@ -1,4 +1,4 @@
-"""Where trials ran: each place has a shift of its own, and another card's times decide nothing."""
+"""Each place of a run has its own shift, and times of another card do not decide."""
 
 import math
 from dataclasses import replace
@@ -21,7 +21,7 @@ EXACT = (1.0, 1.0, 1.0)
 
 
 def slow_canaries(case_id: str, factor: float) -> Situation:
-    """A case whose compile took as much longer as the canaries beside it."""
+    """A case whose compile and canaries are slower by the same factor."""
     return Situation(
         case_id=case_id,
         before={COLD: (10.0, 10.0, 10.0)},
@@ -32,29 +32,29 @@ def slow_canaries(case_id: str, factor: float) -> Situation:
 
 
 def put(run: Run, **places: Place) -> Run:
-    """Say where the cases of these models ran."""
-    trials = [replace(one, place=places[one.case_id.partition("/")[0]].name) for one in run.trials]
+    """Set the places of the cases of these models."""
+    trials = [replace(trial, place=places[trial.case_id.partition("/")[0]].name) for trial in run.trials]
     return replace(run, trials=tuple(trials), places={place.name: place for place in places.values()})
 
 
 def test_each_place_has_a_shift_of_its_own() -> None:
-    """One runs 10 % slower and one as before: the middle of both would be wrong for either."""
+    """One place is 10 % slower, the other one is not."""
     cases = (slow_canaries("x/1", 1.1), slow_canaries("x/2", 1.1), slow_canaries("y/1", 1.0))
     run = put(make_measured(*cases), x=FIRST, y=SECOND)
     places = screen_run(run, make_stored(*cases), POLICY).places
-    assert {name: one.shift for name, one in places.items()} == {
+    assert {name: machine.shift for name, machine in places.items()} == {
         "GPU-a": pytest.approx(math.log(1.1)),
         "GPU-b": 0.0,
     }
 
 
 def test_a_case_whose_trials_ran_at_two_places_has_none() -> None:
-    """Nor does one of a run that was written before places were."""
+    """A case at two places has none, nor has one of an older run."""
     run = put(make_measured(slow_canaries("x/1", 1.0)), x=FIRST)
-    assert [one.place for one in gather_evidence(run, ())] == ["GPU-a"]
+    assert [evidence.place for evidence in gather_evidence(run, ())] == ["GPU-a"]
     first, *others = run.trials
     mixed = replace(run, trials=(replace(first, place="GPU-b"), *others))
-    assert [one.place for one in gather_evidence(mixed, ())] == [""]
+    assert [evidence.place for evidence in gather_evidence(mixed, ())] == [""]
 
 
 REGRESSED = Situation(
@@ -74,31 +74,31 @@ REGRESSED = Situation(
     ],
 )
 def test_a_baseline_of_another_card_convicts_no_time(card: str, outcome: tuple[Status, Reason]) -> None:
-    """Counters are the same on any card: a graph break convicts. An unknown card is taken for the same."""
+    """Times of another card convict nothing, graph breaks do; an unknown card counts as the same."""
     run = make_measured(REGRESSED, environment=replace(CUDA_HOST, device_uuid=card))
     verdict = decide_verdict(run, make_stored(REGRESSED), POLICY)
-    found = find_row(verdict, COLD)
-    assert (found.status, found.reason) == outcome
+    row = find_row(verdict, COLD)
+    assert (row.status, row.reason) == outcome
     assert find_row(verdict, BREAKS).status is Status.REGRESSED
     assert verdict.outcome is Outcome.REGRESSION
-    if found.reason is Reason.UNSETTLED:
-        assert found.found is Reason.BEYOND_BAR
-        assert tell_row(found).endswith(
+    if row.reason is Reason.UNSETTLED:
+        assert row.found is Reason.BEYOND_BAR
+        assert tell_row(row).endswith(
             "But the baseline is of another card of this model, and cards differ: compare in pairs."
         )
 
 
 def test_a_limit_decides_on_any_card() -> None:
-    """A compile of 30 s is surely beyond 5 s, whichever card recorded the baseline."""
+    """A compile of 30 s exceeds 5 s, whichever card recorded the baseline."""
     run = make_measured(REGRESSED, environment=replace(CUDA_HOST, device_uuid="GPU-2"))
     policy = replace(POLICY, limits=(AbsoluteLimit(case="*", metric=COLD, value=5.0),))
-    found = find_row(decide_verdict(run, make_stored(REGRESSED), policy), COLD)
-    assert (found.status, found.reason) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
+    row = find_row(decide_verdict(run, make_stored(REGRESSED), policy), COLD)
+    assert (row.status, row.reason) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
 
 
 def test_a_baseline_is_of_the_card_that_its_trials_ran_on() -> None:
-    """In a run of two cards that have none in common."""
+    """In a run of two cards each baseline names its own."""
     cases = (slow_canaries("x/1", 1.0), slow_canaries("y/1", 1.0))
     run = put(make_measured(*cases, environment=replace(CUDA_HOST, device_uuid="")), x=FIRST, y=SECOND)
     stored = record(run, Provenance())
-    assert [one.environment.device_uuid for one in stored] == ["GPU-a", "GPU-b"]
+    assert [baseline.environment.device_uuid for baseline in stored] == ["GPU-a", "GPU-b"]

@@ -1,15 +1,14 @@
-"""Cases in quarantine: measured, judged, shown, and without a vote until a date."""
+"""Cases in quarantine are measured, judged and shown, and do not decide until a date."""
 
 import pytest
 
 from gate.records.cases import Metric, Quarantine
 from gate.records.verdict import Outcome, Status
 from gate.report import render
-from tests.make import Situation, decide, find_row, make_failure
+from tests.make import TODAY, Situation, decide, find_row, make_failure
 from tests.told import tell_headline, tell_notes, tell_row, tell_steps
 
 ID = "mlp/inference-float32-smoke-default"
-TODAY = "2026-03-01"
 FAILURE = make_failure(ID)
 
 
@@ -27,11 +26,11 @@ BROKEN = Situation(
 
 
 def test_a_finding_in_quarantine_has_no_vote() -> None:
-    """It stays REGRESSED, says who keeps it from deciding until when, and the verdict passes on the rest."""
+    """It is REGRESSED with owner and date, and the verdict passes on the rest."""
     verdict = decide(BROKEN, quarantine=(make_entry(),))
-    found = find_row(verdict, Metric.GRAPH_BREAKS)
-    assert (found.status, found.decides, found.quarantined) == (Status.REGRESSED, False, True)
-    assert tell_row(found).endswith("Quarantined by ada until 2026-03-01: breaks by itself.")
+    row = find_row(verdict, Metric.GRAPH_BREAKS)
+    assert (row.status, row.decides, row.quarantined) == (Status.REGRESSED, False, True)
+    assert tell_row(row).endswith("Quarantined by ada until 2026-03-01: breaks by itself.")
     assert find_row(verdict, Metric.RECOMPILES).decides
     assert verdict.outcome is Outcome.PASS
     assert tell_notes(verdict)[-1] == (
@@ -42,30 +41,30 @@ def test_a_finding_in_quarantine_has_no_vote() -> None:
 
 @pytest.mark.parametrize(("case", "outcome"), [("tag:flaky", "PASS"), ("!tag:flaky", "REGRESSION")])
 def test_a_quarantine_names_cases_by_tag(case: str, outcome: str) -> None:
-    """Those that have the tag, or those that have not."""
+    """A quarantine is of cases that have a tag, or that lack it."""
     verdict = decide(BROKEN, quarantine=(make_entry(case),), tags={ID: ("flaky",)})
     assert verdict.outcome is Outcome(outcome)
 
 
 def test_what_follows_a_metric_in_quarantine_has_no_vote_either() -> None:
-    """The speedup fell only because compiled latency rose, which is in quarantine."""
+    """The speedup does not decide if compiled latency is in quarantine."""
     jitter = (1.0, 1.01, 0.99, 1.005, 0.995)
-    one = Situation(
+    situation = Situation(
         before={
             Metric.EAGER_LATENCY: tuple(0.02 * factor for factor in jitter),
             Metric.COMPILED_LATENCY: tuple(0.01 * factor for factor in jitter),
         },
         after={Metric.EAGER_LATENCY: (0.02, 0.0201), Metric.COMPILED_LATENCY: (0.015, 0.0151)},
     )
-    assert decide(one).outcome is Outcome.REGRESSION
-    verdict = decide(one, quarantine=(make_entry(metric=Metric.COMPILED_LATENCY),))
-    found = find_row(verdict, Metric.WARM_SPEEDUP)
-    assert (found.status, found.decides, found.quarantined) == (Status.REGRESSED, False, True)
+    assert decide(situation).outcome is Outcome.REGRESSION
+    verdict = decide(situation, quarantine=(make_entry(metric=Metric.COMPILED_LATENCY),))
+    row = find_row(verdict, Metric.WARM_SPEEDUP)
+    assert (row.status, row.decides, row.quarantined) == (Status.REGRESSED, False, True)
     assert verdict.outcome is not Outcome.REGRESSION
 
 
 def test_past_its_day_it_decides_again() -> None:
-    """The day before today is past: the regression counts, and a note says that the quarantine expired."""
+    """After its date the regression counts, and a note says that the quarantine expired."""
     verdict = decide(BROKEN, quarantine=(make_entry(expires="2026-02-28"),))
     assert find_row(verdict, Metric.GRAPH_BREAKS).decides
     assert verdict.outcome is Outcome.REGRESSION
@@ -84,7 +83,7 @@ def test_past_its_day_it_decides_again() -> None:
     ],
 )
 def test_other_cases_and_metrics_keep_their_vote(entry: Quarantine) -> None:
-    """An entry for what is not here changes nothing and is not mentioned."""
+    """An entry for something else changes nothing and is not mentioned."""
     verdict = decide(BROKEN, quarantine=(entry,))
     assert verdict.outcome is Outcome.REGRESSION
     assert not any("uarantine" in note for note in tell_notes(verdict))
@@ -94,17 +93,17 @@ def test_other_cases_and_metrics_keep_their_vote(entry: Quarantine) -> None:
     ("metric", "outcome"), [(None, Outcome.PASS), (Metric.COMPILED_LATENCY, Outcome.INCOMPLETE)]
 )
 def test_a_failure_is_covered_with_the_whole_case_only(metric: Metric | None, outcome: Outcome) -> None:
-    """A case that crashes in quarantine stops nothing; a quarantine of its latency alone does not help."""
+    """A crash is covered by a quarantine of the case, not of its latency."""
     other = Situation(case_id="vit/x", before={Metric.RECOMPILES: (0.0,)}, after={Metric.RECOMPILES: (0.0,)})
     verdict = decide(Situation(failures=(FAILURE,)), other, quarantine=(make_entry(metric=metric),))
     assert verdict.outcome is outcome
-    told = [note for note in tell_notes(verdict) if "Now: " in note]
-    assert [note.partition("Now: ")[2] for note in told] == ([f"{ID} whole case FAILED."] if told else [])
-    assert bool(told) is (metric is None)
+    notes = [note for note in tell_notes(verdict) if "Now: " in note]
+    assert [note.partition("Now: ")[2] for note in notes] == ([f"{ID} whole case FAILED."] if notes else [])
+    assert bool(notes) is (metric is None)
 
 
 def test_quiet_quarantine_says_so() -> None:
-    """With nothing worse, the note says how much is not deciding."""
+    """If nothing is worse the note counts what does not decide."""
     same = {Metric.GRAPH_BREAKS: (1.0,), Metric.RECOMPILES: (2.0,)}
     verdict = decide(Situation(before=same, after=same), quarantine=(make_entry(metric=None),))
     assert tell_notes(verdict)[-1].endswith("Now: none of 2 comparisons is worse.")
@@ -112,14 +111,14 @@ def test_quiet_quarantine_says_so() -> None:
 
 
 def test_the_report_shows_it() -> None:
-    """A row in brackets, with the owner, though nothing that decides has changed."""
+    """A report has a row in brackets with the owner."""
     text = render(decide(BROKEN, quarantine=(make_entry(),)), "text")
     assert "(worse)" in text
     assert "Quarantined by ada until 2026-03-01: breaks by itself." in " ".join(text.split())
 
 
-def test_quarantine_beside_a_case_without_a_baseline() -> None:
-    """Both are told, and what to do about each."""
+def test_quarantine_with_a_case_without_a_baseline() -> None:
+    """The report names both, each with its next step."""
     values = {Metric.GRAPH_BREAKS: (1.0,)}
     apart = Situation(case_id="mlp/x", before=values, after=values)
     new = Situation(case_id="vit/x", after=values)

@@ -19,7 +19,7 @@ def test_never_in_a_thousand() -> None:
 
 @given(of=st.integers(1, 5000), share=st.floats(0, 1))
 def test_agrees_with_scipy(of: int, share: float) -> None:
-    """Both bounds are quantiles of a beta distribution, as scipy computes them."""
+    """Both bounds are scipy's quantiles of a beta distribution."""
     hits = round(share * of)
     rate = compute_rate(hits, of)
     if hits:
@@ -31,7 +31,7 @@ def test_agrees_with_scipy(of: int, share: float) -> None:
 
 @given(of=st.integers(1, 500), share=st.floats(0, 1))
 def test_is_symmetric(of: int, share: float) -> None:
-    """What happens in ``hits`` fails to happen in the rest: the bounds change places."""
+    """Hits and misses exchanged exchange the bounds."""
     hits = round(share * of)
     rate, rest = compute_rate(hits, of), compute_rate(of - hits, of)
     assert pytest.approx(1 - rest.high) == rate.low

@@ -1,4 +1,4 @@
-"""What is known of a comparison of two stacks, and of stored values that another software measured."""
+"""Comparisons of two stacks, and with values stored under other software."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -32,9 +32,9 @@ from tests.make import (
     pair_up,
     state,
 )
-from tests.told import tell_row
+from tests.told import describe_causes, tell_row
 
-from .one_case import BREAKS, EAGER, LATENCY, NINE, STORED, STORED_CASE, WARM, confirm
+from .one_case import BREAKS, EAGER, LATENCY, STORED, STORED_CASE, STORED_TIMES, WARM, confirm
 
 OLD, NEW = "/venvs/old/bin/python", "/venvs/new/bin/python"
 NEWER_TORCH = replace(CPU_HOST, torch="2.14.1+cpu")
@@ -42,7 +42,7 @@ TARGET_HOST = replace(CPU_HOST, device_kind=TARGET_KIND)
 
 
 def give_base(run: Run, **changes: Any) -> Run:
-    """The same run, with another base."""
+    """The run with another base."""
     assert run.base is not None
     return replace(run, base=replace(run.base, **changes))
 
@@ -57,17 +57,16 @@ def give_base(run: Run, **changes: Any) -> Run:
     ],
 )
 def test_two_interpreters_are_two_stacks(changes: dict[str, Any], expected: bool) -> None:
-    """Whatever is recorded of both; and in a run that does not name them, what is recorded tells."""
+    """Two named interpreters are two stacks; otherwise recorded versions decide."""
     assert compares_stacks(give_base(pair_up(PairedCase()), **changes)) is expected
 
 
 def test_what_has_no_base_compares_no_stacks() -> None:
-    """A run of trials alone."""
     assert not compares_stacks(replace(pair_up(PairedCase()), base=None))
 
 
 def test_a_verdict_names_both_interpreters() -> None:
-    """As they were asked for."""
+    """Both interpreters are named as on the command line."""
     run = give_base(pair_up(PairedCase()), pythons=(OLD, NEW))
     expected = PairBase(label="main (1a2b3c4)", commit="1a2b3c4", other_stack=True, pythons=(OLD, NEW))
     assert decide_side_by_side(run, POLICY).base == expected
@@ -88,13 +87,13 @@ WIDE: dict[str, Any] = {"pairs": 3, "spread": (0.2, -0.2, 0.0), "head": {WARM: 3
 def test_equal_calls_settle_no_compile_of_another_stack(
     base: dict[str, Any], expected: tuple[Status, Reason]
 ) -> None:
-    """Of one stack the same calls are the same work; of two they say nothing, and what was open stays so."""
+    """Equal Python calls clear a compile within one stack only."""
     verdict = decide_side_by_side(give_base(pair_up(PairedCase(**WIDE)), **base), POLICY)
     assert state(find_row(verdict, WARM)) == expected
 
 
 def test_an_open_compile_of_another_stack_says_what_would_have_been_noticed() -> None:
-    """Three pairs that vary so much would not have shown twice the time."""
+    """Three noisy pairs could not show twice the time, and the sentence says so."""
     run = give_base(pair_up(PairedCase(**WIDE)), pythons=(OLD, NEW))
     row = find_row(decide_side_by_side(run, POLICY), WARM)
     assert row.change is not None
@@ -103,7 +102,7 @@ def test_an_open_compile_of_another_stack_says_what_would_have_been_noticed() ->
 
 
 def test_a_compile_of_another_stack_is_clear_by_its_own_pairs() -> None:
-    """The clock alone suffices where it is sure enough: equal times in 16 pairs that vary by 1 %."""
+    """The clock alone clears equal times in 16 pairs that vary by 1 %."""
     run = give_base(pair_up(PairedCase(pairs=16)), pythons=(OLD, NEW))
     assert state(find_row(decide_side_by_side(run, POLICY), WARM)) == (
         Status.UNCHANGED,
@@ -113,15 +112,14 @@ def test_a_compile_of_another_stack_is_clear_by_its_own_pairs() -> None:
 
 @pytest.mark.parametrize(("pythons", "notes"), [((), 1), ((OLD, NEW), 0)])
 def test_equal_code_of_two_stacks_spares_no_gpu(pythons: tuple[str, ...], notes: int) -> None:
-    """What torch and triton make of the same code for a target may be something else."""
+    """Equal code of two stacks does not replace a measurement on a GPU."""
     run = give_base(pair_up(PairedCase()), environment=TARGET_HOST, pythons=pythons)
-    trials = tuple(replace(one, identity=CodeIdentity(digest="same")) for one in run.trials)
+    trials = tuple(replace(trial, identity=CodeIdentity(digest="same")) for trial in run.trials)
     assert len(note_unchanged_code(replace(run, environment=TARGET_HOST, trials=trials))) == notes
 
 
 NEWER_DRIVER = replace(CUDA_HOST, driver="590.10")
 # A trial of head is compared with nine stored ones, 0.7 % apart.
-STORED_TIMES = {metric: tuple(value * one for one in NINE) for metric, value in STORED.items()}
 
 
 def judge_upgraded(
@@ -131,10 +129,10 @@ def judge_upgraded(
     now: Environment,
     **factors: float,
 ) -> Verdict:
-    """The verdict on one trial at ``now`` whose times are so many times those stored at ``host``."""
+    """The verdict on one trial at ``now`` whose times are multiples of those stored at ``host``."""
     after = {metric: (value * factors.get(metric, 1.0),) for metric, value in STORED.items()}
-    one = situation(before=STORED_TIMES, after=after, host=host)
-    verdict: Verdict = judge(one, environment=now)
+    upgraded = situation(before=STORED_TIMES, after=after, host=host)
+    verdict: Verdict = judge(upgraded, environment=now)
     return verdict
 
 
@@ -150,24 +148,24 @@ def judge_upgraded(
 def test_a_time_that_is_worse_since_a_driver_is_inconclusive(
     factor: float, expected: tuple[Status, Reason]
 ) -> None:
-    """Beyond the threshold of 5 %; what is within it, or better, stays as another host's."""
+    """Beyond 5 % it is inconclusive; otherwise as with any other host."""
     verdict = judge_upgraded(decide, Situation, CUDA_HOST, NEWER_DRIVER, compiled_latency=factor)
     assert state(find_row(verdict, LATENCY)) == expected
 
 
 def test_the_driver_is_the_first_reason() -> None:
-    """Twice the latency on the same card and stack: the report begins with both drivers."""
+    """The report of twice the latency begins with both drivers."""
     verdict = judge_upgraded(decide, Situation, CUDA_HOST, NEWER_DRIVER, compiled_latency=2.0)
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert write_why(verdict).startswith("Driver 580.95 -> 590.10 since the baseline was recorded, ")
 
 
 def test_the_reason_needs_no_word_of_whoever_measured() -> None:
-    """A comment drops both versions, and still says what kind of upgrade it was."""
+    """A published comment names the kind of upgrade without its versions."""
     verdict = judge_upgraded(decide, Situation, CUDA_HOST, NEWER_DRIVER, compiled_latency=2.0)
-    rows = tuple(replace(one, remarks=tuple(map(drop_names, one.remarks))) for one in verdict.comparisons)
-    told = write_why(replace(verdict, comparisons=rows))
-    assert told.startswith("Another driver, compiler or build since the baseline was recorded, ")
+    rows = tuple(replace(row, remarks=tuple(map(drop_names, row.remarks))) for row in verdict.comparisons)
+    text = write_why(replace(verdict, comparisons=rows))
+    assert text.startswith("Another driver, compiler or build since the baseline was recorded, ")
 
 
 def drop_names(fact: Fact) -> Fact:
@@ -175,7 +173,7 @@ def drop_names(fact: Fact) -> Fact:
 
 
 def test_equal_times_since_a_driver_compare_nothing() -> None:
-    """A run that judged nothing else is told as one."""
+    """Equal times under another driver are NOTHING_COMPARED."""
     verdict = judge_upgraded(decide, Situation, CUDA_HOST, NEWER_DRIVER)
     assert verdict.outcome is Outcome.NOTHING_COMPARED
 
@@ -193,8 +191,8 @@ def test_equal_times_since_a_driver_compare_nothing() -> None:
         ({"cpu": "Intel Xeon", "driver": "590.10"}, Status.NOT_COMPARABLE),
     ],
 )
-def test_which_upgrades_of_a_host_are_told(changes: dict[str, Any], expected: Status) -> None:
-    """Builds and the compiler too; not another stack or card, nor what the gate itself does otherwise."""
+def test_which_upgrades_of_a_host_leave_slower_times_open(changes: dict[str, Any], expected: Status) -> None:
+    """Builds and the compiler do; another stack, card or version of the gate is not comparable."""
     host = replace(CUDA_HOST, libraries={"timm": "1.0.9"})
     now = replace(host, **changes)
     verdict = judge_upgraded(decide, Situation, host, now, compiled_latency=2.0)
@@ -202,15 +200,15 @@ def test_which_upgrades_of_a_host_are_told(changes: dict[str, Any], expected: St
 
 
 def test_a_time_whose_trials_vary_that_much_is_not_worse_since_a_driver() -> None:
-    """6 % above the mean of stored trials that vary by 10 % themselves."""
+    """6 % above stored trials that vary by 10 % is not worse."""
     stored = {LATENCY: (0.009, 0.010, 0.011, 0.0115, 0.0088)}
-    one = Situation(before=stored, after={LATENCY: (0.0106,)}, host=CUDA_HOST)
-    verdict = decide(one, environment=NEWER_DRIVER)
+    situation = Situation(before=stored, after={LATENCY: (0.0106,)}, host=CUDA_HOST)
+    verdict = decide(situation, environment=NEWER_DRIVER)
     assert find_row(verdict, LATENCY).status is Status.NOT_COMPARABLE
 
 
 def test_the_baseline_of_this_host_counts_before_that_of_an_older_driver() -> None:
-    """Where both are stored, the one of this driver is compared, as ever."""
+    """Of two baselines that of this driver counts."""
     here = {**STORED_TIMES, LATENCY: (0.020,) * 9}
     now = {LATENCY: (0.020,), EAGER: (0.020,)}
     old = Situation(before=STORED_TIMES, host=CUDA_HOST, after=now)
@@ -226,14 +224,14 @@ def judge_packages(
     stored: Mapping[Metric, Sequence[float]] | None = None,
     **changes: Sequence[float],
 ) -> tuple[Verdict, Run]:
-    """The verdict on one case whose baseline imported other packages, by what is stored alone."""
+    """The verdict on one case whose baseline imported other packages, without pairs."""
     now: dict[Metric, Sequence[float]] = {metric: (value,) for metric, value in STORED.items()}
     now[BREAKS] = (0.0,)
     now |= {Metric(name): values for name, values in changes.items()}
-    one = Situation(before={**STORED_TIMES, BREAKS: (0.0,) * 9, **(stored or {})}, after=now)
-    run = make_measured(one)
+    situation = Situation(before={**STORED_TIMES, BREAKS: (0.0,) * 9, **(stored or {})}, after=now)
+    run = make_measured(situation)
     run = replace(run, trials=tuple(replace(trial, packages=after) for trial in run.trials))
-    baselines = tuple(replace(baseline, packages=before) for baseline in make_stored(one))
+    baselines = tuple(replace(baseline, packages=before) for baseline in make_stored(situation))
     return decide_verdict(run, baselines, POLICY), run
 
 
@@ -251,35 +249,31 @@ def judge_packages(
 def test_another_version_of_an_imported_package_convicts_nobody(
     before: dict[str, str], after: dict[str, str], expected: tuple[Status, Reason], metric: Metric
 ) -> None:
-    """Twice as slow, and a graph break more: neither time nor count is the change's alone."""
+    """Neither twice the time nor a new graph break regresses."""
     verdict, _ = judge_packages(before, after, compiled_latency=(0.020,), graph_breaks=(1.0,))
     assert state(find_row(verdict, metric)) == expected
 
 
-def test_a_package_that_differs_is_told_and_is_a_cause() -> None:
-    """Both versions stand in the doubt and among the causes."""
+def test_a_package_that_differs_is_named_and_is_a_cause() -> None:
+    """Sentence and cause have both versions."""
     verdict, _ = judge_packages({"einops": "0.8.0"}, {"einops": "0.8.1"}, compiled_latency=(0.020,))
     assert "(package einops 0.8.0 -> 0.8.1): compare in pairs." in tell_row(find_row(verdict, LATENCY))
-    assert "package einops 0.8.0 -> 0.8.1" in tell_causes(verdict)[0]
+    assert "package einops 0.8.0 -> 0.8.1" in describe_causes(verdict)[0]
 
 
 def test_a_limit_of_drift_holds_whatever_was_imported() -> None:
-    """From 0.9 to 1.3 is beyond the threshold of float32, 1.0, with a baseline or without."""
+    """Drift from 0.9 to 1.3 exceeds the float32 limit of 1.0, with and without a baseline."""
     packages = {"einops": "0.8.0"}, {"einops": "0.8.1"}
     verdict, _ = judge_packages(*packages, stored={Metric.DRIFT: (0.9,) * 9}, drift=(1.3,))
     assert state(find_row(verdict, Metric.DRIFT)) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
 
 
 def test_pairs_decide_whatever_the_baseline_imported() -> None:
-    """8 % slower than the base, side by side: both have the same packages."""
+    """8 % slower in pairs regresses."""
     trials = {LATENCY: (0.0108,), EAGER: (0.020,)}
     other = replace(STORED_CASE, packages={"einops": "0.8.0"})
     verdict = confirm(trials, baselines=(other,), head={LATENCY: 0.0108})
     assert state(find_row(verdict, LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
-
-
-def tell_causes(verdict: Verdict) -> list[str]:
-    return [describe_cause(one.fact) for one in verdict.causes]
 
 
 @pytest.mark.parametrize(
@@ -292,22 +286,22 @@ def tell_causes(verdict: Verdict) -> list[str]:
 def test_packages_of_two_interpreters_are_a_cause(
     imported: dict[str, str], first: str, weight: float
 ) -> None:
-    """All that differ, first what the case imports; where it imports none of them it is half as likely."""
+    """All packages that differ are named, imported ones first; without one the weight halves."""
     run = pair_up(PairedCase(head={LATENCY: 0.012}))
     new = {"peft": "0.2", "same": "1", "zarr": "3.0.0"}
     run = replace(run, environment=replace(CPU_HOST, packages=new))
     base = replace(CPU_HOST, packages={"peft": "0.1", "same": "1", "zarr": "2.0.0"})
     run = give_base(run, environment=base, pythons=(OLD, NEW))
     sides = {"base": dict.fromkeys(imported, "2.0.0"), "head": imported}
-    run = replace(run, trials=tuple(replace(one, packages=sides[one.arm]) for one in run.trials))
+    run = replace(run, trials=tuple(replace(trial, packages=sides[trial.arm]) for trial in run.trials))
     verdict = decide_side_by_side(run, POLICY)
-    (cause,) = (one for one in verdict.causes if one.fact.code is Code.STACK_CHANGED)
+    (cause,) = (cause for cause in verdict.causes if cause.fact.code is Code.STACK_CHANGED)
     assert describe_cause(cause.fact) == f"The software or the machine differs: {first}."
     assert cause.weight == pytest.approx(weight)
 
 
 def test_a_baseline_keeps_what_its_case_imports_and_no_more() -> None:
-    """Hundreds of packages may be installed, and each case has a file of its own."""
+    """A baseline keeps only packages that its case imports."""
     _, run = judge_packages({}, {"einops": "0.8.1"})
     run = replace(run, environment=replace(CPU_HOST, packages={"einops": "0.8.1", "zarr": "3.0.0"}))
     (baseline,) = make_recorded(run, Provenance(commit="def"))
@@ -315,8 +309,8 @@ def test_a_baseline_keeps_what_its_case_imports_and_no_more() -> None:
 
 
 def test_what_an_older_driver_measured_of_another_definition_is_stale() -> None:
-    """Twice the time of another program is nothing to doubt."""
-    one = Situation(
+    """Another definition is stale, not a doubtful regression."""
+    situation = Situation(
         before=STORED_TIMES, after={LATENCY: (0.020,)}, host=CUDA_HOST, definition_before="another"
     )
-    assert find_row(decide(one, environment=NEWER_DRIVER), LATENCY).status is Status.NOT_COMPARABLE
+    assert find_row(decide(situation, environment=NEWER_DRIVER), LATENCY).status is Status.NOT_COMPARABLE

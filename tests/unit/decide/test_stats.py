@@ -22,7 +22,7 @@ POSITIVE = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30)
 
 
 def test_variance_of_one_value_is_unknown() -> None:
-    """One value has no degree of freedom."""
+    """One value has 0 degrees of freedom."""
     assert Variance(value=0.0, df=0.0) == compute_variance([3.0])
 
 
@@ -49,39 +49,39 @@ def test_pooled_variance_weighs_by_degrees_of_freedom() -> None:
     ],
 )
 def test_prior_by_hand(variances: Sequence[float], df: float, expected: Variance) -> None:
-    """The other cases' median over (1 - 2 / (9 df))^3, of half of their degrees of freedom, from eight on."""
-    known = {str(number): Variance(value=value, df=df) for number, value in enumerate(variances)}
-    prior = compute_priors({**known, "own": Variance(value=9.0, df=20.0)})["own"]
+    """The other cases' median over (1 - 2 / (9 df))^3, with half of their df, at least 8."""
+    by_case = {str(number): Variance(value=value, df=df) for number, value in enumerate(variances)}
+    prior = compute_priors({**by_case, "own": Variance(value=9.0, df=20.0)})["own"]
     assert (prior.value, prior.df) == (pytest.approx(expected.value), expected.df)
 
 
 @pytest.mark.parametrize("df", [2, 4, 9])
 def test_prior_recovers_what_cases_were_drawn_from(df: int) -> None:
-    """2,000 cases of SD 2 % with so many degrees of freedom: their variance comes back to 6 %."""
+    """The prior of 2,000 cases of SD 2 % is within 6 % of their variance."""
     rng = random.Random(5)  # noqa: S311 - repeatable, not secret
     drawn = [4e-4 * rng.gammavariate(df / 2, 2.0) / df for _ in range(2000)]
-    known = {str(number): Variance(value=value, df=float(df)) for number, value in enumerate(drawn)}
-    prior = compute_priors({**known, "own": NOTHING_KNOWN})["own"]
+    by_case = {str(number): Variance(value=value, df=float(df)) for number, value in enumerate(drawn)}
+    prior = compute_priors({**by_case, "own": NOTHING_KNOWN})["own"]
     assert prior.value == pytest.approx(4e-4, rel=0.06)
 
 
 def test_a_few_wild_cases_do_not_move_the_prior() -> None:
-    """Eight cases agree, and three of which processes differ threefold stay out of their median."""
+    """Three of eleven cases differ threefold and do not move the median."""
     quiet = Variance(value=4e-4, df=2.0)
     calm = {str(number): quiet for number in range(9)}
     wild = {f"wild {number}": Variance(value=0.4, df=2.0) for number in range(3)}
     assert compute_priors({**calm, **wild})["0"].value == compute_priors(calm)["0"].value
 
 
-def test_what_others_assume_is_the_callers() -> None:
-    """Pairs assume another noise than trials."""
+def test_the_assumed_noise_is_the_callers() -> None:
+    """The assumed noise is the caller's."""
     assumed = Variance(value=0.04, df=3.0)
     assert compute_priors({"own": Variance(value=1.0, df=9.0)}, assumed) == {"own": assumed}
 
 
 @pytest.mark.parametrize(("df", "expected"), [(3.0, ASSUMED), (4.0, NOTHING_KNOWN)])
-def test_a_case_that_is_known_well_enough_is_assumed_nothing_of(df: float, expected: Variance) -> None:
-    """As many degrees of freedom of its own as would be assumed are enough, where there is no other case."""
+def test_a_case_with_enough_values_needs_no_assumption(df: float, expected: Variance) -> None:
+    """A case with as many df as would be assumed needs no other case."""
     assert compute_priors({"own": Variance(value=1.0, df=df)}, trusts_own=True) == {"own": expected}
 
 
@@ -93,7 +93,7 @@ def test_moderation_by_hand() -> None:
 
 
 def test_hodges_lehmann_by_hand() -> None:
-    """0, 1, 8: the means are 0, 0.5, 4, 1, 4.5, 8 and their median is 2.5; one stray of ten moves nothing."""
+    """Of 0, 1, 8 the means are 0, 0.5, 4, 1, 4.5, 8, their median 2.5; one outlier of ten moves nothing."""
     assert compute_hodges_lehmann([0.0, 1.0, 8.0]) == 2.5
     assert compute_hodges_lehmann([0.0] * 9 + [0.3]) == 0.0
 
@@ -109,21 +109,21 @@ def test_winsorized_variance_by_hand() -> None:
     assert compute_winsorized_variance([7.0]) == Variance(value=0.0, df=0.0)
 
 
-@given(own=st.floats(0, 1), prior=st.floats(1e-4, 1), df=st.floats(0, 20))
-def test_moderation_stays_between_own_and_prior(own: float, prior: float, df: float) -> None:
+@given(measured=st.floats(0, 1), prior=st.floats(1e-4, 1), df=st.floats(0, 20))
+def test_moderation_stays_between_own_and_prior(measured: float, prior: float, df: float) -> None:
     """A moderated variance lies between the case's own and the prior's."""
-    value = pool_variances(Variance(value=own, df=df), Variance(value=prior, df=4.0)).value
-    assert min(own, prior) - 1e-12 <= value <= max(own, prior) + 1e-12
+    value = pool_variances(Variance(value=measured, df=df), Variance(value=prior, df=4.0)).value
+    assert min(measured, prior) - 1e-12 <= value <= max(measured, prior) + 1e-12
 
 
 def test_logs_of_a_value_that_has_none() -> None:
-    """Zero and less have no logarithm, so there is nothing to compare."""
+    """Zero and less have no logarithm."""
     assert summarize_logs([1.0, 0.0], [1.0]) is None
 
 
 @given(before=POSITIVE, after=POSITIVE, factor=st.floats(0.01, 100))
 def test_log_arms_do_not_depend_on_the_unit(before: list[float], after: list[float], factor: float) -> None:
-    """In other units the difference of the means and the variance are the same."""
+    """Difference and variance are the same in any unit."""
     first = summarize_logs(before, after)
     second = summarize_logs([factor * v for v in before], [factor * v for v in after])
     assert first is not None

@@ -1,4 +1,4 @@
-"""What the hypervisor takes of most trials is the machine's own noise; what stands out is a disturbance."""
+"""Time that the hypervisor takes from most trials is the machine's noise; more than that is a disturbance."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,30 +8,29 @@ import pytest
 from gate.decide.evidence.steal import excuse_run
 from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed
 from gate.decide.verdict import decide_verdict
-from gate.metrics import SPECS
-from gate.records.cases import Case, Metric, Policy
+from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Disturbance
-from gate.records.run import Conditions, Environment, Provenance, Run, Trial
+from gate.records.run import Conditions, Provenance, Run, Trial
 from gate.records.verdict import Status
 from tests import make
-from tests.hosts import CPU_HOST
-from tests.make import make_baseline, make_trial
+from tests.make import POLICY, find_row, make_baseline, make_trial
 
-CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")
+CASE = "mlp/x"
 COLD = Metric.COLD_COMPILE_TIME
 
 
-def make_run(host: Environment, shares: Sequence[float], seconds: float = 10.0) -> Run:
-    """A run whose trials lost these shares of the time to the hypervisor."""
+def make_run(shares: Sequence[float], seconds: float = 10.0) -> Run:
+    """A run whose trials lost these shares to the hypervisor."""
     lost = [
         Conditions(stolen=share, disturbances=(Disturbance.STOLEN,) if share > 0.02 else ())
         for share in shares
     ]
     trials = (
-        make_trial(CASE.id, {COLD: seconds}, index, conditions=one) for index, one in enumerate(lost, 1)
+        make_trial(CASE, {COLD: seconds}, index, conditions=conditions)
+        for index, conditions in enumerate(lost, 1)
     )
-    return make.make_run(*trials, cases=(CASE,), environment=host)
+    return make.make_run(*trials)
 
 
 @pytest.mark.parametrize(
@@ -47,21 +46,21 @@ def make_run(host: Environment, shares: Sequence[float], seconds: float = 10.0) 
     ],
 )
 def test_a_trial_is_disturbed_by_what_stands_out(shares: Sequence[float], disturbed: int) -> None:
-    trials = excuse_run(make_run(CPU_HOST, shares)).trials
+    trials = excuse_run(make_run(shares)).trials
     assert sum(bool(trial.conditions.disturbances) for trial in trials) == disturbed
 
 
 def test_another_disturbance_of_such_a_trial_stays() -> None:
-    run = make_run(CPU_HOST, (0.08, 0.08))
+    run = make_run((0.08, 0.08))
     both = Conditions(stolen=0.08, disturbances=(Disturbance.STOLEN, Disturbance.HEATED))
-    hot = Trial(case_id=CASE.id, index=3, conditions=both)
+    hot = Trial(case_id=CASE, index=3, conditions=both)
     (*_, last) = excuse_run(replace(run, trials=(*run.trials, hot))).trials
     assert last.conditions.disturbances == (Disturbance.HEATED,)
 
 
 def test_a_baseline_is_made_of_what_such_a_machine_measures() -> None:
-    """Five trials of 8 %: none is missing, none is marked, and one note says what the machine is like."""
-    run = make_run(CPU_HOST, (0.08,) * 5)
+    """Five trials that lost 8 % each are recorded without a mark, with one note."""
+    run = make_run((0.08,) * 5)
     (baseline,) = make_baselines(run, Provenance())
     assert (len(baseline.trials[COLD]), baseline.disturbed) == (5, 0)
     assert list_hopeless(run, 3) == ()
@@ -70,10 +69,9 @@ def test_a_baseline_is_made_of_what_such_a_machine_measures() -> None:
 
 
 def test_a_time_seen_worse_in_such_trials_alone_stays_open() -> None:
-    """Three trials of twice the time, each of which lost 8 %: slower or stolen, nothing shows."""
-    stored = make_baseline(CASE.id, {COLD: (10.0,) * 5}, definition="d", environment=CPU_HOST)
-    policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
-    verdict = decide_verdict(make_run(CPU_HOST, (0.08,) * 3, seconds=20.0), (stored,), policy)
-    (row,) = [row for row in verdict.comparisons if row.metric is COLD]
+    """Twice the time in three trials that lost 8 % is open."""
+    stored = make_baseline(CASE, {COLD: (10.0,) * 5})
+    verdict = decide_verdict(make_run((0.08,) * 3, seconds=20.0), (stored,), POLICY)
+    row = find_row(verdict, COLD)
     assert row.status is Status.INCONCLUSIVE
     assert [step.code for step in verdict.next_steps if step.code is Code.QUIET_FIRST] == []

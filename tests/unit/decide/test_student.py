@@ -16,20 +16,20 @@ def test_quantile_agrees_with_scipy(p: float, df: float) -> None:
 
 
 def test_quantile_of_a_printed_table() -> None:
-    """The 97.5 % quantile with 4 degrees of freedom is the 2.776 of every printed table."""
+    """The 97.5 % quantile with 4 degrees of freedom is 2.776."""
     assert round(compute_t_quantile(0.975, 4.0), 3) == 2.776
 
 
 @given(t=st.floats(-50, 50), df=st.floats(0.5, 1e4))
 def test_upper_tail_agrees_with_scipy(t: float, df: float) -> None:
-    """The upper tail agrees with scipy's to nine digits, and both tails add up to one."""
+    """The upper tail agrees with scipy's to nine digits, and both tails sum to one."""
     assert pytest.approx(stats.t.sf(t, df), abs=EXACT) == compute_t_upper(t, df)
     assert pytest.approx(1.0, abs=EXACT) == compute_t_upper(-t, df) + compute_t_upper(t, df)
 
 
 @given(p=st.floats(1e-8, 0.5, exclude_max=True), df=st.floats(0.5, 1e4))
 def test_quantile_is_symmetric_and_inverts_the_cdf(p: float, df: float) -> None:
-    """Quantiles of p and 1 - p are opposite, and the distribution function leads back to p."""
+    """Quantiles of p and 1 - p are opposite, and the cdf inverts them."""
     t = compute_t_quantile(p, df)
     assert t < 0
     assert pytest.approx(p, rel=1e-6) == compute_t_upper(-t, df)
@@ -44,11 +44,10 @@ def test_incomplete_beta_agrees_with_scipy(x: float, a: float, b: float) -> None
 
 @pytest.mark.parametrize(("x", "expected"), [(-0.5, 0.0), (0.0, 0.0), (1.0, 1.0), (1.5, 1.0)])
 def test_incomplete_beta_at_its_ends(x: float, expected: float) -> None:
-    """Nothing is below 0 and everything below 1, where the continued fraction has no meaning."""
+    """It is 0 at 0 and 1 at 1, where the continued fraction is undefined."""
     assert compute_incomplete_beta(x, 2.0, 3.0) == expected
 
 
 @pytest.mark.parametrize("df", [0.5, 4.0])
 def test_the_median_is_zero(df: float) -> None:
-    """Student's t is symmetric."""
     assert compute_t_quantile(0.5, df) == 0.0

@@ -1,4 +1,4 @@
-"""A suite's figures: means worked out by hand, what never pays back, and which mode pays back when."""
+"""A suite's means, break-even, and modes."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,6 +10,7 @@ from gate.decide.evidence.values import compute_paying_calls
 from gate.kinds import name_family
 from gate.records.cases import Case, Kind, Metric, Mode, Task
 from gate.records.verdict import Comparison, Estimate, Reason, Status, SuiteSummary
+from tests.make import make_row
 
 CNN = Case(id="a/i", model="a", tags=("smoke", "cnn"))
 LLM = Case(id="b/i", model="b", tags=("llm",))
@@ -17,14 +18,13 @@ OTHER = Case(id="c/i", model="c")
 
 
 def measure(case: Case, **values: float) -> tuple[Comparison, ...]:
-    """Comparisons of a case whose metrics have these values."""
+    """Comparisons of a case with these values."""
     return tuple(
-        Comparison(
-            case_id=case.id,
-            metric=Metric(name),
-            status=Status.NEW,
+        make_row(
+            case.id,
+            Metric(name),
+            Status.NEW,
             reason=Reason.NO_BASELINE,
-            decides=True,
             candidate=Estimate(centre=value, low=None, high=None, noise=None, n=1),
         )
         for name, value in values.items()
@@ -67,7 +67,7 @@ def test_means_of_all_and_of_each_family() -> None:
 
 
 def test_tasks_and_modes_have_rows_of_their_own() -> None:
-    """A training step is not averaged with inference, nor one mode with another."""
+    """Neither tasks nor modes are averaged together."""
     training = replace(CNN, id="a/t", task=Task.TRAINING)
     tuned = replace(CNN, id="a/m", mode=Mode.MAX_AUTOTUNE)
     rows = summarize_suite(
@@ -89,23 +89,23 @@ def test_tasks_and_modes_have_rows_of_their_own() -> None:
     [replace(CNN, kind=Kind.SERVING), replace(CNN, backend="eager")],
     ids=["another kind", "another backend"],
 )
-def test_what_stands_for_no_model_is_left_out(case: Case) -> None:
-    """A case of another kind, or of a backend that generates no code, counts in no mean."""
+def test_cases_of_no_model_are_left_out(case: Case) -> None:
+    """A case of another kind, or of a backend without code, is in no mean."""
     assert summarize_suite((case,), FAST) == SuiteSummary()
 
 
 def test_a_case_without_a_speedup_counts_nowhere() -> None:
-    """What failed, or has a row without a value, is no case of a mean."""
+    """A failed case, or one without a value, is in no mean."""
     failed = replace(FAST[0], candidate=None)
 
     assert summarize_suite((CNN, LLM), (failed, *FAST[1:])) == SuiteSummary()
 
 
 def test_which_mode_pays_back() -> None:
-    """15 s more for 0.5 ms a call saved over the default is 30,000 calls; a slower mode never pays."""
+    """15 s more for 0.5 ms saved a call pay back after 30,000 calls; a slower mode never does."""
     # What a case needs and how long it takes is no part of what is run.
-    said: dict[str, Any] = {"expected_s": 300.0, "gpu_memory_gib": 22.0, "needs": ("torchao",)}
-    tuned = replace(CNN, id="a/max", mode=Mode.MAX_AUTOTUNE, tags=(), **said)
+    figures: dict[str, Any] = {"expected_s": 300.0, "gpu_memory_gib": 22.0, "needs": ("torchao",)}
+    tuned = replace(CNN, id="a/max", mode=Mode.MAX_AUTOTUNE, tags=(), **figures)
     graphs = replace(CNN, id="a/graphs", mode=Mode.REDUCE_OVERHEAD)
     both = (
         *measure(
@@ -128,7 +128,7 @@ def test_which_mode_pays_back() -> None:
 
 
 def test_modes_without_the_default() -> None:
-    """Two modes are compared with eager alone where the default was not measured."""
+    """Without the default two modes are compared with eager only."""
     values = {
         "warm_speedup": 2.0,
         "eager_latency": 0.002,
@@ -136,22 +136,23 @@ def test_modes_without_the_default() -> None:
         "cold_compile_time": 5.0,
     }
     modes = [replace(CNN, id=f"a/{mode}", mode=mode) for mode in (Mode.MAX_AUTOTUNE, Mode.REDUCE_OVERHEAD)]
-    rows = summarize_suite(modes, [one for case in modes for one in measure(case, **values)]).modes
+    rows = summarize_suite(modes, [trial for case in modes for trial in measure(case, **values)]).modes
 
     assert [(row.default_id, row.break_even_calls) for row in rows] == [("", pytest.approx(5000.0))] * 2
 
 
 def test_one_mode_is_no_table() -> None:
-    """Two sizes of one mode are not modes of one case."""
+    """Two sizes of one mode make no table of modes."""
     other = replace(CNN, id="a/full", size="full")
 
     assert (
-        summarize_suite((CNN, other), (*FAST, *(replace(one, case_id="a/full") for one in FAST))).modes == ()
+        summarize_suite((CNN, other), (*FAST, *(replace(trial, case_id="a/full") for trial in FAST))).modes
+        == ()
     )
 
 
 def test_what_a_scope_saves_of_a_cold_compile() -> None:
-    """6 s of 30 s are a fifth, for a speedup of 2 where the whole model has 4; its own ratio is 1."""
+    """6 s of 30 s are a fifth, for a speedup of 2 instead of 4; its own ratio is 1."""
     blocks = replace(CNN, id="a/blocks", kind=Kind.SCOPE, settings={"part": "blocks"}, tags=())
     lone = replace(LLM, id="b/blocks", kind=Kind.SCOPE, settings={"part": "blocks"})
     measured = measure(blocks, warm_speedup=2.0, cold_compile_time=6.0)
@@ -167,8 +168,8 @@ def test_what_a_scope_saves_of_a_cold_compile() -> None:
     [{"size": "full"}, {"mode": Mode.MAX_AUTOTUNE}, {"backend": "aot_eager"}],
     ids=["another size", "another mode", "another backend"],
 )
-def test_a_scope_is_held_against_the_same_case_only(change: dict[str, Any]) -> None:
-    """Cold compiles of two sizes, modes or backends are no ratio."""
+def test_a_scope_is_compared_with_the_same_case_only(change: dict[str, Any]) -> None:
+    """Sizes, modes and backends are not compared."""
     blocks = replace(CNN, id="a/blocks", kind=Kind.SCOPE, settings={"part": "blocks"}, **change)
 
     assert (
@@ -181,17 +182,17 @@ def test_a_scope_is_held_against_the_same_case_only(change: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("side", ["whole", "part"])
 def test_a_scope_without_a_cold_compile_has_no_row(side: str) -> None:
-    """Of a live pair alone, or where a first call took no longer than the next ones, there is no ratio."""
+    """Without a cold compile of each side, longer than later calls, there is no row."""
     blocks = replace(CNN, id="a/blocks", kind=Kind.SCOPE, settings={"part": "blocks"})
-    known = {"warm_speedup": 2.0, "cold_compile_time": 6.0}
-    whole = measure(CNN, **(known | ({"cold_compile_time": 0.0} if side == "whole" else {})))
-    part = measure(blocks, **({"warm_speedup": 2.0} if side == "part" else known))
+    values = {"warm_speedup": 2.0, "cold_compile_time": 6.0}
+    whole = measure(CNN, **(values | ({"cold_compile_time": 0.0} if side == "whole" else {})))
+    part = measure(blocks, **({"warm_speedup": 2.0} if side == "part" else values))
 
     assert summarize_suite((CNN, blocks), (*whole, *part)).scopes == ()
 
 
 def test_break_even() -> None:
-    """A compile that took less than a call has paid at once; one that saves nothing never does."""
+    """A compile of no time pays back at once; one that saves nothing never does."""
     assert compute_paying_calls(6.0, 0.5, 0.2) == pytest.approx(20.0)
     assert compute_paying_calls(-0.1, 0.5, 0.2) == 0.0
     assert compute_paying_calls(6.0, 0.2, 0.2) is None
@@ -199,12 +200,12 @@ def test_break_even() -> None:
 
 
 def test_geometric_mean() -> None:
-    """What is not positive has no logarithm and is left out."""
+    """Zero and less are left out."""
     assert compute_geometric_mean([2.0, 8.0, 0.0]) == pytest.approx(4.0)
     assert compute_geometric_mean([0.0]) is None
     assert compute_geometric_mean([]) is None
 
 
 def test_family_of_a_case() -> None:
-    """The first tag that is a family; a case of none stands under its model."""
+    """The family is the first tag that is one, else the model."""
     assert [name_family(case) for case in (CNN, LLM, OTHER)] == ["cnn", "llm", "c"]

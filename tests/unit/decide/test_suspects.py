@@ -1,4 +1,4 @@
-"""Which cases the screen sends to pairs."""
+"""Cases that need pairs after the screen."""
 
 import math
 from dataclasses import replace
@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from gate.decide.suspects import Suspect, list_suspects
-from gate.decide.verdict import Screening
 from gate.records.run import CodeIdentity
 from gate.records.verdict import Reason, Status
 from tests.make import find_row
@@ -17,33 +16,30 @@ from .one_case import (
     COLD,
     EAGER,
     LATENCY,
-    NINE,
     SPEEDUP,
-    STORED_CASE,
     UNBROKEN,
+    WIDE,
     fail,
     measure,
     screen,
+    store,
 )
 
 
-def find_latency(screening: Screening) -> Reason:
-    (row,) = (one for one in screening.comparisons if one.metric is LATENCY)
-    return row.reason
-
-
 def test_doubt_is_the_change_in_half_widths_of_its_interval() -> None:
-    """The screen's own interval says how far the worse of both metrics is from no change."""
+    """Doubt is the worse metric's change in half widths of its interval."""
     screening = screen(measure(compiled_latency=1.08))
-    (found,) = list_suspects(screening)
-    changes = [one.change for one in screening.comparisons if one.metric in {LATENCY, SPEEDUP}]
-    assert found.screened.doubt == max(one.centre / (one.high - one.centre) for one in changes if one)
-    assert found.screened.doubt > 1
+    (suspect,) = list_suspects(screening)
+    changes = [row.change for row in screening.comparisons if row.metric in {LATENCY, SPEEDUP}]
+    assert suspect.screened.doubt == max(
+        change.centre / (change.high - change.centre) for change in changes if change
+    )
+    assert suspect.screened.doubt > 1
 
 
 @pytest.mark.parametrize("factors", [{}, {"eager_latency": 0.8}])
 def test_unchanged_case_is_no_suspect(factors: dict[str, float]) -> None:
-    """The stored values again, or a speedup that fell since eager is 20 % faster."""
+    """The stored values are not suspect, nor is a speedup that fell because eager is faster."""
     assert list_suspects(screen(measure(**factors))) == ()
 
 
@@ -58,15 +54,15 @@ def test_unchanged_case_is_no_suspect(factors: dict[str, float]) -> None:
 def test_calls_are_surely_slower_where_stored_values_convict_them(
     factors: dict[str, float], *, slower: bool
 ) -> None:
-    """30 % slower; not where they are faster, nor for a compile that takes twice as long."""
-    (found,) = list_suspects(screen(measure(**factors)))
-    assert found.screened.slower is slower
+    """Calls 30 % slower are, faster calls and a longer compile are not."""
+    (suspect,) = list_suspects(screen(measure(**factors)))
+    assert suspect.screened.slower is slower
 
 
 def test_slower_case_is_suspect() -> None:
-    """8 % slower compiled: latency and speedup; the compile is none."""
-    found = list_suspects(screen(measure(compiled_latency=1.08)))
-    assert found == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
+    """8 % slower makes latency and speedup suspect, not the compile."""
+    suspects = list_suspects(screen(measure(compiled_latency=1.08)))
+    assert suspects == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
 
 
 @pytest.mark.parametrize(
@@ -81,48 +77,47 @@ def test_slower_case_is_suspect() -> None:
 def test_code_is_known_where_it_is_the_stored_baselines(
     digests: tuple[str, str], breaks: float, expected: bool
 ) -> None:
-    """The same digest and the same counters; an unknown digest is no known code."""
-    before, after = (CodeIdentity(digest=one) for one in digests)
+    """Code is unchanged if digest and counters are the baseline's; an unknown digest is not."""
+    before, after = (CodeIdentity(digest=digest) for digest in digests)
     alone = {**measure(compiled_latency=1.08), BREAKS: (breaks,)}
-    (found,) = list_suspects(screen(alone, baselines=(replace(UNBROKEN, identity=before),), identity=after))
-    assert found.unchanged_code is expected
+    (suspect,) = list_suspects(screen(alone, baselines=(replace(UNBROKEN, identity=before),), identity=after))
+    assert suspect.unchanged_code is expected
 
 
 def test_a_latency_that_could_hide_a_change_is_suspect() -> None:
-    """Stored values that spread by 5 %: what one trial shows may be beyond the threshold of 5 %."""
-    wide = {LATENCY: tuple(0.01 * (1 + 6 * (one - 1)) for one in NINE)}
-    screening = screen(measure(), baselines=(replace(STORED_CASE, trials={**STORED_CASE.trials, **wide}),))
-    assert find_latency(screening) is Reason.UNSETTLED
+    """A latency is suspect if its stored values spread by 5 %."""
+    screening = screen(measure(), baselines=(store(WIDE),))
+    assert find_row(screening, LATENCY).reason is Reason.UNSETTLED
     assert list_suspects(screening) == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
 
 
 def test_case_without_baseline_is_suspect_in_all() -> None:
-    """Nothing stored: every noisy metric that was measured."""
-    found = list_suspects(screen(measure(), baselines=()))
-    assert found == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD)),)
+    """Without a baseline every measured noisy metric is suspect."""
+    suspects = list_suspects(screen(measure(), baselines=()))
+    assert suspects == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD)),)
 
 
 def test_a_counter_that_stored_values_convict_is_suspect() -> None:
-    """A graph break more than stored: looked at first, since nothing of it is left to chance."""
-    (found,) = list_suspects(screen({**measure(), BREAKS: (1.0,)}, baselines=(UNBROKEN,)))
-    assert (found.metrics, found.screened.doubt) == ((BREAKS,), math.inf)
+    """A new graph break has infinite doubt."""
+    (suspect,) = list_suspects(screen({**measure(), BREAKS: (1.0,)}, baselines=(UNBROKEN,)))
+    assert (suspect.metrics, suspect.screened.doubt) == ((BREAKS,), math.inf)
     assert list_suspects(screen({**measure(), BREAKS: (0.0,)}, baselines=(UNBROKEN,))) == ()
 
 
 def test_failed_case_is_no_suspect() -> None:
-    """It is INCOMPLETE whatever pairs say."""
+    """A failed case is INCOMPLETE, whatever pairs show."""
     assert list_suspects(screen(measure(compiled_latency=1.3), failures=(fail("head"),))) == ()
 
 
-def test_stored_values_are_held_against_trials_that_ran_alone() -> None:
-    """Six trials of pairs, twice as slow, do not enter the screen."""
-    found = find_row(screen(measure(), head={LATENCY: 0.02}), LATENCY)
-    assert found.candidate is not None
-    assert found.candidate.n == 1
+def test_stored_values_are_compared_with_trials_alone() -> None:
+    """Trials of pairs are not in the screen."""
+    row = find_row(screen(measure(), head={LATENCY: 0.02}), LATENCY)
+    assert row.candidate is not None
+    assert row.candidate.n == 1
 
 
 @pytest.mark.parametrize(
-    ("own", "stored_breaks", "expected"),
+    ("counts", "stored_breaks", "expected"),
     [
         ((0.0, 1.0), (0.0,), {}),  # differs between trials
         ((1.0,), None, {BREAKS: 1.0}),  # nothing is stored: new
@@ -131,33 +126,32 @@ def test_stored_values_are_held_against_trials_that_ran_alone() -> None:
     ],
 )
 def test_a_count_that_is_not_unchanged_is_suspect(
-    own: tuple[float, ...], stored_breaks: tuple[float, ...] | None, expected: object
+    counts: tuple[float, ...], stored_breaks: tuple[float, ...] | None, expected: object
 ) -> None:
-    """It gets a pair, which is enough for what all trials of head count and no stored one does."""
-    known = {} if stored_breaks is None else {BREAKS: stored_breaks}
-    baseline = replace(STORED_CASE, trials={**STORED_CASE.trials, **known})
-    values = {metric: [*value] * len(own) for metric, value in measure().items()}
-    (found,) = list_suspects(screen({**values, BREAKS: own}, baselines=(baseline,)))
-    assert (found.metrics, found.screened.seen) == ((BREAKS,), expected)
+    """The suspect has the count that all trials of head share and no stored one has."""
+    baseline = store({} if stored_breaks is None else {BREAKS: stored_breaks})
+    values = {metric: [*value] * len(counts) for metric, value in measure().items()}
+    (suspect,) = list_suspects(screen({**values, BREAKS: counts}, baselines=(baseline,)))
+    assert (suspect.metrics, suspect.screened.seen) == ((BREAKS,), expected)
 
 
 def test_a_latency_without_its_speedup_is_suspect() -> None:
-    """Eager was not measured: both metrics are asked for, though one of them has no row."""
+    """Without eager both latency and speedup are suspect."""
     values = {metric: value for metric, value in measure(compiled_latency=1.3).items() if metric is not EAGER}
-    (found,) = list_suspects(screen(values, baselines=()))
-    assert found.metrics == (SPEEDUP, LATENCY, COLD)
+    (suspect,) = list_suspects(screen(values, baselines=()))
+    assert suspect.metrics == (SPEEDUP, LATENCY, COLD)
 
 
 def test_trials_of_pairs_are_no_first_look() -> None:
-    """Where no trial ran alone, head's side of a pair would be counted as both looks."""
-    (found,) = list_suspects(screen({}, baselines=(), pairs=1, head={BREAKS: 1.0}))
-    assert (BREAKS in found.metrics, found.screened.seen) == (True, {})
+    """Without a trial alone a count has not been seen yet."""
+    (suspect,) = list_suspects(screen({}, baselines=(), pairs=1, head={BREAKS: 1.0}))
+    assert (BREAKS in suspect.metrics, suspect.screened.seen) == (True, {})
 
 
 def test_a_count_that_head_no_longer_has_is_suspect() -> None:
-    """MISSING gets its pair, which shows whether the base has it."""
-    (found,) = list_suspects(screen(measure(), baselines=(UNBROKEN,)))
-    assert (found.metrics, found.screened.seen) == ((BREAKS,), {})
+    """A MISSING count gets a pair."""
+    (suspect,) = list_suspects(screen(measure(), baselines=(UNBROKEN,)))
+    assert (suspect.metrics, suspect.screened.seen) == ((BREAKS,), {})
 
 
 @pytest.mark.parametrize(
@@ -170,8 +164,8 @@ def test_a_count_that_head_no_longer_has_is_suspect() -> None:
     ],
 )
 def test_two_speeds_are_seen_in_what_is_stored(factors: tuple[float, ...], expected: bool) -> None:
-    """Its case gets three pairs before its latency is clear: two agree by luck."""
+    """Stored values at two speeds are not steady."""
     values = {LATENCY: tuple(0.010 * factor for factor in factors), EAGER: (0.020,) * len(factors)}
-    baseline = replace(STORED_CASE, trials={**STORED_CASE.trials, **values})
-    (found,) = list_suspects(screen(measure(compiled_latency=1.2), baselines=(baseline,)))
-    assert found.screened.is_steady is expected
+    baseline = store(values)
+    (suspect,) = list_suspects(screen(measure(compiled_latency=1.2), baselines=(baseline,)))
+    assert suspect.screened.is_steady is expected

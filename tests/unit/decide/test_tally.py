@@ -1,4 +1,4 @@
-"""What the counts behind a verdict say."""
+"""Notes on the numbers of cases and trials."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ from gate.report.words.facts import write_note
 from tests.make import make_run
 
 
-def test_all_that_the_counts_say() -> None:
-    """Each count that is not as it should be has a note, in this order."""
+def test_notes_on_all_counts() -> None:
+    """Each incomplete count has a note, in this order."""
     tally = Tally(
         finished=False,
         trials=12,
@@ -30,14 +30,14 @@ def test_all_that_the_counts_say() -> None:
     )
 
 
-def test_counts_as_they_should_be_say_nothing() -> None:
-    """A finished run of calm trials needs no note."""
+def test_complete_counts_have_no_note() -> None:
+    """A finished run of calm trials has no note."""
     assert note_tally(Tally(finished=True, trials=12)) == ()
 
 
-def test_a_shard_says_how_much_is_not_in_it() -> None:
-    """One of seven cases is judged; of a whole run there is nothing to say."""
+def test_a_shard_names_how_many_cases_it_lacks() -> None:
+    """A shard of one in seven cases is noted, a whole run is not."""
     run = make_run(cases=(Case(id="m/c", model="m"),))
     assert note_shard(run) == ()
-    (told,) = note_shard(replace(run, shard=Shard(number=1, of=2, cases=7)))
-    assert write_note(told) == "This is shard 1 of 2: 6 of 7 cases are not part of it."
+    (note,) = note_shard(replace(run, shard=Shard(number=1, of=2, cases=7)))
+    assert write_note(note) == "This is shard 1 of 2: 6 of 7 cases are not part of it."

@@ -1,4 +1,4 @@
-"""Noisy metrics against stored values: the rule by hand-made readings, then whole cases."""
+"""Noisy metrics against stored values: the rule by made-up readings, then whole cases."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,12 @@ from gate.decide.verdict import decide_verdict, screen_run
 from gate.metrics import SPECS
 from gate.records.cases import Kind, Metric, Task, Threshold
 from gate.records.run import CodeIdentity, Shard
-from gate.records.verdict import Comparison, Reason, Status, Verdict
+from gate.records.verdict import Reason, Status, Verdict
 from tests.hosts import CPU_HOST
 from tests.make import POLICY, Situation, decide, decide_row, find_row, make_measured, make_stored, state
 from tests.told import tell_notes, tell_row
+
+from .one_case import scale
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD, WARM, CALLS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.COMPILE_CALLS
@@ -37,14 +39,14 @@ STANDS = (Status.UNCHANGED, Reason.LEADER_STANDS)
 # --- the rule, by readings whose edges are ln 1.05, and of compiles ln 1.1 and ln 1.15 ---
 
 
-Known = Mapping[Metric, tuple[float, float]]
+Estimates = Mapping[Metric, tuple[float, float]]
 
 
 def make_times(
-    known: Known, work: Work | None = None, *, stored_code: bool = False, suite: float = 0.0
+    estimates: Estimates, work: Work | None = None, *, stored_code: bool = False, suite: float = 0.0
 ) -> Times:
-    """Each reading by its log change and its standard error, of 20 degrees of freedom."""
-    made = {
+    """Readings of these log changes and standard errors, with 20 degrees of freedom."""
+    readings = {
         metric: Reading(
             change=change,
             error=error,
@@ -55,10 +57,10 @@ def make_times(
             trials=3,
             baseline_trials=5,
         )
-        for metric, (change, error) in known.items()
+        for metric, (change, error) in estimates.items()
     }
-    bars = {one: Bar(alpha=0.001, threshold=SPECS[one].threshold, edges=1.5) for one in made}
-    return Times(readings=made, bars=bars, work=work or Work(), stored_code=stored_code, suite=suite)
+    bars = {metric: Bar(alpha=0.001, threshold=SPECS[metric].threshold, edges=1.5) for metric in readings}
+    return Times(readings=readings, bars=bars, work=work or Work(), stored_code=stored_code, suite=suite)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +84,9 @@ def make_times(
 def test_a_latency_is_worse_by_clock_and_ratio_together(
     clock: float, ratio: float | None, expected: State
 ) -> None:
-    """With 1 % of error it is surely beyond 5 % from 0.049 + 3.552 x 0.01 = 0.085 on; both must look so."""
-    known = {} if ratio is None else {SPEEDUP: (ratio, 0.01)}
-    assert judge_time(LATENCY, make_times({LATENCY: (clock, 0.01), **known})) == expected
+    """With 1 % of error it is beyond 5 % from 0.049 + 3.552 x 0.01 = 0.085 on, by clock and ratio."""
+    estimates = {} if ratio is None else {SPEEDUP: (ratio, 0.01)}
+    assert judge_time(LATENCY, make_times({LATENCY: (clock, 0.01), **estimates})) == expected
 
 
 @pytest.mark.parametrize(
@@ -99,12 +101,12 @@ def test_a_latency_is_worse_by_clock_and_ratio_together(
         (-0.20, -0.10, SAME),
     ],
 )
-def test_a_ratio_that_fell_since_eager_got_faster_says_nothing(
+def test_a_ratio_that_fell_since_eager_got_faster_does_not_count(
     clock: float, eager: float | None, expected: State
 ) -> None:
-    """It fell by 0.2: half of it, 0.1, must be eager's. Then the clock alone convicts, or clears."""
-    known = {} if eager is None else {EAGER: (eager, 0.01)}
-    times = make_times({LATENCY: (clock, 0.01), SPEEDUP: (0.2, 0.01), **known})
+    """If half of a ratio's fall of 0.2 is eager's, the clock alone decides."""
+    estimates = {} if eager is None else {EAGER: (eager, 0.01)}
+    times = make_times({LATENCY: (clock, 0.01), SPEEDUP: (0.2, 0.01), **estimates})
     assert judge_time(LATENCY, times) == expected
 
 
@@ -123,7 +125,7 @@ def test_a_ratio_that_fell_since_eager_got_faster_says_nothing(
 def test_calls_of_the_same_code_that_kept_pace_with_eager_are_clear(
     clock: float, changes: dict[str, Any], expected: State
 ) -> None:
-    """The clock has 5 % of error, so 0.06 may be nothing: t(.90) = 1.325 x 0.05 = 0.066. The ratio stands."""
+    """The clock's 5 % of error hide 0.06, t(.90) = 1.325 x 0.05 = 0.066; the ratio clears it."""
     times = make_times({LATENCY: (clock, 0.05), SPEEDUP: (0.0, 0.01)}, **changes)
     assert judge_time(LATENCY, times) == expected
 
@@ -151,7 +153,7 @@ SAME_CALLS, MORE_CALLS = Work(calls=0.0), Work(calls=0.03)
 def test_a_compile_is_convicted_by_more_work_and_cleared_by_the_same(
     metric: Metric, reading: tuple[float, float], work: Work, expected: State
 ) -> None:
-    """Edges are 0.095 and 0.140. No count shows what reading caches takes: a warm one may not look longer."""
+    """Edges are 0.095 and 0.140. No count shows cache reads, so a warm compile must not look longer."""
     assert judge_time(metric, make_times({metric: reading}, work)) == expected
 
 
@@ -179,7 +181,7 @@ def test_a_compile_is_convicted_by_more_work_and_cleared_by_the_same(
     ],
 )
 def test_what_is_a_trace_of_work(work: Work, explains: tuple[bool, bool], is_same: tuple[bool, bool]) -> None:
-    """Of a cold and of a warm compile: whether a longer one is explained, and whether it is the same."""
+    """Counts that explain a longer cold or warm compile, or show the same work."""
     assert (work.explains(COLD), work.explains(WARM)) == explains
     assert (work.is_same(COLD), work.is_same(WARM)) == is_same
 
@@ -191,20 +193,12 @@ THREE = (0.995, 1.000, 1.005)
 WILD = (0.7, 1.4, 1.0, 0.8, 1.25)
 
 
-def scale(spread: Sequence[float], value: float) -> tuple[float, ...]:
-    return tuple(factor * value for factor in spread)
-
-
 def latencies(eager: float, compiled: float, spread: Sequence[float] = THREE) -> dict[Metric, Any]:
-    return {EAGER: scale(spread, eager), LATENCY: scale(spread, compiled)}
+    return {EAGER: scale(eager, spread), LATENCY: scale(compiled, spread)}
 
 
 def compile_times(cold: float, calls: float, spread: Sequence[float] = THREE) -> dict[Metric, Any]:
-    return {COLD: scale(spread, cold), CALLS: (calls,) * len(spread)}
-
-
-def find(metric: Metric, **changes: Any) -> Comparison:
-    return decide_row(metric, **changes)
+    return {COLD: scale(cold, spread), CALLS: (calls,) * len(spread)}
 
 
 BEFORE = latencies(0.020, 0.010, FIVE)
@@ -233,7 +227,7 @@ BEFORE = latencies(0.020, 0.010, FIVE)
 def test_a_speedup_follows_its_latency(
     before: Mapping[Metric, Any], after: Mapping[Metric, Any], latency: State, speedup: State
 ) -> None:
-    """20 ms eager and 10 ms compiled, stored five times with a spread of 1 %, against three trials."""
+    """20 ms eager and 10 ms compiled, five stored with a spread of 1 %, against three trials."""
     verdict = decide(Situation(before=before, after=after))
     assert state(find_row(verdict, LATENCY)) == latency
     assert state(find_row(verdict, SPEEDUP)) == speedup
@@ -241,19 +235,19 @@ def test_a_speedup_follows_its_latency(
 
 
 def test_without_its_latency_a_speedup_is_open() -> None:
-    """A baseline that has the ratio alone: it fell by half, and nothing says which of both did it."""
-    before = {SPEEDUP: scale(FIVE, 2.0)}
-    assert state(find(SPEEDUP, before=before, after=latencies(0.02, 0.02))) == SUSPECT
+    """A stored ratio alone that fell by half is open."""
+    before = {SPEEDUP: scale(2.0, FIVE)}
+    assert state(decide_row(SPEEDUP, before=before, after=latencies(0.02, 0.02))) == SUSPECT
 
 
-def test_the_change_is_told_with_what_would_have_been_seen() -> None:
+def test_the_change_is_shown_with_what_would_have_been_noticed() -> None:
     """30 % slower; of the 10 ms again 5 % and t(.95; 140) = 1.656 errors of 1.13 % would have shown.
 
     s2 = (4 x 6.25e-5 + 2 x 2.5e-5) / 6 = 5e-5 with 6 degrees of freedom, SE = sqrt(5e-5 (1/3 + 1/5) + 1e-4).
     Of these 1.267e-4 the session's 1e-4 is known: 1.267e-4^2 / (2.667e-5^2 / 6) = 135 degrees of freedom.
     """
-    slower = find(LATENCY, before=BEFORE, after=latencies(0.020, 0.013)).change
-    again = find(LATENCY, before=BEFORE, after=latencies(0.020, 0.010)).change
+    slower = decide_row(LATENCY, before=BEFORE, after=latencies(0.020, 0.013)).change
+    again = decide_row(LATENCY, before=BEFORE, after=latencies(0.020, 0.010)).change
     assert slower is not None
     assert again is not None
     assert slower.centre == pytest.approx(0.30, abs=1e-3)
@@ -263,25 +257,26 @@ def test_the_change_is_told_with_what_would_have_been_seen() -> None:
 
 
 def test_value_of_zero_has_no_ratio() -> None:
-    """A compile time of zero cannot be compared on a ratio scale, and says so."""
-    row = find(COLD, before={COLD: (0.0, 1.0, 1.0)}, after={COLD: (1.0,)})
+    """A compile time of zero is not compared, and the sentence says so."""
+    row = decide_row(COLD, before={COLD: (0.0, 1.0, 1.0)}, after={COLD: (1.0,)})
     assert state(row) == NOISY
     assert "no ratio" in tell_row(row)
 
 
 def test_error_budget_is_shared_by_all_comparisons() -> None:
-    """A change that is convicted alone is not convicted at a thousandth of the budget."""
-    one = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
+    """A change that regresses alone is open at a thousandth of the budget."""
+    situation = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
     states = [
-        state(find_row(decide(one, **to), LATENCY)) for to in ({}, {"error_budget": 1e-5}, {"looks": 1000})
+        state(find_row(decide(situation, **to), LATENCY))
+        for to in ({}, {"error_budget": 1e-5}, {"looks": 1000})
     ]
     assert states == [WORSE, SUSPECT, SUSPECT]
 
 
 def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:
-    """Convicted alone; as one of a thousand cases, of which other shards measure the rest, it is not."""
-    one = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
-    run, stored = make_measured(one), make_stored(one)
+    """A change that regresses alone is open as one of a thousand cases of all shards."""
+    situation = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
+    run, stored = make_measured(situation), make_stored(situation)
     shard = replace(run, shard=Shard(number=1, of=10, cases=1000))
     verdicts = [decide_verdict(each, stored, POLICY) for each in (run, shard)]
     assert [state(find_row(each, LATENCY)) for each in verdicts] == [WORSE, SUSPECT]
@@ -295,9 +290,9 @@ TODAY = (1.1, 0.9, 1.05)
     ("compiled", "eager", "convicted"), [(1.33, 1.0, True), (1.0, 0.7, False), (1.0, 1.0, False)]
 )
 def test_ratio_convicts_where_the_machine_is_unsteady(compiled: float, eager: float, convicted: bool) -> None:
-    """With 15 % between sessions and none in the ratio, a third slower compiled code is still seen."""
-    after = {LATENCY: scale(TODAY, 0.010 * compiled), EAGER: scale(TODAY, 0.015 * eager)}
-    row = find(LATENCY, before=latencies(0.015, 0.010, MOODS), after=after)
+    """With 15 % between sessions a third slower regresses by the ratio."""
+    after = {LATENCY: scale(0.010 * compiled, TODAY), EAGER: scale(0.015 * eager, TODAY)}
+    row = decide_row(LATENCY, before=latencies(0.015, 0.010, MOODS), after=after)
     assert (row.status is Status.REGRESSED) is convicted
 
 
@@ -306,17 +301,17 @@ def test_ratio_convicts_where_the_machine_is_unsteady(compiled: float, eager: fl
 
 @pytest.mark.parametrize("metric", [Metric.CACHE_MISSES, Metric.CAPTURED_OPS, Metric.RECOMPILES])
 def test_counters_that_moved_corroborate(metric: Metric) -> None:
-    """30 % longer with as many calls is open; a counter of the compile that differs explains it."""
+    """30 % longer is open with as many calls, and regresses with a changed counter."""
     before, after = compile_times(10, 1e6, FIVE), compile_times(13, 1e6)
-    assert state(find(COLD, before=before, after=after)) == WAITED
-    more = find(COLD, before={**before, metric: (1.0,) * 5}, after={**after, metric: (2.0,) * 3})
+    assert state(decide_row(COLD, before=before, after=after)) == WAITED
+    more = decide_row(COLD, before={**before, metric: (1.0,) * 5}, after={**after, metric: (2.0,) * 3})
     assert state(more) == WORSE
 
 
 @pytest.mark.parametrize(("processor_s", "expected"), [(12.0, WAITED), (14.4, WORSE)])
 def test_known_processor_time_decides_whether_a_compile_worked(processor_s: float, expected: State) -> None:
-    """Twice as long: with the same 12 s of CPU time it waited, with 20 % more of them it worked."""
-    row = find(
+    """Twice as long is open with the same 12 s of CPU time, and regresses with 20 % more."""
+    row = decide_row(
         COLD,
         before={**compile_times(10, 1e6, FIVE), Metric.GUARDS: (7.0,) * 5},
         after={**compile_times(20, 1e6), Metric.GUARDS: (9.0,) * 3},
@@ -339,14 +334,14 @@ def test_known_processor_time_decides_whether_a_compile_worked(processor_s: floa
 def test_a_longer_cold_compile_that_did_the_same_work_gets_its_pair(
     change: float, processor: float | None, has_base: bool, expected: State
 ) -> None:
-    """Estimated beyond ln 1.1 = 0.095, and not surely."""
+    """An estimate beyond ln 1.1 = 0.095 that is not sure is suspect."""
     times = make_times({COLD: (change, 0.05)}, Work(calls=0.0, processor=processor))
     assert judge_time(COLD, replace(times, has_base=has_base)) == expected
 
 
-def test_calls_of_another_baseline_are_no_witness() -> None:
-    """This host's baseline is too old to tell calls; another host's has as many, and another compile's."""
-    here = Situation(before={COLD: scale(FIVE, 10.0)}, after=compile_times(11.2, 1e6))
+def test_calls_of_another_hosts_baseline_clear_nothing() -> None:
+    """This host's baseline has no calls; another host's calls do not clear the compile."""
+    here = Situation(before={COLD: scale(10.0, FIVE)}, after=compile_times(11.2, 1e6))
     there = replace(here, before=compile_times(10, 1e6, FIVE), after={}, host=replace(CPU_HOST, cpu="other"))
     verdict = decide_verdict(make_measured(here), make_stored(here, there), POLICY)
     assert find_row(verdict, CALLS).status is Status.UNCHANGED
@@ -380,19 +375,21 @@ def drop(name: str) -> dict[str, str]:
 
 
 def measure(*spread: float, ratio: float = 1.0, breaks: float = 0.0) -> dict[Metric, tuple[float, ...]]:
-    """Trials of 20 ms in eager and 10 ms compiled times ``ratio``, each moved by one of ``spread``."""
+    """Trials of 20 ms eager and 10 ms times ``ratio`` compiled, each times one of ``spread``."""
     counts = {BREAKS: (breaks,) * len(spread), FALLBACKS: (0.0,) * len(spread)}
     return latencies(0.020, 0.010 * ratio, spread) | counts
 
 
 def judge_latency(**changes: Any) -> State:
-    """What came of one trial against five on a wandering machine, the code and all else the same."""
-    return state(find(LATENCY, **{**KNOWN, "before": measure(*WANDERING), "after": measure(1.08), **changes}))
+    """One trial against five on a wandering machine, with the same code."""
+    return state(
+        decide_row(LATENCY, **{**KNOWN, "before": measure(*WANDERING), "after": measure(1.08), **changes})
+    )
 
 
 @pytest.mark.parametrize("moved", [1.08, 1.0])
 def test_the_same_code_that_kept_pace_is_clear_however_the_machine_moved(moved: float) -> None:
-    """One trial, both arms moved alike: by latency alone it is open."""
+    """One trial in which eager and compiled moved alike is clear."""
     assert judge_latency(after=measure(moved)) == PACE
 
 
@@ -411,7 +408,7 @@ def test_the_same_code_that_kept_pace_is_clear_however_the_machine_moved(moved: 
         {"workload_after": INPUTS | {"runtime": "1 thread"}},
         *({"workload_before": drop(name)} for name in INPUTS),
         *({"workload_after": drop(name)} for name in INPUTS),
-        {"before": {LATENCY: scale(WANDERING, 0.01)}, "after": {LATENCY: (0.0108,)}},
+        {"before": {LATENCY: scale(0.01, WANDERING)}, "after": {LATENCY: (0.0108,)}},
         {"task": Task.TRAINING},
         {"kind": Kind.SERVING},
         {"after": measure(1.08, ratio=1.06)},
@@ -437,38 +434,37 @@ def test_the_same_code_that_kept_pace_is_clear_however_the_machine_moved(moved: 
         "a ratio too noisy to tell",
     ],
 )
-def test_nothing_less_clears(changes: dict[str, Any]) -> None:
-    """Each of these could slow a call, or hide that it is slower: the latency stays open."""
+def test_without_the_same_code_and_pace_a_latency_is_open(changes: dict[str, Any]) -> None:
+    """Each of these could slow a call or hide it: the latency is open."""
     assert judge_latency(**changes)[0] is Status.INCONCLUSIVE
 
 
-def test_a_loose_threshold_of_the_ratio_is_none_of_the_latency() -> None:
-    """Compiled alone 9 % slower: a ratio that may fall by 15 % says nothing of 5 % of latency."""
-    thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
-    thresholds[SPEEDUP] = Threshold(relative=0.15, absolute=0.0)
-    one = Situation(before=measure(*STEADY), after=measure(1.05, ratio=1.09), **KNOWN)
-    assert find_row(decide(one, thresholds=thresholds), LATENCY).status is Status.INCONCLUSIVE
+def test_a_loose_threshold_of_the_ratio_does_not_clear_the_latency() -> None:
+    """A ratio that may fall by 15 % does not clear a latency with 5 %."""
+    thresholds = {**POLICY.thresholds, SPEEDUP: Threshold(relative=0.15, absolute=0.0)}
+    situation = Situation(before=measure(*STEADY), after=measure(1.05, ratio=1.09), **KNOWN)
+    assert find_row(decide(situation, thresholds=thresholds), LATENCY).status is Status.INCONCLUSIVE
 
 
-def test_a_steady_latency_speaks_for_itself() -> None:
-    """Nothing else is asked; and 30 % on a steady machine are no wandering, though eager shares them."""
+def test_a_steady_latency_is_judged_alone() -> None:
+    """On a steady machine the clock decides, and 30 % regress though eager shares them."""
     assert judge_latency(before=measure(*STEADY), after=measure(1.0, 1.0, 1.0)) == SAME
     assert judge_latency(before=measure(*STEADY), after=measure(1.3)) == SHARED
 
 
 def test_a_note_says_what_could_hide_in_what_kept_pace() -> None:
-    """It names the case and who would show it: the larger of what would have shown and the interval's end."""
+    """The note has the case and the larger of detectable change and interval's end."""
     for moved in (1.0, 1.08):
         verdict: Verdict = decide(Situation(before=measure(*WANDERING), after=measure(moved), **KNOWN))
         change = find_row(verdict, LATENCY).change
         assert change is not None
-        (note,) = (one for one in tell_notes(verdict) if "kept pace" in one)
+        (note,) = (note for note in tell_notes(verdict) if "kept pace" in note)
         hidden = f"{100 * max(change.high, change.detectable):.0f} %"
         assert f"A slowdown of both by up to {hidden} could hide: `compile-gate ab` would show it." in note
         assert "mlp" in note
 
 
 def test_what_kept_pace_gets_no_pairs() -> None:
-    """`check --base` asks for none, `ab` measures all."""
-    one = Situation(before=measure(*WANDERING), after=measure(1.08), **KNOWN)
-    assert list_suspects(screen_run(make_measured(one), make_stored(one), POLICY)) == ()
+    """`check --base` measures no pair of it, `ab` does."""
+    situation = Situation(before=measure(*WANDERING), after=measure(1.08), **KNOWN)
+    assert list_suspects(screen_run(make_measured(situation), make_stored(situation), POLICY)) == ()

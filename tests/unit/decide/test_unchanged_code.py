@@ -1,4 +1,4 @@
-"""Which cases of a target have the base's code, and that a report says so."""
+"""Cases of a target whose code is the base's, and the note on them."""
 
 from dataclasses import replace
 from itertools import chain
@@ -19,18 +19,18 @@ CASES = tuple(Case(id=f"{name}/x", model=name) for name in ("norm", "mlp", "conv
 
 
 def run_target(*pairs: tuple[str, str, str]) -> Run:
-    """A finished run of a target: of each pair the case's model, and the digests of base and head."""
+    """A finished run of a target: for each pair the model and the digests of base and head."""
     arms = [[{"identity": CodeIdentity(digest=digest)} for digest in digests] for _, *digests in pairs]
     trials = [make_pair(f"{model}/x", 1, *of) for (model, *_), of in zip(pairs, arms, strict=True)]
     return make_run(*chain.from_iterable(trials), environment=TARGET)
 
 
-def tell(run: Run) -> list[str]:
+def describe_unchanged(run: Run) -> list[str]:
     return [write_note(fact, PairBase(label="main")) for fact in note_unchanged_code(run)]
 
 
 @pytest.mark.parametrize(
-    ("run", "told"),
+    ("run", "sentence"),
     [
         (
             run_target(("norm", "a", "a"), ("mlp", "b", "b")),
@@ -48,13 +48,13 @@ def tell(run: Run) -> list[str]:
         ),
     ],
 )
-def test_a_report_says_whose_code_changed(run: Run, told: str) -> None:
-    """Nothing got worse by any count, and the code may be another all the same."""
-    assert tell(run) == [told]
+def test_a_report_says_whose_code_changed(run: Run, sentence: str) -> None:
+    """A note names cases whose code changed although no count got worse."""
+    assert describe_unchanged(run) == [sentence]
 
 
 def test_what_is_not_shown_to_be_the_same_is_not() -> None:
-    """An identity that nobody knows, another pair that says otherwise, and a case that failed."""
+    """Code is not the same with an unknown digest, another pair that differs, or a failure."""
     run = run_target(("norm", "", ""), ("mlp", "b", "b"), ("conv", "c", "c"))
     other = replace(run.trials[2], index=2, identity=CodeIdentity(digest="d"))
     alone = replace(run.trials[4], pairing=Pairing.ALONE, identity=CodeIdentity(digest="e"))
@@ -65,7 +65,7 @@ def test_what_is_not_shown_to_be_the_same_is_not() -> None:
 
 
 def test_only_a_whole_run_of_a_target_says_so() -> None:
-    """On a device the same code is told case by case; a run that was stopped has not seen all."""
+    """The note is only for a finished run of a target."""
     run = run_target(("norm", "a", "a"))
-    assert tell(replace(run, environment=CPU_HOST)) == []
-    assert tell(replace(run, finished=False)) == []
+    assert describe_unchanged(replace(run, environment=CPU_HOST)) == []
+    assert describe_unchanged(replace(run, finished=False)) == []

@@ -1,4 +1,4 @@
-"""Which cases need more pairs, and in which order."""
+"""Cases that need more pairs, and their order."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,10 +12,10 @@ from gate.decide.judge.pairs import Screened
 from gate.decide.side_by_side import decide_side_by_side, gather_judged, judge_pairs, list_unsettled
 from gate.decide.suspects import Suspect
 from gate.metrics import DECIDING, LEADING
-from gate.records.cases import Acceptance, Metric, Policy
+from gate.records.cases import Metric, Policy
 from gate.records.run import Run, Shard
 from gate.records.verdict import Reason, Status
-from tests.make import POLICY, PairedCase, find_row, pair_up
+from tests.make import POLICY, PairedCase, find_row, make_acceptance, pair_up
 
 from .one_case import BREAKS, CASE, COLD, LATENCY, WARM, fail
 
@@ -23,13 +23,13 @@ CALLS = Metric.COMPILE_CALLS
 
 
 def test_plan_without_pairs_asks_for_everything() -> None:
-    """The first pair measures all that decides."""
+    """The first pair measures all metrics that decide."""
     (asked,) = list_unsettled(pair_up(PairedCase(pairs=0)), POLICY)
     assert asked == Suspect(case_id=CASE, metrics=DECIDING)
 
 
 def test_one_pair_settles_no_time_and_three_that_agree_settle_all() -> None:
-    """What one compile took says too little: pairs of them vary by 20 %."""
+    """One pair settles no time, since compiles vary by 20 %; three that agree do."""
     assert list_unsettled(pair_up(PairedCase(pairs=1)), POLICY) == (
         Suspect(case_id=CASE, metrics=(LATENCY, COLD, WARM)),
     )
@@ -37,13 +37,13 @@ def test_one_pair_settles_no_time_and_three_that_agree_settle_all() -> None:
 
 
 def test_changed_counter_asks_for_another_pair() -> None:
-    """Six pairs settled the latency; the break was seen in the only full one, and compiles are no alibi."""
+    """Six pairs settle the latency; a break in the only full pair needs another one."""
     run = pair_up(PairedCase(pairs=6, full=1, head={BREAKS: 1.0}))
     assert list_unsettled(run, POLICY) == (Suspect(case_id=CASE, metrics=(COLD, WARM, BREAKS)),)
 
 
 def test_only_the_suspects_are_asked_about() -> None:
-    """Of two cases without pairs one is suspect, for its compile."""
+    """Only suspects get pairs, for their own metrics."""
     suspects = (Suspect(case_id=CASE, metrics=(COLD,)),)
     run = pair_up(PairedCase(pairs=0), PairedCase(pairs=0, case_id="b/x"))
     assert list_unsettled(run, POLICY, suspects) == suspects
@@ -51,7 +51,7 @@ def test_only_the_suspects_are_asked_about() -> None:
 
 
 def test_last_look_ends_it() -> None:
-    """Near the threshold after the last look: open, and no more pairs."""
+    """After the last look an open case gets no pair."""
     run = pair_up(PairedCase(pairs=LOOKS[-1], full=3, head={LATENCY: 0.0103}, spread=(0.05, -0.05) * 8))
     assert find_row(decide_side_by_side(run, POLICY), LATENCY).reason is Reason.UNSETTLED
     assert list_unsettled(run, POLICY) == ()
@@ -68,12 +68,12 @@ def test_last_look_ends_it() -> None:
     ids=["unknown to the base", "defined otherwise", "base failed", "head failed"],
 )
 def test_no_more_pairs_where_none_can_help(changes: dict[str, Any]) -> None:
-    """What cannot be compared is not measured again."""
+    """What cannot be compared gets no pair."""
     assert list_unsettled(pair_up(PairedCase(pairs=0, **changes)), POLICY) == ()
 
 
 def test_more_cases_share_the_error_budget() -> None:
-    """Of forty-one cases each has a forty-first of the budget that one alone has."""
+    """Each of 41 cases has a 41st of the budget."""
     suspect = PairedCase(pairs=4, full=1)
     others = [PairedCase(pairs=4, case_id=f"m{n}/x", full=1) for n in range(40)]
     alone, crowd = (gather_judged(pair_up(*cases), POLICY)[1] for cases in ((suspect,), (suspect, *others)))
@@ -81,7 +81,7 @@ def test_more_cases_share_the_error_budget() -> None:
 
 
 def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:
-    """All that they may ask: what convicts in the shard convicts once they are joined, whatever they ask."""
+    """A shard's cases have the budget that they have in the joined run."""
     cases = [PairedCase(pairs=4, case_id=f"m{n}/x", full=1) for n in range(8)]
     asked, *others = (Suspect(case_id=f"m{n}/x", metrics=LEADING) for n in (0, *range(2, 8)))
     asked = replace(asked, metrics=(LATENCY,))
@@ -94,12 +94,11 @@ def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:
 
 
 def test_what_looks_worst_goes_first_and_on_to_the_look_that_settles() -> None:
-    """Counts, then what is begun, then what looks worst, then the fewest pairs; last what is convicted.
+    """Order: counts, begun cases, the largest doubt, the fewest pairs, then convicted cases.
 
-    The dear one looks worst and goes first, though it takes three times as long. What imports nothing that
-    changed waits for all that may, unless stored values doubt it.
+    Cost does not count. Cases that import nothing changed come last unless stored values make them suspect.
     """
-    found = {
+    candidates = {
         "convicted": (
             4,
             Suspect(case_id="convicted", metrics=(COLD,), screened=Screened(doubt=9.0), convicted=True),
@@ -118,7 +117,7 @@ def test_what_looks_worst_goes_first_and_on_to_the_look_that_settles() -> None:
     }
 
     def rank(name: str) -> tuple[float, ...]:
-        pairs, suspect = found[name]
+        pairs, suspect = candidates[name]
         seconds = 90.0 if name == "dear" else 30.0
         return rank_suspect(suspect, pairs, seconds, untouched=name in {"untouched", "doubted"})
 
@@ -136,11 +135,11 @@ def test_what_looks_worst_goes_first_and_on_to_the_look_that_settles() -> None:
         "untouched",
         "convicted",
     ]
-    assert sorted(found, key=rank) == expected
+    assert sorted(candidates, key=rank) == expected
 
 
 def test_a_convicted_case_needs_no_more_pairs() -> None:
-    """Six pairs show compiled 30 % slower, and the only full one leaves the compile open: it may wait."""
+    """Latency regresses by six pairs, so the compile of the one full pair waits."""
     run = pair_up(PairedCase(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD))
     assert list_unsettled(run, POLICY, [suspect]) == ()
@@ -150,7 +149,7 @@ def test_a_convicted_case_needs_no_more_pairs() -> None:
 
 @pytest.mark.parametrize(("slower", "thorough", "times"), [(1.3, False, 1), (0.9, False, 2), (1.3, True, 2)])
 def test_no_compile_is_timed_while_calls_look_slower(slower: float, *, thorough: bool, times: int) -> None:
-    """One pair shows calls 30 % slower, ten times their threshold: two more convict, and spare compiles."""
+    """After one pair 30 % slower two more without compiles convict."""
     run, policy = two_cases(head=slower, pairs=1)
     suspect = Suspect(case_id="loud/x", metrics=(LATENCY, COLD), thorough=thorough)
     (asked,) = list_unsettled(run, policy, [suspect])
@@ -175,18 +174,18 @@ def test_compiles_wait_where_stored_values_see_slower_calls(
     head: dict[Metric, float],
     expected: list[tuple[Metric, ...]],
 ) -> None:
-    """They are timed once three pairs of latencies have convicted nothing; Python calls are counted then."""
+    """Compiles are timed after three pairs that convict nothing; Python calls are counted then."""
     run = pair_up(PairedCase(pairs=pairs, full=0, head=head))
     metrics = (LATENCY, COLD, BREAKS, CALLS)
     suspect = Suspect(case_id=CASE, metrics=metrics, screened=Screened(slower=slower), thorough=thorough)
-    assert [one.metrics for one in list_unsettled(run, POLICY, [suspect])] == expected
+    assert [left.metrics for left in list_unsettled(run, POLICY, [suspect])] == expected
 
 
 def test_a_first_conviction_can_end_the_search() -> None:
-    """The loud case has one pair and is open: it gets no more."""
+    """With fail_fast an open case gets no more pairs once another regressed."""
     run, policy = two_cases(pairs=1)
-    suspects = [Suspect(case_id=one, metrics=(LATENCY,)) for one in ("calm/x", "loud/x")]
-    assert [one.case_id for one in list_unsettled(run, policy, suspects)] == ["loud/x"]
+    suspects = [Suspect(case_id=name, metrics=(LATENCY,)) for name in ("calm/x", "loud/x")]
+    assert [suspect.case_id for suspect in list_unsettled(run, policy, suspects)] == ["loud/x"]
     assert list_unsettled(run, policy, suspects, fail_fast=True) == ()
 
 
@@ -194,13 +193,13 @@ def test_a_first_conviction_can_end_the_search() -> None:
 def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
     pairs: int, expected: list[tuple[Metric, ...]]
 ) -> None:
-    """A graph break, seen before, convicts with the first pair; by how much calls got slower is open."""
+    """A graph break convicts with the first pair; the latency is measured in three."""
     spread = (0.03, -0.03, 0.02)
     run = pair_up(PairedCase(pairs=pairs, spread=spread, head={BREAKS: 1.0}))
     screened = Screened(seen={BREAKS: Status.REGRESSED})
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, BREAKS), screened=screened)
-    found = list_unsettled(run, POLICY, [suspect])
-    assert [(one.metrics, one.convicted) for one in found] == [(metrics, True) for metrics in expected]
+    unsettled = list_unsettled(run, POLICY, [suspect])
+    assert [(left.metrics, left.convicted) for left in unsettled] == [(metrics, True) for metrics in expected]
 
 
 @pytest.mark.parametrize(
@@ -214,20 +213,18 @@ def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
 def test_compiles_of_a_case_that_counts_alone_convict_are_timed_in_three_pairs(
     pairs: int, head: Mapping[Metric, float], open_metrics: set[Metric]
 ) -> None:
-    """Who accepts the break is to see what it costs; slower calls are convicted, too, and end it."""
+    """Three compiles show what a break costs; none is timed if calls regressed too."""
     spread = (0.03, -0.03, 0.02, 0.0, 0.01, -0.01)
     run = pair_up(PairedCase(pairs=pairs, full=min(pairs, 3), spread=spread, head=head))
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD, BREAKS))
-    found = list_unsettled(run, POLICY, [suspect])
-    assert {metric for one in found for metric in one.metrics} == open_metrics
+    unsettled = list_unsettled(run, POLICY, [suspect])
+    assert {metric for left in unsettled for metric in left.metrics} == open_metrics
 
 
 def test_what_is_accepted_convicts_nobody() -> None:
-    """Somebody takes the slower calls, so the outcome hangs on the compile, and it is measured on."""
+    """With slower calls accepted the compile is measured on."""
     run = pair_up(PairedCase(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
-    taken = Acceptance(
-        case=CASE, metric=LATENCY, allowance=0.5, reason="known", author="a", expires=POLICY.today
-    )
+    taken = make_acceptance(LATENCY, 0.5, case=CASE, author="a", expires=POLICY.today)
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD))
     (asked,) = list_unsettled(run, replace(POLICY, acceptances=(taken,)), [suspect])
     assert asked.metrics == (COLD,)
@@ -237,20 +234,20 @@ def test_what_is_accepted_convicts_nobody() -> None:
 def test_what_stored_values_convict_is_seen_twice_by_one_pair(
     seen: Mapping[Metric, Status], expected: list[tuple[Metric, ...]]
 ) -> None:
-    """A counter that the screen convicts and the first pair shows needs no second one."""
+    """A counter convicted by the screen needs one pair."""
     run = pair_up(PairedCase(pairs=1, head={BREAKS: 1.0}))
     suspect = Suspect(case_id=CASE, metrics=(BREAKS,), screened=Screened(seen=seen))
-    assert [one.metrics for one in list_unsettled(run, POLICY, [suspect])] == expected
+    assert [left.metrics for left in list_unsettled(run, POLICY, [suspect])] == expected
 
 
 @pytest.mark.parametrize(
     ("counted", "head", "stands"),
     [({BREAKS: 1.0}, 1.0, True), ({BREAKS: 2.0}, 1.0, False), ({}, 1.0, False), ({BREAKS: 1.0}, 0.0, True)],
 )
-def test_what_heads_own_trial_and_one_pair_count_alike_stands(
+def test_the_same_count_in_trial_and_pair_is_certain(
     counted: Mapping[Metric, float], head: float, stands: bool
 ) -> None:
-    """The same count in both, more than the base's 0, is certain; another count asks for a second pair."""
+    """The same count in trial and pair, above the base's 0, is certain; another count needs a second pair."""
     run = pair_up(PairedCase(pairs=1, head={BREAKS: head}))
     suspect = Suspect(case_id=CASE, metrics=(BREAKS,), screened=Screened(seen=counted))
     assert (list_unsettled(run, POLICY, [suspect]) == ()) is stands
@@ -270,15 +267,15 @@ def test_what_heads_own_trial_and_one_pair_count_alike_stands(
 def test_a_case_that_looks_no_slower_waits_once_another_is_convicted(
     otherwise: dict[str, Any], thorough: bool, expected: list[str]
 ) -> None:
-    """Its pairs vary by 10 %, and six of the other's say that it is 30 % slower: the outcome is certain."""
+    """Six pairs convict the loud case; the calm one, whose pairs vary by 10 %, waits."""
     run, policy = two_cases(**otherwise)
-    suspects = [Suspect(case_id=one, metrics=(LATENCY,), thorough=thorough) for one in ("calm/x", "loud/x")]
-    found = [one.case_id for one in list_unsettled(run, policy, suspects) if not one.convicted]
-    assert found == expected
+    suspects = [Suspect(case_id=name, metrics=(LATENCY,), thorough=thorough) for name in ("calm/x", "loud/x")]
+    case_ids = [suspect.case_id for suspect in list_unsettled(run, policy, suspects) if not suspect.convicted]
+    assert case_ids == expected
 
 
 def two_cases(*, slower: float = 1.3, pairs: int = 3, head: float = 1.0) -> tuple[Run, Policy]:
-    """A calm case with six pairs and a loud one, each so many times as slow in head; and the policy."""
+    """A calm case with six pairs, a loud one, each slower by a factor; and the policy."""
     calm = PairedCase(case_id="calm/x", head={LATENCY: 0.010 * slower})
     wild = (0.10, -0.10, 0.01)
     loud = PairedCase(case_id="loud/x", pairs=pairs, head={LATENCY: 0.010 * head}, spread=wild)
@@ -286,14 +283,14 @@ def two_cases(*, slower: float = 1.3, pairs: int = 3, head: float = 1.0) -> tupl
 
 
 def test_a_convicted_case_says_so_where_more_of_it_is_open() -> None:
-    """Compiled 30 % slower by six pairs, and a counter that moved in one pair only."""
+    """A case that regressed by six pairs is marked as convicted while a counter is open."""
     run = pair_up(PairedCase(pairs=6, full=1, head={LATENCY: 0.013, BREAKS: 1.0}))
     (asked,) = list_unsettled(run, POLICY)
     assert (asked.metrics, asked.convicted) == ((COLD, WARM, BREAKS), True)
 
 
 def test_cases_that_get_no_pair_take_no_part_of_the_error_budget() -> None:
-    """Twenty new cases have nothing to be compared with: what convicts the old one stays as sure."""
+    """Twenty new cases do not share the budget of the one that has a base."""
     new = [PairedCase(pairs=0, case_id=f"new/{number}", base_definition="") for number in range(20)]
     run = pair_up(PairedCase(pairs=4, head={LATENCY: 0.0106}), *new)
     suspects = [Suspect(case_id=case.id, metrics=(LATENCY, COLD)) for case in run.cases]
@@ -302,7 +299,7 @@ def test_cases_that_get_no_pair_take_no_part_of_the_error_budget() -> None:
 
 
 def test_what_got_better_in_a_pair_asks_for_no_further_one() -> None:
-    """A check asks about the latency, which is settled; where all is asked an improvement is seen again."""
+    """A check needs no second pair of an improvement; ``ab`` does."""
     run = pair_up(PairedCase(pairs=6, full=1, base={BREAKS: 1.0}, head={BREAKS: 0.0}))
     suspect = Suspect(case_id=CASE, metrics=(LATENCY,))
     assert list_unsettled(run, POLICY, [suspect]) == ()

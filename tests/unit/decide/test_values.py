@@ -15,30 +15,29 @@ def make_trial(samples: Mapping[Metric, tuple[float, ...]]) -> Trial:
 
 
 def test_latency_is_the_median_of_its_blocks() -> None:
-    """One slow block of five moves nothing."""
+    """One slow block of five does not count."""
     values = compute_values(make_trial({Metric.COMPILED_LATENCY: (1.0, 2.0, 3.0, 4.0, 100.0)}))
     assert values == {Metric.COMPILED_LATENCY: 3.0}
 
 
 def test_drift_is_the_mean_over_seeds() -> None:
-    """Seeds are averaged, not chosen from."""
     assert compute_values(make_trial({Metric.DRIFT: (0.1, 0.2, 0.6)}))[Metric.DRIFT] == pytest.approx(0.3)
 
 
 def test_speedup_is_the_median_ratio_of_super_blocks() -> None:
-    """Super-blocks of 2x, 3x and 50x have the median 3x, though the medians' own ratio is another."""
+    """Super-blocks of 2x, 3x and 50x have the median 3x; that of the medians is another."""
     eager = (2.0, 2.0, 3.0, 3.0, 50.0, 50.0)
     assert compute_speedup(eager, (1.0,) * 6) == pytest.approx(3.0)
 
 
 def test_speedup_of_an_even_number_is_the_root_of_the_middle_two() -> None:
-    """Between super-blocks of 2x and 8x the geometric middle is 4x, whatever lies outside."""
+    """The middle of 2x and 8x is 4x."""
     eager = (100.0, 100.0, 2.0, 2.0, 8.0, 8.0, 1.0, 1.0)
     assert compute_speedup(eager, (1.0,) * 8) == 4.0
 
 
 def test_speedup_cancels_a_steady_drift_within_a_super_block() -> None:
-    """E C C E under a drift of one factor a block: the pairs read 2/d and 2d, the super-block 2."""
+    """E C C E that slow down by d a block read 2/d and 2d: the super-block is 2."""
     d = 1.1
     eager, compiled = (2.0, 2.0 * d**3), (1.0 * d, 1.0 * d**2)
     assert compute_speedup(eager, compiled) == pytest.approx(2.0)
@@ -51,7 +50,6 @@ def test_speedup_of_an_odd_pair_counts_the_pair_alone() -> None:
 
 @pytest.mark.parametrize(("eager", "compiled"), [((), ()), ((1.0,), ()), ((0.0,), (1.0,))])
 def test_speedup_without_a_pair_is_unknown(eager: tuple[float, ...], compiled: tuple[float, ...]) -> None:
-    """Nothing to pair gives nothing."""
     assert compute_speedup(eager, compiled) is None
 
 
@@ -60,14 +58,14 @@ def test_speedup_without_a_pair_is_unknown(eager: tuple[float, ...], compiled: t
     factor=st.floats(0.01, 100),
 )
 def test_speedup_does_not_depend_on_the_machine(pairs: list[tuple[float, float]], factor: float) -> None:
-    """A machine that is slower by any factor reads the same speedup."""
+    """A slower machine has the same speedup."""
     eager, compiled = zip(*pairs, strict=True)
     slower = compute_speedup([factor * e for e in eager], [factor * c for c in compiled])
     assert slower == pytest.approx(compute_speedup(eager, compiled))
 
 
 def test_break_even_counts_the_calls_that_pay_for_the_compile() -> None:
-    """10 s of compiling at 5 ms saved a call: 2,000 calls."""
+    """10 s at 5 ms saved a call are 2,000 calls."""
     trial = make_trial(
         {
             Metric.COLD_COMPILE_TIME: (10.0,),
@@ -79,7 +77,7 @@ def test_break_even_counts_the_calls_that_pay_for_the_compile() -> None:
 
 
 def test_break_even_is_absent_where_compiling_never_pays() -> None:
-    """Compiled no faster than eager: no number of calls pays."""
+    """Compiled no faster than eager has no break-even."""
     trial = make_trial(
         {
             Metric.COLD_COMPILE_TIME: (10.0,),
@@ -91,7 +89,7 @@ def test_break_even_is_absent_where_compiling_never_pays() -> None:
 
 
 def test_collecting_keeps_one_value_per_trial_that_has_it() -> None:
-    """A metric that one of two trials lacks has one value."""
+    """A trial without the metric has no value."""
     trials = [
         make_trial({Metric.GRAPH_BREAKS: (1.0,), Metric.PEAK_MEMORY: (5.0,)}),
         make_trial({Metric.GRAPH_BREAKS: (2.0,)}),
@@ -100,5 +98,4 @@ def test_collecting_keeps_one_value_per_trial_that_has_it() -> None:
 
 
 def test_no_samples_are_no_value() -> None:
-    """A metric with an empty list was not measured."""
     assert compute_values(make_trial({Metric.GUARDS: ()})) == {}

@@ -1,4 +1,4 @@
-"""Reconciliation with the plan, scopes, outcomes, acceptances, notes and next steps."""
+"""The plan, scopes, outcomes, acceptances, notes and next steps of a verdict."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,11 +24,11 @@ from gate.records.verdict import MachineShift, Outcome, Reason, Status, Verdict
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import (
     POLICY,
-    TODAY,
     PairedCase,
     Situation,
     decide,
     find_row,
+    make_acceptance,
     make_change,
     make_failure,
     make_measured,
@@ -57,7 +57,7 @@ def fail(case_id: str = CASE, trial: int = 0) -> CaseFailure:
 
 
 def test_failed_case_makes_the_run_incomplete() -> None:
-    """A case without any trial is one FAILED comparison that says where it failed."""
+    """A case without a trial has one FAILED comparison, which names the stage."""
     verdict = decide(Situation(before=SAME, failures=(fail(),)))
     assert verdict.outcome is Outcome.INCOMPLETE
     assert state(find_row(verdict, LATENCY)) == (Status.FAILED, Reason.CASE_FAILED)
@@ -66,7 +66,7 @@ def test_failed_case_makes_the_run_incomplete() -> None:
 
 
 def test_regression_in_a_partly_failed_case_is_listed() -> None:
-    """One trial hung, the other shows a new graph break: INCOMPLETE, and both are told."""
+    """With a failed trial and a new graph break the verdict is INCOMPLETE and names both."""
     verdict = decide(Situation(before=SAME, after=MORE, failures=(fail(trial=1),)))
     assert verdict.outcome is Outcome.INCOMPLETE
     assert find_row(verdict, LATENCY).status is Status.FAILED
@@ -75,14 +75,14 @@ def test_regression_in_a_partly_failed_case_is_listed() -> None:
 
 
 def judge_removed(*situations: Any, **policy: Any) -> Verdict:
-    """Judge a run whose every case the change no longer has."""
+    """The verdict on a run whose cases the change removed."""
     run = make_measured(*situations)
     run = replace(run, cases=tuple(replace(case, is_removed=True) for case in run.cases))
     return decide_verdict(run, make_stored(*situations), replace(POLICY, **policy))
 
 
 def test_a_removed_case_that_cannot_be_run_is_missing_as_such() -> None:
-    """Nobody is sent to its log: it is accepted, or put back."""
+    """The only next step of a removed case accepts or restores it."""
     verdict = judge_removed(Situation(before=SAME, failures=(fail(),)))
 
     assert verdict.outcome is Outcome.INCOMPLETE
@@ -95,15 +95,15 @@ def test_a_removed_case_that_cannot_be_run_is_missing_as_such() -> None:
 
 
 def test_a_removed_case_that_runs_is_judged_as_any_other() -> None:
-    """What of it can be measured counts until it is gone."""
+    """A removed case that runs is judged."""
     verdict = judge_removed(Situation(before=SAME, after=MORE))
     assert state(find_row(verdict, BREAKS)) == (Status.REGRESSED, Reason.BEYOND_BAR)
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_only_an_acceptance_of_the_change_takes_that_a_case_is_removed(*, is_taken: bool) -> None:
-    """A standing acceptance is of how fast a case is, and not of its end."""
-    entry = Acceptance(case=CASE, metric=LATENCY, allowance=0.5, reason="gone.", author="ada", expires=TODAY)
+def test_only_an_acceptance_of_the_change_accepts_a_removed_case(*, is_taken: bool) -> None:
+    """A standing acceptance does not cover a removed case."""
+    entry = make_acceptance(LATENCY, 0.5, case=CASE, reason="gone.")
     other = Situation(case_id="b/x", before=SAME, after=SAME)
 
     entry = replace(entry, commit="abc" if is_taken else "")
@@ -116,7 +116,7 @@ def test_only_an_acceptance_of_the_change_takes_that_a_case_is_removed(*, is_tak
 
 
 def test_planned_case_without_a_trial_is_missing() -> None:
-    """A case that silently did not come back is not green."""
+    """A planned case that did not come back is MISSING."""
     verdict = decide(Situation(case_id="a/x", before=SAME, after=SAME), Situation(case_id="b/x", before=SAME))
     assert verdict.outcome is Outcome.INCOMPLETE
     assert state(find_row(verdict, LATENCY, "b/x")) == (Status.MISSING, Reason.NOT_RUN)
@@ -124,14 +124,14 @@ def test_planned_case_without_a_trial_is_missing() -> None:
 
 
 def test_metric_that_is_no_longer_measured_is_missing() -> None:
-    """The baseline counts graph breaks, the run does not: INCOMPLETE."""
+    """Graph breaks that only the baseline has are MISSING: INCOMPLETE."""
     verdict = decide(Situation(before={**SAME, Metric.RECOMPILES: (0.0,)}, after=SAME))
     assert verdict.outcome is Outcome.INCOMPLETE
     assert state(find_row(verdict, Metric.RECOMPILES)) == (Status.MISSING, Reason.NOT_MEASURED)
 
 
 def test_a_case_that_lacks_a_metric_is_counted_apart_from_those_that_failed() -> None:
-    """One case hung, and has a log. Another did not count its recompiles, and has nothing to read."""
+    """A hanging case has a log; a case without a count of recompiles has none."""
     verdict = decide(
         Situation(case_id="a/x", before={**SAME, Metric.RECOMPILES: (0.0,)}, after=SAME),
         Situation(case_id="b/x", before=SAME, failures=(fail("b/x"),)),
@@ -146,39 +146,39 @@ def test_a_case_that_lacks_a_metric_is_counted_apart_from_those_that_failed() ->
     ]
 
 
-def test_a_case_that_the_base_lacks_is_told_to_be_fixed_once() -> None:
-    """It came back with nothing, not even a log: as a new case, and not as one that also failed."""
+def test_a_failed_case_that_the_base_lacks_has_one_step() -> None:
+    """A failed case that the base lacks is named in one step only."""
     run = pair_up(PairedCase(base_definition=""))
     missing = make_row("mlp/x", LATENCY, Status.MISSING, reason=Reason.NOT_MEASURED)
-    assert [(one.code, one.cases) for one in list_next_steps(run, (missing,), POLICY)] == [
+    assert [(step.code, step.cases) for step in list_next_steps(run, (missing,), POLICY)] == [
         (Code.FIX_NEW, ("mlp/x",))
     ]
 
 
 def test_a_metric_that_only_another_host_measures_is_not_missing_here() -> None:
-    """A profiler that only the other host's containers may use: no baseline of this host has its counts."""
-    own = Situation(before=SAME, after=SAME)
+    """A count is MISSING only if a baseline of this host has it."""
+    situation = Situation(before=SAME, after=SAME)
     elsewhere = replace(
-        own, before={**SAME, Metric.RECOMPILES: (0.0,)}, host=replace(CPU_HOST, cpu="another")
+        situation, before={**SAME, Metric.RECOMPILES: (0.0,)}, host=replace(CPU_HOST, cpu="another")
     )
-    run, policy = make_measured(own), POLICY
-    alone, both = make_stored(elsewhere), make_stored(own, elsewhere)
+    run, policy = make_measured(situation), POLICY
+    alone, both = make_stored(elsewhere), make_stored(situation, elsewhere)
     assert decide_verdict(run, alone, policy).outcome is Outcome.INCOMPLETE
     assert decide_verdict(run, both, policy).outcome is Outcome.PASS
 
 
 def test_missing_explanation_is_not_incomplete() -> None:
-    """A metric that only explains may be absent."""
+    """A metric that only explains may be missing."""
     verdict = decide(Situation(before={**SAME, Metric.GUARDS: (9.0,)}, after=SAME))
     assert verdict.outcome is Outcome.PASS
     assert find_row(verdict, Metric.GUARDS).status is Status.MISSING
 
 
 def test_stored_case_outside_the_plan_is_not_missing() -> None:
-    """Baselines of cases that were not selected say nothing."""
+    """Baselines of unselected cases are ignored."""
     verdict = decide(Situation(before=SAME, after=SAME), Situation(case_id="x/y", before=SAME))
     other = replace(verdict, cases=verdict.cases[:1])
-    assert [one.case_id for one in other.comparisons if one.case_id == "x/y"]  # planned: missing
+    assert [row.case_id for row in other.comparisons if row.case_id == "x/y"]  # planned: missing
     alone = decide(Situation(before=SAME, after=SAME))
     assert alone.outcome is Outcome.PASS
 
@@ -187,7 +187,7 @@ def test_stored_case_outside_the_plan_is_not_missing() -> None:
 
 
 def test_new_case_is_measured_only() -> None:
-    """Nothing stored: NEW, NOTHING_COMPARED, and the command that records."""
+    """Without a baseline it is NEW, NOTHING_COMPARED, and the step records one."""
     verdict = decide(Situation(after=MORE))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert state(find_row(verdict, BREAKS)) == (Status.NEW, Reason.NO_BASELINE)
@@ -196,7 +196,7 @@ def test_new_case_is_measured_only() -> None:
 
 
 def test_changed_definition_is_never_passed_silently() -> None:
-    """Another definition than the baseline's: not comparable, and said in a note."""
+    """Another definition is not comparable, with a note."""
     verdict = decide(Situation(before=SAME, after=SAME, definition_before="d0"))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert state(find_row(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.STALE_DEFINITION)
@@ -204,13 +204,13 @@ def test_changed_definition_is_never_passed_silently() -> None:
 
 
 def test_other_host_is_judged_on_stack_metrics_only() -> None:
-    """Another CPU: graph breaks are judged, latency is measured only, and the report says what to run."""
-    one = Situation(
+    """On another CPU graph breaks are judged and latency is not, with the command to run."""
+    situation = Situation(
         before={**SAME, LATENCY: FIVE},
         after={**SAME, LATENCY: (0.02,)},
         host=replace(CPU_HOST, cpu="another", device_model="another"),
     )
-    verdict = decide(one)
+    verdict = decide(situation)
     assert verdict.outcome is Outcome.PASS
     assert find_row(verdict, BREAKS).status is Status.UNCHANGED
     assert state(find_row(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
@@ -220,7 +220,7 @@ def test_other_host_is_judged_on_stack_metrics_only() -> None:
 
 
 def test_other_threads_leave_code_counts_unjudged() -> None:
-    """Python calls follow the thread count, graph breaks do not."""
+    """With other threads graph breaks are judged and Python calls are not."""
     values = {**SAME, Metric.COMPILE_CALLS: (1e6,)}
     verdict = decide(Situation(before=values, after=values, host=replace(CPU_HOST, threads=8, cores=8)))
     assert find_row(verdict, BREAKS).status is Status.UNCHANGED
@@ -228,14 +228,14 @@ def test_other_threads_leave_code_counts_unjudged() -> None:
 
 
 def test_other_torch_compares_nothing() -> None:
-    """Another torch: no metric of this stack has a baseline."""
+    """Under another torch no metric has a baseline."""
     verdict = decide(Situation(before=SAME, after=MORE, host=replace(CPU_HOST, torch="2.11.0")))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert state(find_row(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
 
 
 def test_metric_that_the_baseline_lacks_is_not_comparable() -> None:
-    """A baseline from before the metric existed."""
+    """An older baseline lacks a newer metric."""
     verdict = decide(Situation(before=SAME, after={**SAME, Metric.RECOMPILES: (3.0,)}))
     assert state(find_row(verdict, Metric.RECOMPILES)) == (Status.NOT_COMPARABLE, Reason.NOT_MEASURED)
     assert verdict.outcome is Outcome.PASS
@@ -255,7 +255,7 @@ def test_outcome_of_several_is_the_strongest() -> None:
 
 
 def test_controls_never_fail() -> None:
-    """Eager alone five times slower: told truthfully, decides nothing."""
+    """Eager five times slower is shown and does not decide."""
     verdict = decide(Situation(before={**SAME, EAGER: FIVE}, after={**SAME, EAGER: (0.05,) * 3}))
     assert verdict.outcome is Outcome.PASS
     assert find_row(verdict, EAGER).status is Status.REGRESSED
@@ -274,10 +274,7 @@ def test_controls_never_fail() -> None:
     ],
 )
 def test_exit_codes(outcome: Outcome, inconclusive: int, regression: int, is_whole: bool) -> None:
-    """The documented codes; --fail-on regression forgives INCONCLUSIVE only, never forgives all.
-
-    --fail-on new forgives nothing, and not a PASS in which something had no baseline.
-    """
+    """`regression` ignores INCONCLUSIVE, `never` everything, `new` fails a PASS that lacks a baseline."""
     coverage = Coverage(comparisons=2, judged=2 if is_whole else 1)
     new = 3 if outcome is Outcome.PASS and not is_whole else inconclusive
     assert compute_exit_code(outcome, FailOn.NEW, coverage) == new
@@ -287,7 +284,7 @@ def test_exit_codes(outcome: Outcome, inconclusive: int, regression: int, is_who
 
 
 def test_a_pass_over_part_of_the_plan_says_which_part() -> None:
-    """One case of three has a baseline, of one of its two metrics: 1 of 4 comparisons, in 1 of 3 cases."""
+    """One of two metrics of one of three cases has a baseline: 1 of 4 comparisons, in 1 of 3 cases."""
     verdict = decide(
         Situation(case_id="a/x", before=SAME, after={**SAME, Metric.RECOMPILES: (3.0,)}),
         Situation(case_id="b/x", after=SAME),
@@ -295,26 +292,26 @@ def test_a_pass_over_part_of_the_plan_says_which_part() -> None:
     )
     assert verdict.outcome is Outcome.PASS
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=4, judged=1, cases=3, judged_cases=1)
-    told = "Nothing got worse in what was judged: 1 of 4 comparisons, in 1 of 3 cases."
-    assert tell_headline(verdict) == told
+    text = "Nothing got worse in what was judged: 1 of 4 comparisons, in 1 of 3 cases."
+    assert tell_headline(verdict) == text
 
 
 def test_a_run_without_cases_gives_no_reason() -> None:
-    """There is nothing that a baseline could apply to."""
+    """Without cases no baseline is missing."""
     verdict = decide(Situation(before=SAME, after=SAME))
     none = Fact(code=Code.NO_BASELINE_APPLIES, numbers={"cases": 0, "quarantined": 0})
     assert tell_headline(replace(verdict, headline=(none,))) == "0 cases measured, none judged."
 
 
 def test_what_does_not_decide_counts_neither_way() -> None:
-    """An eager latency without a baseline leaves a PASS whole."""
+    """An eager latency without a baseline is not counted in a PASS."""
     verdict = decide(Situation(before=SAME, after={**SAME, EAGER: FIVE}))
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=1, judged=1, cases=1, judged_cases=1)
     assert tell_headline(verdict) == "Nothing got worse: 1 comparison in 1 case judged."
 
 
 def test_undecided_cases_are_those_that_trials_can_settle() -> None:
-    """A suspect latency and a counter that flickers are worth more trials; a thin baseline is not."""
+    """A suspect latency and a flickering counter need more trials; a thin baseline does not."""
     suspect = Situation(case_id="a/x", before={LATENCY: FIVE}, after={LATENCY: (0.0106,)})
     unstable = Situation(case_id="b/x", before={BREAKS: (0.0, 1.0)}, after={BREAKS: (1.0,)})
     thin = Situation(case_id="c/x", before={LATENCY: FIVE[:2]}, after={LATENCY: (0.02,)})
@@ -322,7 +319,7 @@ def test_undecided_cases_are_those_that_trials_can_settle() -> None:
 
 
 def test_regression_of_one_trial_is_measured_again() -> None:
-    """A graph break seen once asks for a second trial; seen twice it is settled."""
+    """A graph break needs a second trial, and no third one."""
     once = Situation(before={BREAKS: (0, 0)}, after={BREAKS: (1,)})
     twice = Situation(before={BREAKS: (0, 0)}, after={BREAKS: (1, 1)})
     assert {row.case_id for row in list_open(decide(once))} == {CASE}
@@ -333,11 +330,11 @@ def test_regression_of_one_trial_is_measured_again() -> None:
 
 
 def test_override_widens_one_threshold() -> None:
-    """A glob override of 50 % lets 30 % pass, and the comparison shows the threshold in force."""
-    one = Situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
+    """An override of 50 % lets 30 % pass, and the comparison shows it."""
+    situation = Situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
     override = Override(case="mlp/*", metric=LATENCY, relative=0.5, reason="noisy")
-    assert decide(one).outcome is Outcome.REGRESSION
-    verdict = decide(one, overrides=(override,))
+    assert decide(situation).outcome is Outcome.REGRESSION
+    verdict = decide(situation, overrides=(override,))
     assert verdict.outcome is Outcome.PASS
     assert find_row(verdict, LATENCY).threshold == Threshold(relative=0.5, absolute=20e-6)
 
@@ -353,7 +350,7 @@ def test_override_widens_one_threshold() -> None:
 def test_an_override_leaves_the_part_that_it_does_not_name(
     parts: dict[str, float], threshold: Threshold
 ) -> None:
-    """What holds for the other cases stays, be it the policy's (20 %) or the metric's own (0.5 s)."""
+    """The other part is the policy's (20 %) or the metric's (0.5 s)."""
     cold = Metric.COLD_COMPILE_TIME
     earlier = Override(case="*", metric=cold, relative=0.9, absolute=9.0, reason="an earlier one")
     override = Override(case="mlp/*", metric=cold, reason="noisy", **parts)
@@ -362,7 +359,7 @@ def test_an_override_leaves_the_part_that_it_does_not_name(
 
 
 def test_an_override_leaves_the_other_part_of_what_holds_for_pairs() -> None:
-    """Side by side it lies over 3 %, not over the 5 % against stored baselines."""
+    """In pairs the other part is 3 %, not the 5 % of stored baselines."""
     override = Override(case="mlp/*", metric=LATENCY, absolute=1e-3, reason="short")
     policy = Policy(thresholds={LATENCY: SPECS[LATENCY].threshold}, overrides=(override,))
     assert get_threshold(policy, "mlp/a", LATENCY, in_pairs=True) == Threshold(relative=0.03, absolute=1e-3)
@@ -379,34 +376,32 @@ def test_an_override_leaves_the_other_part_of_what_holds_for_pairs() -> None:
 def test_a_part_of_a_threshold_that_nobody_set_is_that_of_pairs(
     stated: Threshold, expected: Threshold
 ) -> None:
-    """An absolute part alone leaves the 3 % of pairs, and a relative one the 20 us."""
+    """An absolute part leaves the 3 % of pairs, a relative one the 20 us."""
     policy = Policy(thresholds={LATENCY: stated})
     assert get_threshold(policy, "mlp/a", LATENCY, in_pairs=True) == expected
 
 
 def accept(allowance: float, expires: str, metric: Metric = BREAKS) -> Acceptance:
-    return Acceptance(
-        case="mlp/*", metric=metric, allowance=allowance, reason="a fix", author="ann", expires=expires
-    )
+    return make_acceptance(metric, allowance, case="mlp/*", reason="a fix", author="ann", expires=expires)
 
 
-def test_acceptance_in_force_takes_the_regression() -> None:
-    """One more break is allowed until today: ACCEPTED by name, and the verdict passes."""
+def test_acceptance_in_force_accepts_the_regression() -> None:
+    """One more break, accepted until today, is ACCEPTED, and the verdict passes."""
     verdict = decide(Situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-03-01"),))
     assert state(find_row(verdict, BREAKS)) == (Status.ACCEPTED, Reason.ACCEPTED)
     assert "ann" in tell_row(find_row(verdict, BREAKS))
     assert verdict.outcome is Outcome.PASS
 
 
-def test_expired_acceptance_counts_no_longer_and_is_told() -> None:
-    """It ended yesterday."""
+def test_expired_acceptance_counts_no_longer_and_is_noted() -> None:
+    """An acceptance that ended yesterday does not count."""
     verdict = decide(Situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-02-28"),))
     assert verdict.outcome is Outcome.REGRESSION
     assert any("expired on 2026-02-28" in note for note in tell_notes(verdict))
 
 
 def test_acceptance_does_not_cover_more_than_its_allowance() -> None:
-    """Two more breaks where one is allowed; and another metric is not covered at all."""
+    """Two more breaks exceed an allowance of one, and another metric is not covered."""
     two = Situation(before=SAME, after={BREAKS: (2.0,)})
     assert decide(two, acceptances=(accept(1.0, "2026-12-31"),)).outcome is Outcome.REGRESSION
     other = accept(9.0, "2026-12-31", Metric.RECOMPILES)
@@ -414,15 +409,15 @@ def test_acceptance_does_not_cover_more_than_its_allowance() -> None:
 
 
 def test_acceptance_without_a_date_of_today_does_not_count() -> None:
-    """Nobody can say that it has not expired."""
+    """Without today's date an acceptance does not count."""
     verdict = decide(Situation(before=SAME, after=MORE), today="", acceptances=(accept(1.0, "2026-12-31"),))
     assert verdict.outcome is Outcome.REGRESSION
 
 
 def test_fraction_acceptance_covers_a_slower_program() -> None:
     """A 30 % slowdown under an allowance of 35 %."""
-    one = Situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
-    verdict = decide(one, acceptances=(accept(0.35, "2026-12-31", LATENCY),))
+    situation = Situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
+    verdict = decide(situation, acceptances=(accept(0.35, "2026-12-31", LATENCY),))
     assert find_row(verdict, LATENCY).status is Status.ACCEPTED
 
 
@@ -430,7 +425,7 @@ def test_fraction_acceptance_covers_a_slower_program() -> None:
 
 
 def test_regression_names_case_metric_and_the_command() -> None:
-    """The headline names the worst and says that no cause is known; each next step can be pasted."""
+    """The headline names the worst and that no cause is known; each step has its command."""
     verdict = decide(Situation(before=SAME, after=MORE))
     assert tell_headline(verdict) == (
         "1 metric worse in mlp: graph breaks 0 -> 1. Unexplained: nothing that was recorded explains it."
@@ -444,7 +439,7 @@ def test_regression_names_case_metric_and_the_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "told"),
+    ("machine", "ending"),
     [
         (MachineShift(canary=-0.158, known=True), "fixed test programs -15.8 % (faster)."),
         (
@@ -454,10 +449,10 @@ def test_regression_names_case_metric_and_the_command() -> None:
     ],
     ids=["eager unknown", "both known"],
 )
-def test_a_machine_that_changed_is_told_by_what_is_known(machine: MachineShift, told: str) -> None:
-    """Eager over too few cases is not known, and so is not said to be unchanged."""
+def test_a_machine_that_changed_is_described_by_what_is_known(machine: MachineShift, ending: str) -> None:
+    """The note leaves out eager if too few cases have it."""
     (note,) = note_machine(machine, judged=True)
-    assert tell_note(note) == f"The machine changed since the baselines were recorded; {told}"
+    assert tell_note(note) == f"The machine changed since the baselines were recorded; {ending}"
 
 
 def test_old_baseline_has_a_note() -> None:
@@ -469,29 +464,29 @@ def test_old_baseline_has_a_note() -> None:
 
 
 @pytest.mark.parametrize(("change", "allowed"), [(0.4, "1"), (1.0, "1"), (1.5, "2")])
-def test_a_suggested_allowance_of_a_count_is_one_that_is_taken(change: float, allowed: str) -> None:
-    """A count that is a median may have grown by a half; what allows it is whole."""
+def test_a_suggested_allowance_of_a_count_is_whole(change: float, allowed: str) -> None:
+    """A median of counts may grow by a half; the allowance is rounded up."""
     row = make_row(CASE, BREAKS, change=make_change(change, detectable=0.0))
     (step,) = list_acceptances([row], Policy(thresholds={}))
     assert step.numbers["allowance"] == float(allowed)
 
 
 def test_used_baselines_are_named() -> None:
-    """Provenance and environment id of what was compared with, each once."""
+    """Provenance and environment id of the baselines are listed once each."""
     verdict = decide(*(Situation(case_id=f"m{n}/x", before=SAME, after=SAME) for n in range(3)))
-    assert [one.commit for one in verdict.baseline_provenance] == ["abc"]
+    assert [provenance.commit for provenance in verdict.baseline_provenance] == ["abc"]
     assert len(verdict.baseline_environments) == 1
     assert verdict.trials == 3
 
 
 def test_same_input_gives_the_same_verdict() -> None:
-    """The decision has no clock and no chance of its own."""
-    one = Situation(before={LATENCY: FIVE}, after={LATENCY: (0.0106,)})
-    assert decide(one) == decide(one)
+    """The decision has neither clock nor random numbers."""
+    situation = Situation(before={LATENCY: FIVE}, after={LATENCY: (0.0106,)})
+    assert decide(situation) == decide(situation)
 
 
-def test_every_sentence_is_one_line_with_an_end() -> None:
-    """Sentences can be put into a table cell."""
+def test_every_sentence_is_one_line() -> None:
+    """Sentences fit into a table cell."""
     cases = (
         Situation(case_id="a/x", before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3}),
         Situation(case_id="b/x", after=MORE),
@@ -499,12 +494,12 @@ def test_every_sentence_is_one_line_with_an_end() -> None:
         Situation(case_id="d/x", before=SAME, failures=(fail("d/x"),)),
         Situation(case_id="e/x"),
     )
-    sentences = [tell_row(one) for one in decide(*cases).comparisons]
+    sentences = [tell_row(row) for row in decide(*cases).comparisons]
     assert all(sentence and "\n" not in sentence for sentence in sentences)
 
 
 def test_baselines_of_one_gpu_do_not_judge_another() -> None:
-    """Unchanged code on a T4, without bfloat16, is no regression of what an H100 recorded."""
+    """Baselines of an H100 do not judge a T4 without bfloat16."""
     before = {BREAKS: (0.0,) * 3, Metric.PEAK_MEMORY: (5e8,) * 3, Metric.EAGER_FALLBACKS: (0.0,) * 3}
     after = {BREAKS: (0.0,) * 3, Metric.PEAK_MEMORY: (5.5e8,) * 3, Metric.EAGER_FALLBACKS: (1.0,) * 3}
     h100 = replace(CUDA_HOST, device_model="NVIDIA H100", device_traits={"capability": "9.0"})
@@ -516,17 +511,17 @@ def test_baselines_of_one_gpu_do_not_judge_another() -> None:
 
 
 def test_fewer_trials_than_planned_are_missing() -> None:
-    """One of three planned trials came back without a failure: MISSING, and the case is listed as short."""
+    """One of three planned trials is MISSING, and the case is listed as short."""
     run = make_run(*make_trials(CASE, [{BREAKS: 0.0}]), environment=CPU_HOST, trials_planned=3)
     verdict = decide_verdict(run, (), POLICY)
     assert state(verdict.comparisons[0]) == (Status.MISSING, Reason.NOT_RUN)
     assert tell_row(verdict.comparisons[0]) == "Missing: 1 of 3 planned trials came back."
-    assert [one.case.id for one in list_short(run)] == [CASE]
+    assert [short.case.id for short in list_short(run)] == [CASE]
     assert list_short(replace(run, trials_planned=1)) == ()
 
 
 def test_trials_that_measured_nothing_are_missing() -> None:
-    """A trial without a sample does not pass in silence."""
+    """A trial without a sample is MISSING."""
     verdict = decide_verdict(make_run(*make_trials(CASE, [{}]), environment=CPU_HOST), (), POLICY)
     (row,) = verdict.comparisons
     assert state(row) == (Status.MISSING, Reason.NOT_RUN)
@@ -534,22 +529,22 @@ def test_trials_that_measured_nothing_are_missing() -> None:
 
 
 def test_what_a_failure_explains_is_not_missing_too() -> None:
-    """The failed case is one finding; a latency that it did not come to measure is no second one."""
+    """A failed case has one finding; its unmeasured latency is no other."""
     stored = {LATENCY: FIVE, BREAKS: (0.0,) * 5}
     verdict = decide(Situation(before=stored, after=SAME, failures=(fail(trial=1),)))
-    assert [(one.metric, one.status) for one in verdict.comparisons] == [
+    assert [(row.metric, row.status) for row in verdict.comparisons] == [
         (LATENCY, Status.FAILED),
         (BREAKS, Status.UNCHANGED),
     ]
 
 
 def test_counts_alone_are_judged_where_no_times_were_kept() -> None:
-    """Neither what is stored nor a limit asks for a time then, and a note says so first."""
-    one = Situation(before={**SAME, LATENCY: FIVE}, after=SAME)
-    run = replace(make_measured(one), counts_only=True)
+    """In a run of counts no time is missing, and the first note says so."""
+    situation = Situation(before={**SAME, LATENCY: FIVE}, after=SAME)
+    run = replace(make_measured(situation), counts_only=True)
     limits = tuple(
         AbsoluteLimit(case="*", metric=metric, value=1.0) for metric in (Metric.COLD_COMPILE_TIME, BREAKS)
     )
-    verdict = decide_verdict(run, make_stored(one), replace(POLICY, limits=limits))
+    verdict = decide_verdict(run, make_stored(situation), replace(POLICY, limits=limits))
     assert [(row.metric, row.status) for row in verdict.comparisons] == [(BREAKS, Status.UNCHANGED)]
     assert verdict.notes[0].code is Code.COUNTS_ONLY

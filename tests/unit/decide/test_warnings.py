@@ -1,4 +1,4 @@
-"""Warnings of workers: each is told once, with its cases."""
+"""Warnings of workers, each noted once with its cases."""
 
 from dataclasses import replace
 
@@ -17,47 +17,47 @@ def run_warned(*warned: tuple[str, str]) -> Run:
     return make_run(*(Trial(case_id=case, index=1, warnings=warn(warning)) for case, warning in warned))
 
 
-def _tell(run: Run) -> tuple[str, ...]:
+def _describe_warnings(run: Run) -> tuple[str, ...]:
     return tuple(map(tell_note, note_warnings(run)))
 
 
-def test_a_warning_is_told_once_with_its_cases() -> None:
-    """Trials of several cases that warn alike are one note; of four cases three are named."""
+def test_a_warning_is_noted_once_with_its_cases() -> None:
+    """The same warning of several cases is one note; three of four cases are named."""
     run = run_warned(("a", "slow"), ("b", "slow"), ("a", "slow"), ("c", "slow"), ("d", "slow"), ("b", "odd"))
-    assert _tell(run) == (
+    assert _describe_warnings(run) == (
         "a, b, c and 1 more: flops not measured: slow.",
         "b: flops not measured: odd.",
     )
 
 
 def test_many_warnings_are_counted() -> None:
-    """Of seven warnings five are told; a run without any has no note."""
+    """Five of seven warnings are noted; a run without any has no note."""
     run = run_warned(*(("a", f"number {index}") for index in range(7)))
-    assert _tell(run)[4:] == (
+    assert _describe_warnings(run)[4:] == (
         "a: flops not measured: number 4.",
         "2 more warnings of trials are in run.json.",
     )
-    assert _tell(run_warned()) == ()
+    assert _describe_warnings(run_warned()) == ()
 
 
-def test_what_most_cases_tell_comes_first() -> None:
-    """That nobody watched the GPU is true of all cases: it is not lost behind what one of them warns of."""
+def test_the_warning_of_most_cases_comes_first() -> None:
+    """The warning of all cases comes before that of one."""
     run = run_warned(*(("a", f"number {index}") for index in range(6)), ("a", "blind"), ("b", "blind"))
-    assert _tell(run)[0] == "a, b: flops not measured: blind."
+    assert _describe_warnings(run)[0] == "a, b: flops not measured: blind."
 
 
-def test_what_failed_before_a_run_was_continued_is_told_first_and_once() -> None:
-    """It failed in two attempts and then came back; what failed again is told as a failure."""
+def test_failures_before_a_run_was_continued_are_noted_first_and_once() -> None:
+    """A case that failed twice and then ran has one note; one that failed again is a failure."""
     failures = tuple(make_failure(case) for case in ("a", "a", "b"))
     run = replace(run_warned(("a", "slow")), retried=failures, failures=failures[2:])
-    assert _tell(run) == (
+    assert _describe_warnings(run) == (
         "a: failed (crash at compile) before the run was continued, and was tried again.",
         "a: flops not measured: slow.",
     )
 
 
-def test_a_lane_that_is_slow_is_told_by_host() -> None:
-    """One of four takes 30 % longer for one fixed test program and 50 % for another; one takes 10 %."""
+def test_a_slow_lane_is_named_by_host() -> None:
+    """One of four lanes takes 30 and 50 % longer for two test programs and is named; one with 10 % is not."""
     seconds = {"GPU-1": (1.0, 2.0), "GPU-2": (1.0, 2.0), "GPU-3": (1.3, 3.0), "GPU-4": (1.1, 2.2)}
     trials = (
         Trial(

@@ -1,4 +1,4 @@
-"""Verdicts by hand, one a situation that a report must tell well; their words are the decision's own."""
+"""Made-up verdicts, one for each situation that a report must show; their words are the decision's own."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -96,15 +96,15 @@ def moved(base: Comparison, value: float, change: Change) -> Comparison:
 
 
 def swap(comparisons: tuple[Comparison, ...], *others: Comparison) -> tuple[Comparison, ...]:
-    by_key = {(one.case_id, one.metric): one for one in others}
-    return tuple(by_key.get((one.case_id, one.metric), one) for one in comparisons)
+    by_key = {(row.case_id, row.metric): row for row in others}
+    return tuple(by_key.get((row.case_id, row.metric), row) for row in comparisons)
 
 
 def verdict(*groups: tuple[Comparison, ...]) -> Verdict:
-    comparisons = tuple(one for group in groups for one in group)
+    comparisons = tuple(row for group in groups for row in group)
     outcome = decide_outcome(comparisons, finished=True)
     cases = tuple(
-        Case(id=name, model=name.split("/")[0]) for name in dict.fromkeys(one.case_id for one in comparisons)
+        Case(id=name, model=name.split("/")[0]) for name in dict.fromkeys(row.case_id for row in comparisons)
     )
     provenance = Provenance(commit="9f1c2d3e4b5a697887", created="2026-03-20T09:00:00Z", gate_version="0.1.0")
     run = make_run(cases=cases, environment=ENVIRONMENT, provenance=provenance)
@@ -138,7 +138,7 @@ def make_pass() -> Verdict:
 
 
 def make_regressed_bert() -> tuple[Comparison, ...]:
-    bert = {one.metric: one for one in healthy(BERT)}
+    bert = {row.metric: row for row in healthy(BERT)}
     slower = moved(
         bert[Metric.COMPILED_LATENCY], 0.0158, Change(centre=0.306, low=0.271, high=0.342, detectable=0.07)
     )
@@ -155,7 +155,7 @@ def make_regressed_bert() -> tuple[Comparison, ...]:
 
 
 def make_regressed_resnet() -> tuple[Comparison, ...]:
-    resnet = {one.metric: one for one in healthy(RESNET)}
+    resnet = {row.metric: row for row in healthy(RESNET)}
     drift = moved(resnet[Metric.DRIFT], 1.45, Change(centre=1.47, low=1.44, high=1.5, detectable=0.1))
     suspect = replace(
         resnet[Metric.COLD_COMPILE_TIME],
@@ -178,32 +178,32 @@ BERT_CAUSES = (
 
 
 def make_cause(case_id: str, fact: Fact) -> Cause:
-    """Return a cause of the weight that its fact has where it accounts for all."""
+    """A cause with the full weight of its fact."""
     return Cause(case_id=case_id, fact=fact, weight=CAUSES[fact.code][0])
 
 
 def make_regression() -> Verdict:
-    found = verdict(make_regressed_bert(), make_regressed_resnet(), healthy(LSTM))
+    judged = verdict(make_regressed_bert(), make_regressed_resnet(), healthy(LSTM))
     causes = (
         *((BERT, fact) for fact in BERT_CAUSES),
         (RESNET, Fact(code=Code.WORKLOAD_CHANGED, names={"outputs": ("bfloat16", "float32")})),
     )
-    made = tuple(make_cause(name, fact) for name, fact in causes)
-    return replace(found, causes=made)
+    explained = tuple(make_cause(name, fact) for name, fact in causes)
+    return replace(judged, causes=explained)
 
 
 def make_side_by_side() -> Verdict:
-    """One case got worse, and pairs with the base confirm it; the README shows its beginning."""
-    bert = {one.metric: one for one in healthy(BERT)}
+    """One case regressed in pairs; the README shows the beginning of its report."""
+    bert = {row.metric: row for row in healthy(BERT)}
     change = Change(centre=0.306, low=0.289, high=0.323, detectable=0.05)
     slower = replace(moved(bert[Metric.COMPILED_LATENCY], 0.0158, change), reason=Reason.BEYOND_BAR)
     broken = moved(bert[Metric.GRAPH_BREAKS], 1, Change(centre=1.0, low=1.0, high=1.0, detectable=1.0))
-    paired = [pair(one, 6) for one in (slower, broken)]
-    found = verdict(swap(healthy(BERT), *paired), healthy(RESNET), healthy(LSTM))
+    paired = [pair(row, 6) for row in (slower, broken)]
+    judged = verdict(swap(healthy(BERT), *paired), healthy(RESNET), healthy(LSTM))
     base = PairBase(label="merge-base with main (5d6e7f8)", commit="5d6e7f8091a2b3c4")
     tally = Tally(trials=3, pairs=6, paired_cases=1)
     return replace(
-        found,
+        judged,
         causes=tuple(make_cause(BERT, fact) for fact in BERT_CAUSES),
         base=base,
         tally=tally,
@@ -211,7 +211,7 @@ def make_side_by_side() -> Verdict:
 
 
 def pair(comparison: Comparison, pairs: int) -> Comparison:
-    """The comparison as so many pairs would have decided it."""
+    """The comparison as so many pairs decide it."""
     before, after = comparison.baseline, comparison.candidate
     assert before
     assert after
@@ -225,7 +225,7 @@ def pair(comparison: Comparison, pairs: int) -> Comparison:
 
 
 def make_inconclusive() -> Verdict:
-    bert = {one.metric: one for one in healthy(BERT)}
+    bert = {row.metric: row for row in healthy(BERT)}
     suspect = replace(
         bert[Metric.COMPILED_LATENCY],
         status=Status.INCONCLUSIVE,
@@ -233,8 +233,8 @@ def make_inconclusive() -> Verdict:
         candidate=estimate(0.0129, 3),
         change=Change(centre=0.066, low=-0.011, high=0.149, detectable=0.091),
     )
-    found = verdict(swap(healthy(BERT), suspect), healthy(RESNET), healthy(LSTM))
-    return replace(found, machine=MachineShift(canary=0.052, suite=0.047, known=True))
+    judged = verdict(swap(healthy(BERT), suspect), healthy(RESNET), healthy(LSTM))
+    return replace(judged, machine=MachineShift(canary=0.052, suite=0.047, known=True))
 
 
 def _lost(case_id: str, status: Status, reason: Reason, *remarks: Fact) -> tuple[Comparison, ...]:
@@ -253,34 +253,34 @@ def make_incomplete() -> Verdict:
         log=f"out/logs/{BERT}/1-cold.log",
     )
     hang = make_failure(RESNET, "no result after 300 s", kind=FailureKind.HANG, stage="rounds")
-    found = verdict(
+    judged = verdict(
         *(
-            _lost(one.case_id, Status.FAILED, Reason.CASE_FAILED, one.quote(Code.FAILURE))
-            for one in (crash, hang)
+            _lost(failure.case_id, Status.FAILED, Reason.CASE_FAILED, failure.quote(Code.FAILURE))
+            for failure in (crash, hang)
         ),
         _lost(LSTM, Status.MISSING, Reason.NOT_RUN),
     )
-    return replace(found, failures=(crash, hang), trials=0)
+    return replace(judged, failures=(crash, hang), trials=0)
 
 
 def _measured(case_id: str, status: Status, reason: Reason, metrics: set[Metric]) -> tuple[Comparison, ...]:
     return tuple(
-        replace(one, status=status, reason=reason, baseline=None, change=None)
-        if one.metric in metrics
-        else one
-        for one in healthy(case_id)
+        replace(row, status=status, reason=reason, baseline=None, change=None)
+        if row.metric in metrics
+        else row
+        for row in healthy(case_id)
     )
 
 
 def make_nothing_compared() -> Verdict:
-    found = verdict(
+    judged = verdict(
         *(_measured(name, Status.NEW, Reason.NO_BASELINE, set(Metric)) for name in (BERT, RESNET, LSTM))
     )
-    return replace(found, baseline_provenance=(), baseline_environments=(), machine=MachineShift())
+    return replace(judged, baseline_provenance=(), baseline_environments=(), machine=MachineShift())
 
 
 def make_accepted() -> Verdict:
-    base = {one.metric: one for one in healthy(BERT)}[Metric.PEAK_MEMORY]
+    base = {row.metric: row for row in healthy(BERT)}[Metric.PEAK_MEMORY]
     more = moved(base, 439 * MIB, Change(centre=0.064, low=0.064, high=0.064, detectable=0.03))
     names = name_words(author="the maintainers", expires="2026-06-01", reason="a larger cache")
     accepted = replace(
@@ -290,44 +290,44 @@ def make_accepted() -> Verdict:
         found=more.reason,
         remarks=(Fact(code=Code.ACCEPTED_BY, names=names),),
     )
-    found = verdict(swap(healthy(BERT), accepted), healthy(RESNET), healthy(LSTM))
+    judged = verdict(swap(healthy(BERT), accepted), healthy(RESNET), healthy(LSTM))
     expired = Fact(
         code=Code.ACCEPTANCE_EXPIRED,
         metrics=(Metric.COLD_COMPILE_TIME,),
         names=name_words(pattern="lstm/*", expires="2026-03-01", reason="a new pass"),
     )
-    return replace(found, notes=(expired,))
+    return replace(judged, notes=(expired,))
 
 
 def make_improved() -> Verdict:
-    base = {one.metric: one for one in healthy(LSTM)}
+    base = {row.metric: row for row in healthy(LSTM)}
     change = Change(centre=-0.182, low=-0.2, high=-0.163, detectable=0.06)
     faster = moved(base[Metric.COMPILED_LATENCY], 0.0099, change)
-    found = verdict(healthy(BERT), healthy(RESNET), swap(healthy(LSTM), faster))
+    judged = verdict(healthy(BERT), healthy(RESNET), swap(healthy(LSTM), faster))
     changed = Fact(
         code=Code.CODE_CHANGED, numbers={"kernels": 23, "changed": 1}, names={"changed": ("gates",)}
     )
-    return replace(found, causes=(make_cause(LSTM, changed),))
+    return replace(judged, causes=(make_cause(LSTM, changed),))
 
 
 def make_other_machine() -> Verdict:
     names = (BERT, RESNET, LSTM)
-    found = verdict(
+    judged = verdict(
         *(_measured(name, Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT, HOST) for name in names)
     )
-    return replace(found, machine=MachineShift())
+    return replace(judged, machine=MachineShift())
 
 
 def make_many_rows() -> Verdict:
     names = [f"model_{index:03d}/inference-float32-smoke-default" for index in range(120)]
     groups = []
     for index, name in enumerate(names):
-        base = {one.metric: one for one in healthy(name)}[Metric.COMPILED_LATENCY]
+        base = {row.metric: row for row in healthy(name)}[Metric.COMPILED_LATENCY]
         centre = 0.10 + index / 400
         change = Change(centre=centre, low=centre - 0.03, high=centre + 0.03, detectable=0.06)
         groups.append(swap(healthy(name), moved(base, 0.0121 * (1 + centre), change)))
-    found = verdict(*groups)
-    return replace(found, machine=MachineShift(canary=0.31, suite=0.29, known=True), trials=120)
+    judged = verdict(*groups)
+    return replace(judged, machine=MachineShift(canary=0.31, suite=0.29, known=True), trials=120)
 
 
 SITUATIONS: Mapping[str, Callable[[], Verdict]] = {
@@ -346,11 +346,10 @@ SITUATIONS: Mapping[str, Callable[[], Verdict]] = {
 
 @pytest.fixture(params=SITUATIONS)
 def situation(request: pytest.FixtureRequest) -> tuple[str, Verdict]:
-    """Every situation in turn: its name and its verdict."""
+    """Each situation's name and verdict."""
     return request.param, SITUATIONS[request.param]()
 
 
 @pytest.fixture(scope="session")
 def verdicts() -> Mapping[str, Verdict]:
-    """All situations by name."""
     return {name: make() for name, make in SITUATIONS.items()}

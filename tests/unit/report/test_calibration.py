@@ -1,4 +1,4 @@
-"""The report of a calibration, as a person would see it."""
+"""The report of a calibration, as a golden file."""
 
 from dataclasses import replace
 
@@ -70,12 +70,12 @@ CALIBRATION = Calibration(
 
 
 def test_calibration_reads_as_stored() -> None:
-    """Noise, an unstable case, replays and notes."""
+    """It has noise, an unstable case, replays and notes."""
     check_golden("calibration/unstable.txt", render_calibration(CALIBRATION))
 
 
-def test_little_measured_is_little_said() -> None:
-    """Without figures there are no empty tables, and no case is called unstable."""
+def test_missing_figures_have_no_table() -> None:
+    """Without figures there is no table, and no case is called unstable."""
     bare = replace(CALIBRATION, noise=(), unstable=(), replays=(), notes=())
     text = render_calibration(bare)
     assert "Unstable cases: none" in text

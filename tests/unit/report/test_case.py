@@ -1,4 +1,4 @@
-"""The view of one case: both sides in words, in their order, and what is lacking."""
+"""The view of one case."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +9,7 @@ from gate.report.explain import make_view, render_explanation
 
 
 def test_parts_stand_side_by_side() -> None:
-    """A part that one side lacks is a dash there; what is no line of text is made one."""
+    """A part that one side lacks is a dash, and each is one line."""
     before = SideEvidence(parts_s={"rows=4": 0.002})
     after = SideEvidence(parts_s={"rows=4": 0.003, "rows=8\nx": 1.5})
     view = make_view(CaseEvidence(case_id="a/b", before=before, after=after))
@@ -18,7 +18,7 @@ def test_parts_stand_side_by_side() -> None:
 
 
 def test_phases_stand_in_their_order() -> None:
-    """Phases that took no time on either side are left out, and a name is in words."""
+    """Phases of no time are left out, and names are words."""
     before = SideEvidence(phases_s={"other": 1.0, "dynamo": 2.0, "triton": 0.0})
     after = SideEvidence(phases_s={"code_generation": 0.5, "dynamo": 2.0})
     view = make_view(CaseEvidence(case_id="a/b", before=before, after=after))
@@ -30,13 +30,13 @@ def test_phases_stand_in_their_order() -> None:
 
 
 def test_caches_count_what_could_not_be_cached() -> None:
-    """Hits, misses and bypasses of head; the side before has none."""
+    """Head has hits, misses and bypasses; the side before has none."""
     after = SideEvidence(caches={"fx": CacheUse(hits=3, misses=1, bypasses=2)})
     assert make_view(CaseEvidence(case_id="a/b", after=after)).caches.rows == (("fx", "-", "3 / 1 / 2"),)
 
 
 def test_long_code_keeps_its_beginning() -> None:
-    """Of a difference of 500 lines 400 are shown, and a note says so; without code a note says why."""
+    """Of a difference of 500 lines 400 are shown, with a note."""
     long = KernelChange(name="long", after="\n".join(f"line {number}" for number in range(500)))
     lost = KernelChange(name="lost")
     view = make_view(CaseEvidence(case_id="a/b", after=SideEvidence(), kernels=(long, lost)))
@@ -48,14 +48,14 @@ def test_long_code_keeps_its_beginning() -> None:
 
 
 def test_break_without_a_place_says_so() -> None:
-    """Dynamo does not always say where."""
+    """A graph break without a location is shown."""
     after = SideEvidence(graph_breaks=(GraphBreak(reason="no", location=""),))
     view = make_view(CaseEvidence(case_id="a/b", after=after))
     assert (view.breaks[0].location, view.breaks_before) == ("unknown place", 0)
 
 
 def test_story_shows_the_beginning_of_what_changed(verdicts: Mapping[str, Verdict]) -> None:
-    """Twenty lines of a kernel that both sides have; of one that is new, how long it is."""
+    """Of a changed kernel twenty lines are shown, of a new one its length."""
     before, after = ("\n".join(f"{side} {number}" for number in range(40)) for side in ("was", "is"))
     kernels = (
         KernelChange(name="both", before=before, after=after),
@@ -74,7 +74,7 @@ def test_story_shows_the_beginning_of_what_changed(verdicts: Mapping[str, Verdic
 
 
 def test_explain_names_the_page_only_where_it_shows_more(verdicts: Mapping[str, Verdict]) -> None:
-    """Of one short kernel the difference is whole; its source may also be in neither."""
+    """The page is named unless the whole difference is shown or none was kept."""
     verdict = verdicts["regression"]
     case = verdict.cases[0]
     kernels = (KernelChange(name="gelu", before="mul 2", after="mul 3"), KernelChange(name="lost"))

@@ -1,4 +1,4 @@
-"""Text from elsewhere, made printable."""
+"""Text from elsewhere is made printable."""
 
 import unicodedata
 
@@ -9,7 +9,7 @@ from gate.report.clean import clean_line, clean_lines
 
 
 def test_escapes_and_controls_are_removed() -> None:
-    """Colours, cursor movements, titles and bidirectional overrides leave no trace."""
+    """Colours, cursor movements, titles and bidirectional overrides are removed."""
     text = "\x1b[31mred\x1b[0m\x1b]0;title\x07 a\u202eb\x00\ud800\x9bc"
 
     assert clean_line(text) == "red abc"
@@ -21,18 +21,22 @@ def test_a_line_is_one_line() -> None:
 
 
 def test_a_limit_is_kept_and_shown() -> None:
-    """A cut line says so and is not longer than asked for."""
+    """A cut line ends in dots and is within its limit."""
     assert clean_line("abcdefghij", 7) == "abcd..."
 
 
 def test_the_last_lines_are_kept() -> None:
-    """Of a log the end counts; empty lines do not."""
+    """Of a log the last lines are kept, without empty ones."""
     assert clean_lines("a\n\nb\n\n\tc\n", 2) == ("b", "    c")
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())))
 def test_nothing_unprintable_is_left(text: str) -> None:
-    """No control, surrogate or bidirectional control survives, whatever came in."""
+    """Any text is left without controls, surrogates and bidirectional controls."""
     bad = {"Cc", "Cs", "Zl", "Zp"}
 
-    assert not [one for one in clean_line(text) if unicodedata.category(one) in bad or one in "\u202e\u2066"]
+    assert not [
+        character
+        for character in clean_line(text)
+        if unicodedata.category(character) in bad or character in "\u202e\u2066"
+    ]

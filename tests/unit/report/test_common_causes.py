@@ -1,4 +1,4 @@
-"""What many cases share is told once; what a case tells is its own."""
+"""Causes and notes of many cases are shown once, above the cases."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -41,38 +41,38 @@ def empty(verdicts: Mapping[str, Verdict]) -> Verdict:
     return replace(verdicts["pass"], cases=(), comparisons=(), notes=())
 
 
-def hold(verdict: Verdict, statuses: str, fact: Fact, *, explained: str = "") -> Verdict:
-    """A case for each letter (r got worse, i is inconclusive), all or some of them with the cause."""
+def make_cases(verdict: Verdict, statuses: str, fact: Fact, *, explained: str = "") -> Verdict:
+    """A case for each letter (r: regressed, i: inconclusive), all or some with the cause."""
     named = {"r": Status.REGRESSED, "i": Status.INCONCLUSIVE}
-    rows = tuple(compare(f"c{place}", named[letter]) for place, letter in enumerate(statuses))
+    rows = tuple(compare(f"c{index}", named[letter]) for index, letter in enumerate(statuses))
     causes = tuple(explain(row.case_id, fact) for row in rows if not explained or row.case_id in explained)
     return replace(verdict, comparisons=rows, causes=causes)
 
 
 def test_a_cause_of_four_cases_stands_above(empty: Verdict) -> None:
-    """With the number of its cases."""
-    report = make_report(hold(empty, "iiii", SAME))
+    """The cause is shown with its number of cases."""
+    report = make_report(make_cases(empty, "iiii", SAME))
 
     assert report.causes == (f"{MAYBE_SAME} (all 4 cases).",)
     assert [block.causes for block in report.blocks] == [(f"{MAYBE_SAME}.",)]
 
 
-@pytest.mark.parametrize(("centre", "told"), [(0.06, (f"{MAYBE_SAME} (c0).",)), (-0.06, ())])
+@pytest.mark.parametrize(("centre", "expected"), [(0.06, (f"{MAYBE_SAME} (c0).",)), (-0.06, ())])
 def test_the_likely_cause_of_what_looks_worst_stands_above(
-    empty: Verdict, centre: float, told: tuple[str, ...]
+    empty: Verdict, centre: float, expected: tuple[str, ...]
 ) -> None:
-    """Where nothing could be decided a reader sees what to look at; nothing, where nothing looks worse."""
-    verdict = replace(hold(empty, "ii", SAME), outcome=Outcome.INCONCLUSIVE)
+    """An inconclusive report shows the cause of the case that looks worst."""
+    verdict = replace(make_cases(empty, "ii", SAME), outcome=Outcome.INCONCLUSIVE)
     change, limit = replace(MAYBE, centre=centre), Threshold(relative=0.05, absolute=0.0)
-    rows = tuple(replace(one, change=change, threshold=limit) for one in verdict.comparisons)
+    rows = tuple(replace(row, change=change, threshold=limit) for row in verdict.comparisons)
 
-    assert make_report(replace(verdict, comparisons=rows)).causes == told
+    assert make_report(replace(verdict, comparisons=rows)).causes == expected
 
 
 def test_time_that_was_up_stands_above(empty: Verdict) -> None:
-    """It is why the cases were not settled, and no note below."""
+    """Elapsed time is shown as the reason, and not again as a note."""
     up = Fact(code=Code.TIME_UP, cases=("c0",))
-    report = make_report(replace(hold(empty, "i", SAME), notes=(up,)))
+    report = make_report(replace(make_cases(empty, "i", SAME), notes=(up,)))
 
     assert report.causes == (
         "The time of --minutes was up before c0 could be settled: allow more, or continue with --resume.",
@@ -90,7 +90,7 @@ def test_time_that_was_up_stands_above(empty: Verdict) -> None:
 def test_time_that_was_up_is_the_headlines_reason(
     empty: Verdict, outcome: Outcome, status: Status, reason: Reason
 ) -> None:
-    """Four cases got no pair, or too few: --minutes is why, said once, and one command measures all four."""
+    """Four cases got too few pairs: --minutes is the reason, with one command for all."""
     rows = tuple(
         replace(compare(f"c{number}", status), reason=reason, change=None, pairs=status is not Status.MISSING)
         for number in range(4)
@@ -102,26 +102,25 @@ def test_time_that_was_up_is_the_headlines_reason(
         replace(empty, outcome=outcome, headline=headline, comparisons=rows, notes=(up,), base=base)
     )
 
-    told = "The time of --minutes was up before c0, c1, c2 and 1 more could be settled"
-    assert report.why.startswith(told)
+    beginning = "The time of --minutes was up before c0, c1, c2 and 1 more could be settled"
+    assert report.why.startswith(beginning)
     assert report.causes == ()
     if status is Status.MISSING:
         (block,) = report.blocks
         assert block.command.endswith("--select c0,c1,c2,c3")
 
 
-def test_three_cases_tell_their_causes_themselves(empty: Verdict) -> None:
-    """Few are read faster one by one."""
-    report = make_report(hold(empty, "iii", SAME))
+def test_causes_of_three_cases_stay_with_them(empty: Verdict) -> None:
+    report = make_report(make_cases(empty, "iii", SAME))
 
     assert report.causes == ()
     assert [block.causes for block in report.blocks] == [(f"{MAYBE_SAME}.",)] * 3
 
 
-def test_the_machine_is_told_once(empty: Verdict) -> None:
-    """A note says it of the whole run: no case, no other note and no line below says it again."""
+def test_the_machine_is_mentioned_once(empty: Verdict) -> None:
+    """One note describes the machine, and no case repeats it."""
     cause = Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE)
-    verdict = hold(empty, "ri", cause)
+    verdict = make_cases(empty, "ri", cause)
     report = make_report(replace(verdict, notes=(Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE),)))
 
     assert (report.why, report.causes, report.notes) == (MACHINE_TOLD, (), ())
@@ -130,8 +129,8 @@ def test_the_machine_is_told_once(empty: Verdict) -> None:
 
 
 def test_a_note_on_the_machine_is_no_cause_of_what_it_does_not_explain(empty: Verdict) -> None:
-    """What got worse beside a base has causes of its own: the machine is not told above them."""
-    verdict = hold(empty, "r", SAME)
+    """What regressed in pairs is not explained by the machine."""
+    verdict = make_cases(empty, "r", SAME)
     report = make_report(replace(verdict, notes=(Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE),)))
 
     assert (report.causes, report.notes) == ((), (MACHINE_TOLD,))
@@ -140,47 +139,47 @@ def test_a_note_on_the_machine_is_no_cause_of_what_it_does_not_explain(empty: Ve
 
 
 def test_a_note_on_the_machine_stays_one_where_nothing_moved(empty: Verdict) -> None:
-    """It explains nothing then, and still limits what the verdict says."""
+    """Without a change to explain it stays a note."""
     report = make_report(replace(empty, notes=(Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE),)))
 
     assert (report.causes, report.notes) == ((), (MACHINE_TOLD,))
 
 
-@pytest.mark.parametrize(("statuses", "told"), [("r", 1), ("i", 0)])
-def test_a_detail_is_told_where_there_is_nothing_better(empty: Verdict, statuses: str, told: int) -> None:
-    """That no kernel changed explains no change; of what got worse it is better than nothing."""
-    verdict = hold(empty, statuses, SAME)
+@pytest.mark.parametrize(("statuses", "expected"), [("r", 1), ("i", 0)])
+def test_a_detail_is_shown_without_a_better_cause(empty: Verdict, statuses: str, expected: int) -> None:
+    """That no kernel changed is shown only for a regression without another cause."""
+    verdict = make_cases(empty, statuses, SAME)
     detail = explain("c0", Fact(code=Code.KERNELS_STEADY), weight=0.05)
 
     (alone,) = make_report(replace(verdict, causes=(detail,))).blocks
-    (beside,) = make_report(replace(verdict, causes=(*verdict.causes, detail))).blocks
+    (both,) = make_report(replace(verdict, causes=(*verdict.causes, detail))).blocks
     (whole,) = make_report(replace(verdict, causes=(*verdict.causes, detail)), everything=True).blocks
 
-    assert (len(alone.causes), beside.causes, len(whole.causes)) == (
-        told,
+    assert (len(alone.causes), both.causes, len(whole.causes)) == (
+        expected,
         (f"{SAME_TOLD if statuses == 'r' else MAYBE_SAME}.",),
         2,
     )
 
 
-def test_why_it_could_not_be_told_is_counted(empty: Verdict) -> None:
-    """Of five cases three may be noise, and eager got slower in two: one row, in any order."""
+def test_reasons_for_inconclusive_are_counted(empty: Verdict) -> None:
+    """Three of five cases may be noise, two have slower eager: one row counts both."""
     rows = [
         replace(
-            compare(f"c{place}", Status.INCONCLUSIVE, metric),
-            reason=Reason.UNSETTLED if place < 3 else Reason.SHARED_SHIFT,
-            change=replace(MAYBE, centre=0.06 + 0.01 * ((place + index) % 2)),
+            compare(f"c{number}", Status.INCONCLUSIVE, metric),
+            reason=Reason.UNSETTLED if number < 3 else Reason.SHARED_SHIFT,
+            change=replace(MAYBE, centre=0.06 + 0.01 * ((number + index) % 2)),
         )
-        for place in range(5)
+        for number in range(5)
         for index, metric in enumerate((Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME))
     ]
     (block,) = make_report(replace(empty, comparisons=tuple(rows))).blocks
 
-    told = (
+    sentence = (
         "Inconclusive: it looks changed, but noise could explain it (3 cases);"
         " eager got slower too, in the same processes, so the machine may be the cause (2 cases)."
     )
-    assert [row.sentence for row in block.rows] == [told, told]
+    assert [row.sentence for row in block.rows] == [sentence, sentence]
     assert {row.metric for row in block.rows} == {"compiled latency", "cold compile time"}
     assert "    cold compile time: c0 +7.0 %, c1 +6.0 %," in render_text(
         replace(empty, comparisons=tuple(rows))
@@ -188,13 +187,13 @@ def test_why_it_could_not_be_told_is_counted(empty: Verdict) -> None:
 
 
 def test_one_step_fixes_all_that_got_worse(empty: Verdict) -> None:
-    """It comes first, names the cases in its command, and what could be accepted follows."""
-    known = {"numbers": {"commands": 1, "allowance": 0.08}, "metrics": (Metric.COMPILED_LATENCY,)}
+    """The first step has all cases in its command; acceptances follow."""
+    shared = {"numbers": {"commands": 1, "allowance": 0.08}, "metrics": (Metric.COMPILED_LATENCY,)}
     steps = tuple(
-        Fact(code=Code.ACCEPT, cases=(name,), names={"expires": ("2026-04-19",)}, **known)  # type: ignore[arg-type]
+        Fact(code=Code.ACCEPT, cases=(name,), names={"expires": ("2026-04-19",)}, **shared)  # type: ignore[arg-type]
         for name in ("c0", "c1")
     )
-    verdict = replace(hold(empty, "rr", SAME), next_steps=(*steps, Fact(code=Code.FIX, cases=("c1",))))
+    verdict = replace(make_cases(empty, "rr", SAME), next_steps=(*steps, Fact(code=Code.FIX, cases=("c1",))))
 
     first, *others = make_report(verdict).next_steps
 
@@ -207,14 +206,14 @@ def test_one_step_fixes_all_that_got_worse(empty: Verdict) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "ending"),
     [
         (1, " (1 more metric of it is inconclusive and may follow)"),
         (2, " (2 more metrics of it are inconclusive and may follow)"),
     ],
 )
-def test_an_acceptance_says_what_it_does_not_cover(empty: Verdict, more: int, told: str) -> None:
-    """Pairs stop at the first regression: what is still open of the same case may be the next."""
+def test_an_acceptance_says_what_it_does_not_cover(empty: Verdict, more: int, ending: str) -> None:
+    """The step names what is still open of the same case."""
     step = Fact(
         code=Code.ACCEPT,
         numbers={"commands": 1, "allowance": 0.08},
@@ -222,7 +221,7 @@ def test_an_acceptance_says_what_it_does_not_cover(empty: Verdict, more: int, to
         metrics=(Metric.COMPILED_LATENCY,),
         names={"expires": ("2026-04-19",)},
     )
-    verdict = hold(empty, "ri", SAME)
+    verdict = make_cases(empty, "ri", SAME)
     open_rows = [
         compare("c0", Status.INCONCLUSIVE, metric)
         for metric in (Metric.COLD_COMPILE_TIME, Metric.PEAK_MEMORY)[:more]
@@ -231,4 +230,4 @@ def test_an_acceptance_says_what_it_does_not_cover(empty: Verdict, more: int, to
 
     _, accept = make_report(replace(verdict, comparisons=rows, next_steps=(step,))).next_steps
 
-    assert accept.text == f"Or accept what got worse in c0 until a date{told}:"
+    assert accept.text == f"Or accept what got worse in c0 until a date{ending}:"

@@ -1,4 +1,4 @@
-"""Every fact has words where it stands, and none that was not given to it."""
+"""Every fact has words for its places, without words that may not be quoted."""
 
 import re
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ _NAMES = ("author", "owner", "expires", "reason", "pattern", "reasons", "locatio
 
 
 def make_fact(code: Code) -> Fact:
-    """A fact with a two for each number, one case, one metric, and names that nobody else has."""
+    """A fact with 2 for each number, one case, one metric and unique names."""
     return Fact(
         code=code,
         numbers=dict.fromkeys(sorted(code.numbers), 2.0),
@@ -51,8 +51,8 @@ def make_fact(code: Code) -> Fact:
     )
 
 
-def test_every_code_stands_somewhere() -> None:
-    """A code that stands nowhere could never be read again."""
+def test_every_code_has_a_place() -> None:
+    """A code without a place could not be read again."""
     of_verdicts = {*HEADLINE_CODES, *REMARK_CODES, *CAUSE_CODES, *NOTE_CODES, *STEP_CODES}
     of_others = {*INSTABILITY_CODES, *EVENT_CODES, *UNKNOWN_CODES, *FAILURE_CODES}
     assert {*of_verdicts, *of_others} == set(Code)
@@ -60,7 +60,6 @@ def test_every_code_stands_somewhere() -> None:
 
 @pytest.mark.parametrize("code", sorted(INSTABILITY_CODES))
 def test_every_instability_is_a_sentence(code: Code) -> None:
-    """Of a calibration's unstable case."""
     fact = replace(make_fact(code), names=name_words(stage="eager", message="it broke."))
     text = describe_instability(
         Instability(case_id="bert/x", metric=Metric.GRAPH_BREAKS, flaw=Flaw.FAILED, fact=fact)
@@ -80,15 +79,15 @@ def test_every_instability_is_a_sentence(code: Code) -> None:
         ),
     ],
 )
-def test_what_is_unstable_is_told_with_its_numbers(fact: Fact, words: str) -> None:
-    """Shares as percent, and values in their metric's unit."""
-    found = Instability(case_id="bert/x", metric=Metric.GRAPH_BREAKS, flaw=Flaw.TOO_NOISY, fact=fact)
-    assert words in describe_instability(found)
+def test_an_instability_has_its_numbers(fact: Fact, words: str) -> None:
+    """Shares are percent, and values have their metric's unit."""
+    instability = Instability(case_id="bert/x", metric=Metric.GRAPH_BREAKS, flaw=Flaw.TOO_NOISY, fact=fact)
+    assert words in describe_instability(instability)
 
 
 @pytest.mark.parametrize("code", sorted(NOTE_CODES))
 def test_every_note_is_a_sentence(code: Code) -> None:
-    """With its names, and where they may not be told."""
+    """With names and without."""
     for fact in (make_fact(code), replace(make_fact(code), names={})):
         text = write_note(fact)
         assert text.endswith(".")
@@ -97,7 +96,7 @@ def test_every_note_is_a_sentence(code: Code) -> None:
 
 @pytest.mark.parametrize("code", sorted(EVENT_CODES | UNKNOWN_CODES))
 def test_every_event_and_warning_has_words(code: Code) -> None:
-    """With its names, and where a word is missing."""
+    """With names and without."""
     for fact in (make_fact(code), replace(make_fact(code), names={})):
         assert "{" not in describe_measuring(fact)
 
@@ -121,7 +120,7 @@ def test_every_event_and_warning_has_words(code: Code) -> None:
     ],
 )
 def test_why_workers_are_not_forked(fact: Fact, words: str) -> None:
-    """What that means stands before why."""
+    """The consequence is named before the reason."""
     before = "slower start, since each worker imports torch by itself: "
     assert describe_measuring(fact) == before + words
 
@@ -147,13 +146,13 @@ def test_why_workers_are_not_forked(fact: Fact, words: str) -> None:
         ),
     ],
 )
-def test_what_a_trial_could_not_tell(fact: Fact, words: str) -> None:
-    """A place where there is one, and metrics by the names that reports have for them."""
+def test_what_a_trial_did_not_measure_is_named(fact: Fact, words: str) -> None:
+    """The place is named if known, and metrics by their names in reports."""
     assert describe_measuring(fact) == words
 
 
-def test_disturbances_are_told_with_the_worst_of_each() -> None:
-    """Three are told, and the rest is counted."""
+def test_disturbances_are_named_with_the_worst_of_each() -> None:
+    """Three are named, and the rest is counted."""
     numbers = {"crowded": 1.94, "cores": 2, "stolen": 0.031, "swapped": 96 * 2**20, "heated": 1, "shared": 1}
     assert describe_disturbances(Fact(code=Code.DISTURBED_BY, numbers=numbers)) == (
         "other programs kept 1.9 of 2 cores busy, the hypervisor took 3 % of the time,"
@@ -166,7 +165,7 @@ def test_disturbances_are_told_with_the_worst_of_each() -> None:
 
 @pytest.mark.parametrize("code", sorted(CAUSE_CODES))
 def test_every_cause_has_words(code: Code) -> None:
-    """With its names, and where they may not be told."""
+    """With names and without."""
     for fact in (make_fact(code), replace(make_fact(code), names={})):
         assert describe_cause(fact)
         assert "{" not in describe_cause(fact)
@@ -174,17 +173,17 @@ def test_every_cause_has_words(code: Code) -> None:
 
 @pytest.mark.parametrize("code", sorted(CAUSE_CODES))
 def test_no_cause_has_a_hole(code: Code) -> None:
-    """Without its names nothing is announced that does not come."""
+    """Without names no sentence has a gap."""
     numbers = dict.fromkeys((*code.numbers, *MORE_NUMBERS.get(code, ())), 2.0)
-    told = describe_cause(Fact(code=code, numbers=numbers))
-    assert not re.search(r"[:,(`] ?[.,;)`]|  | [.,;:]", told), told
+    text = describe_cause(Fact(code=code, numbers=numbers))
+    assert not re.search(r"[:,(`] ?[.,;)`]|  | [.,;:]", text), text
 
 
 @pytest.mark.parametrize(
     ("code", "name"), [(code, name) for code in sorted(CAUSE_CODES) for name in sorted(code.numbers)]
 )
-def test_every_number_of_a_cause_is_told(code: Code, name: str) -> None:
-    """Another number makes another sentence: a place that nobody fills is empty, in silence."""
+def test_every_number_of_a_cause_is_shown(code: Code, name: str) -> None:
+    """Another number makes another sentence."""
     fact = replace(make_fact(code), names={"differences": ("the first",)})
     other = replace(fact, numbers={**fact.numbers, name: 7.0})
     assert describe_cause(fact) != describe_cause(other)
@@ -192,7 +191,6 @@ def test_every_number_of_a_cause_is_told(code: Code, name: str) -> None:
 
 @pytest.mark.parametrize("code", sorted(STEP_CODES))
 def test_every_step_has_words_or_a_command(code: Code, verdicts: Mapping[str, Verdict]) -> None:
-    """What to do next is never an empty line."""
     step = write_step(make_fact(code), verdicts["regression"])
     assert step.text or step.command.startswith("compile-gate ")
     assert "{" not in step.text
@@ -200,20 +198,19 @@ def test_every_step_has_words_or_a_command(code: Code, verdicts: Mapping[str, Ve
 
 @pytest.mark.parametrize("code", sorted(HEADLINE_CODES - _BESIDE))
 def test_every_headline_is_a_sentence(code: Code, verdicts: Mapping[str, Verdict]) -> None:
-    """Whatever a verdict begins with has words."""
-    told = write_headline(replace(verdicts["pass"], headline=(make_fact(code),)))
-    assert len(told) > len("X.")
-    assert told.endswith(".")
-    assert "{" not in told
+    text = write_headline(replace(verdicts["pass"], headline=(make_fact(code),)))
+    assert len(text) > len("X.")
+    assert text.endswith(".")
+    assert "{" not in text
 
 
 @pytest.mark.parametrize("code", sorted(REMARK_CODES))
 def test_every_remark_shows(code: Code, verdicts: Mapping[str, Verdict]) -> None:
-    """A remark adds to what is said of a comparison, or stands for it."""
+    """Each remark changes the comparison's sentence."""
     row = verdicts["pass"].comparisons[0]
-    told = describe_comparison(replace(row, remarks=(make_fact(code),)))
-    assert told != describe_comparison(row)
-    assert "{" not in told
+    text = describe_comparison(replace(row, remarks=(make_fact(code),)))
+    assert text != describe_comparison(row)
+    assert "{" not in text
 
 
 @pytest.mark.parametrize(
@@ -228,12 +225,12 @@ def test_every_remark_shows(code: Code, verdicts: Mapping[str, Verdict]) -> None
     ],
 )
 def test_a_fact_has_the_numbers_of_its_code(fact: Fact, is_right: bool) -> None:
-    """None is missing, and none is of nobody; a fact about a comparison names it."""
+    """A fact has exactly its code's numbers, and names its metric if it is about a comparison."""
     assert has_shape(fact) is is_right
 
 
-def test_drift_above_its_limit_is_told_with_what_it_means() -> None:
-    """3.5 log2 units are eleven times eager's error: a bare 3.50 has no unit."""
+def test_drift_above_its_limit_is_explained() -> None:
+    """3.5 log2 units are shown as eleven times eager's error."""
     numbers = {"drift": 3.5, "limit": 3.0}
     fact = Fact(code=Code.DRIFT_ABOVE, numbers=numbers, cases=("bert/x",), metrics=(Metric.DRIFT,))
     assert write_note(fact) == (
@@ -243,7 +240,7 @@ def test_drift_above_its_limit_is_told_with_what_it_means() -> None:
 
 
 @pytest.mark.parametrize(
-    ("note", "told", "command"),
+    ("note", "words", "command"),
     [
         ((), "compare side by side with the merge base:", "compile-gate ab --select bert/x"),
         # HEAD is the merge base itself: `ab` without a base would be refused.
@@ -260,12 +257,12 @@ def test_drift_above_its_limit_is_told_with_what_it_means() -> None:
     ],
 )
 def test_what_could_not_be_decided_is_settled_by_what_there_is(
-    note: tuple[Fact, ...], told: str, command: str, verdicts: Mapping[str, Verdict]
+    note: tuple[Fact, ...], words: str, command: str, verdicts: Mapping[str, Verdict]
 ) -> None:
-    """The merge base, the commit before it, or first what is missing."""
+    """The step names the merge base, the commit before it, or first what is missing."""
     verdict = replace(verdicts["inconclusive"], notes=note, options={})
     step = write_step(Fact(code=Code.SETTLE, cases=("bert/x",)), verdict)
-    assert (step.text, step.command) == (f"To settle what is inconclusive, {told}", command)
+    assert (step.text, step.command) == (f"To settle what is inconclusive, {words}", command)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +273,7 @@ def test_what_could_not_be_decided_is_settled_by_what_there_is(
     ],
 )
 def test_one_pair_does_not_differ_from_another(pairs: int, why: str, verdicts: Mapping[str, Verdict]) -> None:
-    """A count that moved in the only pair is open for want of a second one, not because of noise."""
+    """A count that moved in the only pair needs a second one, and is not called noise."""
     open_yet = {"reason": Reason.UNSETTLED, "pairs": pairs, "more_pairs": 1}
     graphs = make_row("a/x", Metric.GRAPH_BREAKS, Status.INCONCLUSIVE, **open_yet)
     verdict = replace(verdicts["pass"], outcome=Outcome.INCONCLUSIVE, comparisons=(graphs,))
@@ -285,7 +282,7 @@ def test_one_pair_does_not_differ_from_another(pairs: int, why: str, verdicts: M
 
 @pytest.mark.parametrize(("before", "counted"), [(0, "900 now"), (1200, "1,200 before, 900 now")])
 def test_a_function_that_is_new_has_its_name(before: int, counted: str) -> None:
-    """A count of 0 before takes no word with it."""
+    """A count of 0 before does not remove the name."""
     numbers = {"share": 0.9, "before": before, "after": 900}
     fact = Fact(code=Code.FUNCTIONS_CALLED, numbers=numbers, names=name_words(function="a.b", callers="c"))
     added = "A compile makes more Python calls: 90 % of the added ones"

@@ -1,4 +1,4 @@
-"""How a case failed is told by its code, and without the words of others where they may not be told."""
+"""Sentences of failures, with and without words that may not be quoted."""
 
 from dataclasses import replace
 
@@ -12,24 +12,24 @@ from gate.report.words.facts import describe_failure, describe_unavailable, find
 WARM = name_words(role="warm")
 
 
-def fail(told: Fact, kind: FailureKind = FailureKind.CRASH) -> CaseFailure:
-    return CaseFailure(case_id="m/x", trial=1, kind=kind, stage="compile", fact=told)
+def fail(fact: Fact, kind: FailureKind = FailureKind.CRASH) -> CaseFailure:
+    return CaseFailure(case_id="m/x", trial=1, kind=kind, stage="compile", fact=fact)
 
 
 @pytest.mark.parametrize("code", sorted(FAILURE_CODES))
 def test_every_code_has_words(code: Code) -> None:
-    """With names, and where they may not be told."""
+    """With names and without."""
     numbers = dict.fromkeys(code.numbers, 2.0)
     names = name_words(message="it broke", text="it broke", role="cold", shortage="disk", packages="onnx")
-    for told in (Fact(code=code, numbers=numbers, names=names), Fact(code=code, numbers=numbers)):
-        said = describe_failure(fail(told))
-        assert said
-        assert "{" not in said
-        assert "  " not in said
+    for fact in (Fact(code=code, numbers=numbers, names=names), Fact(code=code, numbers=numbers)):
+        text = describe_failure(fail(fact))
+        assert text
+        assert "{" not in text
+        assert "  " not in text
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("fact", "words"),
     [
         (
             Fact(code=Code.NO_END, numbers={"wall_s": 1234.5, "cpu_s": 300.2}, names=WARM),
@@ -74,21 +74,21 @@ def test_every_code_has_words(code: Code) -> None:
         ),
     ],
 )
-def test_what_happened_is_told_with_its_numbers(told: Fact, words: str) -> None:
-    """The process, its status, and what its log speaks of."""
-    assert describe_failure(fail(told)) == words
+def test_a_failure_is_described_with_its_numbers(fact: Fact, words: str) -> None:
+    """The sentence has the process, its status and what its log mentions."""
+    assert describe_failure(fail(fact)) == words
 
 
-def test_where_nothing_may_be_quoted_the_kind_is_told() -> None:
-    """Of a verdict from elsewhere."""
+def test_without_a_quote_the_kind_is_named() -> None:
+    """A verdict from elsewhere shows the kind of failure only."""
     assert describe_failure(fail(Fact(code=Code.RAISED), FailureKind.NOT_FINITE)) == "NaN or infinity"
 
 
-def test_cases_that_lack_the_same_are_told_together() -> None:
+def test_cases_that_lack_the_same_are_named_together() -> None:
     """Three are named, the others counted."""
-    one = Fact(code=Code.PACKAGES_LACKING, names={"packages": ("onnx",)})
+    onnx = Fact(code=Code.PACKAGES_LACKING, names={"packages": ("onnx",)})
     two = Fact(code=Code.PACKAGES_LACKING, names={"packages": ("onnx", "timm")})
-    assert describe_unavailable({"a": one, "b": two, "c": one}) == (
+    assert describe_unavailable({"a": onnx, "b": two, "c": onnx}) == (
         "UNAVAILABLE: a, c: onnx is not installed (pip install onnx);"
         " b: onnx and timm are not installed (pip install onnx timm)"
     )
@@ -96,7 +96,7 @@ def test_cases_that_lack_the_same_are_told_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "place"),
+    ("log", "location"),
     [
         (
             (
@@ -120,7 +120,7 @@ def test_cases_that_lack_the_same_are_told_together() -> None:
     ],
     ids=["traceback", "dump", "not the user's", "nothing"],
 )
-def test_place_is_the_innermost_line_of_the_user(log: str, place: str) -> None:
-    """A traceback ends with it, a fault handler's dump begins with it; installed packages do not count."""
+def test_a_failing_line_is_the_innermost_of_the_user(log: str, location: str) -> None:
+    """It ends a traceback and begins a fault handler's dump; installed packages do not count."""
     failed = replace(fail(Fact(code=Code.NO_END, numbers={"wall_s": 9, "cpu_s": 9})), log_tail=log)
-    assert find_failing_line(failed) == place
+    assert find_failing_line(failed) == location

@@ -1,4 +1,4 @@
-"""What a reader sees first: of what, how much may hide in a PASS, and values for another database."""
+"""The report's first lines, and values for the benchmark database."""
 
 import json
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def make_unchanged(name: str, change: Change, seconds: float = 1.0) -> Compariso
 def test_the_subject_names_repository_branch_both_commits_and_the_time(
     verdicts: Mapping[str, Verdict],
 ) -> None:
-    """What is not known is left out."""
+    """Unknown parts are left out."""
     where = Provenance(
         commit="0123456789abcdef",
         dirty=True,
@@ -56,7 +56,7 @@ def test_the_subject_names_repository_branch_both_commits_and_the_time(
 
 
 def test_the_largest_change_is_the_largest_part_of_its_threshold() -> None:
-    """1 % of 1 s is 0.2 of 5 %; 2 % of 100 us is 0.1 of 20 us, which are 20 % of it."""
+    """1 % of 1 s is 0.2 of 5 %; 2 % of 100 us is 0.1 of 20 us, since these are 20 %."""
     rows = [
         make_unchanged(name, make_change(by), seconds)
         for name, by, seconds in (("long", 0.01, 1.0), ("short", 0.02, 100e-6), ("same", 0.0, 1.0))
@@ -69,7 +69,7 @@ def test_the_largest_change_is_the_largest_part_of_its_threshold() -> None:
 
 
 def test_a_pass_says_what_would_have_been_noticed(verdicts: Mapping[str, Verdict]) -> None:
-    """The size from which on the largest unchanged change would have been."""
+    """A PASS has the detectable change of its largest unchanged change."""
     row = make_unchanged("a/x", make_change(0.01, detectable=0.04))
     report = make_report(replace(verdicts["pass"], comparisons=(row,), evidence=()))
     assert report.unchanged == (
@@ -78,7 +78,7 @@ def test_a_pass_says_what_would_have_been_noticed(verdicts: Mapping[str, Verdict
 
 
 def test_a_pass_says_where_compiled_is_slower_than_eager(verdicts: Mapping[str, Verdict]) -> None:
-    """Surely slower: the upper end of its speedup is below 1, in one case of two."""
+    """In one case of two the speedup's upper end is below 1."""
     cases = verdicts["pass"].cases[:2]
     rows = [
         make_row(case.id, Metric.WARM_SPEEDUP, Status.UNCHANGED, candidate=make_estimate(speedup))
@@ -89,7 +89,7 @@ def test_a_pass_says_where_compiled_is_slower_than_eager(verdicts: Mapping[str, 
 
 
 def test_what_is_beyond_the_scale_is_an_arrow() -> None:
-    """At three thresholds a point, at five an arrow to the side that it is on."""
+    """Three thresholds are a point, five an arrow to their side."""
     assert "<circle" in str(draw_interval("", (2.0, 3.0, 4.0), "bad").__html__())
     right, left = (draw_interval("", (by, by, by), "bad").__html__() for by in (5.0, -5.0))
     assert "<circle" not in right + left
@@ -97,11 +97,11 @@ def test_what_is_beyond_the_scale_is_an_arrow() -> None:
 
 
 def test_values_are_records_of_the_benchmark_database(verdicts: Mapping[str, Verdict]) -> None:
-    """Schema v3: a record a metric, with the value before as target; what has no value has none."""
+    """Schema v3 has a record for each metric with a value, the value before as target."""
     verdict = verdicts["regression"]
     records = json.loads(render_benchmark(verdict))
-    assert len(records) == sum(one.candidate is not None for one in verdict.comparisons)
-    latency = next(one for one in records if one["metric"]["name"] == LATENCY)
+    assert len(records) == sum(row.candidate is not None for row in verdict.comparisons)
+    latency = next(record for record in records if record["metric"]["name"] == LATENCY)
     assert latency["benchmark"]["mode"] == "inference"
     assert latency["model"]["name"] == "bert"
     assert latency["metric"]["target_value"] == 0.0121

@@ -1,4 +1,4 @@
-"""Where the figures come from."""
+"""The lines on device, commit, baselines, pairs and scope."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,8 +9,8 @@ from gate.report.content import describe_machine, list_scope
 from gate.report.footer import describe_commit, describe_hardware, describe_software, list_footer
 
 
-def test_a_gpu_is_named_beside_its_host(verdicts: Mapping[str, Verdict]) -> None:
-    """Device, host and clock policy are all told."""
+def test_a_gpu_is_named_with_its_host(verdicts: Mapping[str, Verdict]) -> None:
+    """Device, host and clock policy are named."""
     gpu = replace(
         verdicts["pass"].environment,
         device_kind="cuda",
@@ -31,7 +31,7 @@ def test_a_gpu_is_named_beside_its_host(verdicts: Mapping[str, Verdict]) -> None
 
 
 def test_a_target_is_named_without_the_host_that_compiles(verdicts: Mapping[str, Verdict]) -> None:
-    """The board that stands for it is told; neither the host nor how fast it was is any part of it."""
+    """The target's board is named; the host and its speed are not."""
     target = replace(
         verdicts["pass"].environment,
         device_kind="target",
@@ -45,7 +45,7 @@ def test_a_target_is_named_without_the_host_that_compiles(verdicts: Mapping[str,
 
 
 def test_commit_says_what_is_not_committed() -> None:
-    """A dirty tree is said; so is that there is no commit."""
+    """Uncommitted changes are named, and a missing commit too."""
     actual = [
         describe_commit(Provenance(commit="0123456789abcdef", dirty=True)),
         describe_commit(Provenance()),
@@ -55,7 +55,7 @@ def test_commit_says_what_is_not_committed() -> None:
 
 
 def test_baselines_of_several_ages(verdicts: Mapping[str, Verdict]) -> None:
-    """The newest and the oldest are told, the commit is the newest's, environments are counted."""
+    """Newest and oldest, the newest's commit and the number of environments."""
     old = Provenance(commit="aaaaaaaaaaaa", created="2026-01-19T09:00:00Z", author="Old")
     verdict = verdicts["pass"]
     mixed = replace(
@@ -72,12 +72,12 @@ def test_baselines_of_several_ages(verdicts: Mapping[str, Verdict]) -> None:
 
 
 def test_without_baselines_it_says_so(verdicts: Mapping[str, Verdict]) -> None:
-    """Nothing stored is not left blank."""
+    """Without baselines the line says so."""
     assert dict(list_footer(verdicts["nothing_compared"]))["baselines"] == "none apply"
 
 
-def test_the_base_says_how_much_ran_beside_it(verdicts: Mapping[str, Verdict]) -> None:
-    """Pairs, their cases, and how many ran in turn; or that there was none."""
+def test_the_base_names_its_pairs(verdicts: Mapping[str, Verdict]) -> None:
+    """Pairs, cases and pairs in turn, or none."""
     checked = verdicts["side_by_side"]
     in_turn = replace(checked, tally=replace(checked.tally, pairs_in_turn=2))
     none = replace(checked, tally=Tally())
@@ -90,32 +90,31 @@ def test_the_base_says_how_much_ran_beside_it(verdicts: Mapping[str, Verdict]) -
 
 
 def test_no_overhead_without_a_wall_time(verdicts: Mapping[str, Verdict]) -> None:
-    """A share of nothing is left out."""
     footer = dict(list_footer(replace(verdicts["pass"], wall_s=0.0)))
 
     assert footer["run"] == "3 trials of 3 cases in 0.0 s: warm-up 9.3 s"
 
 
 def test_the_machine_share() -> None:
-    """Known shares are signed; of an unknown one nothing is said."""
-    known = MachineShift(canary=0.052, suite=-0.011, known=True)
+    """Known shares have a sign; unknown ones are left out."""
+    shift = MachineShift(canary=0.052, suite=-0.011, known=True)
 
-    assert describe_machine(known).startswith("fixed test programs +5.2 %, eager -1.1 % since")
+    assert describe_machine(shift).startswith("fixed test programs +5.2 %, eager -1.1 % since")
     assert not describe_machine(MachineShift())
 
 
 def test_pairs_alone_leave_nothing_of_the_machine_to_be_separated(verdicts: Mapping[str, Verdict]) -> None:
-    """Without anything stored no machine of another day stands between head and base."""
+    """With pairs alone the machine is the same for base and head."""
     checked = verdicts["side_by_side"]
-    pairs = replace(checked, comparisons=tuple(one for one in checked.comparisons if one.pairs))
+    pairs = replace(checked, comparisons=tuple(row for row in checked.comparisons if row.pairs))
 
-    told = "the same for base and head, which were measured side by side"
+    text = "the same for base and head, which were measured side by side"
     assert dict(list_scope(checked))["machine"].startswith("fixed test programs +0.40 %")
-    assert dict(list_scope(pairs))["machine"] == told
+    assert dict(list_scope(pairs))["machine"] == text
 
 
 def test_judged_and_only_measured(verdicts: Mapping[str, Verdict]) -> None:
-    """On another machine the report tells which metrics were judged and which only measured."""
+    """On another machine the report lists judged and merely measured metrics."""
     scope = dict(list_scope(verdicts["other_machine"]))
 
     assert scope["judged"].startswith("6 metrics of 3 cases: peak memory, memory ratio, drift")

@@ -1,4 +1,4 @@
-"""Whole reports, one a situation, as a person would see them."""
+"""Whole reports as golden files, one a situation."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ _NOT_STORED = frozenset({"html", "json"})
 
 @pytest.mark.parametrize("report_format", [name for name in FORMATS if name not in _NOT_STORED])
 def test_situation(situation: tuple[str, Verdict], report_format: str) -> None:
-    """Each situation reads as its stored report."""
+    """Each situation has its stored report."""
     name, verdict = situation
 
     suffix = Path(FORMATS[report_format].file or "report.txt").suffix
@@ -34,7 +34,7 @@ def test_widths(verdicts: Mapping[str, Verdict], width: int) -> None:
 
 
 def test_everything(verdicts: Mapping[str, Verdict]) -> None:
-    """With -v unchanged comparisons are shown too."""
+    """With -v unchanged comparisons are shown."""
     check_golden(
         "report/inconclusive-everything.txt", render_text(verdicts["inconclusive"], detail=Detail.EVERYTHING)
     )

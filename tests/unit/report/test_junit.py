@@ -1,4 +1,4 @@
-"""The report for test dashboards, held against the rules that their parsers share."""
+"""The report for test dashboards, checked by the rules that their parsers share."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def parse_junit(text: str) -> ET.Element:
 
 
 def find_elements(root: ET.Element) -> dict[tuple[str, str], str]:
-    """The element inside each testcase that has one, by class and name."""
+    """The element inside each testcase, by class and name."""
     return {
         (case.get("classname", ""), case.get("name", "")): case[0].tag
         for case in root.iter("testcase")
@@ -63,12 +63,12 @@ def find_elements(root: ET.Element) -> dict[tuple[str, str], str]:
 
 
 def test_every_situation_is_valid(situation: tuple[str, Verdict]) -> None:
-    """Counts, attributes and nesting follow the rules in every situation."""
+    """Counts, attributes and nesting are valid."""
     assert parse_junit(render_junit(situation[1])).tag == "testsuites"
 
 
 def test_regressions_fail_and_inconclusive_is_an_error(verdicts: Mapping[str, Verdict]) -> None:
-    """A regression is a failure of its metric; what is not settled is no success either."""
+    """A regression is a failure of its metric, INCONCLUSIVE an error."""
     root = parse_junit(render_junit(verdicts["regression"]))
     bert, resnet = "bert/inference-float32-smoke-default", "resnet50/inference-float32-smoke-default"
 
@@ -84,41 +84,40 @@ def test_regressions_fail_and_inconclusive_is_an_error(verdicts: Mapping[str, Ve
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_inconclusive_is_red_where_the_command_fails(verdicts: Mapping[str, Verdict], fails: bool) -> None:
-    """Who reads this file only must not see green beside exit code 11, nor red beside 0."""
+    """INCONCLUSIVE is an error with exit code 11 and none with 0."""
     root = parse_junit(render_junit(verdicts["inconclusive"], fails=fails))
     assert {"error" if fails else "skipped"} == set(find_elements(root).values())
-    told = root[0].find("testcase/*")
-    assert told is not None
-    assert "inconclusive" in told.get("message", "")
+    element = root[0].find("testcase/*")
+    assert element is not None
+    assert "inconclusive" in element.get("message", "")
 
 
 @pytest.mark.parametrize("fails", [None, True, False])
 def test_red_is_what_the_exit_code_is(situation: tuple[str, Verdict], fails: bool | None) -> None:
-    """There is an error or a failure in every report of a command that fails, whatever the outcome."""
+    """Each report of a command that fails has an error or a failure."""
     root = parse_junit(render_junit(situation[1], fails=fails))
     failing = situation[1].outcome is not Outcome.PASS if fails is None else fails
     assert not failing or {"error", "failure"} & set(find_elements(root).values())
 
 
 def test_verdict_that_compared_nothing_is_an_error_of_its_own(verdicts: Mapping[str, Verdict]) -> None:
-    """Every metric is skipped, and yet the command ends with 3: the headline and the next step are told."""
+    """Every metric is skipped, and an error has the headline and the next step."""
     root = parse_junit(render_junit(verdicts["nothing_compared"]))
-    (told,) = root.iter("error")
-    assert told.get("message") == tell_headline(verdicts["nothing_compared"])
-    assert "baseline refresh" in (told.text or "")
+    (error,) = root.iter("error")
+    assert error.get("message") == tell_headline(verdicts["nothing_compared"])
+    assert "baseline refresh" in (error.text or "")
     root = parse_junit(render_junit(verdicts["nothing_compared"], fails=False))
     assert {"skipped"} == set(find_elements(root).values())
 
 
 def test_every_testcase_has_a_time_and_the_suite_a_host(situation: tuple[str, Verdict]) -> None:
-    """Parsers that ask for both find them."""
     root = parse_junit(render_junit(situation[1]))
     assert all(float(case.get("time", "nan")) >= 0 for case in root.iter("testcase"))
     assert ["localhost"] == [suite.get("hostname") for suite in root.iter("testsuite")]
 
 
 def test_crashes_and_missing_cases_are_errors(verdicts: Mapping[str, Verdict]) -> None:
-    """A case without a measurement is an error of the whole case, with the end of its log."""
+    """A case without a value is an error with the end of its log."""
     root = parse_junit(render_junit(verdicts["incomplete"]))
 
     assert list(find_elements(root).values()) == ["error"] * 3
@@ -126,7 +125,7 @@ def test_crashes_and_missing_cases_are_errors(verdicts: Mapping[str, Verdict]) -
 
 
 def test_unjudged_is_skipped_not_passed(verdicts: Mapping[str, Verdict]) -> None:
-    """On another machine times do not look green."""
+    """Times on another machine are skipped."""
     elements = find_elements(parse_junit(render_junit(verdicts["other_machine"])))
 
     assert len(elements) == 12
@@ -135,14 +134,13 @@ def test_unjudged_is_skipped_not_passed(verdicts: Mapping[str, Verdict]) -> None
 
 
 def test_metrics_that_do_not_decide_are_no_testcases(verdicts: Mapping[str, Verdict]) -> None:
-    """The control is not in the report: a dashboard has no word for it."""
+    """Control metrics are left out."""
     root = parse_junit(render_junit(verdicts["pass"]))
 
     assert not [case for case in root.iter("testcase") if case.get("name") == "eager_latency"]
 
 
-def test_an_untold_failure_still_shows(verdicts: Mapping[str, Verdict]) -> None:
-    """A failure that no comparison tells of is an error all the same."""
+def test_a_failure_without_a_comparison_is_an_error(verdicts: Mapping[str, Verdict]) -> None:
     failure = make_failure("x", "300 s", kind=FailureKind.HANG, stage="rounds")
 
     elements = find_elements(parse_junit(render_junit(replace(verdicts["pass"], failures=(failure,)))))
@@ -154,7 +152,7 @@ def test_an_untold_failure_still_shows(verdicts: Mapping[str, Verdict]) -> None:
 def test_a_failure_in_quarantine_or_of_the_base_is_not_red_where_the_command_passes(
     verdicts: Mapping[str, Verdict], arm: str
 ) -> None:
-    """A crash in quarantine decides nothing; one of the base leaves its case not comparable."""
+    """A crash in quarantine, or of the base, is no error if the command passes."""
     case_id = verdicts["pass"].cases[0].id
     failure = make_failure(case_id, "300 s", kind=FailureKind.HANG, stage="rounds", arm=arm)
     status, reason = {
@@ -173,7 +171,7 @@ def test_a_failure_in_quarantine_or_of_the_base_is_not_red_where_the_command_pas
     st.sampled_from(list(Status)),
 )
 def test_any_string_parses(verdicts: Mapping[str, Verdict], case_id: str, text: str, status: Status) -> None:
-    """No character in an id, a sentence, a stage or a log can break the XML."""
+    """No character breaks the XML."""
     failure = make_failure(case_id, text, kind=FailureKind.ERROR, stage=text, log_tail=f"{text}\n]]>")
     remarks = say(Code.ACCEPTED_BY, text)
     row = make_row(case_id, Metric.DRIFT, status, reason=Reason.UNSETTLED, remarks=remarks)

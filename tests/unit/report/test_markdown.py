@@ -47,7 +47,7 @@ def list_tokens(text: str) -> list[Token]:
 
 
 def count_cells(text: str) -> set[int]:
-    """Numbers of columns that the rows of the first table have."""
+    """Numbers of columns of the first table's rows."""
     rows: list[int] = []
     for token in list_tokens(text):
         if token.type == "tr_open":
@@ -60,13 +60,13 @@ def count_cells(text: str) -> set[int]:
 
 
 def list_tags(text: str) -> set[str]:
-    """Names of the HTML tags that a browser would see."""
+    """Names of the HTML tags that a browser sees."""
     raw = (token.content for token in list_tokens(text) if token.type in {"html_inline", "html_block"})
     return {tag for content in raw for tag in re.findall(r"<(/?[a-zA-Z!?][^>]*)>", content)}
 
 
 def test_a_regression_is_read_without_a_click(verdicts: Mapping[str, Verdict]) -> None:
-    """The headline, the table, then the regressed cases opened with their causes and commands."""
+    """Headline, table, and regressed cases open with causes and commands."""
     report = render_markdown(verdicts["regression"])
 
     worst = "compiled latency 12.1 ms -&gt; 15.8 ms (+30.6 %)"
@@ -77,17 +77,17 @@ def test_a_regression_is_read_without_a_click(verdicts: Mapping[str, Verdict]) -
 
 
 def test_every_row_has_all_columns(situation: tuple[str, Verdict]) -> None:
-    """In every situation the tables are rectangular, and the first is narrow."""
+    """Tables are rectangular, and the first is narrow."""
     assert count_cells(render_markdown(situation[1])) <= {5, 8}
 
 
 def test_only_our_own_html(situation: tuple[str, Verdict]) -> None:
-    """The report folds with details and marks with sup, and has no other tag."""
+    """The only tags are details, its summary and sup."""
     assert list_tags(render_markdown(situation[1])) <= OWN_TAGS
 
 
 def test_many_rows_are_few(verdicts: Mapping[str, Verdict]) -> None:
-    """120 cases that got slower by 10 to 40 % are one row, with its cases in a fold."""
+    """120 cases 10 to 40 % slower are one row with a fold."""
     report = render_markdown(verdicts["many_rows"])
 
     assert report.count("(slower)** |") == 1
@@ -97,7 +97,7 @@ def test_many_rows_are_few(verdicts: Mapping[str, Verdict]) -> None:
 
 
 def test_rows_are_capped(verdicts: Mapping[str, Verdict]) -> None:
-    """What is left out is counted."""
+    """Rows that are left out are counted."""
     report = render_markdown(verdicts["many_rows"], Layout(members=3, case_lines=1))
 
     few = render_markdown(verdicts["regression"], Layout(rows=2, blocks=1))
@@ -121,17 +121,17 @@ def test_rows_are_capped(verdicts: Mapping[str, Verdict]) -> None:
     ],
 )
 def test_text_is_escaped(text: str, expected: str) -> None:
-    """Tables, code, HTML, mentions, references, emphasis and links stay text."""
+    """Tables, code, HTML, mentions, references, emphasis and links are shown as text."""
     assert expected == escape_text(text)
 
 
 def test_code_is_plain_where_it_can_be() -> None:
-    """A usual case id is in backticks; an odd one is HTML of entities only."""
+    """A usual case id is in backticks, an unusual one in HTML entities."""
     assert [escape_code("a/b-c"), escape_code("a|b`")] == ["`a/b-c`", "<code>a&#124;b&#96;</code>"]
 
 
 def test_what_is_cut_says_so() -> None:
-    """A text of more than 300 characters ends in dots, and one of 300 is whole."""
+    """A text of more than 300 characters ends in dots."""
     assert [escape_text("x" * 301), escape_text("x" * 300)] == ["x" * 297 + "...", "x" * 300]
     assert escape_code("y" * 301) == f"`{'y' * 297}...`"
 
@@ -139,7 +139,7 @@ def test_what_is_cut_says_so() -> None:
 @settings(max_examples=150)
 @given(HOSTILE)
 def test_escaped_text_is_only_text(text: str) -> None:
-    """Whatever the string, a parser finds nothing but text in it."""
+    """A parser finds only text in any escaped string."""
     tokens = list_tokens(f"x {escape_text(' '.join(text.split()))} x")
 
     assert {token.type for token in tokens} <= {
@@ -154,7 +154,7 @@ def test_escaped_text_is_only_text(text: str) -> None:
 @settings(max_examples=150)
 @given(HOSTILE)
 def test_escaped_code_reads_back(text: str) -> None:
-    """Code shows exactly the characters that went in."""
+    """Code shows exactly its characters."""
     line = " ".join(text.split())
     if line:
         code = escape_code(line)
@@ -168,7 +168,7 @@ def test_escaped_code_reads_back(text: str) -> None:
 def test_hostile_verdicts_stay_in_their_cells(
     verdicts: Mapping[str, Verdict], case_id: str, sentence: str, cause: str
 ) -> None:
-    """No case id, sentence, cause or log can add a column, a tag, a link or an image."""
+    """No id, sentence, cause or log adds a column, tag, link or image."""
     report = render_markdown(make_hostile(verdicts["regression"], case_id, sentence, cause))
 
     assert {5} == count_cells(report)
@@ -177,7 +177,7 @@ def test_hostile_verdicts_stay_in_their_cells(
 
 
 def test_a_hostile_verdict_cannot_exceed_a_comment(verdicts: Mapping[str, Verdict]) -> None:
-    """Even when every character needs an entity, the report fits."""
+    """The report fits even if every character needs an entity."""
     notes = say(Code.RULES_OF, *("|" * 400 for _ in range(400)))
     steps = say(Code.SETTLE_QUIETLY, *("|" * 400 for _ in range(400)))
     hostile = replace(
@@ -190,8 +190,8 @@ def test_a_hostile_verdict_cannot_exceed_a_comment(verdicts: Mapping[str, Verdic
 def make_hostile(verdict: Verdict, case_id: str, sentence: str, cause: str) -> Verdict:
     """The verdict with strings of an attacker's choice."""
     rows = tuple(
-        replace(one, case_id=f"c{case_id}", remarks=say(Code.ACCEPTED_BY, sentence))
-        for one in verdict.comparisons
+        replace(row, case_id=f"c{case_id}", remarks=say(Code.ACCEPTED_BY, sentence))
+        for row in verdict.comparisons
     )
     failure = make_failure(f"c{case_id}", cause, kind=FailureKind.ERROR, stage="build", log_tail=cause)
     why = Cause(case_id=f"c{case_id}", fact=say(Code.GRAPH_BREAK, cause)[0])
@@ -210,7 +210,7 @@ def make_hostile(verdict: Verdict, case_id: str, sentence: str, cause: str) -> V
 def test_what_got_better_is_not_folded_away_with_what_could_not_be_decided(
     verdicts: Mapping[str, Verdict], count: int
 ) -> None:
-    """Of a case, and of four that are one row: the improvement stands above, and what is open in the fold."""
+    """The improvement of a case, and of a row of four, is above the fold with what is open."""
     rows = [
         make_row(f"m{number}/x", metric, status, change=make_change(centre, 0.01))
         for number in range(count)

@@ -87,12 +87,12 @@ FAILURE = make_failure("bert/x", "no\nresult", kind=FailureKind.HANG, stage="rou
     ],
 )
 def test_an_event_is_one_line(event: Event, expected: str) -> None:
-    """Every event reads as one plain line; the start of a trial is worth none."""
+    """Every event is one line, except the start of a trial."""
     assert expected == render_event(event)
 
 
 def test_a_log_gets_one_line_a_trial() -> None:
-    """Where there is no terminal nothing is drawn over."""
+    """Without a terminal nothing is drawn over."""
     stream = io.StringIO()
     with show_progress(stream=stream) as observe:
         observe(TrialStarted(case_id="a", index=1, progress=HALF))
@@ -102,7 +102,6 @@ def test_a_log_gets_one_line_a_trial() -> None:
 
 
 def test_quiet_says_nothing() -> None:
-    """With -q there is no progress."""
     stream = io.StringIO()
     with show_progress(quiet=True, stream=stream) as observe:
         observe(PrimeStarted())
@@ -111,7 +110,7 @@ def test_quiet_says_nothing() -> None:
 
 
 def test_a_terminal_gets_a_bar_with_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal there is a bar, the case at hand, a line above it for each trial, and the time left."""
+    """A terminal has a bar with the current case and the time left, and a line for each trial."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -132,7 +131,7 @@ def test_a_terminal_gets_a_bar_with_the_time_left(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_log_gets_a_line_while_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a heartbeat of 20 ms a trial that goes on has one soon."""
+    """With a heartbeat of 20 ms a long trial has a line."""
     monkeypatch.setattr(progress, "HEARTBEAT_S", 0.02)
     stream = io.StringIO()
     with show_progress(stream=stream) as observe:
@@ -145,7 +144,7 @@ def test_a_log_gets_a_line_while_nothing_ends(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_estimate_gets_older_as_time_passes() -> None:
-    """Of 312 s, 300 s later 12 are left, and after 320 s it took longer than expected."""
+    """Of 312 s, 12 are left after 300 s; after 320 s it takes longer than expected."""
     clock = iter((0.0, 10.0, 10.0, 10.0, 310.0, 330.0, 340.0))
     status = Status(read_s=lambda: next(clock))
     assert status.render() == "starting, 10 s"
@@ -157,7 +156,7 @@ def test_an_estimate_gets_older_as_time_passes() -> None:
 
 
 def test_the_stage_is_that_of_the_worker_that_wrote_last(tmp_path: Path) -> None:
-    """The cold one is done, the warm one compiles for 12 s, and what has not begun is unknown."""
+    """The warm worker compiles for 12 s after the cold one is done; before, the stage is unknown."""
     now_s = time.time()
     for name, stage, age_s in (("cold", Stage.DONE, 20.0), ("warm", Stage.COMPILE, 12.0)):
         result = tmp_path / f"{name}.json"

@@ -18,11 +18,11 @@ from gate.report import FORMATS, render
 from tests.told import say
 
 ROOT = Path(__file__).resolve().parents[3]
-FILES = tuple(one.file for one in FORMATS.values() if one.file)
+FILES = tuple(spec.file for spec in FORMATS.values() if spec.file)
 
 
 def test_every_format_renders_every_situation(situation: tuple[str, Verdict]) -> None:
-    """No verdict is too odd for a format, and each report ends in one line feed."""
+    """Each format renders each situation and ends in one line feed."""
     for name in FORMATS:
         report = render(situation[1], name)
 
@@ -31,24 +31,23 @@ def test_every_format_renders_every_situation(situation: tuple[str, Verdict]) ->
 
 
 def test_rendering_is_pure(verdicts: Mapping[str, Verdict]) -> None:
-    """The same verdict gives the same text."""
     for name in FORMATS:
         assert render(verdicts["regression"], name) == render(verdicts["regression"], name)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_nothing_that_went_wrong_looks_green(situation: tuple[str, Verdict], name: str) -> None:
-    """Who reads one format alone sees the outcome and each case that failed."""
+    """Every format has the outcome and each failed case."""
     _, verdict = situation
     report = render(verdict, name)
 
     assert verdict.outcome.value in report
-    assert [one.case_id for one in verdict.failures if one.case_id not in report] == []
+    assert [failure.case_id for failure in verdict.failures if failure.case_id not in report] == []
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_failure_that_no_comparison_tells_of_is_told(verdicts: Mapping[str, Verdict], name: str) -> None:
-    """One trial of a case that was judged by its others died all the same."""
+def test_a_failure_without_a_comparison_is_shown(verdicts: Mapping[str, Verdict], name: str) -> None:
+    """A failed trial of a judged case is shown."""
     died = verdicts["incomplete"].failures[:1]
 
     assert "SIGSEGV" in render(replace(verdicts["regression"], failures=died), name)
@@ -56,7 +55,7 @@ def test_a_failure_that_no_comparison_tells_of_is_told(verdicts: Mapping[str, Ve
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_format_passes_a_control_character_on(verdicts: Mapping[str, Verdict], name: str) -> None:
-    """Whatever a model says: no terminal escape, nothing that makes a line read backwards."""
+    """No format has terminal escapes or bidirectional controls."""
     first, *others = verdicts["regression"].comparisons
     text = "\x1b[31mred\u202edlo"
     hostile = replace(
@@ -75,32 +74,32 @@ def test_no_format_passes_a_control_character_on(verdicts: Mapping[str, Verdict]
 
 @pytest.mark.parametrize("page", ["README.md", "docs/dev/architecture.md"])
 def test_pages_name_every_file_that_is_left(page: str) -> None:
-    """Who looks for a report finds its name."""
+    """The documents name each report file."""
     text = (ROOT / page).read_text(encoding="utf-8")
     assert [file for file in FILES if file not in text] == []
 
 
 def test_help_names_every_file_that_is_left() -> None:
-    """`compare --out` says what it writes."""
-    (compare,) = (one for one in list_commands() if one.name == "compare")
-    told = str(compare.arguments)
-    assert [file for file in FILES if file not in told] == []
+    """The help of `compare --out` names each report file."""
+    (compare,) = (command for command in list_commands() if command.name == "compare")
+    arguments = str(compare.arguments)
+    assert [file for file in FILES if file not in arguments] == []
 
 
 def test_the_library_names_every_format() -> None:
-    """`help(gate.render)` is where its caller looks."""
+    """The docstring of `gate.render` names each format."""
     assert [name for name in FORMATS if f"``{name}``" not in str(gate.render.__doc__)] == []
 
 
 def test_json_is_the_verdict(situation: tuple[str, Verdict]) -> None:
-    """The JSON report reads back as the verdict it was made of."""
+    """The JSON report is read back as the same verdict."""
     _, verdict = situation
 
     assert verdict == VERDICT.decode(render(verdict, "json").encode(), "report")
 
 
 def test_an_unknown_format_is_refused(verdicts: Mapping[str, Verdict]) -> None:
-    """The error names the format and the ones there are."""
+    """The error names the format and all formats."""
     with pytest.raises(UsageError) as caught:
         render(verdicts["pass"], "pdf")
 

@@ -1,4 +1,4 @@
-"""What a report shows, and in which order."""
+"""Rows and blocks of a report, and their order."""
 
 import shlex
 from collections.abc import Mapping
@@ -33,86 +33,89 @@ def compare(
     return make_row(case_id, metric, status, decides=decides, baseline=TWO, candidate=TWO, change=change)
 
 
-def hold(verdict: Verdict, *comparisons: Comparison) -> Verdict:
+def keep_rows(verdict: Verdict, *comparisons: Comparison) -> Verdict:
     return replace(verdict, cases=(), comparisons=comparisons, failures=(), causes=())
 
 
-@pytest.mark.parametrize(("shift", "told"), [(-0.32, "47 % faster"), (0.47, "47 % slower")])
+@pytest.mark.parametrize(("shift", "speed"), [(-0.32, "47 % faster"), (0.47, "47 % slower")])
 def test_times_of_a_machine_of_another_speed_say_how_it_differs(
-    empty: Verdict, shift: float, told: str
+    empty: Verdict, shift: float, speed: str
 ) -> None:
-    """Where programs take a third less time it is half as fast again: row and headline say so."""
+    """A third less time is half as fast again, in row and headline."""
     row = compare("bert/x", Metric.COMPILED_LATENCY, Status.NOT_COMPARABLE)
-    speed = Fact(code=Code.MACHINE_SPEED, numbers={"shift": shift})
-    row = replace(row, reason=Reason.OTHER_ENVIRONMENT, change=None, remarks=(speed,))
-    words = f"ot judged: this machine is {told} than the one that recorded."
+    remark = Fact(code=Code.MACHINE_SPEED, numbers={"shift": shift})
+    row = replace(row, reason=Reason.OTHER_ENVIRONMENT, change=None, remarks=(remark,))
+    words = f"ot judged: this machine is {speed} than the one that recorded."
     assert describe_comparison(row, with_values=False) == f"N{words}"
     same = compare("bert/x", Metric.GRAPH_BREAKS, Status.UNCHANGED)
-    found = make_headline(Outcome.PASS, [row, same], ())
-    assert write_headline(replace(empty, headline=found)) == (
+    headline = make_headline(Outcome.PASS, [row, same], ())
+    assert write_headline(replace(empty, headline=headline)) == (
         f"Nothing got worse in what was judged: 1 of 2 comparisons, in 1 case; 1 timing n{words}"
     )
 
 
 def test_what_had_no_time_for_a_pair_is_one_of_those_that_are_counted(empty: Verdict) -> None:
-    """Nothing is stored of it either: it was not judged, and is one of the two that should have been."""
+    """A comparison without a pair or baseline is counted as inconclusive."""
     row = compare("bert/x", Metric.COMPILED_LATENCY, Status.INCONCLUSIVE)
     rows = [
         replace(row, reason=Reason.UNPAIRED, baseline=None),
         compare("bert/x", Metric.GRAPH_BREAKS, Status.UNCHANGED),
     ]
-    found = make_headline(Outcome.INCONCLUSIVE, rows, ())
-    told = "Nothing is shown to be worse; 1 of 2 comparisons is inconclusive."
-    assert write_headline(replace(empty, headline=found)) == told
+    headline = make_headline(Outcome.INCONCLUSIVE, rows, ())
+    sentence = "Nothing is shown to be worse; 1 of 2 comparisons is inconclusive."
+    assert write_headline(replace(empty, headline=headline)) == sentence
 
 
-def test_what_got_better_stands_beside_what_got_worse(empty: Verdict) -> None:
-    """Of the case that is named; what another one gained is no reason to take this."""
+def test_the_headline_names_what_got_better_in_the_same_case(empty: Verdict) -> None:
+    """An improvement of another case is not in the headline."""
     worse = compare("bert/x", Metric.COLD_COMPILE_TIME, Status.REGRESSED)
     better = compare("bert/x", Metric.COMPILED_LATENCY, Status.IMPROVED)
     rows = [worse, better]
-    told = write_headline(
+    text = write_headline(
         replace(empty, comparisons=tuple(rows), headline=make_headline(Outcome.REGRESSION, rows, ()))
     )
-    assert told.endswith(f"; but {mention_move(better)}.")
+    assert text.endswith(f"; but {mention_move(better)}.")
     rows = [worse, replace(better, case_id="gpt/x")]
-    told = write_headline(
+    text = write_headline(
         replace(empty, comparisons=tuple(rows), headline=make_headline(Outcome.REGRESSION, rows, ()))
     )
-    assert "but" not in told
+    assert "but" not in text
 
 
 @pytest.fixture
 def empty(verdicts: Mapping[str, Verdict]) -> Verdict:
-    return hold(verdicts["pass"])
+    return keep_rows(verdicts["pass"])
 
 
 def test_cases_are_ordered_by_their_strongest_status(empty: Verdict) -> None:
-    """Regressed, failed, missing, inconclusive, accepted, improved: whatever the order in the verdict."""
-    shown = [one for one in STATUS_ORDER if one not in {Status.NEW, Status.NOT_COMPARABLE, Status.UNCHANGED}]
+    """Regressed, failed, missing, inconclusive, accepted, improved."""
+    shown = [
+        status
+        for status in STATUS_ORDER
+        if status not in {Status.NEW, Status.NOT_COMPARABLE, Status.UNCHANGED}
+    ]
     rows = [compare(status.value, Metric.COMPILED_LATENCY, status) for status in reversed(shown)]
 
-    blocks = make_report(hold(empty, *rows)).blocks
+    blocks = make_report(keep_rows(empty, *rows)).blocks
 
-    assert [one.value for one in shown] == [block.title for block in blocks]
+    assert [status.value for status in shown] == [block.title for block in blocks]
 
 
 def test_among_equals_the_largest_change_is_first(empty: Verdict) -> None:
-    """Two regressed cases: the one that moved by more thresholds leads."""
+    """Of two regressed cases that with more thresholds of change is first."""
     small = compare("a", Metric.COMPILED_LATENCY, Status.REGRESSED, 0.1)
     large = compare("b", Metric.COMPILED_LATENCY, Status.REGRESSED, 0.9)
 
-    assert [block.title for block in make_report(hold(empty, small, large)).blocks] == ["b", "a"]
+    assert [block.title for block in make_report(keep_rows(empty, small, large)).blocks] == ["b", "a"]
 
 
 def test_unchanged_and_unjudged_are_counted_not_listed(empty: Verdict) -> None:
-    """Rows are for what changed."""
     quiet = [
         compare("a", Metric.COMPILED_LATENCY, Status.UNCHANGED),
         compare("a", Metric.DRIFT, Status.NEW),
         compare("a", Metric.PEAK_MEMORY, Status.NOT_COMPARABLE),
     ]
-    report = make_report(hold(empty, *quiet))
+    report = make_report(keep_rows(empty, *quiet))
 
     assert report.blocks == ()
     assert render_counts(report.counts) == "2 not judged, 1 unchanged"
@@ -120,26 +123,26 @@ def test_unchanged_and_unjudged_are_counted_not_listed(empty: Verdict) -> None:
 
 def test_everything_lists_unchanged_too(empty: Verdict) -> None:
     """With -v each comparison has a row."""
-    report = make_report(hold(empty, compare("a", Metric.DRIFT, Status.UNCHANGED)), everything=True)
+    report = make_report(keep_rows(empty, compare("a", Metric.DRIFT, Status.UNCHANGED)), everything=True)
 
     assert [row.label for block in report.blocks for row in block.rows] == ["UNCHANGED"]
 
 
 def test_what_does_not_decide_is_neither_counted_nor_shown_alone(empty: Verdict) -> None:
-    """An advisory metric that got worse cannot make a report look red."""
+    """A regressed metric that does not decide is not shown alone."""
     advisory = compare("a", Metric.COMPILE_PEAK_MEMORY, Status.REGRESSED, decides=False)
-    verdict = hold(empty, advisory)
+    verdict = keep_rows(empty, advisory)
 
     assert make_report(verdict).blocks == ()
     assert count_statuses(verdict) == ()
 
 
-def test_what_does_not_decide_stands_beside_what_does(empty: Verdict) -> None:
-    """Beside a regression it is shown last and says by its label that it does not count."""
+def test_what_does_not_decide_is_shown_with_what_does(empty: Verdict) -> None:
+    """With a regression it is the last row, with its label."""
     advisory = compare("a", Metric.EAGER_LATENCY, Status.REGRESSED, 9.0, decides=False)
     real = compare("a", Metric.COMPILED_LATENCY, Status.REGRESSED)
 
-    rows = make_report(hold(empty, advisory, real)).blocks[0].rows
+    rows = make_report(keep_rows(empty, advisory, real)).blocks[0].rows
 
     assert [(r.label, r.metric) for r in rows] == [
         ("REGRESSED", "compiled latency"),
@@ -148,8 +151,11 @@ def test_what_does_not_decide_stands_beside_what_does(empty: Verdict) -> None:
 
 
 def test_the_sentence_does_not_repeat_the_columns(empty: Verdict) -> None:
-    """Values that have columns of their own are left out of the sentence below them."""
-    row = make_report(hold(empty, compare("a", Metric.COMPILED_LATENCY, Status.REGRESSED))).blocks[0].rows[0]
+    row = (
+        make_report(keep_rows(empty, compare("a", Metric.COMPILED_LATENCY, Status.REGRESSED)))
+        .blocks[0]
+        .rows[0]
+    )
 
     assert row.sentence == "Beyond the threshold, and too large to be noise."
     assert (
@@ -161,7 +167,7 @@ def test_the_sentence_does_not_repeat_the_columns(empty: Verdict) -> None:
 
 
 def test_an_undecided_comparison_says_what_could_have_been_seen() -> None:
-    """INCONCLUSIVE without the smallest detectable change would say nothing, unless one was noticed."""
+    """INCONCLUSIVE has the detectable change, unless a change was noticed."""
     undecided = compare("a", Metric.COLD_COMPILE_TIME, Status.INCONCLUSIVE, 0.07)
     noticed = compare("a", Metric.COLD_COMPILE_TIME, Status.INCONCLUSIVE, 0.09)
 
@@ -170,7 +176,7 @@ def test_an_undecided_comparison_says_what_could_have_been_seen() -> None:
 
 
 def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) -> None:
-    """A case that crashed has a block even if no comparison tells of it."""
+    """A crashed case without a comparison has a block."""
     log = "\n".join(f"line {number}" for number in range(30))
     failure = make_failure("a", "signal 11", trial=2, log_tail=log)
 
@@ -184,22 +190,22 @@ def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) 
 
 
 def test_lost_metrics_of_one_fate_share_a_row(empty: Verdict) -> None:
-    """Ten metrics that are missing for one reason are one row, not ten."""
+    """Metrics that are missing for one reason share a row."""
     lost = [
         replace(compare("a", metric, Status.MISSING), baseline=None, candidate=None, change=None)
         for metric in (Metric.DRIFT, Metric.PEAK_MEMORY)
     ]
 
-    assert [row.metric for row in make_report(hold(empty, *lost)).blocks[0].rows] == ["2 metrics"]
+    assert [row.metric for row in make_report(keep_rows(empty, *lost)).blocks[0].rows] == ["2 metrics"]
 
 
 def test_causes_are_distinct_and_capped(empty: Verdict) -> None:
-    """The same cause is told once, and a flood of causes ends in a count."""
+    """A repeated cause is shown once, and many causes end in a count."""
     causes = [
         Cause(case_id="a", fact=fact)
         for fact in say(Code.GRAPH_BREAK, *(f"Break {n}." for n in (0, 0, *range(9))))
     ]
-    verdict = hold(empty, compare("a", Metric.GRAPH_BREAKS, Status.REGRESSED))
+    verdict = keep_rows(empty, compare("a", Metric.GRAPH_BREAKS, Status.REGRESSED))
 
     block = make_report(replace(verdict, causes=tuple(causes))).blocks[0]
 
@@ -208,19 +214,19 @@ def test_causes_are_distinct_and_capped(empty: Verdict) -> None:
 
 
 def test_an_improvement_needs_no_command(empty: Verdict) -> None:
-    """What got worse says how to run it again; what got better does not."""
+    """A regression has a command, an improvement has none."""
     rows = (compare("a", Metric.DRIFT, Status.IMPROVED), compare("b", Metric.DRIFT, Status.REGRESSED))
-    commands = {block.title: block.command for block in make_report(hold(empty, *rows)).blocks}
+    commands = {block.title: block.command for block in make_report(keep_rows(empty, *rows)).blocks}
 
     assert commands == {"a": "", "b": "compile-gate check --select b"}
 
 
 def test_what_pairs_found_is_seen_again_in_pairs(empty: Verdict) -> None:
-    """With the same base; what a stored baseline found is held against that again."""
+    """The command repeats pairs with the same base, or the comparison with the baseline."""
     stored = compare("a", Metric.DRIFT, Status.REGRESSED)
     paired = replace(compare("b", Metric.DRIFT, Status.REGRESSED), pairs=3)
     verdict = replace(
-        hold(empty, stored, paired),
+        keep_rows(empty, stored, paired),
         base=PairBase(commit="0123456789abcdef"),
         baseline_environments=("cpu-x",),
     )
@@ -234,7 +240,7 @@ def test_what_pairs_found_is_seen_again_in_pairs(empty: Verdict) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "quarantined", "told"),
+    ("status", "quarantined", "expected"),
     [
         (Status.REGRESSED, False, "+20.0 % (slower)"),
         (Status.INCONCLUSIVE, False, "+20.0 % (inconclusive)"),
@@ -242,10 +248,10 @@ def test_what_pairs_found_is_seen_again_in_pairs(empty: Verdict) -> None:
         (Status.REGRESSED, True, "+20.0 % (slower, quarantined)"),
     ],
 )
-def test_a_change_says_what_it_is(empty: Verdict, status: Status, quarantined: bool, told: str) -> None:
-    """The sign and a word beside it, so that no reader has to know which way is worse."""
-    one = replace(compare("a", Metric.COMPILED_LATENCY, status), quarantined=quarantined)
-    assert make_report(hold(empty, one)).blocks[0].rows[0].change == told
+def test_a_change_says_what_it_is(empty: Verdict, status: Status, quarantined: bool, expected: str) -> None:
+    """A change has a sign and a word."""
+    row = replace(compare("a", Metric.COMPILED_LATENCY, status), quarantined=quarantined)
+    assert make_report(keep_rows(empty, row)).blocks[0].rows[0].change == expected
 
 
 def slow(name: str, centre: float, status: Status = Status.REGRESSED) -> Comparison:
@@ -253,10 +259,10 @@ def slow(name: str, centre: float, status: Status = Status.REGRESSED) -> Compari
 
 
 def test_cases_that_say_the_same_are_one(empty: Verdict) -> None:
-    """Sixty cases that are slower are one block with the range, the worst first."""
+    """Sixty slower cases are one block with the range, the worst first."""
     rows = [slow(f"case {index:02}", 0.29 + index / 2000) for index in range(60)]
 
-    (block,) = make_report(hold(empty, *rows)).blocks
+    (block,) = make_report(keep_rows(empty, *rows)).blocks
 
     assert (block.title, block.rows[0].change) == ("60 cases", "+29.0 to +31.9 % (slower)")
     assert [block.members[0].case_id, block.members[0].change] == ["case 59", "+31.9 %"]
@@ -274,18 +280,18 @@ def test_cases_that_say_the_same_are_one(empty: Verdict) -> None:
     ids=["three", "another status", "another way of measuring"],
 )
 def test_cases_that_differ_stay_apart(empty: Verdict, rows: list[Comparison]) -> None:
-    """Few cases, another fate or other evidence: each has its own row."""
-    assert len(make_report(hold(empty, *rows)).blocks) == len(rows)
+    """Few cases, or with another status or evidence, have rows of their own."""
+    assert len(make_report(keep_rows(empty, *rows)).blocks) == len(rows)
 
 
 def test_everything_lists_each_case(empty: Verdict) -> None:
     """With -v nothing is grouped."""
     rows = [slow(str(index), 0.3) for index in range(9)]
-    assert len(make_report(hold(empty, *rows), everything=True).blocks) == 9
+    assert len(make_report(keep_rows(empty, *rows), everything=True).blocks) == 9
 
 
 def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
-    """One missing package breaks all: its message is told once."""
+    """The message of one missing package is shown once."""
     failures = tuple(
         make_failure(str(index), "No module named x", kind=FailureKind.ERROR, stage="import")
         for index in range(5)
@@ -321,7 +327,7 @@ def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
     ],
 )
 def test_a_command_is_safe_to_paste(empty: Verdict, base: PairBase | None, expected: str) -> None:
-    """Neither a case id nor the name of a configuration can smuggle a shell command."""
+    """Case ids and names of configurations are quoted."""
     words = shlex.split(
         render_command(["a; rm -rf b"], [], replace(empty, base=base, baseline_environments=()))
     )
@@ -333,7 +339,7 @@ def test_a_command_is_safe_to_paste(empty: Verdict, base: PairBase | None, expec
 
 
 def test_what_is_fixed_is_measured_in_the_working_tree(empty: Verdict) -> None:
-    """The commit that was judged stays as it is, whatever is mended."""
+    """The command measures the working tree, not the judged commit."""
     judged = replace(empty, base=PairBase(commit="1a2b3c4", head_commit="5d6e7f8"), baseline_environments=())
     assert write_again(["a"], [], judged) == "compile-gate ab 1a2b3c4 5d6e7f8 --select a"
     assert write_again(["a"], [], judged, fixed=True) == "compile-gate ab 1a2b3c4 --select a"
@@ -345,22 +351,24 @@ def test_what_is_fixed_is_measured_in_the_working_tree(empty: Verdict) -> None:
 def test_a_command_measures_the_device_that_was_judged(
     empty: Verdict, device_kind: str, named: list[str]
 ) -> None:
-    """A run with --device cuda that is red is not made green by measuring gate.yml's processor."""
+    """The command has the --device that was judged."""
     judged = replace(empty, environment=replace(empty.environment, device_kind=device_kind))
     words = shlex.split(render_command("a", [], replace(judged, baseline_environments=())))
     assert words == ["compile-gate", "check", *named, "--select", "a"]
 
 
 def test_a_case_that_failed_in_pairs_is_seen_again_in_pairs(empty: Verdict) -> None:
-    """It has no pair to show, and nothing is stored that it could be held against."""
+    """It has neither a pair nor a baseline, and its command is `ab`."""
     failed = replace(compare("a", Metric.DRIFT, Status.FAILED), baseline=None)
-    verdict = replace(hold(empty, failed), base=PairBase(commit="1a2b3c4"), baseline_environments=("cpu-x",))
+    verdict = replace(
+        keep_rows(empty, failed), base=PairBase(commit="1a2b3c4"), baseline_environments=("cpu-x",)
+    )
     (block,) = make_report(verdict).blocks
     assert block.command == "compile-gate ab 1a2b3c4 --select a"
 
 
 def test_cases_that_failed_and_cases_that_lack_a_metric_are_named_apart(empty: Verdict) -> None:
-    """Two could not be measured and two only in part; each kind names its own first."""
+    """Two failed cases and two incomplete ones are counted separately."""
     lacking = [
         replace(compare(name, Metric.DRIFT, Status.MISSING), reason=Reason.NOT_MEASURED, change=None)
         for name in ("p/x", "q/x")
@@ -379,18 +387,18 @@ def test_cases_that_failed_and_cases_that_lack_a_metric_are_named_apart(empty: V
 
 
 @pytest.mark.parametrize(
-    ("case_id", "told"),
+    ("case_id", "beginning"),
     [("a/x", "Read the log of each failed case"), ("p/x", "See why not all was measured")],
 )
-def test_only_a_case_that_failed_has_a_log_to_read(empty: Verdict, case_id: str, told: str) -> None:
-    """Another one's failure sends nobody to a log that says nothing."""
+def test_only_a_case_that_failed_has_a_log_to_read(empty: Verdict, case_id: str, beginning: str) -> None:
+    """The step of a missing case names no log."""
     fact = Fact(code=Code.FIX_FAILED, cases=(case_id,))
     (step,) = make_report(replace(empty, failures=(make_failure("a/x"),), next_steps=(fact,))).next_steps
-    assert step.text == f"{told}, fix it and run:"
+    assert step.text == f"{beginning}, fix it and run:"
 
 
 def test_a_step_has_its_command_apart(empty: Verdict) -> None:
-    """The command of a step can be laid out, and copied, by itself."""
+    """A step's command is a field of its own."""
     fact = Fact(code=Code.SETTLE_BY_TRIALS, cases=("a",))
     (step,) = make_report(replace(empty, next_steps=(fact,))).next_steps
     assert step.text == "Or measure inconclusive cases again, with more trials:"
@@ -398,11 +406,11 @@ def test_a_step_has_its_command_apart(empty: Verdict) -> None:
 
 
 def test_what_got_better_makes_no_case_worse(empty: Verdict) -> None:
-    """The case that got worst comes first, whatever another one gained; of two better ones the best does."""
+    """The worst case is first, whatever got better; of improved cases the best is."""
     slow = compare("slow/x", Metric.COMPILED_LATENCY, Status.REGRESSED, 0.5)
     slower = compare("mixed/x", Metric.COMPILED_LATENCY, Status.REGRESSED, 0.1)
     smaller = compare("mixed/x", Metric.PEAK_MEMORY, Status.IMPROVED, -0.9)
     fast = compare("fast/x", Metric.COMPILED_LATENCY, Status.IMPROVED, -0.1)
     faster = compare("faster/x", Metric.COMPILED_LATENCY, Status.IMPROVED, -0.3)
-    report = make_report(hold(empty, slower, smaller, fast, slow, faster))
+    report = make_report(keep_rows(empty, slower, smaller, fast, slow, faster))
     assert [block.title for block in report.blocks] == ["slow/x", "mixed/x", "faster/x", "fast/x"]

@@ -1,4 +1,4 @@
-"""The sentence of a comparison agrees with the change and the interval beside it."""
+"""A comparison's sentence agrees with its change and interval."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from gate.report.rows import make_row
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.templates import PHRASES, SENTENCES
 from gate.units import KIBI
+from tests import make
 
 LATENCY, SPEEDUP, COLD = Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP, Metric.COLD_COMPILE_TIME
 MEMORY = Metric.PEAK_MEMORY
@@ -30,16 +31,16 @@ def compare(
     pairs: int = 0,
     remarks: tuple[Fact, ...] = (),
 ) -> Comparison:
-    """A change as its lower bound, centre and upper bound, beside a threshold of 5 %."""
+    """A change of these lower bound, centre and upper bound, with a threshold of 5 %."""
     low, centre, high = change or (0.0, 0.0, 0.0)
-    return Comparison(
-        case_id="a/x",
-        metric=metric,
-        status=Status.UNCHANGED,
+    value = Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=3)
+    return make.make_row(
+        "a/x",
+        metric,
+        Status.UNCHANGED,
         reason=reason,
-        decides=True,
-        baseline=Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=3),
-        candidate=Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=3),
+        baseline=value,
+        candidate=value,
         change=Change(centre=centre, low=low, high=high, detectable=0.05) if change else None,
         threshold=Threshold(relative=0.05, absolute=0.0),
         pairs=pairs,
@@ -48,26 +49,28 @@ def compare(
 
 
 def test_every_sentence_is_of_a_code() -> None:
-    """A key that no code has would never be shown."""
+    """Every key of a table is a code."""
     kinds = (Code, Reason, Status, Disturbance, FailureKind, Outcome)
-    known = {one.value.lower() for kind in kinds for one in kind} | {one.name.lower() for one in Refusal}
+    names = {member.value.lower() for kind in kinds for member in kind} | {
+        refusal.name.lower() for refusal in Refusal
+    }
     tables = (table for name, table in SENTENCES.items() if name != "phrases")
-    assert {word for table in tables for key in table for word in key.split()} <= known
+    assert {word for table in tables for key in table for word in key.split()} <= names
 
 
 def test_every_phrase_is_chosen() -> None:
-    """A key that no module of words names would never be shown."""
+    """Every key is used in some module of words."""
     modules = Path(describe_comparison.__code__.co_filename).parent.glob("*.py")
     code = "".join(path.read_text(encoding="utf-8") for path in modules)
     assert [key for key in PHRASES if f'"{key}"' not in code and f"'{key}'" not in code] == []
 
 
-def tell(one: Comparison) -> str:
-    return describe_comparison(one, with_values=False)
+def describe(row: Comparison) -> str:
+    return describe_comparison(row, with_values=False)
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "ending"),
     [
         (
             {"author": "ada", "expires": "2027-03-31", "reason": "#12"},
@@ -77,28 +80,28 @@ def tell(one: Comparison) -> str:
         ({}, "It was accepted."),
     ],
 )
-def test_what_was_accepted_says_until_when_and_why(names: dict[str, str], told: str) -> None:
-    """accepted.yml need not say by whom; where the words of others may not be shown, that it was."""
+def test_what_was_accepted_says_until_when_and_why(names: dict[str, str], ending: str) -> None:
+    """The author may be unknown; without quotes it is just accepted."""
     remark = Fact(code=Code.ACCEPTED_BY, names=name_words(**names))
     row = compare(Reason.BEYOND_BAR, (0.1, 0.2, 0.3), remarks=(remark,))
-    assert tell(row).endswith(f"to be noise. {told}")
+    assert describe(row).endswith(f"to be noise. {ending}")
 
 
 @pytest.mark.parametrize(
-    ("metric", "told"),
+    ("metric", "reason"),
     [
         (MEMORY, "this run has no value of this metric"),
         (Metric.BREAK_EVEN_CALLS, "it has a value only where compiled calls are faster than eager's"),
     ],
 )
-def test_a_missing_value_says_why(metric: Metric, told: str) -> None:
-    """Compiling that never pays back was measured all the same."""
-    one = replace(compare(Reason.NOT_MEASURED, None, metric), status=Status.MISSING)
-    assert tell(one) == f"Missing: {told}."
+def test_a_missing_value_says_why(metric: Metric, reason: str) -> None:
+    """The reason is the metric's: of a break-even that compiling never pays back."""
+    row = replace(compare(Reason.NOT_MEASURED, None, metric), status=Status.MISSING)
+    assert describe(row) == f"Missing: {reason}."
 
 
 @pytest.mark.parametrize(
-    ("one", "told"),
+    ("row", "sentence"),
     [
         (compare(Reason.BELOW_THRESHOLD, None), "The same in every trial."),
         (compare(Reason.BELOW_THRESHOLD, (0.0, 0.0, 0.0), MEMORY), "The same in every trial."),
@@ -120,13 +123,13 @@ def test_a_missing_value_says_why(metric: Metric, told: str) -> None:
         ),
     ],
 )
-def test_what_is_unchanged_says_why(one: Comparison, told: str) -> None:
-    """It was not there, noise is larger, it is small, or it is better and that is not sure."""
-    assert tell(one) == told
+def test_what_is_unchanged_says_why(row: Comparison, sentence: str) -> None:
+    """It was absent, is within noise, is small, or is better but not surely."""
+    assert describe(row) == sentence
 
 
 @pytest.mark.parametrize(
-    ("one", "told"),
+    ("row", "sentence"),
     [
         (
             compare(Reason.BEYOND_BAR, (-0.10, 0.18, 0.46)),
@@ -162,31 +165,31 @@ def test_what_is_unchanged_says_why(one: Comparison, told: str) -> None:
         ),
     ],
 )
-def test_a_sentence_says_what_its_interval_leaves_open(one: Comparison, told: str) -> None:
-    """What convicts or doubts a value may be another one than the interval beside it is of."""
-    assert tell(one) == told
+def test_a_sentence_says_what_its_interval_leaves_open(row: Comparison, sentence: str) -> None:
+    """The sentence agrees with an interval that did not decide."""
+    assert describe(row) == sentence
 
 
 @pytest.mark.parametrize(("centre", "plain"), [(-0.03, True), (-0.08, False)])
-def test_what_is_better_and_not_surely_so_has_its_sentence_beside_it(centre: float, plain: bool) -> None:
-    """A change beyond its threshold that counts as none has to be explained."""
+def test_an_unsure_improvement_is_explained(centre: float, plain: bool) -> None:
+    """A change beyond its threshold that is UNCHANGED has a reason."""
     row = compare(Reason.BELOW_THRESHOLD, (centre - 0.02, centre, centre + 0.02))
     assert (not make_row([row]).sentence) is plain
 
 
-@pytest.mark.parametrize(("mebibytes", "told"), [(4.0, "6 MiB (150 %)"), (400.0, "3 %")])
-def test_the_part_of_a_threshold_that_is_in_force_is_shown(mebibytes: float, told: str) -> None:
-    """Of 4 MiB both parts, 3 % and 6 MiB, are exceeded by 150 %, and of 400 MiB by 3 %."""
+@pytest.mark.parametrize(("mebibytes", "expected"), [(4.0, "6 MiB (150 %)"), (400.0, "3 %")])
+def test_the_part_of_a_threshold_that_is_in_force_is_shown(mebibytes: float, expected: str) -> None:
+    """Of 4 MiB 6 MiB are 150 %, of 400 MiB 3 % are more."""
     row = replace(
         compare(Reason.BELOW_THRESHOLD, (-0.02, -0.02, -0.02), MEMORY),
         threshold=Threshold(relative=0.03, absolute=6 * KIBI**2),
         baseline=Estimate(centre=mebibytes * KIBI**2, low=None, high=None, noise=None, n=3),
     )
-    assert make_row([row]).threshold == told
+    assert make_row([row]).threshold == expected
 
 
 def test_what_only_explains_and_moved_is_called_changed() -> None:
-    """Two operations more are neither worse nor unchanged."""
+    """Two more operations are "changed", not worse."""
     row = compare(Reason.BEYOND_BAR, (2.0, 2.0, 2.0), Metric.CAPTURED_OPS)
     more = make_row([replace(row, status=Status.UNCHANGED, decides=False)])
     assert (more.label, more.change, more.sentence) == ("(changed)", "+2", "")
@@ -200,6 +203,6 @@ def test_what_only_explains_and_moved_is_called_changed() -> None:
     ],
 )
 def test_an_impossible_time_in_an_edited_verdict_is_no_error(edited: dict[str, Any]) -> None:
-    """No call takes 0 s, before or now; but a verdict comes from anywhere."""
-    one = replace(compare(Reason.BELOW_THRESHOLD, (-0.15, -0.08, -0.01), pairs=3), **edited)
-    assert tell(one).endswith(" in 3 pairs side by side with the base.")
+    """A time of 0 s in an edited file is no error."""
+    row = replace(compare(Reason.BELOW_THRESHOLD, (-0.15, -0.08, -0.01), pairs=3), **edited)
+    assert describe(row).endswith(" in 3 pairs side by side with the base.")

@@ -1,4 +1,4 @@
-"""What reports say of a whole suite: a line of totals, and tables."""
+"""A suite's line of totals and its tables."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ def make_verdict() -> Verdict:
 
 
 def test_tables() -> None:
-    """A row a family, a mode, a scope; what was not measured is a dash, what never pays is said."""
+    """Rows are families, modes and scopes; an unmeasured value is a dash."""
     suite, modes, scopes = list_sections(make_verdict())
 
     assert suite.rows == (
@@ -68,23 +68,22 @@ def test_tables() -> None:
 
 
 def test_a_suite_of_one_case_has_no_means() -> None:
-    """A mean of one case is that case's own figures, which stand above."""
-    one = replace(make_pass(), summary=SuiteSummary(rows=(replace(WHOLE, cases=1),)))
+    verdict = replace(make_pass(), summary=SuiteSummary(rows=(replace(WHOLE, cases=1),)))
 
-    assert list_sections(one) == ()
+    assert list_sections(verdict) == ()
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "sentence"),
     [(replace(WHOLE, break_even_calls=None), "never"), (replace(WHOLE, never_paid=0), "2,213")],
 )
-def test_what_pays_back(row: SuiteRow, told: str) -> None:
+def test_what_pays_back(row: SuiteRow, sentence: str) -> None:
     """All cases pay back, or none ever does."""
-    assert describe_break_even(row) == told
+    assert describe_break_even(row) == sentence
 
 
 def test_the_page_has_the_tables() -> None:
-    """And says what they are means of."""
-    told = render(make_verdict(), "html")
-    assert "The suite, geometric means" in told
-    assert "Modes: which pays back after how many calls" in told
+    """The page names the kind of mean."""
+    page = render(make_verdict(), "html")
+    assert "The suite, geometric means" in page
+    assert "Modes: which pays back after how many calls" in page

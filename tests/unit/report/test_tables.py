@@ -36,7 +36,7 @@ def baseline(verdicts: Mapping[str, Verdict]) -> Baseline:
 
 
 def test_models() -> None:
-    """Each case with its tags, expected time and what makes it."""
+    """Each case with tags, expected time and factory."""
     expected = (
         "case    tags      expected  made by\n"
         "------  --------  --------  ----------------------\n"
@@ -47,7 +47,7 @@ def test_models() -> None:
     assert f"{expected}\n2 cases" == render_models(CASES)
 
 
-def test_plan_tells_the_minutes() -> None:
+def test_a_plan_has_its_minutes() -> None:
     """Three trials of 30 s and 20 s are 2 min 30 s on one machine, 1 min 30 s on two."""
     report = render_plan(CASES, 3, 2)
 
@@ -55,7 +55,7 @@ def test_plan_tells_the_minutes() -> None:
 
 
 def test_baselines_by_environment(baseline: Baseline) -> None:
-    """Age, origin and trials of each; a dirty tree is marked."""
+    """Age, origin and trials, with a mark for a dirty tree."""
     lines = render_baselines((baseline,), NOW).splitlines()
 
     assert f"{compute_environment_id(baseline.environment)} (1 baseline)" == lines[0]
@@ -70,7 +70,7 @@ def test_baselines_by_environment(baseline: Baseline) -> None:
 
 
 def test_no_baselines_says_what_to_do() -> None:
-    """An empty store is not an empty table."""
+    """An empty store has a hint instead of a table."""
     assert (
         render_baselines((), NOW, where="in perf")
         == "no baselines are stored in perf; record some with: compile-gate baseline refresh"
@@ -78,7 +78,7 @@ def test_no_baselines_says_what_to_do() -> None:
 
 
 def test_doctor_shows_the_worst_first() -> None:
-    """A failed check leads, with its fix below it, and the last line is the answer."""
+    """A failed check is first, with its fix, and the result last."""
     checks = (
         Check(name="mode", level=CheckLevel.OK, finding="persistence mode on, MIG off", fix=""),
         Check(name="lock", level=CheckLevel.FAIL, finding="cpu is in use by ada", fix="Wait for it to end."),
@@ -100,14 +100,13 @@ def test_doctor_shows_the_worst_first() -> None:
     ],
 )
 def test_doctor_concludes(levels: tuple[CheckLevel, ...], expected: str) -> None:
-    """The last line says whether the machine is fit."""
+    """The last line is the result."""
     checks = tuple(Check(name="x", level=level, finding="MIG is enabled", fix="") for level in levels)
 
     assert expected == render_doctor(checks).splitlines()[-1]
 
 
 def test_what_is_planned_or_found_is_json_too() -> None:
-    """Programs get the same as JSON."""
     models = json.loads(render_models(CASES, "json"))
     plan = json.loads(render_plan(CASES, 3, 2, "json"))
     check = Check(
@@ -117,19 +116,19 @@ def test_what_is_planned_or_found_is_json_too() -> None:
         fix="End other programs, or raise the limit.",
         numbers={"gib": 2.5},
     )
-    found = json.loads(render_doctor((check,), "json"))[0]
+    entry = json.loads(render_doctor((check,), "json"))[0]
 
     assert [case["id"] for case in models] == ["bert/a", "lstm/b"]
     assert [shard["expected_s"] for shard in plan["shards"]] == [90.0, 60.0]
-    assert (found["name"], found["level"], found["numbers"]) == ("memory", "warn", {"gib": 2.5})
-    assert (found["finding"], found["fix"]) == (
+    assert (entry["name"], entry["level"], entry["numbers"]) == ("memory", "warn", {"gib": 2.5})
+    assert (entry["finding"], entry["fix"]) == (
         "2.5 GiB available",
         "End other programs, or raise the limit.",
     )
 
 
 def test_hostile_cells_do_not_break_a_table(baseline: Baseline) -> None:
-    """A line break or an escape in an author's name stays inside its cell."""
+    """Line breaks and escapes in a name stay in their cell."""
     hostile = replace(baseline, provenance=Provenance(author="a\n\x1b[31mb"))
 
     assert "a b" in render_baselines((hostile,), NOW)

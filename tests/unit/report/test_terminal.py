@@ -20,12 +20,11 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_gets_a_fixed_width_and_no_colour() -> None:
-    """A log is the same on every machine."""
     assert (WIDTH, False) == read_style(io.StringIO())
 
 
 def test_columns_are_believed_for_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who exports COLUMNS wants that width in a pipe, as from pytest; what is no number is not one."""
+    """COLUMNS sets a file's width if it is a number."""
     monkeypatch.setenv("COLUMNS", "140")
     assert read_style(io.StringIO())[0] == 140
 
@@ -34,7 +33,7 @@ def test_columns_are_believed_for_a_file_too(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_terminal_gets_its_width_and_colour(monkeypatch: pytest.MonkeyPatch) -> None:
-    """COLUMNS is believed up to the width that an eye can follow."""
+    """A terminal's width is bounded."""
     monkeypatch.setenv("COLUMNS", "120")
     assert (120, True) == read_style(Terminal())
 
@@ -43,14 +42,14 @@ def test_a_terminal_gets_its_width_and_colour(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_color_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NO_COLOR turns colours off, on a terminal too."""
+    """NO_COLOR applies to a terminal too."""
     monkeypatch.setenv("NO_COLOR", "1")
 
     assert not read_style(Terminal())[1]
 
 
 def test_what_cannot_be_encoded_is_escaped() -> None:
-    """An arrow on an ASCII stream becomes an escape, not an exception."""
+    """An arrow on an ASCII stream is an escape sequence."""
     buffer = io.BytesIO()
     stream = io.TextIOWrapper(buffer, encoding="ascii")
     write_text(stream, "a \u2192 b\n")
@@ -58,25 +57,25 @@ def test_what_cannot_be_encoded_is_escaped() -> None:
     assert buffer.getvalue() == b"a \\u2192 b\n"
 
 
-@pytest.mark.parametrize(("encoding", "told"), [("ascii", b"20 us"), ("latin-1", b"20 \xb5s")])
-def test_microseconds_are_written_as_the_stream_can(encoding: str, told: bytes) -> None:
-    """Not as an escape in the middle of a unit."""
+@pytest.mark.parametrize(("encoding", "expected"), [("ascii", b"20 us"), ("latin-1", b"20 \xb5s")])
+def test_microseconds_are_written_as_the_stream_can(encoding: str, expected: bytes) -> None:
+    """Without a micro sign the unit is "us"."""
     buffer = io.BytesIO()
     stream = io.TextIOWrapper(buffer, encoding=encoding)
     write_text(stream, "20 \N{MICRO SIGN}s")
 
-    assert buffer.getvalue() == told
+    assert buffer.getvalue() == expected
 
 
 def test_columns_are_believed_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As pytest and argparse do."""
+    """COLUMNS sets a log's width."""
     monkeypatch.setenv("COLUMNS", "132")
 
     assert read_style(io.StringIO()) == (132, False)
 
 
 def test_columns_align_where_a_character_takes_two() -> None:
-    """A case that is named in Chinese stands in a table as one in Latin letters does."""
+    """A Chinese case id takes two columns a character."""
     assert align_columns([["\u6a21\u578b/x", "1.00 ms"], ["bert/x", "15.8 ms"]], {1}) == [
         "\u6a21\u578b/x  1.00 ms",
         "bert/x  15.8 ms",

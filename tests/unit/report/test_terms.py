@@ -1,4 +1,4 @@
-"""The words of changes: a sign, and which way it went."""
+"""Words of changes: a sign and a direction."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ from tests.make import make_change, make_row
 
 
 @pytest.mark.parametrize(
-    ("metric", "change", "told"),
+    ("metric", "change", "expected"),
     [
         (Metric.COMPILED_LATENCY, 0.306, "+30.6 % (slower)"),
         (Metric.COMPILED_LATENCY, -0.2, "-20.0 % (faster)"),
@@ -40,9 +40,8 @@ from tests.make import make_change, make_row
         (Metric.GRAPH_BREAKS, 0.0, "0"),
     ],
 )
-def test_a_change_has_a_sign_and_a_word(metric: Metric, change: float, told: str) -> None:
-    """No reader has to know which way is worse."""
-    assert describe_change(metric, change) == told
+def test_a_change_has_a_sign_and_a_word(metric: Metric, change: float, expected: str) -> None:
+    assert describe_change(metric, change) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,7 @@ def test_a_change_has_a_sign_and_a_word(metric: Metric, change: float, told: str
     ],
 )
 def test_several_changes_are_a_range(metric: Metric, changes: list[float], described: str) -> None:
-    """From the smallest to the largest; a range over both directions has no word."""
+    """A range has its smallest and largest change, and a word if both have one direction."""
     assert describe_range(metric, changes) == described
 
 
@@ -91,38 +90,38 @@ def test_several_changes_are_a_range(metric: Metric, changes: list[float], descr
 def test_a_change_is_described_and_mentioned_with_both_values(
     metric: Metric, values: tuple[float, float], change: float | None, described: str, mentioned: str
 ) -> None:
-    """Percent of what is a ratio already would mislead: its values say it."""
+    """A ratio's change has its values, not percent."""
     before, after = (Estimate(centre=value, low=None, high=None, noise=0.0, n=3) for value in values)
     moved = None if change is None else make_change(change, detectable=0.0)
-    one = make_row("a", metric, baseline=before, candidate=after, change=moved)
-    assert (describe_move(one), mention_move(one)) == (described, mentioned)
+    row = make_row("a", metric, baseline=before, candidate=after, change=moved)
+    assert (describe_move(row), mention_move(row)) == (described, mentioned)
 
 
 @given(st.sampled_from(list(Metric)), st.floats(1e-6, 100))
 def test_worse_and_better_have_different_words(metric: Metric, size: float) -> None:
-    """Every metric has two words, and none for no change at all."""
+    """Every metric has two words, and none without a change."""
     assert name_direction(metric, size) != name_direction(metric, -size)
     assert name_direction(metric, 0.0) == ""
 
 
 def test_names_are_words() -> None:
-    """No underscore is read out."""
+    """No name has an underscore."""
     assert not any("_" in name_metric(metric) for metric in Metric)
     assert {name_status(status) for status in (Status.NEW, Status.NOT_COMPARABLE)} == {"not judged"}
     assert [format_noun(number, "case") for number in (0, 1, 1200)] == ["0 cases", "1 case", "1,200 cases"]
 
 
 @pytest.mark.parametrize(
-    ("shift", "told"),
+    ("shift", "expected"),
     [(0.39, "39 % slower"), (-0.32, "47 % faster"), (-0.5, "100 % faster"), (-1.0, "99,900 % faster")],
 )
-def test_a_machine_is_so_much_slower_or_faster(shift: float, told: str) -> None:
-    """By the time that a program takes: 32 % less of it is 1 / 0.68, so 47 % faster. A file may say -1."""
-    assert describe_speed(shift) == told
+def test_a_machine_is_so_much_slower_or_faster(shift: float, expected: str) -> None:
+    """32 % less time is 1 / 0.68, so 47 % faster; an edited file may have -1."""
+    assert describe_speed(shift) == expected
 
 
 @pytest.mark.parametrize(
-    ("template", "told"),
+    ("template", "expected"),
     [
         ("fell back[ at {location}]: {reason}", "fell back at a.py:9: [x|{y}]"),
         ("fell back[ at {line}]: {reason}", "fell back: [x|{y}]"),
@@ -135,14 +134,11 @@ def test_a_machine_is_so_much_slower_or_faster(shift: float, told: str) -> None:
         ("changed[; of {location:kernel}][ ({location:named})]", "changed; of a.py:9 (a.py:9)"),
     ],
 )
-def test_a_part_is_left_out_where_something_in_it_is_lacking(template: str, told: str) -> None:
-    """Or another is said; words of others are put in last, and no bracket of theirs is read.
-
-    A file may have the names without their number.
-    """
+def test_a_part_is_left_out_where_something_in_it_is_lacking(template: str, expected: str) -> None:
+    """An incomplete part is replaced or left out, and brackets in names are not parsed."""
     fact = Fact(
         code=Code.TEXT,
         numbers={"beside": 1.0, "zero": 0.0, "files": 3.0},
         names={**name_words(location="a.py:9", reason="[x|{y}]", line=""), "files": ("a.py", "b.py")},
     )
-    assert fill(template, fact) == told
+    assert fill(template, fact) == expected

@@ -24,7 +24,7 @@ TEXTS: SearchStrategy[str] = st.text(max_size=80)
 
 
 def test_colour_adds_nothing_but_colour(situation: tuple[str, Verdict]) -> None:
-    """Without colour every word is still there."""
+    """Without colour all words are there."""
     coloured = render_text(situation[1], colour=True)
     stripped = [line.rstrip() for line in ANSI.sub("", coloured).splitlines()]
 
@@ -33,7 +33,7 @@ def test_colour_adds_nothing_but_colour(situation: tuple[str, Verdict]) -> None:
 
 
 def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
-    """The short form has the headline, what to do next and the counts, and no table."""
+    """The short form has headline, steps and counts, without a table."""
     report = render_text(verdicts["inconclusive"], detail=Detail.VERDICT)
 
     expected = (
@@ -55,7 +55,7 @@ def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
 
 
 def test_the_answer_comes_first(verdicts: Mapping[str, Verdict]) -> None:
-    """What came out, what to do first, then what changed; how else to go on stands last."""
+    """The order is outcome, first step, changes, other steps."""
     report = render_text(verdicts["regression"])
     marks = ["REGRESSION ", "next   Fix ", "  REGRESSED ", "  why ", "judged ", "\nrun  ", "next   Or "]
     places = [report.index(mark) for mark in marks]
@@ -64,11 +64,11 @@ def test_the_answer_comes_first(verdicts: Mapping[str, Verdict]) -> None:
 
 
 def test_many_cases_are_cut_short_and_counted(verdicts: Mapping[str, Verdict]) -> None:
-    """120 cases that each have a limit of their own show the worst twenty and how many more there are."""
+    """Of 120 cases with limits of their own the worst twenty are shown, and the rest counted."""
     rows = [
-        replace(one, threshold=Threshold(relative=0.0001 * (index + 1), absolute=0.0))
-        for index, one in enumerate(verdicts["many_rows"].comparisons)
-        if one.status is Status.REGRESSED
+        replace(row, threshold=Threshold(relative=0.0001 * (index + 1), absolute=0.0))
+        for index, row in enumerate(verdicts["many_rows"].comparisons)
+        if row.status is Status.REGRESSED
     ]
     report = render_text(replace(verdicts["many_rows"], comparisons=tuple(rows)))
 
@@ -76,8 +76,8 @@ def test_many_cases_are_cut_short_and_counted(verdicts: Mapping[str, Verdict]) -
     assert f"and {120 - MAX_BLOCKS} more: show them with -v" in report
 
 
-def test_cases_that_say_the_same_are_told_once(verdicts: Mapping[str, Verdict]) -> None:
-    """A group has one row, the first of its cases, and how many more there are; -v has them all."""
+def test_cases_that_share_a_sentence_are_one_row(verdicts: Mapping[str, Verdict]) -> None:
+    """A group has one row with its first case and a count; -v has all."""
     report = " ".join(render_text(verdicts["many_rows"]).split())
 
     assert report.count("REGRESSED compiled latency") == 1
@@ -87,26 +87,26 @@ def test_cases_that_say_the_same_are_told_once(verdicts: Mapping[str, Verdict]) 
 
 @pytest.mark.parametrize("width", [60, 70, 79])
 def test_narrow_reports_lose_nothing(verdicts: Mapping[str, Verdict], width: int) -> None:
-    """What has no column is in a sentence."""
+    """Values without a column are in a sentence."""
     report = " ".join(render_text(verdicts["regression"], width=width).split())
 
-    for told in (
+    for words in (
         "12.1 ms",
         "15.8 ms",
         "+30.6 % (slower)",
         "+12.1 %",
     ):
-        assert told in report
+        assert words in report
 
 
 def test_overhead_is_absolute_and_relative(verdicts: Mapping[str, Verdict]) -> None:
-    """7.4 s of 142 s is 5.2 %."""
+    """7.4 s of 142 s are 5.2 %."""
     assert "warm-up 9.3 s, compile-gate itself 7.4 s (5.2 %)\n" in render_text(verdicts["pass"])
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_any_encoding_can_be_printed_to(verdicts: Mapping[str, Verdict], encoding: str) -> None:
-    """A character that the stream's encoding lacks does not stop the report."""
+    """Characters that the stream lacks raise nothing."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     print_text(
         replace(verdicts["pass"], headline=say(Code.REGRESSED_CASE, "caf\u00e9 \u2192 \u4f60")), stream=stream
@@ -120,7 +120,7 @@ def test_any_encoding_can_be_printed_to(verdicts: Mapping[str, Verdict], encodin
 @given(TEXTS, TEXTS, TEXTS)
 @example("\x1b", "\x1b[2J", "\x1b")
 def test_arbitrary_strings_are_shown_as_they_are(case_id: str, sentence: str, note: str) -> None:
-    """No string is read as markup, breaks the layout or reaches the terminal as an escape."""
+    """Strings are not parsed as markup, and keep their escapes out of the terminal."""
     report = render_text(make_verdict(case_id, f"[bold]{sentence}[/nonsense]", note), width=MIN_WIDTH)
 
     assert "\x1b" not in report
@@ -128,7 +128,7 @@ def test_arbitrary_strings_are_shown_as_they_are(case_id: str, sentence: str, no
 
 
 def make_verdict(case_id: str, sentence: str, note: str) -> Verdict:
-    """Make a verdict of strings that come from elsewhere."""
+    """A verdict with these strings."""
     return make.make_verdict(
         make.make_row(case_id, Metric.GRAPH_BREAKS, remarks=say(Code.ACCEPTED_BY, sentence)),
         outcome=Outcome.REGRESSION,
@@ -151,7 +151,7 @@ def make_verdict(case_id: str, sentence: str, note: str) -> Verdict:
 
 
 def test_a_narrow_report_keeps_the_threshold(verdicts: Mapping[str, Verdict]) -> None:
-    """It is in the sentence, once."""
+    """The threshold is once in the sentence."""
     report = " ".join(render_text(verdicts["regression"], width=80).split())
 
     assert "Beyond the threshold of 5 %, and too large to be noise." in report

@@ -1,4 +1,4 @@
-"""The pages of a history: steps that were planted, upgrades, the suite, the anchor, and hostile text."""
+"""Pages of a history: planted steps, upgrades, the suite, the anchor, and hostile text."""
 
 import json
 import math
@@ -18,8 +18,8 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def make_line(number: int, cases: dict[str, dict[Metric, Figures]], **head: object) -> HistoryLine:
-    """The run of a day."""
-    told = {
+    """A day's run."""
+    fields = {
         "id": f"{number:016x}",
         "kind": HistoryKind.CHECK,
         "created": f"2026-{1 + number // 28:02}-{1 + number % 28:02}T03:00:00+00:00",
@@ -28,17 +28,17 @@ def make_line(number: int, cases: dict[str, dict[Metric, Figures]], **head: obje
         "torch": "2.13.0",
         **head,
     }
-    return HistoryLine(head=HistoryHead(**told), cases=cases)  # type: ignore[arg-type] # as they are named
+    return HistoryLine(head=HistoryHead(**fields), cases=cases)  # type: ignore[arg-type] # as they are named
 
 
 def make_year(size: float, at: int, *, seed: int = 1, sd: float = 0.03, nights: int = 300) -> list[float]:
-    """Noise of 3 %, and a step of this size at a night."""
+    """365 values with 3 % of noise and a step of this size at one night."""
     rng = random.Random(seed)  # noqa: S311 - noise
     return [0.010 * math.exp(rng.gauss(0, sd)) * (1 + size * (night >= at)) for night in range(nights)]
 
 
 def make_lines(values: Iterable[float]) -> list[HistoryLine]:
-    """A run a night of one case."""
+    """A run each night of one case."""
     return [
         make_line(night, {"a/x": {LATENCY: (value, value * 0.99, value * 1.01)}})
         for night, value in enumerate(values)
@@ -47,7 +47,7 @@ def make_lines(values: Iterable[float]) -> list[HistoryLine]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_step_of_5_percent_among_noise_of_3_is_found(seed: int) -> None:
-    """One step, within a week of where it is, of the size that it has."""
+    """One step is found within a week of its night, with its size."""
     (step,) = find_steps(LATENCY, make_year(0.05, 150, seed=seed))
     assert abs(step.position - 150) <= 7
     assert step.worse == pytest.approx(0.05, abs=0.015)
@@ -55,7 +55,7 @@ def test_a_step_of_5_percent_among_noise_of_3_is_found(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_year_without_change_has_no_step(seed: int) -> None:
-    """Nor has one with a night that went wrong, three times as slow."""
+    """Even if one night is three times as slow."""
     values = make_year(0.0, 0, seed=seed)
     assert find_steps(LATENCY, values) == ()
     values[100] *= 3
@@ -79,9 +79,9 @@ def test_a_year_without_change_has_no_step(seed: int) -> None:
 def test_a_step_has_a_place_and_a_sign(
     metric: Metric, values: list[float], expected: list[tuple[int, float]]
 ) -> None:
-    """+ is worse, in the metric's own unit; counters step without noise."""
-    found = [(step.position, round(step.worse, 2)) for step in find_steps(metric, values)]
-    assert found == expected
+    """Worse is positive, in the metric's unit; counters have no noise."""
+    steps = [(step.position, round(step.worse, 2)) for step in find_steps(metric, values)]
+    assert steps == expected
 
 
 @pytest.mark.parametrize(
@@ -101,16 +101,16 @@ def test_a_step_has_a_place_and_a_sign(
         (Metric.MEMORY_RATIO, [2.0] * 20 + [1.0] * 20 + [1.01] * 20, [(20, -0.5)]),
     ],
 )
-def test_a_series_that_repeats_exactly_tells_small_steps_beside_large_ones(
+def test_a_series_that_repeats_exactly_shows_small_and_large_steps(
     metric: Metric, values: list[float], expected: list[tuple[int, float]]
 ) -> None:
-    """Where most neighbours are equal there is no noise, and the largest move sets no scale."""
-    found = [(step.position, round(step.worse, 2)) for step in find_steps(metric, values)]
-    assert found == expected
+    """If most neighbours are equal there is no noise, and the largest step is no scale."""
+    steps = [(step.position, round(step.worse, 2)) for step in find_steps(metric, values)]
+    assert steps == expected
 
 
 def test_machines_are_kept_apart_and_the_newest_comes_first() -> None:
-    """Times of one say nothing of the other's; lines may come in any order."""
+    """Lines may be in any order."""
     lines = [make_line(3, {}, machine="cpu: old"), make_line(9, {}), make_line(1, {})]
     tracks = make_tracks(lines)
     assert [track.machine for track in tracks] == ["cpu: a", "cpu: old"]
@@ -118,7 +118,7 @@ def test_machines_are_kept_apart_and_the_newest_comes_first() -> None:
 
 
 def test_hosts_with_the_same_device_are_kept_apart() -> None:
-    """Another processor beside the same card is another machine; of older lines nobody knows which."""
+    """Another processor is another machine; older lines have none."""
     lines = [
         make_line(number, {}, machine="cuda: NVIDIA H200, 2 threads", host=host)
         for number, host in enumerate(["", "amd-epyc-9654-1a2b3c4d", "intel-xeon-5e6f7a8b"])
@@ -131,7 +131,7 @@ def test_hosts_with_the_same_device_are_kept_apart() -> None:
 
 
 def test_the_suite_is_the_geometric_mean_since_the_start() -> None:
-    """One case gets twice as slow, the other half: the mean stays; a case that is missing does not count."""
+    """One case twice and one half as slow leave the mean; a missing case does not count."""
     lines = [
         make_line(night, {"a": {LATENCY: (1.0 if night < 5 else 2.0,)}, "b": {LATENCY: (4.0,)}})
         for night in range(6)
@@ -147,7 +147,7 @@ def test_the_suite_is_the_geometric_mean_since_the_start() -> None:
 
 
 def test_creep_against_the_anchor_is_a_series_of_its_own() -> None:
-    """Changes are no values: they are averaged as they are, and drawn apart."""
+    """Changes are averaged without logarithms and drawn separately."""
     lines = make_lines([0.010, 0.011])
     lines.append(
         make_line(
@@ -163,7 +163,7 @@ def test_creep_against_the_anchor_is_a_series_of_its_own() -> None:
 
 
 def test_creep_is_drawn_where_the_values_stand_still_or_are_unknown() -> None:
-    """Three graph breaks each night are two more than at the anchor; a case may be known by pairs alone."""
+    """Three graph breaks each night are two more than at the anchor, also if only pairs have them."""
     breaks: dict[Metric, Figures] = {Metric.GRAPH_BREAKS: (3.0,)}
     lines = [make_line(night, {"a/x": breaks}) for night in range(3)]
     creep: dict[str, dict[Metric, Figures]] = {
@@ -179,13 +179,13 @@ def test_creep_is_drawn_where_the_values_stand_still_or_are_unknown() -> None:
 
 
 def test_upgrades_of_torch_and_driver_are_marked() -> None:
-    """At the first run with the new version."""
+    """The mark is at the first run of the new version."""
     heads = [make_line(night, {}, torch=torch).head for night, torch in enumerate(("2.12", "2.12", "2.13"))]
     assert list_upgrades(heads) == {2: "torch 2.12 to 2.13"}
 
 
-def test_a_step_is_told_with_its_commits_its_run_and_the_upgrade_that_came_with_it() -> None:
-    """On the first page and on the case's own, with links."""
+def test_a_step_names_its_commits_its_run_and_its_upgrade() -> None:
+    """Both the first page and the case's have them, with links."""
     lines = [
         make_line(
             night,
@@ -207,24 +207,24 @@ def test_a_step_is_told_with_its_commits_its_run_and_the_upgrade_that_came_with_
 
 
 @pytest.mark.parametrize(
-    ("runs", "told", "untold"),
+    ("runs", "shown", "hidden"),
     [
         (1, ["Too few runs", "One run does not show"], ["Never moved", "Nothing moved"]),
         (7, ["Too few runs to tell a step from noise: it takes 4 on each side.", "Never moved"], ["No step"]),
         (8, ["No step that is more than noise.", "Nothing moved.", "Never moved"], ["Too few", "One run"]),
     ],
 )
-def test_a_few_runs_show_no_step(runs: int, told: list[str], untold: list[str]) -> None:
-    """That nothing moved is said only where it could have been seen."""
+def test_a_few_runs_show_no_step(runs: int, shown: list[str], hidden: list[str]) -> None:
+    """The page says that there is no step only after enough runs."""
     (track,) = make_tracks(make_lines([0.010] * runs))
     pages = dict(render_pages(track, "index", "", ()))
     assert f"cpu: a: {runs} run{'s' if runs > 1 else ''} from" in pages["index.html"]
-    assert all(text in pages["index-1-a-x.html"] for text in told)
-    assert not any(text in page for page in pages.values() for text in untold)
+    assert all(text in pages["index-1-a-x.html"] for text in shown)
+    assert not any(text in page for page in pages.values() for text in hidden)
 
 
 def test_what_others_wrote_is_escaped_and_leads_nowhere() -> None:
-    """Names of cases and machines, and addresses that are none of the web."""
+    """Names are escaped, and other addresses than https are no links."""
     lines = [
         make_line(
             night,
@@ -244,7 +244,7 @@ def test_what_others_wrote_is_escaped_and_leads_nowhere() -> None:
 
 
 def test_many_runs_are_drawn_with_a_few_points() -> None:
-    """A page does not grow with the runs: 2,000 nights take no more than 360 points."""
+    """2,000 nights have at most 360 points."""
     (track,) = make_tracks(make_lines(make_year(0.0, 0, nights=300)))
     lines = [
         make_line(night % 300, {"a/x": {LATENCY: (value,)}}, id=f"{night:016x}")
@@ -252,7 +252,7 @@ def test_many_runs_are_drawn_with_a_few_points() -> None:
     ]
     (large,) = make_tracks(lines)
     small_page, large_page = (
-        dict(render_pages(one, "index", "", ()))["index-1-a-x.html"] for one in (track, large)
+        dict(render_pages(record, "index", "", ()))["index-1-a-x.html"] for record in (track, large)
     )
     assert len(large_page) < 1.5 * len(small_page)
 
@@ -265,8 +265,8 @@ def test_many_runs_are_drawn_with_a_few_points() -> None:
         ([f"2026-01-0{day}T03:00" for day in range(1, 5)], [f"2026-01-0{day}" for day in range(1, 5)]),
     ],
 )
-def test_runs_of_one_day_are_told_by_their_time(times: list[str], expected: list[str]) -> None:
-    """The day alone says which of many runs it was, and of a few on one day nothing."""
+def test_runs_of_one_day_are_labelled_by_time(times: list[str], expected: list[str]) -> None:
+    """Many runs are labelled by day, a few of one day by time."""
     lines = [
         make_line(number, {"a/x": {LATENCY: (1.0 + number,)}}, created=f"{time}:00+00:00")
         for number, time in enumerate(times)
@@ -277,7 +277,7 @@ def test_runs_of_one_day_are_told_by_their_time(times: list[str], expected: list
 
 
 def test_an_axis_of_counts_has_whole_numbers_and_one_of_sizes_round_ones() -> None:
-    """There is no half of a graph break; 40 to 42 MiB are marked in MiB."""
+    """Counts have no fractions; 40 to 42 MiB have ticks in MiB."""
     mib = 1024 * 1024
     lines = [
         make_line(
@@ -294,7 +294,7 @@ def test_an_axis_of_counts_has_whole_numbers_and_one_of_sizes_round_ones() -> No
 
 
 def test_a_step_of_a_ratio_is_neither_good_nor_bad() -> None:
-    """The memory ratio falls by a fifth on day 20 of 40: whether that is good is what peak memory says."""
+    """A memory ratio that falls by a fifth is neither; peak memory decides."""
     series = TrendSeries()
     for run in range(40):
         series.add(run, ((1.0 if run < 20 else 0.8) * (1 + 0.001 * (run % 3)),))
@@ -304,7 +304,7 @@ def test_a_step_of_a_ratio_is_neither_good_nor_bad() -> None:
 
 
 def make_day(day: int, values: Iterable[float]) -> list[HistoryLine]:
-    """The runs of a day, a minute after each other."""
+    """Runs of a day, a minute apart."""
     return [
         make_line(
             60 * day + minute,
@@ -316,7 +316,7 @@ def make_day(day: int, values: Iterable[float]) -> list[HistoryLine]:
 
 
 def test_old_runs_are_one_a_day_with_their_medians() -> None:
-    """The three newest stay; the day of the first of these keeps what is older of it."""
+    """The three newest stay; older ones of a day are one, of that first day too."""
     lines = [*make_day(0, (5.0, 1.0, 3.0)), *make_day(1, (7.0,)), *make_day(2, (8.0, 9.0, 10.0, 11.0))]
     anchored = make_line(
         7, {"a/x": {LATENCY: (0.1,)}}, created=lines[0].head.created, kind=HistoryKind.ANCHOR
@@ -336,7 +336,6 @@ def test_old_runs_are_one_a_day_with_their_medians() -> None:
 
 @pytest.mark.parametrize("order", ["in order", "backwards", "shuffled"])
 def test_the_order_of_the_lines_does_not_matter(order: str) -> None:
-    """A directory holds them by day, a file as they were appended."""
     lines = [line for day in range(9) for line in make_day(day, (1.0 + day, 2.0 + day, 3.0 + day))]
     (expected,) = make_tracks(lines, recent=4)
     mixed = lines[::-1] if order == "backwards" else lines
@@ -350,7 +349,7 @@ def test_the_order_of_the_lines_does_not_matter(order: str) -> None:
 
 @pytest.mark.parametrize("at", [100, 296, 300, 304, 450])
 def test_a_step_between_days_and_runs_is_found(at: int) -> None:
-    """Medians of days are less noisy than runs: each is searched by its own noise, as is where they meet."""
+    """Medians of days and single runs are searched with their own noise, and the border between them."""
     values = make_year(0.05, at, nights=600)
     quiet = [0.010 * (1.05 if night >= at else 1.0) for night in range(300)]
     days = [level * (value / level) ** 0.15 for level, value in zip(quiet, values[:300], strict=True)]
@@ -360,14 +359,13 @@ def test_a_step_between_days_and_runs_is_found(at: int) -> None:
 
 
 def test_windows_of_one_value_have_no_step() -> None:
-    """Nor noise to search by."""
     values = make_year(0.10, 300, nights=400)
     (step,) = find_steps(LATENCY, [0.010] * 200 + values[200:], 200)
     assert abs(step.position - 300) <= 7
 
 
 def test_the_overview_says_what_changed_in_a_week_and_in_a_month() -> None:
-    """40 nights, of which the last five are 20 % slower; ten nights know no month."""
+    """Five of 40 nights are 20 % slower; ten nights have no month."""
     values = [0.010] * 35 + [0.012] * 5
     pages = dict(render_pages(make_tracks(make_lines(values))[0], "index", "", []))
     row = re.search(r"a/x</a></th>(.*?)</tr>", pages["index.html"])
@@ -382,6 +380,5 @@ def test_the_overview_says_what_changed_in_a_week_and_in_a_month() -> None:
 
 
 def test_a_badge_counts_cases_that_got_slower_in_a_week() -> None:
-    """One of one."""
     badge = json.loads(render_badge(make_tracks(make_lines([0.010] * 35 + [0.012] * 5))[0]))
     assert (badge["message"], badge["color"]) == ("1 of 1 case slower in 7 days", "orange")

@@ -1,4 +1,4 @@
-"""What is said of cases that were tried."""
+"""Sentences on cases that were tried."""
 
 from gate.records.run import FailureKind
 from gate.report.tables import render_attempt, render_tally
@@ -16,12 +16,11 @@ FAILURE = make_failure(
 
 
 def test_sound_case_is_one_line() -> None:
-    """There is nothing more to say."""
     assert render_attempt("m/x", None) == "ok      m/x\n"
 
 
 def test_failure_shows_the_users_lines_and_the_log() -> None:
-    """What went wrong in which stage, the lines of it, and where all of it is written."""
+    """The stage, the user's lines, and the path of the log."""
     assert render_attempt("m/x", FAILURE) == (
         "FAILED  m/x: error in stage build: KeyError: 3\n"
         '    |   File "m.py", line 4\n'
@@ -30,7 +29,7 @@ def test_failure_shows_the_users_lines_and_the_log() -> None:
     )
 
 
-def test_tally_says_what_was_not_found_out() -> None:
-    """What can be traced may still fail to compile; one that cannot makes a check INCOMPLETE."""
+def test_tally_names_what_is_unknown() -> None:
+    """A traced case may fail to compile; one that cannot be traced makes checks INCOMPLETE."""
     assert render_tally(1, 0) == "1 case can be built, called and traced. Nothing was measured."
     assert render_tally(8, 2) == "2 of 8 cases cannot be measured: `check` would be INCOMPLETE."

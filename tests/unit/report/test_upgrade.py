@@ -1,4 +1,4 @@
-"""The paragraph on an upgrade: means worked out by hand, and whole paragraphs as golden files."""
+"""The paragraph on an upgrade: means worked out by hand, and golden files."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,7 +22,7 @@ ENVIRONMENT = replace(CUDA_HOST, device_uuid="", clocks="", torch="2.14.0+cu130"
 
 
 def compare(case: Case, metric: Metric, change: float, status: Status = Status.UNCHANGED) -> Comparison:
-    """A comparison by five pairs, of this change."""
+    """A comparison by five pairs of this change."""
     estimate = Estimate(centre=1.0, low=1.0, high=1.0, noise=0.0, n=5)
     return make_row(
         case.id,
@@ -41,7 +41,7 @@ def make_case(model: str, dtype: str = "float32") -> Case:
 
 
 def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = ()) -> Verdict:
-    named = dict.fromkeys(one.case_id for one in comparisons)
+    named = dict.fromkeys(row.case_id for row in comparisons)
     return make.make_verdict(
         *comparisons,
         outcome=decide_outcome(comparisons, finished=True),
@@ -61,7 +61,7 @@ BERT, BERT_BF16, LLAMA, UNET = (
 
 
 def make_mixed() -> Verdict:
-    """Two cases of one model that cancel out, one that got slower, broke and drifted, one faster."""
+    """Two cases of one model that cancel out, one slower, broken and drifted, one faster."""
     return make_verdict(
         compare(BERT, Metric.COMPILED_LATENCY, 0.25),
         compare(BERT_BF16, Metric.COMPILED_LATENCY, -0.2),
@@ -104,21 +104,21 @@ def render(verdict: Verdict) -> str:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_golden(name: str) -> None:
-    """Each situation reads as its golden file."""
+    """Each situation has its golden file."""
     check_golden(f"upgrade/{name}.txt", render(SITUATIONS[name]()) + "\n")
 
 
 def test_means_are_geometric_and_by_model() -> None:
-    """1.25 and 0.8 cancel out in bert; over all four, the fourth root of 1.25 * 0.8 * 1.21 * 0.81."""
+    """1.25 and 0.8 cancel out in bert; all four: the fourth root of 1.25 * 0.8 * 1.21 * 0.81."""
     text = render(make_mixed())
 
     # sqrt(1.21 * 0.81) = 1.1 * 0.9 = 0.99, and its square root is 0.99499
-    told = "- Mean of compiled latency: -0.50 % (faster); `llama` +21.0 %, `bert` 0.0 %, `unet` -19.0 %."
-    assert told in text.splitlines()
+    line = "- Mean of compiled latency: -0.50 % (faster); `llama` +21.0 %, `bert` 0.0 %, `unet` -19.0 %."
+    assert line in text.splitlines()
 
 
 def test_what_was_not_compared_is_in_no_mean() -> None:
-    """A case that is new, or that failed, has no change to count."""
+    """New and failed cases have no change."""
     new = replace(compare(LLAMA, Metric.COMPILED_LATENCY, 9.0), status=Status.NEW)
 
     means = render(make_verdict(compare(BERT, Metric.COMPILED_LATENCY, 0.1), new)).splitlines()[2]
@@ -126,7 +126,7 @@ def test_what_was_not_compared_is_in_no_mean() -> None:
 
 
 def test_what_is_too_small_to_count_is_in_no_mean() -> None:
-    """39 % of 3 MiB stay below the threshold in bytes; 2 % of a GiB are below that in percent, and count."""
+    """39 % of 3 MiB are below the absolute part; 2 % of a GiB are above it."""
     limit = Threshold(relative=0.03, absolute=6 * 2**20)
     small = replace(compare(LLAMA, Metric.PEAK_MEMORY, 0.39), threshold=limit)
     large = replace(compare(BERT, Metric.PEAK_MEMORY, 0.02), threshold=limit)
@@ -135,8 +135,8 @@ def test_what_is_too_small_to_count_is_in_no_mean() -> None:
     assert means == "- Mean of peak memory: +2.0 % (larger); `bert` +2.0 %."
 
 
-def find(base: Environment, head: Environment) -> tuple[str, ...]:
-    """The versions that are shown, as text; the last is the number of packages that are counted."""
+def list_versions(base: Environment, head: Environment) -> tuple[str, ...]:
+    """The versions shown, and the number of packages that are only counted."""
     parts, more = list_upgraded(replace(make_quiet(), base_environment=base, environment=head))
     return (*(f"{part.name} {part.base} {part.head}" for part in parts), str(more))
 
@@ -158,18 +158,18 @@ def find(base: Environment, head: Environment) -> tuple[str, ...]:
     ],
 )
 def test_what_was_upgraded_is_named_in_full(changes: Mapping[str, Any], expected: tuple[str, ...]) -> None:
-    """Candidates, nightlies and builds by their own names; what could be a sentence is counted."""
+    """Candidates, nightlies and builds have their full names; other text is counted."""
     base = replace(
         ENVIRONMENT,
         python="3.11",
         libraries={"transformers": "4.57.6"},
         packages={"numpy": "2.3.0", "stranger": "0.9"},
     )
-    assert find(base, replace(base, **changes)) == expected
+    assert list_versions(base, replace(base, **changes)) == expected
 
 
 def test_a_reader_sees_what_works_what_differs_and_how_to_make_both() -> None:
-    """One case fails, of one nothing is known, and one side is a build for CPUs."""
+    """One case fails, one is unknown, and one side is a CPU build."""
     failed = replace(compare(LLAMA, Metric.COMPILED_LATENCY, 0.0), status=Status.FAILED, change=None)
     missing = replace(compare(UNET, Metric.COMPILED_LATENCY, 0.0), status=Status.MISSING, change=None)
     drifts = compare(BERT_BF16, Metric.DRIFT, 9.0, Status.REGRESSED)

@@ -1,4 +1,4 @@
-"""Reads a page as a browser does, and what it says as a person would."""
+"""Parses a page as a browser does, and reads its text."""
 
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
@@ -15,16 +15,16 @@ _SKIPPED = frozenset({"style", "script", "head"})
 
 
 def parse(page: str) -> tuple[ET.Element, list[object]]:
-    """Parse a page by the rules of HTML; what it is made of, and every fault that a browser forgives."""
+    """Parse a page by the rules of HTML into its tree and its faults."""
     parser = HTMLParser(namespace_html_elements=False)
     root = parser.parse(page)
     return root, list(parser.errors)
 
 
 def read_text(root: ET.Element) -> str:
-    """Read what is told, a block a line; of a chart its label."""
+    """Read the visible text, a block a line; of a chart its label."""
     lines = "".join(_walk(root)).split("\n")
-    return "\n".join(line for line in (" ".join(one.split()) for one in lines) if line) + "\n"
+    return "\n".join(line for line in (" ".join(raw.split()) for raw in lines) if line) + "\n"
 
 
 def _walk(element: ET.Element) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Drawings are SVG that says what it shows, with text that stays text."""
+"""Drawings are SVG with a label and escaped text."""
 
 import re
 from xml.etree import ElementTree as ET
@@ -14,7 +14,7 @@ def parse(drawing: Drawing) -> ET.Element:
 
 
 def test_hostile_text() -> None:
-    """A text, a hint and a label hold what they were given, and nothing of it becomes markup."""
+    """Text, hint and label keep what they were given, without markup."""
     drawing = Drawing(label=HOSTILE, height=10)
     drawing.add("text", "lane", x=1, y=2, text=HOSTILE)
     drawing.add("circle", "point", cx=1, cy=2, r=3, hint=HOSTILE)
@@ -27,7 +27,7 @@ def test_hostile_text() -> None:
 
 
 def test_ornament() -> None:
-    """What says nothing is not read out."""
+    """An ornament is hidden from screen readers."""
     svg = parse(Drawing(label="", height=8))
 
     assert svg.attrib["aria-hidden"] == "true"
@@ -45,7 +45,7 @@ def test_strip() -> None:
 
     svg = parse(draw_strip("latency", lanes, str, limit=1.3))
 
-    dots = {one.attrib["class"]: one for one in svg.iter("path")}
+    dots = {path.attrib["class"]: path for path in svg.iter("path")}
     assert list(dots) == ["dots before", "holes", "dots head"]
     assert [dots[kind].findtext("title") for kind in ("dots before", "dots head")] == [
         "before: 1.0, 1.2",
@@ -57,7 +57,7 @@ def test_strip() -> None:
 
 
 def test_interval() -> None:
-    """An interval in a cell spans from its low to its high end around its centre."""
+    """An interval spans from its low to its high end, with its centre."""
     svg = parse(draw_interval("change", (0.1, 0.2, 0.3), "bad"))
 
     line = svg.findall("line[@class='whisker bad']")[0].attrib

@@ -1,4 +1,4 @@
-"""A page needs nothing else, and permits nothing but its own style and script."""
+"""A page loads nothing, and permits only its own style and script."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from gate.report.pages import render_page
 
 
 def test_policy() -> None:
-    """The policy permits the style and the script of the page by their hashes, and nothing from elsewhere."""
+    """The policy permits the page's style and script by their hashes."""
     page = render_page("base.html", title="A page")
 
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
@@ -36,7 +36,7 @@ def hash_text(text: str) -> str:
 
 
 def test_nothing_is_fetched() -> None:
-    """No page names a place that something would be loaded from."""
+    """No page has an address to load from."""
     page = render_page("base.html", title="A page")
 
     assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", page)
@@ -51,7 +51,7 @@ def test_missing_value() -> None:
 
 
 def test_escaped() -> None:
-    """What a template is filled with stays text."""
+    """Values in a template are escaped."""
     page = render_page("base.html", title="</title><script>alert(1)</script>")
 
     assert "<title>&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;</title>" in page

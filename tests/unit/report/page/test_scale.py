@@ -1,4 +1,4 @@
-"""Where values lie on a scale, and where its axis is marked."""
+"""Positions and ticks of a scale."""
 
 import math
 
@@ -10,14 +10,14 @@ from gate.report.charts import Scale, list_ticks, make_scale
 
 
 def test_place() -> None:
-    """A value lies where its share of the span is, and one beyond the scale on its edge."""
+    """A value lies at its share of the span, one beyond the scale on its edge."""
     scale = Scale(low=0.0, high=10.0, start=100.0, end=200.0)
 
     assert [scale.place(value) for value in (0.0, 2.5, 10.0, 12.0, -1.0)] == [100, 125, 200, 200, 100]
 
 
 def test_place_upwards() -> None:
-    """A vertical scale grows upwards, where places shrink."""
+    """On a vertical scale larger values lie higher."""
     assert Scale(low=0.0, high=4.0, start=80.0, end=0.0).place(1.0) == 60.0
 
 
@@ -29,7 +29,7 @@ def test_margin() -> None:
 
 
 def test_least_span() -> None:
-    """Equal values stand in the middle of what would matter, not at the edge of nothing."""
+    """Equal values are in the middle of the least span."""
     scale = make_scale([5.0, 5.0], 0, 100, least_span=1.0)
 
     assert (scale.low, scale.high) == pytest.approx((4.44, 5.56))
@@ -42,7 +42,7 @@ def test_ticks() -> None:
 
 
 def test_ticks_of_a_unit() -> None:
-    """Sizes in bytes are marked at round numbers of MiB."""
+    """Ticks of sizes are round numbers of MiB."""
     mib = 2.0**20
 
     assert list_ticks(Scale(low=90 * mib, high=410 * mib, start=0, end=1), unit=mib) == (
@@ -55,7 +55,7 @@ def test_ticks_of_a_unit() -> None:
 
 @given(st.lists(st.floats(), max_size=5))
 def test_any_values(values: list[float]) -> None:
-    """Whatever the values, a scale has a span, holds them all, and has one to five ticks within."""
+    """Any values give a scale with a span, all of them within, and one to five ticks."""
     scale = make_scale(values, 0, 100)
     ticks = list_ticks(scale)
 

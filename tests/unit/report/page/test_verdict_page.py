@@ -1,4 +1,4 @@
-"""The page of a verdict: what it says, that its links lead somewhere, and that nothing in it comes alive."""
+"""The page of a verdict: its text, its links, and hostile text."""
 
 import re
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ MOST_BYTES = 2_000_000
 
 @cache
 def judge_pairs() -> Verdict:
-    """Four small models side by side, one of which got slower and one of which crashed."""
+    """Four small models in pairs, of which one got slower and one crashed."""
     return runs.judge(runs.Situation(run=runs.load("pairs"), beside="pairs"))
 
 
@@ -49,7 +49,7 @@ def list_views(verdict: Verdict) -> tuple[PageCase, ...]:
 
 @pytest.mark.parametrize("name", ["regression", "side_by_side", "incomplete", "inconclusive"])
 def test_situation(verdicts: Mapping[str, Verdict], name: str) -> None:
-    """Each situation says on a page what its stored text says."""
+    """Each situation's page has the stored text."""
     root, faults = parse(render(verdicts[name], "html"))
 
     assert not faults
@@ -57,23 +57,23 @@ def test_situation(verdicts: Mapping[str, Verdict], name: str) -> None:
 
 
 def test_recorded_pairs() -> None:
-    """A measured run says on a page what its stored text says, charts and all."""
+    """The page of a measured run has the stored text, with its charts."""
     check_golden("report/recorded_pairs.html.txt", read_text(parse_pairs()))
 
 
 def test_links_lead_somewhere() -> None:
-    """Every link leads to a place of the page, every place has a name of its own, and each case a link."""
+    """Every link leads to an element of the page, ids are unique, and each case has a link."""
     root = parse_pairs()
 
-    names = [one.get("id", "") for one in root.iter() if one.get("id")]
-    links = [one.get("href", "") for one in root.iter("a")]
+    names = [element.get("id", "") for element in root.iter() if element.get("id")]
+    links = [element.get("href", "") for element in root.iter("a")]
     assert len(names) == len(set(names))
     assert {link.removeprefix("#") for link in links} <= set(names)
     assert {f"#{view.anchor}" for view in list_views(judge_pairs())} <= set(links)
 
 
 def test_anchors() -> None:
-    """Names of cases that differ in odd characters only still lead to different places."""
+    """Case ids that differ in unusual characters have different anchors."""
     assert make_anchors(["a/b", "a b", "a-b"]) == {
         "a/b": "case-a-b",
         "a b": "case-a-b-2",
@@ -82,18 +82,18 @@ def test_anchors() -> None:
 
 
 def test_gravest_first() -> None:
-    """Cases stand in the order in which a reader needs them, and those that got worse are unfolded."""
+    """Cases are sorted by gravity, and those that got worse are open."""
     views = list_views(judge_pairs())
 
     assert [view.kind for view in views] == sorted(
         (view.kind for view in views), key=("bad", "unsure", "other", "good", "same").index
     )
-    folds = [one for one in parse_pairs().iter("details") if one.get("class") == "case"]
-    assert ["open" in one.attrib for one in folds] == [view.kind == "bad" for view in views]
+    folds = [element for element in parse_pairs().iter("details") if element.get("class") == "case"]
+    assert ["open" in fold.attrib for fold in folds] == [view.kind == "bad" for view in views]
 
 
 def test_both_sides_are_drawn() -> None:
-    """A case that ran in pairs has a chart of both sides for each metric, and a table of its phases."""
+    """A case in pairs has a chart for each metric and a table of phases."""
     views = {view.block.title: view for view in list_views(judge_pairs())}
     view = views[runs.STENCIL]
 
@@ -105,14 +105,14 @@ def test_both_sides_are_drawn() -> None:
 
 
 def test_code_that_differs() -> None:
-    """A kernel is shown line by line: what only the base has, then what only head has."""
+    """A kernel is shown as a diff, base before head."""
     verdict = judge_pairs()
     changed = KernelChange(name="gelu", before="load x\nmul 2\nstore\n", after="load x\nmul 3\nstore\n")
-    evidence = tuple(replace(one, kernels=(changed,)) for one in verdict.evidence)
+    evidence = tuple(replace(case_evidence, kernels=(changed,)) for case_evidence in verdict.evidence)
 
     views = list_views(replace(verdict, evidence=evidence))
 
-    shown = next(one.view for one in views if one.view and one.view.differences).differences[0]
+    shown = next(view.view for view in views if view.view and view.view.differences).differences[0]
     assert shown.name == "gelu"
     assert shown.lines[1:] == (
         ("same", " load x"),
@@ -124,16 +124,16 @@ def test_code_that_differs() -> None:
 
 
 def test_code_that_was_cut_says_so() -> None:
-    """What differs may be beyond what was kept: an empty difference would look like none."""
+    """A difference beyond what was kept is marked as cut."""
     verdict = judge_pairs()
     cut = KernelChange(name="gelu", before="load x\n", after="load x\n", is_cut=True)
-    evidence = tuple(replace(one, kernels=(cut,)) for one in verdict.evidence)
+    evidence = tuple(replace(case_evidence, kernels=(cut,)) for case_evidence in verdict.evidence)
     page = render_verdict_page(replace(verdict, evidence=evidence))
     assert "more may differ further on" in page
 
 
 def spoil(verdict: Verdict, text: str) -> Verdict:
-    """Put a text wherever a model, a log, a commit or a machine may have written one."""
+    """The verdict with a text wherever a model, log, commit or machine may write one."""
     case = replace(verdict.cases[0], id=text, model=text)
     old = verdict.cases[0].id
     broken = GraphBreak(reason=text, location=text, stack=(Frame(location=text, function=text, code=text),))
@@ -150,21 +150,26 @@ def spoil(verdict: Verdict, text: str) -> Verdict:
         notes=say(Code.RULES_OF, text),
         cases=(case, *verdict.cases[1:]),
         comparisons=tuple(
-            replace(one, case_id=text, remarks=say(Code.ACCEPTED_BY, text)) if one.case_id == old else one
-            for one in verdict.comparisons
+            replace(row, case_id=text, remarks=say(Code.ACCEPTED_BY, text)) if row.case_id == old else row
+            for row in verdict.comparisons
         ),
         causes=tuple(
-            replace(one, case_id=text, fact=say(Code.GRAPH_BREAK, text)[0]) if one.case_id == old else one
-            for one in verdict.causes
+            replace(cause, case_id=text, fact=say(Code.GRAPH_BREAK, text)[0])
+            if cause.case_id == old
+            else cause
+            for cause in verdict.causes
         ),
         failures=(failure,),
         evidence=tuple(
             replace(
-                one, case_id=text, after=spoilt, kernels=(KernelChange(name=text, before="", after=text),)
+                evidence,
+                case_id=text,
+                after=spoilt,
+                kernels=(KernelChange(name=text, before="", after=text),),
             )
-            if one.case_id == old
-            else one
-            for one in verdict.evidence
+            if evidence.case_id == old
+            else evidence
+            for evidence in verdict.evidence
         ),
         environment=replace(
             verdict.environment, cpu=text, device_model=text, libraries={text: text}, settings={text: text}
@@ -177,21 +182,21 @@ def spoil(verdict: Verdict, text: str) -> Verdict:
 
 @cache
 def keep_stencil() -> Verdict:
-    """One case of the run: pages are parsed by a slow parser."""
+    """The verdict with one case, since the parser is slow."""
     verdict, name = judge_pairs(), runs.STENCIL
     return replace(
         verdict,
-        cases=tuple(one for one in verdict.cases if one.id == name),
-        comparisons=tuple(one for one in verdict.comparisons if one.case_id == name),
-        causes=tuple(one for one in verdict.causes if one.case_id == name),
-        evidence=tuple(one for one in verdict.evidence if one.case_id == name),
+        cases=tuple(case for case in verdict.cases if case.id == name),
+        comparisons=tuple(row for row in verdict.comparisons if row.case_id == name),
+        causes=tuple(cause for cause in verdict.causes if cause.case_id == name),
+        evidence=tuple(evidence for evidence in verdict.evidence if evidence.case_id == name),
         failures=(),
     )
 
 
 def list_kinds(root: ET.Element) -> set[tuple[str, str]]:
-    """Which elements there are, and which attributes each has."""
-    return {(str(one.tag), name) for one in root.iter() for name in ("", *one.attrib)}
+    """Each element with each of its attributes."""
+    return {(str(element.tag), name) for element in root.iter() for name in ("", *element.attrib)}
 
 
 @cache
@@ -201,59 +206,64 @@ def list_plain_kinds() -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text(text: str) -> None:
-    """Whatever a model, a log or a commit says: no element, attribute, link or script comes of it."""
+    """No text of a model, log or commit adds an element, attribute, link or script."""
     root, faults = parse(render_verdict_page(spoil(keep_stencil(), text)))
 
     assert not faults
     assert list_kinds(root) <= list_plain_kinds()
     assert len(list(root.iter("script"))) == 1
-    assert all(one.get("href", "").startswith("#") for one in root.iter("a"))
+    assert all(element.get("href", "").startswith("#") for element in root.iter("a"))
 
 
 def test_hostile_text_is_shown() -> None:
-    """Markup in a log is there to be read."""
+    """Markup in a log is shown as text."""
     root, _ = parse(render_verdict_page(spoil(keep_stencil(), "<b onclick=alert(1)>x</b>")))
 
     assert "<b onclick=alert(1)>x</b>" in read_text(root)
 
 
 def test_run_link() -> None:
-    """Only an encrypted address of the web becomes a link."""
+    """Only an https address becomes a link."""
     assert clean_link("https://example.org/run/1") == "https://example.org/run/1"
-    assert [clean_link(one) for one in ("javascript:alert(1)", "http://a", "https://a\u202e", "")] == [""] * 4
+    assert [clean_link(link) for link in ("javascript:alert(1)", "http://a", "https://a\u202e", "")] == [
+        ""
+    ] * 4
 
 
 def multiply(verdict: Verdict, cases: int, trials: int) -> Verdict:
-    """The first case of a verdict so many times, each with so many trials a side."""
+    """The verdict's first case so many times, with so many trials a side."""
     first = verdict.cases[0].id
     names = [f"model{number}/{first.partition('/')[2]}" for number in range(cases)]
-    shown = next(one for one in verdict.evidence if one.case_id == first)
+    shown = next(evidence for evidence in verdict.evidence if evidence.case_id == first)
 
     def lengthen(side: SideEvidence) -> SideEvidence:
-        values = {metric: (tuple(found) * trials)[:trials] for metric, found in side.values.items()}
+        values = {metric: (tuple(samples) * trials)[:trials] for metric, samples in side.values.items()}
         return replace(side, values=values)
 
-    own = replace(
+    multiplied = replace(
         shown,
         after=lengthen(shown.after),
         before=lengthen(shown.before) if shown.before else None,
     )
-    rows = [one for one in verdict.comparisons if one.case_id == first]
+    rows = [row for row in verdict.comparisons if row.case_id == first]
     return replace(
         verdict,
         outcome=Outcome.REGRESSION,
         cases=tuple(replace(verdict.cases[0], id=name) for name in names),
-        comparisons=tuple(replace(one, case_id=name) for name in names for one in rows),
-        evidence=tuple(replace(own, case_id=name) for name in names),
+        comparisons=tuple(replace(row, case_id=name) for name in names for row in rows),
+        evidence=tuple(replace(multiplied, case_id=name) for name in names),
         causes=tuple(
-            replace(one, case_id=name) for name in names for one in verdict.causes if one.case_id == first
+            replace(cause, case_id=name)
+            for name in names
+            for cause in verdict.causes
+            if cause.case_id == first
         ),
         failures=(),
     )
 
 
 def test_size() -> None:
-    """1,000 cases of 10 trials on both sides are a file of less than 2 MB, which opens at once."""
+    """1,000 cases with 10 trials a side are less than 2 MB."""
     page = render_verdict_page(multiply(keep_stencil(), 1000, 10))
 
     assert len(page.encode()) < MOST_BYTES
@@ -262,11 +272,11 @@ def test_size() -> None:
 
 
 def test_what_does_not_fit_into_the_page_has_one_of_its_own() -> None:
-    """Each case of 51 but the first 25 is linked to its page, charts and all; what is unchanged has none."""
+    """Of 51 cases 25 are on the page, and the others have linked pages, except unchanged ones."""
     many = multiply(keep_stencil(), 51, 3)
     quiet = many.cases[-1].id
     rows = (
-        replace(one, status=Status.UNCHANGED) if one.case_id == quiet else one for one in many.comparisons
+        replace(row, status=Status.UNCHANGED) if row.case_id == quiet else row for row in many.comparisons
     )
     verdict = replace(many, comparisons=tuple(rows))
     whole, *others = render_pages(verdict)
@@ -281,14 +291,14 @@ def test_what_does_not_fit_into_the_page_has_one_of_its_own() -> None:
 
 
 def test_command_is_printable() -> None:
-    """A commit that holds a terminal's escapes does not bring them into the command to copy."""
+    """Escape sequences in a commit do not reach the command to copy."""
     views = list_views(spoil(keep_stencil(), "a\x1b[31m\x08b"))
 
     assert views[0].block.command.isprintable()
 
 
 def test_what_differs_between_both_sides_is_a_table() -> None:
-    """Each difference, before and after; what one side lacks is none, and what is equal is left out."""
+    """Values that differ are listed; what one side lacks is "none" there."""
     verdict = judge_pairs()
     base = replace(verdict.environment, torch="2.12.0", libraries={})
     page = render_verdict_page(replace(verdict, base_environment=base))
@@ -299,7 +309,7 @@ def test_what_differs_between_both_sides_is_a_table() -> None:
 
 
 def test_sides_of_which_one_was_not_measured_are_not_called_the_same() -> None:
-    """Base and head failed before their first pair: nothing was compared, whatever is known of the host."""
+    """Sides that failed before a pair are not called equal."""
     verdict = judge_pairs()
     lost = replace(verdict, base_environment=verdict.environment, comparisons=())
 

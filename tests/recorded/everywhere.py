@@ -1,4 +1,4 @@
-"""All that is said of a verdict, in every format and in every place."""
+"""A verdict in every format and in every place where it is published."""
 
 from collections.abc import Mapping
 
@@ -31,8 +31,8 @@ RUN = CiRun(
 )
 
 
-def tell_own(verdict: Verdict) -> Mapping[str, str]:
-    """What is said where it was measured: each report and the annotations."""
+def render_reports(verdict: Verdict) -> Mapping[str, str]:
+    """Each report of the measuring job, and its annotations."""
     notes = list_action_annotations(verdict, DIRECTORY, int(ExitCode.REGRESSION))
     return {
         "text": render(verdict, "text"),
@@ -43,28 +43,28 @@ def tell_own(verdict: Verdict) -> Mapping[str, str]:
 
 
 def pass_on(verdict: Verdict) -> Shown:
-    """What the job that publishes reads of a verdict, from the file that the measuring job uploads."""
+    """What the publishing job loads from the file that the measuring job uploads."""
     return SHOWN.decode(SHOWN.encode(make_shown(verdict)).encode(), SHOWN_FILE)
 
 
-def tell_published(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
-    """What is said in the repository's own name: the base commit knows all cases but one."""
-    known = situation.run.cases[:-1] or situation.run.cases
+def render_comment(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
+    """The pull request's comment; the base commit has all cases but one."""
+    cases = situation.run.cases[:-1] or situation.run.cases
     policy = situation.policy
-    base = Base(cases=known, baselines=situation.baselines, policy=policy)
+    base = Base(cases=cases, baselines=situation.baselines, policy=policy)
     finding = make_finding(pass_on(verdict), base, RUN, RunContext(base_sha="b" * 40 if verdict.base else ""))
     marker = make_marker("default", RUN)
     return {"comment": render_body(marker, finding)}
 
 
-def tell(verdict: Verdict, situation: Situation) -> dict[str, str]:
-    """All of it; of one code on two stacks what is said of an upgrade too."""
-    told = {**tell_own(verdict), **tell_published(verdict, situation)}
+def render_all(verdict: Verdict, situation: Situation) -> dict[str, str]:
+    """All reports; of pairs also what is published of an upgrade."""
+    texts = {**render_reports(verdict), **render_comment(verdict, situation)}
     if situation.beside == "pairs":
         finding = make_upgrade_finding(
             pass_on(verdict), Base(cases=situation.run.cases, policy=situation.policy), RUN
         )
-        told["issue"] = render_body(make_marker("default", RUN), finding)
-        told["upgrade"] = render_upgrade(verdict, make_shown(verdict))
-        told["everything"] = render_text(verdict, width=160, detail=Detail.EVERYTHING)
-    return told
+        texts["issue"] = render_body(make_marker("default", RUN), finding)
+        texts["upgrade"] = render_upgrade(verdict, make_shown(verdict))
+        texts["everything"] = render_text(verdict, width=160, detail=Detail.EVERYTHING)
+    return texts
