@@ -119,9 +119,9 @@ def publisher(github: FakeGitHub, client: GitHubClient) -> Publisher:
 @pytest.fixture
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     """Return a repository with a configuration, a registry and a baseline."""
-    made = Repo(tmp_path)
+    repo = Repo(tmp_path)
     stored = {"perf/baselines/x.json": make_baseline("base")}
-    made.write({"gate.yml": CONFIG, "models/cases.yml": MODELS} | stored)
-    (made.root / "README.md").write_text("hello")
-    monkeypatch.chdir(made.top)
-    return made
+    repo.write({"gate.yml": CONFIG, "models/cases.yml": MODELS} | stored)
+    (repo.root / "README.md").write_text("hello")
+    monkeypatch.chdir(repo.top)
+    return repo

@@ -74,7 +74,9 @@ def main(packages: Path) -> None:
         _write(f"openapi/{host}", extract)
     listed = _read(packages / "webhooks-examples/api.github.com/index.json")
     examples = {
-        entry["name"]: [one for one in entry["examples"] if one.get("action") in EVENTS[entry["name"]]]
+        entry["name"]: [
+            example for example in entry["examples"] if example.get("action") in EVENTS[entry["name"]]
+        ]
         for entry in listed
         if entry["name"] in EVENTS
     }
@@ -107,7 +109,7 @@ def extract_schema(schema: dict[str, Any]) -> dict[str, Any]:
         name = waiting.pop()
         if name not in kept:
             kept[name] = _drop_prose(schema["definitions"][name], also={"description", "title"})
-            waiting += [found.rsplit("/", 1)[1] for found in _list_references(kept[name])]
+            waiting += [reference.rsplit("/", 1)[1] for reference in _list_references(kept[name])]
     return {"$schema": schema["$schema"], "definitions": kept}
 
 
@@ -132,9 +134,9 @@ def _drop_prose(value: Any, *, also: Collection[str] = (), is_properties: bool =
 
 def _list_references(value: Any) -> Iterator[str]:
     parts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
-    own = value.get("$ref") if isinstance(value, dict) else None
-    if isinstance(own, str) and own.startswith("#/"):
-        yield own
+    reference = value.get("$ref") if isinstance(value, dict) else None
+    if isinstance(reference, str) and reference.startswith("#/"):
+        yield reference
     for part in parts:
         yield from _list_references(part)
 

@@ -65,7 +65,7 @@ POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.ite
 def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CASE,), **changes: Any) -> Run:
     """Make a run of three trials a case; only the compiled latency and the graph breaks are measured."""
     samples = [{Metric.COMPILED_LATENCY: latency_s, Metric.GRAPH_BREAKS: 0.0}] * 3
-    made: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "cases": tuple(
             Case(id=name, model=name.split("/")[0], definition=DEFINITIONS.get(name, "d1")) for name in cases
         ),
@@ -74,7 +74,7 @@ def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CA
         "trials_planned": 3,
     }
     trials = chain.from_iterable(make.make_trials(case_id, samples) for case_id in cases)
-    return replace(make.make_run(*trials, **made), **changes)
+    return replace(make.make_run(*trials, **parts), **changes)
 
 
 def make_request(**changes: Any) -> AuthorizedCommand:
@@ -177,10 +177,10 @@ class Topic:
     def body(self) -> str:
         return str(self.pull["body"])
 
-    def check(self, place: Path) -> str:
+    def check(self, clone: Path) -> str:
         """Clone the repository, let git check it, and return the clone's files on the proposal's branch."""
         run_git(
-            place.parent, "clone", "--quiet", "--no-local", "--branch", BRANCH, str(self.git.path), str(place)
+            clone.parent, "clone", "--quiet", "--no-local", "--branch", BRANCH, str(self.git.path), str(clone)
         )
-        assert run_git(place, "fsck", "--full", "--strict") == ""
-        return run_git(place, "ls-files")
+        assert run_git(clone, "fsck", "--full", "--strict") == ""
+        return run_git(clone, "ls-files")

@@ -37,9 +37,9 @@ thresholds:
 class Repo:
     """A repository with a directory ``top`` for the gate, below a directory with a space, entered."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.root = place / "a repository"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.root = directory / "a repository"
         self.top = self.root / "sub"
 
     def write(self, files: dict[str, str]) -> None:
@@ -90,6 +90,6 @@ def load_one(path: Path) -> Baseline:
     return BASELINE.decode(path.read_bytes(), str(path))
 
 
-def make_step(place: Path, base: str) -> ActionStep:
+def make_step(temporary: Path, base: str) -> ActionStep:
     inputs = parse_inputs({"INPUT_BASELINE_REF": base})
-    return ActionStep(inputs=inputs, environ={"RUNNER_TEMP": str(place)}, event={})
+    return ActionStep(inputs=inputs, environ={"RUNNER_TEMP": str(temporary)}, event={})

@@ -194,7 +194,7 @@ def test_a_lack_of_baselines_is_taken_of_known_cases_alone() -> None:
         accept(make_verdict(*NEW), terms=replace(TERMS, cases=()))
 
 
-def test_a_regression_beside_new_cases_takes_no_lack_of_baselines() -> None:
+def test_a_regression_next_to_new_cases_takes_no_lack_of_baselines() -> None:
     """The default does not fail for those; where it does, a second comment can take them."""
     verdict = make_verdict(*make_regressed(CASES[0]), *NEW[1:])
     assert accept(verdict) == [make_entry()]
@@ -203,7 +203,7 @@ def test_a_regression_beside_new_cases_takes_no_lack_of_baselines() -> None:
 CRASHED = make_comparison(CASES[2], LATENCY, Status.FAILED, Reason.CASE_FAILED)
 
 
-def test_a_regression_beside_a_crash_can_be_accepted_and_the_crash_cannot() -> None:
+def test_a_regression_next_to_a_crash_can_be_accepted_and_the_crash_cannot() -> None:
     """What is accepted covers the regression; INCOMPLETE stays."""
     verdict = make_verdict(*make_regressed(CASES[0]), CRASHED)
     assert accept(verdict) == [make_entry()]
@@ -254,7 +254,9 @@ def test_an_acceptance_of_how_fast_a_case_is_does_not_remove_it() -> None:
         (TWO, 'select=bort reason="x"', "the selection names no case of the default branch"),
     ],
 )
-def test_where_nothing_can_be_accepted_that_is_said(verdict: Verdict, text: str, words: str) -> None:
+def test_a_comment_with_nothing_to_accept_is_refused_with_the_next_step(
+    verdict: Verdict, text: str, words: str
+) -> None:
     """A crash, a pass, an open question, another case: refused, with the next step."""
     with pytest.raises(CommandRefusedError, match=words) as caught:
         accept(verdict, text)

@@ -47,7 +47,7 @@ def ask(job: TokenJob, github: FakeGitHub, git: BareRepository) -> Ask:
         event = leave_comment(github, body, author)
         given = ("--head-sha", head_sha, *options)
         ran = job.run("accept-regression", *given, event_name="issue_comment", event=event)
-        answers = [one["body"] for one in github.state.list_comments(7)[1:]]
+        answers = [comment["body"] for comment in github.state.list_comments(7)[1:]]
         assert TOKEN not in "".join(answers)
         return Asked(**vars(ran), answers=answers)
 
@@ -100,7 +100,7 @@ def test_neither_reason_nor_author_is_repeated_in_the_repositorys_name(ask: Ask,
     for text in (*asked.answers, asked.summary):
         assert "evil" not in text
         assert "@" not in text
-    assert {found.name for found in list_commands(asked.log)} == {"stop-commands"}
+    assert {command.name for command in list_commands(asked.log)} == {"stop-commands"}
 
 
 @pytest.mark.parametrize("author", ["eve", "stranger"])
@@ -128,7 +128,7 @@ def test_a_push_after_the_comment_is_not_accepted(ask: Ask, github: FakeGitHub) 
 
 
 @pytest.mark.parametrize("text", sorted(set(INJECTED))[::12])
-def test_no_text_of_the_artifact_is_stored_or_told(
+def test_no_text_of_the_artifact_is_stored_or_printed(
     ask: Ask, github: FakeGitHub, git: BareRepository, text: str
 ) -> None:
     """Sentences, headlines and ids of a well-formed verdict: only what the registry knows is left."""
@@ -153,11 +153,11 @@ def test_no_text_of_the_artifact_is_stored_or_told(
     if asked.code == 0:
         assert [entry.case for entry in load(git)] == [CASES[0].id]
         assert "1 regression is not covered by it: the check stays red." in asked.answers[0]
-    for told in (*asked.answers, asked.summary, asked.log):
-        assert text not in told
+    for output in (*asked.answers, asked.summary, asked.log):
+        assert text not in output
 
 
-def test_what_stays_red_is_said(ask: Ask, github: FakeGitHub) -> None:
+def test_the_answer_names_what_stays_red(ask: Ask, github: FakeGitHub) -> None:
     """A crash beside it is not accepted, and the answer says what that means."""
     crashed = make_comparison(CASES[1], Metric.COMPILED_LATENCY, Status.FAILED, Reason.CASE_FAILED)
     leave(github, make_verdict(*make_regressed(CASES[0]), crashed))
@@ -172,14 +172,14 @@ def test_a_first_change_without_baselines_is_taken(ask: Ask, github: FakeGitHub,
 
     asked = ask(COMMAND, "ada", HEAD, "--comment-key=new")
 
-    assert [(one.case, one.metric) for one in load(git)] == [(case.id, None) for case in CASES]
-    assert {one.gate for one in load(git)} == {"gate.yml:new"}
+    assert [(entry.case, entry.metric) for entry in load(git)] == [(case.id, None) for case in CASES]
+    assert {entry.gate for entry in load(git)} == {"gate.yml:new"}
     assert "the lack of baselines." in asked.answers[0]
     assert "Nothing was compared; the check says so, and is green." in asked.answers[0]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "answer"),
     [
         ("", "Nothing was compared; the check says so, and is green."),
         ("metric=drift ", "the check stays red. Accept that without naming cases or a metric."),
@@ -187,7 +187,7 @@ def test_a_first_change_without_baselines_is_taken(ask: Ask, github: FakeGitHub,
     ],
 )
 def test_what_leaves_nothing_compared_is_green_only_if_that_was_taken(
-    ask: Ask, github: FakeGitHub, git: BareRepository, words: str, told: str
+    ask: Ask, github: FakeGitHub, git: BareRepository, words: str, answer: str
 ) -> None:
     """A comment that names cases or a metric takes no lack of baselines, and the check is red without."""
     drift = make_comparison(CASES[0], Metric.DRIFT, Status.REGRESSED, Reason.LIMIT_EXCEEDED)
@@ -200,12 +200,12 @@ def test_what_leaves_nothing_compared_is_green_only_if_that_was_taken(
     asked = ask(f'/accept-regression {words}reason="worth it"')
 
     assert asked.code == 0, asked.log
-    assert all(one.metric for one in load(git)) is bool(words)
-    assert told in asked.answers[0]
+    assert all(entry.metric for entry in load(git)) is bool(words)
+    assert answer in asked.answers[0]
     assert ("green" in asked.answers[0]) is (not words)
 
 
-def test_a_run_that_cannot_be_started_again_is_told(
+def test_a_run_that_cannot_be_started_again_is_reported(
     ask: Ask, github: FakeGitHub, git: BareRepository
 ) -> None:
     """What was accepted holds; whoever may can start the check by hand, and the job warns."""
@@ -217,7 +217,7 @@ def test_a_run_that_cannot_be_started_again_is_told(
     assert asked.code == 0
     assert load(git)
     assert "It could not be started again: re-run the failed jobs of" in asked.answers[0]
-    (warning,) = (one for one in list_commands(asked.log) if one.name == "warning")
+    (warning,) = (command for command in list_commands(asked.log) if command.name == "warning")
     assert warning.data.startswith("Stored, but the check was not started again")
 
 

@@ -152,7 +152,7 @@ def test_a_lost_answer_neither_loses_nor_doubles(
         (Fault(status=403, message=NO_RIGHT, times=9), DeniedError),
     ],
 )
-def test_a_rule_that_forbids_it_is_told(
+def test_a_rule_that_forbids_it_is_reported(
     data: GitData,
     github: FakeGitHub,
     git: BareRepository,

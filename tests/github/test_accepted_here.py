@@ -30,7 +30,7 @@ LACK = tuple(replace(ENTRY, case=case.id, metric=None, allowance=0.0) for case i
 
 
 def change_lack(**changes: Any) -> tuple[Acceptance, ...]:
-    return tuple(replace(one, **changes) for one in LACK)
+    return tuple(replace(entry, **changes) for entry in LACK)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def tell(
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_who_accepted_is_told_and_why_is_not(publisher: Publisher) -> None:
+def test_who_accepted_is_named_and_the_reason_is_not(publisher: Publisher) -> None:
     """The login is GitHub's; the reason is in the comment that gave it."""
     published, body = tell(publisher, ACCEPTED, (ENTRY,))
 
@@ -77,19 +77,17 @@ def test_who_accepted_is_told_and_why_is_not(publisher: Publisher) -> None:
     ],
     ids=["smaller", "another metric", "another case", "expired", "another gate", "another key", "elsewhere"],
 )
-def test_what_an_acceptance_does_not_cover_is_not_laid_to_anybody(
-    publisher: Publisher, entry: Acceptance
-) -> None:
+def test_what_no_acceptance_covers_names_nobody(publisher: Publisher, entry: Acceptance) -> None:
     """An artifact that calls something accepted puts no name to it."""
     _, body = tell(publisher, ACCEPTED, (entry,))
 
     assert "accepted 1 change" not in body
     is_elsewhere = (entry.gate, entry.environment) != (ENTRY.gate, ENTRY.environment)
-    told = f"Accepted by ada for {entry.gate} on {entry.environment}, so it does not count here"
-    assert (told in body.replace("`", "").replace("\\", "")) is is_elsewhere
+    note = f"Accepted by ada for {entry.gate} on {entry.environment}, so it does not count here"
+    assert (note in body.replace("`", "").replace("\\", "")) is is_elsewhere
 
 
-def test_a_check_that_is_green_without_baselines_is_told_so(publisher: Publisher) -> None:
+def test_a_check_that_is_green_without_baselines_is_reported_so(publisher: Publisher) -> None:
     """The status is the check's, the outcome stays NOTHING_COMPARED, and who accepts that is named."""
     published, body = tell(publisher, NEW, LACK)
 
@@ -129,7 +127,7 @@ def test_without_an_acceptance_that_counts_nothing_compared_fails(
     assert 'comments `/accept-regression reason="..."`' in body
 
 
-def test_a_file_that_cannot_be_read_is_told(publisher: Publisher) -> None:
+def test_a_file_that_cannot_be_read_is_reported(publisher: Publisher) -> None:
     """Silence would look like nobody's."""
     _, body = tell(publisher, ACCEPTED, "version: 1\n")
 

@@ -36,8 +36,8 @@ class Story:
         return find_base(event or self.make_event(), self.top)
 
     def find_sha(self, event: dict[str, Any] | None = None) -> str:
-        found = self.find(event)
-        return found.sha if found else ""
+        base = self.find(event)
+        return base.sha if base else ""
 
 
 def add(top: Path, name: str) -> str:
@@ -63,12 +63,12 @@ def story(tmp_path: Path) -> Story:
 
 def clone(story: Story, depth: int) -> Path:
     """Clone what is checked out, as actions/checkout does with a ``fetch-depth``."""
-    place = story.top.parent / "clone"
+    path = story.top.parent / "clone"
     run_git(story.top, "branch", "--quiet", "trial", story.merge)
     run_git(
-        story.top, "clone", "--quiet", "--branch=trial", f"--depth={depth}", f"file://{story.top}", str(place)
+        story.top, "clone", "--quiet", "--branch=trial", f"--depth={depth}", f"file://{story.top}", str(path)
     )
-    return place
+    return path
 
 
 def test_a_stale_payload_does_not_name_the_base(story: Story) -> None:
@@ -85,7 +85,7 @@ def test_a_changed_base_branch_is_followed(story: Story) -> None:
     assert story.find_sha(story.make_event(ref="release", sha=other)) == story.base
 
 
-def test_a_rerun_is_held_against_what_it_was_held_against(story: Story) -> None:
+def test_a_rerun_is_compared_with_the_first_runs_base(story: Story) -> None:
     """GitHub checks the first run's merge out again: main's later commits do not matter."""
     run_git(story.top, "checkout", "--quiet", "main")
     add(story.top, "M2")
@@ -103,10 +103,10 @@ def test_where_the_head_itself_is_checked_out_its_merge_base_counts(story: Story
     """What main did since is not in what is measured; the reader is told which commit was taken."""
     run_git(story.top, "checkout", "--quiet", "topic")
 
-    found = story.find(story.make_event(sha=story.base))
+    base = story.find(story.make_event(sha=story.base))
 
     origin = f"where this change left the base commit {story.base[:12]} that the event names"
-    assert found == BaseCommit(sha=story.stale, origin=origin)
+    assert base == BaseCommit(sha=story.stale, origin=origin)
 
 
 def test_a_head_that_merged_main_itself_is_no_trial_merge(story: Story) -> None:
@@ -118,10 +118,10 @@ def test_a_head_that_merged_main_itself_is_no_trial_merge(story: Story) -> None:
 
 def clone_topic(story: Story) -> None:
     """Continue in a whole clone of the remote branches, at the pull request's head: ``ref: head.sha``."""
-    place = story.top.parent / "whole"
-    subprocess.run(["git", "clone", "--quiet", f"file://{story.top}", str(place)], check=True)
-    run_git(place, "checkout", "--quiet", "--detach", story.head)
-    story.top = place
+    path = story.top.parent / "whole"
+    subprocess.run(["git", "clone", "--quiet", f"file://{story.top}", str(path)], check=True)
+    run_git(path, "checkout", "--quiet", "--detach", story.head)
+    story.top = path
 
 
 def update_topic(story: Story) -> None:
@@ -131,7 +131,7 @@ def update_topic(story: Story) -> None:
     story.head = run_git(story.top, "rev-parse", "HEAD")
 
 
-def test_what_main_did_is_not_held_against_a_head_that_was_updated(story: Story) -> None:
+def test_an_updated_head_is_compared_with_where_it_left_main(story: Story) -> None:
     """The payload still says M0; the branch in the clone says that the change left main at M1."""
     update_topic(story)
     clone_topic(story)
@@ -146,13 +146,13 @@ def test_a_clone_without_the_base_branch_goes_by_the_payload(story: Story) -> No
     clone_topic(story)
     run_git(story.top, "update-ref", "-d", "refs/remotes/origin/main")
 
-    found = story.find()
+    base = story.find()
 
-    assert found
-    assert (found.sha, found.origin.split()[-3:]) == (story.stale, ["the", "event", "names"])
+    assert base
+    assert (base.sha, base.origin.split()[-3:]) == (story.stale, ["the", "event", "names"])
 
 
-def test_a_head_that_is_merged_already_is_held_against_the_payload(story: Story) -> None:
+def test_a_head_that_is_merged_already_is_compared_with_the_payload(story: Story) -> None:
     """The base branch has it by now, so the branch no longer tells where it was left."""
     run_git(story.top, "checkout", "--quiet", "main")
     run_git(story.top, "merge", "--quiet", "--no-ff", "--message", "merged", "topic")
@@ -209,11 +209,11 @@ def test_a_clone_of_two_commits_is_enough_for_a_trial_merge(story: Story) -> Non
 def test_a_shallow_clone_of_the_head_is_an_error(story: Story) -> None:
     """In a part of history git may find another merge-base than in all of it."""
     run_git(story.top, "branch", "--force", "trial", "topic")
-    place = story.top.parent / "clone"
-    command = ["git", "clone", "--quiet", "--depth=1", "--branch=topic", f"file://{story.top}", str(place)]
+    path = story.top.parent / "clone"
+    command = ["git", "clone", "--quiet", "--depth=1", "--branch=topic", f"file://{story.top}", str(path)]
     subprocess.run(command, check=True)
-    run_git(place, "fetch", "--quiet", "--depth=1", "origin", "main")
-    story.top = place
+    run_git(path, "fetch", "--quiet", "--depth=1", "origin", "main")
+    story.top = path
 
     with pytest.raises(UsageError, match="this clone is shallow: it does not show where") as caught:
         story.find(story.make_event(sha=story.base))
@@ -238,9 +238,9 @@ def test_a_merge_groups_base_is_the_queues(story: Story) -> None:
     run_git(story.top, "merge", "--quiet", "--no-ff", "--message", "second of the group", "second")
     group = {"base_sha": story.base, "head_sha": run_git(story.top, "rev-parse", "HEAD")}
 
-    found = story.find({"merge_group": group})
+    base = story.find({"merge_group": group})
 
-    assert found == BaseCommit(sha=story.base, origin="what the merge queue puts this group on")
+    assert base == BaseCommit(sha=story.base, origin="what the merge queue puts this group on")
 
 
 @pytest.mark.parametrize("which", ["base_sha", "head_sha"])
@@ -268,7 +268,7 @@ def test_a_pull_request_without_commits_is_an_error(story: Story, pull: dict[str
         story.find({"pull_request": pull})
 
 
-def test_no_repository_is_told(tmp_path: Path) -> None:
+def test_no_repository_is_reported(tmp_path: Path) -> None:
     """Without actions/checkout, or above its `path:`, there is nothing to read the base from."""
     event = {"pull_request": {"base": {"sha": "b" * 40}, "head": {"sha": "a" * 40}}}
 

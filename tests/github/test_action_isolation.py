@@ -88,8 +88,8 @@ def test_an_environment_that_points_into_the_workspace_is_no_way_in(
 ) -> None:
     """As an editable installation does; not even where pip and venv must be asked for packages."""
     python = make_bare_python(tmp_path / "python", only=only)
-    (own,) = python.parent.parent.glob("lib/python*/site-packages")
-    (own / "editable.pth").write_text(f"{workspace.workspace}\n{workspace.workspace}/src\n")
+    (site,) = python.parent.parent.glob("lib/python*/site-packages")
+    (site / "editable.pth").write_text(f"{workspace.workspace}\n{workspace.workspace}/src\n")
     workspace.environ["PYTHONPATH"] = "."
 
     run = run_action(workspace, {"mode": "judge", "python": str(python)})
@@ -107,9 +107,9 @@ def test_an_environment_in_the_workspace_is_the_interpreters(
     """A `.venv` that the workflow has made there is used with all that it has."""
     environment = workspace.workspace / ".venv"
     shutil.copytree(bare_python.parent.parent, environment, symlinks=True)
-    (own,) = environment.glob("lib/python*/site-packages")
+    (site,) = environment.glob("lib/python*/site-packages")
     for entry in (bare_python.parents[2] / "packages").iterdir():
-        (own / entry.name).symlink_to(entry.resolve())
+        (site / entry.name).symlink_to(entry.resolve())
 
     run = run_action(workspace, {"mode": "judge", "python": ".venv/bin/python"})
 
@@ -123,18 +123,18 @@ def test_what_is_measured_finds_nothing_of_its_job_above_it(workspace: Workspace
 
     Up to the test, which stands for the runner.
     """
-    python, told = make_bare_python(tmp_path / "python"), tmp_path / "told.json"
-    (own,) = python.parent.parent.glob("lib/python*/site-packages")
-    (own / "torch.py").write_text(SPY.format(told=str(told), test=os.getpid()))
+    python, report = make_bare_python(tmp_path / "python"), tmp_path / "told.json"
+    (site,) = python.parent.parent.glob("lib/python*/site-packages")
+    (site / "torch.py").write_text(SPY.format(report=str(report), test=os.getpid()))
     # Locks that no other test holds.
     workspace.environ |= {"GITHUB_TOKEN": "ghs_stray", "COMPILE_GATE_LOCKS": str(workspace.temporary)}
 
     run = run_action(workspace, {"python": str(python), "device": "cpu", "confirm": "false"})
 
     assert run.outputs["exit-code"] == "4", run.log
-    above = json.loads(told.read_text())
+    above = json.loads(report.read_text())
     assert len(above) >= 3  # itself, the gate, the action
-    names = {name for one in above for name in one}
+    names = {name for level in above for name in level}
     assert not {name for name in names if name.startswith(("INPUT_", "ACTIONS_")) or "TOKEN" in name}
     assert not names & {"GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"}
     assert not {"RUNNER_TEMP", "GITHUB_EVENT_PATH"} & set(above[0])
@@ -192,7 +192,7 @@ def test_a_clone_below_the_workspace_is_judged_by_its_own_rules(
     assert (inside.outputs["exit-code"], inside.outputs["baseline-sha"]) == ("3", base)
 
 
-def test_a_wrong_selection_is_told_in_the_annotation(workspace: Workspace, bare_python: Path) -> None:
+def test_a_wrong_selection_is_reported_in_the_annotation(workspace: Workspace, bare_python: Path) -> None:
     """Through the real command: what is wrong and what was meant, where the reader looks first."""
     given = {"mode": "judge", "select": "tag:smok", "python": str(bare_python)}
     Path(workspace.environ["GITHUB_EVENT_PATH"]).write_text(
@@ -202,14 +202,14 @@ def test_a_wrong_selection_is_told_in_the_annotation(workspace: Workspace, bare_
     run = run_action(workspace, given)
 
     assert run.outputs["exit-code"] == "2"
-    (error,) = (found for found in list_commands(run.log) if found.name == "error")
+    (error,) = (command for command in list_commands(run.log) if command.name == "error")
     assert "tag:smok" in error.data
     assert "tag:smoke" in error.data
 
 
 def test_complaints_are_joined_with_their_fix() -> None:
     """A command tells of each error in two lines, after whatever else it says."""
-    told = """\
+    output = """\
 measuring...
 compile-gate: gate.yml: trials: is 0
 Write a number from 1.
@@ -218,7 +218,7 @@ Did you mean `select`?
 compile-gate check: there is no option --x
 See `compile-gate check --help` for the options.
 """
-    assert list_complaints(told) == (
+    assert list_complaints(output) == (
         "gate.yml: trials: is 0. Write a number from 1.",
         "gate.yml:7: no such key. Did you mean `select`?",
         "there is no option --x. See `compile-gate check --help` for the options.",

@@ -34,19 +34,23 @@ SHA = "a" * 40
 @pytest.fixture
 def action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ActionStep:
     """Return a step that is about to run, whose command finds nothing."""
-    made = ActionStep(tmp_path, monkeypatch, capsys)
-    made.command = make_passing()
-    return made
+    action = ActionStep(tmp_path, monkeypatch, capsys)
+    action.command = make_passing()
+    return action
 
 
 def make_check(run: Run, baseline: Run, code: int) -> Command:
     """Make a command that leaves what ``check`` leaves."""
 
     def check(argv: list[str], _: dict[str, str]) -> int:
-        config = next((one.partition("=")[2] for one in argv if one.startswith("--config=")), "")
+        config = next(
+            (argument.partition("=")[2] for argument in argv if argument.startswith("--config=")), ""
+        )
         out = load_config(Path(config) if config else None).out
         verdict = gate.compare(baseline=baseline, candidate=run, policy=gate.load_policy())
-        if any(one.startswith("--base-python=") for one in argv):  # of pairs, whose base tells its torch
+        if any(
+            argument.startswith("--base-python=") for argument in argv
+        ):  # of pairs, whose base tells its torch
             verdict = replace(verdict, base=PairBase(), base_environment=baseline.environment)
         RUN.save(run, out / "run.json")
         VERDICT.save(verdict, out / "verdict.json")
@@ -73,7 +77,7 @@ def make_broken_run(location: str) -> Run:
     return make_run(SHA, trials=(trial,), trials_planned=1)
 
 
-def test_a_regression_is_told_in_every_way(action: ActionStep) -> None:
+def test_a_regression_is_shown_in_every_way(action: ActionStep) -> None:
     """Outputs, summary, the headline and the line of the new graph break; the exit code is the gate's."""
     action.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
 
@@ -99,8 +103,8 @@ def test_a_regression_is_told_in_every_way(action: ActionStep) -> None:
     }
     printed = action.read_printed()
     assert "\n::error title=compile-gate::REGRESSION: " in printed
-    place = f"title=compile-gate%3A {CASE} graph_breaks,file=model.py,line=1::"
-    assert f"\n::error {place}" in printed
+    annotation = f"title=compile-gate%3A {CASE} graph_breaks,file=model.py,line=1::"
+    assert f"\n::error {annotation}" in printed
     assert "REGRESSION" in action.summary
 
 
@@ -184,7 +188,7 @@ def test_the_change_that_adds_the_configuration_need_not_compare_anything(
 
 
 @pytest.mark.parametrize("code", [1, 2, 4, 130, 137])
-def test_a_verdict_beside_a_failure_is_none(action: ActionStep, code: int) -> None:
+def test_a_verdict_next_to_a_failure_is_none(action: ActionStep, code: int) -> None:
     """What is measured could have written it, and have ended the command: it is not published."""
     action.command = make_passing(code)
 
@@ -193,7 +197,7 @@ def test_a_verdict_beside_a_failure_is_none(action: ActionStep, code: int) -> No
 
 
 @pytest.mark.parametrize("name", ["out", "out/verdict.json"])
-def test_what_lies_where_results_go_is_told(action: ActionStep, name: str) -> None:
+def test_what_lies_where_results_go_is_reported(action: ActionStep, name: str) -> None:
     """A change may bring a file, or a directory, in place of either."""
     action.command = 0
     if name == "out":
@@ -230,10 +234,10 @@ def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
 
     assert action.run() == 1
     printed = action.read_printed()
-    found = list_commands(printed)
-    assert [one.name for one in found] == ["stop-commands", "error"]
+    commands = list_commands(printed)
+    assert [command.name for command in commands] == ["stop-commands", "error"]
     assert "Traceback" in printed
-    assert "TypeError: unexpected. This is a bug in compile-gate" in found[-1].data
+    assert "TypeError: unexpected. This is a bug in compile-gate" in commands[-1].data
     assert action.outputs == {"exit-code": "1"}
 
 
@@ -249,7 +253,7 @@ def test_a_file_of_the_runner_that_cannot_be_written_changes_no_code(action: Act
     assert "Traceback" not in printed
 
 
-def test_a_line_is_told_from_the_top_of_the_repository(action: ActionStep) -> None:
+def test_a_line_is_named_from_the_top_of_the_repository(action: ActionStep) -> None:
     """GitHub shows an annotation there, wherever the configuration and the working directory are."""
     top = Path.cwd()
     Path("perf").mkdir()
@@ -277,7 +281,7 @@ def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(action: ActionStep
     assert action.outputs == {"exit-code": "2", "out-path": str(Path("out").absolute())}
 
 
-def test_a_change_to_the_rules_is_said_and_does_not_hold(action: ActionStep) -> None:
+def test_a_change_to_the_rules_is_reported_and_does_not_hold(action: ActionStep) -> None:
     """The command is given the base's rules; page and summary name the file; nothing is left behind."""
     Path("gate.yml").write_text("version: 1\nerror_budget: 0.5\n")
     commit(Path.cwd(), "head")
@@ -295,14 +299,14 @@ def test_a_change_to_the_rules_is_said_and_does_not_hold(action: ActionStep) -> 
 
 
 @pytest.mark.parametrize(("keys", "expected"), [("", "regression"), ("fail_on: new\nselect: bert\n", "new")])
-def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
+def test_the_base_decides_what_is_measured_and_what_fails_a_change(
     action: ActionStep, keys: str, expected: str
 ) -> None:
     """The change's own gate.yml says otherwise; the action's default holds where the base's says nothing."""
-    found: list[Config] = []
+    configs: list[Config] = []
 
     def check(argv: list[str], _: dict[str, str]) -> int:
-        found.append(load_config(Path(argv[2].removeprefix("--base-tree="), "gate.yml")))
+        configs.append(load_config(Path(argv[2].removeprefix("--base-tree="), "gate.yml")))
         return 2
 
     action.command = check
@@ -313,15 +317,15 @@ def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
 
     assert action.run() == 2
 
-    said = [one for one in action.seen[0] if one.startswith(("--fail-on", "--select"))]
-    assert said == ([] if keys else ["--fail-on=regression"])
-    assert (found[0].fail_on or "regression") == expected
-    assert found[0].select == ("bert" if keys else "")
+    options = [argument for argument in action.seen[0] if argument.startswith(("--fail-on", "--select"))]
+    assert options == ([] if keys else ["--fail-on=regression"])
+    assert (configs[0].fail_on or "regression") == expected
+    assert configs[0].select == ("bert" if keys else "")
 
 
 @pytest.mark.parametrize("mode", ["check", "measure", "judge"])
 @pytest.mark.parametrize("name", ["fail-on", "select"])
-def test_a_workflow_does_not_say_how_a_change_is_judged(action: ActionStep, mode: str, name: str) -> None:
+def test_a_workflow_does_not_decide_how_a_change_is_judged(action: ActionStep, mode: str, name: str) -> None:
     """The publisher would have to say the same; on a push or a schedule a workflow may."""
     shard = Path("shards/run.json")
     shard.parent.mkdir()
@@ -367,14 +371,14 @@ def test_a_base_out_of_reach_is_a_note_and_no_failure(action: ActionStep) -> Non
     code = action.run(working_directory=str(shallow), baseline_ref="head")
 
     reason = f"the base commit {base} is not in this clone."
-    said = f"What looks worse is not measured again side by side: {reason}"
+    note = f"What looks worse is not measured again side by side: {reason}"
     assert code == 0
     assert list_base_arguments(action.seen[0]) == ["--no-base"]
     assert (
-        f"::warning title=compile-gate::{said} Give actions/checkout `fetch-depth: 0`."
+        f"::warning title=compile-gate::{note} Give actions/checkout `fetch-depth: 0`."
         in action.read_printed()
     )
-    assert said in action.summary
+    assert note in action.summary
 
 
 def test_an_upgrade_begins_its_summary_with_the_paragraph(action: ActionStep) -> None:
@@ -390,7 +394,7 @@ def test_an_upgrade_begins_its_summary_with_the_paragraph(action: ActionStep) ->
     assert action.outputs["result-path"].endswith("shown.json")
 
 
-def test_a_refresh_tells_where_the_run_is(action: ActionStep) -> None:
+def test_a_refresh_outputs_where_the_run_is(action: ActionStep) -> None:
     """It measures as often as a baseline wants; the run is what the next job is given."""
 
     def measure(*_: object) -> int:

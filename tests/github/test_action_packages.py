@@ -33,15 +33,15 @@ LOCKED: dict[str, str] = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.r
 @pytest.fixture
 def have(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the interpreter has: everything in the lock, at its version; a test takes away or ages."""
-    found = dict(LOCKED)
+    installed = dict(LOCKED)
 
     def version(name: str) -> str:
-        if name not in found:
+        if name not in installed:
             raise metadata.PackageNotFoundError(name)
-        return found[name]
+        return installed[name]
 
     monkeypatch.setattr(metadata, "version", version)
-    return found
+    return installed
 
 
 def test_the_lock_has_all_that_the_gate_needs() -> None:
@@ -59,13 +59,13 @@ def find_needed(*names: str) -> set[str]:
     needed, waiting = set[str](), [*names]
     while waiting:
         required = [Requirement(line) for line in metadata.requires(waiting.pop()) or ()]
-        found = {
-            one.name.lower().replace("_", "-")
-            for one in required
-            if not one.marker or one.marker.evaluate({"extra": ""})
+        needs = {
+            requirement.name.lower().replace("_", "-")
+            for requirement in required
+            if not requirement.marker or requirement.marker.evaluate({"extra": ""})
         }
-        waiting += found - needed
-        needed |= found
+        waiting += needs - needed
+        needed |= needs
     return needed
 
 
@@ -108,10 +108,10 @@ def test_a_package_that_is_too_old_to_measure_with_is_named(have: dict[str, str]
         list_missing("check", has_gpu=True)
 
 
-def make_wheel(place: Path) -> str:
+def make_wheel(directory: Path) -> str:
     """Make a wheel of nothing that is called mdurl, and its line of a locked list."""
-    place.mkdir()
-    name, info = place / "mdurl-9.0-py3-none-any.whl", "mdurl-9.0.dist-info"
+    directory.mkdir()
+    name, info = directory / "mdurl-9.0-py3-none-any.whl", "mdurl-9.0.dist-info"
     files = {
         "mdurl.py": "",
         f"{info}/METADATA": "Metadata-Version: 2.1\nName: mdurl\nVersion: 9.0\n",
@@ -125,10 +125,10 @@ def make_wheel(place: Path) -> str:
     return f"mdurl==9.0 --hash=sha256:{digest}\n"
 
 
-def put_lock(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def put_lock(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a locked list of one wheel in the place of the gate's."""
-    (place / "locked.txt").write_text(make_wheel(place / "wheels"))
-    monkeypatch.setattr(launch, "REQUIREMENTS", place / "locked.txt")
+    (directory / "locked.txt").write_text(make_wheel(directory / "wheels"))
+    monkeypatch.setattr(launch, "REQUIREMENTS", directory / "locked.txt")
 
 
 @pytest.mark.parametrize("where", ["variables", "file"])
@@ -181,7 +181,9 @@ def test_an_interpreter_without_pip_gets_one_elsewhere(
 
     assert (tmp_path / "pip" / "bin" / "python").exists()
     assert (tmp_path / "packages" / "mdurl.py").is_file()
-    assert [sorted(one.keys() & {"PATH", "INPUT_TOKEN", "PYTHONPATH"}) for one in started] == [["PATH"]] * 2
+    assert [sorted(variables.keys() & {"PATH", "INPUT_TOKEN", "PYTHONPATH"}) for variables in started] == [
+        ["PATH"]
+    ] * 2
 
 
 @pytest.mark.parametrize(
@@ -297,9 +299,9 @@ def test_what_measures_imports_what_is_listed_and_no_more(tmp_path: Path) -> Non
 def test_the_guide_lists_what_an_image_needs() -> None:
     """For a runner without network: the packages of a check, which has most; the others need no further."""
     text = (ROOT / "docs" / "github-runners.md").read_text(encoding="utf-8")
-    (told,) = re.findall(r"A runner without network needs `([^`]+)` in its image", text)
+    (listed,) = re.findall(r"A runner without network needs `([^`]+)` in its image", text)
     modes = set(ActionMode) - TRUSTED_MODES
-    assert set(told.split()) == {name for mode in modes for name in list_packages(mode, has_gpu=False)}
+    assert set(listed.split()) == {name for mode in modes for name in list_packages(mode, has_gpu=False)}
     (trusted,) = re.findall(r"in jobs with a token only `([^`]+)`", text)
     assert all(set(trusted.split()) == list_packages(mode, has_gpu=True) for mode in TRUSTED_MODES)
 

@@ -56,7 +56,7 @@ def test_a_history_is_written_where_the_checkout_has_it(repo: Repo) -> None:
     assert repo.load(repo.commit()).history == repo.top / "kept" / "history"
 
 
-def test_what_the_base_did_meanwhile_is_not_held_against_the_change(repo: Repo) -> None:
+def test_what_the_base_did_meanwhile_is_no_change_of_the_head(repo: Repo) -> None:
     """Changed is what the change touched since it branched off, not where the two differ."""
     repo.commit()
     repo.commit({"src.py": "x = 1"})
@@ -67,12 +67,12 @@ def test_what_the_base_did_meanwhile_is_not_held_against_the_change(repo: Repo) 
 def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(repo: Repo) -> None:
     """A push or a dispatch changes nothing that is still to be merged: no command is given a commit."""
     repo.commit()
-    with open_rule_source(make_step(repo.place, "head")) as source:
+    with open_rule_source(make_step(repo.directory, "head")) as source:
         assert source.rules.config == load_config(None)
         assert source.arguments == ()
 
 
-def test_a_base_without_configuration_says_that_the_heads_holds(repo: Repo) -> None:
+def test_without_a_configuration_in_the_base_the_heads_holds(repo: Repo) -> None:
     """The change that introduces the gate has nothing else to go by, and that is told."""
     base = repo.commit(gone="gate.yml")
     repo.write({"gate.yml": CONFIG})
@@ -97,11 +97,11 @@ def test_baselines_may_be_named_by_the_workflow(repo: Repo) -> None:
     assert repo.list_reasons(base, config="gate.yml", baselines="other") == {"y.json": "base"}
 
 
-def test_a_shallow_clone_is_told_what_it_lacks(repo: Repo) -> None:
+def test_a_shallow_clone_is_an_error_that_names_what_it_lacks(repo: Repo) -> None:
     """A base commit that is not there is an error with its fix, never a check against the head."""
     repo.commit()
 
-    step = make_step(repo.place, "f" * 40)
+    step = make_step(repo.directory, "f" * 40)
     with pytest.raises(UsageError, match="is not in this clone") as caught, open_rule_source(step):
         pass
 
@@ -165,8 +165,8 @@ def test_a_link_among_the_rules_is_refused_by_name(repo: Repo, link: str) -> Non
 def test_rules_may_be_kept_by_git_lfs(repo: Repo) -> None:
     """A checkout runs the filters of the machine, as that of the measured code does."""
     repo.commit()
-    (repo.place / "kept").write_text(make_baseline("from the store"))
-    repo.git("config", "filter.kept.smudge", f"cat '{repo.place / 'kept'}'")
+    (repo.directory / "kept").write_text(make_baseline("from the store"))
+    repo.git("config", "filter.kept.smudge", f"cat '{repo.directory / 'kept'}'")
     repo.git("config", "filter.kept.clean", "echo pointer")
     repo.git("config", "filter.kept.required", "true")
     changed = {"perf/baselines/x.json": make_baseline("changed")}  # or git would not look at it again
@@ -204,14 +204,14 @@ def test_names_of_any_kind_are_read(repo: Repo) -> None:
     names = ["a b.json", 'q".json', "line\nend.json", os.fsdecode(b"\xff.json")]
     base = repo.commit(
         {
-            f"perf/baselines/{one}": make_baseline(f"b{index}", f"m{index}/test")
-            for index, one in enumerate(names)
+            f"perf/baselines/{name}": make_baseline(f"b{index}", f"m{index}/test")
+            for index, name in enumerate(names)
         },
     )
 
     assert repo.list_reasons(base) == {
         "x.json": "base",
-        **{one: f"b{index}" for index, one in enumerate(names)},
+        **{name: f"b{index}" for index, name in enumerate(names)},
     }
 
 
@@ -226,14 +226,14 @@ def test_changed_workflows_are_flagged_and_only_the_changes_own(repo: Repo) -> N
     base = repo.commit()
     repo.git("checkout", "--quiet", "topic")
 
-    with open_rule_source(make_step(repo.place, base)) as source:
+    with open_rule_source(make_step(repo.directory, base)) as source:
         assert (source.rules.changed, source.workflows) == ((), (".github/workflows/gate.yml",))
 
 
 def test_nothing_is_left_of_the_rules(repo: Repo) -> None:
     """Neither in the runner's temporary directory nor in the checkout, nor on git's list of worktrees."""
-    step = make_step(repo.place / "temp", repo.commit())
-    (repo.place / "temp").mkdir()
+    step = make_step(repo.directory / "temp", repo.commit())
+    (repo.directory / "temp").mkdir()
     before = sorted(path for path in repo.top.rglob("*"))
 
     with open_rule_source(step) as source:
@@ -242,7 +242,7 @@ def test_nothing_is_left_of_the_rules(repo: Repo) -> None:
         assert sorted(path for path in repo.top.rglob("*")) == before
 
     assert not source.rules.tree.tree.exists()
-    assert list((repo.place / "temp").iterdir()) == []
+    assert list((repo.directory / "temp").iterdir()) == []
     assert len(repo.git("worktree", "list").splitlines()) == 1
 
 
@@ -252,8 +252,8 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
     """Else the change would be judged by its own rules whenever the disk is slow."""
     base = repo.commit()
     git_itself = shutil.which("git")
-    (repo.place / "bin").mkdir()
-    script = repo.place / "bin" / "git"
+    (repo.directory / "bin").mkdir()
+    script = repo.directory / "bin" / "git"
     slow = r'case "$*" in *\ merge-base\ *) exec sleep 60;; esac'
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)

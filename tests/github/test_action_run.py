@@ -20,7 +20,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return make_job(tmp_path / "a job")
 
 
-def test_no_interpreter_is_told(workspace: Workspace) -> None:
+def test_no_interpreter_is_reported(workspace: Workspace) -> None:
     """A runner without the interpreter that the workflow names says so, and what to do."""
     run = run_action(workspace, {"python": "no-such-python%0A"})
 
@@ -29,7 +29,7 @@ def test_no_interpreter_is_told(workspace: Workspace) -> None:
     assert TWO_SENTENCES.search(run.log)
 
 
-def test_an_old_interpreter_is_told(workspace: Workspace, tmp_path: Path) -> None:
+def test_an_old_interpreter_is_reported(workspace: Workspace, tmp_path: Path) -> None:
     """Python 3.9 parses the start, and is refused by name."""
     old = tmp_path / "python3.9"
     pretend = "import runpy, sys; sys.version_info = (3, 9, 1); sys.argv = sys.argv[1:]"
@@ -60,7 +60,7 @@ def test_a_python_without_torch_is_a_matter_of_the_machine(workspace: Workspace,
     assert not (workspace.workspace / "out" / "verdict.json").exists()
 
 
-def test_a_directory_that_is_not_there_is_told(workspace: Workspace, bare_python: Path) -> None:
+def test_a_directory_that_is_not_there_is_reported(workspace: Workspace, bare_python: Path) -> None:
     """Most often the clone was forgotten."""
     run = run_action(workspace, {"python": str(bare_python), "working-directory": "nowhere"})
 
@@ -93,10 +93,10 @@ def test_the_action_works_from_a_path_with_spaces(
     workspace: Workspace, bare_python: Path, tmp_path: Path
 ) -> None:
     """Runners put actions where they like. A wrong input is named; the exit code is an output too."""
-    place = tmp_path / "an action; $(id)"
-    shutil.copytree(ROOT / "gate", place / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+    copy = tmp_path / "an action; $(id)"
+    shutil.copytree(ROOT / "gate", copy / "gate", ignore=shutil.ignore_patterns("__pycache__"))
 
-    run = run_action(workspace, {"mode": "chek", "python": str(bare_python)}, root=place)
+    run = run_action(workspace, {"mode": "chek", "python": str(bare_python)}, root=copy)
 
     assert (run.code, run.outputs["exit-code"], run.outputs["verdict"]) == (2, "2", "")
     assert "::error title=compile-gate::input mode: 'chek' is not check, measure" in run.log
@@ -109,11 +109,11 @@ def test_the_environment_under_test_is_not_changed(workspace: Workspace, bare_py
     run_action(workspace, {"mode": "chek", "python": str(bare_python)})
 
     assert sorted(bare_python.parent.parent.rglob("*")) == before
-    (place,) = workspace.temporary.glob("compile-gate-*")
-    assert sorted(path.name for path in place.iterdir()) == [
+    (directory,) = workspace.temporary.glob("compile-gate-*")
+    assert sorted(path.name for path in directory.iterdir()) == [
         "source"
     ]  # nothing was missing: pip was not called
-    assert sorted(path.name for path in (place / "source").iterdir()) == [
+    assert sorted(path.name for path in (directory / "source").iterdir()) == [
         "compile_gate-0.1.0.dist-info",
         "gate",
     ]
@@ -133,12 +133,12 @@ def test_the_gates_packages_come_last(workspace: Workspace, bare_python: Path, t
     command = [str(bare_python), "-c", start, str(ROOT)]
     prepared = json.loads(subprocess.run(command, env=given, check=True, capture_output=True).stdout)
     command = [str(bare_python), "-P", "-c", probe]
-    found, path, version = json.loads(
+    imported, path, version = json.loads(
         subprocess.run(command, env=prepared, check=True, capture_output=True).stdout
     )
 
-    (place,) = tmp_path.glob("compile-gate-*")
-    assert Path(found) == place / "source" / "gate" / "__init__.py"
-    assert path[:2] == [str(place / "source"), "/opt/site"]
-    assert path[-1] == str(place / "packages")
+    (directory,) = tmp_path.glob("compile-gate-*")
+    assert Path(imported) == directory / "source" / "gate" / "__init__.py"
+    assert path[:2] == [str(directory / "source"), "/opt/site"]
+    assert path[-1] == str(directory / "packages")
     assert version == "0.1.0"

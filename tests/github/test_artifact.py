@@ -97,7 +97,7 @@ def test_honest() -> None:
         assert parse_archive(make_archive(verdict)) == make_shown(verdict)
 
 
-def test_case_that_failed_beside_what_it_measured() -> None:
+def test_case_that_failed_keeps_what_it_measured() -> None:
     """A case that failed in its second trial has a FAILED row and those of the first: that is no forgery."""
     rows = make_unchanged(CASES[0])
     latency = next(row for row in rows if row.metric is Metric.COMPILED_LATENCY)
@@ -214,7 +214,7 @@ def test_earlier_artifact_of_success(github: FakeGitHub) -> None:
     assert fetch(github.client, GREEN) == make_shown(make_passing())
 
 
-def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> None:
+def test_a_failure_is_described_by_code_numbers_and_the_gates_own_words() -> None:
     """The role of a process is one of ours; whatever else stands there is the measured side's."""
     case = CASES[0]
     ours = Fact(
@@ -229,17 +229,17 @@ def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> 
             arm=arm,
             kind=FailureKind.ERROR,
             stage="INJECTED",
-            fact=told,
+            fact=fact,
             log="INJECTED",
         )
-        for told, arm in ((ours, "base"), (foreign, "head"), (quoted, "INJECTED"))
+        for fact, arm in ((ours, "base"), (foreign, "head"), (quoted, "INJECTED"))
     )
     record = make_shown(make_passing(failures=failures))
     shown = make_trusted_verdict(record, make_base(), RUN).failures
-    assert [describe_failure(one) for one in shown] == [
+    assert [describe_failure(failure) for failure in shown] == [
         "ended with SIGSEGV, it left no result in the warm process",
         "did not end in 300.0 CPU seconds (400 s by the clock)",
         "an exception; see the run's log",
     ]
-    assert [one.arm for one in shown] == ["base", "head", "head"]
+    assert [failure.arm for failure in shown] == ["base", "head", "head"]
     assert "INJECTED" not in str(shown)

@@ -110,7 +110,7 @@ def test_a_forks_code_is_not_measured(ready: FakeGitHub) -> None:
         (lambda body: make_comment(body, "eve"), "needs the right to write"),
     ],
 )
-def test_a_refusal_says_why(
+def test_a_refusal_names_its_reason(
     ready: FakeGitHub, body: str, comment: Callable[[str], dict[str, Any]], words: str
 ) -> None:
     """An issue, what was closed, a bot that repeats somebody's words, and somebody whom nobody knows."""
@@ -143,14 +143,14 @@ def test_a_commit_in_the_comment_must_be_the_head(
 
 @both
 @pytest.mark.parametrize(
-    ("action", "told"),
+    ("action", "comment"),
     [("edited", "{}"), ("deleted", "{}"), ("created", "please {}"), ("created", "/accept-regressions {}")],
 )
 def test_what_is_no_new_command_asks_for_nothing(
-    ready: FakeGitHub, body: str, action: str, told: str
+    ready: FakeGitHub, body: str, action: str, comment: str
 ) -> None:
     """Edited and deleted comments, and other first words: nobody is even looked up."""
-    event = make_comment(told.format(body)) | {"action": action}
+    event = make_comment(comment.format(body)) | {"action": action}
 
     assert authorize(ready.client, event, body.split(maxsplit=1)[0]) is None
     assert ready.requests == []
@@ -252,7 +252,7 @@ def test_a_word_that_means_nothing_is_an_error(words: str) -> None:
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 @pytest.mark.parametrize(
-    ("environments", "said"),
+    ("environments", "warning"),
     [
         ({}, "There is no environment refresh-baselines"),
         ({"refresh-baselines": []}, "The environment refresh-baselines has no reviewers."),
@@ -260,13 +260,13 @@ def test_a_word_that_means_nothing_is_an_error(words: str) -> None:
         ({"refresh-baselines": ["required_reviewers"]}, ""),
     ],
 )
-def test_an_environment_that_nobody_guards_is_told(
-    ready: FakeGitHub, environments: dict[str, list[str]], said: str
+def test_an_environment_that_nobody_guards_is_reported(
+    ready: FakeGitHub, environments: dict[str, list[str]], warning: str
 ) -> None:
     """Missing, bare, or with rules that ask nobody: GitHub would let the refresh run on its own."""
     ready.state.environments = environments
 
     lack = describe_protection(ready.client)
 
-    assert said in lack
-    assert bool(lack) is bool(said)
+    assert warning in lack
+    assert bool(lack) is bool(warning)

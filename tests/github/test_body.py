@@ -138,19 +138,19 @@ def make_finding(
 
 def render(finding: TrustedResult | str) -> str:
     """Render the comment of a finding, or of a situation."""
-    found = make_situations()[finding] if isinstance(finding, str) else finding
-    return render_body(make_marker("default", RUN), found)
+    result = make_situations()[finding] if isinstance(finding, str) else finding
+    return render_body(make_marker("default", RUN), result)
 
 
 def test_a_removal_without_the_workflow_that_accepts_lands_in_two_steps() -> None:
     """Nobody can comment then: gate.yml goes first, as long as its code is there."""
-    found = make_finding(make_verdicts()["removed"])
-    finding = replace(found, base=replace(found.base, can_accept=False))
+    removed = make_finding(make_verdicts()["removed"])
+    finding = replace(removed, base=replace(removed.base, can_accept=False))
     (step,) = list_comment_steps(finding)
     assert step.startswith("If what is removed is meant to go: merge the change of `gate.yml` first")
 
 
-def test_a_removal_beside_a_crash_is_told_with_it() -> None:
+def test_a_removal_next_to_a_crash_is_reported_with_it() -> None:
     """The log of what failed comes first."""
     failed = make_verdicts()["incomplete"].comparisons
     verdict = make_verdict(*failed, *make_verdicts()["removed"].comparisons[-1:])
@@ -194,7 +194,7 @@ def test_golden_files_are_used() -> None:
     assert {path.stem for path in (GOLDEN / "comment").glob("*.md")} == set(make_situations())
 
 
-def test_nothing_of_the_artifact_is_told() -> None:
+def test_nothing_of_the_artifact_is_shown() -> None:
     """Texts of whoever measured, which are in every verdict, are in no comment."""
     assert all("Headline of whoever measured" in str(verdict) for verdict in make_verdicts().values())
     for finding in make_situations().values():
@@ -209,8 +209,8 @@ def test_no_cause_vanishes(code: Code) -> None:
     numbers = dict.fromkeys(code.numbers, 1.0)
     words = {"reason": ("Text of whoever measured.",), "reasons": ("Text of whoever measured.",)}
     fact = Fact(code=code, numbers=numbers, cases=("whoever",), names=words)
-    told = Cause(case_id=CASES[0].id, fact=fact)
-    verdict = make_finding(make_failing(causes=(told,))).verdict
+    cause = Cause(case_id=CASES[0].id, fact=fact)
+    verdict = make_finding(make_failing(causes=(cause,))).verdict
     assert verdict is not None
     (shown,) = verdict.causes
     assert describe_cause(shown.fact).endswith(".")
@@ -235,7 +235,7 @@ def test_no_refresh_for_a_fork() -> None:
     assert "`gate-refresh` on the default branch" in body
 
 
-def test_a_failed_run_is_never_told_as_pass() -> None:
+def test_a_failed_run_is_never_shown_as_pass() -> None:
     """The run failed after its verdict, or the verdict was forged: the heading says that it failed."""
     finding = make_situations()["failed_run"]
     heading = render(finding).splitlines()[1]
@@ -243,10 +243,10 @@ def test_a_failed_run_is_never_told_as_pass() -> None:
     assert describe_outcome(finding) == "PASS: 6 unchanged; but the run ended with failure"
 
 
-def test_what_limits_a_verdict_is_told() -> None:
+def test_what_limits_a_verdict_is_reported() -> None:
     """By numbers and codes: how many pairs, how many of them disturbed, and which commit was the base."""
     body = render("side_by_side")
-    said = (
+    limits = (
         f"against [bbbbbbbbbbbb](https://github.com/octo-org/models/commit/{'b' * 40})",
         "- **base** bbbbbbbbbb, side by side in 12 pairs of 2 cases",
         "The machine was disturbed during 2 of 9 trials.",
@@ -254,7 +254,7 @@ def test_what_limits_a_verdict_is_told() -> None:
         "Worse than the stored baseline, but not worse than the base: 1 comparison.",
         "needs 3 more pairs",
     )
-    assert [one for one in said if one not in body] == []
+    assert [limit for limit in limits if limit not in body] == []
 
 
 def test_a_base_that_github_does_not_confirm_is_not_named() -> None:
@@ -282,7 +282,7 @@ def test_a_plain_pass_is_one_line() -> None:
     assert len(lines) == 3
 
 
-def test_a_partial_pass_says_what_was_not_judged() -> None:
+def test_a_partial_pass_names_what_was_not_judged() -> None:
     """Of six comparisons two were judged: the heading counts, a note says why and a step what to do."""
     body = render(make_finding(make_verdict(*make_unchanged(CASES[0]), *make_rows(**UNSTORED)[2:])))
     assert "PASS: Nothing got worse in what was judged: 2 of 6 comparisons, in 1 of 3 cases." in body
@@ -309,14 +309,14 @@ def test_a_long_comment_keeps_the_worst_rows() -> None:
     assert RUN.url in body
 
 
-def test_without_a_verdict_what_github_says_of_the_change_is_told() -> None:
+def test_without_a_verdict_the_comment_names_what_the_change_touches() -> None:
     """A change of the workflow may be why there is no verdict: the comment names what it touches, once."""
     finding = TrustedResult(run=RUN, refusal=Refusal.SKIPPED, context=RunContext(remarks=REMARKS))
     body = render(finding)
     note = "This change edits the gate's configuration: gate.yml (1 file). Review that first."
-    told = f"**Notes**\n\n- {note}"
-    assert body.count(told) == 1
-    assert body.index("**Next**") < body.index(told) < body.index("<sub>`topic`, commit ")
+    notes = f"**Notes**\n\n- {note}"
+    assert body.count(notes) == 1
+    assert body.index("**Next**") < body.index(notes) < body.index("<sub>`topic`, commit ")
     assert "**Notes**" not in render(replace(finding, context=RunContext()))
 
 
@@ -394,10 +394,10 @@ def test_descriptions() -> None:
     )
 
 
-def test_a_targets_comment_says_what_it_cannot_know() -> None:
+def test_a_targets_comment_names_what_was_not_measured() -> None:
     """Speed and memory are absent by rule: a reader of the comment is told, as one of the report is."""
-    told = "speed, compile time, memory, drift, cache use and CUDA graphs were not measured"
+    unknown = "speed, compile time, memory, drift, cache use and CUDA graphs were not measured"
     passing = make_passing()
     target = replace(passing, environment=replace(passing.environment, device_kind="target"))
-    assert told in render(make_finding(target))
-    assert told not in render(make_finding(passing))
+    assert unknown in render(make_finding(target))
+    assert unknown not in render(make_finding(passing))

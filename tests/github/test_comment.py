@@ -75,8 +75,8 @@ def test_same_again(github: FakeGitHub) -> None:
 @pytest.mark.parametrize("newer", [make_draft(101), make_draft(100, 2)])
 def test_newer_run(github: FakeGitHub, newer: Draft) -> None:
     """A comment of a newer run, or of a newer attempt, is left alone."""
-    made = github.state.add_comment(7, newer.body, DEFAULT_AUTHOR)
-    assert write(github.client, make_draft(100)) == Written(action=Action.NEWER, url=made["html_url"])
+    comment = github.state.add_comment(7, newer.body, DEFAULT_AUTHOR)
+    assert write(github.client, make_draft(100)) == Written(action=Action.NEWER, url=comment["html_url"])
     assert github.list_writes() == []
 
 
@@ -146,11 +146,11 @@ def test_moved(github: FakeGitHub, exists: bool) -> None:
 
 def test_duplicates(github: FakeGitHub) -> None:
     """Of several own comments the oldest is kept and gets the text; the others go."""
-    made = [github.state.add_comment(7, make_draft(run).body, DEFAULT_AUTHOR) for run in (98, 97, 99)]
+    comments = [github.state.add_comment(7, make_draft(run).body, DEFAULT_AUTHOR) for run in (98, 97, 99)]
     other = github.state.add_comment(7, "somebody's")
     assert write(github.client, make_draft(100)).action is Action.UPDATED
     left = github.state.list_comments(7)
-    assert [comment["id"] for comment in left] == [made[0]["id"], other["id"]]
+    assert [comment["id"] for comment in left] == [comments[0]["id"], other["id"]]
     assert left[0]["body"] == make_draft(100).body
 
 

@@ -76,7 +76,8 @@ def test_deleted_fork(github: FakeGitHub) -> None:
     assert (target.pull.number, target.run.head_owner, target.run.head_repository) == (7, "", 0)
     # GitHub's description does not say that a run's head repository can be gone, but it can.
     assert all(
-        "actions/runs/100" in one or "head_repository" in one or "'type'" in one for one in github.violations
+        "actions/runs/100" in violation or "head_repository" in violation or "'type'" in violation
+        for violation in github.violations
     )
     github.violations.clear()
 
@@ -90,7 +91,7 @@ def set_moved(state: State) -> None:
 
 
 @pytest.fixture
-def known(github: FakeGitHub) -> State:
+def state(github: FakeGitHub) -> State:
     """Pull request 7, and a run of its head."""
     github.state.add_pull(7, SHA)
     github.state.add_run(100, SHA)
@@ -108,9 +109,9 @@ Change = Callable[[State], object]
         (lambda state: state.add_pull(8, SHA), "different bases"),
     ],
 )
-def test_no_pull_request(github: FakeGitHub, known: State, change: Change, note: str) -> None:
+def test_no_pull_request(github: FakeGitHub, state: State, change: Change, note: str) -> None:
     """Where no one open pull request has the run's very commit, there is none, and it says why."""
-    change(known)
+    change(state)
     target = resolve(github, github.client)
     assert target.pull is None
     assert note in target.note
@@ -120,21 +121,21 @@ def test_no_pull_request(github: FakeGitHub, known: State, change: Change, note:
 @pytest.mark.parametrize("change", [None, set_closed, set_moved])
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_another_pull_request_has_the_commit(
-    github: FakeGitHub, known: State, other: dict[str, str], change: Change | None
+    github: FakeGitHub, state: State, other: dict[str, str], change: Change | None
 ) -> None:
     """One from elsewhere with the same head shares the status, also where the run's own is gone."""
-    known.add_pull(8, SHA, **other)
+    state.add_pull(8, SHA, **other)
     if change:
-        change(known)
+        change(state)
     target = resolve(github, github.client)
     assert target.sharing == "another open pull request has this head"
     assert (target.pull is None) is bool(change)
 
 
-def test_several_pull_requests_have_the_commit(github: FakeGitHub, known: State) -> None:
+def test_several_pull_requests_have_the_commit(github: FakeGitHub, state: State) -> None:
     """All others are counted."""
-    known.add_pull(8, SHA, owner="mallory")
-    known.add_pull(9, SHA, branch="third")
+    state.add_pull(8, SHA, owner="mallory")
+    state.add_pull(9, SHA, branch="third")
     assert resolve(github, github.client).sharing == "2 other open pull requests have this head"
 
 
@@ -153,11 +154,11 @@ def set_below(state: State) -> None:
     ids=["closed", "below", "elsewhere"],
 )
 def test_a_pull_request_that_only_contains_the_commit_shares_nothing(
-    github: FakeGitHub, known: State, change: Change
+    github: FakeGitHub, state: State, change: Change
 ) -> None:
     """A closed one, a stacked one with commits above it, and one into another repository do not count."""
-    known.add_pull(8, SHA, branch="other")
-    change(known)
+    state.add_pull(8, SHA, branch="other")
+    change(state)
     target = resolve(github, github.client)
     assert (target.pull is not None, target.sharing) == (True, "")
 
@@ -184,13 +185,13 @@ def test_another_run(github: FakeGitHub) -> None:
     assert len(github.requests) == 0
 
 
-def test_moved(github: FakeGitHub, known: State) -> None:
+def test_moved(github: FakeGitHub, state: State) -> None:
     """A new head, and a closed pull request, count as moved; no pull request does not."""
     target = resolve(github, github.client)
     assert not has_moved(github.client, target)
-    set_moved(known)
+    set_moved(state)
     assert has_moved(github.client, target)
-    known.add_pull(7, SHA)["state"] = "closed"
+    state.add_pull(7, SHA)["state"] = "closed"
     assert has_moved(github.client, target)
     assert not has_moved(github.client, Target(run=target.run))
 

@@ -81,12 +81,12 @@ def test_a_run_that_was_started_again_after_the_comment_is_fine(github: FakeGitH
     assert find(github.client).id == 100
 
 
-@pytest.mark.parametrize("place", ["comment", "run"])
-def test_a_time_that_github_does_not_tell_accepts_nothing(github: FakeGitHub, place: str) -> None:
+@pytest.mark.parametrize("lacking", ["comment", "run"])
+def test_without_a_time_from_github_nothing_is_accepted(github: FakeGitHub, lacking: str) -> None:
     """Whether its author could see the run is not known then."""
-    if place == "run":
+    if lacking == "run":
         github.state.runs[100]["created_at"] = "soon"
-    request = make_request(head_sha=HEAD, **({"asked": ""} if place == "comment" else {}))
+    request = make_request(head_sha=HEAD, **({"asked": ""} if lacking == "comment" else {}))
 
     with pytest.raises(CommandRefusedError, match="does not say whether"):
         get_failed_run(github.client, ".github/workflows/gate.yml", request)
@@ -137,7 +137,7 @@ def test_only_a_run_that_ended_and_failed_will_do(
         find(github.client)
 
 
-def test_a_workflow_that_is_not_there_is_told(client: GitHubClient) -> None:
+def test_a_workflow_that_is_not_there_is_reported(client: GitHubClient) -> None:
     """The input is wrong, and the message says which."""
     with pytest.raises(CommandRefusedError, match="no workflow of the name") as caught:
         find(client, ".github/workflows/gait.yml")

@@ -15,16 +15,16 @@ def test_each_right_has_its_reason_in_the_workflow() -> None:
     rights = re.compile(
         r"^ +(?:actions|contents|issues|pull-requests|statuses): (?:read|write)(?P<because>.*)$", re.MULTILINE
     )
-    found = [(path.name, match) for path in EXAMPLES for match in rights.finditer(path.read_text("utf-8"))]
-    assert found
-    assert [name for name, match in found if not match["because"].startswith(" # ")] == []
+    matches = [(path.name, match) for path in EXAMPLES for match in rights.finditer(path.read_text("utf-8"))]
+    assert matches
+    assert [name for name, match in matches if not match["because"].startswith(" # ")] == []
 
 
 def test_the_short_way_gives_a_reason_for_every_right() -> None:
     """The permissions of the second file; the first one has `contents: read` alone."""
-    told = dict(re.findall(r"^\| `([a-z-]+): (read|write)` \| .+ \|$", SHORT, re.MULTILINE))
+    rights = dict(re.findall(r"^\| `([a-z-]+): (read|write)` \| .+ \|$", SHORT, re.MULTILINE))
 
-    assert told == PERMISSIONS["compile-gate-respond", "compile-gate"]
+    assert rights == PERMISSIONS["compile-gate-respond", "compile-gate"]
 
 
 def test_the_short_way_shows_the_file_that_init_writes() -> None:

@@ -73,4 +73,4 @@ WITH_LOG = replace(GPU_B, uploads={0: GPU_B.uploads[0], 1: LINT.uploads[0]})
 )
 def test_a_job_that_left_nothing_is_lost(jobs: list[RunJob], others: list[str], expected: list[str]) -> None:
     """What was made while it uploaded is its own only where no other job's upload accounts for it."""
-    assert list(name_lost(jobs, MOMENT, [f"2026-11-01T12:{one}:00Z" for one in others])) == expected
+    assert list(name_lost(jobs, MOMENT, [f"2026-11-01T12:{minute}:00Z" for minute in others])) == expected

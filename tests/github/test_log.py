@@ -84,20 +84,20 @@ def test_everything_that_is_printed_goes_through(capsys: pytest.CaptureFixture[s
         write_annotations([render_annotation("notice", "ours")])
         sys.stderr.write("##[add-mask]c")
         sys.stdout.write("##[add-mask]d")
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
 
-    token = re.match(r"::stop-commands::([0-9a-f]{32})\n", told.out)
+    token = re.match(r"::stop-commands::([0-9a-f]{32})\n", printed.out)
     assert token is not None
-    assert [found.name for found in list_commands(told.out)] == [STOP, "notice", STOP]
-    assert told.out.endswith(f"# #[add-mask]d\n::{token[1]}::\n")
-    assert list_commands(told.out.replace("stop-commands", "x")) == [
+    assert [command.name for command in list_commands(printed.out)] == [STOP, "notice", STOP]
+    assert printed.out.endswith(f"# #[add-mask]d\n::{token[1]}::\n")
+    assert list_commands(printed.out.replace("stop-commands", "x")) == [
         Found("notice", "title=compile-gate", "ours")
     ]
-    assert list_commands(told.err) == []
-    assert told.err.endswith("# #[add-mask]c\n")
+    assert list_commands(printed.err) == []
+    assert printed.err.endswith("# #[add-mask]c\n")
 
 
-def test_outside_of_a_runner_nothing_is_said_to_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_outside_of_a_runner_no_command_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """At a terminal the lines are made harmless all the same, and there is nothing else."""
     with guard_output({}):
         sys.stdout.write("##[error]x\n")
@@ -114,12 +114,12 @@ def test_outside_of_a_runner_nothing_is_said_to_one(capsys: pytest.CaptureFixtur
         ["github", "publish", "--run-id", "1", "--comment", "\r##[add-mask]a"],
     ],
 )
-def test_what_is_wrong_with_arguments_is_told_harmlessly(
+def test_wrong_arguments_are_reported_harmlessly(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The parser of arguments shows what it cannot read, too."""
     assert main(arguments) == 2
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
 
-    assert "add-mask" in told.err
-    assert list_commands(told.out + told.err) == []
+    assert "add-mask" in printed.err
+    assert list_commands(printed.out + printed.err) == []

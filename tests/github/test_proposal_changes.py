@@ -42,7 +42,9 @@ OLD = make_baseline(compiled_latency=(0.010, 0.0101, 0.0099), graph_breaks=(0.0,
 def make_text(*new: Baseline, old: tuple[Baseline, ...] = (OLD,), reason: str = "") -> ProposalText:
     """Make the words' material as ``propose`` does."""
     return ProposalText(
-        proposals=propose_baselines(new, {Path(str(place)): one for place, one in enumerate(old)}, POLICY),
+        proposals=propose_baselines(
+            new, {Path(str(index)): baseline for index, baseline in enumerate(old)}, POLICY
+        ),
         head_sha="a" * 40,
         run_url="https://github.com/octo-org/models/actions/runs/77",
         environment_id="cpu-x",
@@ -115,7 +117,7 @@ def test_noise_that_doubled_is_listed(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "losses"),
     [
         ({"trials": {LATENCY: OLD.trials[LATENCY]}}, "no longer measured: graph_breaks"),
         (
@@ -126,13 +128,13 @@ def test_noise_that_doubled_is_listed(
         ({"identity": CodeIdentity(digest="x")}, ""),
     ],
 )
-def test_what_is_measured_less_is_told(changes: dict[str, Any], said: str) -> None:
+def test_what_is_measured_less_is_reported(changes: dict[str, Any], losses: str) -> None:
     """A metric that is missing is judged no more, and fewer trials show less."""
     new = replace(OLD, **changes)
 
-    assert describe_losses(pair_up(new)) == said
+    assert describe_losses(pair_up(new)) == losses
     body = render_proposal(make_text(new))
-    assert (f"### 1 case measured less than before\n\n- `{CASE}`: {said}\n" in body) is bool(said)
+    assert (f"### 1 case measured less than before\n\n- `{CASE}`: {losses}\n" in body) is bool(losses)
 
 
 def test_a_case_that_is_defined_anew_shows_its_values() -> None:
@@ -155,11 +157,11 @@ def test_an_environment_without_baselines_is_pointed_out(old: tuple[Baseline, ..
     assert ("has no baselines of this environment" in body) is (not old)
 
 
-def test_kinds_are_told_apart() -> None:
+def test_kinds_are_separate_lists() -> None:
     """A new case has nothing to be paired with; a changed and a redefined one are two lists."""
     text = make_text(replace(OLD, identity=CodeIdentity(digest="x")), make_baseline(OTHER))
 
-    assert [one.kind for one in text.proposals] == [ProposalKind.CHANGED, ProposalKind.NEW]
+    assert [proposal.kind for proposal in text.proposals] == [ProposalKind.CHANGED, ProposalKind.NEW]
     assert "1 case recorded for the first time" in (body := render_proposal(text).lower())
     assert "1 new, 1 changed." in body
 

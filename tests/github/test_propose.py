@@ -115,7 +115,7 @@ def test_a_metric_that_moved_the_wrong_way_is_asked_about(topic: Topic) -> None:
     assert "The reason given: the new layer &lt;b&gt;costs&lt;/b&gt; @&#8203;octocat this" in topic.body
 
 
-def test_a_machine_that_was_disturbed_is_told_in_numbers(topic: Topic) -> None:
+def test_a_machine_that_was_disturbed_is_reported_in_numbers(topic: Topic) -> None:
     """With what is recorded for want of quiet trials; the run's own words for it are left out."""
     run = topic.make_run()
     disturbances = (Disturbance.CROWDED, Disturbance.THROTTLED)
@@ -228,7 +228,8 @@ def test_many_files_are_written_in_several_trees(topic: Topic, tmp_path: Path) -
     topic.push({"gate.yml": gate_yml})
     definitions = load_definitions(gate_yml)
     cases = tuple(
-        Case(id=name, model=name.split("/")[0], definition=one) for name, one in definitions.items()
+        Case(id=name, model=name.split("/")[0], definition=definition)
+        for name, definition in definitions.items()
     )
 
     topic.propose(replace(topic.make_run(cases=tuple(definitions)), cases=cases))

@@ -36,7 +36,7 @@ def propose(job: TokenJob, head: str, conclusion: str = "success") -> Ran:
     return job.run("propose", *given, event_name="issue_comment", event=event)
 
 
-def test_a_pull_request_that_is_not_opened_is_told_with_the_reason(
+def test_a_pull_request_that_is_not_opened_is_reported_with_the_reason(
     job: TokenJob, github: FakeGitHub, git: BareRepository
 ) -> None:
     """The log and the summary have GitHub's own words in brackets, behind the page to open it on."""
@@ -44,7 +44,7 @@ def test_a_pull_request_that_is_not_opened_is_told_with_the_reason(
     proposed = propose(job, git.find_ref("heads/topic"))
     start = "The new baselines are on a branch; open the pull request yourself: https://github.com/"
     for text in (proposed.log, proposed.summary):
-        line = next(one for one in text.splitlines() if one.startswith(start))
+        line = next(line for line in text.splitlines() if line.startswith(start))
         assert "?expand=1 (" in line
         assert line.endswith(")")
 

@@ -160,7 +160,7 @@ def test_a_registry_outside_of_the_repository_is_not_read(topic: Topic, registry
         "x" * 2_000_000,
     ],
 )
-def test_a_registry_that_cannot_be_used_is_told_without_its_words(topic: Topic, text: str) -> None:
+def test_a_registry_that_cannot_be_used_is_reported_without_its_words(topic: Topic, text: str) -> None:
     """The branch's own text is not repeated by a job with a token."""
     topic.push({"gate.yml": text})
 
@@ -195,7 +195,9 @@ HUGE = tuple(replace(trial, workload={"x": "y" * MAX_BASELINE_BYTES}) for trial 
         ({"trials": HUGE}, "a case of the run would make a larger file than a baseline may be"),
     ],
 )
-def test_a_run_that_is_not_fit_is_told_in_our_words(topic: Topic, changes: dict[str, Any], what: str) -> None:
+def test_a_run_that_is_not_fit_is_reported_in_our_words(
+    topic: Topic, changes: dict[str, Any], what: str
+) -> None:
     """Known cases and stages are named; what the run calls them is not."""
     assert topic.refuse(**changes).what == what
 
@@ -288,5 +290,5 @@ def test_a_run_in_words_of_its_own_is_read_as_data(topic: Topic) -> None:
 
     topic.propose(replace(run, trials=trials, selection=words))
 
-    told = json.dumps([topic.pull["title"], topic.body, topic.git.run("log", "-1", "--format=%B", BRANCH)])
-    assert not any(word in told for word in ("octocat", "evil", "<!--"))
+    texts = json.dumps([topic.pull["title"], topic.body, topic.git.run("log", "-1", "--format=%B", BRANCH)])
+    assert not any(word in texts for word in ("octocat", "evil", "<!--"))

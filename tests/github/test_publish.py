@@ -90,7 +90,7 @@ def test_the_base_is_named_where_github_has_it(
 
 
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("location", "sentence"),
     [
         ("zoo/model.py:29", "New graph break at zoo/model.py:29; why is in the run's summary."),
         ("zoo/gone.py:29", "There are new graph breaks; their places are in the run's summary."),
@@ -98,7 +98,7 @@ def test_the_base_is_named_where_github_has_it(
     ],
 )
 def test_a_place_is_named_where_the_change_has_that_file(
-    publisher: Publisher, tmp_path: Path, place: str, told: str
+    publisher: Publisher, tmp_path: Path, location: str, sentence: str
 ) -> None:
     """The artifact may call any line its own; one of a module of the commit that was measured is named."""
     repository = BareRepository.create(tmp_path / "bare.git")
@@ -107,14 +107,14 @@ def test_a_place_is_named_where_the_change_has_that_file(
     publisher.state.git = repository
     publisher.state.add_pull(7, head)
     publisher.state.add_run(RUN.id, head)
-    fact = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="evil", location=place))
+    fact = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="evil", location=location))
     verdict = replace(
         make_failing(),
         causes=(Cause(case_id=CASES[0].id, weight=0.9, fact=fact),),
     )
     measured = replace(verdict, provenance=replace(verdict.provenance, commit=head))
     published = publisher.publish(measured)
-    assert html_unescape(publisher.body).count(told) == 1
+    assert html_unescape(publisher.body).count(sentence) == 1
     assert "evil" not in publisher.body
     assert not any(line.startswith("::warning") for line in published.lines)
 
@@ -225,17 +225,17 @@ def publish_gate(publisher: Publisher, name: str, key: str = "") -> Publication:
 
 
 def read_heading(publisher: Publisher, key: str) -> str:
-    bodies = [str(one["body"]) for one in publisher.comments]
-    (body,) = (one for one in bodies if f" key={key} " in one)
+    bodies = [str(comment["body"]) for comment in publisher.comments]
+    (body,) = (body for body in bodies if f" key={key} " in body)
     return body.splitlines()[1]
 
 
 def read_states(publisher: Publisher) -> dict[str, str]:
-    return {one["context"]: one["state"] for one in reversed(publisher.state.statuses[SHA])}
+    return {status["context"]: status["state"] for status in reversed(publisher.state.statuses[SHA])}
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_each_gate_of_a_run_is_told_by_its_own_job(publisher: Publisher) -> None:
+def test_each_gate_of_a_run_is_judged_by_its_own_job(publisher: Publisher) -> None:
     """Gate a passed and b regressed, in two jobs: a is green, b red, and each comment says whose it is."""
     for name, verdict, conclusion in (("a", make_passing(), "success"), ("b", make_failing(), "failure")):
         artifact = publisher.leave(verdict, f"gate-{name}")
@@ -367,16 +367,16 @@ def test_details_of_its_own_are_no_verdict(publisher: Publisher) -> None:
     details = publisher.leave(b"", "details-a")
     other = run_machine(publisher, "check (gpu-b)", "success", make_passing())
     publisher.state.artifacts[details["id"]] = details
-    for one, moment in ((job, details["created_at"]), (other, "2026-11-01T12:59:00Z")):
-        step = one["steps"][0]
-        one["steps"].append(step | {"name": "Upload all", "started_at": moment, "completed_at": moment})
+    for run, moment in ((job, details["created_at"]), (other, "2026-11-01T12:59:00Z")):
+        step = run["steps"][0]
+        run["steps"].append(step | {"name": "Upload all", "started_at": moment, "completed_at": moment})
 
     publisher.publish()
 
     assert publisher.status_told[0] == "failure"
 
 
-def test_where_jobs_are_not_told_the_run_decides(publisher: Publisher) -> None:
+def test_where_jobs_are_unknown_the_run_decides(publisher: Publisher) -> None:
     """Trouble that is told, and no pass of a run that failed."""
     publisher.leave(make_passing(), "gate-a")
     publisher.github.fail("GET", r"/jobs$", Fault(status=403, message=NO_RIGHT, times=9))

@@ -39,7 +39,7 @@ class Done:
     """What a process left."""
 
     code: int
-    told: str
+    printed: str
     outputs: str
     summary: str
     elapsed_s: float
@@ -73,17 +73,17 @@ def make_environ(github: FakeGitHub, job: Path) -> dict[str, str]:
 
 def run_publish(github: FakeGitHub, job: Path, *options: str, **more: str) -> Done:
     """Run the command as a step does."""
-    files = {name: job.parent / name for name in ("output", "summary", "told", "peak")}
+    files = {name: job.parent / name for name in ("output", "summary", "printed", "peak")}
     environ = make_environ(github, job) | {"PEAK_FILE": str(files["peak"]), **more}
     python = [sys.executable, "-X", "importtime", "-c", MAIN]
     command = [*python, "github", "publish", "--run-id", "100", *options]
     started = time.perf_counter()
-    with files["told"].open("w") as told:
-        done = subprocess.run(command, cwd=job, env=environ, stdout=told, stderr=told, check=False)
+    with files["printed"].open("w") as printed:
+        done = subprocess.run(command, cwd=job, env=environ, stdout=printed, stderr=printed, check=False)
     read = {name: path.read_text() if path.exists() else "" for name, path in files.items()}
     return Done(
         code=done.returncode,
-        told=read["told"],
+        printed=read["printed"],
         outputs=read["output"],
         summary=read["summary"],
         elapsed_s=time.perf_counter() - started,
@@ -104,8 +104,8 @@ def test_fork(github: FakeGitHub, job: Path) -> None:
     assert outputs["comment-url"] == comment["html_url"]
     assert "bert/inference-float32-smoke-default" in comment["body"]
     assert "REGRESSION" in done.summary
-    assert "| torch" not in done.told
-    assert TOKEN not in done.told + done.outputs + done.summary + str(github.state.comments)
+    assert "| torch" not in done.printed
+    assert TOKEN not in done.printed + done.outputs + done.summary + str(github.state.comments)
     assert len(github.requests) <= 20
     assert 0 < done.rss_bytes < MAX_RSS_BYTES
     assert 0 < done.processor_s < MAX_S / 2
@@ -191,7 +191,7 @@ def test_usage(
 ) -> None:
     """What the caller can fix is exit code 2 and two lines; nothing is written."""
     assert publish(*options, **environ) == 2
-    told = capfd.readouterr()
-    assert expected in told.err
-    assert "Traceback" not in told.err
+    printed = capfd.readouterr()
+    assert expected in printed.err
+    assert "Traceback" not in printed.err
     assert github.list_writes() == []

@@ -62,7 +62,7 @@ def test_silence(publisher: Publisher) -> None:
     assert "nothing to publish" in published.summary
 
 
-def test_a_skipped_run_is_told(publisher: Publisher) -> None:
+def test_a_skipped_run_is_reported(publisher: Publisher) -> None:
     """GitHub counts a skipped check as passed, so status and comment say that nothing was measured."""
     publisher.leave_pass()
     publisher.run["conclusion"] = "skipped"
@@ -90,7 +90,7 @@ def test_a_skipped_run_is_told(publisher: Publisher) -> None:
         ("renamed", "2026-11-01T11:30:00Z", True),
     ],
 )
-def test_a_run_for_another_base_is_not_told(
+def test_a_run_for_another_base_is_not_published(
     publisher: Publisher, name: str, created: str, is_told: bool
 ) -> None:
     """Started again, it measures against the base that it began with, which is another change."""

@@ -120,7 +120,7 @@ def test_other_runs_set_no_status(publisher: Publisher, event: str) -> None:
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_one_status_cannot_tell_of_two_pull_requests(publisher: Publisher) -> None:
+def test_one_status_cannot_be_of_two_pull_requests(publisher: Publisher) -> None:
     """Two pull requests with one head have a verdict each, so the commit's one status is an error."""
     publisher.state.add_pull(8, SHA)
     publisher.run["conclusion"] = "success"
@@ -141,8 +141,8 @@ def test_a_pass_of_one_pull_request_takes_back_no_failure_of_another(publisher: 
     publisher.leave(make_passing(), run_id=101)
     published = publisher.publish(run_id=101)
     status = publisher.status
-    told = "no result is published: another open pull request has this head"
-    assert (status["state"], status["description"]) == ("error", told)
+    reason = "no result is published: another open pull request has this head"
+    assert (status["state"], status["description"]) == ("error", reason)
     assert "Commit status: an error, since another open pull request has this head." in published.summary
     (other,) = publisher.state.list_comments(8)
     assert "PASS" in other["body"]

@@ -40,7 +40,7 @@ def make_upgrade(*rows: Comparison, **more: Any) -> Verdict:
         replace(row, pairs=5, reason=Reason.BELOW_THRESHOLD)
         for case in CASES
         for row in make_unchanged(case)
-        if all((row.case_id, row.metric) != (one.case_id, one.metric) for one in rows)
+        if all((row.case_id, row.metric) != (other.case_id, other.metric) for other in rows)
     ]
     stacks = {
         "environment": NEW_STACK,
@@ -73,7 +73,8 @@ def make_findings() -> dict[str, TrustedResult]:
         "same_stack": make_upgrade(environment=CUDA_HOST),
     }
     findings = {
-        name: make_upgrade_finding(make_shown(one), make_base(), UPGRADED) for name, one in verdicts.items()
+        name: make_upgrade_finding(make_shown(verdict), make_base(), UPGRADED)
+        for name, verdict in verdicts.items()
     }
     findings["no_result"] = TrustedResult(
         run=replace(UPGRADED, conclusion="failure"), refusal=Refusal.NO_ARTIFACT
@@ -87,7 +88,7 @@ def test_golden(name: str) -> None:
     check_golden(f"issue/{name}.md", render_body(make_marker("h200", UPGRADED), make_findings()[name]))
 
 
-def test_nothing_of_the_artifact_is_told() -> None:
+def test_nothing_of_the_artifact_is_shown() -> None:
     """Texts of whoever measured, which every verdict has, are in no issue."""
     assert all(word in str(make_worse()) for word in ("Headline of whoever measured", "Mallory"))
     for finding in make_findings().values():
@@ -130,7 +131,7 @@ def test_of_many_cases_models_are_named_and_counted() -> None:
         (Status.UNCHANGED, "Take the new stack"),
     ],
 )
-def test_only_what_is_broken_on_the_new_stack_says_to_stay(status: Status, first: str) -> None:
+def test_only_what_is_broken_on_the_new_stack_advises_to_stay(status: Status, first: str) -> None:
     """A case without a pair may have failed on the old stack, or there was no time for it."""
     verdict = make_upgrade(pair(CASES[0], Metric.COMPILED_LATENCY, status))
 
@@ -206,7 +207,7 @@ def test_a_pass_is_quiet_and_closes_what_was_open(publisher: Publisher) -> None:
 
 
 @pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
-def test_by_hand_trouble_is_told_and_a_pass_takes_nothing_back(
+def test_by_hand_trouble_is_reported_and_a_pass_takes_nothing_back(
     publisher: Publisher, when: CommentWhen
 ) -> None:
     """A run of chosen cases or of a chosen stack leaves the issue as it is, and says so in its summary."""
@@ -240,17 +241,17 @@ def test_when(publisher: Publisher, when: CommentWhen, verdict: Verdict, is_open
 
 
 @pytest.mark.parametrize(
-    ("conclusion", "told"), [("success", "(slower)"), ("failure", "there is no verdict")]
+    ("conclusion", "line"), [("success", "(slower)"), ("failure", "there is no verdict")]
 )
 def test_an_earlier_attempts_result_counts_only_where_its_job_succeeded(
-    publisher: Publisher, conclusion: str, told: str
+    publisher: Publisher, conclusion: str, line: str
 ) -> None:
     """When only the report is run again the measurement stands; when measuring failed anew it does not."""
     publisher.run |= {"run_attempt": 2, "run_started_at": "2027-01-01T00:00:00Z"}
 
     publisher.publish(make_worse(), conclusion=conclusion)
 
-    assert told in publisher.issue["body"]
+    assert line in publisher.issue["body"]
 
 
 @pytest.mark.parametrize("more", [{"event": "pull_request"}, {"owner": "mallory"}])

@@ -35,9 +35,9 @@ ALL = [
     if {REQUIRED, CALLED}.intersection(names := list_names(name))
 ]
 MEASURED = [(path, job) for path, job, _ in ALL if any(map(is_gate, job["steps"]))]
-RETARGETING = [one for one in ALL if one[:2] not in MEASURED]
+RETARGETING = [check for check in ALL if check[:2] not in MEASURED]
 every_required = pytest.mark.parametrize(
-    ("path", "job"), [one[:2] for one in ALL], ids=[name_file(path) for path, *_ in ALL]
+    ("path", "job"), [check[:2] for check in ALL], ids=[name_file(path) for path, *_ in ALL]
 )
 every_measured = pytest.mark.parametrize(
     ("path", "job"), MEASURED, ids=[name_file(path) for path, _ in MEASURED]
@@ -63,8 +63,10 @@ def test_these_are_the_jobs_that_report_as_the_required_check() -> None:
 def test_it_is_skipped_for_no_result_of_the_jobs_before(path: Path, job: dict[str, Any]) -> None:
     """However those ended, and also where the run was cancelled meanwhile: the job runs, and so can fail."""
     # Any other condition is false for some event; a called job may ask for the one event that it is for.
-    own = "${{ github.event_name == 'pull_request' }}" if path.name == "compile-gate-respond.yml" else None
-    assert job.get("if") == ("${{ always() }}" if "needs" in job else own)
+    condition = (
+        "${{ github.event_name == 'pull_request' }}" if path.name == "compile-gate-respond.yml" else None
+    )
+    assert job.get("if") == ("${{ always() }}" if "needs" in job else condition)
 
 
 @every_required
@@ -82,7 +84,7 @@ def test_nothing_in_it_is_forgiven_or_left_out(path: Path, job: dict[str, Any]) 
 def test_every_pull_request_and_every_merge_group_is_measured(path: Path, job: dict[str, Any]) -> None:
     """Nothing waits for a check that never comes; a push supersedes, and a merge queue does not."""
     assert load(path)["on"] == {"pull_request": None, "merge_group": None}
-    called = next(file for _, file, found in list_checks(path) if found is job)
+    called = next(file for _, file, calling in list_checks(path) if calling is job)
     assert load(called)["concurrency"] == {
         "group": "gate-${{ github.event.pull_request.number || github.ref }}",
         "cancel-in-progress": "${{ github.event_name == 'pull_request' }}",
@@ -100,8 +102,8 @@ def test_shards_are_judged_only_after_measuring(ended: str, code: int) -> None:
     done = run_first(job, {"needs.measure.result": ended})
 
     assert done.returncode == code
-    said = f"::error title=compile-gate::Nothing was judged: measuring ended with {ended or 'nothing'}."
-    assert done.stdout.startswith(said) is bool(code)
+    annotation = f"::error title=compile-gate::Nothing was judged: measuring ended with {ended or 'nothing'}."
+    assert done.stdout.startswith(annotation) is bool(code)
 
 
 def run_first(job: dict[str, Any], values: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -116,7 +118,7 @@ def run_first(job: dict[str, Any], values: Mapping[str, str]) -> subprocess.Comp
 
 @pytest.mark.parametrize(("repository", "code"), [("", 2), ("octo-org/compile-gate", 0)])
 @pytest.mark.parametrize(("file", "name"), [("check.yml", "check"), ("respond.yml", "measure")])
-def test_a_runner_that_is_too_old_is_told_before_anything_is_cloned(
+def test_a_runner_that_is_too_old_is_reported_before_anything_is_cloned(
     file: str, name: str, repository: str, code: int
 ) -> None:
     """It does not know which repository the workflow is of: checkout would clone the caller's own for it."""
@@ -129,7 +131,7 @@ def test_a_runner_that_is_too_old_is_told_before_anything_is_cloned(
 
 
 @pytest.mark.parametrize(
-    ("path", "job", "names"), RETARGETING, ids=[name_file(one[0]) for one in RETARGETING]
+    ("path", "job", "names"), RETARGETING, ids=[name_file(check[0]) for check in RETARGETING]
 )
 def test_a_changed_base_takes_the_check_back_and_an_edited_title_does_not(
     path: Path, job: dict[str, Any], names: list[str]

@@ -64,7 +64,7 @@ def test_what_is_the_repositorys_own_runs(tmp_path: Path, name: str, event: obje
         ("new_event_of_next_year", {}),
     ],
 )
-def test_what_is_not_or_cannot_be_told_does_not(tmp_path: Path, name: str, event: object) -> None:
+def test_what_is_foreign_or_unknown_does_not_run(tmp_path: Path, name: str, event: object) -> None:
     """Forks, a fork that is gone, events that are not listed, and anything that cannot be read."""
     done = run_hook(tmp_path, name, event)
 

@@ -66,8 +66,11 @@ def set_stage(github: FakeGitHub, role: str, situation: str) -> None:
 @pytest.mark.parametrize(
     ("command", "role", "situation", "is_allowed"),
     [
-        *((f'{ACCEPT_COMMAND} reason="worth it"', *cell, told) for cell, told in ACCEPTING.items()),
-        *((REFRESH_COMMAND, *cell, told) for cell, told in MATRIX.items()),
+        *(
+            (f'{ACCEPT_COMMAND} reason="worth it"', *cell, is_allowed)
+            for cell, is_allowed in ACCEPTING.items()
+        ),
+        *((REFRESH_COMMAND, *cell, is_allowed) for cell, is_allowed in MATRIX.items()),
     ],
 )
 def test_who_may(github: FakeGitHub, command: str, role: str, situation: str, is_allowed: bool) -> None:
@@ -98,7 +101,7 @@ def test_the_table_has_every_role_and_situation() -> None:
 def test_the_figures_are_those_of_the_tests() -> None:
     """What the document says was tried is counted from the tests themselves."""
     faults = len(PLACES) * (len(make_faults()) + len(FOR_GOOD))
-    told = {
+    figures = {
         "archives": len(ARCHIVES),
         "texts": len(INJECTED),
         "faults": faults,
@@ -106,6 +109,6 @@ def test_the_figures_are_those_of_the_tests() -> None:
         "MiB": MAX_RSS_BYTES // 2**20,
     }
 
-    found = {word: int(number) for number, word in re.findall(r"\*\*(\d+) (\w+)\*\*", TEXT)}
+    documented = {word: int(number) for number, word in re.findall(r"\*\*(\d+) (\w+)\*\*", TEXT)}
 
-    assert found == told | {"requests": 20}
+    assert documented == figures | {"requests": 20}

@@ -45,8 +45,8 @@ def measure_cases(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run
 @pytest.fixture
 def action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ActionStep:
     """A job whose base commit has five cases with baselines, and which runs the real command."""
-    made = ActionStep(tmp_path, monkeypatch, capsys)
-    made.command = lambda argv, _: main(argv)
+    action = ActionStep(tmp_path, monkeypatch, capsys)
+    action.command = lambda argv, _: main(argv)
     Path("gate.yml").write_text(CONFIG)
     run = measure_cases(CASES, "b" * 40)
     baselines = make_baselines(run, run.provenance)
@@ -54,10 +54,10 @@ def action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     base = commit(Path.cwd(), "base")
     # The change takes a case out of its own registry; the base's holds.
     Path("gate.yml").write_text("".join(line for line in CONFIG.splitlines(True) if "vit" not in line))
-    made.set_pull(base, commit(Path.cwd(), "head"))
+    action.set_pull(base, commit(Path.cwd(), "head"))
     for number in (1, 2, 3):
         leave_shard(number)
-    return made
+    return action
 
 
 def leave_shard(number: int, breaks: float = 0.0) -> None:

@@ -14,14 +14,14 @@ SOURCE = ROOT / "tools" / "workflow_lint"
 
 def run_tool(tmp_path: Path, programs: dict[str, str], **environ: str) -> tuple[int, str]:
     """Run the tool where only these programs are installed; return its exit code and what it printed."""
-    place = tmp_path / "bin"
-    place.mkdir()
+    directory = tmp_path / "bin"
+    directory.mkdir()
     for name, script in programs.items():
-        (place / name).write_text(f"#!/bin/sh\n{script}\n")
-        (place / name).chmod(0o755)
+        (directory / name).write_text(f"#!/bin/sh\n{script}\n")
+        (directory / name).chmod(0o755)
     command = [sys.executable, str(TOOL), str(tmp_path / "env"), "gate.yml"]
     done = subprocess.run(
-        command, env={"PATH": str(place), **environ}, capture_output=True, text=True, check=False
+        command, env={"PATH": str(directory), **environ}, capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout
 
@@ -35,7 +35,7 @@ def run_tool(tmp_path: Path, programs: dict[str, str], **environ: str) -> tuple[
         ({"node": "", "npm": ""}, "node is of an unknown version, and 20 or later is needed"),
     ],
 )
-def test_without_node_it_is_said_that_nothing_was_checked(
+def test_without_node_a_message_says_that_nothing_was_checked(
     tmp_path: Path, programs: dict[str, str], because: str
 ) -> None:
     """A contributor without Node is told what was left out, and is not stopped."""
@@ -82,9 +82,9 @@ def test_the_versions_are_locked_and_name_no_registry() -> None:
     lock = json.loads((SOURCE / "package-lock.json").read_text())["packages"]
 
     assert all(version[0].isdigit() for version in wanted.values())
-    packages = {name: one for name, one in lock.items() if name}
-    assert all(one["integrity"].startswith("sha512-") for one in packages.values())
-    assert not any("resolved" in one for one in packages.values())
+    packages = {name: package for name, package in lock.items() if name}
+    assert all(package["integrity"].startswith("sha512-") for package in packages.values())
+    assert not any("resolved" in package for package in packages.values())
 
 
 def test_every_exception_has_a_reason_and_a_file() -> None:

@@ -138,9 +138,9 @@ def test_what_is_called_does_what_the_long_workflows_do() -> None:
             for key in ("with", "env"):
                 given, wanted = mine.pop(key, {}), theirs.pop(key, {})
                 changed |= {
-                    (name, one): given.get(one)
-                    for one in given.keys() | wanted.keys()
-                    if given.get(one) != wanted.get(one)
+                    (name, key): given.get(key)
+                    for key in given.keys() | wanted.keys()
+                    if given.get(key) != wanted.get(key)
                 }
             assert mine == theirs, name
         assert short == full, name
@@ -184,12 +184,12 @@ def test_every_job_has_a_name_and_an_end(path: Path) -> None:
 
 
 @every_workflow
-def test_actions_are_pinned_and_say_their_version(path: Path) -> None:
+def test_actions_are_pinned_and_name_their_version(path: Path) -> None:
     """A tag can be moved; a commit cannot, and the comment says what it was."""
     for line in path.read_text().splitlines():
-        found = re.search(r"\buses: (.*)$", line)
-        if found and not OURS.search(line):
-            assert PINNED.fullmatch(found[1].strip()), line
+        action = re.search(r"\buses: (.*)$", line)
+        if action and not OURS.search(line):
+            assert PINNED.fullmatch(action[1].strip()), line
 
 
 @every_workflow
@@ -213,8 +213,8 @@ def test_jobs_that_run_code_under_test_have_no_token(path: Path) -> None:
             text = yaml.safe_dump(job)
             assert not re.search(r"token|secrets\.|actions/cache|GITHUB_TOKEN", text)
             called = load(path)["on"].get("workflow_call")
-            own = "${{ fromJSON(inputs.runner) }}" if called else ["self-hosted", "linux", "gpu"]
-            assert job["runs-on"] == own
+            runner = "${{ fromJSON(inputs.runner) }}" if called else ["self-hosted", "linux", "gpu"]
+            assert job["runs-on"] == runner
 
 
 def is_own_clone(step: dict[str, Any]) -> bool:
@@ -311,8 +311,10 @@ def test_red_runs_are_published_too(path: str) -> None:
     condition = load(ROOT / path)["jobs"]["publish"]["if"]
 
     # What GitHub calls the end of a run, but for action_required, neutral and stale.
-    (told,) = re.findall(r"contains\(fromJSON\('(.*)'\), github.event.workflow_run.conclusion\)", condition)
-    assert set(json.loads(told)) == {
+    (conclusions,) = re.findall(
+        r"contains\(fromJSON\('(.*)'\), github.event.workflow_run.conclusion\)", condition
+    )
+    assert set(json.loads(conclusions)) == {
         *("success", "failure", "cancelled", "timed_out", "startup_failure", "skipped"),
     }
 
@@ -328,7 +330,7 @@ def test_the_publisher_listens_to_the_workflow_that_there_is(publisher: str, gat
     assert heard["on"]["workflow_run"]["workflows"] == [heard_of["name"]]
 
 
-def test_a_refresh_that_could_not_be_measured_is_told() -> None:
+def test_a_refresh_that_could_not_be_measured_is_reported() -> None:
     """The job that answers runs after one that failed or was skipped, and only where somebody may ask."""
     job = load(ROOT / "examples/workflows/gate-refresh.yml")["jobs"]["propose"]
 
@@ -339,8 +341,10 @@ def test_a_refresh_that_could_not_be_measured_is_told() -> None:
 def test_the_examples_are_this_repositorys_own_workflows() -> None:
     """What users copy is what is run here, but for where the action comes from."""
     for name in SHARED:
-        own, example = (ROOT / place / "workflows" / name for place in (".github", "examples"))
-        assert example.read_text() == OURS.sub(THEIRS, own.read_text()), f"run: python {__file__} --write"
+        workflow, example = (ROOT / directory / "workflows" / name for directory in (".github", "examples"))
+        assert example.read_text() == OURS.sub(THEIRS, workflow.read_text()), (
+            f"run: python {__file__} --write"
+        )
 
 
 def test_a_release_can_be_published_again() -> None:
@@ -367,7 +371,7 @@ def test_a_missing_shard_keeps_nobody_from_judging() -> None:
     inputs = [next(filter(is_gate, jobs[name]["steps"]))["with"] for name in ("measure", "judge")]
 
     assert jobs["measure"]["strategy"]["fail-fast"] is False
-    assert not any("select" in one for one in inputs)
+    assert not any("select" in values for values in inputs)
 
 
 def test_a_shard_that_is_lost_when_all_run_again_leaves_no_earlier_run() -> None:
@@ -403,7 +407,7 @@ def test_every_step_works_in_a_container(path: Path) -> None:
 
 
 @every_workflow
-def test_what_is_measured_is_said_in_the_configuration(path: Path) -> None:
+def test_the_configuration_says_what_is_measured(path: Path) -> None:
     """A tag in a copied workflow that the project does not have would be an error of its first check."""
     assert "tag:" not in re.sub("description: .*", "", path.read_text())
 

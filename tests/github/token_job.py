@@ -29,18 +29,22 @@ class TokenJob:
     """A job in a clone of the default branch, whose gate.yml is that of ``records``; it is entered."""
 
     def __init__(
-        self, github: FakeGitHub, place: Path, patch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+        self,
+        github: FakeGitHub,
+        directory: Path,
+        patch: pytest.MonkeyPatch,
+        capfd: pytest.CaptureFixture[str],
     ) -> None:
         self._patch, self._capfd = patch, capfd
-        place.mkdir()
-        self.config = place / "gate.yml"
+        directory.mkdir()
+        self.config = directory / "gate.yml"
         self.config.write_text(GATE_YML)
-        patch.chdir(place)
-        self._files = {name: place / name for name in ("event", "output", "summary")}
+        patch.chdir(directory)
+        self._files = {name: directory / name for name in ("event", "output", "summary")}
         self._environ = github.environ | {
             "GITHUB_ACTIONS": "true",
             "GITHUB_RUN_ID": str(RUN.id),
-            "GITHUB_WORKSPACE": str(place),
+            "GITHUB_WORKSPACE": str(directory),
             "GITHUB_EVENT_PATH": str(self._files["event"]),
             "GITHUB_OUTPUT": str(self._files["output"]),
             "GITHUB_STEP_SUMMARY": str(self._files["summary"]),
@@ -68,7 +72,7 @@ class TokenJob:
 
 def check_log(log: str) -> None:
     """Check that a runner finds our annotations in it, also where it does not know of stopping."""
-    for found in list_commands(log.replace(STOP, "x")):
-        assert found.name in {"error", "notice", "warning"}, log
-        assert found.properties.startswith("title=compile-gate"), log
+    for command in list_commands(log.replace(STOP, "x")):
+        assert command.name in {"error", "notice", "warning"}, log
+        assert command.properties.startswith("title=compile-gate"), log
     assert all(len(line) < 5000 and (line.isprintable() or not line) for line in log.split("\n"))

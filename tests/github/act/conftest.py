@@ -11,8 +11,8 @@ from act.runner import Runner
 @pytest.fixture(scope="session")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
     """A runner, and the repositories on disk that it knows."""
-    place = tmp_path_factory.mktemp("act")
-    return Runner(Hub(place), place)
+    directory = tmp_path_factory.mktemp("act")
+    return Runner(Hub(directory), directory)
 
 
 @pytest.fixture

@@ -80,13 +80,13 @@ class Project:
     def upload(self, run_id: int) -> None:
         """Let GitHub have what a run has uploaded by now."""
         state = self.github.state
-        known = {
+        uploaded = {
             artifact["name"]
             for artifact in state.artifacts.values()
             if artifact["workflow_run"]["id"] == run_id
         }
         for name, path in self.runner.find_artifacts(run_id).items():
-            if name not in known:
+            if name not in uploaded:
                 state.add_artifact(run_id, name, path.read_bytes())
 
     @property

@@ -82,8 +82,8 @@ class ActRun:
 class Runner:
     """act, with the actions that it takes from disk and a self-hosted machine's interpreter."""
 
-    def __init__(self, hub: Hub, place: Path) -> None:
-        self.hub, self.place = hub, place
+    def __init__(self, hub: Hub, directory: Path) -> None:
+        self.hub, self.directory = hub, directory
         self.act = Path(sysconfig.get_path("scripts")) / "act"
         assert self.act.exists(), "act is not installed: make install-test"
         texts = [path.read_text(encoding="utf-8") for path in WORKFLOWS]
@@ -99,26 +99,28 @@ class Runner:
             *(word for label in labels for word in ("--platform", f"{label}=-self-hosted")),
             *(word for action in local for word in ("--local-repository", action)),
         ]
-        self.programs = make_programs(place / "programs")
+        self.programs = make_programs(directory / "programs")
 
     def run(self, start: Start) -> ActRun:
         """Run a workflow to its end."""
-        place = Path(mkdtemp(prefix="run-", dir=self.place))  # without a space: act would not quote it
-        (place / "work").mkdir()
-        run_git(place / "work", "init", "--quiet")  # act looks for one; jobs make their own clones
-        git = ("--git-dir", str(self.hub.place / start.repository))
-        text = run_git(place, *git, "show", f"{start.sha}:{start.workflow}")
-        (place / "workflow.yml").write_text(adapt(text, self.hub.commit))
-        (place / "event.json").write_text(json.dumps(start.payload))
-        command = [str(self.act), start.event, *self.options, *_name_files(place), *_give(start)]
+        directory = Path(
+            mkdtemp(prefix="run-", dir=self.directory)
+        )  # without a space: act would not quote it
+        (directory / "work").mkdir()
+        run_git(directory / "work", "init", "--quiet")  # act looks for one; jobs make their own clones
+        git = ("--git-dir", str(self.hub.directory / start.repository))
+        text = run_git(directory, *git, "show", f"{start.sha}:{start.workflow}")
+        (directory / "workflow.yml").write_text(adapt(text, self.hub.commit))
+        (directory / "event.json").write_text(json.dumps(start.payload))
+        command = [str(self.act), start.event, *self.options, *_name_files(directory), *_give(start)]
         environ = {
-            "HOME": str(self.place),
+            "HOME": str(self.directory),
             "PATH": f"{self.programs / 'bin'}:{os.environ['PATH']}",
             "BASH_ENV": str(self.programs / "bin" / "late_end"),
             "LANG": "C.UTF-8",
             "GITHUB_TOKEN": TOKEN,
-            "COMPILE_GATE_LOCKS": str(place),
-            "ACT_ARTIFACTS": str(self.place / "artifacts"),
+            "COMPILE_GATE_LOCKS": str(directory),
+            "ACT_ARTIFACTS": str(self.directory / "artifacts"),
             "no_proxy": "*",
         }
         done = subprocess.run(
@@ -137,13 +139,13 @@ class Runner:
 
     def find_artifacts(self, run_id: int) -> dict[str, Path]:
         """Find what a run has uploaded, also while it runs: name -> zip file."""
-        return {path.stem: path for path in (self.place / "artifacts" / str(run_id)).glob("*.zip")}
+        return {path.stem: path for path in (self.directory / "artifacts" / str(run_id)).glob("*.zip")}
 
 
-def _name_files(place: Path) -> tuple[str, ...]:
+def _name_files(directory: Path) -> tuple[str, ...]:
     files = {"workflows": "workflow.yml", "directory": "work", "eventpath": "event.json"}
     files |= {"action-cache-path": "cache"}
-    return tuple(word for name, file in files.items() for word in (f"--{name}", str(place / file)))
+    return tuple(word for name, file in files.items() for word in (f"--{name}", str(directory / file)))
 
 
 def _give(start: Start) -> list[str]:
@@ -171,24 +173,24 @@ def _parse(line: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"msg": line}
 
 
-def make_programs(place: Path) -> Path:
+def make_programs(directory: Path) -> Path:
     """Make the programs of the runner's machine, with a directory in which they write down their calls.
 
     ``python3`` sees the packages of this interpreter; ``programs/python3`` says what it does itself.
     """
     for name in ("bin", "log"):
-        (place / name).mkdir(parents=True)
+        (directory / name).mkdir(parents=True)
     prefix = Path(sys.prefix)
     if (prefix / "pyvenv.cfg").exists():
-        (place / "pyvenv.cfg").write_bytes((prefix / "pyvenv.cfg").read_bytes())
-        (place / "lib").symlink_to(prefix / "lib")
+        (directory / "pyvenv.cfg").write_bytes((prefix / "pyvenv.cfg").read_bytes())
+        (directory / "lib").symlink_to(prefix / "lib")
     actor = HERE.parents[1] / "unit" / "cli" / "acting_gate.py"
-    values = {"REAL": sys.executable, "ACTOR": actor, "LOG": place / "log", "GIT": shutil.which("git")}
+    values = {"REAL": sys.executable, "ACTOR": actor, "LOG": directory / "log", "GIT": shutil.which("git")}
     for path in (HERE / "programs").iterdir():
         text = path.read_text(encoding="utf-8")
         for name, value in values.items():
             text = re.sub(rf'"{name}\b', f'"{value}', text)
-        (place / "bin" / path.name).write_text(text)
-        (place / "bin" / path.name).chmod(0o755)
-    os.link(place / "bin" / "python3", place / "bin" / "python")
-    return place
+        (directory / "bin" / path.name).write_text(text)
+        (directory / "bin" / path.name).chmod(0o755)
+    os.link(directory / "bin" / "python3", directory / "bin" / "python")
+    return directory

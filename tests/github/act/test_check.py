@@ -75,7 +75,7 @@ def test_a_forks_names_are_neither_run_nor_believed(project: Project, tmp_path: 
     assert "believed" not in outputs
 
 
-def test_a_merge_group_is_held_against_what_it_is_put_on(project: Project) -> None:
+def test_a_merge_group_is_compared_with_what_it_is_put_on(project: Project) -> None:
     """The base is the commit that the queue names."""
     payload = make_delivery("merge_group", "checks_requested")
     payload["merge_group"] |= {"base_sha": project.base, "head_sha": project.merged}

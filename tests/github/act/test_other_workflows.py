@@ -51,7 +51,7 @@ def test_what_a_lost_shard_leaves_is_incomplete(make: MakeProject, runner: Runne
     ],
     ids=["another stack", "the same stack", "not installed", "not pinned"],
 )
-def test_an_upgrade_is_told_unless_nothing_is_new(
+def test_an_upgrade_is_reported_unless_nothing_is_new(
     make: MakeProject, runner: Runner, packages: str, pinned: str, results: tuple[str, ...], verdict: str
 ) -> None:
     """Both stacks are compared and told of; an issue says where one could not be had.
@@ -78,7 +78,7 @@ def test_an_upgrade_is_told_unless_nothing_is_new(
     assert ["The run ended with: failure." in body for body in bodies] == [True] * is_failed
 
 
-def test_the_default_branch_is_held_against_the_anchor(make: MakeProject, runner: Runner) -> None:
+def test_the_default_branch_is_compared_with_the_anchor(make: MakeProject, runner: Runner) -> None:
     """Without an anchor a notice says how to record one; with one the branch is red for what is worse."""
     path = f"{DIRECTORY}/anchor.yml"
     project = make({path: runner.hub.load_workflow("anchor.yml")})
@@ -140,7 +140,7 @@ mkdir dist && touch "dist/compile_gate-$1.tar.gz"
 @pytest.mark.parametrize(("version", "is_released"), [("9.9.9", True), ("1.0.0", False)])
 def test_what_was_built_is_attested_and_released(runner: Runner, version: str, is_released: bool) -> None:
     """The second job has what the first has built, which is played here; without a build there is none."""
-    tool = BareRepository(runner.hub.place / TOOL)
+    tool = BareRepository(runner.hub.directory / TOOL)
     script = {"path": "tools/build_release.sh", "mode": "100755", "content": BUILD}
     tree = tool.write_tree(f"{runner.hub.commit}^{{tree}}", [script])
     sha = tool.run("commit-tree", tree, "-m", "A build that is played")

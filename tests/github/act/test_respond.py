@@ -13,7 +13,7 @@ from gate.store.commit_files import BRANCH
 JOB = "compile-gate/respond/"
 
 
-def test_a_regression_is_told_accepted_and_green(make: MakeProject) -> None:
+def test_a_regression_is_reported_accepted_and_green(make: MakeProject) -> None:
     """The whole chain: red, a comment and a status, a writer's acceptance over two jobs, green."""
     project = make(change={"fault.json": BREAK})
     state = project.github.state
@@ -22,9 +22,9 @@ def test_a_regression_is_told_accepted_and_green(make: MakeProject) -> None:
     assert red.outputs("Measure and judge")["exit-code"] == "10", red.text
     state.add_artifact(100, "compile-gate", red.artifacts["compile-gate"].read_bytes())
 
-    told = project.start("workflow_run", make_workflow_run(state.runs[100]), RESPOND)
-    assert told.jobs == {f"{JOB}comment and status": "success"}, told.text
-    assert told.outputs("Publish")["verdict"] == "REGRESSION"
+    published = project.start("workflow_run", make_workflow_run(state.runs[100]), RESPOND)
+    assert published.jobs == {f"{JOB}comment and status": "success"}, published.text
+    assert published.outputs("Publish")["verdict"] == "REGRESSION"
     assert state.statuses[project.head][0]["state"] == "failure"
     assert [CASE in body for body in project.comments] == [True]
 

@@ -79,8 +79,8 @@ class Contract:
         return _judge_once(asked, lambda: self._check(self._judge.validate_request, request))
 
     def check_response(self, method: str, target: str, answer: tuple[int, bytes, str]) -> list[str]:
-        said = (self._host, method, target, answer)
-        return _judge_once(said, lambda: self._judge_response(method, target, answer))
+        exchange = (self._host, method, target, answer)
+        return _judge_once(exchange, lambda: self._judge_response(method, target, answer))
 
     def _judge_response(self, method: str, target: str, answer: tuple[int, bytes, str]) -> list[str]:
         status, body, content_type = answer

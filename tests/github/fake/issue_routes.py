@@ -36,13 +36,13 @@ def add_issue(state: State, fields: dict[str, Any], author: str) -> dict[str, An
 @route("GET", f"{_REPO}/issues")
 def get_issues(state: State, query: Query) -> tuple[Any, ...]:
     wanted, creator = query.query.get("state", "open"), query.query.get("creator")
-    found = [
+    issues = [
         issue
         for issue in list_issues(state).values()
         if wanted in ("all", issue["state"]) and creator in (None, issue["user"]["login"])
     ]
     is_newest_first = query.query.get("direction", "desc") == "desc"
-    return 200, sorted(found, key=lambda issue: str(issue["updated_at"]), reverse=is_newest_first)
+    return 200, sorted(issues, key=lambda issue: str(issue["updated_at"]), reverse=is_newest_first)
 
 
 @route("POST", f"{_REPO}/issues")

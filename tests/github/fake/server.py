@@ -146,11 +146,11 @@ class FakeGitHub:
         if parts.path == f"{self._prefix.removesuffix('/v3')}/graphql":
             viewer = {"login": self.state.author}
             return 200, json.dumps({"data": {"viewer": viewer}}).encode(), "application/json", {}
-        found = find_route(handler.command, path)
-        if found is None:
+        route = find_route(handler.command, path)
+        if route is None:
             status, value = not_found()
             return status, json.dumps(value).encode(), "application/json", {}
-        respond, parameters, template = found
+        respond, parameters, template = route
         # Less the port, which differs from server to server and is nothing that GitHub describes.
         headers = {name: value for name, value in handler.headers.items() if name != "Host"}
         target = f"{self._prefix}{_fill(template, parameters)}?{parts.query}"

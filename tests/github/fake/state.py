@@ -67,8 +67,8 @@ class State:
 
     def list_comments(self, number: int) -> list[dict[str, Any]]:
         with self.lock:
-            found = [c for c in self.comments.values() if c["issue_url"].endswith(f"/issues/{number}")]
-            return sorted(found, key=lambda comment: comment["id"])
+            comments = [c for c in self.comments.values() if c["issue_url"].endswith(f"/issues/{number}")]
+            return sorted(comments, key=lambda comment: comment["id"])
 
     def add_pull(
         self,
@@ -131,9 +131,11 @@ class State:
         if run_id in self.jobs:
             return self.jobs[run_id]
         ended = self.runs[run_id]["conclusion"] or "success"
-        for one in [one for one in self.artifacts.values() if one["workflow_run"]["id"] == run_id]:
-            times = dict.fromkeys(("began", "ended"), one["created_at"])
-            self.add_job(run_id, f"job of {one['name']}", ended, **times)
+        for artifact in [
+            artifact for artifact in self.artifacts.values() if artifact["workflow_run"]["id"] == run_id
+        ]:
+            times = dict.fromkeys(("began", "ended"), artifact["created_at"])
+            self.add_job(run_id, f"job of {artifact['name']}", ended, **times)
         return self.jobs.pop(run_id, [])
 
     def add_event(self, number: int, name: str, created: str) -> None:
