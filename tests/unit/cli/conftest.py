@@ -52,8 +52,8 @@ def make_run(latency_s: float = 0.010, breaks: float = 0.0, trials: int = 5) -> 
         for index in range(trials)
     ]
     case = Case(id=CASE_ID, model="actor", factory="actor:build", definition="d1")
-    made = make.make_trials(CASE_ID, samples)
-    return make.make_run(*made, cases=(case,), provenance=Provenance(commit="abc"), trials_planned=trials)
+    measured = make.make_trials(CASE_ID, samples)
+    return make.make_run(*measured, cases=(case,), provenance=Provenance(commit="abc"), trials_planned=trials)
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def run_gate(project: Path, tmp_path: Path) -> RunGate:
     """Run the command line in a process of its own, in the project."""
-    own = tmp_path / "own"
-    own.mkdir()
+    directory = tmp_path / "own"
+    directory.mkdir()
 
     def run(
         *arguments: str,
@@ -82,7 +82,7 @@ def run_gate(project: Path, tmp_path: Path) -> RunGate:
         **settings: Any,
     ) -> subprocess.CompletedProcess[str]:
         defaults: dict[str, Any] = {"cwd": project, "capture_output": True, "text": True, "timeout": 120}
-        command = [*starter, sys.executable, str(ACTING_GATE), str(own), *arguments]
+        command = [*starter, sys.executable, str(ACTING_GATE), str(directory), *arguments]
         settings = defaults | {"env": {**os.environ, **(environment or {})}} | settings
         return subprocess.run(command, check=False, **settings)
 
@@ -98,7 +98,7 @@ def parser() -> Iterator[None]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Sandbox:
     """A project whose workers are actors; commands run in this process."""
 
     top: Path
@@ -150,14 +150,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(
+def sandbox(
     recorded: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Place:
+) -> Sandbox:
     """A copy of it to work in."""
     top = tmp_path / "place" / "project"
     shutil.copytree(recorded, top)
     stage(top, monkeypatch)
-    return Place(top=top, capsys=capsys)
+    return Sandbox(top=top, capsys=capsys)

@@ -39,8 +39,8 @@ def find_fault() -> tuple[str, float]:
     arguments = CASE["arguments"]
     lying = Path(REQUEST["directory"], "fault.json")
     if lying.exists():
-        told = json.loads(lying.read_text(encoding="utf-8"))
-        return told["fault"], told["amount"]
+        planted = json.loads(lying.read_text(encoding="utf-8"))
+        return planted["fault"], planted["amount"]
     if "fault" not in arguments:
         return "nothing", 0.0
     fault = arguments["fault"]
@@ -48,7 +48,7 @@ def find_fault() -> tuple[str, float]:
     return ("nothing", 0.0) if blind else (fault, arguments["amount"])
 
 
-def tell(message: str) -> dict[str, object]:
+def make_fact(message: str) -> dict[str, object]:
     """An exception's words, as a worker leaves them."""
     return {"code": "raised", "names": {"message": [message]}}
 
@@ -61,7 +61,7 @@ def write_result(**fields: object) -> None:
 
 def fail(stage: str, kind: str, message: str) -> None:
     """Leave a failure and end."""
-    write_result(stage=stage, failure={"kind": kind, "fact": tell(message)})
+    write_result(stage=stage, failure={"kind": kind, "fact": make_fact(message)})
     sys.exit(0)
 
 
@@ -105,12 +105,12 @@ def measure_second(fault: str, amount: float) -> dict[str, list[float]]:
 
 def take_turns() -> int:
     """Take turns with the other arm's worker; return the number of blocks of each side, 0 of a second."""
-    lines = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
+    channel = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
 
-    def ask(said: str) -> str:
-        lines.write(f"{said}\n")
-        lines.flush()
-        return lines.readline().strip()
+    def ask(line: str) -> str:
+        channel.write(f"{line}\n")
+        channel.flush()
+        return channel.readline().strip()
 
     ask("loaded")
     if ROLE == "warm":
@@ -154,8 +154,12 @@ def measure_case() -> None:
 if ROLE == "prime":
     write_result(environment=ENVIRONMENT)
 elif ROLE == "import":
-    told = {"kind": "error", "fact": tell("UsageError: the factory does not exist"), "traceback": "its line"}
-    write_result(unimportable={factory: told for factory in REQUEST["factories"] if is_gone(factory)})
+    failure = {
+        "kind": "error",
+        "fact": make_fact("UsageError: the factory does not exist"),
+        "traceback": "its line",
+    }
+    write_result(unimportable={factory: failure for factory in REQUEST["factories"] if is_gone(factory)})
 elif ROLE == "try":
     if is_gone(CASE["factory"]):
         fail("import", "error", "UsageError: the factory does not exist")

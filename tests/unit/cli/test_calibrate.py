@@ -62,12 +62,12 @@ def test_a_recorded_run_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"Wrote {tmp_path / 'out' / 'calibration.json'}." in printed
 
 
-def test_a_machine_that_others_use_says_nothing_of_a_case(
+def test_a_machine_that_others_use_is_no_evidence_about_a_case(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Trials that vary by 40 % are refused where all were disturbed; taken anyway, no case is blamed."""
     _, calm = calibrate(tmp_path, noise=0.4)
-    assert {one.case_id for one in calm.unstable} == {CASE.id}
+    assert {case.case_id for case in calm.unstable} == {CASE.id}
     run = RUN.load(tmp_path / "recorded.json")
     trials = tuple(replace(trial, conditions=CROWDED) for trial in run.trials)
     RUN.save(replace(run, trials=trials), tmp_path / "recorded.json")
@@ -76,9 +76,9 @@ def test_a_machine_that_others_use_says_nothing_of_a_case(
     capsys.readouterr()
     _, crowded = run_on(tmp_path, "--anyway")
     assert (crowded.unstable, crowded.disturbed) == ((), (CASE.id,))
-    told = capsys.readouterr().out
-    assert "Too few undisturbed trials to call the times of these unstable: m/x" in told
-    assert "quarantine" not in told
+    output = capsys.readouterr().out
+    assert "Too few undisturbed trials to call the times of these unstable: m/x" in output
+    assert "quarantine" not in output
 
 
 def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
     assert CALIBRATION.load(tmp_path / "out" / "calibration.json").trials == 18
 
 
-def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
+def test_a_failure_is_shown_by_the_exit_code(tmp_path: Path) -> None:
     """A case that crashed in one trial leaves the calibration incomplete and is in it."""
     failure = make_failure(CASE.id)
     code, calibration = calibrate(tmp_path, (failure,))
@@ -99,7 +99,7 @@ def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_too_few_trials_say_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int) -> None:
+def test_too_few_trials_show_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int) -> None:
     """A case without a second value is one of which nothing is known: exit 12, a note, and no figure."""
     code, calibration = calibrate(tmp_path, count=count)
     assert code == ExitCode.INCOMPLETE

@@ -24,19 +24,19 @@ from tests.unit.cli.conftest import CASE_ID
 )
 def test_tab_offers_what_fits(project: Path, tmp_path: Path, line: str, offered: set[str]) -> None:
     """Commands, options, cases of this project and metrics, as argcomplete asks for them."""
-    told = tmp_path / "told"
+    answer = tmp_path / "told"
     asked = {
         "_ARGCOMPLETE": "1",
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
         "_ARGCOMPLETE_IFS": "\n",
-        "_ARGCOMPLETE_STDOUT_FILENAME": str(told),
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
     }
     code = "import sys; from gate.cli import main; sys.exit(main(sys.argv[1:]))"
     subprocess.run(
         [sys.executable, "-c", code], check=True, cwd=project, env={**os.environ, **asked}, timeout=60
     )
-    assert set(told.read_text(encoding="utf-8").split("\n")) == offered
+    assert set(answer.read_text(encoding="utf-8").split("\n")) == offered
 
 
 def test_a_list_goes_on_and_a_broken_project_offers_nothing(project: Path) -> None:

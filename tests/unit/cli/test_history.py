@@ -32,7 +32,7 @@ def test_what_a_verdict_sets_aside_is_not_in_the_history(
     """A disturbed trial's times are left out where a calm one tells, and its counts stay."""
     samples = ({Metric.COLD_COMPILE_TIME: seconds, Metric.GRAPH_BREAKS: 1.0} for seconds in (10.0, 40.0))
     run = make_run(
-        *(make_trial(CASE, one, disturbed=is_so) for one, is_so in zip(samples, disturbed, strict=True))
+        *(make_trial(CASE, values, disturbed=is_so) for values, is_so in zip(samples, disturbed, strict=True))
     )
     path = tmp_path / "history.jsonl"
 

@@ -41,14 +41,14 @@ def test_an_empty_value_is_a_variable_that_was_not_set(arguments: list[str], cap
     """`--base "$BASE"` without BASE is exit 2, two lines with the option's name, and nothing is done."""
     before = list_files()
     assert main(arguments) == ExitCode.USAGE
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 2
-    assert "must not be empty" in told[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "must not be empty" in lines[0]
     assert list_files() == before
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ["check", "--out", "baselines"],
@@ -68,13 +68,13 @@ def test_an_empty_value_is_a_variable_that_was_not_set(arguments: list[str], cap
         ),
     ],
 )
-def test_results_are_not_written_among_baselines(arguments: list[str], told: str, capsys: Capture) -> None:
+def test_results_are_not_written_among_baselines(arguments: list[str], message: str, capsys: Capture) -> None:
     """Both keys are named, with where they were set; nothing was written."""
     Path("nested.yml").write_text("version: 1\nout: stored/out\nbaselines: stored\n", encoding="utf-8")
     Path("kept").mkdir()
     before = list_files()
     assert main(arguments) == ExitCode.USAGE
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert list_files() == before
 
 
@@ -84,9 +84,9 @@ def test_a_directory_without_baselines_is_named(capsys: Capture) -> None:
     assert "no baselines are stored in nope, which does not exist" in capsys.readouterr().out
     Path("nope").mkdir()
     assert main(["baseline", "show", "--baselines", "nope"]) == 3
-    told = capsys.readouterr().out
-    assert "no baselines are stored in nope" in told
-    assert "exist" not in told
+    output = capsys.readouterr().out
+    assert "no baselines are stored in nope" in output
+    assert "exist" not in output
 
 
 @pytest.mark.parametrize("times", [["--select", "a/*", "--select", "!b,tag:c"], ["--select", "a/*,!b,tag:c"]])
@@ -117,9 +117,9 @@ def test_an_option_stands_for_a_key() -> None:
 def test_an_error_names_the_option_and_not_a_key(option: str, value: str, capsys: Capture) -> None:
     """Whoever wrote --lock-timeout never saw lock_timeout_s."""
     assert main(["check", option, value]) == ExitCode.USAGE
-    told = capsys.readouterr().err
-    assert f"{option} must be" in told
-    assert "_s" not in told
+    errors = capsys.readouterr().err
+    assert f"{option} must be" in errors
+    assert "_s" not in errors
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
@@ -144,7 +144,7 @@ def test_lists_come_as_text_or_json(arguments: list[str], capsys: Capture) -> No
     assert main([*arguments, "--format", "table"]) == ExitCode.USAGE
 
 
-def test_compare_writes_nothing_unless_told(project: Path) -> None:
+def test_compare_writes_nothing_unless_asked(project: Path) -> None:
     """A file that is called verdict.json is somebody's; with --out the three reports are in a directory."""
     (project / "verdict.json").write_text("precious", encoding="utf-8")
     before = list_files()
@@ -157,7 +157,9 @@ def test_compare_writes_nothing_unless_told(project: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("file", ["verdict.json", *(one.file for one in FORMATS.values() if one.file)])
+@pytest.mark.parametrize(
+    "file", ["verdict.json", *(report.file for report in FORMATS.values() if report.file)]
+)
 def test_a_file_is_no_directory(file: str, capsys: Capture) -> None:
     """`--out report.html` is refused, and makes no directory of that name."""
     assert main(["compare", "old.json", "slow.json", "--out", file]) == ExitCode.USAGE
@@ -165,7 +167,7 @@ def test_a_file_is_no_directory(file: str, capsys: Capture) -> None:
     assert not Path(file).exists()
 
 
-def test_merge_says_where_it_writes(capsys: Capture) -> None:
+def test_merge_names_where_it_writes(capsys: Capture) -> None:
     """There is no default to write over."""
     assert main(["merge", "old.json", "--out", "joined"]) == ExitCode.PASS
     assert RUN.load(Path("joined/run.json")) == RUN.load(Path("old.json"))
@@ -184,24 +186,26 @@ def test_an_acceptance_fits_a_case(case: str, fix: str, capsys: Capture) -> None
 
 
 @pytest.mark.parametrize("report_format", ["markdown", "json", "junit"])
-def test_a_hidden_outcome_is_told_beside_what_a_program_reads(report_format: str, capsys: Capture) -> None:
+def test_a_hidden_outcome_is_printed_apart_from_what_a_program_reads(
+    report_format: str, capsys: Capture
+) -> None:
     """Exit 0 on a regression is said on standard error, and the report stays what it is."""
     arguments = ["compare", "old.json", "slow.json", "--fail-on", "never", "--format", report_format]
     assert main(arguments) == ExitCode.PASS
-    told = capsys.readouterr()
-    assert "!! REGRESSION, BUT EXIT 0" in told.err
-    assert "!!" not in told.out
+    printed = capsys.readouterr()
+    assert "!! REGRESSION, BUT EXIT 0" in printed.err
+    assert "!!" not in printed.out
 
 
 @pytest.mark.parametrize(
     "arguments", [["check"], ["measure"], ["ab"], ["calibrate"], ["baseline", "refresh"]]
 )
-def test_nothing_to_resume_is_told_at_once(arguments: list[str], capsys: Capture) -> None:
+def test_nothing_to_resume_is_reported_at_once(arguments: list[str], capsys: Capture) -> None:
     """Before the lock is waited for and the compiler primed: exit 2, and nothing is written."""
     before = list_files()
     assert main([*arguments, "--resume"]) == ExitCode.USAGE
-    told = capsys.readouterr().err
-    assert "out/run.json does not exist, so there is no run to continue" in told
+    errors = capsys.readouterr().err
+    assert "out/run.json does not exist, so there is no run to continue" in errors
     assert list_files() == before
 
 
@@ -223,7 +227,7 @@ def test_a_target_stands_in_the_place_of_a_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["check", "--target", "cuda:sm_71"], "'cuda:sm_71' is no target: choose one of cuda:sm_80"),
         (["check", "--target", "cuda:0"], "'cuda:0' is no target"),
@@ -233,7 +237,7 @@ def test_a_target_stands_in_the_place_of_a_device() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_is_no_target_is_refused(arguments: list[str], told: str, capsys: Capture) -> None:
+def test_what_is_no_target_is_refused(arguments: list[str], message: str, capsys: Capture) -> None:
     """Nothing is run under another name than it was asked for."""
     assert main(arguments) == ExitCode.USAGE
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -30,8 +30,10 @@ def test_help_shows_an_example_and_its_exit_codes(
     printed = capsys.readouterr().out
     assert f"example:\n  compile-gate {command.name}" in printed
     assert f"exit codes:\n  0   {command.success}\n" in printed
-    told = {int(code) for code in re.findall(r"^  (\d+) +\S", printed.split("exit codes:")[1], re.MULTILINE)}
-    assert told == {0, *command.codes, *COMMON_CODES}
+    listed = {
+        int(code) for code in re.findall(r"^  (\d+) +\S", printed.split("exit codes:")[1], re.MULTILINE)
+    }
+    assert listed == {0, *command.codes, *COMMON_CODES}
     assert ("what was measured is kept" in printed) is (command.name in MEASURING)
 
 
@@ -55,7 +57,7 @@ def test_help_lists_each_command_once_in_its_group(capsys: pytest.CaptureFixture
     assert max(map(len, lines[: lines.index("options:")])) <= 80
 
 
-def test_help_tells_all_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_all_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     """The table is in the main help, once, and is whole."""
     assert main(["--help"]) == 0
     printed = capsys.readouterr().out.split("exit codes:")[1]
@@ -96,7 +98,7 @@ def test_wrong_call_is_two_lines_and_exit_2(arguments: list[str], capsys: pytest
 def test_fail_on_takes_what_the_decision_knows() -> None:
     """The command and the action offer the same choices."""
     choices = tuple(FailOn)
-    offered = next(one for one in INPUTS if one.name == "fail-on")
+    offered = next(key for key in INPUTS if key.name == "fail-on")
     assert choices == FAIL_ON
     assert "|".join(choices) == offered.pattern
 

@@ -24,7 +24,7 @@ from gate.records.events import Event, Noted, Progress, TrialFinished
 from gate.records.facts import make_text
 from gate.records.run import Run, Trial
 from tests.make import make_run, make_trials
-from tests.unit.cli.conftest import Place
+from tests.unit.cli.conftest import Sandbox
 from tests.unit.cli.sides import begin_repository
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")
@@ -96,7 +96,7 @@ def test_a_slot_is_reported_once_it_is_on_disk(tmp_path: Path) -> None:
     assert list_reported() == list(RUN.load(path).trials) == list(runs[3].trials)
 
 
-def test_what_a_kill_leaves_says_whether_the_run_was_finished(tmp_path: Path) -> None:
+def test_what_a_kill_leaves_shows_whether_the_run_was_finished(tmp_path: Path) -> None:
     """That it goes on, or has ended, is written at once."""
     path = tmp_path / "run.json"
     saver, (run,) = RunSaver(path=path, read_s=Clock()), grow(0)
@@ -115,10 +115,10 @@ def test_what_a_killed_writer_left_goes_with_the_next_run(tmp_path: Path) -> Non
 def test_a_second_writer_is_replaced_and_never_mixed(tmp_path: Path) -> None:
     """Two processes with one out directory: the file is always one of their runs, the last that saved."""
     path = tmp_path / "run.json"
-    own, other = grow(4), [replace(run, selection="other") for run in grow(4)]
+    first, second = grow(4), [replace(run, selection="other") for run in grow(4)]
     clock = Clock()
     savers = RunSaver(path=path, read_s=clock), RunSaver(path=path, read_s=clock)
-    for runs in zip(own, other, strict=True):
+    for runs in zip(first, second, strict=True):
         clock.now_s += 200
         for saver, run in zip(savers, runs, strict=True):
             saver.save(run)
@@ -164,19 +164,19 @@ def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("check", "--base", "HEAD"), ("ab", "HEAD")])
 def test_a_verdict_is_on_disk_before_a_lane_is_closed(
-    command: tuple[str, ...], place: Place, monkeypatch: pytest.MonkeyPatch
+    command: tuple[str, ...], sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that hangs by then withholds nothing."""
-    begin_repository(place)
-    (place.top / "actor.py").write_text("# changed\n", encoding="utf-8")
+    begin_repository(sandbox)
+    (sandbox.top / "actor.py").write_text("# changed\n", encoding="utf-8")
     written: list[bool] = []
 
     @contextmanager
     def watch_closing(*terms: Any) -> Iterator[Any]:
         with open_lab(*terms) as lab:
             yield lab
-            written.extend((place.top / "out" / name).exists() for name in REPORT_FILES)
+            written.extend((sandbox.top / "out" / name).exists() for name in REPORT_FILES)
 
     monkeypatch.setattr(lanes, "open_lab", watch_closing)
-    assert place.run(*command, "--quiet") == 0
+    assert sandbox.run(*command, "--quiet") == 0
     assert written == [True] * len(REPORT_FILES)

@@ -47,10 +47,10 @@ def read_attempts(path: Path) -> Attempted:
     """Read the properties of each test, with pytest's own word for what came of it."""
     attempts = {}
     for test in ET.parse(path).getroot().iter("testcase"):  # noqa: S314 - ours
-        own = {one.attrib["name"]: one.attrib["value"] for one in test.iter("property")}
+        properties = {entry.attrib["name"]: entry.attrib["value"] for entry in test.iter("property")}
         ends = [child.tag for child in test if child.tag != "properties"]
         name = test.get("name", "").removeprefix("test_fault[").removesuffix("]")  # "": it did not end
-        attempts[name] = {**own, "pytest": "".join(ends) or "passed"}
+        attempts[name] = {**properties, "pytest": "".join(ends) or "passed"}
     return attempts
 
 
@@ -85,41 +85,45 @@ def test_gate_that_sees_everything_passes(
     assert [name_attempt(fault.name) for fault in list_faults("cpu")] == list(attempts)
     harmless = {name_attempt("nothing"), name_attempt("eager_faster-20%")}
     assert {"quiet"} == {attempts[name]["result"] for name in harmless}
-    asked = [one for name, one in attempts.items() if one["is_asked"] == "True" and name not in harmless]
-    assert {("caught", "passed")} == {(one["result"], one["pytest"]) for one in asked}
+    asked = [
+        attempt
+        for name, attempt in attempts.items()
+        if attempt["is_asked"] == "True" and name not in harmless
+    ]
+    assert {("caught", "passed")} == {(attempt["result"], attempt["pytest"]) for attempt in asked}
     assert (ExitCode.PASS, "False") == (code, attempts[name_attempt("memory-2%")]["is_asked"])
     assert float(attempts[name_attempt("slowdown-30%")]["planted"]) == pytest.approx(0.30, abs=0.01)
     run = RUN.load(Path("out/selftest/slowdown-10%-1/run.json"))
     assert {Pairing.LIVE} == {trial.pairing for trial in run.trials}
     assert run.base is not None
     assert ["nothing", "slowdown"] == [case.arguments["fault"] for case in (*run.base.cases, *run.cases)]
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     line = attempts[name_attempt("slowdown-30%")]["said"]
     assert line.startswith(f"caught        slowdown-30% in {CASE_ID}: compiled_latency +")
-    assert f"{line}\n" in told
-    assert "PASSED  19 of 19 faults and harmless changes tried in 19 attempts\n" in told
+    assert f"{line}\n" in output
+    assert "PASSED  19 of 19 faults and harmless changes tried in 19 attempts\n" in output
 
 
 def test_gate_that_is_blind_fails(run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]) -> None:
     """Faults that do not show are missed: exit 10, and the report names them and no others."""
     code, attempts = run_selftest("--quick", blind=("memory", "hang", "low_precision"))
-    failed = {name for name, one in attempts.items() if one["pytest"] == "failure"}
+    failed = {name for name, attempt in attempts.items() if attempt["pytest"] == "failure"}
     assert (ExitCode.REGRESSION, {*map(name_attempt, ("memory-10%", "hang", "low_precision"))}) == (
         code,
         failed,
     )
     assert attempts[name_attempt("memory-2%")]["pytest"] == "skipped"  # less than the threshold
-    told = capsys.readouterr().out
-    assert "hang: 1 of 1 were missed\n" in told
-    assert "FAILED  3 of 13 were not handled as they should be\n" in told
+    output = capsys.readouterr().out
+    assert "hang: 1 of 1 were missed\n" in output
+    assert "FAILED  3 of 13 were not handled as they should be\n" in output
 
 
 def test_time_that_is_up(run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]) -> None:
     """With no time to speak of only the base is measured: what was not tried is named, exit 12."""
     code, attempts = run_selftest("--minutes", "0.0001")
     assert (ExitCode.INCOMPLETE, {}) == (code, attempts)
-    told = capsys.readouterr().out
-    assert "0 of 19 faults and harmless changes tried; raise --minutes for vanished, crash, " in told
+    output = capsys.readouterr().out
+    assert "0 of 19 faults and harmless changes tried; raise --minutes for vanished, crash, " in output
 
 
 def test_what_needs_no_statistics_comes_before_all_pairs(
@@ -130,16 +134,16 @@ def test_what_needs_no_statistics_comes_before_all_pairs(
     monkeypatch.setattr(
         Attempts,
         "estimate_s",
-        lambda own, fault, case: real(own, fault, case) if fault.is_certain else 1e9,
+        lambda session, fault, case: real(session, fault, case) if fault.is_certain else 1e9,
     )
     code, attempts = run_selftest("--minutes", "9")
     certain = {name_attempt(fault.name) for fault in list_faults("cpu") if fault.is_certain}
     assert (ExitCode.INCOMPLETE, certain) == (code, set(attempts))
 
 
-def catch(own: Attempts, fault: Fault, case: Case, number: int) -> Attempt:
+def catch(session: Attempts, fault: Fault, case: Case, number: int) -> Attempt:
     """Catch a fault at once."""
-    del own, number
+    del session, number
     result = Result.QUIET if fault.is_harmless else Result.CAUGHT
     return Attempt(fault=fault, case_id=case.id, size=FaultSize(), opinion=Opinion(result=result))
 
@@ -162,8 +166,8 @@ def test_a_fault_that_stays_open_is_no_pass(
     """A slowdown of 5 % that is missed in its only attempt may be chance: not told as a failure, exit 12."""
     code, attempts = run_selftest("--faults", "slowdown-5%", "--repeats", "1", blind=("slowdown",))
     assert (ExitCode.INCOMPLETE, "missed") == (code, attempts[name_attempt("slowdown-5%")]["result"])
-    told = capsys.readouterr().out
-    assert "never caught, which may be chance: slowdown-5%; raise --minutes or --repeats" in told
+    output = capsys.readouterr().out
+    assert "never caught, which may be chance: slowdown-5%; raise --minutes or --repeats" in output
 
 
 def test_case_that_cannot_be_measured(run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,10 +193,10 @@ def test_what_ends_an_attempt_ends_the_command(
     """It is no result of its fault: the exit code is its own, and earlier attempts are in the report."""
     real = Attempts.try_fault
 
-    def try_fault(own: Attempts, fault: Fault, case: Case, number: int) -> object:
+    def try_fault(session: Attempts, fault: Fault, case: Case, number: int) -> object:
         if fault.kind is FaultKind.CRASH:
             end()
-        return real(own, fault, case, number)
+        return real(session, fault, case, number)
 
     monkeypatch.setattr(Attempts, "try_fault", try_fault)
     ended, attempts = run_selftest("--faults", "vanished,crash")

@@ -53,12 +53,12 @@ def test_another_default_selection_is_noted(tmp_path: Path, capsys: pytest.Captu
     ]
 
 
-@pytest.mark.parametrize("place", ["gate", "src/gate"])
+@pytest.mark.parametrize("directory", ["gate", "src/gate"])
 def test_a_package_of_the_same_name_is_noted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], directory: str
 ) -> None:
     """What is in it cannot be imported beside compile-gate."""
-    package = tmp_path / place
+    package = tmp_path / directory
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('"""A mixture of experts."""\n', encoding="utf-8")
     code, lines = plan(tmp_path, OWN + "select: m\n", capsys)
@@ -111,10 +111,10 @@ def test_every_report_names_the_commit_whose_rules_hold(report_format: str) -> N
     verdict, config = decide_verdict(make_run(), (), Policy(thresholds={})), make_config(GateFile(version=1))
 
     named = render(note_origin(verdict, replace(config, commit=commit), OPTIONS), report_format)
-    own = render(note_origin(verdict, config, OPTIONS), report_format)
+    unnamed = render(note_origin(verdict, config, OPTIONS), report_format)
 
     assert commit in " ".join(named.split())
-    assert own == render(verdict, report_format)
+    assert unnamed == render(verdict, report_format)
 
 
 GPU_CONFIG = """\
@@ -128,7 +128,7 @@ models:
 """
 
 
-def test_plan_and_doctor_tell_what_the_gpu_cannot_run(
+def test_plan_and_doctor_name_what_the_gpu_cannot_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A T4 compiles no bfloat16 and has 15 GiB: whoever plans what needs more hears of it beforehand."""
@@ -161,10 +161,10 @@ def test_plan_and_doctor_name_the_package_to_install(
     cases = "cases: [{}, {task: training, needs: [absent-too]}]"
     model = f"{{name: m, factory: 'm:build', needs: [pytest, surely-absent], {cases}}}"
     path.write_text(f"version: 1\nreference_models: false\nselect: m\nmodels: [{model}]\n")
-    one = "m/inference-float32-smoke-default: surely-absent is not installed (pip install surely-absent)"
-    two = "surely-absent and absent-too are not installed (pip install surely-absent absent-too)"
+    first = "m/inference-float32-smoke-default: surely-absent is not installed (pip install surely-absent)"
+    second = "surely-absent and absent-too are not installed (pip install surely-absent absent-too)"
     assert main(["plan", "--config", str(path)]) == 0
-    told = capsys.readouterr().err
-    assert f"UNAVAILABLE: {one}; m/training-float32-smoke-default: {two}" in told
+    errors = capsys.readouterr().err
+    assert f"UNAVAILABLE: {first}; m/training-float32-smoke-default: {second}" in errors
     assert main(["doctor", "--config", str(path), "--format", "json"]) == 4
-    assert two in capsys.readouterr().out
+    assert second in capsys.readouterr().out

@@ -11,7 +11,7 @@ import pytest
 from gate.cli.output import remove_files
 from gate.errors import UsageError
 from gate.files.codec import RUN
-from tests.unit.cli.conftest import CASE_ID, Place, make_run
+from tests.unit.cli.conftest import CASE_ID, Sandbox, make_run
 from tests.unit.cli.sides import begin_repository
 
 REPORTS = ("verdict.json", "report.md", "report.html", "junit.xml")
@@ -27,16 +27,16 @@ def write_reports(directory: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [("measure", "--quiet"), ("merge", "old.json", "--out", "out")], ids=["measure", "merge"]
 )
-def test_a_run_that_is_not_judged_leaves_no_verdict(place: Place, arguments: tuple[str, ...]) -> None:
+def test_a_run_that_is_not_judged_leaves_no_verdict(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
     """Yesterday's PASS is gone: beside a new run it would be read as that one's."""
-    write_reports(place.top / "out")
-    assert place.run(*arguments) == 0
-    assert {path.name for path in (place.top / "out").iterdir()}.isdisjoint(REPORTS)
-    place.read()
-    assert place.run("report", "out") == 2
-    told = place.read().err
-    assert "there is no verdict in out: its run is still going on, was stopped, or only measured" in told
-    assert "with --resume, and it goes on from there; or judge what there is: compile-gate compare" in told
+    write_reports(sandbox.top / "out")
+    assert sandbox.run(*arguments) == 0
+    assert {path.name for path in (sandbox.top / "out").iterdir()}.isdisjoint(REPORTS)
+    sandbox.read()
+    assert sandbox.run("report", "out") == 2
+    errors = sandbox.read().err
+    assert "there is no verdict in out: its run is still going on, was stopped, or only measured" in errors
+    assert "with --resume, and it goes on from there; or judge what there is: compile-gate compare" in errors
 
 
 @pytest.mark.parametrize(
@@ -61,26 +61,26 @@ def test_a_run_that_is_not_judged_leaves_no_verdict(place: Place, arguments: tup
     ],
     ids=" ".join,
 )
-def test_a_mistyped_name_costs_no_verdict(place: Place, arguments: tuple[str, ...]) -> None:
+def test_a_mistyped_name_costs_no_verdict(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
     """A command that ends before it measures anything leaves yesterday's answer as it was."""
-    begin_repository(place)
-    RUN.save(make_run(), place.top / "out/run.json")  # of another environment: nothing continues it
+    begin_repository(sandbox)
+    RUN.save(make_run(), sandbox.top / "out/run.json")  # of another environment: nothing continues it
     for name in REPORTS:
-        (place.top / "out" / name).write_text("PASS", encoding="utf-8")
-    assert place.run(*arguments) == 2
-    assert {path.name for path in (place.top / "out").iterdir()} >= set(REPORTS)
+        (sandbox.top / "out" / name).write_text("PASS", encoding="utf-8")
+    assert sandbox.run(*arguments) == 2
+    assert {path.name for path in (sandbox.top / "out").iterdir()} >= set(REPORTS)
 
 
-def test_a_report_that_cannot_be_removed_is_told(place: Place) -> None:
+def test_a_report_that_cannot_be_removed_is_reported(sandbox: Sandbox) -> None:
     """A directory of its name: the command ends before anything is measured."""
-    (place.top / "out/junit.xml").mkdir(parents=True)
-    assert place.run("measure", "--quiet") == 2
-    told = place.read().err
-    assert "out/junit.xml cannot be replaced" in told
-    assert "Remove it, or name another directory with --out." in told
+    (sandbox.top / "out/junit.xml").mkdir(parents=True)
+    assert sandbox.run("measure", "--quiet") == 2
+    errors = sandbox.read().err
+    assert "out/junit.xml cannot be replaced" in errors
+    assert "Remove it, or name another directory with --out." in errors
 
 
-def test_what_is_not_there_is_not_said_to_be_in_the_way(tmp_path: Path) -> None:
+def test_what_is_not_there_is_not_called_in_the_way(tmp_path: Path) -> None:
     """A read-only file system removes not even nothing: the error comes when the file is written."""
     refused = OSError(errno.EROFS, os.strerror(errno.EROFS))
     with patch.object(Path, "unlink", side_effect=refused) as unlink:
@@ -91,12 +91,12 @@ def test_what_is_not_there_is_not_said_to_be_in_the_way(tmp_path: Path) -> None:
             remove_files(tmp_path / "verdict.json")
 
 
-def test_a_directory_may_have_a_dot_in_its_name(place: Place) -> None:
+def test_a_directory_may_have_a_dot_in_its_name(sandbox: Sandbox) -> None:
     """Named after a release, say; a file that is not there is still told."""
     out = "results-2.13"
-    assert place.run("compare", "old.json", "slow.json", "--out", out, "--quiet") == 10
-    place.read()
-    assert place.run("report", out) == 0
-    assert CASE_ID in place.read().out
-    assert place.run("report", "none-2.13") == 2
+    assert sandbox.run("compare", "old.json", "slow.json", "--out", out, "--quiet") == 10
+    sandbox.read()
+    assert sandbox.run("report", out) == 0
+    assert CASE_ID in sandbox.read().out
+    assert sandbox.run("report", "none-2.13") == 2
     assert not Path("none-2.13").exists()

@@ -37,7 +37,11 @@ def test_a_reader_that_goes_away_meanwhile_stops_no_measurement(run_gate: RunGat
     done = run_gate("check", capture_output=False, **{**others, stream: open_closed_pipe()})
     assert done.returncode == ExitCode.NOTHING_COMPARED
     written = {path.name for path in Path("out").iterdir()}
-    assert {"run.json", "verdict.json", *(one.file for one in FORMATS.values() if one.file)} <= written
+    assert {
+        "run.json",
+        "verdict.json",
+        *(report.file for report in FORMATS.values() if report.file),
+    } <= written
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])

@@ -17,7 +17,7 @@ from gate.report.words.steps import write_ab, write_command, write_selected, wri
 from tests.hosts import CPU_HOST
 from tests.make import make_baseline
 from tests.told import tell_notes, tell_steps
-from tests.unit.cli.conftest import CASE_ID, Place, RunGate, make_run
+from tests.unit.cli.conftest import CASE_ID, RunGate, Sandbox, make_run
 from tests.unit.cli.sides import begin_repository
 
 
@@ -28,9 +28,9 @@ def test_a_subdirectory_is_the_projects(
     (project / "sub").mkdir()
     monkeypatch.chdir(project / "sub")
     assert main(["plan", "--format", "json"]) == ExitCode.PASS
-    told = capsys.readouterr()
-    assert json.loads(told.out)["shards"][0]["cases"] == [CASE_ID]
-    assert told.err == f"note: using {project / 'gate.yml'}\n"
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["shards"][0]["cases"] == [CASE_ID]
+    assert printed.err == f"note: using {project / 'gate.yml'}\n"
 
 
 def test_a_check_names_its_configuration(run_gate: RunGate, project: Path) -> None:
@@ -54,10 +54,10 @@ def test_config_prints_the_limits_of_a_check(capsys: pytest.CaptureFixture[str])
     Path("slow.yml").write_text(slow, encoding="utf-8")
     assert main(["config", "--config", "slow.yml"]) == ExitCode.PASS
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("trial_t", "pair_b"))]
-    told = "what expected_s of the selected cases asks for"
+    origin = "what expected_s of the selected cases asks for"
     assert [line.split("# ") for line in lines] == [
-        [f"{'pair_budget_s: 800.0':<44} ", told],
-        [f"{'trial_timeout_s: 800.0':<44} ", told],
+        [f"{'pair_budget_s: 800.0':<44} ", origin],
+        [f"{'trial_timeout_s: 800.0':<44} ", origin],
     ]
     Path("slow.yml").write_text(f"{slow}trial_timeout_s: 500\n", encoding="utf-8")
     main(["config", "--config", "slow.yml", "--device", "cuda"])
@@ -70,9 +70,9 @@ def test_config_prints_the_limits_of_a_check(capsys: pytest.CaptureFixture[str])
 def test_config_is_printed_without_any_case(capsys: pytest.CaptureFixture[str]) -> None:
     """A selection of nothing is a check's error; the limits that are printed are nobody's, which is said."""
     assert main(["config", "--select", "nothing/*"]) == ExitCode.PASS
-    told = capsys.readouterr()
-    assert "trial_timeout_s: 300.0 " in told.out
-    assert told.err.startswith("note: limits are those of no case: no model matches 'nothing/*'")
+    output = capsys.readouterr()
+    assert "trial_timeout_s: 300.0 " in output.out
+    assert output.err.startswith("note: limits are those of no case: no model matches 'nothing/*'")
 
 
 def test_suggested_commands_name_the_configuration(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,31 +83,31 @@ def test_suggested_commands_name_the_configuration(project: Path, capsys: pytest
     printed = capsys.readouterr().out
     verdict = VERDICT.load(Path("out/verdict.json"))
     assert verdict.options == {"--config": "nightly gate.yml"}
-    told = " ".join(printed.split())
-    commands = re.findall("compile-gate (?:check|ab|baseline \\w+)( --config 'nightly gate.yml')?", told)
+    output = " ".join(printed.split())
+    commands = re.findall("compile-gate (?:check|ab|baseline \\w+)( --config 'nightly gate.yml')?", output)
     assert len(commands) > 2
     assert "" not in commands
     assert all("--config 'nightly gate.yml'" in step for step in tell_steps(verdict))
 
 
-def test_suggested_commands_name_the_baselines(place: Place) -> None:
+def test_suggested_commands_name_the_baselines(sandbox: Sandbox) -> None:
     """Those that read or write them: pasted without, they would judge by others, or record elsewhere."""
-    (place.top / "baselines").rename(place.top / "stored")
-    place.plant("graph_break")
-    assert place.run("check", "--quiet", "--baselines", "stored") == ExitCode.REGRESSION
-    verdict = VERDICT.load(place.top / "out" / "verdict.json")
+    (sandbox.top / "baselines").rename(sandbox.top / "stored")
+    sandbox.plant("graph_break")
+    assert sandbox.run("check", "--quiet", "--baselines", "stored") == ExitCode.REGRESSION
+    verdict = VERDICT.load(sandbox.top / "out" / "verdict.json")
     commands = [step for step in tell_steps(verdict) if "compile-gate check" in step or "baseline" in step]
     assert commands
     assert all("--baselines stored" in command for command in commands)
 
 
-def test_suggested_commands_repeat_where_results_go_and_for_how_long(place: Place) -> None:
+def test_suggested_commands_repeat_where_results_go_and_for_how_long(sandbox: Sandbox) -> None:
     """Pasted without, they would write over other results, or end too early."""
-    begin_repository(place)
-    place.plant("graph_break")
+    begin_repository(sandbox)
+    sandbox.plant("graph_break")
     options = ("--out", "my out", "--minutes", "90")
-    assert place.run("ab", "HEAD", "--quiet", *options) == ExitCode.REGRESSION
-    verdict = VERDICT.load(place.top / "my out" / "verdict.json")
+    assert sandbox.run("ab", "HEAD", "--quiet", *options) == ExitCode.REGRESSION
+    verdict = VERDICT.load(sandbox.top / "my out" / "verdict.json")
     (again, *_) = [step for step in tell_steps(verdict) if "compile-gate ab" in step]
     assert "--out 'my out' --minutes 90" in again
 
@@ -152,7 +152,7 @@ def test_a_command_for_many_cases_is_short() -> None:
     assert write_selected("check", many) == "compile-gate check --select m0,m1,m2,m3,m4,m5,m6,m7,m8,m9"
 
 
-def test_an_acceptance_that_fits_nothing_is_told() -> None:
+def test_an_acceptance_that_fits_nothing_is_reported() -> None:
     """Whoever wrote it thinks that it counts, of a case that is gone."""
     run = make_run()
     entry = Acceptance(
@@ -172,5 +172,5 @@ def test_a_removed_cases_baselines_are_named() -> None:
     verdict, policy = decide_verdict(run, (), Policy(thresholds={})), Policy(thresholds={})
     stored = [make_baseline(case_id, {}, workload={}) for case_id in (CASE_ID, "actor/gone", "actor/gone")]
     notes = tell_notes(note_idle(verdict, policy, run.cases, stored))
-    (told,) = notes[len(tell_notes(verdict)) :]
-    assert told.startswith("Baselines are stored of 1 case that gate.yml does not have: actor/gone. Renamed")
+    (note,) = notes[len(tell_notes(verdict)) :]
+    assert note.startswith("Baselines are stored of 1 case that gate.yml does not have: actor/gone. Renamed")
