@@ -39,12 +39,12 @@ SAMPLES = {
 }
 
 
-def say(*words: str) -> None:
+def print_line(*words: str) -> None:
     sys.stdout.write(" ".join(words) + "\n")
     sys.stdout.flush()
 
 
-def tell(message: str) -> dict[str, object]:
+def make_fact(message: str) -> dict[str, object]:
     """An exception's words, as a worker leaves them."""
     return {"code": "raised", "names": {"message": [message]}}
 
@@ -62,9 +62,9 @@ def write_result(**fields: object) -> None:
 def play_ok() -> None:
     cache = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
     cache.mkdir(parents=True, exist_ok=True)
-    found = sorted(path.name for path in cache.iterdir())
+    names = sorted(path.name for path in cache.iterdir())
     (cache / f"{REQUEST['role']}.txt").write_text("artefact", encoding="utf-8")
-    say("cache holds", *found)
+    print_line("cache holds", *names)
     if REQUEST["benchmark_json"]:
         Path(REQUEST["benchmark_json"]).write_text("{}", encoding="utf-8")
     write_result(samples=SAMPLES[REQUEST["role"]], environment=ENVIRONMENT)
@@ -85,7 +85,7 @@ def play_long() -> None:
 def play_error() -> None:
     failure = {
         "kind": "error",
-        "fact": tell("ValueError: no\x1b[31m such\nlayer"),
+        "fact": make_fact("ValueError: no\x1b[31m such\nlayer"),
         "traceback": "Traceback\n  line 3",
     }
     write_result(stage="build", failure=failure)
@@ -157,7 +157,7 @@ def play_truncated() -> None:
 
 
 def play_exit_3() -> None:
-    say("std::bad_alloc")
+    print_line("std::bad_alloc")
     sys.exit(3)
 
 
@@ -187,7 +187,7 @@ def note_loading(what: str) -> None:
 def play_second(ask: Callable[[str], str], load_s: float, says: str) -> None:
     """Wait to compile, and once more to look at the rest; fail before if it ``says`` why."""
     if says:
-        write_result(stage="build", failure={"kind": "error", "fact": tell(says)})
+        write_result(stage="build", failure={"kind": "error", "fact": make_fact(says)})
         sys.exit(1)
     note_loading("builds")
     ask("loaded")
@@ -209,12 +209,12 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: s
     if REQUEST["channel"] < 0:
         play_ok()
         return
-    lines = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
+    channel = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
 
-    def ask(said: str) -> str:
-        lines.write(f"{said}\n")
-        lines.flush()
-        return lines.readline().strip()
+    def ask(line: str) -> str:
+        channel.write(f"{line}\n")
+        channel.flush()
+        return channel.readline().strip()
 
     if REQUEST["role"] == "warm":
         play_second(ask, load_s, says)
@@ -224,7 +224,7 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: s
     note_loading("ends")
     if ask("loaded") != "go":
         sys.exit(0)
-    say("ready")
+    print_line("ready")
     size = {"timed": 3, "led": 1}
     offer = json.dumps({"super_block_s": 0.004, "sizes": {"eager": size, "compiled": size}})
     super_blocks = json.loads(ask(f"ready {offer}").partition(" ")[2])["super_blocks"]
@@ -234,7 +234,7 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: s
             super_blocks = (block - 1) // 4
             break
         if answer.split()[:1] != ["go"]:
-            write_result(stage="rounds", failure={"kind": "error", "fact": tell("the lab hung up")})
+            write_result(stage="rounds", failure={"kind": "error", "fact": make_fact("the lab hung up")})
             sys.exit(0)
         with Path(os.environ["TMPDIR"], "order.txt").open("a", encoding="ascii") as order:
             order.write(f"{os.getpid()}\n")
@@ -258,7 +258,7 @@ def play_crowd(says: str = "", ends: str = "") -> None:
         return
     if ends:
         globals()[f"play_{ends}"]()
-    write_result(stage="eager", failure={"kind": "error", "fact": tell(says)})
+    write_result(stage="eager", failure={"kind": "error", "fact": make_fact(says)})
     sys.exit(1)
 
 
@@ -274,12 +274,12 @@ def play_import() -> None:
     names = [factory.partition(":")[2] for factory in REQUEST["factories"]]
     if "crash" in names:
         os.kill(os.getpid(), signal.SIGSEGV)
-    told = {
+    failure = {
         "kind": "error",
-        "fact": tell("ValueError: no\x1b[31m such\nmodel"),
+        "fact": make_fact("ValueError: no\x1b[31m such\nmodel"),
         "traceback": "Traceback\n  line 3",
     }
-    failed = {factory: told for factory in REQUEST["factories"] if factory.endswith(":error")}
+    failed = {factory: failure for factory in REQUEST["factories"] if factory.endswith(":error")}
     write_result(stage="done", unimportable=failed)
 
 
@@ -291,7 +291,7 @@ if REQUEST["role"] == "import":
 elif act == "no_torch":
     message = "ModuleNotFoundError: No module named 'torch'"
     fix = f"Install torch for {sys.executable}."
-    write_result(stage="import", failure={"kind": "error", "fact": tell(message), "fix": fix})
+    write_result(stage="import", failure={"kind": "error", "fact": make_fact(message), "fix": fix})
 elif REQUEST["role"] in roles:
     globals()[f"play_{act}"](**(case["arguments"].get("how", {}) if case else {}))
 else:

@@ -17,7 +17,7 @@ from gate.revisions import NothingDiffersError
 from tests.git import run_git
 from tests.told import describe_measuring
 
-pytestmark = pytest.mark.usefixtures("place")
+pytestmark = pytest.mark.usefixtures("scratch_root")
 
 
 def read_side(directory: str) -> str:
@@ -25,7 +25,7 @@ def read_side(directory: str) -> str:
     return Path(directory, "shop.py").read_text(encoding="utf-8").split("'")[1]
 
 
-def test_ref_against_the_working_tree(repository: Path, place: Path) -> None:
+def test_ref_against_the_working_tree(repository: Path, scratch_root: Path) -> None:
     """Base is a checkout of the ref, head the working tree; afterwards only the latter is left."""
     commits = [run_git(repository, "rev-parse", name) for name in ("main", "feature")]
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
@@ -37,7 +37,7 @@ def test_ref_against_the_working_tree(repository: Path, place: Path) -> None:
     assert (base.arm.name, head.arm.name) == ("base", "head")
     assert (head.arm.directory, head.arm.checkout, head.notes) == (str(repository), "", ())
     assert head.commit == ""
-    assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
+    assert (list_worktrees(repository), list(scratch_root.iterdir())) == ((), [])
 
 
 def test_a_base_can_have_a_name_for_readers(repository: Path) -> None:
@@ -227,10 +227,10 @@ ALLOW = ("-c", "protocol.file.allow=always")  # git clones no submodule from a p
 def vendored(repository: Path, tmp_path: Path) -> Path:
     """Main has a submodule with another one in it; the feature, checked out, has newer commits of both."""
     places = [tmp_path / "inner", tmp_path / "outer"]
-    for place in places:
-        place.mkdir()
-        run_git(place, "init", "--quiet")
-        save(place, "code.py", "base")
+    for path in places:
+        path.mkdir()
+        run_git(path, "init", "--quiet")
+        save(path, "code.py", "base")
     run_git(places[1], *ALLOW, "submodule", "--quiet", "add", str(places[0]), "deep/inner")
     save(places[1], "code.py", "base, with an inner one")
     run_git(repository, "checkout", "--quiet", "main")
@@ -238,20 +238,20 @@ def vendored(repository: Path, tmp_path: Path) -> Path:
     run_git(repository, *ALLOW, "submodule", "--quiet", "update", "--init", "--recursive")
     save(repository, "shop.py", "base")
     run_git(repository, "checkout", "--quiet", "-B", "feature")
-    for place in (repository / "vendor/outer/deep/inner", repository / "vendor/outer", repository):
-        save(place, "code.py", "head")
+    for path in (repository / "vendor/outer/deep/inner", repository / "vendor/outer", repository):
+        save(path, "code.py", "head")
     return repository
 
 
-def save(place: Path, name: str, text: str) -> None:
-    (place / name).write_text(text, encoding="utf-8")
-    run_git(place, "add", "--all")
-    run_git(place, "commit", "--quiet", "--message", text)
+def save(repository: Path, name: str, text: str) -> None:
+    (repository / name).write_text(text, encoding="utf-8")
+    run_git(repository, "add", "--all")
+    run_git(repository, "commit", "--quiet", "--message", text)
 
 
 def read_vendored(directory: str) -> list[str]:
     """Read the code of both submodules of an arm; empty where there is none."""
-    files = [Path(directory) / "vendor/outer" / one for one in ("code.py", "deep/inner/code.py")]
+    files = [Path(directory) / "vendor/outer" / name for name in ("code.py", "deep/inner/code.py")]
     return [file.read_text(encoding="utf-8") if file.exists() else "" for file in files]
 
 
@@ -299,8 +299,8 @@ def test_submodules_that_the_clone_lacks_are_noted(vendored: Path, tmp_path: Pat
         (vendored / ".git/modules/vendor/outer/modules").mkdir()
         (vendored / "vendor/outer/deep").mkdir()
         with open_arms(ArmOptions(directory=top, base="main")) as arms:
-            told = f"submodules of {arms.base.label} are empty: this clone has no objects of {empty}"
-            assert told in map(describe_measuring, arms.base.notes)
+            note = f"submodules of {arms.base.label} are empty: this clone has no objects of {empty}"
+            assert note in map(describe_measuring, arms.base.notes)
             assert read_vendored(arms.base.arm.directory)[1] == ""
 
 
@@ -321,7 +321,7 @@ def test_a_submodule_of_that_name_elsewhere_is_not_read(repository: Path, tmp_pa
 
 
 def test_interpreters_on_one_code(
-    repository: Path, make_interpreter: Callable[..., Path], place: Path
+    repository: Path, make_interpreter: Callable[..., Path], scratch_root: Path
 ) -> None:
     """Two stacks and nothing else named: the working tree on both sides, labelled by torch."""
     pythons = [str(make_interpreter(torch=f"__version__ = '{version}'")) for version in ("8.0", "9.0")]
@@ -335,7 +335,7 @@ def test_interpreters_on_one_code(
         f"torch 8.0 ({pythons[0]})",
         f"torch 9.0 ({pythons[1]})",
     ]
-    assert list(place.iterdir()) == []
+    assert list(scratch_root.iterdir()) == []
 
 
 def test_code_and_interpreter_at_once(repository: Path, make_interpreter: Callable[..., Path]) -> None:
@@ -348,9 +348,9 @@ def test_code_and_interpreter_at_once(repository: Path, make_interpreter: Callab
         assert read_side(arms.base.arm.directory) == "base"
 
 
-def test_interpreter_that_cannot_be_used_leaves_nothing(repository: Path, place: Path) -> None:
+def test_interpreter_that_cannot_be_used_leaves_nothing(repository: Path, scratch_root: Path) -> None:
     """A wrong interpreter is refused before anything is checked out, and nothing stays."""
     options = ArmOptions(directory=repository, base="main", head_python="/no/python")
     with pytest.raises(UsageError, match="--head-python"), open_arms(options):
         pytest.fail("there is no interpreter")
-    assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
+    assert (list_worktrees(repository), list(scratch_root.iterdir())) == ((), [])

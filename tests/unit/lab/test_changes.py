@@ -84,7 +84,7 @@ def test_committed_changes_count_as_well(top: Path) -> None:
     assert read_changes(top, base, ()) == Changes(other=("data/weights.bin",))
 
 
-def test_nobody_knows_where_git_does_not_tell(tmp_path: Path) -> None:
+def test_without_gits_answer_nothing_is_known(tmp_path: Path) -> None:
     """Outside of a repository, or where the commit is not in it."""
     assert read_changes(tmp_path, "HEAD", ()) is None
 
@@ -98,7 +98,7 @@ def test_a_change_of_thousands_of_files_is_not_looked_at(top: Path, monkeypatch:
     assert read(top) is None
 
 
-def test_a_name_that_is_no_utf8_is_told_in_utf8(top: Path) -> None:
+def test_a_name_that_is_no_utf8_is_written_in_utf8(top: Path) -> None:
     """What workers and run.json are told of can be written."""
     for name in (b"mod\xff.py", b"data\xff.bin"):
         (top / os.fsdecode(name)).write_text("1")
@@ -164,7 +164,7 @@ def test_what_another_program_writes_is_a_change_under_any_name(
     assert look(below, command) == changed
 
 
-def test_where_proc_says_nothing_no_output_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_proc_shows_nothing_no_output_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a container without it, say: the shortcut is lost, and nothing is excused."""
     (tmp_path / "same.txt").touch()
     with (tmp_path / "same.txt").open("w") as file:

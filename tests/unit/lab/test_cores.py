@@ -16,12 +16,12 @@ ASK = "import os; print(sorted(os.sched_getaffinity(0)))"
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("0-2,8\n", {0, 1, 2, 8}), ("3\n", {3}), ("\n", set()), ("0-1,4-5", {0, 1, 4, 5})]
+    ("text", "cores"), [("0-2,8\n", {0, 1, 2, 8}), ("3\n", {3}), ("\n", set()), ("0-1,4-5", {0, 1, 4, 5})]
 )
-def test_cores_as_the_kernel_lists_them(text: str, found: set[int]) -> None:
+def test_cores_as_the_kernel_lists_them(text: str, cores: set[int]) -> None:
     """Ranges with both ends, and single cores."""
-    assert parse_cores(text) == found
-    assert parse_cores(write_cores(found)) == found
+    assert parse_cores(text) == cores
+    assert parse_cores(write_cores(cores)) == cores
 
 
 def test_cores_are_written_as_spans() -> None:
@@ -49,8 +49,10 @@ def test_what_is_started_stays_on_its_cores() -> None:
     """A process that is started within runs on the one core only; afterwards all are back."""
     before = os.sched_getaffinity(0)
     with stay_on({min(before)}, threads=1):
-        told = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == f"[{min(before)}]"
+        output = subprocess.run(
+            [sys.executable, "-c", ASK], capture_output=True, text=True, check=True
+        ).stdout
+    assert output.strip() == f"[{min(before)}]"
     assert os.sched_getaffinity(0) == before
 
 
@@ -87,8 +89,8 @@ def test_gpus_of_one_node_have_cores_of_their_own(monkeypatch: pytest.MonkeyPatc
         GpuState(index=1, uuid="MIG-2", bus="2", mig=True),
         GpuState(index=2, uuid="GPU-c", bus="3"),
     ]
-    found = {gpu.uuid: choose_cores(gpu, gpus, 2) for gpu in gpus}
-    assert found == {
+    chosen = {gpu.uuid: choose_cores(gpu, gpus, 2) for gpu in gpus}
+    assert chosen == {
         "GPU-a": {0, 1},
         "GPU-b": {0, 1, 2, 3, 4, 5},
         "MIG-1": {2, 3},

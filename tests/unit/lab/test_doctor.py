@@ -139,7 +139,7 @@ def test_a_gpu_behind_the_multi_process_service_is_not_fit() -> None:
     assert find_check(WELL_GPU, "mps").level == CheckLevel.OK
 
 
-def test_cases_that_the_gpu_cannot_run_are_told() -> None:
+def test_cases_that_the_gpu_cannot_run_are_reported() -> None:
     """A check in which they are planned would be INCOMPLETE: the doctor says so before."""
     state = replace(WELL_GPU, unavailable="UNAVAILABLE: bert/x: this GPU compiles no bfloat16")
     check = find_check(state, "cases")

@@ -50,7 +50,7 @@ def test_what_happened_between_two_looks() -> None:
         ({"free_bytes": 100 * 2**20}, Disturbance.SHORT_OF_MEMORY),
     ],
 )
-def test_each_disturbance_is_told(changes: dict[str, float], disturbance: Disturbance) -> None:
+def test_each_disturbance_is_reported(changes: dict[str, float], disturbance: Disturbance) -> None:
     """One thing wrong is one code."""
     assert describe(replace(CALM, **changes)).disturbances == (disturbance,)  # type: ignore[arg-type] # the test's
 
@@ -101,7 +101,7 @@ def test_a_device_under_power_cap_is_as_ever() -> None:
         (0.0, 0.3, (Disturbance.HELD_MEMORY,)),
     ],
 )
-def test_memory_of_strangers_is_told(
+def test_memory_of_strangers_is_reported(
     before: float, after: float, disturbances: tuple[Disturbance, ...]
 ) -> None:
     """A container hides the processes of others, not the memory that they hold while no worker is alive."""
@@ -120,7 +120,7 @@ def test_unknown_memory_is_not_too_little() -> None:
     ("foreign", "cores", "threads", "expected"),
     [(0.5, 2, 2, 0.25), (0.5, 4, 2, 0.0), (3.0, 4, 2, 0.5), (1.0, 1, 2, 1.0), (0.3, 2, 1, 0.0)],
 )
-def test_crowding_is_what_does_not_fit_beside(
+def test_crowding_is_what_does_not_fit_next_to_the_gate(
     foreign: float, cores: int, threads: int, expected: float
 ) -> None:
     """Others' work counts once the cores that the worker leaves free are full."""

@@ -66,8 +66,8 @@ def test_parses_every_gpu() -> None:
     assert (second.processes, second.mig, second.persistent) == (2, True, False)
     assert second.throttled == ("software thermal slowdown", "hardware thermal slowdown")
     assert (third.clock_mhz, third.throttled, third.mig) == (0.0, (), False)
-    assert [one.exclusive for one in (first, second, third)] == [False, False, True]
-    assert [one.blind for one in (first, second, third)] == [(), (), ("throttling",)]
+    assert [gpu.exclusive for gpu in (first, second, third)] == [False, False, True]
+    assert [gpu.blind for gpu in (first, second, third)] == [(), (), ("throttling",)]
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_parses_every_gpu() -> None:
 def test_words_for_nothing_are_no_values(nothing: str) -> None:
     """Drivers of all ages, and cards that share the host's memory, say in words what they do not tell."""
     untold = {*FIELDS} - {"index", "uuid", "name", "driver_version", "pci.bus_id"}
-    told = {
+    values = {
         "index": "0",
         "uuid": "GPU-dd",
         "name": "GB10",
         "driver_version": "580.95",
         "pci.bus_id": "0000000F:01:00.0",
     }
-    row = ", ".join(nothing if field in untold else told[field] for field in FIELDS)
+    row = ", ".join(nothing if field in untold else values[field] for field in FIELDS)
     (gpu,) = parse_gpus(row, "")
     blind = GpuState(
         index=0,
@@ -119,8 +119,8 @@ def test_without_gpus(table: str) -> None:
 def test_finds_the_gpu_of_a_device(device: str, visible: str | None, expected: int | None) -> None:
     """A device means what CUDA_VISIBLE_DEVICES makes of it, by number or by UUID."""
     environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    found = find_gpu(parse_gpus(TABLE, ""), device, environ)
-    assert expected == (found.index if found else None)
+    gpu = find_gpu(parse_gpus(TABLE, ""), device, environ)
+    assert expected == (gpu.index if gpu else None)
 
 
 @pytest.mark.parametrize(
@@ -135,15 +135,15 @@ def test_instances_of_a_gpu_are_found(visible: str, name: str, memory_gib: int) 
     """A name of MIG's in CUDA_VISIBLE_DEVICES is an instance, with a part of the memory; a number a board."""
     uuid = visible if name else "GPU-bbbb"
     gpus = parse_gpus(TABLE, "")
-    found = find_gpu((*gpus, *parse_instances(LISTED, gpus)), "cuda", {"CUDA_VISIBLE_DEVICES": visible})
-    assert found is not None
-    assert (found.uuid, found.mig, found.driver) == (uuid, True, "580.65")
-    assert found.name.endswith(name)
-    assert int(found.memory_total_mib / 1024) == memory_gib
-    assert "/" not in name_lock("cuda", found)
+    gpu = find_gpu((*gpus, *parse_instances(LISTED, gpus)), "cuda", {"CUDA_VISIBLE_DEVICES": visible})
+    assert gpu is not None
+    assert (gpu.uuid, gpu.mig, gpu.driver) == (uuid, True, "580.65")
+    assert gpu.name.endswith(name)
+    assert int(gpu.memory_total_mib / 1024) == memory_gib
+    assert "/" not in name_lock("cuda", gpu)
     # A worker that is shown a board in parts may see any of them.
     shown = ("cuda:1", {}) if uuid.startswith("GPU-") else ("cuda", {"CUDA_VISIBLE_DEVICES": uuid})
-    assert show_alone(found, "cuda:1") == shown
+    assert show_alone(gpu, "cuda:1") == shown
 
 
 def test_an_nvidia_smi_is_asked_for_gpus_and_their_instances(
@@ -166,7 +166,7 @@ GPU = GpuState(index=0, uuid="GPU-aaaa", name="H200", memory_total_mib=143771.0)
 
 
 @pytest.mark.parametrize(
-    ("told", "gpu", "share"),
+    ("printed", "gpu", "share"),
     [
         ("14377\n", GPU, 0.1),
         ("[N/A]\n", GPU, 0.0),
@@ -176,12 +176,12 @@ GPU = GpuState(index=0, uuid="GPU-aaaa", name="H200", memory_total_mib=143771.0)
     ],
 )
 def test_memory_in_use_is_a_share_of_the_cards(
-    told: str, gpu: GpuState | None, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    printed: str, gpu: GpuState | None, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """14,377 of 143,771 MiB are a tenth; what nobody tells is no stranger's."""
     program = tmp_path / "nvidia-smi"
     asked = "--query-gpu=memory.used --format=csv,noheader,nounits --id=GPU-aaaa"
-    program.write_text(f'#!/bin/sh\n[ "$*" = "{asked}" ] && printf "%s" "{told}"\n', encoding="ascii")
+    program.write_text(f'#!/bin/sh\n[ "$*" = "{asked}" ] && printf "%s" "{printed}"\n', encoding="ascii")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert read_memory_share(gpu) == pytest.approx(share, abs=1e-5)

@@ -55,7 +55,7 @@ def test_threads_of_the_kernel_are_no_programs_to_stop(monkeypatch: pytest.Monke
         ]
 
     monkeypatch.setattr(psutil, "process_iter", list_processes)
-    assert [one.partition(" ")[0] for one in read_crowd()] == ["chromium", "hidden"]
+    assert [program.partition(" ")[0] for program in read_crowd()] == ["chromium", "hidden"]
 
 
 def test_the_work_of_others_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +64,10 @@ def test_the_work_of_others_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
     Only three are told, and on a busy machine others are busier than it: none of them is looked at.
     """
     start = f"{shlex.join([sys.executable, '-c', SPIN.format(seconds=30)])} > /dev/null 2>&1 & echo $!"
-    told = subprocess.run(["sh", "-c", start], check=True, capture_output=True, text=True)
-    looked_at, list_all = {int(told.stdout), os.getpid()}, psutil.process_iter
+    started = subprocess.run(["sh", "-c", start], check=True, capture_output=True, text=True)
+    looked_at, list_all = {int(started.stdout), os.getpid()}, psutil.process_iter
     monkeypatch.setattr(
-        psutil, "process_iter", lambda names: (one for one in list_all(names) if one.pid in looked_at)
+        psutil, "process_iter", lambda names: (item for item in list_all(names) if item.pid in looked_at)
     )
     try:
         time.sleep(0.1)
@@ -77,10 +77,10 @@ def test_the_work_of_others_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
         # Among twenty others it may have less than a tenth of a core for a moment.
         crowd = next(filter(None, (read_crowd() for _ in range(10))), ())
     finally:
-        os.kill(int(told.stdout), signal.SIGKILL)
+        os.kill(int(started.stdout), signal.SIGKILL)
     assert conditions.foreign_cores > 0.2
-    (found,) = crowd
-    assert f"(pid {told.stdout.strip()}, " in found
+    (line,) = crowd
+    assert f"(pid {started.stdout.strip()}, " in line
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_the_quota_of_both_versions_of_control_groups(
 def test_heat_events_of_all_cores_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every core that a worker may run on counts its own."""
     for core in range(psutil.cpu_count() or 1):
-        place = tmp_path / f"cpu{core}" / "thermal_throttle"
-        place.mkdir(parents=True)
-        (place / "core_throttle_count").write_text("4\n", encoding="ascii")
+        directory = tmp_path / f"cpu{core}" / "thermal_throttle"
+        directory.mkdir(parents=True)
+        (directory / "core_throttle_count").write_text("4\n", encoding="ascii")
     monkeypatch.setattr(host_module, "CPUS", tmp_path)
     sample = read_host()
     assert sample.heat_events == 4 * sample.cores

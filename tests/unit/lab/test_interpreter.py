@@ -35,8 +35,8 @@ def look(interpreter: ForeignInterpreter, **variables: str) -> dict[str, object]
     done = subprocess.run(
         [interpreter.python, "-P", "-c", LOOK], env=environment, check=True, capture_output=True, text=True
     )
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    report: dict[str, object] = json.loads(done.stdout)
+    return report
 
 
 @pytest.fixture(autouse=True)
@@ -50,13 +50,13 @@ def test_bare_interpreter_is_lent_what_it_lacks(make_interpreter: MakeInterprete
     python = make_interpreter(torch=TORCH)
     interpreter = prepare_interpreter(str(python), "--base-python", tmp_path)
     assert ("9.8.7", f"torch 9.8.7 ({python})") == (interpreter.torch, interpreter.label)
-    found = look(interpreter)
-    assert found["gate"] == str(tmp_path / "source" / "gate" / "__init__.py")
-    assert str(found["torch"]).startswith(str(python.parent.parent))
-    assert str(found["pytest"]).startswith(str(tmp_path / "packages-base-python"))
-    assert found["psutil"] is False
-    assert isinstance(found["path"], list)
-    assert (found["path"][0], found["path"][-1]) == (
+    report = look(interpreter)
+    assert report["gate"] == str(tmp_path / "source" / "gate" / "__init__.py")
+    assert str(report["torch"]).startswith(str(python.parent.parent))
+    assert str(report["pytest"]).startswith(str(tmp_path / "packages-base-python"))
+    assert report["psutil"] is False
+    assert isinstance(report["path"], list)
+    assert (report["path"][0], report["path"][-1]) == (
         str(tmp_path / "source"),
         str(tmp_path / "packages-base-python"),
     )
@@ -150,8 +150,8 @@ def test_an_interpreter_that_imports_slowly_is_neither_dead_nor_without_torch(
     python.write_text(python.read_text().replace("sleep 2", "sleep 60"))
     with pytest.raises(MachineError) as caught:
         prepare_interpreter(str(python), "--base-python", tmp_path)
-    told = f"--base-python: {python}, importing torch, hangs (0."
-    assert caught.value.what.startswith(told)
+    message = f"--base-python: {python}, importing torch, hangs (0."
+    assert caught.value.what.startswith(message)
     assert caught.value.fix == interpreter_module.SLOW_IMPORT_FIX
 
 

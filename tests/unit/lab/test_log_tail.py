@@ -35,7 +35,7 @@ def test_cleans(log: bytes, expected: str) -> None:
 
 def test_keeps_the_telling_end_of_a_crash() -> None:
     """Of a fault handler's dump the innermost frames are kept, and what was said before it."""
-    said = [f"said {number}" for number in range(40)]
+    lines = [f"said {number}" for number in range(40)]
     frames = [f'  File "a.py", line {number} in f' for number in range(50)]
     dump = [
         "Fatal Python error: Segmentation fault",
@@ -43,8 +43,8 @@ def test_keeps_the_telling_end_of_a_crash() -> None:
         "Current thread 0x1 (most recent call first):",
         *frames,
     ]
-    tail = clean_log_tail("\n".join([*said, *dump]).encode())
-    assert [*said[22:], *dump[:12]] == tail.split("\n")
+    tail = clean_log_tail("\n".join([*lines, *dump]).encode())
+    assert [*lines[22:], *dump[:12]] == tail.split("\n")
 
 
 LIBRARY = "/venv/lib/python3.12/site-packages"
@@ -127,8 +127,8 @@ def test_finds_what_was_short(tail: str, expected: str) -> None:
 
 def test_endless_line_leaves_room_for_the_others() -> None:
     """Some errors name hundreds of options in one line: its begin is enough, and the lines before it stay."""
-    told = clean_log_tail(b'  File "model.py", line 3\nRuntimeError: options are ' + b"x, " * 9000)
-    first, second = told.splitlines()
+    tail = clean_log_tail(b'  File "model.py", line 3\nRuntimeError: options are ' + b"x, " * 9000)
+    first, second = tail.splitlines()
     assert first == '  File "model.py", line 3'
     assert second.startswith("RuntimeError: options are x, x")
     assert (len(second), second[-4:]) == (504, " ...")

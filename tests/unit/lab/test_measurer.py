@@ -43,7 +43,7 @@ def store(run: Run, case: Case, factor: float) -> tuple[Baseline, ...]:
     """Store what was measured, as often as a baseline needs, with other latencies of this case."""
 
     def change(trial: Trial) -> Trial:
-        latencies = tuple(factor * one for one in trial.samples[Metric.COMPILED_LATENCY])
+        latencies = tuple(factor * latency for latency in trial.samples[Metric.COMPILED_LATENCY])
         return replace(trial, samples={**trial.samples, Metric.COMPILED_LATENCY: latencies})
 
     changed = [change(trial) if trial.case_id == case.id else trial for trial in run.trials]
@@ -74,7 +74,9 @@ def test_rehearsal_and_lab_give_the_same_verdict(lab: Lab) -> None:
     assert len(list_pairs(live.run)[slow.id]) == 2
     assert again.verdict.comparisons == live.verdict.comparisons
     assert again.verdict.outcome is live.verdict.outcome
-    asked = [[(one.case_id, one.index, one.arm) for one in checked.run.trials] for checked in (live, again)]
+    asked = [
+        [(trial.case_id, trial.index, trial.arm) for trial in checked.run.trials] for checked in (live, again)
+    ]
     assert sorted(asked[0]) == sorted(asked[1])
 
 
@@ -87,7 +89,7 @@ def test_run_between_its_pairs_is_not_finished(lab: Lab) -> None:
     watched = make_measurer(lab, saved.append)
     terms = CheckTerms(baselines=store(begun, case, 1 / 1.5), policy=POLICY)
     checked = check_against_base(watched, begun, terms)
-    assert [(one.finished, len(one.trials)) for one in saved] == [
+    assert [(run.finished, len(run.trials)) for run in saved] == [
         (False, 1),
         *((False, n) for n in (3, 5)),
     ]

@@ -71,7 +71,7 @@ def test_head_starts_first_in_every_other_pair(bench: Bench) -> None:
     case = make_case("turns", roles=["rounds"])
     sides = open_sides(bench, case, case)
     pairs = [measure_pair(sides, plan_pair(LATENCY, index, "cpu", Pairing.LIVE)) for index in (1, 2)]
-    assert [["base", "head"], ["head", "base"]] == [[trial.arm for trial in one.trials] for one in pairs]
+    assert [["base", "head"], ["head", "base"]] == [[trial.arm for trial in pair.trials] for pair in pairs]
 
 
 AT_ONCE, IN_TURN = ["begins", "begins", "ends", "ends"], ["begins", "ends", "begins", "ends"]
@@ -201,7 +201,7 @@ def test_arm_that_never_gets_ready_has_failed(bench: Bench) -> None:
     assert [("head", "build")] == [(failure.arm, failure.stage) for failure in pair.failures]
 
 
-def test_whole_processes_in_turn_say_so(bench: Bench) -> None:
+def test_whole_processes_in_turn_are_noted(bench: Bench) -> None:
     """Where two do not fit, the trials are marked: their blocks are no pairs."""
     plan = plan_pair(frozenset({Metric.COLD_COMPILE_TIME}), 1, "cpu", Pairing.TURNS)
     case = make_case()
@@ -228,7 +228,7 @@ def use_gpu(bench: Bench, gpu: GpuState | None = None) -> Bench:
         "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
     ],
 )
-def test_what_has_no_room_beside_the_other_takes_turns(bench: Bench, says: str) -> None:
+def test_what_has_no_room_next_to_the_other_takes_turns(bench: Bench, says: str) -> None:
     """However torch and its libraries put it, a device too small for two is no failure of a case."""
     case = make_case("crowd", how={"says": says})
     sides = open_sides(use_gpu(bench), case, case)
@@ -249,7 +249,7 @@ def test_what_has_no_room_beside_the_other_takes_turns(bench: Bench, says: str) 
         ({"says": "OSError: [Errno 28] No space left on device"}, 1, False),
     ],
 )
-def test_want_of_memory_beside_the_other_is_told_from_a_failure(
+def test_want_of_memory_next_to_the_other_is_no_failure(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, how: dict[str, str], oom_kills: int, is_room: bool
 ) -> None:
     """On a CPU a pair that found no memory for two takes turns; one that failed otherwise is a failure."""
@@ -347,13 +347,13 @@ def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench)
 
 def test_pairs_are_numbered_after_those_there() -> None:
     """Each case gets as many as it needs; indices go on where they stopped."""
-    one, two = make_case(name="one"), make_case(name="two")
-    taken = Trial(case_id=one.id, index=1, arm="base", pairing=Pairing.LIVE)
-    alone = Trial(case_id=two.id, index=1)
-    run = make_run(taken, replace(taken, arm="head"), alone, cases=(one, two), base=(one, two))
+    first, second = make_case(name="one"), make_case(name="two")
+    taken = Trial(case_id=first.id, index=1, arm="base", pairing=Pairing.LIVE)
+    alone = Trial(case_id=second.id, index=1)
+    run = make_run(taken, replace(taken, arm="head"), alone, cases=(first, second), base=(first, second))
     needs = [
-        Suspect(case_id=one.id, metrics=LATENCY, more=2),
-        Suspect(case_id=two.id, metrics=LATENCY, more=1),
+        Suspect(case_id=first.id, metrics=LATENCY, more=2),
+        Suspect(case_id=second.id, metrics=LATENCY, more=1),
     ]
     slots = list_pair_slots(run, needs)
     assert [("one", 2), ("one", 3), ("two", 1)] == [(slot.case.model, slot.index) for slot in slots]
@@ -414,7 +414,7 @@ def test_what_a_further_pair_is_spared_is_not_expected() -> None:
     """Servers are there, waiting and loading count once: of twice 0.5 + 1 + 3 + 4 + 2 s 8 are left."""
     case = make_case()
     stages_s = {"server": 1.0, "compile": 3.0, "turn": 4.0, "rounds": 2.0}
-    light = tuple(replace(one, stages_s=stages_s) for one in make_pair(case, 2, 0.0))
+    light = tuple(replace(trial, stages_s=stages_s) for trial in make_pair(case, 2, 0.0))
     run = make_run(*light, cases=(case,), base=(case,))
     slot = Slot(case=case, index=3, metrics=LATENCY)
     assert predict_pair_s(pace_of(run), slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
@@ -437,7 +437,7 @@ def test_a_first_pair_is_expected_to_compile_untimed_once() -> None:
     assert predict_pair_s(pace_of(run), replace(first, index=2), "cpu") == pytest.approx(0.4 * 2 * 30.0)
 
     stages_s = {"compile": 21.0, "rounds": 2.0}
-    light = tuple(replace(one, stages_s=stages_s, overhead_s=0.0) for one in make_pair(case, 1, 0.0))
+    light = tuple(replace(trial, stages_s=stages_s, overhead_s=0.0) for trial in make_pair(case, 1, 0.0))
     later = pace_of(replace(run, trials=(alone, *light)))
     assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(21.0 - 16.0 + 2 * 2.0)
 
@@ -452,7 +452,7 @@ def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other() ->
     assert predict_pair_s(pace_of(run), first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 2 * 16.0)
 
     stages_s = {"compile": 21.0, "rounds": 2.0}
-    light = tuple(replace(one, stages_s=stages_s, overhead_s=0.0) for one in make_pair(case, 1, 0.0))
+    light = tuple(replace(trial, stages_s=stages_s, overhead_s=0.0) for trial in make_pair(case, 1, 0.0))
     later = pace_of(replace(run, trials=(alone, *light)))
     assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(2 * (21.0 - 16.0 + 2.0))
 
@@ -487,6 +487,6 @@ def test_latencies_alone_are_no_first_measurement() -> None:
     assert fit_slot(run, slot, whole_s) == slot
     assert fit_slot(run, slot, whole_s - 1) is None
     alone = Trial(case_id=case.id, index=1, stages_s={"rounds": whole_s / 2})
-    known = fit_slot(replace(run, trials=(*run.trials, alone)), slot, whole_s - 1)
-    assert known is not None
-    assert known.metrics == LATENCY
+    fitted = fit_slot(replace(run, trials=(*run.trials, alone)), slot, whole_s - 1)
+    assert fitted is not None
+    assert fitted.metrics == LATENCY

@@ -19,7 +19,7 @@ from gate.report.words.facts import advise_unprimed
 from .conftest import make_case
 
 
-def test_tells_the_environment(bench: Bench) -> None:
+def test_sends_the_environment(bench: Bench) -> None:
     """A primer that works gives the environment, and fills the primer's cache."""
     environment = prime_bench(bench)
     assert (environment.torch, environment.cpu) == ("2.13.0", "acting")
@@ -55,8 +55,8 @@ def test_unknown_failure_leads_to_the_log(bench: Bench, monkeypatch: pytest.Monk
 def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A primer has the time limit of a worker, and the key that holds it is named."""
     monkeypatch.setenv("ACTING_PRIME", "hang")
-    told = r"^warming up used 0\.\d CPU seconds in \d s in .*, and none at the end, on cpu, at stage "
-    with pytest.raises(MachineError, match=told) as caught:
+    message = r"^warming up used 0\.\d CPU seconds in \d s in .*, and none at the end, on cpu, at stage "
+    with pytest.raises(MachineError, match=message) as caught:
         prime_bench(replace(bench, settings=replace(bench.settings, trial_timeout_s=0.5)))
     assert "trial_timeout_s" in caught.value.fix
 
@@ -70,8 +70,8 @@ def test_what_the_primer_itself_advises_is_the_fix() -> None:
     ):
         error = MachineError("this torch is built for CUDA", install)
         error.__cause__ = cause
-        told = make_worker_failure(error)
-        assert advise_unprimed(FailureKind.ERROR, told, "prime.log") == fix
+        failure = make_worker_failure(error)
+        assert advise_unprimed(FailureKind.ERROR, failure, "prime.log") == fix
 
 
 @pytest.mark.parametrize(

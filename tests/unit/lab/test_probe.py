@@ -92,18 +92,18 @@ def test_asks_the_workers_interpreter_for_its_headers(
     fake_torch: Path, arm: Arm, settings: LabSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without Python.h nothing compiles: the directory is named, unless the compiler is told of another."""
-    place = fake_torch.parent / "include"
-    hook = f"import sysconfig\nsysconfig.get_path = lambda *_: {str(place)!r}\n"
+    include = fake_torch.parent / "include"
+    hook = f"import sysconfig\nsysconfig.get_path = lambda *_: {str(include)!r}\n"
     (fake_torch.parent / "sitecustomize.py").write_text(hook, encoding="utf-8")
-    assert probe_machine(arm, settings).headers_lacking == str(place)
+    assert probe_machine(arm, settings).headers_lacking == str(include)
     headers = fake_torch.parent / "headers" / "Python.h"
     headers.parent.mkdir()
     headers.touch()
     monkeypatch.setenv("CPATH", str(headers.parent))
     assert probe_machine(arm, settings).headers_lacking == ""
     monkeypatch.delenv("CPATH")
-    place.mkdir()
-    headers.rename(place / "Python.h")
+    include.mkdir()
+    headers.rename(include / "Python.h")
     assert probe_machine(arm, settings).headers_lacking == ""
 
 

@@ -45,7 +45,7 @@ def command(tmp_path: Path) -> Callable[..., ProcessCommand]:
     return make
 
 
-def test_tells_status_and_log(command: Callable[..., ProcessCommand], tmp_path: Path) -> None:
+def test_sends_status_and_log(command: Callable[..., ProcessCommand], tmp_path: Path) -> None:
     """The exit status and the output of both streams come back."""
     line = "import os, sys; os.write(1, b'one'); os.write(2, b'two'); sys.exit(7)"
     ended = run_process(command(line))

@@ -34,15 +34,15 @@ def repository(tmp_path: Path) -> Path:
 
 def test_clean_checkout(repository: Path) -> None:
     """Commit, author, time and version of a clean checkout are told."""
-    made = load_provenance(repository, {})
+    provenance = load_provenance(repository, {})
     assert (run_git(repository, "rev-parse", "HEAD"), False, "Ada", "") == (
-        made.commit,
-        made.dirty,
-        made.author,
-        made.run_url,
+        provenance.commit,
+        provenance.dirty,
+        provenance.author,
+        provenance.run_url,
     )
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.created)
-    assert made.gate_version == gate.__version__
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", provenance.created)
+    assert provenance.gate_version == gate.__version__
 
 
 def test_changed_file_is_dirty(repository: Path) -> None:
@@ -68,8 +68,8 @@ def test_other_repository_of_a_hook_is_not_asked(
 def test_outside_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside a repository there is no commit, and nothing is dirty."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    made = load_provenance(tmp_path, {})
-    assert (made.commit, made.dirty) == ("", False)
+    provenance = load_provenance(tmp_path, {})
+    assert (provenance.commit, provenance.dirty) == ("", False)
 
 
 def test_without_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +197,7 @@ def test_an_edit_in_a_submodule_is_a_change(
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-def test_an_edit_that_git_was_told_not_to_show_is_a_change(repository: Path, flag: str) -> None:
+def test_an_edit_that_git_is_set_not_to_show_is_a_change(repository: Path, flag: str) -> None:
     """Not the flag itself: a file that is as it was committed is none."""
     run_git(repository, "update-index", flag, "model.py")
     before = hash_changes(repository)

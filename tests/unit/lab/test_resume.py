@@ -102,13 +102,13 @@ def test_unknown_changes_are_no_difference() -> None:
     assert carry_over(FRESH, replace(PREVIOUS, changes="")).trials == PREVIOUS.trials
 
 
-@pytest.mark.parametrize(("changes", "told"), [("", True), ("f" * 16, False)])
-def test_what_git_cannot_show_is_told(changes: str, told: bool) -> None:
+@pytest.mark.parametrize(("changes", "is_noted"), [("", True), ("f" * 16, False)])
+def test_what_git_cannot_show_is_reported(changes: str, is_noted: bool) -> None:
     """Outside of git nobody knows whether the earlier trials are of the same code."""
     events: list[Event] = []
     resume_run(replace(FRESH, changes=changes), replace(PREVIOUS, changes=changes), events.append)
     notes = [describe_measuring(event.fact) for event in events if isinstance(event, Noted)]
-    assert notes == (["git cannot show edits: earlier trials may be of other code"] if told else [])
+    assert notes == (["git cannot show edits: earlier trials may be of other code"] if is_noted else [])
 
 
 @pytest.mark.parametrize(
@@ -143,16 +143,16 @@ def test_unknown_interpreters_are_no_difference(fresh: tuple[str, ...], previous
 @pytest.mark.parametrize("provenance", [Provenance(), replace(BASE.provenance, dirty=True)])
 def test_refuses_another_directory_as_the_base(provenance: Provenance) -> None:
     """No commit tells two directories apart, or two states of one: their names and what was edited do."""
-    one = replace(BASE, label="../one", provenance=provenance, changes="1")
+    of_directory = replace(BASE, label="../one", provenance=provenance, changes="1")
     other, edited, unknown = (
-        replace(one, label="../other"),
-        replace(one, changes="2"),
-        replace(one, changes=""),
+        replace(of_directory, label="../other"),
+        replace(of_directory, changes="2"),
+        replace(of_directory, changes=""),
     )
     for base, words in ((other, "base ../other -> ../one"), (edited, "what the base has in no commit")):
         with pytest.raises(UsageError, match=words):
-            carry_over(replace(FRESH, base=one), replace(PREVIOUS, base=base))
-    assert carry_over(replace(FRESH, base=one), replace(PREVIOUS, base=unknown)).base == one
+            carry_over(replace(FRESH, base=of_directory), replace(PREVIOUS, base=base))
+    assert carry_over(replace(FRESH, base=of_directory), replace(PREVIOUS, base=unknown)).base == of_directory
 
 
 def test_a_commit_by_another_name_is_the_same_base() -> None:

@@ -109,13 +109,13 @@ def test_measures_round_robin_and_saves(workshop: Workshop, list_scratch: Callab
     assert list_scratch() == []
 
 
-def test_tells_progress(workshop: Workshop) -> None:
+def test_sends_progress(workshop: Workshop) -> None:
     """Priming, starts and ends are told in order, with counts and a time left that ends at 0."""
     workshop.run(make_case(name="a"), make_case(name="b"))
-    told = [event for event in workshop.events if not isinstance(event, Noted | WorkerPlanned)]
+    events = [event for event in workshop.events if not isinstance(event, Noted | WorkerPlanned)]
     expected = [PrimeStarted, PrimeFinished, TrialStarted, TrialFinished, TrialStarted, TrialFinished]
-    assert expected == [type(event) for event in told]
-    progress = [event.progress for event in told if isinstance(event, (TrialStarted, TrialFinished))]
+    assert expected == [type(event) for event in events]
+    progress = [event.progress for event in events if isinstance(event, (TrialStarted, TrialFinished))]
     assert [(item.done, item.total) for item in progress] == [(0, 2), (1, 2), (1, 2), (2, 2)]
     assert progress[0].left_s == pytest.approx(2.0)  # nothing seen yet: what the two cases expect
     assert progress[-1].left_s == 0.0
@@ -133,7 +133,7 @@ def test_failure_of_one_case_leaves_the_others(workshop: Workshop) -> None:
     assert (failed.progress.done, failed.progress.total) == (1, 4)
 
 
-def test_failure_beside_its_trial(workshop: Workshop) -> None:
+def test_failure_next_to_its_trial(workshop: Workshop) -> None:
     """A trial that failed half-way is in the run with its failure, counts once, and is tried again."""
     case, other = make_case("partial", name="a", roles=["warm"]), make_case(name="b")
     first = workshop.run(case, other, trials=2)
@@ -225,7 +225,7 @@ def measure_open(workshop: Workshop, case: Case, code: str = "c0de") -> Run:
     """Measure a first trial, as if it had generated that code, and a second one for an open latency."""
     with workshop.open() as lab:
         run = workshop.measure(lab, (case,), 1)
-        trials = tuple(replace(one, identity=CodeIdentity(digest=code)) for one in run.trials)
+        trials = tuple(replace(trial, identity=CodeIdentity(digest=code)) for trial in run.trials)
         measurer = make_measurer(lab, workshop.saved.append)
         return measurer.add_trials(replace(run, trials=trials), {case.id: LATENCY}, 2)
 
@@ -282,9 +282,9 @@ def test_variables_that_workers_do_not_get_are_noted(
     with workshop.open(make_case()) as lab:
         run = workshop.measure(lab, (make_case(),), 1)
     notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
-    told = "workers do not inherit PYTORCH_ALLOC_CONF, which would change the measurement"
-    assert told in notes
-    assert told in map(describe_measuring, run.trials[0].warnings)
+    note = "workers do not inherit PYTORCH_ALLOC_CONF, which would change the measurement"
+    assert note in notes
+    assert note in map(describe_measuring, run.trials[0].warnings)
 
 
 def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
@@ -307,8 +307,8 @@ def test_a_disturbed_trial_is_repeated(workshop: Workshop, monkeypatch: pytest.M
     (trial,) = run.trials
     assert (trial.index, trial.conditions.repeated, trial.conditions.disturbances) == (1, True, ())
     notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
-    told = "trial 1 is repeated: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)"
-    assert any(note.endswith(told) for note in notes)
+    repeated = "trial 1 is repeated: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)"
+    assert any(note.endswith(repeated) for note in notes)
 
 
 def test_counts_alone_are_not_measured_again(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,8 +328,8 @@ def test_a_repeat_that_is_killed_leaves_the_disturbed_trial(
     (trial,) = run.trials
     assert (run.failures, trial.conditions.repeated) == ((), True)
     assert trial.conditions.disturbances == (Disturbance.CROWDED,)
-    told = "the repeat of a disturbed trial was killed, so that trial is kept: "
-    (warning,) = [one for one in map(describe_measuring, trial.warnings) if one.startswith(told)]
+    kept = "the repeat of a disturbed trial was killed, so that trial is kept: "
+    (warning,) = [text for text in map(describe_measuring, trial.warnings) if text.startswith(kept)]
     assert "SIGKILL" in warning
     notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
     assert warning in notes
@@ -344,23 +344,23 @@ def test_a_repeat_that_fails_by_itself_is_a_failure(
     assert [failure.kind for failure in run.failures] == [FailureKind.CRASH]
 
 
-def test_a_stranger_on_the_card_is_told_by_his_memory(
+def test_a_stranger_on_the_card_is_reported_by_his_memory(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A container hides his process: he is noted at the start, and disturbs the trial that he is in."""
     gpu = GpuState(index=0, uuid="GPU-a", name="H200", memory_total_mib=143771.0, memory_used_mib=60000.0)
     shares = iter((0.0, 0.0, 0.0, 0.42, 0.42, 0.42))  # before and after; the second trial is repeated
     monkeypatch.setattr(opening_module, "find_gpu", lambda *_: gpu)
-    monkeypatch.setattr(trials_module, "read_memory_share", lambda one: next(shares) if one is gpu else 0.0)
+    monkeypatch.setattr(trials_module, "read_memory_share", lambda card: next(shares) if card is gpu else 0.0)
     calm, disturbed = workshop.run(make_case(name="a"), trials=2).trials
     assert (calm.conditions.disturbances, calm.conditions.foreign_memory) == ((), 0.0)
     assert disturbed.conditions.disturbances == (Disturbance.HELD_MEMORY,)
     assert disturbed.conditions.foreign_memory == 0.42
 
 
-@pytest.mark.parametrize(("device", "told"), [("cuda", True), ("cpu", False)])
-def test_a_card_that_nobody_sees_is_told(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, device: str, told: bool
+@pytest.mark.parametrize(("device", "is_noted"), [("cuda", True), ("cpu", False)])
+def test_a_card_that_nobody_sees_is_reported(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, device: str, is_noted: bool
 ) -> None:
     """Without nvidia-smi nobody knows who holds its memory; that is no reason to call it free."""
     monkeypatch.setattr(opening_module, "find_gpu", lambda *_: None)
@@ -370,8 +370,8 @@ def test_a_card_that_nobody_sees_is_told(
     with blind.open():
         pass
     notes = [describe_measuring(event.fact) for event in blind.events if isinstance(event, Noted)]
-    said = "the GPU cannot be monitored for memory that others hold: nvidia-smi does not list it"
-    assert (said in notes) is told
+    note = "the GPU cannot be monitored for memory that others hold: nvidia-smi does not list it"
+    assert (note in notes) is is_noted
 
 
 def test_a_machine_without_a_driver_has_no_card(
@@ -408,13 +408,13 @@ def test_a_run_can_be_read_back(workshop: Workshop, tmp_path: Path) -> None:
     assert RUN.load(tmp_path / "run.json") == run
 
 
-def test_a_host_that_stays_unfit_is_told(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_stays_unfit_is_reported(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """No trial is repeated twice, and repeats end with a quarter of the plan: here with one of three."""
     crowd_host(monkeypatch, *[True] * 4)
     run = workshop.run(make_case(name="a"), trials=3)
     assert [trial.conditions.repeated for trial in run.trials] == [True, False, False]
-    told = {one for trial in run.trials for one in trial.conditions.disturbances}
-    assert told == {Disturbance.CROWDED}
+    disturbances = {disturbance for trial in run.trials for disturbance in trial.conditions.disturbances}
+    assert disturbances == {Disturbance.CROWDED}
 
 
 def test_no_repeat_beyond_the_budget(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -432,7 +432,7 @@ def test_no_repeat_beyond_the_budget(workshop: Workshop, monkeypatch: pytest.Mon
     assert run.trials[1].conditions.disturbances != ()
 
 
-def test_factory_that_cannot_be_imported_is_told_before_the_priming(workshop: Workshop) -> None:
+def test_factory_that_cannot_be_imported_is_reported_before_the_priming(workshop: Workshop) -> None:
     """Its case has failed, with the log that tells why, and gets no trial; the others are measured."""
     broken = replace(make_case(name="broken"), factory="models:error")
     sound = replace(make_case(name="sound"), factory="models:build")
@@ -460,16 +460,16 @@ def test_where_no_case_is_left_nothing_is_warmed_up(workshop: Workshop) -> None:
     assert not {PrimeStarted, PrimeFinished} & {type(event) for event in workshop.events}
 
 
-def test_a_package_that_is_not_here_is_told_before_the_priming(workshop: Workshop) -> None:
+def test_a_package_that_is_not_here_is_reported_before_the_priming(workshop: Workshop) -> None:
     """Its case is unavailable, as plan and doctor say; a module that nobody installed is here, too."""
     lacking = replace(make_case(name="lacking"), needs=("no-such-package-at-all",))
-    beside = replace(make_case(name="beside"), needs=("xml",))
-    with workshop.open(lacking, beside) as lab:
+    complete = replace(make_case(name="beside"), needs=("xml",))
+    with workshop.open(lacking, complete) as lab:
         assert [failure.case_id for failure in lab.failed] == [lacking.id]
-        told = describe_failure(lab.failed[0])
+        text = describe_failure(lab.failed[0])
     kinds = [type(event) for event in workshop.events]
     assert kinds.index(CaseFailed) < kinds.index(PrimeStarted)
-    assert told.startswith(
+    assert text.startswith(
         "UNAVAILABLE: no-such-package-at-all is not installed (pip install no-such-package-at-all); leave"
     )
 

@@ -119,11 +119,11 @@ def test_what_has_begun_to_import_is_waited_for_when_it_is_opened(
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
     plain, case = replace(bench, settings=LabSettings(out=bench.settings.out)), make_case()
     cold, warm = (make_job(plain, role, case) for role in (WorkerRole.COLD, WorkerRole.WARM))
-    prime, beside = (make_job(plain, role) for role in (WorkerRole.PRIME, WorkerRole.WARM))
+    prime, plain_warm = (make_job(plain, role) for role in (WorkerRole.PRIME, WorkerRole.WARM))
     pool = ServerPool()
     pool.begin([cold, warm])
     assert pool._roots == {}
-    pool.open([prime], [beside])
+    pool.open([prime], [plain_warm])
     QuietServer.imported.clear()
     pool.begin([cold, warm])
     assert QuietServer.imported == ["begins", "begins"]
@@ -155,7 +155,7 @@ def test_the_servers_of_one_arm_can_be_ended(
     QuietServer.closed.clear()
     plain = replace(bench, settings=LabSettings(out=bench.settings.out))
     other = replace(plain, arm=replace(bench.arm, name="base", directory=str(tmp_path)))
-    jobs = [make_job(one, WorkerRole.COLD, make_case()) for one in (other, plain)]
+    jobs = [make_job(command, WorkerRole.COLD, make_case()) for command in (other, plain)]
     pool = ServerPool()
     assert pool.open(jobs)[0].why_not is None
     pool.drop(plain.arm)

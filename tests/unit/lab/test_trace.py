@@ -63,7 +63,7 @@ def test_trace_lies_below_the_out_directory(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "kept", "told"),
+    ("run", "kept", "message"),
     [
         (write_nothing, False, "this torch leaves no structured trace"),
         (write_half, True, "its trace is incomplete: timed out after 30 s"),
@@ -71,7 +71,7 @@ def test_trace_lies_below_the_out_directory(bench: Bench) -> None:
     ids=["none", "half"],
 )
 def test_trace_that_is_not_there_fails_nothing(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, run: RunWorker, kept: bool, told: str
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, run: RunWorker, kept: bool, message: str
 ) -> None:
     """It is told; and of an earlier run nothing is left to be taken for it."""
     monkeypatch.setattr(traces, "run_worker", run)
@@ -81,7 +81,7 @@ def test_trace_that_is_not_there_fails_nothing(
     old.write_text("of last week")
     traced = add_trace(bench, case, TRIAL)
     assert (bool(traced.trace), old.exists()) == (kept, kept)
-    assert tuple(map(describe_measuring, traced.unknown)) == (told,)
+    assert tuple(map(describe_measuring, traced.unknown)) == (message,)
 
 
 @pytest.mark.parametrize("traces", [True, False])
@@ -109,5 +109,7 @@ def test_first_pair_is_traced_in_both_arms(bench: Bench) -> None:
         measure_pair(sides, plan_pair(metrics, index, "cpu", Pairing.TURNS)).trials for index in (1, 2)
     )
     name = "actor/inference-float32-smoke-default-1.log"
-    assert sorted(one.trace for one in first) == [f"traces/pairs/{arm}/{name}" for arm in ("base", "head")]
-    assert [one.trace for one in second] == ["", ""]
+    assert sorted(trial.trace for trial in first) == [
+        f"traces/pairs/{arm}/{name}" for arm in ("base", "head")
+    ]
+    assert [trial.trace for trial in second] == ["", ""]

@@ -108,11 +108,11 @@ def test_no_cache_is_kept_where_the_disk_is_short(bench: Bench, monkeypatch: pyt
 def test_benchmark_file_is_the_cold_ones(bench: Bench) -> None:
     """Each trial leaves one native benchmark file, named by case and index."""
     run_trial(bench, make_case(), 1)
-    found = [str(path.relative_to(bench.settings.out)) for path in bench.settings.out.rglob("*.json")]
-    assert found == ["benchmark/actor/inference-float32-smoke-default-1.json"]
+    files = [str(path.relative_to(bench.settings.out)) for path in bench.settings.out.rglob("*.json")]
+    assert files == ["benchmark/actor/inference-float32-smoke-default-1.json"]
 
 
-def test_worker_is_told_of_its_arm(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_gets_its_arm(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request names the arm's checkout and the gate's process; the arm's variables win."""
     monkeypatch.setenv("PYTHONPATH", "/mine")
     variables = {"PYTHONPATH": "/source:/mine", "COMPILE_GATE_PACKAGES": "/packages"}
@@ -168,8 +168,8 @@ def test_failure_keeps_what_was_measured(
         return
     (trial,) = came.trials
     assert expected == trial.samples
-    told = f"the {role} process failed: this trial is what was measured before"
-    assert told in map(describe_measuring, trial.warnings)
+    warning = f"the {role} process failed: this trial is what was measured before"
+    assert warning in map(describe_measuring, trial.warnings)
 
 
 def test_part_of_an_earlier_trial_is_not_taken(bench: Bench) -> None:
@@ -179,7 +179,7 @@ def test_part_of_an_earlier_trial_is_not_taken(bench: Bench) -> None:
     assert (came.trials, len(came.failures)) == ((), 1)
 
 
-def test_request_says_what_to_measure(bench: Bench) -> None:
+def test_request_names_what_to_measure(bench: Bench) -> None:
     """The request on disk holds role, case, device, threads and the arm's directory."""
     run_trial(bench, make_case(), 1)
     request = json.loads((bench.scratch / "warm.request.json").read_text(encoding="utf-8"))
@@ -298,7 +298,7 @@ def test_a_target_needs_one_process(bench: Bench) -> None:
     assert not list(bench.settings.out.rglob("*-warm.log"))
 
 
-def test_the_one_process_of_a_target_tells_all() -> None:
+def test_the_one_process_of_a_target_reports_all() -> None:
     """Python calls of a compile, which a warm process counts elsewhere, are kept."""
     cold = WorkerResult(role=WorkerRole.COLD, stage=Stage.DONE, samples={Metric.COMPILE_CALLS: (7.0,)})
     joined = merge_results(BLANK, cold, repeat_samples(cold), WALL_S)

@@ -15,7 +15,7 @@ from gate.records.protocol import BLOCKS_PER_ARM
 class Actor:
     """Takes its turn whenever it is told to."""
 
-    said: list[str] = field(default_factory=list)
+    received: list[str] = field(default_factory=list)
     is_gone: bool = False
     heard: Iterator[str] = field(default_factory=lambda: repeat("turn 0.03"))
 

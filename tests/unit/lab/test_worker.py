@@ -93,8 +93,8 @@ def test_crash_after_the_end_is_a_warning(bench: Bench) -> None:
     """A complete result counts though the interpreter crashed while shutting down, with a warning."""
     result = run_worker(make_job(bench, WorkerRole.COLD, make_case("late_crash"), 1))
     assert isinstance(result, WorkerResult)
-    (told,) = map(describe_measuring, result.warnings)
-    assert told == "the cold process ended with SIGABRT after its result was complete"
+    (warning,) = map(describe_measuring, result.warnings)
+    assert warning == "the cold process ended with SIGABRT after its result was complete"
 
 
 def test_earlier_result_is_not_taken_for_this_one(bench: Bench) -> None:
@@ -120,8 +120,8 @@ def test_a_line_of_a_commits_checkout_is_named_from_its_top(bench: Bench, says: 
     job = replace(job, request=replace(job.request, checkout="/scratch/base"))
     line = '  File "/scratch/base/nets/model.py", line 3, in forward'
     fact = Fact(code=Code.RAISED, names=name_words(message="OSError: /scratch/base/data is missing"))
-    told = WorkerFailure(kind=FailureKind.ERROR, fact=fact, traceback=line)
-    left = WorkerResult(role=WorkerRole.COLD, stage=Stage.EAGER, failure=told)
+    reported = WorkerFailure(kind=FailureKind.ERROR, fact=fact, traceback=line)
+    left = WorkerResult(role=WorkerRole.COLD, stage=Stage.EAGER, failure=reported)
     ended = ProcessExit(status=1, log_tail=line.encode())
     failure = judge_exit(job, ended, left if says else Fact(code=Code.NO_RESULT))
     assert isinstance(failure, CaseFailure)
@@ -180,12 +180,12 @@ def test_a_worker_at_work_beyond_its_limit_did_not_end(bench: Bench) -> None:
     )
 
 
-def test_told_failure_beats_the_time_limit(bench: Bench) -> None:
+def test_reported_failure_beats_the_time_limit(bench: Bench) -> None:
     """A worker that told its failure and then hung failed for the reason it told."""
-    told = WorkerFailure(
+    reported = WorkerFailure(
         kind=FailureKind.NOT_FINITE, fact=Fact(code=Code.RAISED, names=name_words(message="NaN in output 0"))
     )
-    result = WorkerResult(role=WorkerRole.WARM, stage=Stage.DRIFT, failure=told)
+    result = WorkerResult(role=WorkerRole.WARM, stage=Stage.DRIFT, failure=reported)
     ended = ProcessExit(status=-9, use=TimeUse(wall_s=9.0, cpu_s=1.0), log_tail=b"")
     failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, result)
     assert isinstance(failure, CaseFailure)

@@ -78,10 +78,10 @@ def test_what_is_not_inherited_is_described() -> None:
         ("PYTORCH_ALLOC_CONF", "OMP_NUM_THREADS", "PYTHONPATH", "PYTHONOPTIMIZE", "TORCHINDUCTOR_CACHE_DIR"),
         "1",
     )
-    (told,) = note_dropped_variables(inherited)
-    assert told.names["variables"] == ("OMP_NUM_THREADS", "PYTORCH_ALLOC_CONF", "TORCHINDUCTOR_CACHE_DIR")
-    (told,) = note_dropped_variables(inherited, of_stack=True)
-    assert describe_measuring(told).startswith("workers do not inherit PYTORCH_ALLOC_CONF, which would")
+    (fact,) = note_dropped_variables(inherited)
+    assert fact.names["variables"] == ("OMP_NUM_THREADS", "PYTORCH_ALLOC_CONF", "TORCHINDUCTOR_CACHE_DIR")
+    (fact,) = note_dropped_variables(inherited, of_stack=True)
+    assert describe_measuring(fact).startswith("workers do not inherit PYTORCH_ALLOC_CONF, which would")
     assert not note_dropped_variables({"PYTHONOPTIMIZE": "1", "PATH": "/bin"})
 
 
@@ -99,6 +99,6 @@ def test_fixed_settings_win() -> None:
 def test_python_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Relative entries of PYTHONPATH mean the caller's directory; empty ones are left out."""
     monkeypatch.chdir(tmp_path)
-    made = make_worker_environment({"PYTHONPATH": "src::/opt/site"}, *PLACES, 1)
-    assert f"{tmp_path}/src:/opt/site" == made["PYTHONPATH"]
+    environ = make_worker_environment({"PYTHONPATH": "src::/opt/site"}, *PLACES, 1)
+    assert f"{tmp_path}/src:/opt/site" == environ["PYTHONPATH"]
     assert "PYTHONPATH" not in make_worker_environment({"PYTHONPATH": ":"}, *PLACES, 1)

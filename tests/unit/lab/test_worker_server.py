@@ -33,7 +33,7 @@ MakeCommand = Callable[..., ProcessCommand]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> ProcessCommand:
+def root_command(tmp_path: Path) -> ProcessCommand:
     """A server of workers that run a file of Python."""
     acting = str(Path(__file__).with_name("acting_server.py"))
     return ProcessCommand(
@@ -46,9 +46,9 @@ def place(tmp_path: Path) -> ProcessCommand:
 
 
 @pytest.fixture
-def server(place: ProcessCommand) -> Iterator[RootServer]:
+def server(root_command: ProcessCommand) -> Iterator[RootServer]:
     """A server that runs."""
-    started = RootServer(place)
+    started = RootServer(root_command)
     try:
         yield started
     finally:
@@ -74,7 +74,7 @@ def command(tmp_path: Path, server: RootServer) -> MakeCommand:
     return make
 
 
-def test_tells_status_output_and_variables(command: MakeCommand, tmp_path: Path) -> None:
+def test_sends_status_output_and_variables(command: MakeCommand, tmp_path: Path) -> None:
     """The status and both streams come back, and the worker has the variables that it was given alone."""
     lines = (
         "import os, sys; print(os.environ.pop('GIVEN'), sorted(os.environ));"
@@ -89,8 +89,8 @@ def test_tells_status_output_and_variables(command: MakeCommand, tmp_path: Path)
 def test_temporary_files_are_where_the_run_has_them(command: MakeCommand, tmp_path: Path) -> None:
     """A worker's temporary files lie in its own TMPDIR, also where the server asked for its own before."""
     asking = command("import tempfile; print(tempfile.gettempdir())")
-    own = replace(asking, environment={"TMPDIR": str(tmp_path)})
-    assert run_process(own).log_tail.decode() == f"{tmp_path}\n"
+    redirected = replace(asking, environment={"TMPDIR": str(tmp_path)})
+    assert run_process(redirected).log_tail.decode() == f"{tmp_path}\n"
 
 
 def test_an_error_is_on_stderr(command: MakeCommand) -> None:
@@ -133,7 +133,7 @@ def test_a_server_is_busy_while_its_worker_lives(command: MakeCommand, server: R
     assert (busy, server.is_busy) == ([True], False)
 
 
-def test_a_worker_that_hangs_says_where(command: MakeCommand) -> None:
+def test_a_worker_that_hangs_shows_where(command: MakeCommand) -> None:
     """At the time limit the worker's fault handler prints where it was."""
     ended = run_process(command(SLEEP, limit_s=2.0))
     assert ended.status == -signal.SIGABRT
@@ -205,7 +205,7 @@ def test_a_server_that_is_killed_takes_its_worker_along(
 
 
 @pytest.mark.parametrize("late", [ServerAnswer(status=-9), ServerAnswer(pid=0)], ids=["reaped", "no_pid"])
-def test_a_late_answer_is_not_taken_for_another(place: ProcessCommand, late: ServerAnswer) -> None:
+def test_a_late_answer_is_not_taken_for_another(root_command: ProcessCommand, late: ServerAnswer) -> None:
     """A server that is too long about a worker's end answers later: no process has the number 0."""
     ours, theirs = socket.socketpair()
     with theirs:
@@ -215,7 +215,7 @@ def test_a_late_answer_is_not_taken_for_another(place: ProcessCommand, late: Ser
         else:
             send(theirs, late)
         with pytest.raises(MachineError, match="the process that starts workers is gone"):
-            slow.start(place, "token")
+            slow.start(root_command, "token")
         slow.hang_up()
 
 
@@ -230,9 +230,9 @@ def test_a_worker_that_is_gone_before_anyone_looks_is_not_waited_for(command: Ma
     assert (ended.status, ended.use) == (-signal.SIGKILL, None)
 
 
-def test_closing_ends_workers_and_branches(place: ProcessCommand, command: MakeCommand) -> None:
+def test_closing_ends_workers_and_branches(root_command: ProcessCommand, command: MakeCommand) -> None:
     """At the end nothing is left: no server, no branch, no worker."""
-    other = RootServer(place)
+    other = RootServer(root_command)
     branch = other.branch()
     worker = branch.start(command(SLEEP), "token")
     family = [psutil.Process(pid) for pid in (other.pid, branch.pid, worker.pid)]
@@ -244,22 +244,22 @@ def test_closing_ends_workers_and_branches(place: ProcessCommand, command: MakeC
     branch.hang_up()
 
 
-def test_a_server_takes_nothing_down_at_its_end(place: ProcessCommand) -> None:
+def test_a_server_takes_nothing_down_at_its_end(root_command: ProcessCommand) -> None:
     """With torch imported that takes more than a second, and what a module does at exit could take longer."""
-    run = f"runpy.run_path({place.argv[2]!r}, run_name='__main__')"
+    run = f"runpy.run_path({root_command.argv[2]!r}, run_name='__main__')"
     acting = f"import atexit, runpy; atexit.register(print, 'at exit'); {run}"
-    other = RootServer(replace(place, argv=(sys.executable, "-c", acting)))
+    other = RootServer(replace(root_command, argv=(sys.executable, "-c", acting)))
     other.branch().hang_up()  # it serves
     other.close()
-    assert place.log.read_text() == ""
+    assert root_command.log.read_text() == ""
 
 
-def test_a_server_that_cannot_start_is_told(place: ProcessCommand) -> None:
+def test_a_server_that_cannot_start_is_reported(root_command: ProcessCommand) -> None:
     """A server that ends at once is heard as gone; an interpreter that is missing is named."""
-    dead = RootServer(replace(place, argv=(sys.executable, "-c", "raise SystemExit(3)")))
+    dead = RootServer(replace(root_command, argv=(sys.executable, "-c", "raise SystemExit(3)")))
     with pytest.raises(ServerError) as gone:
         dead.branch()
     assert gone.value.warning.code is Code.SERVER_GONE
     dead.close()
     with pytest.raises(MachineError, match="/nowhere/python cannot be started"):
-        RootServer(replace(place, argv=("/nowhere/python", *place.argv[1:])))
+        RootServer(replace(root_command, argv=("/nowhere/python", *root_command.argv[1:])))

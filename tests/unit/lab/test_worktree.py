@@ -26,9 +26,9 @@ with open_scratch() as scratch, open_worktree(Path(top), commit, scratch / "base
 """
 
 
-def kill_holder(top: Path, commit: str, place: Path) -> Path:
+def kill_holder(top: Path, commit: str, scratch_root: Path) -> Path:
     """Let a process check a commit out and kill it; return the checkout that it left."""
-    command = [sys.executable, "-c", HOLDER, str(top), commit, str(place)]
+    command = [sys.executable, "-c", HOLDER, str(top), commit, str(scratch_root)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
@@ -91,38 +91,38 @@ def test_hooks_do_not_run(repository: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_leftover_of_a_kill_is_removed(repository: Path, place: Path, is_there: bool) -> None:
+def test_leftover_of_a_kill_is_removed(repository: Path, scratch_root: Path, is_there: bool) -> None:
     """What a killed run left is found and removed, whether or not its directory is gone already."""
-    left = kill_holder(repository, "main", place)
+    left = kill_holder(repository, "main", scratch_root)
     if not is_there:
         with open_scratch():  # another run, perhaps in another repository
             pass
         assert not left.exists()
     assert list_worktrees(repository) == (left,)
     remove_leftover_worktrees(repository)
-    assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
+    assert (list_worktrees(repository), list(scratch_root.iterdir())) == ((), [])
 
 
-def test_worktree_of_another_host_stays(repository: Path, place: Path) -> None:
+def test_worktree_of_another_host_stays(repository: Path, scratch_root: Path) -> None:
     """Where hosts share a repository, a run of the other one goes on in a directory that is not seen here."""
-    elsewhere = place / f"{name_prefix('another host')}abcdefgh" / "base"
+    elsewhere = scratch_root / f"{name_prefix('another host')}abcdefgh" / "base"
     run_git(repository, "worktree", "add", "--quiet", "--detach", str(elsewhere))
     shutil.rmtree(elsewhere.parent)
     remove_leftover_worktrees(repository)
     assert list_worktrees(repository) == (elsewhere,)
 
 
-def test_worktrees_in_use_and_of_the_user_stay(repository: Path, place: Path) -> None:
+def test_worktrees_in_use_and_of_the_user_stay(repository: Path, scratch_root: Path) -> None:
     """A checkout of a living run stays, and so does the user's own worktree, even a missing one."""
-    own, missing, alike = (place / name for name in ("own", "missing", "compile-gate-mine/base"))
-    for path in (own, missing, alike):
+    users, missing, alike = (scratch_root / name for name in ("own", "missing", "compile-gate-mine/base"))
+    for path in (users, missing, alike):
         run_git(repository, "worktree", "add", "--quiet", "--detach", str(path))
-    run_git(repository, "worktree", "lock", str(own))
+    run_git(repository, "worktree", "lock", str(users))
     for path in (missing / "shop.py", missing / ".git"):
         path.unlink(missing_ok=True)
     missing.rmdir()
     with open_scratch() as scratch, open_worktree(repository, "main", scratch / "base") as ours:
         remove_leftover_worktrees(repository)
-        assert {own, missing, alike, ours} == set(list_worktrees(repository))
+        assert {users, missing, alike, ours} == set(list_worktrees(repository))
         assert (scratch / OWNER_FILE).exists()
-    assert {own, missing, alike} == set(list_worktrees(repository))
+    assert {users, missing, alike} == set(list_worktrees(repository))

@@ -29,8 +29,8 @@ H100: Mapping[str, object] = {
 @contextmanager
 def play_gpu(properties: Mapping[str, object] = H100) -> Iterator[tuple[CudaDevice, mock.MagicMock]]:
     """Open ``cuda`` on a stand-in for ``torch.cuda``; yield the device and the stand-in."""
-    told = list_told_properties()
-    assert properties.keys() <= told, properties.keys() - told
+    supported = list_told_properties()
+    assert properties.keys() <= supported, properties.keys() - supported
     cuda = mock.create_autospec(torch.cuda)
     cuda.get_device_properties.return_value = SimpleNamespace(**properties)
     cuda.device_count.return_value = 1

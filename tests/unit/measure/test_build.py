@@ -45,7 +45,7 @@ def test_missing_function_is_named(factories: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("source", ["import gate.moe", "from gate.moe import layer", "from gate import moe"])
-def test_a_package_of_the_same_name_is_told_from_a_slip(
+def test_a_package_of_the_same_name_is_no_slip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     """A project's own package ``gate`` is hidden by this one: the error says so."""
@@ -150,7 +150,7 @@ def test_function_without_parameters_trains_its_inputs() -> None:
         pytest.param({"dynamic": False}, {"dynamic": False}, id="dynamic"),
     ],
 )
-def test_compile_gets_what_the_case_says(
+def test_compile_gets_the_settings_of_the_case(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], asked: dict[str, Any]
 ) -> None:
     """Whatever a case does not say is torch.compile's own default."""

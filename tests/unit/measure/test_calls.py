@@ -87,7 +87,7 @@ def test_the_buffer_begins_once_for_all_calls_of_a_side() -> None:
     context = make_context(logbook, case)
     measure_drift(context, pair)
     assert logbook.result.workload["outputs"] == "output float32[2]"
-    assert [0.0] == [float(one) for one in subject.list_state()[:1]]
+    assert [0.0] == [float(tensor) for tensor in subject.list_state()[:1]]
 
 
 @pytest.mark.parametrize("counts", [True, False])
@@ -205,11 +205,11 @@ class Layer(torch.nn.Module):
 
     def forward(self, value: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return what a loss needs, and something to log."""
-        made = self.inner(value)
+        out = self.inner(value)
         off = self.what if is_wrong() else ""
         if off == "gradient":
-            made = made + value * 0.01 - value.detach() * 0.01
-        return {"loss": (made**2).mean(), "logged": made.detach() * (1.01 if off == "logged" else 1.0)}
+            out = out + value * 0.01 - value.detach() * 0.01
+        return {"loss": (out**2).mean(), "logged": out.detach() * (1.01 if off == "logged" else 1.0)}
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_step_is_right_about_inputs_and_other_outputs_too(what: str, named: st
     assert (result.samples[Metric.DRIFT] == (MISMATCH,)) is bool(what)
 
 
-def test_what_cannot_be_differentiated_is_told() -> None:
+def test_what_cannot_be_differentiated_is_reported() -> None:
     """An input that the model writes cannot ask for a gradient: the step itself is compared."""
 
     class Writing(torch.nn.Module):
@@ -245,7 +245,7 @@ def test_what_cannot_be_differentiated_is_told() -> None:
     assert "in-place operation" in note.name("why")
 
 
-def test_outputs_of_other_draws_are_not_compared_and_it_says_so() -> None:
+def test_outputs_of_other_draws_are_not_compared_and_a_note_says_so() -> None:
     """Where it is compiled it draws once more than in eager: what it computes of that says nothing."""
 
     class Drawing(torch.nn.Module):
@@ -380,11 +380,13 @@ def test_an_evaluation_sums_gradients_over_its_calls() -> None:
     layer = torch.nn.Linear(1, 1, bias=False)
     built = Workload(forward=layer, inputs=(torch.ones(1, 1),), loss=lambda out: out.sum())
     subject = make_subject(built, case, CpuDevice())
-    one, two = torch.ones(1, 1), torch.full((1, 1), 2.0)
-    found = evaluate(subject=_give(subject, two, one), function=subject.function)
-    assert {"the gradient of weight": 4.0} == {name: float(value) for name, value in found.gradients.items()}
-    assert list(found.outputs) == ["the loss", "the loss of call 2", "the loss of call 3"]
+    first, second = torch.ones(1, 1), torch.full((1, 1), 2.0)
+    evaluation = evaluate(subject=_give(subject, second, first), function=subject.function)
+    assert {"the gradient of weight": 4.0} == {
+        name: float(value) for name, value in evaluation.gradients.items()
+    }
+    assert list(evaluation.outputs) == ["the loss", "the loss of call 2", "the loss of call 3"]
 
 
 def _give(subject: Any, *later: torch.Tensor) -> Any:
-    return replace(subject, later=tuple([one] for one in later))
+    return replace(subject, later=tuple([value] for value in later))

@@ -52,10 +52,10 @@ def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def site(interpreter: Path) -> Path:
     """The interpreter's empty site-packages."""
-    (found,) = interpreter.parent.parent.glob("lib/python*/site-packages")
-    for path in found.iterdir():
+    (site,) = interpreter.parent.parent.glob("lib/python*/site-packages")
+    for path in site.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return found
+    return site
 
 
 @pytest.fixture
@@ -65,16 +65,16 @@ def look(interpreter: Path, site: Path) -> Look:
     head = interpreter.parents[2]
     shutil.rmtree(head.parent / "base", ignore_errors=True)
     for side in ("head", "base"):
-        for place in ("flat", "src"):
-            path = head.parent / side / place / "shop.py"
+        for directory in ("flat", "src"):
+            path = head.parent / side / directory / "shop.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"SIDE = '{side}'\n", encoding="utf-8")
 
-    def run(side: str, place: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(side: str, directory: str, **variables: str) -> subprocess.CompletedProcess[str]:
         checkout, origin = (str(head.parent / "base"), str(head)) if side == "base" else ("", "")
         packages = [str(Path(gate.__file__).parents[1]), variables.get("PYTHONPATH", "")]
         factory, models = variables.get("factory", "shop:build"), variables.get("models", "")
-        arguments = [str(head.parent / side / place), checkout, origin, factory, models]
+        arguments = [str(head.parent / side / directory), checkout, origin, factory, models]
         return subprocess.run(
             [str(interpreter), "-P", "-c", LOOK, *arguments],
             env={"PYTHONPATH": ":".join(filter(None, packages)), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -100,8 +100,8 @@ def test_editable_installation(look: Look, site: Path, interpreter: Path) -> Non
 def test_search_path_of_the_caller(look: Look, interpreter: Path) -> None:
     """PYTHONPATH=src means the arm's src."""
     path = str(interpreter.parents[2] / "src")
-    told = [look(side, "flat", PYTHONPATH=path).stdout.strip() for side in ("head", "base")]
-    assert told == ["head", "base"]
+    sides = [look(side, "flat", PYTHONPATH=path).stdout.strip() for side in ("head", "base")]
+    assert sides == ["head", "base"]
 
 
 def test_reference_models_of_an_arm(look: Look, tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_installed_copy_of_what_is_not_on_the_search_path_is_refused(
     """Its packages lie in a directory of their own, at the top or below: both arms would measure the copy."""
     (site / "shop.py").write_text("SIDE = 'installed'\n", encoding="utf-8")
     base = site.parents[4] / "base"
-    for place in ("flat", "src"):
-        (base / place / "shop.py").unlink()
+    for directory in ("flat", "src"):
+        (base / directory / "shop.py").unlink()
     (base / project).mkdir(parents=True, exist_ok=True)
     (base / project / "shop.py").write_text("SIDE = 'base'\n", encoding="utf-8")
     if project != "src":
@@ -179,18 +179,18 @@ def test_copy_of_what_a_factory_imports_is_refused(
     look: Look, site: Path, tills: tuple[Path, Path], is_built: bool
 ) -> None:
     """The factory is the base's, the package that it imports is head's: both arms would measure that."""
-    place = tills[0].parents[1] / "build" / "lib" if is_built else site
-    place.mkdir(parents=True, exist_ok=True)
-    (site / "built.pth").write_text(f"{place}\n", encoding="utf-8")
-    shutil.copy(tills[0], place / "till.py")
-    told = f"till is imported from {place / 'till.py'}, and the arm's checkout has another src/till.py"
-    assert told in look("base", "flat").stderr
+    copied_to = tills[0].parents[1] / "build" / "lib" if is_built else site
+    copied_to.mkdir(parents=True, exist_ok=True)
+    (site / "built.pth").write_text(f"{copied_to}\n", encoding="utf-8")
+    shutil.copy(tills[0], copied_to / "till.py")
+    message = f"till is imported from {copied_to / 'till.py'}, and the arm's checkout has another src/till.py"
+    assert message in look("base", "flat").stderr
     assert look("head", "flat").stdout.strip() == "head"
 
 
 def test_a_package_that_head_has_moved_is_refused(look: Look, tills: tuple[Path, Path]) -> None:
     """The base has no ``src``, so head's stays on the search path; it has a ``till`` of its own elsewhere."""
-    head, base = (place.parents[1] for place in tills)
+    head, base = (till.parents[1] for till in tills)
     shutil.rmtree(base / "src")
     (head / "src" / "shop.py").unlink()
     (base / "till.py").write_text("COINS = 'base'\n", encoding="utf-8")
@@ -204,18 +204,18 @@ def test_a_copy_that_was_installed_before_the_last_change_is_refused(
 ) -> None:
     """``pip install .`` in a virtual environment that CI keeps: whatever is edited, old code is measured."""
     (site / "till.py").write_text("COINS = 'old'\n" if is_stale else tills[0].read_text(), encoding="utf-8")
-    told = site / "till-1.0.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
-    (told / "top_level.txt").write_text("till\n", encoding="utf-8")
+    metadata = site / "till-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
+    (metadata / "top_level.txt").write_text("till\n", encoding="utf-8")
     assert look("head", "flat").stdout.strip() == "head"  # a library that is called so
-    (told / "direct_url.json").write_text(f'{{"url": "file://{tills[0].parents[1]}"}}', encoding="utf-8")
+    (metadata / "direct_url.json").write_text(f'{{"url": "file://{tills[0].parents[1]}"}}', encoding="utf-8")
     (tills[0].parents[1] / ".git").mkdir(exist_ok=True)
-    for place in (tills[0].parent, site):  # a build writes the installed one anew
-        (place / "_version.py").write_text(f"PLACE = {str(place)!r}\n", encoding="utf-8")
+    for directory in (tills[0].parent, site):  # a build writes the installed one anew
+        (directory / "_version.py").write_text(f"PLACE = {str(directory)!r}\n", encoding="utf-8")
     shop = tills[0].parents[1] / "flat" / "shop.py"
     shop.write_text(f"import _version\n{shop.read_text()}", encoding="utf-8")
-    (told / "top_level.txt").write_text("till\n_version\n", encoding="utf-8")
+    (metadata / "top_level.txt").write_text("till\n_version\n", encoding="utf-8")
     done = look("head", "flat")
     if is_stale:
         assert f"till is imported from {site / 'till.py'}, a copy that was installed before" in done.stderr
@@ -258,7 +258,7 @@ def extension(site: Path, tills: tuple[Path, Path]) -> tuple[Path, Path]:
     spec = importlib.util.find_spec("_json")
     assert spec is not None
     assert spec.origin is not None
-    for side in (place.parents[1] for place in tills):
+    for side in (till.parents[1] for till in tills):
         (side / "src" / "till.py").unlink()
         for name, text in (("src/till/__init__.py", ""), ("csrc/till.cpp", side.name), ("csrc/lid.h", "")):
             (side / name).parent.mkdir(exist_ok=True)
@@ -274,8 +274,8 @@ def test_an_extension_that_is_built_from_other_sources_is_refused(
     look: Look, extension: tuple[Path, Path]
 ) -> None:
     """The interpreter has one build for both arms; where the sources are the same it is both arms' own."""
-    told = "till._json is an extension of the project, and the arm's checkout has another csrc/till.cpp"
-    assert told in look("base", "flat").stderr
+    message = "till._json is an extension of the project, and the arm's checkout has another csrc/till.cpp"
+    assert message in look("base", "flat").stderr
     assert look("head", "flat").stdout.strip() == "head"
     shutil.copy(*extension)
     assert look("base", "flat").stdout.strip() == "base"
@@ -295,14 +295,16 @@ def test_an_extension_with_a_name_of_its_own_is_the_projects_by_where_pip_found_
 ) -> None:
     """As many build one for operators of theirs: no package of the project is called so."""
     (site / "till").rename(site / "till_ops")
-    for shop in (one.parents[1] / "flat" / "shop.py" for one in extension):
+    for shop in (source.parents[1] / "flat" / "shop.py" for source in extension):
         shop.write_text(f"import till_ops._json\nSIDE = '{shop.parents[1].name}'\n", encoding="utf-8")
     assert look("base", "flat").stdout.strip() == "base"
-    told = site / "till-1.0.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
-    (told / "top_level.txt").write_text("till_ops\n", encoding="utf-8")
-    (told / "direct_url.json").write_text(f'{{"url": "file://{extension[0].parents[1]}"}}', encoding="utf-8")
+    metadata = site / "till-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
+    (metadata / "top_level.txt").write_text("till_ops\n", encoding="utf-8")
+    (metadata / "direct_url.json").write_text(
+        f'{{"url": "file://{extension[0].parents[1]}"}}', encoding="utf-8"
+    )
     assert "till_ops._json is an extension of the project" in look("base", "flat").stderr
 
 
@@ -324,12 +326,12 @@ def test_a_library_of_operators_that_was_built_in_the_users_checkout_is_refused(
     built.parent.mkdir(exist_ok=True)
     (library,) = (site / "till").glob("_json*")
     library.rename(built)
-    for shop in (one.parents[1] / "flat" / "shop.py" for one in extension):
+    for shop in (source.parents[1] / "flat" / "shop.py" for source in extension):
         text = f"import torch\ntorch.ops.load_library({str(built)!r})\nSIDE = '{shop.parents[1].name}'\n"
         shop.write_text(text, encoding="utf-8")
     torch_site = str(Path(torch.__file__).parents[1])
-    told = "till.so is an extension of the project, and the arm's checkout has another csrc/till.cpp"
-    assert told in look("base", "flat", PYTHONPATH=torch_site).stderr
+    message = "till.so is an extension of the project, and the arm's checkout has another csrc/till.cpp"
+    assert message in look("base", "flat", PYTHONPATH=torch_site).stderr
     shutil.copy(*extension)
     assert look("base", "flat", PYTHONPATH=torch_site).stdout.strip() == "base"
 
@@ -361,13 +363,15 @@ def layers(look: Look, site: Path) -> Iterator[Path]:
 
 def change(layers: Path, how: str) -> str:
     """Change head's submodule; return what the base is told of it."""
-    place = layers / "src" / "layers" / "__init__.py"
-    place.write_text("SIZE = 2\n", encoding="utf-8")
+    module = layers / "src" / "layers" / "__init__.py"
+    module.write_text("SIZE = 2\n", encoding="utf-8")
     if how != "edited":
         run_git(layers, "commit", "--quiet", "--all", "--message", "other")
     if how == "bumped":
         run_git(layers.parents[1], "commit", "--quiet", "--all", "--message", "three")
-    return f"layers is imported from {place}, and the arm's checkout has another submodule third_party/layers"
+    return (
+        f"layers is imported from {module}, and the arm's checkout has another submodule third_party/layers"
+    )
 
 
 @pytest.mark.parametrize("how", ["edited", "checked_out", "bumped"])
@@ -376,18 +380,18 @@ def test_a_submodule_that_is_not_the_bases_is_refused(look: Look, layers: Path, 
     (layers / "src" / "layers.egg-info").mkdir()
     (layers / "src" / "layers.egg-info" / "PKG-INFO").touch()
     assert look("base", "flat").stdout.strip() == "either"
-    told = change(layers, how)
-    assert told in look("base", "flat").stderr
+    message = change(layers, how)
+    assert message in look("base", "flat").stderr
     assert look("head", "flat").stdout.strip() == "either"
 
 
 def test_a_copy_of_a_submodule_that_is_not_the_bases_is_refused(look: Look, site: Path, layers: Path) -> None:
     """It is installed without ``-e``, from what the user has checked out."""
-    told = change(layers, "bumped")
+    message = change(layers, "bumped")
     (site / "layers.pth").unlink()
     shutil.copytree(layers / "src" / "layers", site / "layers")
     (layers / "pyproject.toml").touch()
-    assert told.replace(str(layers / "src"), str(site)) in look("base", "flat").stderr
+    assert message.replace(str(layers / "src"), str(site)) in look("base", "flat").stderr
 
 
 def test_a_clone_with_its_submodules_is_measured(look: Look, layers: Path) -> None:

@@ -32,7 +32,7 @@ class PlayedDevice(CpuDevice):
 
 
 @pytest.mark.parametrize(("kind", "later"), [(CUDA, {"cudagraph_capture": 1.25}), (CPU, {})])
-def test_what_later_calls_capture_is_told(
+def test_what_later_calls_capture_is_reported(
     monkeypatch: pytest.MonkeyPatch, kind: DeviceKind, later: dict[str, float]
 ) -> None:
     """A graphed case captures in its second call. What the first call took stays as it was read after it."""
@@ -83,7 +83,7 @@ def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
     assert len(logbook.result.samples[Metric.WARM_COMPILE_TIME]) == 1
 
 
-def test_blocks_that_a_recompile_spoilt_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_that_a_recompile_spoilt_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of the timed blocks compiled: what is left of them is no time of a call."""
     rounds = Rounds(times={}, calls={}, recompiled=2)
     monkeypatch.setattr(trial, "run_rounds", lambda *_: rounds)
@@ -94,5 +94,5 @@ def test_blocks_that_a_recompile_spoilt_are_told(monkeypatch: pytest.MonkeyPatch
     workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
     with open_case(context, workload) as prepared:
         assert trial.measure_rounds(context, prepared, play_rounds) is rounds
-    told = "recompiled during 2 of the timed blocks; they are left out"
-    assert [describe_measuring(fact) for fact in logbook.result.warnings][-1] == told
+    warning = "recompiled during 2 of the timed blocks; they are left out"
+    assert [describe_measuring(fact) for fact in logbook.result.warnings][-1] == warning

@@ -124,13 +124,13 @@ def test_what_compiled_does_not_write_is_seen(lost: str, named: str) -> None:
     assert result.worst[Metric.DRIFT].output == named
 
 
-def test_a_note_that_compiled_code_does_not_keep_is_told() -> None:
+def test_a_note_that_compiled_code_does_not_keep_is_reported() -> None:
     """Many a model leaves out an attribute of its own where it is compiled: no error, and not silent."""
     result = measure(lost="note")
     assert result.samples[Metric.DRIFT] == (0.0,)
     assert result.samples[Metric.LAYOUT_DIFFERENCES] == (1.0,)
     assert [(Code.LEFT_BY_ONE, "the tensor note")] == [
-        (one.code, one.name("output")) for one in result.warnings
+        (fact.code, fact.name("output")) for fact in result.warnings
     ]
 
 
@@ -139,15 +139,15 @@ def test_the_loss_is_compared() -> None:
     result = measure(Case(id="m/c", model="m", task=Task.TRAINING), wrong="output", refuses=True)
     assert result.samples[Metric.DRIFT] == (MISMATCH,)
     assert result.worst[Metric.DRIFT].output == "the loss"
-    assert {"the loss", "the gradient of weight"} == {one.name("output") for one in result.warnings[1:]}
+    assert {"the loss", "the gradient of weight"} == {fact.name("output") for fact in result.warnings[1:]}
 
 
 def test_what_a_package_writes_is_not_seen() -> None:
     """It has tensors of its own: that eager alone wrote its own is no error, and is told."""
     result = measure(Case(id="m/c", model="m", kind=Kind.EXPORT), lost="mean")
     assert result.samples[Metric.DRIFT] == (0.0,)
-    (told,) = map(describe_measuring, result.warnings)
-    assert told.startswith(
+    (warning,) = map(describe_measuring, result.warnings)
+    assert warning.startswith(
         "what compiled code writes to the buffer mean, the input [1][0], the input [1][1], "
     )
 
@@ -156,7 +156,7 @@ def test_without_float64_a_hundredth_is_seen() -> None:
     """It is 84,000 rounding steps of float32 from eager: rounding explains a thousand."""
     result = measure(wrong="output", refuses=True)
     assert result.samples[Metric.DRIFT] == (MISMATCH,)
-    assert [Code.NO_FLOAT64, Code.OUTPUT_FAR] == [one.code for one in result.warnings]
+    assert [Code.NO_FLOAT64, Code.OUTPUT_FAR] == [fact.code for fact in result.warnings]
     assert result.warnings[1].numbers["error"] == pytest.approx(0.01, rel=1e-3)
     assert describe_measuring(result.warnings[1]) == (
         "output of compiled is off from eager's by 0.01, relative to its size: rounding explains 0.00012"
@@ -167,11 +167,11 @@ def test_without_float64_rounding_is_no_error() -> None:
     """What is right has no drift, and the reason is told."""
     result = measure(refuses=True)
     assert Metric.DRIFT not in result.samples
-    assert [Code.NO_FLOAT64] == [one.code for one in result.warnings]
+    assert [Code.NO_FLOAT64] == [fact.code for fact in result.warnings]
 
 
 @pytest.mark.parametrize(
-    ("eager", "compiled", "told"),
+    ("eager", "compiled", "warning"),
     [
         (3, 4, "output[1] differs between eager and compiled: int"),
         (True, 1, "output[1] differs between eager and compiled: bool"),
@@ -182,11 +182,11 @@ def test_without_float64_rounding_is_no_error() -> None:
         ({"a": 1}, {"b": 1}, "output[1]['a'] is returned by one of eager and compiled only"),
     ],
 )
-def test_what_is_no_tensor_is_compared_by_equality(eager: object, compiled: object, told: str) -> None:
+def test_what_is_no_tensor_is_compared_by_equality(eager: object, compiled: object, warning: str) -> None:
     """Another number, word or key than eager's is another answer."""
     result = measure_pair(lambda value: (value, eager), lambda value: (value, compiled))
     assert result.samples[Metric.DRIFT] == (MISMATCH,)
-    assert told == describe_measuring(result.warnings[0])
+    assert warning == describe_measuring(result.warnings[0])
 
 
 @pytest.mark.parametrize("leaf", [3, "a", None, math.inf, math.nan, 0.1, torch.float32, {"a": []}])
@@ -212,8 +212,8 @@ def test_an_object_that_nobody_can_compare_is_named() -> None:
     """Two objects without attributes and without an equality of their own may be anything."""
     result = measure_pair(lambda value: (value, object()), lambda value: (value, object()))
     assert result.samples[Metric.DRIFT] == (0.0,)
-    (told,) = map(describe_measuring, result.warnings)
-    assert told.startswith("output[1], of type object, is not compared")
+    (warning,) = map(describe_measuring, result.warnings)
+    assert warning.startswith("output[1], of type object, is not compared")
 
 
 class Exact(torch.nn.Module):
@@ -282,8 +282,8 @@ def decide(case: Case, **compiled: Any) -> WorkerResult:
 @pytest.mark.parametrize(("dtype", "adds"), [(DType.FLOAT32, 3e-7), (DType.BFLOAT16, 4e-3)])
 def test_a_whole_number_that_rounding_turns_is_no_other_answer(dtype: DType, adds: float) -> None:
     """Of 65,536 some lie within a step of the next: float64 turns them too when weights are off by steps."""
-    own = decide(Case(id="m/c", model="m", dtype=dtype, backend="eager"), adds=adds).samples
-    assert own[Metric.DRIFT] == (0.0,)
+    samples = decide(Case(id="m/c", model="m", dtype=dtype, backend="eager"), adds=adds).samples
+    assert samples[Metric.DRIFT] == (0.0,)
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,10 @@ def profile(step: Callable[[], None]) -> dict[str, Called]:
 
 def test_calls_within_a_function_are_those_of_all_that_it_calls() -> None:
     """Two of the middle with three each, and one more: 10 with its own, of which 8 within the middle."""
-    found = profile(outer)
-    assert (found["outer"].calls, found["outer"].within) == (1, 10)
-    assert (found["middle"].calls, found["middle"].within) == (2, 8)
-    assert (found["inner"].calls, found["inner"].within) == (7, 7)
+    counts = profile(outer)
+    assert (counts["outer"].calls, counts["outer"].within) == (1, 10)
+    assert (counts["middle"].calls, counts["middle"].within) == (2, 8)
+    assert (counts["inner"].calls, counts["inner"].within) == (7, 7)
 
 
 def test_functions_are_counted_alike_each_time() -> None:

@@ -44,7 +44,7 @@ def test_a_canary_counts_with_the_median_of_both_looks() -> None:
     assert make_conditions(before, after, is_paired=False).canaries_s == {"copy": 3.0}
 
 
-def test_a_power_cap_between_the_looks_is_told_and_expected() -> None:
+def test_a_power_cap_between_the_looks_is_reported_and_expected() -> None:
     """Half a second below the clock for power is told, and disturbs nobody: matrix products do that."""
     conditions = make_conditions(see(1, 3.0), see(1, 3.5), is_paired=False)
     assert conditions.throttled == ("software power cap",)

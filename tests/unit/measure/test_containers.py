@@ -82,7 +82,7 @@ class Registered:
 
 
 pytree.register_pytree_node(
-    Registered, lambda one: ([one.get()], None), lambda items, _: Registered(next(iter(items)))
+    Registered, lambda registered: ([registered.get()], None), lambda items, _: Registered(next(iter(items)))
 )
 
 KINDS: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
@@ -119,10 +119,10 @@ def test_what_is_read_is_cast(kind: str) -> None:
     assert list(before) == paths
     assert type(copied) is type(value)
     expected = {path: tensor.double() + 1 for path, tensor in before.items()}
-    found = dict(iterate_tensors(copied))
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[path], expected[path]) for path in expected)
-    assert all(one is before[path] for path, one in iterate_tensors(value))
+    tensors = dict(iterate_tensors(copied))
+    assert tensors.keys() == expected.keys()
+    assert all(torch.equal(tensors[path], expected[path]) for path in expected)
+    assert all(tensor is before[path] for path, tensor in iterate_tensors(value))
 
 
 def test_one_tensor_stays_one() -> None:
@@ -141,13 +141,13 @@ def test_what_cannot_be_seen_into_stays_itself() -> None:
     assert copied.parent is copied
 
 
-def test_an_object_says_where_its_tensors_are() -> None:
+def test_an_object_names_where_its_tensors_are() -> None:
     """A device among the attributes follows the tensors."""
     assert map_tensors(lambda tensor: tensor.to("meta"), Batch(torch.ones(3))).device.type == "meta"
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         pytest.param([{torch.ones(3)}], r"\[0\] is a set of tensors, which has no order", id="set"),
         pytest.param(
@@ -157,9 +157,9 @@ def test_an_object_says_where_its_tensors_are() -> None:
         ),
     ],
 )
-def test_what_cannot_be_rebuilt_is_named(value: Any, told: str) -> None:
+def test_what_cannot_be_rebuilt_is_named(value: Any, message: str) -> None:
     """The error names the types and what to give instead."""
-    with pytest.raises(UsageError, match=told) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         map_tensors(torch.clone, value)
     assert caught.value.fix.startswith("Give ")
 

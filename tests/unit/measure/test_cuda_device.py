@@ -22,7 +22,7 @@ def test_the_fingerprint_knows_what_code_is_generated_for() -> None:
     t4_properties = {**H100, "name": "Tesla T4", "major": 7, "minor": 5, "multi_processor_count": 40}
     with play_gpu(t4_properties) as (device, _):
         t4 = device.identify()
-    here, there = (replace(CUDA_HOST, device_model=one.model, device_traits=one.traits) for one in (h100, t4))
+    here, there = (replace(CUDA_HOST, device_model=gpu.model, device_traits=gpu.traits) for gpu in (h100, t4))
     assert not has_same_stack(here, there)
     assert not has_same_codegen(here, there)
 
@@ -104,5 +104,5 @@ def test_torch_knows_what_is_relied_on() -> None:
     sources = (
         importlib.import_module(name) for name in ("torch.cuda.memory", "torch._inductor.cudagraph_trees")
     )
-    told = "".join(map(inspect.getsource, sources))
-    assert all(key in told for key in ("total_size", "allocated_size", "segment_pool_id"))
+    source = "".join(map(inspect.getsource, sources))
+    assert all(key in source for key in ("total_size", "allocated_size", "segment_pool_id"))

@@ -51,7 +51,7 @@ OPENED: list[Protocol] = []
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let both processes find the factory, and end what a test started: of it nothing is left."""
     (tmp_path / "made_up_ranks.py").write_text(MODEL)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -97,14 +97,14 @@ def test_both_processes_compute_the_mean_gradient(strategy: Strategy, buckets: i
             drawn = reference.draw_state(subject, 7)
             reference.write_values(subject.list_state(), drawn or [])
         expected = reference.evaluate(subject, subject.function)
-        found = reference.evaluate(subject, compiled)
-        torch.testing.assert_close(dict(found.gradients), dict(expected.gradients))
-        torch.testing.assert_close(dict(found.outputs), dict(expected.outputs))
+        result = reference.evaluate(subject, compiled)
+        torch.testing.assert_close(dict(result.gradients), dict(expected.gradients))
+        torch.testing.assert_close(dict(result.outputs), dict(expected.outputs))
     assert not torch.equal(subject.workload.inputs[0][0][0], subject.workload.inputs[1][0][0])
     assert protocol.observe(subject, compiled, step).samples == {Metric.BUCKETS: (buckets,)}
 
 
-def test_a_second_process_that_is_gone_is_told() -> None:
+def test_a_second_process_that_is_gone_is_reported() -> None:
     """A step after the other process has ended fails with its status, and does not wait for it."""
     protocol = Distributed(Case(id="m/c", model="m", kind=Kind.DISTRIBUTED, task=Task.TRAINING))
     context = multiprocessing.get_context("spawn")
@@ -118,7 +118,9 @@ def test_a_second_process_that_is_gone_is_told() -> None:
         protocol.make_eager_step(cast("Subject", None))()
 
 
-def test_a_second_process_that_never_joins_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_process_that_never_joins_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It has ended before it could: the first one says so at once, and does not wait until its time is up."""
     monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(str(shutil.which("false"))))
     begun = time.monotonic()

@@ -41,12 +41,12 @@ def sample(value: torch.Tensor) -> torch.Tensor:
     return value + noise * torch.bernoulli(value.sigmoid()) + torch.empty_like(value).exponential_()
 
 
-_own = torch.Generator()
+_generator = torch.Generator()
 
 
-def sample_by_itself(value: torch.Tensor, own: torch.Generator = _own) -> torch.Tensor:
+def sample_by_itself(value: torch.Tensor, generator: torch.Generator = _generator) -> torch.Tensor:
     """Add noise of a generator that no seed reaches."""
-    return value + torch.randn(value.shape, generator=own)
+    return value + torch.randn(value.shape, generator=generator)
 
 
 def count(value: torch.Tensor) -> torch.Tensor:
@@ -90,7 +90,7 @@ def test_with_the_same_draws_only_a_fault_has_drift(forward: Callable[..., Any],
 def test_a_generator_of_its_own_draws_the_same_in_float64() -> None:
     """It is put back before each call; float64 would draw others from it, and hide what is wrong."""
     for factor, drifts in ((1.0, False), (1.01, True)):
-        result, _ = measure(functools.partial(sample_by_itself, own=_own), factor)
+        result, _ = measure(functools.partial(sample_by_itself, generator=_generator), factor)
         assert (result.samples[Metric.DRIFT] > (10.0,)) is drifts
 
 
@@ -109,13 +109,13 @@ def draw_more(value: torch.Tensor) -> torch.Tensor:
         (count, {}, Code.STATE_UNJUDGED),
     ],
 )
-def test_what_cannot_be_compared_is_told(
+def test_what_cannot_be_compared_is_reported(
     forward: Callable[..., Any], more: dict[str, Any], code: Code
 ) -> None:
     """No number is made up: neither one that is always 0, nor one that is always large."""
     result, repeats = measure(forward, **more)
     assert not result.samples
-    assert [code] == [one.code for one in result.warnings]
+    assert [code] == [fact.code for fact in result.warnings]
     assert not repeats
 
 
@@ -132,7 +132,7 @@ def test_an_operator_that_draws_inside_is_compared_with_eager(factor: float, *, 
     result, _ = measure(jitter, factor)
     assert result.samples.get(Metric.DRIFT) == ((MISMATCH,) if is_wrong else None)
     codes = [Code.NO_FLOAT64, *([Code.OUTPUT_FAR] if is_wrong else [])]
-    assert codes == [one.code for one in result.warnings]
+    assert codes == [fact.code for fact in result.warnings]
 
 
 def test_numbers_that_change_nothing_are_no_reason() -> None:

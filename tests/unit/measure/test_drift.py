@@ -192,8 +192,8 @@ def test_what_float64_does_not_know_hides_no_error(value: float, pooled: bool) -
     compiled["output"][SIZE:] += 2**-2
     drift = compute_drift(make_masked(value, torch.float64), eager, compiled, pooled=pooled)
     assert drift.log2_ratio == pytest.approx(2.0)
-    (told,) = map(describe_measuring, drift.warnings)
-    assert told.startswith(f"drift leaves out {SIZE} of 2,000 elements of output")
+    (warning,) = map(describe_measuring, drift.warnings)
+    assert warning.startswith(f"drift leaves out {SIZE} of 2,000 elements of output")
 
 
 def test_an_output_that_float64_does_not_know_at_all_leaves_the_others() -> None:
@@ -229,7 +229,7 @@ def test_what_is_infinite_all_over_and_gradients_are_errors(pooled: bool) -> Non
         compute_drift({"output": value.double()}, {"output": value}, {"output": value}, pooled=pooled)
 
 
-def test_a_first_output_may_hold_infinities_beside_finite_values() -> None:
+def test_a_first_output_may_hold_infinities_among_finite_values() -> None:
     """Whether they are meant is told by the drift; NaN, and nothing finite at all, cannot be."""
     check_any_finite({**make_masked(-math.inf), "none": torch.ones(0)}, Side.EAGER)
     with warnings.catch_warnings():
@@ -292,8 +292,8 @@ def test_an_output_of_another_shape_in_float64_is_compared_with_eager() -> None:
     compiled = {**make_outputs(0.5), "sound": torch.ones(6)}
     drift = compute_drift(reference, eager, compiled)
     assert (drift.log2_ratio, drift.worst) == (pytest.approx(1.0), "output")
-    (told,) = map(describe_measuring, drift.warnings)
-    assert told.startswith(
+    (warning,) = map(describe_measuring, drift.warnings)
+    assert warning.startswith(
         "sound is float64[5] in float64 and float32[6] in eager: what is right is not known"
     )
     wrong = compute_drift(reference, eager, {**compiled, "sound": torch.full((6,), 1.01)})
@@ -301,7 +301,7 @@ def test_an_output_of_another_shape_in_float64_is_compared_with_eager() -> None:
 
 
 @pytest.mark.parametrize(
-    ("eager", "compiled", "told"),
+    ("eager", "compiled", "warning"),
     [
         (
             torch.tensor([1, 2, 3]),
@@ -325,18 +325,18 @@ def test_an_output_of_another_shape_in_float64_is_compared_with_eager() -> None:
         ),
     ],
 )
-def test_another_answer_says_by_how_much(eager: torch.Tensor, compiled: torch.Tensor, told: str) -> None:
+def test_another_answer_shows_by_how_much(eager: torch.Tensor, compiled: torch.Tensor, warning: str) -> None:
     """Of whole numbers, of booleans, of numbers that wrap around, and of another type."""
     assert [
-        describe_measuring(one) for one in compute_drift({}, {"ids": eager}, {"ids": compiled}).warnings
-    ] == [told]
+        describe_measuring(fact) for fact in compute_drift({}, {"ids": eager}, {"ids": compiled}).warnings
+    ] == [warning]
 
 
 def test_missing_output_is_a_mismatch() -> None:
     """An output that only one side returns is another answer."""
     drift = compute_drift({}, {"a": torch.ones(2)}, {})
-    (told,) = map(describe_measuring, drift.warnings)
-    assert told == "a is returned by one of eager and compiled only"
+    (warning,) = map(describe_measuring, drift.warnings)
+    assert warning == "a is returned by one of eager and compiled only"
 
 
 def test_checksum_has_six_digits() -> None:

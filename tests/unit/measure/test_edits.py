@@ -102,14 +102,14 @@ def test_what_a_compiler_generates_in_the_checkout_is_not_its_code(
     kept: str,
 ) -> None:
     """Where the run keeps its files there, which git may not ignore: by TMPDIR, or those of the arm."""
-    place = repository / "run"
-    place.mkdir()
-    monkeypatch.syspath_prepend(str(place))
+    directory = repository / "run"
+    directory.mkdir()
+    monkeypatch.syspath_prepend(str(directory))
     write_later(request_of, "run/generated.py")
     import_module("generated")
     if kept == "temporary":
-        monkeypatch.setattr(tempfile, "tempdir", str(place))
-    check_edits(replace(request_of, result=str(place / "cold.json") if kept == "result" else ""))
+        monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    check_edits(replace(request_of, result=str(directory / "cold.json") if kept == "result" else ""))
 
 
 def test_an_environment_in_the_checkout_costs_no_git(

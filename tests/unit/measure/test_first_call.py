@@ -50,8 +50,8 @@ def test_compiled_graphs_are_a_cold_compile(cache: CacheUse) -> None:
 
 def make_report(*skipped: Fact, **counts: int) -> GraphReport:
     """Return a report with some counts."""
-    known = {Metric(name): value for name, value in counts.items()}
-    return GraphReport(counts=known, skipped=skipped)
+    values = {Metric(name): value for name, value in counts.items()}
+    return GraphReport(counts=values, skipped=skipped)
 
 
 def skip(**names: str) -> Fact:
@@ -60,7 +60,7 @@ def skip(**names: str) -> Fact:
 
 
 @pytest.mark.parametrize(
-    ("skipped", "told"),
+    ("skipped", "message"),
     [
         ((), "nothing was compiled, 0 graphs: it makes no tensors, or Dynamo is disabled or skips it"),
         (
@@ -69,9 +69,9 @@ def skip(**names: str) -> Fact:
         ),
     ],
 )
-def test_an_eager_call_is_no_compiled_one(skipped: tuple[Fact, ...], told: str) -> None:
+def test_an_eager_call_is_no_compiled_one(skipped: tuple[Fact, ...], message: str) -> None:
     """Without a graph there is nothing to measure; Dynamo's own reasons are told where it has some."""
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         PLAIN.check_compiled(make_report(*skipped, unique_graphs=0))
 
 

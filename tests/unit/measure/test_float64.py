@@ -98,7 +98,7 @@ def test_16_bits_are_compared_with_float32_where_there_is_no_float64(monkeypatch
         result = measure(monkeypatch, "single", factor, DType.BFLOAT16)
         (drift,) = result.samples[Metric.DRIFT]
         assert (4 < drift < MISMATCH) is drifts
-        assert [Code.FLOAT32_REFERENCE] == [one.code for one in result.warnings]
+        assert [Code.FLOAT32_REFERENCE] == [fact.code for fact in result.warnings]
         assert Metric.DRIFT_FLOAT32 not in result.samples
 
 
@@ -108,16 +108,25 @@ def test_16_bits_are_compared_with_float32_where_there_is_no_float64(monkeypatch
 )
 def test_groups_are_multiplied_as_torch_does(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     """In every arrangement of the groups; the second of them is empty, and the last rows are in none."""
-    one, other = torch.randn(left), torch.randn(right)
+    left_values, right_values = torch.randn(left), torch.randn(right)
     ends = None if len(left) == len(right) == 3 else torch.tensor([4, 4, 11], dtype=torch.int32)
-    expected = torch.stack([a @ b for a, b in zip(one, other, strict=True)]) if ends is None else None
+    expected = (
+        torch.stack([a @ b for a, b in zip(left_values, right_values, strict=True)]) if ends is None else None
+    )
     if ends is not None and len(left) == len(right) == 2:
-        expected = torch.stack([one[:, a:b] @ other[a:b] for a, b in ((0, 4), (4, 4), (4, 11))])
+        expected = torch.stack(
+            [left_values[:, a:b] @ right_values[a:b] for a, b in ((0, 4), (4, 4), (4, 11))]
+        )
     elif ends is not None and len(left) == 2:
-        expected = torch.cat([one[:4] @ other[0], one[4:11] @ other[2], torch.zeros(1, 5)])
+        expected = torch.cat(
+            [left_values[:4] @ right_values[0], left_values[4:11] @ right_values[2], torch.zeros(1, 5)]
+        )
     elif ends is not None:
-        expected = torch.cat([one[0] @ other[:, :4], one[2] @ other[:, 4:11], torch.zeros(6, 1)], dim=1)
+        expected = torch.cat(
+            [left_values[0] @ right_values[:, :4], left_values[2] @ right_values[:, 4:11], torch.zeros(6, 1)],
+            dim=1,
+        )
     with in_float64():
-        found = torch._grouped_mm(one, other, offs=ends)
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(multiply_groups(one, other, offs=ends), expected)
+        product = torch._grouped_mm(left_values, right_values, offs=ends)
+    torch.testing.assert_close(product, expected)
+    torch.testing.assert_close(multiply_groups(left_values, right_values, offs=ends), expected)

@@ -96,11 +96,11 @@ def test_causes_are_shown_with_their_lines(make_module: Callable[[str], Path]) -
     """An error that was raised from another shows both, each with the user's lines."""
     source = "try:\n    {}[3]\nexcept KeyError as error:\n    raise ValueError('no 3') from error\n"
     make_module("raises_from").write_text(source)
-    told = format_error(fail_to_load("raises_from:build"))
-    assert told.count("raises_from.py") == 2
-    assert "KeyError: 3" in told
-    assert "ValueError: no 3" in told
-    assert "importlib" not in told
+    text = format_error(fail_to_load("raises_from:build"))
+    assert text.count("raises_from.py") == 2
+    assert "KeyError: 3" in text
+    assert "ValueError: no 3" in text
+    assert "importlib" not in text
 
 
 def test_error_without_a_line_of_the_users_has_no_traceback() -> None:
@@ -110,7 +110,7 @@ def test_error_without_a_line_of_the_users_has_no_traceback() -> None:
     )
 
 
-def test_a_package_named_as_this_one_is_told() -> None:
+def test_a_package_named_as_this_one_is_reported() -> None:
     """The import name ``gate`` is taken: a user's own package of that name is never found."""
     with pytest.raises(UsageError, match="`gate` is compile-gate's own package"):
         load_factory("gate.moe:build")

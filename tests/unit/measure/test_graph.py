@@ -40,13 +40,13 @@ def test_places_do_not_name_the_machine(file: str, expected: str) -> None:
     assert expected == graph.format_location(file, 7, "/home/me/project")
 
 
-def test_places_beside_gate_yml_are_relative_in_each_checkout(tmp_path: Path) -> None:
+def test_paths_next_to_gate_yml_are_relative_in_each_checkout(tmp_path: Path) -> None:
     """Of a gate.yml in a directory of its own the model may lie beside it: two checkouts say the same."""
     for checkout in (tmp_path / "base", tmp_path / "head"):
         (checkout / "ci").mkdir(parents=True)
         (checkout / ".git").touch()  # as a worktree has it
-        place = graph.format_location(str(checkout / "src" / "model.py"), 7, str(checkout / "ci"))
-        assert place == "../src/model.py:7"
+        location = graph.format_location(str(checkout / "src" / "model.py"), 7, str(checkout / "ci"))
+        assert location == "../src/model.py:7"
 
 
 def test_location_is_the_users_innermost_line() -> None:
@@ -60,24 +60,24 @@ def test_a_break_names_its_function_and_its_number_in_torchs_registry() -> None:
     """Behind another break the function is called what it was; the number is in the address of its page."""
     resumed = traceback.FrameSummary("/p/a.py", 3, "torch_dynamo_resume_in_build_at_12")
     reason = "Failed to trace\n visit: https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0059.html"
-    found = graph._describe_break(SimpleNamespace(reason=reason, user_stack=[resumed]), "/p")
-    assert found.innermost is not None
-    assert (found.innermost.function, found.registry) == ("build", "GB0059")
+    graph_break = graph._describe_break(SimpleNamespace(reason=reason, user_stack=[resumed]), "/p")
+    assert graph_break.innermost is not None
+    assert (graph_break.innermost.function, graph_break.registry) == ("build", "GB0059")
 
 
 def test_a_break_in_torchs_own_code_alone_is_placed_there() -> None:
     """No line of the user's is on the stack: torch's innermost one is all there is."""
     frames = [make_frame(f"{torch.__path__[0]}/nn/{name}.py", 7) for name in ("outer", "inner")]
-    found = graph._describe_break(SimpleNamespace(reason="a reason", user_stack=frames), "/p")
-    assert (found.location, found.stack) == ("torch/nn/inner.py:7", ())
+    graph_break = graph._describe_break(SimpleNamespace(reason="a reason", user_stack=frames), "/p")
+    assert (graph_break.location, graph_break.stack) == ("torch/nn/inner.py:7", ())
 
 
 def test_a_hostile_name_is_cut() -> None:
     """A name of a million characters would fill each report."""
     frame = traceback.FrameSummary("/p/a.py", 3, "f" * 1_000_000)
-    found = graph._describe_break(SimpleNamespace(reason="a reason", user_stack=[frame]), "/p")
-    assert found.innermost is not None
-    assert len(found.innermost.function) == graph.MAX_CODE
+    graph_break = graph._describe_break(SimpleNamespace(reason="a reason", user_stack=[frame]), "/p")
+    assert graph_break.innermost is not None
+    assert len(graph_break.innermost.function) == graph.MAX_CODE
 
 
 def test_nothing_compiled_is_all_zero() -> None:
@@ -98,7 +98,7 @@ def test_nothing_compiled_is_all_zero() -> None:
     assert CacheUse(hits=0, misses=0) == report.cache
 
 
-def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_torch_does_not_report_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """A torch without the records gives no counts, and says which are missing."""
     monkeypatch.setattr(PrivateName, "find", lambda _: None)
     report = graph.observe_graphs("")
@@ -107,7 +107,7 @@ def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -
     assert len(report.unknown) == 8
 
 
-def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recompiles_and_skipped_frames_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line each: the guard that failed and where, and what was left to eager where."""
     records = [
         SimpleNamespace(recompile_reason=None, guard_count=4),
@@ -182,7 +182,7 @@ def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch)
         ),
     ],
 )
-def test_recompile_is_told_by_guard_line_and_place(
+def test_recompile_is_reported_by_guard_line_and_location(
     reason: str, expected: Recompile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As torch 2.13 writes them; its path, which begins where torch's own does not, is found again."""
@@ -225,7 +225,7 @@ def test_graph_break_names_the_function(reason: str, expected: str, monkeypatch:
     reason = reason.format(context="Developer debug context: ")
     breaks = [SimpleNamespace(reason=reason, user_stack=())]
     monkeypatch.setattr(torch._dynamo.utils, "graph_break_reasons", breaks)
-    assert [one.reason for one in graph.observe_graphs("").graph_breaks] == [expected]
+    assert [graph_break.reason for graph_break in graph.observe_graphs("").graph_breaks] == [expected]
 
 
 @pytest.mark.parametrize(

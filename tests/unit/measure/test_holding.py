@@ -96,8 +96,8 @@ def _recurse() -> Callable[..., Any]:
 
 
 def _default() -> Callable[..., Any]:
-    made = make_layer()
-    return lambda value, layer=made: layer(value)
+    layer = make_layer()
+    return lambda value, layer=layer: layer(value)
 
 
 def _read_global() -> Callable[..., Any]:
@@ -160,12 +160,12 @@ def test_the_reference_is_made_of_a_copy(kind: str) -> None:
     """The copy computes in float64 with weights of its own; the original stays what it was."""
     subject = build(FORWARDS[kind]())
     twin = make_exact_twin(subject)
-    (own,), (copied,) = subject.list_leaves(), twin.list_leaves()
+    (leaf,), (copied,) = subject.list_leaves(), twin.list_leaves()
     with torch.no_grad():
         copied.fill_(3.0)
     assert twin.workload.forward(*twin.workload.inputs).tolist() == [[3.0]] * 4
     assert twin.workload.forward(*twin.workload.inputs).dtype == torch.float64
-    assert (own.item(), own.dtype) == (WEIGHT, torch.float32)
+    assert (leaf.item(), leaf.dtype) == (WEIGHT, torch.float32)
     assert subject.workload.forward(*subject.workload.inputs).tolist() == [[WEIGHT]] * 4
     exact = evaluate_reference(subject)
     assert [1.0] == [gradient.item() for gradient in exact.gradients.values()]
@@ -283,18 +283,18 @@ class Unregistered(torch.nn.Module):
 )
 def test_parameters_that_nobody_finds_are_seen_in_use(make: Callable[[], Any]) -> None:
     """A note in inference; in training, and where their type is in the way, an error with the fix."""
-    told = "forward uses a parameter of 1x1 that no module which can be found has registered"
+    message = "forward uses a parameter of 1x1 that no module which can be found has registered"
     inference = build(make(), task=Task.INFERENCE)
-    assert call_watched(inference, lambda: inference.workload.forward(*inference.workload.inputs)) == told
+    assert call_watched(inference, lambda: inference.workload.forward(*inference.workload.inputs)) == message
     for changes in ({}, {"task": Task.INFERENCE, "dtype": DType.BFLOAT16}):
         subject = build(make(), **changes)
-        with pytest.raises(UsageError, match=told) as caught:
+        with pytest.raises(UsageError, match=message) as caught:
             call_watched(subject, make_step(subject, subject.function))
         assert caught.value.fix.startswith("Register what it uses in a module")
 
 
 @pytest.mark.parametrize("kind", FORWARDS)
-def test_parameters_that_are_found_are_nothing_to_tell(kind: str) -> None:
+def test_parameters_that_are_found_are_not_reported(kind: str) -> None:
     """Whatever forward is, what it uses is known."""
     subject = build(FORWARDS[kind]())
     assert not call_watched(subject, make_step(subject, subject.function))

@@ -40,8 +40,8 @@ def look(
         text=True,
         check=True,
     )
-    found: list[str] | None = json.loads(done.stdout)
-    return found
+    modules: list[str] | None = json.loads(done.stdout)
+    return modules
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_module_that_is_a_link_is_the_file_behind_it(checkouts: tuple[Path, Pa
     assert look(head, base) == ["real.py"]
 
 
-def test_nobody_can_tell_without_a_base_or_of_a_users_own_test(checkouts: tuple[Path, Path]) -> None:
+def test_without_a_base_or_for_a_users_own_test_nothing_is_known(checkouts: tuple[Path, Path]) -> None:
     """There is nothing to compare with, and pytest may have dropped a conftest file."""
     head, base = checkouts
     assert look(head, "") is None
@@ -145,6 +145,6 @@ def test_imported_packages_are_named_with_their_versions(tmp_path: Path) -> None
     done = subprocess.run(
         (sys.executable, "-c", LIST, str(project), str(site)), capture_output=True, text=True, check=True
     )
-    found = json.loads(done.stdout)
-    assert found["einops-core"] == "0.8.1"
-    assert found.keys().isdisjoint({"mine", "unused", "pytest", "pluggy", "torch"})
+    versions = json.loads(done.stdout)
+    assert versions["einops-core"] == "0.8.1"
+    assert versions.keys().isdisjoint({"mine", "unused", "pytest", "pluggy", "torch"})

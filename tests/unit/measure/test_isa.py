@@ -61,7 +61,7 @@ def test_where_one_fails_each_process_probes(cache: Path, monkeypatch: pytest.Mo
     assert prober.saw_ok == [None, None]
 
 
-def test_a_torch_that_does_not_tell(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_that_does_not_report(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without torch's own lists nothing is marked and nothing breaks."""
     monkeypatch.setattr("gate.measure.private.importlib", SimpleNamespace(import_module=lambda _: object()))
     probe_isas()

@@ -50,9 +50,9 @@ def test_what_still_grows_after_thousands_of_calls_is_kept(
 ) -> None:
     """A bounded history is not, however many calls fill it; what keeps nothing costs few calls."""
     device = CountingDevice(keeps)
-    found = measure_kept(device.call, device)
-    assert (found.bytes, found.calls) == (kept_bytes, device.calls)
-    assert found.calls in calls
+    kept = measure_kept(device.call, device)
+    assert (kept.bytes, kept.calls) == (kept_bytes, device.calls)
+    assert kept.calls in calls
 
 
 def keep_tensors(kept: list[object]) -> None:
@@ -60,7 +60,7 @@ def keep_tensors(kept: list[object]) -> None:
 
 
 def keep_objects(kept: list[object]) -> None:
-    kept.append([{place: None} for place in range(100)])
+    kept.append([{index: None} for index in range(100)])
 
 
 def keep_cycle(_: list[object]) -> None:

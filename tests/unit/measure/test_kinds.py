@@ -130,7 +130,7 @@ def test_a_training_step_over_shapes_has_gradients_of_all() -> None:
     """The loss is the sum of the shapes' losses, so the gradient is the sum of theirs."""
     _, subject = prepare(make_shapes("static", task=Task.TRAINING))
     gradients = []
-    for shapes in (subject.workload.inputs, *((one,) for one in subject.workload.inputs)):
+    for shapes in (subject.workload.inputs, *((shape,) for shape in subject.workload.inputs)):
         subject.function(*shapes).backward()
         gradients.append([leaf.grad.clone() for leaf in subject.list_leaves() if leaf.grad is not None])
         for leaf in subject.list_leaves():
@@ -145,7 +145,9 @@ def test_other_seeds_are_drawn_for_all_shapes() -> None:
     _, subject = prepare(make_shapes("static"))
     before = [tensor.clone() for tensor in subject.list_state()]
     reference.write_values(subject.list_state(), reference.draw_state(subject, 7) or [])
-    assert not any(torch.equal(one, other) for one, other in zip(before, subject.list_state(), strict=True))
+    assert not any(
+        torch.equal(first, second) for first, second in zip(before, subject.list_state(), strict=True)
+    )
 
 
 def test_float64_reference_of_shapes_is_that_of_each() -> None:
@@ -189,8 +191,8 @@ def test_a_package_is_built_once_and_then_loaded(tmp_path: Path, monkeypatch: py
     assert [protocol.count_misses(report) for protocol in protocols] == [1, 0]
     size = (tmp_path / "package-float32.pt2").stat().st_size
     seen = [protocol.observe(subject, compiled, lambda: None) for protocol in protocols]
-    assert [one.samples for one in seen] == [{Metric.PACKAGE_BYTES: (size,)}] * 2
-    assert [list(one.parts_s) for one in seen] == [["export", "build", "load"], ["load"]]
+    assert [trial.samples for trial in seen] == [{Metric.PACKAGE_BYTES: (size,)}] * 2
+    assert [list(trial.parts_s) for trial in seen] == [["export", "build", "load"], ["load"]]
     assert protocols[0].count_kernels() == 1
     identity = protocols[0].identify()
     assert identity == protocols[1].identify() != CodeIdentity(digest="")
@@ -286,8 +288,8 @@ def test_a_loader_with_processes_gives_the_same_batches() -> None:
     _, subject = prepare(make_case(Kind.DATA, settings={"batches": 3, "workers": 1}))
     loaded = list(make_loader(subject, 1))
     assert len(loaded) == 3
-    for (inputs, _), (own, _) in zip(loaded, subject.workload.inputs, strict=True):
-        assert torch.equal(inputs[0], own[0])
+    for (inputs, _), (expected, _) in zip(loaded, subject.workload.inputs, strict=True):
+        assert torch.equal(inputs[0], expected[0])
 
 
 def test_a_spike_of_one_request_is_in_the_percentiles() -> None:

@@ -36,7 +36,7 @@ class InvalidCxxCompiler(RuntimeError):  # noqa: N818 - as Inductor calls it
         (ValueError("something else"), ""),
     ],
 )
-def test_what_is_missing_is_told_by_what_fixes_it(error: Exception, expected: str) -> None:
+def test_what_is_missing_is_named_by_what_fixes_it(error: Exception, expected: str) -> None:
     """Where an exception has no type for it, what the compiler or driver said decides."""
     assert_fixes(find_fix(error), expected)
 
@@ -49,7 +49,7 @@ def test_an_exception_is_looked_at_with_its_causes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("cause", "expected"),
     [
         (RuntimeError("fatal error: Python.h: No such file or directory"), HEADERS),
         (OSError(28, "No space left on device"), ""),
@@ -57,8 +57,8 @@ def test_an_exception_is_looked_at_with_its_causes() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", [CPU, CUDA])
-def test_our_own_words_decide_nothing(kind: DeviceKind, said: Exception, expected: str) -> None:
+def test_our_own_words_decide_nothing(kind: DeviceKind, cause: Exception, expected: str) -> None:
     """`prime_toolchain` says "the C++ compiler does not work" of whatever it was, and what to install."""
-    wrapped = MachineError(f"the {kind.toolchain} does not work: {said}", "Install a C++ compiler.")
-    wrapped.__cause__ = said
+    wrapped = MachineError(f"the {kind.toolchain} does not work: {cause}", "Install a C++ compiler.")
+    wrapped.__cause__ = cause
     assert_fixes(find_fix(wrapped), expected)

@@ -18,8 +18,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the primer leaves in the cache of a trial."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     keep_options()
-    found: dict[str, str] = json.loads((tmp_path / OPTIONS_FILE).read_text(encoding="utf-8"))
-    return found
+    options: dict[str, str] = json.loads((tmp_path / OPTIONS_FILE).read_text(encoding="utf-8"))
+    return options
 
 
 def compile_small() -> None:

@@ -64,17 +64,17 @@ WAYS = {
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, str]:
+def outcomes() -> dict[str, str]:
     """Return what each way of setting it came to, or the traceback."""
     done = subprocess.run([sys.executable, "-c", PLAY, *WAYS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(line) for line in done.stdout.splitlines())
 
 
-@pytest.mark.parametrize("said", WAYS)
-def test_tf32_is_off_within_and_as_it_was_after(told: dict[str, str], said: str) -> None:
+@pytest.mark.parametrize("setting", WAYS)
+def test_tf32_is_off_within_and_as_it_was_after(outcomes: dict[str, str], setting: str) -> None:
     """However a user has set it, drift is measured without TF32, and afterwards all is as it was.
 
     What PyTorch recommends to write since 2.9 failed every warm process.
     """
-    assert told[said] == WAYS[said]
+    assert outcomes[setting] == WAYS[setting]

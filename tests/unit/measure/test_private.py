@@ -14,14 +14,16 @@ from gate.measure.toolchain import list_isas, load_toolchain
 
 
 @pytest.mark.parametrize(
-    "name", [one for one in PRIVATE_NAMES if one is not TRITON_DRIVER], ids=lambda one: one.name
+    "name",
+    [private for private in PRIVATE_NAMES if private is not TRITON_DRIVER],
+    ids=lambda private: private.name,
 )
 def test_this_release_has_them_all(name: PrivateName) -> None:
     """Triton's too, where it is installed."""
     assert name.find() is not None
 
 
-@pytest.mark.parametrize("gone", PRIVATE_NAMES, ids=lambda one: f"{one.module}.{one.name}")
+@pytest.mark.parametrize("gone", PRIVATE_NAMES, ids=lambda private: f"{private.module}.{private.name}")
 def test_one_name_less_leaves_its_own_metrics_unknown(
     gone: PrivateName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,7 +117,7 @@ def test_calls_that_waited_are_no_part_of_what_a_block_takes_undisturbed(
     assert machine.looked == 1
 
 
-def test_a_block_in_which_every_call_waited_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_in_which_every_call_waited_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not that it was fast: 0.0 stands for no undisturbed call."""
     runner, machine = make_watched(set(range(3)), calls=3)
     monkeypatch.setattr(time, "perf_counter", lambda: machine.now_s)
@@ -125,7 +125,7 @@ def test_a_block_in_which_every_call_waited_says_nothing(monkeypatch: pytest.Mon
     assert runner.undisturbed_s == [0.0, 3.0]
 
 
-def test_what_nobody_watches_is_not_told() -> None:
+def test_what_nobody_watches_is_not_reported() -> None:
     """Outside a pair, and on a GPU, a block is timed as a whole, by one clock."""
     outcome = run_rounds(
         dict.fromkeys(Side, lambda: None),

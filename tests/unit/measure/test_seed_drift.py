@@ -149,7 +149,7 @@ def overflow_float64(value: torch.Tensor) -> torch.Tensor:
     return value * math.nan if value.dtype == torch.float64 else value + 1
 
 
-def test_a_reference_without_a_finite_number_tells_no_drift() -> None:
+def test_a_reference_without_a_finite_number_gives_no_drift() -> None:
     """Nothing is known of any element: a drift of 0 would tell that all is well."""
     case = Case(id="m/c", model="m")
     subject = make_subject(Workload(forward=overflow_float64, inputs=(torch.ones(4),)), case, CpuDevice())

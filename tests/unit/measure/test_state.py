@@ -73,7 +73,7 @@ def test_the_same_is_asked_again() -> None:
     assert (model.calls, model.seen, list(model.last), len(cache.keys)) == (0, set(), [1, 2], 1)
     assert model.mean is model.get_buffer("mean") is state.live["the buffer mean"]
     assert [0.0, 0.0, 0.0, 1.0] == [
-        float(one.detach().max()) for one in (model.mean, model.weight, model.plain, value)
+        float(tensor.detach().max()) for tensor in (model.mean, model.weight, model.plain, value)
     ]
 
 

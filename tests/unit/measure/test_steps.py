@@ -30,7 +30,7 @@ def make_line(task: Task = Task.TRAINING, **more: Any) -> Subject:
     return make_subject(workload, Case(id="m/c", model="m", factory="m:f", task=task), CpuDevice())
 
 
-def test_parameters_move_by_what_the_optimizer_says() -> None:
+def test_parameters_move_by_what_the_optimizer_computes() -> None:
     """Ten steps of SGD with a gradient of 1 and a rate of 0.1 move a weight by 1, and leave no gradient."""
     subject = make_line()
 

@@ -42,12 +42,12 @@ def make_cubin(kernel: str, *, registers: int = 10, stack_bytes: int = 0) -> Cub
     return Cubin(kernel=kernel, registers=registers, shared_bytes=64, stack_bytes=stack_bytes, size_bytes=100)
 
 
-def test_registers_and_stack_are_read_from_what_the_tool_tells() -> None:
+def test_registers_and_stack_are_read_from_the_tools_output() -> None:
     """Stack and local memory are both a thread's own memory; shared memory is asked of Triton."""
     assert parse_usage(TOLD) == (12, 24)
 
 
-def test_a_tool_that_tells_nothing_is_no_zero() -> None:
+def test_a_tool_that_prints_nothing_is_no_zero() -> None:
     """Another format of the tool fails the case, instead of counting 0 registers."""
     with pytest.raises(ValueError, match="no resource usage"):
         parse_usage("Resource usage:\n none")
@@ -144,15 +144,15 @@ def test_nothing_is_pretended_where_nobody_tried_torch(
 @pytest.mark.parametrize("planted", ["writable", "link"])
 def test_no_library_is_loaded_from_where_others_can_write(tmp_path: Path, planted: str) -> None:
     """Its name can be guessed: what somebody else has put there would be run."""
-    place = tmp_path / "hooks"
+    hooks = tmp_path / "hooks"
     (tmp_path / "theirs").mkdir(mode=0o700)
     if planted == "link":
-        place.symlink_to(tmp_path / "theirs")
+        hooks.symlink_to(tmp_path / "theirs")
     else:
-        place.mkdir()
-        place.chmod(0o777)
+        hooks.mkdir()
+        hooks.chmod(0o777)
     with pytest.raises(MachineError, match="other users can write to"):
-        imitation._make_private(place)
+        imitation._make_private(hooks)
     assert imitation._make_private(tmp_path / "own").stat().st_mode & 0o777 == 0o700
 
 

@@ -37,7 +37,7 @@ def test_worker_offers_its_blocks_and_hears_what_both_run() -> None:
 
 
 @pytest.mark.parametrize(("answer", "goes_on"), [(b"go\n", True), (b"stop\n", False)])
-def test_worker_tells_its_last_block_and_hears_whether_there_is_another(answer: bytes, goes_on: bool) -> None:
+def test_worker_sends_its_last_block_and_reads_whether_there_is_another(answer: bytes, goes_on: bool) -> None:
     """The lab ends the rounds early where they have told enough."""
     with open_line() as (ours, turns):
         ours.sendall(answer)
@@ -74,16 +74,16 @@ def test_waiting_is_counted() -> None:
     with open_line() as (ours, turns):
 
         def answer_late() -> None:
-            told.append(ours.recv(64))
+            received.append(ours.recv(64))
             time.sleep(0.05)
             ours.sendall(b"go\n")
 
-        told: list[bytes] = []
+        received: list[bytes] = []
         other = threading.Thread(target=answer_late)
         other.start()
         turns.wait()
         other.join()
-    assert told == [b"turn 0.0\n"]
+    assert received == [b"turn 0.0\n"]
     assert 0.05 <= turns.take_waited_s() < 5
     assert turns.take_waited_s() == 0.0
 
@@ -92,7 +92,7 @@ def test_waiting_is_counted() -> None:
     ("answer", "words"),
     [(b"", "hung up"), (b"rounds 3\n", "said 'rounds'")],
 )
-def test_line_that_breaks_is_told(answer: bytes, words: str) -> None:
+def test_line_that_breaks_is_reported(answer: bytes, words: str) -> None:
     """A lab that hangs up, or says something else, ends the worker instead of hanging it."""
     with open_line() as (ours, turns):
         if answer:

@@ -85,7 +85,7 @@ def test_percentiles_are_values_that_were_seen(share: float, value: int) -> None
     assert compute_percentile([7.0], share) == 7.0
 
 
-def test_a_cpu_tells_its_operations_alone() -> None:
+def test_a_cpu_shows_its_operations_alone() -> None:
     """Nothing is timed anew there: a trial of a CPU gets longer by one eager call."""
     context, prepared = make(CpuDevice())
     with torch.no_grad():
@@ -133,8 +133,8 @@ def test_launches_of_one_call(
 ) -> None:
     """A graph that is cut, or not used at all, shows in what the host launches, whatever torch counts."""
     kernels = [make_event("triton_poi_fused_add_0", 5, device_us=400)]
-    found = count_host_launches([*HOST_ONLY, *events, *kernels], 5)
-    assert (found.get(Metric.LAUNCHES), found.get(Metric.CUDAGRAPH_LAUNCHES)) == (launches, graphs)
+    counts = count_host_launches([*HOST_ONLY, *events, *kernels], 5)
+    assert (counts.get(Metric.LAUNCHES), counts.get(Metric.CUDAGRAPH_LAUNCHES)) == (launches, graphs)
 
 
 def test_kernels_of_one_call_by_name_and_time() -> None:
@@ -151,13 +151,13 @@ def test_kernels_of_one_call_by_name_and_time() -> None:
 
 def test_only_the_longest_kernels_are_named() -> None:
     """Of 20 kernels of 1 to 20 us the 16 longest are named; the others, 1 + 2 + 3 + 4 us, are summed."""
-    found = usage._keep_longest({f"kernel_{us}": us * 1e-6 for us in range(1, 21)})
-    assert list(found)[:2] == ["kernel_20", "kernel_19"]
-    assert len(found) == MAX_KERNELS + 1
-    assert found[OTHERS] == pytest.approx(10e-6)
+    times = usage._keep_longest({f"kernel_{us}": us * 1e-6 for us in range(1, 21)})
+    assert list(times)[:2] == ["kernel_20", "kernel_19"]
+    assert len(times) == MAX_KERNELS + 1
+    assert times[OTHERS] == pytest.approx(10e-6)
 
 
-def test_a_gpu_tells_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_shows_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts, times by kernel, joules and single calls are all kept; what is unknown is left out."""
     monkeypatch.setattr(usage, "_ENERGY_S", 0.01)
     launches = [make_event("cudaLaunchKernel", 10), make_event("cudaMemcpyAsync", 5)]
@@ -165,16 +165,16 @@ def test_a_gpu_tells_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) 
     with torch.no_grad():
         record_usage(context, prepared, 1e-5)
     samples = context.logbook.result.samples
-    told = (Metric.LAUNCHES, Metric.CUDAGRAPH_LAUNCHES, Metric.COPIES, Metric.DEVICE_TIME)
-    assert [samples[metric] for metric in told] == [(3.0,), (0.0,), (1.0,), (pytest.approx(5e-6),)]
+    metrics = (Metric.LAUNCHES, Metric.CUDAGRAPH_LAUNCHES, Metric.COPIES, Metric.DEVICE_TIME)
+    assert [samples[metric] for metric in metrics] == [(3.0,), (0.0,), (1.0,), (pytest.approx(5e-6),)]
     assert samples[Metric.DEVICE_UTILIZATION] == (pytest.approx(0.5),)
     assert samples[Metric.CALL_P50] <= samples[Metric.CALL_P95] <= samples[Metric.CALL_P99]
     assert context.logbook.result.kernels_s == {"gemm": 5e-6}
 
 
-@pytest.mark.parametrize(("mode", "told"), [(Mode.REDUCE_OVERHEAD, True), (Mode.DEFAULT, False)])
-def test_a_case_that_asks_for_graphs_and_launches_none_is_told(
-    monkeypatch: pytest.MonkeyPatch, mode: Mode, told: bool
+@pytest.mark.parametrize(("mode", "is_reported"), [(Mode.REDUCE_OVERHEAD, True), (Mode.DEFAULT, False)])
+def test_a_case_that_asks_for_graphs_and_launches_none_is_reported(
+    monkeypatch: pytest.MonkeyPatch, mode: Mode, is_reported: bool
 ) -> None:
     """The mode reduce-overhead falls back to plain calls in silence, where a graph cannot be captured."""
     monkeypatch.setattr(usage, "_ENERGY_S", 0.01)
@@ -183,7 +183,7 @@ def test_a_case_that_asks_for_graphs_and_launches_none_is_told(
     with torch.no_grad():
         record_usage(context, prepared, 1e-5)
     notes = [describe_measuring(fact) for fact in context.logbook.result.warnings]
-    assert ("the case asks for CUDA graphs, and no call launches one" in notes) is told
+    assert ("the case asks for CUDA graphs, and no call launches one" in notes) is is_reported
 
 
 def test_energy_is_what_the_counter_grew_by_over_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_energy_is_what_the_counter_grew_by_over_the_calls(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("joules", [None, 0.0])
-def test_a_counter_that_stands_still_tells_no_energy(
+def test_a_counter_that_stands_still_gives_no_energy(
     monkeypatch: pytest.MonkeyPatch, joules: float | None
 ) -> None:
     """Nor does a board without one: 0 J a call would be the best of all."""
@@ -209,7 +209,7 @@ def test_long_calls_are_not_made_a_hundred_times() -> None:
     assert len(usage.time_single_calls(lambda: None, CpuDevice(), 1e-3)) == 100
 
 
-def test_a_model_that_cannot_be_watched_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_be_watched_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counting is no reason for a case to fail."""
 
     def refuse(*_: object) -> int:
@@ -219,6 +219,6 @@ def test_a_model_that_cannot_be_watched_says_so(monkeypatch: pytest.MonkeyPatch)
     context, prepared = make(CpuDevice())
     record_usage(context, prepared, 1e-5)
     # What other tests have compiled in this process is told as well.
-    (fact,) = (one for one in context.logbook.result.warnings if one.metrics == (Metric.FLOPS,))
-    told = "flops not measured: RuntimeError: no dispatch here"
-    assert describe_measuring(fact) == told
+    (fact,) = (fact for fact in context.logbook.result.warnings if fact.metrics == (Metric.FLOPS,))
+    message = "flops not measured: RuntimeError: no dispatch here"
+    assert describe_measuring(fact) == message

@@ -64,17 +64,17 @@ def test_a_thread_that_began_later_counts_once_it_was_found() -> None:
         stop = threading.Event()
         other = threading.Thread(target=stop.wait)
         other.start()
-        known = str(other.native_id)
-        assert known not in waits._files
+        thread_id = str(other.native_id)
+        assert thread_id not in waits._files
         waits.update_threads()
-        assert known in waits._files
+        assert thread_id in waits._files
         stop.set()
         other.join()
-        while Path("/proc/self/task", known).exists():  # Python has left it, and the kernel not yet
+        while Path("/proc/self/task", thread_id).exists():  # Python has left it, and the kernel not yet
             time.sleep(0.001)
         waits.read_s()  # of a thread that has ended nothing is asked
         waits.update_threads()
-        assert known not in waits._files
+        assert thread_id not in waits._files
 
 
 def test_files_are_closed() -> None:

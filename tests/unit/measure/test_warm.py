@@ -101,7 +101,7 @@ class Watched(torch.nn.Linear):
         self.seen.append(value.detach().clone())
 
 
-def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_calls_keep_is_reported_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each compiled call keeps 64 KiB, and eager's as well.
 
     It is rounded to 1 KiB: with the objects of a tensor, less than 1 KiB, it reads as 64 or 65 KiB.
@@ -112,7 +112,7 @@ def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.Monkey
     measure_warm(context, Workload(forward=Watched(), inputs=(torch.randn(128, 128),)))
     (growth,) = logbook.result.samples[Metric.MEMORY_GROWTH]
     assert growth in {64 * 1024, 65 * 1024}
-    (fact,) = [one for one in logbook.result.warnings if one.code is Code.MEMORY_KEPT]
+    (fact,) = [fact for fact in logbook.result.warnings if fact.code is Code.MEMORY_KEPT]
     assert fact.numbers["bytes"] == growth
     assert fact.numbers["eager"] in {64 * 1024, 65 * 1024}
     line = inspect.getsourcelines(Watched.keep)[1] + 3
@@ -146,12 +146,12 @@ def test_steps_of_random_training_are_not_compared() -> None:
     assert logbook.result.samples[Metric.DRIFT] == (0.0,)
     assert Metric.DRIFT_STEPS not in logbook.result.samples
     assert (Code.UNMEASURED, (Metric.DRIFT_STEPS,)) in [
-        (one.code, one.metrics) for one in logbook.result.warnings
+        (fact.code, fact.metrics) for fact in logbook.result.warnings
     ]
 
 
 @pytest.mark.parametrize(
-    ("found", "is_counted"),
+    ("use", "is_counted"),
     [
         (CacheUse(misses=2), True),
         (CacheUse(hits=2, misses=4), True),  # the second of two equal blocks, behind a graph break
@@ -159,13 +159,13 @@ def test_steps_of_random_training_are_not_compared() -> None:
     ],
 )
 def test_a_graph_that_repeats_within_a_model_is_counted(
-    found: CacheUse, is_counted: bool, monkeypatch: pytest.MonkeyPatch
+    use: CacheUse, is_counted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A graph is found once the same call has compiled it; only if all were found was something left over."""
     context = make_warm(CpuDevice())
     logbook = context.logbook
     monkeypatch.setattr(trial, "count_compile_calls", lambda *_, **__: CompileCalls(total=7))
-    observed = SimpleNamespace(cache=found, caches={}, unknown=())
+    observed = SimpleNamespace(cache=use, caches={}, unknown=())
     monkeypatch.setattr(graph, "observe_graphs", lambda _: observed)
     prepared: Any = SimpleNamespace(compiled_step=lambda: None)
     trial._count_calls(context, prepared)

@@ -65,7 +65,7 @@ def test_benchmarks_are_stored_outside_the_project(tmp_path: Path) -> None:
         assert f"--benchmark-storage=file://{tempfile.gettempdir()}" in arguments
 
 
-def test_factories_are_imported_and_their_errors_told(
+def test_factories_are_imported_and_their_errors_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each failing factory with its own error and the user's line; a module that exits ends nothing else."""
@@ -100,9 +100,11 @@ def test_factories_are_imported_and_their_errors_told(
     path = tmp_path / "request.json"
     path.write_text(json.dumps(codec.encode(request)))
     run_request(str(path), time.perf_counter())
-    told = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
-    assert (told.stage, told.failure) == (Stage.DONE, None)
-    messages = {factory: failure.fact.name("message") for factory, failure in told.unimportable.items()}
+    result_read = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
+    assert (result_read.stage, result_read.failure) == (Stage.DONE, None)
+    messages = {
+        factory: failure.fact.name("message") for factory, failure in result_read.unimportable.items()
+    }
     assert messages == {
         "broken_bench:build": "ZeroDivisionError: division by zero",
         "exiting_bench:build": "SystemExit: 0",
@@ -110,14 +112,14 @@ def test_factories_are_imported_and_their_errors_told(
         "sound/wrong": "TypeError: build() got an unexpected keyword argument 'depth'",
         "sound/values": "RuntimeError: Tensor.item() cannot be called on meta tensors",
     }
-    assert 'broken_bench.py", line 1' in told.unimportable["broken_bench:build"].traceback
+    assert 'broken_bench.py", line 1' in result_read.unimportable["broken_bench:build"].traceback
     path.write_text(json.dumps(codec.encode(replace(request, factories=(), builds=request.builds[1:]))))
     run_request(str(path), time.perf_counter())  # in earnest: what needs values has them
-    told = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
-    assert set(told.unimportable) == {"sound/wrong"}
+    result_read = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
+    assert set(result_read.unimportable) == {"sound/wrong"}
 
 
-def test_what_another_plugin_raises_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_plugin_raises_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the end of the session, before the trial's own result was complete."""
 
     def refuse(*_: object, **__: object) -> int:
@@ -138,5 +140,5 @@ def test_what_another_plugin_raises_is_told(tmp_path: Path, monkeypatch: pytest.
         else None
     )
     assert failure is not None
-    told = "pytest ended with RuntimeError: no report for you before the result was complete; see the log"
-    assert told in describe_failure(failure)
+    message = "pytest ended with RuntimeError: no report for you before the result was complete; see the log"
+    assert message in describe_failure(failure)
