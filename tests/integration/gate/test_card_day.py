@@ -80,7 +80,7 @@ def test_every_part_of_a_day_is_tried(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_part_without_time_is_a_row_that_says_so(tmp_path: Path) -> None:
+def test_a_part_without_time_is_a_row_of_its_own(tmp_path: Path) -> None:
     """A command that is asked to end saves what it has, and the next call begins behind it."""
     out, _ = start(tmp_path, "--minutes", "0.34", "--only", "faults").communicate()
     row = read_rows(tmp_path)["faults"]

@@ -54,7 +54,7 @@ class Checked:
 
     top: Path
     code: int
-    told: str
+    printed: str
 
     @property
     def run(self) -> Run:
@@ -64,15 +64,15 @@ class Checked:
     @property
     def failures(self) -> dict[str, CaseFailure]:
         """What the verdict says of failed cases, by model."""
-        found = VERDICT.load(self.top / "out" / "verdict.json").failures
-        return {one.case_id.partition("/")[0]: one for one in found}
+        failures = VERDICT.load(self.top / "out" / "verdict.json").failures
+        return {failure.case_id.partition("/")[0]: failure for failure in failures}
 
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
     """The one check that all tests here look at; of no failure the code is generated."""
-    place = tmp_path_factory.mktemp("real")
-    top, temporary = place / "project", place / "temporary"
+    directory = tmp_path_factory.mktemp("real")
+    top, temporary = directory / "project", directory / "temporary"
     top.mkdir()
     temporary.mkdir()
     sources = {name: source for name, (source, _, _) in BROKEN_MODELS.items()}
@@ -97,14 +97,14 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
 
 def test_models_that_cannot_be_measured_are_failed_cases(checked: Checked) -> None:
     """FAILED with kind, stage and message, be it for the import, the factory or the call: exit 12."""
-    assert checked.code == ExitCode.INCOMPLETE, checked.told
+    assert checked.code == ExitCode.INCOMPLETE, checked.printed
     failures = checked.failures
-    assert {name: str(one.kind) for name, one in failures.items()} == {
+    assert {name: str(failure.kind) for name, failure in failures.items()} == {
         name: kind for name, (_, kind, _) in BROKEN_MODELS.items()
     }
-    assert all(one.stage for one in failures.values())
-    told = {name: str(one.fact) for name, one in failures.items()}
-    assert [name for name, (_, _, words) in BROKEN_MODELS.items() if words not in told[name]] == []
+    assert all(failure.stage for failure in failures.values())
+    messages = {name: str(failure.fact) for name, failure in failures.items()}
+    assert [name for name, (_, _, words) in BROKEN_MODELS.items() if words not in messages[name]] == []
 
 
 def test_real_failures(checked: Checked) -> None:

@@ -92,7 +92,7 @@ def test_slower_head_is_confirmed_by_pairs(project: Path) -> None:
     assert 0.25 < latency["change"]["centre"] < 0.75
     measured = json.loads((project / "out" / "run.json").read_text())
     assert measured["base"]["other_changes"] == []
-    assert ["project_model.py"] in [one.get("changed_imports") for one in measured["trials"]]
+    assert ["project_model.py"] in [trial.get("changed_imports") for trial in measured["trials"]]
     assert CASE in (project / "out" / "report.md").read_text()
     assert len(run_git(project, "worktree", "list").splitlines()) == 1
 

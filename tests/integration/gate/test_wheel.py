@@ -30,15 +30,15 @@ def run(*command: str | Path, cwd: Path) -> str:
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel, which finds all other packages where this one has them."""
-    place = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place, cwd=ROOT)
-    venv.create(place / "venv", with_pip=False, symlinks=True)
-    interpreter = place / "venv" / "bin" / "python"
+    directory = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory, cwd=ROOT)
+    venv.create(directory / "venv", with_pip=False, symlinks=True)
+    interpreter = directory / "venv" / "bin" / "python"
     options = ("--no-index", "--no-deps", "--quiet", "--disable-pip-version-check")
     pip = (sys.executable, "-m", "pip", "--python", interpreter, "install", *options)
-    run(*pip, *place.glob("*.whl"), cwd=place)
-    own = run(interpreter, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=place)
-    (Path(own.strip()) / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    run(*pip, *directory.glob("*.whl"), cwd=directory)
+    site = run(interpreter, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=directory)
+    (Path(site.strip()) / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return interpreter
 
 

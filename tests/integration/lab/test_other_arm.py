@@ -47,10 +47,10 @@ def make_repository(top: Path) -> None:
         run_git(top, "checkout", "--quiet", "-B", "feature")
 
 
-def make_interpreter(place: Path) -> Path:
+def make_interpreter(path: Path) -> Path:
     """Make an interpreter that has torch and its dependencies, and none of the gate's; return it."""
-    venv.EnvBuilder(with_pip=False, symlinks=True).create(place)
-    (site,) = place.glob("lib/python*/site-packages")
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(path)
+    (site,) = path.glob("lib/python*/site-packages")
     waiting, seen = ["torch", "numpy", "setuptools"], set()
     while waiting:
         name = _normalize(waiting.pop())
@@ -62,7 +62,7 @@ def make_interpreter(place: Path) -> Path:
         waiting += [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in lines]
         for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
             (site / top).symlink_to(Path(str(distribution.locate_file(top))))
-    return place / "bin" / "python"
+    return path / "bin" / "python"
 
 
 @pytest.mark.slow

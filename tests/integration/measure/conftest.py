@@ -188,10 +188,10 @@ def open_workshop(tmp_path_factory: pytest.TempPathFactory, pool: ServerPool) ->
     """Open a workshop in a directory of its own, not yet primed."""
 
     def make(name: str) -> Workshop:
-        made = Workshop(tmp_path_factory.mktemp(name), pool)
-        made.temporary.mkdir()
-        (made.directory / "made_up.py").write_text(MODELS)
-        return made
+        workshop = Workshop(tmp_path_factory.mktemp(name), pool)
+        workshop.temporary.mkdir()
+        (workshop.directory / "made_up.py").write_text(MODELS)
+        return workshop
 
     return make
 
@@ -199,10 +199,10 @@ def open_workshop(tmp_path_factory: pytest.TempPathFactory, pool: ServerPool) ->
 @pytest.fixture(scope="session")
 def workshop(open_workshop: OpenWorkshop) -> Workshop:
     """Return a workshop whose toolchain is primed."""
-    made = open_workshop("workshop")
-    primed = made.run(WorkerRole.PRIME)
+    workshop = open_workshop("workshop")
+    primed = workshop.run(WorkerRole.PRIME)
     assert primed.failure is None, primed.failure
-    return made
+    return workshop
 
 
 @pytest.fixture(scope="session")

@@ -78,8 +78,8 @@ def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Worksho
     case = Case(id="flagged/a", model="flagged", factory="flagged:build")
     plain = make_job(workshop, WorkerRole.TRY, case)
     job = replace(plain, environment={**plain.environment, "MODEL_OLD": "1"})
-    for one in (job, pool.open([job])[0]):
-        result = run_worker(one)
+    for started in (job, pool.open([job])[0]):
+        result = run_worker(started)
         assert isinstance(result, WorkerResult), result
         assert (result.failure, result.stage) == (None, Stage.DONE)
 
@@ -90,5 +90,5 @@ def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Workshop, pool
     (opened,) = pool.open([make_job(workshop, WorkerRole.COLD, missing)])
     assert opened.why_not
     assert opened.why_not.code is Code.IMPORT_FAILED
-    (told,) = opened.why_not.names["exception"]
-    assert told.endswith("there is no module 'missing_module'")  # and no class of ours
+    (message,) = opened.why_not.names["exception"]
+    assert message.endswith("there is no module 'missing_module'")  # and no class of ours

@@ -149,7 +149,7 @@ def test_graph_break_is_located(project: Path, workshop: Workshop) -> None:
     cold = workshop.measure_cold(make_case("break", backend="eager"))
     line = (project / "made_up.py").read_text().splitlines().index("            torch._dynamo.graph_break()")
     assert read_one(cold, Metric.GRAPH_BREAKS) == 1
-    assert [f"made_up.py:{line + 1}"] == [found.location for found in cold.graph_breaks]
+    assert [f"made_up.py:{line + 1}"] == [graph_break.location for graph_break in cold.graph_breaks]
     assert "torch._dynamo.graph_break()" in cold.graph_breaks[0].reason
     assert cold.graph_breaks[0].registry == "GB0025"
     assert cold.workload["nested_graph_breaks"] == "off"  # torch 2.13's default
@@ -160,10 +160,12 @@ def test_recompiles_are_counted_with_reasons(project: Path, workshop: Workshop) 
     cold = workshop.measure_cold(make_case("recompile", backend="eager"))
     assert cold.failure is None
     assert read_one(cold, Metric.RECOMPILES) >= 3
-    one = next(one for one in cold.recompile_reasons if one.guard.startswith("self.calls == "))
-    assert (one.code, one.function) == ("self.calls += 1", "forward")
+    recompile = next(
+        recompile for recompile in cold.recompile_reasons if recompile.guard.startswith("self.calls == ")
+    )
+    assert (recompile.code, recompile.function) == ("self.calls += 1", "forward")
     lines = (project / "made_up.py").read_text().splitlines()
-    assert one.location == f"made_up.py:{lines.index('            self.calls += 1') + 1}"
+    assert recompile.location == f"made_up.py:{lines.index('            self.calls += 1') + 1}"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,7 @@ def test_an_order_that_follows_the_hash_seed_misses_the_caches(workshop: Worksho
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "message"),
     [
         pytest.param(make_case("break", fullgraph=True), "Unsupported: ", id="graph break"),
         pytest.param(
@@ -224,12 +226,12 @@ def test_an_order_that_follows_the_hash_seed_misses_the_caches(workshop: Worksho
         pytest.param(make_case(backend="no_such"), "InvalidBackend", id="backend"),
     ],
 )
-def test_what_torch_refuses_fails_in_the_compile(workshop: Workshop, case: Case, told: str) -> None:
+def test_what_torch_refuses_fails_in_the_compile(workshop: Workshop, case: Case, message: str) -> None:
     """A graph break under fullgraph, or an option that there is not, fails with torch's own message."""
     cold = workshop.measure_cold(case)
     assert cold.failure is not None
     assert (cold.failure.kind, cold.stage) == (FailureKind.ERROR, Stage.COMPILE)
-    assert told in cold.failure.fact.name("message")
+    assert message in cold.failure.fact.name("message")
 
 
 def test_bfloat16_training_step(workshop: Workshop) -> None:
@@ -257,7 +259,7 @@ def test_nan_in_compiled_code_only(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "stage", "told"),
+    ("source", "stage", "message"),
     [
         pytest.param(
             "def build():\n    raise OSError('no data set\\nsecond line')",
@@ -274,14 +276,14 @@ def test_nan_in_compiled_code_only(workshop: Workshop) -> None:
     ],
 )
 def test_broken_factory_is_a_failure(
-    project: Path, workshop: Workshop, source: str, stage: Stage, told: str
+    project: Path, workshop: Workshop, source: str, stage: Stage, message: str
 ) -> None:
     """The result says what happened at which stage, with the traceback; the process ends well."""
     module = f"broken_{stage}"  # what has been imported once stays as it was for the whole run
     (project / f"{module}.py").write_text(source + "\n")
     cold = workshop.measure_cold(make_case(factory=f"{module}:build", arguments={}))
     assert cold.failure is not None
-    assert (stage, FailureKind.ERROR, told) == (
+    assert (stage, FailureKind.ERROR, message) == (
         cold.stage,
         cold.failure.kind,
         cold.failure.fact.name("message"),

@@ -123,8 +123,8 @@ def test_training_step_has_finite_gradients_and_moves_little(case: Case) -> None
     """A step gives every parameter or input a finite gradient and hardly moves the weights."""
     workload = build_workload(case)
     module = workload.forward if isinstance(workload.forward, torch.nn.Module) else None
-    own = list(module.train().parameters()) if module else [*workload.inputs]
-    leaves = [leaf.requires_grad_() for leaf in own]
+    tensors = list(module.train().parameters()) if module else [*workload.inputs]
+    leaves = [leaf.requires_grad_() for leaf in tensors]
     before = [leaf.detach().clone() for leaf in leaves]
     make_function(workload.forward, workload.loss, Task.TRAINING)(
         *workload.inputs, **workload.kwargs

@@ -59,7 +59,7 @@ def test_times_of_a_trial_have_their_ranges(
         Metric.COLD_COMPILE_TIME: (cold_s,),
     }
     check_times(expect_estimates(report, model), [Trial(case_id=CASE, index=1, samples=samples)])
-    found = [re.sub(r" +t, .*?: ", " ", line) for line in report.path.read_text().splitlines()]
-    assert tuple(line.replace("expected ", "").partition(";")[0] for line in found) == tuple(
+    written = [re.sub(r" +t, .*?: ", " ", line) for line in report.path.read_text().splitlines()]
+    assert tuple(line.replace("expected ", "").partition(";")[0] for line in written) == tuple(
         line.format(" on an H100 80GB HBM3") for line in lines
     )

@@ -86,7 +86,7 @@ def test_a_file_in_place_of_a_directory_is_the_users_error(tmp_path: Path) -> No
         write_atomic(tmp_path / "dir", "x")
 
 
-def test_a_full_device_is_told_plainly() -> None:
+def test_a_full_device_is_reported_plainly() -> None:
     """The kernel's own full device gives the same error number that is handled."""
     with pytest.raises(OSError, match="No space left") as caught, Path("/dev/full").open("w") as file:
         file.write("x")
@@ -103,5 +103,5 @@ def test_rights_that_are_another_users_name_him(tmp_path: Path, monkeypatch: pyt
     plain = "Check the path and its rights, or choose another directory."
     assert describe_write_error(left / "server.log", refused).fix == plain
     monkeypatch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)
-    told = f"Check the path and its rights ({left} belongs to {left.owner()}), or choose another directory."
-    assert describe_write_error(left / "server.log", refused).fix == told
+    fix = f"Check the path and its rights ({left} belongs to {left.owner()}), or choose another directory."
+    assert describe_write_error(left / "server.log", refused).fix == fix

@@ -171,8 +171,8 @@ def test_a_mistake_has_its_key_problem_and_fix(
 ) -> None:
     """By what the schema of gate.yml says of the key."""
     invalid = list_invalid("config", {"version": 1, **keys})
-    told = next(item for item in invalid if item.key == key and item.problem.startswith(problem))
-    assert fix in told.fix
+    mistake = next(item for item in invalid if item.key == key and item.problem.startswith(problem))
+    assert fix in mistake.fix
 
 
 def test_a_key_that_is_meant_by_another_is_not_missing() -> None:
@@ -196,7 +196,7 @@ def test_an_example_stands_where_its_key_does() -> None:
     assert get_example("accepted", "accepted.case") == "bert/*"
 
 
-def test_the_mistakes_of_a_baseline_are_told_at_once() -> None:
+def test_the_mistakes_of_a_baseline_are_reported_at_once() -> None:
     """Each with its key, by the baseline's schema."""
     record = make_baseline("a/b", {Metric.GRAPH_BREAKS: (0.0,)}, definition="d")
     content = {

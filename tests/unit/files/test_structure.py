@@ -66,21 +66,21 @@ def make_strategy(annotation: Any) -> st.SearchStrategy[Any]:
     """Values of an annotation that records use."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation in SCALARS:
-        made = SCALARS[annotation]
+        strategy = SCALARS[annotation]
     elif origin is Annotated:
-        made = make_limited(*arguments)
+        strategy = make_limited(*arguments)
     elif origin is tuple:
-        made = st.lists(make_strategy(arguments[0]), max_size=2).map(tuple)
+        strategy = st.lists(make_strategy(arguments[0]), max_size=2).map(tuple)
     elif origin is Mapping:
-        made = st.dictionaries(make_strategy(arguments[0]), make_strategy(arguments[1]), max_size=2)
+        strategy = st.dictionaries(make_strategy(arguments[0]), make_strategy(arguments[1]), max_size=2)
     elif origin in (types.UnionType, typing.Union):
-        made = st.one_of(*map(make_strategy, arguments))
+        strategy = st.one_of(*map(make_strategy, arguments))
     elif isinstance(annotation, EnumMeta):
-        made = st.sampled_from(list(annotation))
+        strategy = st.sampled_from(list(annotation))
     else:
         hints = typing.get_type_hints(annotation, include_extras=True)
-        made = st.builds(annotation, **{name: make_strategy(hint) for name, hint in hints.items()})
-    return made
+        strategy = st.builds(annotation, **{name: make_strategy(hint) for name, hint in hints.items()})
+    return strategy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -235,9 +235,9 @@ def test_a_word_of_megabytes_is_cut_and_compared_with_nothing(keys: dict[str, ob
 
 def test_words_of_a_hundred_characters_are_still_compared() -> None:
     """A slip of the pen in a long name is found; one character more is not looked at."""
-    known = ["x" * 99 + "y"]
-    assert find_nearest("x" * 100, known) == known[0]
-    assert find_nearest("x" * 101, known) == ""
+    candidates = ["x" * 99 + "y"]
+    assert find_nearest("x" * 100, candidates) == candidates[0]
+    assert find_nearest("x" * 101, candidates) == ""
 
 
 def test_any_plain_value_has_a_depth_limit() -> None:

@@ -156,7 +156,7 @@ def list_errors(error: FileError) -> list[FileError]:
     return [error, *others]
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_lines() -> None:
+def test_all_mistakes_are_reported_at_once_in_the_order_of_the_lines() -> None:
     """Those that the parser finds and those that the record does not take; two lines each."""
     text = """\
 version: 1
@@ -167,8 +167,8 @@ modles: []
 """
     with pytest.raises(FileError) as caught:
         decode_yaml(RegistryFile, text.encode(), "x.yml")
-    told = [f"{error.file}: {error.key}" for error in list_errors(caught.value)]
-    assert told == [
+    keys = [f"{error.file}: {error.key}" for error in list_errors(caught.value)]
+    assert keys == [
         "x.yml:3: models[0].name",
         "x.yml:3: models[0].cases[0].expected_s",
         "x.yml:3: models[0].cases[0].sise",
@@ -177,7 +177,7 @@ modles: []
         "x.yml:4: models[1]",
         "x.yml:5: modles",
     ]
-    assert len(str(caught.value).splitlines()) == 2 * len(told)
+    assert len(str(caught.value).splitlines()) == 2 * len(keys)
 
 
 def test_a_file_of_mistakes_without_end_is_cut_short() -> None:
@@ -185,8 +185,8 @@ def test_a_file_of_mistakes_without_end_is_cut_short() -> None:
     text = "version: 1\n" + "".join(f"key_{index}: 1\n" for index in range(30))
     with pytest.raises(FileError) as caught:
         decode_yaml(RegistryFile, text.encode(), "x.yml")
-    *told, last = list_errors(caught.value)
-    assert [error.what for error in told] == [
+    *errors, last = list_errors(caught.value)
+    assert [error.what for error in errors] == [
         f"x.yml:{line}: key_{line - 2}: unknown key" for line in range(2, 22)
     ]
     assert (last.what, last.fix) == ("x.yml: may hold more mistakes than these", "Fix these first.")
@@ -199,13 +199,13 @@ SCRAPS = st.text("ab1: -[]{},&*!'\"#|>?\n\t\\%~", max_size=40)
 @settings(max_examples=300)
 def test_no_bytes_raise_anything_but_a_file_error(data: bytes) -> None:
     """The border lets no exception of the parser out, and every refusal is two lines."""
-    told: list[str] = []
+    lines: list[str] = []
     try:
         parse_yaml(data, "x")
     except FileError as error:
-        told = str(error).splitlines()
-    assert all(line.startswith("x:") for line in told[::2])
-    assert len(told) % 2 == 0
+        lines = str(error).splitlines()
+    assert all(line.startswith("x:") for line in lines[::2])
+    assert len(lines) % 2 == 0
 
 
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -47,7 +47,7 @@ def test_a_token_goes_through_its_own_experts() -> None:
     result = call(workload.forward, tokens)
 
     with torch.no_grad():
-        for token, own in zip(tokens, result, strict=True):
+        for token, output in zip(tokens, result, strict=True):
             normed = layer.norm(token)
             weights = functional.softmax(layer.router(normed), dim=-1)
             best = weights.argsort(descending=True)[:2]
@@ -56,7 +56,7 @@ def test_a_token_goes_through_its_own_experts() -> None:
                 left, right = (normed @ layer.up[expert]).chunk(2)
                 share = weights[expert] / weights[best].sum()
                 total += share * ((functional.silu(left) * right) @ layer.down[expert])
-            torch.testing.assert_close(own, total)
+            torch.testing.assert_close(output, total)
 
 
 def test_an_optimizer_step_is_adamw_and_keeps_its_inputs() -> None:

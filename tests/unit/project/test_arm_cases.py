@@ -47,8 +47,8 @@ def load_defaults(tmp_path: Path, other: str, tags: str = "[]") -> tuple[list[st
     base = load_base_cases(settled, choice.cases, tmp_path / other)
     head = load_head_cases(settled, choice.cases, tmp_path / other)
     assert base.notes == ()
-    own = [[case.model for case in cases if case.factory == "shop:build"] for cases in (base.cases, head)]
-    return own[0], own[1]
+    models = [[case.model for case in cases if case.factory == "shop:build"] for cases in (base.cases, head)]
+    return models[0], models[1]
 
 
 def test_each_side_has_its_own_default_selection(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_default_of_the_other_side_follows_its_tags(tmp_path: Path) -> None:
     assert load_defaults(tmp_path, "gone", "[smoke]") == (["shop", "gone"], ["gone"])
 
 
-def test_a_case_that_only_the_base_has_is_found_beside_one_that_only_head_has(tmp_path: Path) -> None:
+def test_a_case_that_only_the_base_has_is_found_next_to_one_that_only_head_has(tmp_path: Path) -> None:
     """A selection of several models names what there is of each."""
     head, base = write(tmp_path / "head"), write(tmp_path / "base", sizes="[small, gone]")
     head.write_text(

@@ -41,7 +41,7 @@ def test_the_corpus_is_what_it_was() -> None:
 
 
 @pytest.mark.parametrize(("text", "places"), list(list_bad_files()))
-def test_every_mistake_is_told_with_its_place(tmp_path: Path, text: str, places: list[str]) -> None:
+def test_every_mistake_is_reported_with_its_line(tmp_path: Path, text: str, places: list[str]) -> None:
     """All of them at once, in the order of the lines, each with a fix that says something new."""
     path = tmp_path / "gate.yml"
     path.write_text(text, encoding="utf-8")
@@ -98,13 +98,13 @@ def test_no_document_raises_anything_but_file_errors(
     path = tmp_path_factory.getbasetemp() / "documents" / "gate.yml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(begin + "\n".join(lines), encoding="utf-8")
-    told: list[FileError] = []
+    errors: list[FileError] = []
     try:
         load(path)
     except FileError as error:
-        told = list_errors(error)
-    for one in told:
-        assert one.file.startswith(str(path))
-        assert one.problem
-        assert one.fix
-        assert "\n" not in one.what + one.fix
+        errors = list_errors(error)
+    for mistake in errors:
+        assert mistake.file.startswith(str(path))
+        assert mistake.problem
+        assert mistake.fix
+        assert "\n" not in mistake.what + mistake.fix

@@ -124,7 +124,7 @@ def test_the_dump_loads_as_the_same_configuration(tmp_path: Path) -> None:
     assert render_config(make_config(GateFile(version=1))).startswith("version: 1\nmodels: [] ")
 
 
-def test_the_dump_tells_where_each_value_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dump_shows_where_each_value_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line of the file, an option, or the default."""
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path, FULL)
@@ -152,10 +152,14 @@ def test_limits_of_a_gpu_have_room_for_its_compiles(tmp_path: Path, device: str)
     assert gpu.trial_timeout_s >= 3 * 7 * 60
     # Two pairs settle nothing less than nothing: each is two trials of up to 350 s.
     assert min(gpu.budget_s, gpu.pair_budget_s) >= 2 * 2 * 350
-    own = load_config(write_config(tmp_path, f"version: 1\ndevice: {device}\nbudget_s: 330\n"))
-    told = apply_options(own, pair_budget_s=60.0)
-    assert (told.budget_s, told.pair_budget_s, told.trial_timeout_s) == (330.0, 60.0, gpu.trial_timeout_s)
-    assert apply_options(own, device="cpu").trial_timeout_s == 300.0
+    config = load_config(write_config(tmp_path, f"version: 1\ndevice: {device}\nbudget_s: 330\n"))
+    changed = apply_options(config, pair_budget_s=60.0)
+    assert (changed.budget_s, changed.pair_budget_s, changed.trial_timeout_s) == (
+        330.0,
+        60.0,
+        gpu.trial_timeout_s,
+    )
+    assert apply_options(config, device="cpu").trial_timeout_s == 300.0
 
 
 def test_options_replace_keys_and_none_leaves_them(tmp_path: Path) -> None:
@@ -235,8 +239,8 @@ def test_a_metric_with_a_limit_can_be_put_into_quarantine(tmp_path: Path) -> Non
     assert entry.metric is Metric.GUARDS
 
 
-def test_beside_limits_that_are_wrong_no_quarantine_is_called_idle(tmp_path: Path) -> None:
+def test_with_wrong_limits_no_quarantine_is_called_idle(tmp_path: Path) -> None:
     """The metric may be the one that the wrong limit is meant for."""
     with pytest.raises(FileError) as caught:
         load_config(write_config(tmp_path, QUARANTINE + "limits:\n  - {metric: guard, at_most: 5}\n"))
-    assert [one.key for one in (caught.value, *caught.value.others)] == ["limits[0].metric"]  # type: ignore[attr-defined]
+    assert [error.key for error in (caught.value, *caught.value.others)] == ["limits[0].metric"]  # type: ignore[attr-defined]

@@ -13,12 +13,12 @@ from tests.users import act_as_ordinary_user
 @pytest.fixture
 def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with a gate.yml at its top; work goes on two directories below."""
-    place = tmp_path / "repository"
-    (place / "src" / "model").mkdir(parents=True)
-    (place / ".git").mkdir()
-    (place / "gate.yml").write_text("version: 1\ntrials: 2\n", encoding="utf-8")
-    monkeypatch.chdir(place / "src" / "model")
-    return place
+    top = tmp_path / "repository"
+    (top / "src" / "model").mkdir(parents=True)
+    (top / ".git").mkdir()
+    (top / "gate.yml").write_text("version: 1\ntrials: 2\n", encoding="utf-8")
+    monkeypatch.chdir(top / "src" / "model")
+    return top
 
 
 def test_the_nearest_above_holds(top: Path) -> None:
@@ -52,11 +52,11 @@ def test_a_link_that_leads_nowhere_is_no_missing_file(top: Path) -> None:
         load_config(None)
 
 
-@pytest.mark.parametrize("place", [".", "..", "../.."])
-def test_another_spelling_is_named(top: Path, place: str) -> None:
+@pytest.mark.parametrize("directory", [".", "..", "../.."])
+def test_another_spelling_is_named(top: Path, directory: str) -> None:
     """gate.yaml would not be read, and the reference models measured in its place."""
     (top / "gate.yml").unlink()
-    Path(place, "gate.yaml").write_text("version: 1\ntrials: 2\n", encoding="utf-8")
+    Path(directory, "gate.yaml").write_text("version: 1\ntrials: 2\n", encoding="utf-8")
     with pytest.raises(FileError, match=r"gate\.yaml: is not read: the file is called gate\.yml") as caught:
         load_config(None)
     assert "Rename it" in caught.value.fix

@@ -142,7 +142,7 @@ def test_what_a_kind_listens_to_is_taken(tmp_path: Path) -> None:
     """Saved artifacts are torch.compile's, and shapes have a backend; all of it is in the id."""
     entry = f"{{kind: shapes, mode: max-autotune, backend: other, settings: {{{VARY}}}}}"
     other = "{kind: cache, options: {max_autotune: true}}\n    dynamic: true"
-    ids = [load_cases(load_config(write(tmp_path, one)))[0].id for one in (entry, other)]
+    ids = [load_cases(load_config(write(tmp_path, model)))[0].id for model in (entry, other)]
     assert ids == [
         "mlp/inference-float32-smoke-max-autotune-other-shapes",
         "mlp/inference-float32-smoke-default-dynamic-max_autotune-true-cache",

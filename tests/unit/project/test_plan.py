@@ -181,7 +181,7 @@ def make_shard(name: str, number: int, of: int = 3, cases: int = 3, selection: s
     return replace(make_run(name), shard=shard, selection=selection)
 
 
-def test_a_shard_is_a_part_of_the_cases_and_says_which() -> None:
+def test_a_shard_is_a_part_of_the_cases_and_names_itself() -> None:
     """Of 4, 9 and 5 seconds the second of two parts has the 4 and the 5."""
     cases = (make_case("a", 4), make_case("b", 9), make_case("c", 5))
     assert pick_shard(cases, 2, 2) == ((cases[0], cases[2]), Shard(number=2, of=2, cases=3))
@@ -381,9 +381,9 @@ def test_a_selection_that_lacks_cases_of_a_missing_shard_is_refused() -> None:
 def test_a_trial_is_pooled_once() -> None:
     """An earlier save of a run has the same trials: copies agree, and look like little noise."""
     run = record("a", 2, 0)
-    run = replace(run, trials=tuple(replace(one, started="2026-03-01T00:00:00Z") for one in run.trials))
+    run = replace(run, trials=tuple(replace(trial, started="2026-03-01T00:00:00Z") for trial in run.trials))
     earlier = replace(run, trials=run.trials[:1])
     with pytest.raises(UsageError, match=r"^two\.json holds a trial of a/x that one.json holds as well"):
         pool_runs([run, earlier], NAMES)
-    later = replace(run, trials=tuple(replace(one, started="2026-03-01T01:00:00Z") for one in run.trials))
+    later = replace(run, trials=tuple(replace(trial, started="2026-03-01T01:00:00Z") for trial in run.trials))
     assert len(pool_runs([run, later], NAMES).trials) == 4

@@ -77,7 +77,7 @@ def test_a_users_test_is_a_case(tmp_path: Path) -> None:
     assert case.factory == ""
 
 
-def test_a_dynamic_model_says_so_in_its_ids(tmp_path: Path) -> None:
+def test_a_dynamic_model_shows_it_in_its_ids(tmp_path: Path) -> None:
     """Only where dynamic is true; false is the absence of guesses, not a shape class."""
     (case,) = load(tmp_path, make_model("dynamic=true"))
     assert case.id == "m/inference-float32-smoke-default-dynamic"
@@ -115,8 +115,8 @@ def test_the_definition_follows_what_is_measured(tmp_path: Path, line: str, is_s
 
 def test_the_definition_does_not_depend_on_the_order_of_keys(tmp_path: Path) -> None:
     """YAML mappings have no order."""
-    one = load_definition(tmp_path, make_model("arguments={x: 1, y: 2}"))
-    assert one == load_definition(tmp_path, make_model("arguments={y: 2, x: 1}"))
+    definition = load_definition(tmp_path, make_model("arguments={x: 1, y: 2}"))
+    assert definition == load_definition(tmp_path, make_model("arguments={y: 2, x: 1}"))
 
 
 def test_a_definition_is_the_same_in_every_release(tmp_path: Path) -> None:
@@ -130,7 +130,9 @@ def test_recorded_baselines_are_of_todays_definitions() -> None:
     definitions = {case.id: case.definition for case in load_cases(load_config(None))}
     stored = load_baselines(Path(__file__).parents[3] / "baselines")
     assert stored
-    assert [] == [one.case_id for one in stored if definitions.get(one.case_id) != one.definition]
+    assert [] == [
+        baseline.case_id for baseline in stored if definitions.get(baseline.case_id) != baseline.definition
+    ]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_an_error_in_a_registry_file_names_that_file(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path}/more.yml:10: models[0].sises: unknown key\nDid you mean 'sizes'?"
 
 
-def test_the_mistakes_of_all_registry_files_are_told_at_once(tmp_path: Path) -> None:
+def test_the_mistakes_of_all_registry_files_are_reported_at_once(tmp_path: Path) -> None:
     """In the order in which the files are named, each in the order of its lines."""
     (tmp_path / "one.yml").write_text("version: 1\nmodels: x\ntests: y\n", encoding="utf-8")
     (tmp_path / "two.yml").write_text("version: 3\n", encoding="utf-8")
@@ -220,9 +222,7 @@ def test_the_mistakes_of_all_registry_files_are_told_at_once(tmp_path: Path) -> 
         ("reference_models: true", "or leave the reference models out with `reference_models: false`."),
     ],
 )
-def test_a_name_that_is_taken_twice_is_told_with_what_can_be_done(
-    tmp_path: Path, other: str, fix: str
-) -> None:
+def test_a_name_that_is_taken_twice_is_reported_with_its_fix(tmp_path: Path, other: str, fix: str) -> None:
     """To leave the reference models out only helps against one of theirs."""
     path = tmp_path / "gate.yml"
     name = "bert" if other else "m"

@@ -33,7 +33,7 @@ def test_only_what_is_known_to_be_the_same_is_left_out() -> None:
     assert [case.id for case in drop_unchanged_code(CASES, RUN)] == ["changed", "other"]
 
 
-def test_every_pair_must_say_so() -> None:
+def test_every_pair_must_show_it() -> None:
     """One pair in which the code differs is enough to measure."""
     run = run_target(*RUN.trials, *make_pair("same", "a", "c", index=2))
     assert drop_unchanged_code(CASES, run) == CASES
@@ -57,14 +57,14 @@ def test_a_case_that_is_defined_otherwise_is_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "told"),
+    ("run", "message"),
     [
         (replace(RUN, environment=CPU_HOST), "no target"),
         (replace(RUN, base=None), "no target with a base"),
         (replace(RUN, finished=False), "did not end"),
     ],
 )
-def test_another_run_is_no_evidence(run: Run, told: str) -> None:
+def test_another_run_is_no_evidence(run: Run, message: str) -> None:
     """A device's code is not the target's, and a half run has not seen all."""
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         drop_unchanged_code(CASES, run)

@@ -28,7 +28,7 @@ def test_slow_cases_get_the_time_that_they_are_expected_to_take(
     expected: list[float], trials: int, timeout_s: float, budget_s: float, pair_budget_s: float
 ) -> None:
     """Limits of small cases would end a slow one as hung, and leave no time for its second pair."""
-    fitted = fit_limits(replace(CONFIG, trials=trials), [make_case(one) for one in expected])
+    fitted = fit_limits(replace(CONFIG, trials=trials), [make_case(expected_s) for expected_s in expected])
     assert (fitted.trial_timeout_s, fitted.budget_s, fitted.pair_budget_s) == (
         timeout_s,
         budget_s,

@@ -22,6 +22,6 @@ def test_a_pattern_means_cases(pattern: str, fitting: list[str]) -> None:
     """Models, globs and tags; a part that is removed stays so; what says nothing means nothing."""
     tags = {"bert/b": ("night", "slow")}
     ids = ["bert/a", "bert/b", "gpt/a"]
-    assert [one for one in ids if fits_pattern(pattern, one, tags.get(one, ()))] == fitting
+    assert [case_id for case_id in ids if fits_pattern(pattern, case_id, tags.get(case_id, ()))] == fitting
     policy = Policy(thresholds={}, tags=tags)
-    assert [one for one in ids if policy.fits(pattern, one)] == fitting
+    assert [case_id for case_id in ids if policy.fits(pattern, case_id)] == fitting

@@ -72,7 +72,7 @@ def test_harmless_change(statuses: list[Status], result: Result) -> None:
     assert judge_fault(find_fault(FaultKind.NOTHING), rows, ()).result is result
 
 
-def test_failure_must_be_told_as_what_it_is() -> None:
+def test_failure_must_be_reported_as_what_it_is() -> None:
     """A hang that is told as a crash is not caught; nor is one that leaves the case unfailed."""
     hang, failed = find_fault(FaultKind.HANG), [make_row(Metric.COMPILED_LATENCY, Status.FAILED)]
     assert judge_fault(hang, failed, [make_failure(FailureKind.HANG)]).result is Result.CAUGHT
@@ -81,7 +81,7 @@ def test_failure_must_be_told_as_what_it_is() -> None:
     assert judge_fault(hang, [], []).result is Result.MISSED
 
 
-def test_trial_that_fails_otherwise_tells_nothing() -> None:
+def test_trial_that_fails_otherwise_reports_nothing() -> None:
     """A slowdown whose worker crashed was neither caught nor missed."""
     crash = make_failure(FailureKind.CRASH)
     opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), [], [crash])
@@ -96,8 +96,8 @@ def make_attempts(fault: str, letters: str, *, is_asked: bool = True) -> list[At
     """Make attempts of 41 s with these results."""
     size = FaultSize(planted=FAULTS[fault].size, is_asked=is_asked)
     opinions = [Opinion(result=LETTERS[letter]) for letter in letters]
-    made = partial(Attempt, fault=FAULTS[fault], case_id=CASE, size=size, wall_s=41.0)
-    return [made(opinion=opinion) for opinion in opinions]
+    make = partial(Attempt, fault=FAULTS[fault], case_id=CASE, size=size, wall_s=41.0)
+    return [make(opinion=opinion) for opinion in opinions]
 
 
 def make_score(fault: str, letters: str, small: str = "") -> Score:

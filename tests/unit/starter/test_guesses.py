@@ -68,16 +68,18 @@ class Levels(Base):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with the models."""
-    place: Path = tmp_path_factory.mktemp("guessed")
-    (place / "guessed_models.py").write_text(MODELS, encoding="utf-8")
-    return place
+    directory: Path = tmp_path_factory.mktemp("guessed")
+    (directory / "guessed_models.py").write_text(MODELS, encoding="utf-8")
+    return directory
 
 
-def ask(place: Path, name: str) -> dict[str, Any]:
+def ask(directory: Path, name: str) -> dict[str, Any]:
     """Look at one of the models."""
-    return look({"directory": str(place), "target": f"guessed_models:{name}", "arguments": {}, "inputs": []})
+    return look(
+        {"directory": str(directory), "target": f"guessed_models:{name}", "arguments": {}, "inputs": []}
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,31 +94,33 @@ def ask(place: Path, name: str) -> dict[str, Any]:
         ("Short", ["8x16 int64<100 from words (Embedding 100)"]),
     ],
 )
-def test_inputs_are_guessed_and_say_from_what(place: Path, name: str, expected: list[str]) -> None:
+def test_inputs_are_guessed_with_their_source(directory: Path, name: str, expected: list[str]) -> None:
     """Sizes are those of the layers, types those of the parameters; and the factory that is written works."""
-    found = ask(place, name)
-    told = [
-        f"{'list of ' * one.get('lists', 0)}{'x'.join(map(str, one['shape']))} {one['dtype']}"
-        + (f"<{one['high']}" if "high" in one else "")
-        + f" from {one['source']}"
-        for one in found["inputs"]
+    guessed = ask(directory, name)
+    descriptions = [
+        f"{'list of ' * guess.get('lists', 0)}{'x'.join(map(str, guess['shape']))} {guess['dtype']}"
+        + (f"<{guess['high']}" if "high" in guess else "")
+        + f" from {guess['source']}"
+        for guess in guessed["inputs"]
     ]
-    assert told == expected
+    assert descriptions == expected
     sketch = Sketch(
         target=f"guessed_models:{name}",
         is_factory=False,
-        called=found["called"],
-        inputs=tuple(TensorSketch(**{**one, "shape": tuple(one["shape"])}) for one in found["inputs"]),
+        called=guessed["called"],
+        inputs=tuple(
+            TensorSketch(**{**guess, "shape": tuple(guess["shape"])}) for guess in guessed["inputs"]
+        ),
         arguments={},
     )
-    made: dict[str, Any] = {}
-    exec(render_factory(sketch), made)  # noqa: S102 - our own text
-    workload = made["build"]()
+    module: dict[str, Any] = {}
+    exec(render_factory(sketch), module)  # noqa: S102 - our own text
+    workload = module["build"]()
     workload.forward(*workload.inputs)
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "told"),
+    ("name", "kind", "message"),
     [
         (
             "Dict",
@@ -132,14 +136,14 @@ def test_inputs_are_guessed_and_say_from_what(place: Path, name: str, expected: 
         ("", "name", "this is a module; it has Base, Record, Two"),
     ],
 )
-def test_what_cannot_be_guessed_is_told(place: Path, name: str, kind: str, told: str) -> None:
+def test_what_cannot_be_guessed_is_reported(directory: Path, name: str, kind: str, message: str) -> None:
     """The error is the likeliest guess's, and a name that there is not is answered with those there are."""
     with pytest.raises(UnusableTargetError) as caught:
-        ask(place, name)
+        ask(directory, name)
     assert caught.value.kind == kind
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     # Nobody knows which of them a wrong name meant; the last class of a module is the whole.
-    assert (": write guessed_models:" in str(caught.value)) is (told.startswith("this is a module"))
+    assert (": write guessed_models:" in str(caught.value)) is (message.startswith("this is a module"))
 
 
 def test_a_file_is_answered_with_the_modules_name() -> None:
@@ -149,7 +153,7 @@ def test_a_file_is_answered_with_the_modules_name() -> None:
     assert caught.value.fix == "Write zoo.model:TinyNet."
 
 
-def test_init_says_what_was_guessed_and_what_a_kept_factory_lacks(
+def test_init_names_what_was_guessed_and_what_a_kept_factory_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A second call with another input changes nothing, and says so."""
@@ -159,7 +163,7 @@ def test_init_says_what_was_guessed_and_what_a_kept_factory_lacks(
     def sketch(
         _: Path, target: str, _arguments: object, given: Sequence[TensorSketch], *_more: object
     ) -> Sketch:
-        inputs = tuple(replace(one, name="clicked") for one in given or (guessed,))
+        inputs = tuple(replace(tensor, name="clicked") for tensor in given or (guessed,))
         return Sketch(target=target, is_factory=False, called=True, inputs=inputs, arguments={})
 
     monkeypatch.setattr("gate.cli.init.probe_module", sketch)

@@ -79,7 +79,7 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "told"),
+    ("source", "target", "message"),
     [
         ("import no_such", "mine:build", "mine cannot be imported: ModuleNotFoundError"),
         (
@@ -107,12 +107,12 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
         ("import os; os._exit(3)", "mine:build", None),
     ],
 )
-def test_what_cannot_be_begun_with_is_told(
-    tmp_path: Path, source: str, target: str, told: str | None
+def test_what_cannot_be_begun_with_is_reported(
+    tmp_path: Path, source: str, target: str, message: str | None
 ) -> None:
     """In the words of the user's own module, with a fix; a process that dies takes nothing with it."""
     (tmp_path / "mine.py").write_text(source, encoding="utf-8")
-    with pytest.raises(Exception, match=told or r"died \(status 3\): it wrote no error"):
+    with pytest.raises(Exception, match=message or r"died \(status 3\): it wrote no error"):
         probe_module(tmp_path, target, {})
 
 
@@ -135,9 +135,9 @@ def test_a_factory_is_named_itself_and_nothing_is_written_over(
     )
     (project / "gate.yml").write_text("version: 1\n# mine\n", encoding="utf-8")
     assert main(arguments) == 0
-    told = capsys.readouterr().out
-    assert "kept   gate.yml: it was there already" in told
-    assert "    factory: acme:build" in told
+    output = capsys.readouterr().out
+    assert "kept   gate.yml: it was there already" in output
+    assert "    factory: acme:build" in output
     assert (project / "gate.yml").read_text(encoding="utf-8") == "version: 1\n# mine\n"
     kept = {path: path.read_bytes() for path in written if path.name != "gate.yml" or path.parent != project}
     assert all(written[path] == content for path, content in kept.items())
@@ -170,18 +170,18 @@ def test_a_namesake_in_another_module_gets_no_factory_of_the_first(
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(
-    ("drift", "told"),
+    ("drift", "note"),
     [
         (17.0, "note   compiled results are off by 131,072x eager's own error already"),
         (64.0, "note   compiled results are another answer than eager's already"),
         (7.9, ""),
     ],
 )
-def test_a_model_that_is_wrong_from_the_start_is_told(
+def test_a_model_that_is_wrong_from_the_start_is_reported(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     drift: float,
-    told: str,
+    note: str,
 ) -> None:
     """No change is to blame for it, so no check would be red."""
 
@@ -191,7 +191,7 @@ def test_a_model_that_is_wrong_from_the_start_is_told(
     monkeypatch.setattr("gate.cli.init.probe_module", sketch)
     assert main(["init", "acme:build"]) == 0
     printed = capsys.readouterr().out
-    assert told in printed if told else "note " not in printed
+    assert note in printed if note else "note " not in printed
 
 
 @pytest.mark.slow
@@ -292,7 +292,7 @@ def test_a_second_workflow_takes_the_runner_of_the_first(project: Path) -> None:
     assert f"respond.yml@{COMMIT}\n" in written  # whose release that is, nobody said
 
 
-def test_what_gate_yml_says_of_a_model_need_not_be_said_again(
+def test_what_gate_yml_says_of_a_model_need_not_be_repeated(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is tried again, what is missing is written; other arguments are told, and change nothing."""
@@ -308,17 +308,17 @@ def test_what_gate_yml_says_of_a_model_need_not_be_said_again(
     written = {path: path.read_bytes() for path in project.glob("gate*")}
     capsys.readouterr()
     assert main(["init", "acme.model:Net", "--comments", "--action", f"acme/compile-gate@{COMMIT}"]) == 0
-    told = capsys.readouterr().out
-    assert "kept   gate.yml: it lists acme.model:Net already\n" in told
+    output = capsys.readouterr().out
+    assert "kept   gate.yml: it lists acme.model:Net already\n" in output
     for name in RESPOND_WORKFLOWS:
-        assert f"wrote  .github/workflows/{name}\n" in told
+        assert f"wrote  .github/workflows/{name}\n" in output
         text = (project / ".github/workflows" / name).read_text(encoding="utf-8")
         assert """runner: '["self-hosted", "linux", "gpu"]'""" in text  # as gate.yml measures on one
     for width, is_told in ((4, False), (5, True)):
         assert main(["init", "acme.model:Net", "--argument", f"width={width}"]) == 0
-        told = capsys.readouterr().out
-        assert "gate_net.py stays as it is" not in told  # the values are in gate.yml
-        assert ("note   gate.yml stays as it is, and lists this model with other" in told) is is_told
+        output = capsys.readouterr().out
+        assert "gate_net.py stays as it is" not in output  # the values are in gate.yml
+        assert ("note   gate.yml stays as it is, and lists this model with other" in output) is is_told
     assert written == {path: path.read_bytes() for path in project.glob("gate*")}
     (project / "gate_net.py").unlink()
     assert main(["init", "acme.model:Net"]) == 2  # the factory would have to be written again
@@ -369,10 +369,10 @@ def test_a_clone_is_pinned_where_its_remote_has_the_commit(
     run_git(clone, "commit", "--quiet", "--allow-empty", "--message", "Begin")
     assert find_action(clone) == ""
     run_git(clone, "update-ref", "refs/remotes/origin/main", "HEAD")
-    found = f"acme/compile-gate@{run_git(clone, 'rev-parse', 'HEAD')}"
-    assert find_action(clone) == found
+    pinned = f"acme/compile-gate@{run_git(clone, 'rev-parse', 'HEAD')}"
+    assert find_action(clone) == pinned
     run_git(clone, "tag", "v1.2.0")
-    assert find_action(clone) == f"{found} # v1.2.0"
+    assert find_action(clone) == f"{pinned} # v1.2.0"
 
 
 def test_the_workflows_that_are_written_name_no_placeholder() -> None:
@@ -387,10 +387,10 @@ def test_the_workflows_that_are_written_name_no_placeholder() -> None:
     assert get_workflows_directory().is_dir()
 
 
-def test_workflows_in_full_are_not_given_what_a_short_one_says() -> None:
+def test_workflows_in_full_are_not_given_the_inputs_of_a_short_one() -> None:
     """A step of theirs stands deeper: only what calls this repository's workflows is told the same."""
-    said = "    with:\n      runner: mine\n      python: C:\\1\n"
-    written = load_workflows((*RESPOND_WORKFLOWS, *LONG_WORKFLOWS), f"acme/gate@{COMMIT}", "linux", said)
+    inputs = "    with:\n      runner: mine\n      python: C:\\1\n"
+    written = load_workflows((*RESPOND_WORKFLOWS, *LONG_WORKFLOWS), f"acme/gate@{COMMIT}", "linux", inputs)
     files = {Path(path).name: text for path, text in written.items()}
     assert all("      runner: mine\n      python: C:\\1\n" in files[name] for name in RESPOND_WORKFLOWS)
     assert not any("mine" in files[name] or "C:" in files[name] for name in LONG_WORKFLOWS)
@@ -463,7 +463,7 @@ def test_of_a_file_that_cannot_be_written_nothing_is_left(
     assert [path.name for path in tmp_path.iterdir()] == ["a.yml"]
 
 
-def test_a_file_in_the_place_of_a_directory_is_told(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_directory_is_reported(tmp_path: Path) -> None:
     """It is neither kept nor written over."""
     (tmp_path / ".github").touch()
     with pytest.raises(UsageError, match=r"\.github is not a directory"):

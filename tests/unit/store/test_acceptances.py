@@ -118,7 +118,7 @@ def test_several_entries_of_one_case_and_metric_become_the_new_one(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("comment", "is_lost"), [("# ours\n", True), ("", False)])
-def test_a_replacement_says_whether_comments_are_gone(tmp_path: Path, comment: str, is_lost: bool) -> None:
+def test_a_replacement_reports_whether_comments_are_gone(tmp_path: Path, comment: str, is_lost: bool) -> None:
     """The file is written anew for it."""
     path = tmp_path / "accepted.yml"
     save_all(path, FIRST)
@@ -168,7 +168,7 @@ def test_a_file_in_another_style_keeps_its_entries(tmp_path: Path, text: str) ->
         ),
     ],
 )
-def test_an_acceptance_that_says_too_little_is_refused(
+def test_an_acceptance_with_too_few_keys_is_refused(
     tmp_path: Path, acceptance: Acceptance, what: str
 ) -> None:
     """A reason and a day to come are what makes it one; nothing is written otherwise."""
@@ -218,7 +218,7 @@ def test_a_wrong_file_is_refused_with_the_line(tmp_path: Path, line: str, what: 
     assert path.read_text(encoding="utf-8").endswith(entry)
 
 
-def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
     """Allowances that could be misread among them; whether a metric can fail is not known here."""
     path = tmp_path / "accepted.yml"
     entries = [

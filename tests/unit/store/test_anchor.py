@@ -66,7 +66,7 @@ def test_whatever_is_written_reads_back(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (COMMIT, "0123456", ":2: commit: expected a whole commit id, got "),
         ("created: 2026-03-01", "created: soon", ":3: created: expected a time such as"),
@@ -75,13 +75,15 @@ def test_whatever_is_written_reads_back(
         ("version: 1", "version: 2", ":1: version: "),
     ],
 )
-def test_what_is_wrong_is_told_with_line_key_and_fix(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_what_is_wrong_is_reported_with_line_key_and_fix(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     """As for every other file that people write."""
     text = f"version: 1\ncommit: '{COMMIT}'\ncreated: 2026-03-01\nreason: r\n"
     (tmp_path / "anchor.yml").write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(FileError) as caught:
         load_anchor(tmp_path)
-    assert f"anchor.yml{told}" in caught.value.what
+    assert f"anchor.yml{message}" in caught.value.what
     assert caught.value.fix
 
 

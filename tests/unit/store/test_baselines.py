@@ -146,7 +146,9 @@ def disturb(trial: Trial) -> Trial:
 def test_disturbed_trials_are_left_out_of_what_depends_on_the_host() -> None:
     """Of five trials the disturbed one, 40 % slower, is no part of the latency, and its counter stays."""
     seconds = (0.010, 0.0101, 0.014, 0.0099, 0.010)
-    trials = [make_trial(index, compiled_latency=one, guards=7.0) for index, one in enumerate(seconds)]
+    trials = [
+        make_trial(index, compiled_latency=latency, guards=7.0) for index, latency in enumerate(seconds)
+    ]
     trials[2] = disturb(trials[2])
     (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
     assert baseline.trials[Metric.COMPILED_LATENCY] == (0.010, 0.0101, 0.0099, 0.010)
@@ -301,7 +303,7 @@ def test_nothing_stored_is_no_error(tmp_path: Path) -> None:
     assert load_baselines(tmp_path) == ()
 
 
-def test_other_files_beside_the_baselines_are_left_alone(tmp_path: Path) -> None:
+def test_other_files_next_to_the_baselines_are_left_alone(tmp_path: Path) -> None:
     """accepted.yml and a README live there too."""
     (tmp_path / "accepted.yml").write_text("version: 1\n", encoding="utf-8")
     (tmp_path / "README.md").write_text("x", encoding="utf-8")
@@ -448,7 +450,7 @@ def test_a_case_id_never_leads_out_of_the_directory(case_id: str) -> None:
         ({"memory_ratio": 1.0}, {"memory_ratio": 1.1}, ["memory_ratio"]),
     ],
 )
-def test_a_proposal_tells_what_moves_the_wrong_way(
+def test_a_proposal_names_what_moves_the_wrong_way(
     old: dict[str, float], new: dict[str, float], metrics: list[str]
 ) -> None:
     """Deciding metrics only, beyond both parts of their threshold; what vanished counts too."""
@@ -503,7 +505,9 @@ def test_a_regression_is_not_recorded_without_a_reason(tmp_path: Path) -> None:
         "the refresh would hide a regression: mlp/inference-float32-smoke-default graph_breaks 0 -> 2"
     )
     assert load_baselines(tmp_path) == tuple(old)
-    explained = [replace(one, provenance=Provenance(reason="the new attention breaks")) for one in new]
+    explained = [
+        replace(baseline, provenance=Provenance(reason="the new attention breaks")) for baseline in new
+    ]
     save_baselines(tmp_path, propose_baselines(explained, load_placed(tmp_path), POLICY))
     assert load_baselines(tmp_path) == tuple(explained)
 

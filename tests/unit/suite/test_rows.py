@@ -64,34 +64,34 @@ def test_two_rows_replace_the_blocks() -> None:
     assert expected == rows[1].extra_info
 
 
-def test_arm_of_a_pair_tells_each_block_and_stops_when_told() -> None:
+def test_arm_of_a_pair_sends_each_block_and_stops_when_asked() -> None:
     """Nothing runs after the lab's word, neither a block nor what leads it in, and only what ran counts."""
     rows: list[Any] = []
-    told: list[float] = []
+    blocks: list[float] = []
     ran: list[str] = []
 
     def wait(block_s: float) -> bool:
-        told.append(block_s)
-        return len(told) <= 2
+        blocks.append(block_s)
+        return len(blocks) <= 2
 
     timer = BlockTimer(Benchmark(rows), rows, wait)
     assert [0.0, 1.0] == timer(lambda: ran.append("block"), lambda: ran.append("lead"), 5)
     assert ["lead", "block", "lead", "block"] == ran
-    assert [0.0, 0.0, 1.0] == told
+    assert [0.0, 0.0, 1.0] == blocks
 
 
-def test_arm_tells_what_its_target_knows_of_a_block() -> None:
+def test_arm_sends_what_its_target_knows_of_a_block() -> None:
     """A block that another program disturbed takes less than the clock says, or tells nothing: 0.0."""
-    told: list[float] = []
-    known = iter([0.25, 0.0, 0.5])
+    blocks: list[float] = []
+    times = iter([0.25, 0.0, 0.5])
 
     def wait(block_s: float) -> bool:
-        told.append(block_s)
+        blocks.append(block_s)
         return True
 
     timer = BlockTimer(Benchmark([]), [], wait)
-    timer(lambda: next(known), lambda: None, 3)
-    assert [0.0, 0.25, 0.0] == told
+    timer(lambda: next(times), lambda: None, 3)
+    assert [0.0, 0.25, 0.0] == blocks
 
 
 def test_parameters_can_be_written() -> None:

@@ -42,7 +42,7 @@ XFAIL = "import pytest\n@pytest.mark.xfail"
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         pytest.param("import no_such_thing_at_all", "No module named 'no_such_thing_at_all'", id="import"),
         pytest.param("def test_mine():\n    pass", "measured nothing", id="no measurement"),
@@ -64,11 +64,13 @@ XFAIL = "import pytest\n@pytest.mark.xfail"
         pytest.param("import sys\ndef test_mine():\n    sys.exit(0)", "SystemExit: 0", id="system exit"),
     ],
 )
-def test_test_that_measures_nothing_is_a_failure(pytester: pytest.Pytester, source: str, told: str) -> None:
+def test_test_that_measures_nothing_is_a_failure(
+    pytester: pytest.Pytester, source: str, message: str
+) -> None:
     """Whatever keeps a test from measuring is in the result: nothing is skipped silently."""
     failure = run_trial(pytester, source)["failure"]
     assert failure["kind"] == "error"
-    assert told in failure["fact"]["names"]["message"][0]
+    assert message in failure["fact"]["names"]["message"][0]
 
 
 MEASURES = (
@@ -209,7 +211,7 @@ def test_an_entry_names_the_options_that_its_test_needs(pytester: pytest.Pyteste
 
 
 @pytest.mark.parametrize(
-    ("conftest", "told"),
+    ("conftest", "message"),
     [
         pytest.param(
             "def pytest_collection_modifyitems(items):\n    items.clear()",
@@ -241,16 +243,16 @@ def test_an_entry_names_the_options_that_its_test_needs(pytester: pytest.Pyteste
         ),
     ],
 )
-def test_what_is_in_the_way_is_named(pytester: pytest.Pytester, conftest: str, told: str) -> None:
+def test_what_is_in_the_way_is_named(pytester: pytest.Pytester, conftest: str, message: str) -> None:
     """The failure says which code left the test out, broke the session or slows it."""
     pytester.makeconftest(conftest)
-    assert told.format(pytester.path) in try_plainly(pytester)
+    assert message.format(pytester.path) in try_plainly(pytester)
 
 
 def test_an_option_that_leaves_the_test_out_is_named(pytester: pytest.Pytester) -> None:
     """The entry itself deselects it."""
-    told = try_plainly(pytester, args=("-k", "other"))
-    assert "measured nothing (the test is left out by a plugin or an option of its `args`)" in told
+    message = try_plainly(pytester, args=("-k", "other"))
+    assert "measured nothing (the test is left out by a plugin or an option of its `args`)" in message
 
 
 def test_options_that_do_not_exist_are_named(pytester: pytest.Pytester) -> None:
@@ -261,10 +263,10 @@ def test_options_that_do_not_exist_are_named(pytester: pytest.Pytester) -> None:
 def test_a_module_that_skips_itself_is_named(pytester: pytest.Pytester) -> None:
     """The failure has the reason and the line."""
     source = f"import pytest\npytest.importorskip('no_such_thing')\n{MEASURES}"
-    told = (
+    message = (
         f"could not import 'no_such_thing': No module named 'no_such_thing' ({pytester.path}/test_mine.py:2)"
     )
-    assert told in try_plainly(pytester, source)
+    assert message in try_plainly(pytester, source)
 
 
 def test_every_trial_draws_the_same_numbers(pytester: pytest.Pytester) -> None:
@@ -309,11 +311,11 @@ def test_a_node_of_several_tests_is_refused(
 ) -> None:
     """One case cannot be two tests: none is run, and the failure names the key and the tests there are."""
     failure = run_trial(pytester, source, role, node)["failure"]
-    told = (
+    message = (
         f"gate.yml: tests: mine: node: {node!r} names 2 tests, and a case is one; "
         f"write an entry for each that is to be measured, with one of: {ids}"
     )
-    assert (failure["kind"], failure["fact"]["names"]["message"]) == ("error", [told])
+    assert (failure["kind"], failure["fact"]["names"]["message"]) == ("error", [message])
     assert not pytester.path.joinpath("ran").exists()
 
 
