@@ -61,7 +61,6 @@ def github(request: pytest.FixtureRequest) -> Iterator[FakeGitHub]:
 
 @pytest.fixture
 def bare(github: FakeGitHub, tmp_path: Path) -> BareRepository:
-    """The repository behind the fake GitHub, empty."""
     repository = BareRepository.create(tmp_path / "bare.git")
     github.state.git = repository
     return repository
@@ -106,7 +105,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
 
 @pytest.fixture
 def client(github: FakeGitHub) -> GitHubClient:
-    """A client of the fake GitHub."""
     return github.client
 
 

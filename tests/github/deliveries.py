@@ -53,9 +53,9 @@ ASKED = "2026-11-01T12:00:00Z"
 
 
 def make_comment(body: str, author: str = "octocat", kind: str = "User", **more: Any) -> dict[str, Any]:
-    """Make the event of a comment on pull request 7, as far as it is looked at.
+    """Make the event of a comment on pull request 7, as far as the gate reads it.
 
-    Its own word for who this is must not count: it says OWNER of everybody. ``more`` is of the comment.
+    It calls everybody OWNER, which must not count. ``more`` are fields of the comment.
     """
     user = {"login": author, "type": kind}
     comment = {"id": 1, "body": body, "user": user, "created_at": ASKED, "author_association": "OWNER"}
@@ -69,6 +69,6 @@ def make_comment(body: str, author: str = "octocat", kind: str = "User", **more:
 
 
 def leave_comment(github: FakeGitHub, body: str, author: str = "ada", kind: str = "User") -> dict[str, Any]:
-    """Let somebody comment on pull request 7, and make the event of it."""
+    """Add a comment to pull request 7, and make its event."""
     comment = github.state.add_comment(7, body, author)
     return make_comment(body, author, kind, id=comment["id"], created_at=comment["created_at"])

@@ -67,7 +67,6 @@ _PROSE = {"summary", "externalDocs", "x-github", "x-octokit", "tags"}
 
 
 def main(packages: Path) -> None:
-    """Write all extracts."""
     for host in HOSTS:
         extract = extract_operations(_read(packages / "openapi" / "generated" / f"{host}.json"))
         OpenAPI.from_dict(extract)  # raises where the extract is no valid description

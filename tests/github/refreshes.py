@@ -45,13 +45,12 @@ GATE_YML = (
 
 
 def list_cases(gate_yml: str) -> tuple[Case, ...]:
-    """List the cases of a configuration."""
     file, _ = decode_yaml(GateFile, gate_yml.encode(), "gate.yml")
     return load_cases(make_config(file))
 
 
 def load_definitions(gate_yml: str) -> dict[str, str]:
-    """Load what the cases of a configuration are defined as."""
+    """The definition of each case of a configuration."""
     return {case.id: case.definition for case in list_cases(gate_yml)}
 
 
@@ -144,14 +143,14 @@ class Topic:
         return propose_refresh(self.client, context, request, run, POLICY)
 
     def refuse(self, run: Run | None = None, **changes: Any) -> UsageError:
-        """Propose what is refused before anything is written; return why."""
+        """Propose what is refused before anything is written; return the reason."""
         with pytest.raises(UsageError) as caught:
             self.propose(run, **changes)
         assert self.github.list_writes() == []
         return caught.value
 
     def store(self, latency_s: float) -> None:
-        """Push a baseline with this latency to the branch, as once its proposal is merged."""
+        """Push a baseline with this latency to the branch, as if its proposal had been merged."""
         self.propose(latency_s=latency_s)
         self.push({STORED: self.read()})
         self.git.run("update-ref", "-d", f"refs/heads/{BRANCH}")
@@ -159,12 +158,10 @@ class Topic:
         self.github.requests.clear()
 
     def read(self, path: str = STORED) -> str:
-        """Read a file that is proposed."""
         return self.git.read(f"{BRANCH}:{path}")
 
     @property
     def proposed(self) -> list[str]:
-        """The files that are proposed."""
         return self.git.run("diff", "--name-only", "topic", BRANCH).split()
 
     @property

@@ -35,7 +35,7 @@ thresholds:
 
 
 class Repo:
-    """A repository with a directory ``top`` for the gate, below a directory with a space, entered."""
+    """A repository below a directory with a space, whose directory ``top`` the test has entered."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -48,7 +48,7 @@ class Repo:
             (self.top / name).write_text(text)
 
     def commit(self, files: dict[str, str] | None = None, *, gone: str = "") -> str:
-        """Commit what there is, with these files and without that one."""
+        """Commit everything, with these files and without ``gone``."""
         if gone:
             (self.top / gone).unlink()
         self.write(files or {})
@@ -67,7 +67,7 @@ class Repo:
         return self.prepare(sha).config
 
     def list_reasons(self, sha: str, **more: str) -> dict[str, str]:
-        """List why each baseline that a change is judged by was recorded."""
+        """The recorded reason of each baseline that a change is judged by."""
         with open_base_tree(self.top, sha) as tree:
             directory = load_rules(tree, AskedRules(**more)).config.baselines
             paths = directory.iterdir() if directory.is_dir() else ()

@@ -32,11 +32,11 @@ class Found:
 
 
 def list_commands(log: str) -> list[Found]:
-    """List the commands that the runner executes; between stop and resume it executes none."""
-    return list(_find_commands(log))
+    """The commands that the runner executes; between stop and resume it executes none."""
+    return list(_read_commands(log))
 
 
-def _find_commands(log: str) -> Iterator[Found]:
+def _read_commands(log: str) -> Iterator[Found]:
     token = ""
     for line in re.split(r"\r\n|\r|\n", log):
         command = _parse(line, {*REGISTERED, token} if token else REGISTERED)

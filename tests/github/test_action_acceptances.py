@@ -1,4 +1,4 @@
-"""Which acceptances a check finds in its clone: real git, as actions/checkout fetches it, and no token."""
+"""The acceptances that a check finds in its clone: real git, as actions/checkout fetches it, and no token."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ NEW = make_comparison(
 
 
 class Hosted:
-    """A repository that is served under GitHub's address of it, and a runner's clone of it."""
+    """A repository that is served under its GitHub address, and a runner's clone of it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -67,7 +67,7 @@ class Hosted:
         return self.git.run("commit-tree", tree, "-p", first, "-m", "A change (#7)")
 
     def accept(self, commit: str, *accepted: Acceptance, text: str = "", name: str = "") -> None:
-        """Put what is accepted of a commit, or any text, on the branch of acceptances."""
+        """Store acceptances of a commit, or any text, on the branch of acceptances."""
         name = name or name_commit_file(commit)
         self.git.commit({name: text or render_commit_file(commit, accepted)}, branch=BRANCH)
 
@@ -87,20 +87,20 @@ def make_pull(head: str) -> dict[str, object]:
 
 @pytest.fixture
 def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hosted:
-    """The clone is entered."""
+    """The test works in the clone."""
     hosted = Hosted(tmp_path)
     monkeypatch.chdir(hosted.clone)
     return hosted
 
 
 def load_all(accepted: AcceptedFiles) -> dict[str, list[str]]:
-    """Who accepted something of which commit."""
+    """The authors of the acceptances of each commit."""
     files = [load_commit_file(Path(file)) for file in accepted.files]
     return {file.commit: [acceptance.author for acceptance in file.accepted] for file in files}
 
 
 def test_the_acceptance_of_the_head_is_found_in_its_trial_merge(hosted: Hosted) -> None:
-    """A clone with all branches has it, for a fork's pull request too: no token is needed."""
+    """A clone with all branches has it, for a fork's pull request too."""
     head = hosted.push("x = 2")
     hosted.accept(head, ENTRY)
 
@@ -122,7 +122,7 @@ def test_the_head_itself_may_be_checked_out(hosted: Hosted) -> None:
 
 
 def test_without_the_branch_nothing_is_accepted_and_a_note_says_so(hosted: Hosted) -> None:
-    """As in most repositories; no warning."""
+    """Most repositories have no such branch, so it is no warning."""
     accepted = hosted.check(hosted.push("x = 2"))
     assert accepted == AcceptedFiles(
         notes=(f"Nothing is accepted of this commit: this clone has no branch {BRANCH}.",)
@@ -130,7 +130,7 @@ def test_without_the_branch_nothing_is_accepted_and_a_note_says_so(hosted: Hoste
 
 
 def test_a_clone_that_cannot_have_the_branch_is_noted(hosted: Hosted) -> None:
-    """With ``fetch-depth: 2`` the rules of the base are there, and acceptances are not."""
+    """With ``fetch-depth: 2`` the base's rules are there and acceptances are not."""
     head = hosted.push("x = 2")
     hosted.accept(head, ENTRY)
     merge = hosted.merge(hosted.base, head)
@@ -142,7 +142,7 @@ def test_a_clone_that_cannot_have_the_branch_is_noted(hosted: Hosted) -> None:
 
 
 def test_a_push_is_another_commit(hosted: Hosted) -> None:
-    """What was accepted was the commit before."""
+    """The commit before the push was accepted."""
     old = hosted.push("x = 2")
     hosted.accept(old, ENTRY)
     new = hosted.push("x = 3")
@@ -153,7 +153,7 @@ def test_a_push_is_another_commit(hosted: Hosted) -> None:
 
 
 def test_a_reverted_acceptance_is_gone(hosted: Hosted) -> None:
-    """The tip of the branch counts, and not its history."""
+    """The tip of the branch counts, not its history."""
     head = hosted.push("x = 2")
     hosted.accept(head, ENTRY)
     hosted.check(head)
@@ -197,7 +197,7 @@ def test_a_forged_ref_in_a_kept_clone_does_not_survive_the_fetch(hosted: Hosted,
 
 
 def test_a_replaced_object_in_a_kept_clone_is_not_read(hosted: Hosted) -> None:
-    """Fetching does not remove refs/replace: what such a ref puts in an object's place is not read."""
+    """A fetch keeps refs/replace, but the replacement is not read."""
     head = hosted.push("x = 2")
     hosted.accept(head)
     hosted.check(head)
@@ -227,7 +227,7 @@ def test_a_replaced_object_in_a_kept_clone_is_not_read(hosted: Hosted) -> None:
     ],
 )
 def test_a_forks_branch_accepts_nothing(hosted: Hosted, url: str, is_own: bool) -> None:
-    """A workflow that clones the fork has the fork's branches; the repository has several addresses."""
+    """``origin`` must be the repository itself, under any of its addresses."""
     head = hosted.push("x = 2")
     hosted.accept(head, ENTRY)
     hosted.check(head)
@@ -244,7 +244,7 @@ def test_a_forks_branch_accepts_nothing(hosted: Hosted, url: str, is_own: bool) 
 
 
 def test_another_commit_than_the_events_is_not_covered(hosted: Hosted) -> None:
-    """A branch's name in ``ref:`` is, in a re-run, whatever was pushed since."""
+    """In a re-run a branch's name in ``ref:`` is whatever was pushed since."""
     old = hosted.push("x = 2")
     hosted.accept(old, ENTRY)
     new = hosted.push("x = 3")
@@ -269,7 +269,7 @@ def test_another_commit_than_the_events_is_not_covered(hosted: Hosted) -> None:
 def test_a_broken_file_is_reported_and_does_not_count(
     hosted: Hosted, text: str, below: str, words: str
 ) -> None:
-    """Whoever can push there can write anything."""
+    """Anybody who can push there can write anything."""
     head = hosted.push("x = 2")
     hosted.accept(head, text=text, name=f"{name_commit_file(head)}{below}")
 
@@ -282,7 +282,7 @@ def test_a_broken_file_is_reported_and_does_not_count(
 
 
 def test_a_file_that_the_clone_lacks_is_a_warning(hosted: Hosted) -> None:
-    """A partial clone may have the branch without its files, and its remote out of reach."""
+    """A partial clone may lack the branch's files, and its remote may be out of reach."""
     hosted.git.run("config", "uploadpack.allowFilter", "true")
     run_git(hosted.clone, "config", "remote.origin.promisor", "true")
     run_git(hosted.clone, "config", "remote.origin.partialclonefilter", "blob:none")
@@ -317,7 +317,7 @@ def collect_group(hosted: Hosted, head: str) -> AcceptedFiles:
 
 
 def test_a_merge_group_has_the_acceptances_of_the_pull_requests_in_it(hosted: Hosted) -> None:
-    """Two pull requests, of which one was accepted: the second parents of the group's merges."""
+    """The pull requests are the second parents of the group's merges; one of two was accepted."""
     first, second = hosted.push("x = 2"), hosted.push("y = 2", branch="other")
     hosted.accept(first, ENTRY)
     head = hosted.merge(hosted.merge(hosted.base, first), second)
@@ -327,7 +327,7 @@ def test_a_merge_group_has_the_acceptances_of_the_pull_requests_in_it(hosted: Ho
 
 @pytest.fixture(params=[False, True], ids=["git", "old git"])
 def is_old(tmp_path: Path, request: pytest.FixtureRequest) -> bool:
-    """Whether Ubuntu 22.04's git is in ``bin``: it takes ``--write-tree`` for an unknown commit."""
+    """Whether ``bin`` has Ubuntu 22.04's git, which takes ``--write-tree`` for an unknown commit."""
     if request.param:
         script = tmp_path / "bin" / "git"
         script.parent.mkdir()
@@ -344,9 +344,9 @@ esac"""
 def test_what_was_squashed_into_a_group_is_found_by_its_files(
     hosted: Hosted, monkeypatch: pytest.MonkeyPatch, is_old: bool, is_pushed: bool
 ) -> None:
-    """A squashed commit has no parent in the pull request, but its changes; a later push has others.
+    """A squashed commit changes the pull request's files but has no parent in it.
 
-    An old git cannot merge without a checkout: that is no answer, and what it may miss is said.
+    An old git cannot merge without a checkout; a warning says what it may miss.
     """
     first, second = hosted.push("x = 2"), hosted.push("y = 2", branch="other")
     hosted.accept(second, ENTRY)
@@ -382,7 +382,7 @@ def test_a_lack_of_baselines_is_taken_for_a_group_only_if_it_was_for_each(hosted
 
 
 def test_a_group_with_an_acceptance_that_cannot_be_used_takes_no_lack_of_baselines(hosted: Hosted) -> None:
-    """As one without any: the first pull request's alone is not the group's."""
+    """The first pull request's acceptance alone is not the group's."""
     first, second = hosted.push("x = 2"), hosted.push("y = 2", branch="other")
     hosted.accept(first, LACK)
     hosted.accept(second, text="version: 1\n")
@@ -395,7 +395,7 @@ def test_a_group_with_an_acceptance_that_cannot_be_used_takes_no_lack_of_baselin
 
 
 def test_the_check_is_given_what_was_accepted(hosted: Hosted, capsys: pytest.CaptureFixture[str]) -> None:
-    """The files are there while the rules are held, and are options of the command; the log says whose."""
+    """The files exist while the rules are held, and are options of the command; the log names the author."""
     head = hosted.push("x = 2")
     hosted.accept(head, ENTRY)
     hosted.check(head)
@@ -418,7 +418,7 @@ def test_the_check_is_given_what_was_accepted(hosted: Hosted, capsys: pytest.Cap
 
 
 def test_the_judgement_of_shards_is_given_them_too() -> None:
-    """In front of the paths that it compares."""
+    """They come before the paths that it compares."""
     rules = BaseRules(config=make_default_config(), cases=())
     source = RuleSource(rules=rules, accepted=AcceptedFiles(files=("/a.yml", "/b.yml")))
     inputs = parse_inputs({"INPUT_MODE": "judge"})
@@ -429,7 +429,7 @@ def test_the_judgement_of_shards_is_given_them_too() -> None:
 
 
 def test_what_does_not_count_is_a_warning(hosted: Hosted, capsys: pytest.CaptureFixture[str]) -> None:
-    """On the run's page, and no error: the check goes on without it."""
+    """The check goes on without it."""
     base_rules = BaseRules(config=make_default_config(), cases=())
     rules = RuleSource(rules=base_rules, accepted=AcceptedFiles(warnings=("No acceptance counts: x.",)))
     environ = hosted.environ

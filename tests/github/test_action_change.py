@@ -1,4 +1,4 @@
-"""The change's own rules are read as data: broken ones are refused, what they move or remove is told."""
+"""The change's own rules are read as data: broken ones are refused, moved or removed ones are reported."""
 
 import os
 from dataclasses import replace
@@ -45,7 +45,7 @@ from tests.git import run_git
 def test_a_change_that_breaks_the_rules_is_refused_itself(
     repo: Repo, files: dict[str, str], message: str
 ) -> None:
-    """Judged by the base's rules it would pass, and every later change would fail."""
+    """By the base's rules it would pass, and every later change would fail."""
     base = repo.commit()
     repo.commit(files)
 
@@ -75,7 +75,7 @@ def test_a_change_that_breaks_the_rules_is_refused_itself(
 def test_a_change_that_mends_the_base_is_judged_by_its_own_rules(
     repo: Repo, files: dict[str, str], message: str
 ) -> None:
-    """Any other change is refused by the name of the base's file, with what would help."""
+    """Any other change is refused, with the name of the base's file and the fix."""
     repo.commit()
     base = repo.commit(files)
     other = repo.prepare_in_vain(base)
@@ -91,7 +91,7 @@ def test_a_change_that_mends_the_base_is_judged_by_its_own_rules(
 
 
 def test_a_change_that_mends_and_breaks_is_refused_for_both(repo: Repo) -> None:
-    """What is wrong with the change itself is as much in its way as what it mends."""
+    """The error names the base's broken file and the change's."""
     base = repo.commit({"gate.yml": CONFIG + "\t- x\n"})
     repo.commit({"gate.yml": CONFIG, "perf/baselines/x.json": "x"})
 
@@ -102,7 +102,7 @@ def test_a_change_that_mends_and_breaks_is_refused_for_both(repo: Repo) -> None:
 
 
 def test_a_base_that_the_clone_lacks_is_not_mended(repo: Repo) -> None:
-    """What a partial clone does not have may well be sound: a change is never judged by its own for that."""
+    """What a partial clone lacks may be valid: the change is not judged by its own rules."""
     base = repo.commit()
     blob = repo.git("rev-parse", f"{base}:sub/perf/baselines/x.json")
     repo.commit(gone="perf/baselines/x.json")
@@ -116,7 +116,7 @@ def test_a_base_that_the_clone_lacks_is_not_mended(repo: Repo) -> None:
 def test_a_partial_clone_is_not_judged_by_the_changes_own_rules(
     repo: Repo, tmp_path: Path, kind: str
 ) -> None:
-    """Its remote is out of reach, and the gate.yml that it lacks of the base is not the change's to mend."""
+    """Its remote is out of reach, so it lacks the base's gate.yml."""
     base = repo.commit({"gate.yml": CONFIG + "fail_on: inconclusive\n"})
     repo.commit({"gate.yml": CONFIG + "fail_on: never\n"})
     repo.git("config", "uploadpack.allowFilter", "true")
@@ -166,7 +166,7 @@ LIN, MINE = "lin/inference-float32-smoke-default", "mine/test"
 def test_a_model_is_measured_where_the_change_has_it(
     repo: Repo, before: str, after: str, measured: str, moved: tuple[str, ...], removed: tuple[str, ...]
 ) -> None:
-    """By the change's entry of the same definition; a case that has none there is named as removed."""
+    """The change's entry of the same definition counts; a case without one is reported as removed."""
     base = repo.commit({"models/cases.yml": before})
     repo.commit({"models/cases.yml": after})
 
@@ -210,7 +210,7 @@ max_trials: 1
     ],
 )
 def test_a_configuration_that_moves_is_followed(repo: Repo, old: str, new: str, config: str) -> None:
-    """Else a change could be judged by its own rules by moving them and saying so in the workflow."""
+    """Otherwise a change could move its configuration to be judged by its own rules."""
     text = CONFIG.replace(
         "registry: [models/cases.yml]", 'models: [{name: lin, factory: "f:ok", cases: [{}]}]'
     )
@@ -236,7 +236,7 @@ def test_a_configuration_that_the_workflow_names_must_stay(repo: Repo) -> None:
 
 
 def test_a_change_without_a_configuration_removes_all_of_it(repo: Repo) -> None:
-    """Nothing is left to measure its own code by, and that is named."""
+    """Nothing is left to measure, and the removal is reported."""
     base = repo.commit()
     repo.commit(gone="gate.yml")
 
@@ -248,7 +248,7 @@ POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4' * 64}\ns
 
 @pytest.mark.parametrize("name", ["perf/baselines/x.json", "models/cases.yml", "gate.yml"])
 def test_a_pointer_of_git_lfs_is_named_by_file_and_commit(repo: Repo, name: str) -> None:
-    """Git's objects hold it in the base, or in a change, where the working tree has the file."""
+    """It is in git's objects of the base or of the change; the working tree has the file."""
     good = repo.commit()
     base = repo.commit({name: POINTER})
 
@@ -292,7 +292,7 @@ def test_what_is_followed_removed_or_mended_is_reported(
     workflows: tuple[str, ...],
     line: str,
 ) -> None:
-    """On the run's page: whoever reviews the change sees what it does to its own check."""
+    """A reviewer sees on the run's page what the change does to its own check."""
     judged = BaseRules(config=make_default_config(), cases=(), **rules)
     report_change(make_step(tmp_path, "base"), RuleSource(rules=judged, workflows=workflows))
     printed = capsys.readouterr().out

@@ -21,7 +21,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def test_no_interpreter_is_reported(workspace: Workspace) -> None:
-    """A runner without the interpreter that the workflow names says so, and what to do."""
+    """The message names the missing interpreter of the workflow, and the fix."""
     run = run_action(workspace, {"python": "no-such-python%0A"})
 
     assert run.code == 2
@@ -46,7 +46,7 @@ def test_an_old_interpreter_is_reported(workspace: Workspace, tmp_path: Path) ->
 
 
 def test_a_python_without_torch_is_a_matter_of_the_machine(workspace: Workspace, bare_python: Path) -> None:
-    """Exit code 4, and not a verdict: nothing is known about the code."""
+    """The exit code is 4, without a verdict: nothing is known about the code."""
     (workspace.workspace / "gate.yml").write_text(CONFIG)
     (workspace.workspace / "tiny.py").touch()
     commit(workspace.workspace, "head")
@@ -61,7 +61,7 @@ def test_a_python_without_torch_is_a_matter_of_the_machine(workspace: Workspace,
 
 
 def test_a_directory_that_is_not_there_is_reported(workspace: Workspace, bare_python: Path) -> None:
-    """Most often the clone was forgotten."""
+    """Most often the workflow has no checkout step."""
     run = run_action(workspace, {"python": str(bare_python), "working-directory": "nowhere"})
 
     assert run.code == 2
@@ -69,7 +69,7 @@ def test_a_directory_that_is_not_there_is_reported(workspace: Workspace, bare_py
 
 
 def test_an_early_patch_of_the_oldest_python_will_do(workspace: Workspace, tmp_path: Path) -> None:
-    """The whole way to a verdict by the base commit's rules, on what a distribution ships."""
+    """A distribution's Python gets to a verdict by the base commit's rules."""
     python = find_early_patch()
     if not python:
         pytest.skip("no Python from 3.11.0 to 3.11.3 here")
@@ -92,7 +92,7 @@ def test_an_early_patch_of_the_oldest_python_will_do(workspace: Workspace, tmp_p
 def test_the_action_works_from_a_path_with_spaces(
     workspace: Workspace, bare_python: Path, tmp_path: Path
 ) -> None:
-    """Runners put actions where they like. A wrong input is named; the exit code is an output too."""
+    """A wrong input is named, and the exit code is an output."""
     copy = tmp_path / "an action; $(id)"
     shutil.copytree(ROOT / "gate", copy / "gate", ignore=shutil.ignore_patterns("__pycache__"))
 
@@ -103,7 +103,7 @@ def test_the_action_works_from_a_path_with_spaces(
 
 
 def test_the_environment_under_test_is_not_changed(workspace: Workspace, bare_python: Path) -> None:
-    """No file appears in it; the gate lies in the runner's temporary directory and goes with it."""
+    """No file appears in it; the gate lies in the runner's temporary directory."""
     before = sorted(bare_python.parent.parent.rglob("*"))
 
     run_action(workspace, {"mode": "chek", "python": str(bare_python)})
@@ -120,7 +120,7 @@ def test_the_environment_under_test_is_not_changed(workspace: Workspace, bare_py
 
 
 def test_the_gates_packages_come_last(workspace: Workspace, bare_python: Path, tmp_path: Path) -> None:
-    """The gate goes in front, alone; its packages go behind the environment's; the user's path stays."""
+    """The gate comes first, its packages after the environment's; the user's path stays."""
     probe = (
         "import json, sys, gate; from importlib import metadata;"
         "print(json.dumps([gate.__file__, sys.path, metadata.version('compile-gate')]))"

@@ -1,4 +1,4 @@
-"""From events and the API to a run and its pull request, whoever opened it and from wherever."""
+"""From events and the API to a run and its pull request, from any branch or fork."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -23,14 +23,13 @@ REPOSITORY = "octo-org/models"
 
 
 def resolve(github: FakeGitHub, client: GitHubClient, run_id: int = 100) -> Target:
-    """Resolve as the job of a workflow_run event does; the payload keeps to GitHub's schema."""
+    """Resolve as the job of a workflow_run event does; the payload fits GitHub's schema."""
     payload = make_workflow_run(github.state.runs[run_id])
     assert list_faults("workflow_run", payload) == []
     return resolve_target(client, make_job("workflow_run", payload), run_id)
 
 
 def make_job(event_name: str = "", event: Mapping[str, object] | None = None) -> JobContext:
-    """Make the context of a job that an event started."""
     return JobContext(repository=REPOSITORY, event_name=event_name, event=event or {})
 
 
@@ -50,7 +49,7 @@ def test_pull_request(github: FakeGitHub, owner: str, conclusion: str) -> None:
 
 
 def test_same_branch_of_two_forks(github: FakeGitHub) -> None:
-    """Two pull requests from branches of one name are told apart by their repository."""
+    """The repository distinguishes two pull requests from branches of one name."""
     github.state.add_pull(7, SHA, owner="mallory")
     github.state.add_pull(8, SHA, owner=OWNER)
     github.state.add_run(100, SHA, owner="mallory")
@@ -110,7 +109,7 @@ Change = Callable[[State], object]
     ],
 )
 def test_no_pull_request(github: FakeGitHub, state: State, change: Change, note: str) -> None:
-    """Where no one open pull request has the run's very commit, there is none, and it says why."""
+    """If no single open pull request has the run's very commit, there is none, with a reason."""
     change(state)
     target = resolve(github, github.client)
     assert target.pull is None
@@ -123,7 +122,7 @@ def test_no_pull_request(github: FakeGitHub, state: State, change: Change, note:
 def test_another_pull_request_has_the_commit(
     github: FakeGitHub, state: State, other: dict[str, str], change: Change | None
 ) -> None:
-    """One from elsewhere with the same head shares the status, also where the run's own is gone."""
+    """One from elsewhere with the same head shares the status, even if the run's own is closed."""
     state.add_pull(8, SHA, **other)
     if change:
         change(state)
@@ -156,7 +155,7 @@ def set_below(state: State) -> None:
 def test_a_pull_request_that_only_contains_the_commit_shares_nothing(
     github: FakeGitHub, state: State, change: Change
 ) -> None:
-    """A closed one, a stacked one with commits above it, and one into another repository do not count."""
+    """A closed one, a stacked one with more commits, and one into another repository do not count."""
     state.add_pull(8, SHA, branch="other")
     change(state)
     target = resolve(github, github.client)
@@ -168,7 +167,7 @@ def test_a_pull_request_that_only_contains_the_commit_shares_nothing(
     [("merge_group", "merge queue"), ("schedule", "schedule"), ("workflow_dispatch", "workflow_dispatch")],
 )
 def test_other_events(github: FakeGitHub, event: str, note: str) -> None:
-    """Runs that no pull request started belong to none, and none is looked for."""
+    """Runs that no pull request started belong to none, and no request looks for one."""
     github.state.add_pull(7, SHA)
     github.state.add_run(100, SHA, event=event)
     target = resolve(github, github.client)
@@ -178,7 +177,7 @@ def test_other_events(github: FakeGitHub, event: str, note: str) -> None:
 
 
 def test_another_run(github: FakeGitHub) -> None:
-    """A run that the event is not about is refused before anything is asked."""
+    """A run that the event does not name is refused before any request."""
     payload = make_workflow_run(github.state.add_run(100, SHA))
     with pytest.raises(UsageError, match="not the run that this event is about"):
         resolve_target(github.client, make_job("workflow_run", payload), 101)
@@ -200,7 +199,7 @@ def test_moved(github: FakeGitHub, state: State) -> None:
     "name", ["", "o", "o/r/x", "o/..", "../r", "o/r?x=1", "o r/x", "o/r\n", "\u043e/r", "a" * 101 + "/r"]
 )
 def test_repository_names(name: str) -> None:
-    """What is no owner/name does not become part of a path."""
+    """Anything but owner/name does not become part of a path."""
     with pytest.raises(UsageError):
         load_context({"GITHUB_REPOSITORY": name})
 
@@ -224,7 +223,7 @@ def test_load_event(tmp_path: Path) -> None:
     [("id", "5"), ("id", True), ("id", -1), ("head_sha", "x"), ("run_attempt", None), ("repository", None)],
 )
 def test_surprising_run(github: FakeGitHub, key: str, value: object) -> None:
-    """An answer that is not what GitHub's description promises is named as such."""
+    """An answer that breaks GitHub's description is reported as such."""
     with pytest.raises(GitHubError, match="no usable"):
         parse_workflow_run(github.state.add_run(100, SHA) | {key: value})
 
@@ -242,7 +241,7 @@ def test_surprising_run(github: FakeGitHub, key: str, value: object) -> None:
     ],
 )
 def test_times(text: object, parsed: str) -> None:
-    """Times of any zone become ones that can be compared as text; others are none."""
+    """Times of any zone become texts that sort; others are none."""
     assert parse_time(text) == parsed
 
 

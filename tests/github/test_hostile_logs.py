@@ -1,7 +1,7 @@
-"""Whatever strangers wrote, the runner of a job with a token executes no command but the job's own.
+"""No text of strangers makes the runner of a job with a token execute a command.
 
-Artifacts, comments, branches and GitHub's own words go through every command that holds a token, as a
-job runs it; what it printed is read by the rules of the runner.
+Artifacts, comments, branches and GitHub's own texts go through every command that holds a token; its output
+is read by the runner's rules.
 """
 
 import json
@@ -32,7 +32,7 @@ TEXT = "\n".join(COMMANDS)
 
 @pytest.fixture(autouse=True)
 def git(git: BareRepository, github: FakeGitHub) -> BareRepository:
-    """A repository with a pull request, and people of whom one may write."""
+    """A repository with a pull request, and users of whom one may write."""
     head = git.find_ref("heads/topic")
     github.state.permissions = {"ada": "write", "eve": "read"}
     github.state.add_pull(7, head, branch="topic")
@@ -54,7 +54,7 @@ VERDICT_TROUBLE = (
 
 
 def edit(content: bytes, *paths: str, text: str = TEXT) -> bytes:
-    """Put a text at places of a JSON file."""
+    """Put a text at paths of a JSON file."""
     plain = json.loads(content)
     for path in paths:
         put(path, text)(plain)
@@ -87,7 +87,7 @@ def test_verdicts(job: TokenJob, github: FakeGitHub, name: str) -> None:
 
 @pytest.mark.parametrize("name", VERDICTS)
 def test_what_is_accepted(job: TokenJob, github: FakeGitHub, git: BareRepository, name: str) -> None:
-    """The same verdicts where a writer accepts what regressed, with a reason that is a command."""
+    """The same verdicts when a writer accepts a regression, with a command as the reason."""
     head = git.find_ref("heads/topic")
     github.state.add_artifact(RUN.id, "compile-gate", make_zip({SHOWN_FILE: VERDICTS[name]()}))
     event = leave_comment(github, '/accept-regression reason="##[add-mask]a ::set-env name=x::y"')
@@ -106,7 +106,7 @@ REFUSED = ("zip slip", "cut in half", "many members", "lone surrogate", "newer s
 def test_archives(
     job: TokenJob, github: FakeGitHub, git: BareRepository, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The archives that hurt, given to each command that reads one: nothing of them is told or stored."""
+    """Nothing of a malicious archive is shown or stored by any command that reads one."""
     monkeypatch.setattr(submitted, "RUN_MEMBER", SHOWN_FILE)  # as theirs is called
     head, state = git.find_ref("heads/topic"), github.state
     state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())
@@ -146,7 +146,7 @@ RUN_TROUBLE = (
 
 
 def encode_run(head: str) -> bytes:
-    """Encode a run with a failure, whose stage is the measured side's word."""
+    """Encode a run with a failure, whose stage the measured side names."""
     failure = make_failure(CASE, TEXT, trial=9, kind=FailureKind.ERROR)
     plain = {"schema": "compile-gate/run/1", **encode(make_run(head, failures=(failure,)))}
     return json.dumps(plain).encode()
@@ -196,7 +196,7 @@ def test_runs(job: TokenJob, github: FakeGitHub, git: BareRepository, trouble: s
 @pytest.mark.parametrize("command", [*COMMANDS, "@octocat", "select=" + "x" * 600])
 @pytest.mark.parametrize("asked", ["refresh-baselines", "accept-regression"])
 def test_comments(job: TokenJob, github: FakeGitHub, command: str, asked: str) -> None:
-    """Anybody may comment, and the first words are read before it is asked who wrote them."""
+    """Anybody may comment, and the first words are read before the permission is checked."""
     event = leave_comment(github, f"/{asked} {command} reason={command}\n{TEXT}", "eve")
 
     log = job.run("authorize", "--command", asked, event_name="issue_comment", event=event).log
@@ -207,7 +207,7 @@ def test_comments(job: TokenJob, github: FakeGitHub, command: str, asked: str) -
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_names_from_github(job: TokenJob, github: FakeGitHub, command: str) -> None:
-    """A branch, an event, a login and an error of GitHub's may be called anything."""
+    """A branch, an event, a login and an error of GitHub may have any text."""
     github.state.pulls[7]["head"]["ref"] = command
     event = make_comment("/refresh-baselines", "ada")
     runs = [
@@ -236,7 +236,7 @@ def test_names_from_github(job: TokenJob, github: FakeGitHub, command: str) -> N
 def test_inputs_of_the_action(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """What an input is refused for is told in an annotation; another command it is not."""
+    """A refused input is shown in an annotation, and is no other command."""
     monkeypatch.chdir(tmp_path)
     for name in ("HEAD_REF", "HEAD_SHA", "REASON", "RUN_ID", "WORKING_DIRECTORY", "CONFIG", "STATUS"):
         environ = {"INPUT_MODE": "propose-baselines", "INPUT_TOKEN": "t", f"INPUT_{name}": command}

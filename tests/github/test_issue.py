@@ -1,4 +1,4 @@
-"""What an issue's life has that a comment's has not: it is closed and opened, and one of several stays."""
+"""What an issue has and a comment has not: it is closed and opened, and one of several stays."""
 
 import threading
 from typing import Any
@@ -41,7 +41,7 @@ def list_states(github: FakeGitHub) -> IssueStates:
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_a_life(github: FakeGitHub) -> None:
-    """Created on the first trouble, updated, closed when it is over, opened again: always the same issue."""
+    """Created, updated, closed when the trouble is over, opened again: always the same issue."""
     quiet = write(github.client, make_draft(99, is_wanted=False))
     created = write(github.client, make_draft(100))
     updated = write(github.client, make_draft(101))
@@ -65,7 +65,7 @@ def test_a_life(github: FakeGitHub) -> None:
 
 
 def test_somebody_who_has_had_enough_is_heard(github: FakeGitHub) -> None:
-    """Closed as not planned it stays closed, up to date; opened by a person it is open again."""
+    """An issue closed as not planned is updated and stays closed, until a person opens it."""
     write(github.client, make_draft(100))
     (issue,) = list_issues(github.state).values()
     issue |= {"state": "closed", "state_reason": "not_planned"}
@@ -87,7 +87,7 @@ def test_one_issue_a_key(github: FakeGitHub) -> None:
 
 
 def test_foreign_markers(github: FakeGitHub) -> None:
-    """A marker in somebody else's issue, in a pull request or in a quote is not ours."""
+    """A marker in somebody else's issue, in a pull request or in a quote does not count."""
     marked = make_draft(900).body
     add_issue(github.state, {"body": marked}, "octocat")
     example = {"url": "https://x", "html_url": "https://x", "diff_url": "https://x", "patch_url": "https://x"}
@@ -100,7 +100,7 @@ def test_foreign_markers(github: FakeGitHub) -> None:
 
 @pytest.mark.parametrize("others", [99, 100, 250])
 def test_among_others(github: FakeGitHub, others: int) -> None:
-    """The own issue is found on any page of the author's issues."""
+    """Our issue is found on any page of the author's issues."""
     write(github.client, make_draft(100))
     for index in range(others):
         add_issue(github.state, {"body": f"issue {index}"}, DEFAULT_AUTHOR)
@@ -110,7 +110,7 @@ def test_among_others(github: FakeGitHub, others: int) -> None:
 
 
 def test_the_list_is_bounded(github: FakeGitHub) -> None:
-    """Of an author with thousands of issues the thousand touched last are looked at: ten requests."""
+    """Of thousands of issues the thousand updated last are read: ten requests."""
     for index in range(1200):
         add_issue(github.state, {"body": f"issue {index}"}, DEFAULT_AUTHOR)
 
@@ -120,7 +120,7 @@ def test_the_list_is_bounded(github: FakeGitHub) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_race_leaves_one_open_issue_of_the_newest_run(github: FakeGitHub, seed: int) -> None:
-    """Two publishers at once, by a schedule and by hand: one is kept, the other is closed."""
+    """Two publishers at once, by schedule and by hand: one issue is kept, the other closed."""
     runs = [100, 101] if seed % 2 else [101, 100]
     barrier = threading.Barrier(2, timeout=60)
     github.call_before("POST", "/issues$", barrier.wait)

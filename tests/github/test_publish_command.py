@@ -1,4 +1,4 @@
-"""``compile-gate github publish`` as a process: what a job sees of it, its time and its memory."""
+"""``compile-gate github publish`` as a process of a job: its output, time and memory."""
 
 import json
 import os
@@ -36,8 +36,6 @@ sys.exit(code)
 
 @dataclass(frozen=True)
 class Done:
-    """What a process left."""
-
     code: int
     printed: str
     outputs: str
@@ -94,7 +92,7 @@ def run_publish(github: FakeGitHub, job: Path, *options: str, **more: str) -> Do
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_fork(github: FakeGitHub, job: Path) -> None:
-    """A fork's regression is told in full by a process that is quick, small and without torch."""
+    """A fork's regression is published in full by a process that is quick, small and without torch."""
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
     done = run_publish(github, job)
     comment = github.state.list_comments(7)[0]
@@ -142,7 +140,7 @@ def publish(github: FakeGitHub, job: Path, monkeypatch: pytest.MonkeyPatch) -> C
 
 
 def test_options(github: FakeGitHub, publish: Callable[..., int]) -> None:
-    """The options of the action's inputs do what they say."""
+    """The options of the action's inputs take effect."""
     github.state.add_artifact(RUN.id, "gpu", make_archive(make_passing()))
     github.state.runs[RUN.id]["conclusion"] = "success"
     assert publish("--artifact-name=gpu", "--comment=always", "--comment-key=gpu") == 0
@@ -156,7 +154,7 @@ def test_options(github: FakeGitHub, publish: Callable[..., int]) -> None:
 def test_what_fails_and_the_status_are_those_of_gate_yml(
     github: FakeGitHub, job: Path, publish: Callable[..., int], keys: str, state: str
 ) -> None:
-    """The check reads the same file of the base: none is red where the other is green."""
+    """The check reads the same file of the base, so both have one colour."""
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
     (job / "gate.yml").write_text(GATE_YML + keys)
     github.state.runs[RUN.id]["conclusion"] = state

@@ -1,4 +1,4 @@
-"""Publishing while GitHub fails: at each place where it is asked, once and for good."""
+"""Publishing while GitHub fails: at each request, once and for good."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ ALL_FAULTS_AT = ("pull", "comment", "storage")
 
 
 def list_faults() -> dict[tuple[str, str, int], None]:
-    """List place, fault and how often: each place with each kind, and each fault where it may differ."""
+    """Route, fault and count: each route with each kind, and each fault where it may differ."""
     every = [*((fault, 1) for fault in make_faults()), *((fault, 99) for fault in FOR_GOOD)]
     played = [(route, *fault) for route in PLACES for fault in (*KINDS, *GOOD_KINDS)]
     return dict.fromkeys([*played, *((route, *fault) for route in ALL_FAULTS_AT for fault in every)])
@@ -50,7 +50,7 @@ def list_faults() -> dict[tuple[str, str, int], None]:
 def test_faults(
     publisher: Publisher, route: str, fault: str, times: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever fails wherever: no crash, nothing doubled, no changed verdict, no token to be seen."""
+    """No fault causes a crash, a doubled comment, a changed verdict or a visible token."""
     if route == "change":
         publisher.add_comment(99, "b" * 40)
     if "issue" in route:
@@ -89,7 +89,7 @@ def test_faults(
 def test_a_verdict_that_cannot_be_fetched_leaves_no_earlier_one_standing(
     publisher: Publisher, route: str, fault: Fault
 ) -> None:
-    """An earlier attempt said PASS: that is taken back where this one's result cannot be had."""
+    """An earlier attempt's PASS is taken back if this one's result cannot be read."""
     publisher.leave_pass()
     publisher.github.fail(*PLACES[route], replace(fault, times=99))
     published = publisher.publish(make_failing())

@@ -1,4 +1,4 @@
-"""The linters of workflows that are Node programs: never left out in silence, pinned, exceptions argued."""
+"""The workflow linters that need Node: never skipped silently, pinned, each exception with a reason."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def run_tool(tmp_path: Path, programs: dict[str, str], **environ: str) -> tuple[
 def test_without_node_a_message_says_that_nothing_was_checked(
     tmp_path: Path, programs: dict[str, str], because: str
 ) -> None:
-    """A contributor without Node is told what was left out, and is not stopped."""
+    """It lists what was skipped, and the exit code is 0."""
     code, printed = run_tool(tmp_path, programs)
 
     assert code == 0
@@ -53,7 +53,7 @@ def test_without_node_a_message_says_that_nothing_was_checked(
 def test_being_skipped_fails_only_where_it_is_required(
     tmp_path: Path, programs: dict[str, str], environ: dict[str, str], expected: int
 ) -> None:
-    """Without Node, or without its registry, it is said; where the check is required, that fails."""
+    """Without Node or its registry a message appears; where the check is required, it fails."""
     code, printed = run_tool(tmp_path, programs, **environ)
 
     assert code == expected
@@ -77,7 +77,7 @@ def test_faults_fail_and_an_installation_is_made_once(tmp_path: Path) -> None:
 
 
 def test_the_versions_are_locked_and_name_no_registry() -> None:
-    """Every package has its hash, none an address: whoever installs uses the registry they have."""
+    """Every package has its hash, none an address: any registry can serve it."""
     wanted = json.loads((SOURCE / "package.json").read_text())["dependencies"]
     lock = json.loads((SOURCE / "package-lock.json").read_text())["packages"]
 
@@ -88,7 +88,7 @@ def test_the_versions_are_locked_and_name_no_registry() -> None:
 
 
 def test_every_exception_has_a_reason_and_a_file() -> None:
-    """What is allowed is allowed file by file, and says why."""
+    """Exceptions are listed file by file."""
     for entry in json.loads((SOURCE / "allowed.json").read_text()):
         assert set(entry) == {"linter", "message", "files", "reason"}
         assert len(entry["reason"]) > 40

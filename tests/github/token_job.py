@@ -1,4 +1,4 @@
-"""Commands that hold a token, in this process as steps of a job; and what a runner does with their words."""
+"""Commands that hold a token, in this process as steps of a job, and a runner's reading of their output."""
 
 import json
 from dataclasses import dataclass
@@ -17,8 +17,6 @@ from gate.cli import main
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """What came of a command. ``log`` is all that it printed."""
-
     code: int
     log: str
     outputs: dict[str, str]
@@ -26,7 +24,7 @@ class Ran:
 
 
 class TokenJob:
-    """A job in a clone of the default branch, whose gate.yml is that of ``records``; it is entered."""
+    """A job in a clone of the default branch, with the gate.yml of ``records``; the test works in it."""
 
     def __init__(
         self,
@@ -71,7 +69,7 @@ class TokenJob:
 
 
 def check_log(log: str) -> None:
-    """Check that a runner finds our annotations in it, also where it does not know of stopping."""
+    """Check that a runner finds only our annotations, even if it does not know stop-commands."""
     for command in list_commands(log.replace(STOP, "x")):
         assert command.name in {"error", "notice", "warning"}, log
         assert command.properties.startswith("title=compile-gate"), log

@@ -17,7 +17,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
 
 @pytest.fixture
 def make(runner: Runner, github: FakeGitHub) -> MakeProject:
-    """Make the repository of a test: of files, what a pull request changes, and its own interpreter."""
+    """Make a repository of files, with a pull request's change and an interpreter of its own."""
 
     def make(
         files: dict[str, str] | None = None, change: dict[str, str] | None = None, python: str = ""

@@ -1,4 +1,4 @@
-"""Runs a workflow under act, on this host, and reads what came of it from act's log."""
+"""Runs a workflow under act, on this host, and reads the result from act's log."""
 
 import base64
 import itertools
@@ -45,15 +45,12 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class ActRun:
-    """What a run came to."""
-
     code: int
     log: list[dict[str, Any]]
     artifacts: Mapping[str, Path]
 
     @cached_property
     def text(self) -> str:
-        """All that was logged."""
         return "\n".join(str(line.get("msg", "")).rstrip("\n") for line in self.log)
 
     @cached_property
@@ -63,7 +60,6 @@ class ActRun:
 
     @cached_property
     def annotations(self) -> list[str]:
-        """The annotations, as the steps wrote them."""
         lines = [str(line["msg"]) for line in self.log if line.get("command") in _LEVELS]
         return [line[line.index("::") :].strip() for line in lines]
 
@@ -74,7 +70,6 @@ class ActRun:
         return "".join(dict.fromkeys(written))
 
     def outputs(self, step: str) -> dict[str, str]:
-        """The outputs of a step."""
         lines = [line for line in self.log if line.get("step") == step]
         return {str(line["name"]): str(line["arg"]) for line in lines if line.get("command") == "set-output"}
 
@@ -102,7 +97,6 @@ class Runner:
         self.programs = make_programs(directory / "programs")
 
     def run(self, start: Start) -> ActRun:
-        """Run a workflow to its end."""
         directory = Path(
             mkdtemp(prefix="run-", dir=self.directory)
         )  # without a space: act would not quote it
@@ -127,7 +121,7 @@ class Runner:
             command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
         lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()
-        log, artifacts = [_parse(line) for line in lines], self.find_artifacts(start.id)
+        log, artifacts = [_parse(line) for line in lines], self.list_artifacts(start.id)
         run = ActRun(code=done.returncode, log=log, artifacts=artifacts)
         assert not any(secret in run.text + run.summary + self.read_log("git") for secret in (TOKEN, BASIC))
         return run
@@ -137,8 +131,8 @@ class Runner:
         path = self.programs / "log" / program
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
-    def find_artifacts(self, run_id: int) -> dict[str, Path]:
-        """Find what a run has uploaded, also while it runs: name -> zip file."""
+    def list_artifacts(self, run_id: int) -> dict[str, Path]:
+        """The files that a run has uploaded so far: name -> zip file."""
         return {path.stem: path for path in (self.directory / "artifacts" / str(run_id)).glob("*.zip")}
 
 
@@ -174,9 +168,9 @@ def _parse(line: str) -> dict[str, Any]:
 
 
 def make_programs(directory: Path) -> Path:
-    """Make the programs of the runner's machine, with a directory in which they write down their calls.
+    """Make the programs of the runner's machine, and a directory for the log of their calls.
 
-    ``python3`` sees the packages of this interpreter; ``programs/python3`` says what it does itself.
+    ``python3`` sees the packages of this interpreter; ``programs/python3`` describes what it does itself.
     """
     for name in ("bin", "log"):
         (directory / name).mkdir(parents=True)

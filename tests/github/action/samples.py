@@ -36,7 +36,7 @@ _KEPT = ("PATH", "HOME", "LANG")
 
 
 def find_early_patch() -> str:
-    """Find an interpreter of an early patch of 3.11, as distributions ship it; empty where there is none."""
+    """An interpreter of an early patch of 3.11, as distributions ship it; empty if there is none."""
     directories = [
         *os.environ["PATH"].split(os.pathsep),
         "/usr/bin",
@@ -73,7 +73,7 @@ def make_bare_python(directory: Path, only: Collection[str] = (), python: str = 
 
 
 def make_job(directory: Path) -> Workspace:
-    """Make a job with an empty workspace, as a fresh runner has it; ``place`` may hold spaces."""
+    """Make a job with an empty workspace, as a fresh runner has it; the path may hold spaces."""
     workspace, temporary = directory / "work space", directory / "temp"
     workspace.mkdir(parents=True)
     temporary.mkdir()
@@ -94,7 +94,7 @@ def make_job(directory: Path) -> Workspace:
 
 
 def leave_shard(workspace: Workspace) -> None:
-    """Leave the run of the one case of ``CONFIG`` where the mode judge looks: that needs no torch."""
+    """Write the run of the one case of ``CONFIG`` where mode judge looks: that needs no torch."""
     config = workspace.temporary / "gate.yml"
     config.write_text(CONFIG)
     cases = load_cases(load_config(config))

@@ -35,7 +35,7 @@ class Workspace:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRun:
-    """What came of a step; an output that it did not set is empty."""
+    """The result of a step; an output that it did not set is empty."""
 
     code: int
     log: str

@@ -67,7 +67,7 @@ def _judge_once(what: object, judge: Callable[[], list[str]]) -> list[str]:
 
 
 class Contract:
-    """Checks what is said to and by one host; ``check_`` methods return what is wrong."""
+    """Checks requests to one host and its answers; ``check_`` methods list the mistakes."""
 
     def __init__(self, host: str) -> None:
         self._host = host

@@ -76,7 +76,7 @@ class BareRepository:
         return self.run("write-tree", environ=index)
 
     def commit(self, files: Mapping[str, str], branch: str, message: str = "A commit") -> str:
-        """Commit files on top of a branch, as somebody who pushes would, and return the commit."""
+        """Commit files on top of a branch, and return the commit."""
         parent = self.find_ref(f"heads/{branch}")
         entries = [{"path": path, "mode": "100644", "content": text} for path, text in files.items()]
         tree = self.write_tree(f"{parent}^{{tree}}" if parent else "", entries)

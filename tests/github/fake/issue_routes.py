@@ -11,13 +11,12 @@ _TOO_LONG = "body is too long (maximum is 65536 characters)"
 
 
 def list_issues(state: State) -> dict[int, dict[str, Any]]:
-    """The issues that the fake GitHub knows, by number."""
+    """The issues of the fake GitHub, by number."""
     issues: dict[int, dict[str, Any]] = state.__dict__.setdefault("issues", {})
     return issues
 
 
 def add_issue(state: State, fields: dict[str, Any], author: str) -> dict[str, Any]:
-    """Add an open issue."""
     with state.lock:
         issue: dict[str, Any] = make_example(state.host, "issue")
         # GitHub's description lists no null among the reasons, so an issue without one lacks the key.

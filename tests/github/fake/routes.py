@@ -83,7 +83,7 @@ def rerun_failed_jobs(state: State, query: Query) -> tuple[Any, ...]:
 
 @route("GET", f"{_REPO}/compare/{{basehead+}}")
 def compare_commits(state: State, query: Query) -> tuple[Any, ...]:
-    """Where a commit stands to a branch: behind its tip, or somewhere else; unknown ones are not found."""
+    """Whether a commit is behind a branch's tip or elsewhere; an unknown one is not found."""
     branch, _, sha = query.path["basehead"].partition("...")
     commits = state.history.get(branch)
     if commits is None:
@@ -125,7 +125,7 @@ def list_pulls(state: State, query: Query) -> tuple[Any, ...]:
 
 @route("GET", f"{_REPO}/commits/{{commit_sha}}/pulls")
 def list_pulls_of_commit(state: State, query: Query) -> tuple[Any, ...]:
-    """Those that have the commit anywhere, be they open, closed or merged."""
+    """All that contain the commit: open, closed and merged ones."""
     sha = query.path["commit_sha"]
     pulls = [
         pull
@@ -223,7 +223,7 @@ def list_statuses(state: State, query: Query) -> tuple[Any, ...]:
 
 
 def find_route(method: str, path: str) -> tuple[Handler, dict[str, str], str] | None:
-    """Find a handler, the path's parameters and the template; another repository is nobody's."""
+    """The handler, the path's parameters and the template; ``None`` for another repository."""
     for known_method, pattern, template, handler in ROUTES:
         match = pattern.match(path)
         if known_method == method and match:
