@@ -109,11 +109,11 @@ class Sandbox:
         return main(arguments)
 
     def read(self) -> CaptureResult[str]:
-        """Read what commands have printed since it was last read."""
+        """Read what commands have printed since the last call."""
         return self.capsys.readouterr()
 
     def plant(self, fault: str, amount: float = 0.0) -> None:
-        """Let the project's working tree have a fault."""
+        """Plant a fault into the project's working tree."""
         (self.top / "fault.json").write_text(json.dumps({"fault": fault, "amount": amount}), encoding="utf-8")
 
     def git(self, *arguments: str, check: bool = True) -> str:
@@ -156,7 +156,7 @@ def sandbox(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Sandbox:
-    """A copy of it to work in."""
+    """A copy of the recorded project to work in."""
     top = tmp_path / "place" / "project"
     shutil.copytree(recorded, top)
     stage(top, monkeypatch)

@@ -32,9 +32,9 @@ CHANCE = random.Random(os.getpid())  # noqa: S311 - noise
 
 
 def find_fault() -> tuple[str, float]:
-    """Return the planted fault and its amount; a blind case has none.
+    """The planted fault and its amount; a blind case has none.
 
-    A file ``fault.json`` beside the measured code plants one, too.
+    A file ``fault.json`` next to the measured code plants one, too.
     """
     arguments = CASE["arguments"]
     lying = Path(REQUEST["directory"], "fault.json")
@@ -49,29 +49,27 @@ def find_fault() -> tuple[str, float]:
 
 
 def make_fact(message: str) -> dict[str, object]:
-    """An exception's words, as a worker leaves them."""
+    """An exception's message, as a worker writes it."""
     return {"code": "raised", "names": {"message": [message]}}
 
 
 def write_result(**fields: object) -> None:
-    """Leave a result."""
     content = {"role": ROLE, "stage": "done", "stages_s": {"start": 0.001, "compile": 0.002}, **fields}
     Path(REQUEST["result"]).write_text(json.dumps(content), encoding="utf-8")
 
 
 def fail(stage: str, kind: str, message: str) -> None:
-    """Leave a failure and end."""
+    """Write a failure and end."""
     write_result(stage=stage, failure={"kind": kind, "fact": make_fact(message)})
     sys.exit(0)
 
 
 def vary(seconds: float) -> float:
-    """Add noise to a time."""
     return seconds * CHANCE.lognormvariate(0.0, NOISE)
 
 
 def measure_first(fault: str, amount: float, blocks: int) -> dict[str, list[float]]:
-    """Measure what a process with empty caches does."""
+    """The samples of a process with empty caches."""
     eager = 0.020 + (amount if fault == "eager_faster" else 0.0)
     compiled = 0.010 + (amount if fault == "slowdown" else 0.0)
     counters = {
@@ -89,7 +87,7 @@ def measure_first(fault: str, amount: float, blocks: int) -> dict[str, list[floa
 
 
 def measure_second(fault: str, amount: float) -> dict[str, list[float]]:
-    """Measure what a process with full caches does."""
+    """The samples of a process with full caches."""
     peak = 64.0 * MIB + (amount if fault == "memory" else 0.0)
     drift = {"low_precision": 14.0, "wrong_eps": 9.0}.get(fault, 0.0)
     return {
@@ -132,7 +130,7 @@ def is_gone(factory: str) -> bool:
 
 
 def measure_case() -> None:
-    """Measure the case, or fail as its fault says."""
+    """Measure the case, or fail as its fault requires."""
     if any(map(is_gone, (CASE["factory"], CASE["arguments"].get("factory", "")))):
         fail("import", "error", "UsageError: the factory does not exist")
     fault, amount = find_fault()

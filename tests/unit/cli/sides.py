@@ -1,6 +1,6 @@
-"""Sides of the rows of exit_codes.md: functions that do in a project with actors what a row says.
+"""Sides of the rows of exit_codes.md: functions that play a row in a project with actors.
 
-Each gives the exit code.
+Each returns the exit code.
 """
 
 import os
@@ -37,7 +37,7 @@ class Scene:
 
 
 def judge(run: Run, *options: str) -> Side:
-    """Hold a run against the old one."""
+    """Compare a run with the old one."""
 
     def play(scene: Scene) -> int:
         RUN.save(run, scene.sandbox.top / "new.json")
@@ -47,7 +47,7 @@ def judge(run: Run, *options: str) -> Side:
 
 
 def judge_by(run: Run) -> Side:
-    """Hold the old run against another."""
+    """Compare the old run with another."""
 
     def play(scene: Scene) -> int:
         RUN.save(run, scene.sandbox.top / "new.json")
@@ -167,7 +167,7 @@ def accept_lack(*options: str) -> Side:
 
 
 def read_stored(*, is_link: bool) -> Side:
-    """Judge by stored baselines, of which one environment's are behind a link that leads nowhere."""
+    """Judge by stored baselines, of which one environment's are behind a broken link."""
 
     def play(scene: Scene) -> int:
         store(scene.sandbox.top / "stored", SAME)
@@ -237,7 +237,7 @@ def resume(scene: Scene) -> int:
 
 
 def compare_arms(fault: str, amount: float) -> Side:
-    """Hold the working tree against its commit."""
+    """Compare the working tree with its commit."""
 
     def play(scene: Scene) -> int:
         begin_repository(scene.sandbox)
@@ -267,7 +267,7 @@ def anchor(*arguments: str) -> Side:
 
 
 def compare_with_anchor(fault: str, amount: float) -> Side:
-    """Hold a later commit's working tree against the anchor."""
+    """Compare a later commit's working tree with the anchor."""
 
     def play(scene: Scene) -> int:
         begin_repository(scene.sandbox)
@@ -294,7 +294,7 @@ def bisect(fault: str) -> Side:
 
 
 def calibrate(trials: int) -> Side:
-    """Calibrate on so many recorded trials."""
+    """Calibrate on this number of recorded trials."""
 
     def play(scene: Scene) -> int:
         RUN.save(make_run(trials=trials), scene.sandbox.top / "new.json")
@@ -315,7 +315,7 @@ def try_faults(*options: str, fault: str = "graph_break", blind: str = "") -> Si
 
 
 def explain(case: str) -> Side:
-    """Tell of a case of a regression's verdict, or of one that it does not have."""
+    """Explain a case of a regression's verdict, or one that it does not have."""
 
     def play(scene: Scene) -> int:
         assert scene.sandbox.run("compare", "old.json", "slow.json", "--out", "told") == 10

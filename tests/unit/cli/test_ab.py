@@ -1,4 +1,4 @@
-"""``ab``: what is on disk while it measures."""
+"""``ab``: the run on disk while it measures, and what its two sides may be."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.unit.cli.sides import begin_repository
 
 
 def test_a_run_is_finished_once_its_pairs_are(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a kill leaves before the first pair, and between two, says that the run was stopped."""
+    """A kill before the first pair, or between two, leaves a run that is marked as stopped."""
     begin_repository(sandbox)
     with (sandbox.top / "gate.yml").open("a", encoding="utf-8") as config:
         config.write("# changed\n")
@@ -54,7 +54,7 @@ def break_base(sandbox: Sandbox) -> None:
 def test_a_case_that_fails_in_the_base_is_measured_all_the_same(
     sandbox: Sandbox, repaired: bool, status: Status, reason: Reason
 ) -> None:
-    """A change that repairs it has nothing to be held against; one that does not has failed as well."""
+    """A change that repairs it has no base to compare with; one that does not has failed too."""
     break_base(sandbox)
     with (sandbox.top / "gate.yml").open("a", encoding="utf-8") as config:
         config.write("# changed\n")
@@ -68,14 +68,14 @@ def test_a_case_that_fails_in_the_base_is_measured_all_the_same(
 
 
 def test_code_and_interpreter_are_not_compared_at_once(sandbox: Sandbox) -> None:
-    """Nobody could tell which of the two changed something: one after the other, and nothing is removed."""
+    """Nobody would know which of the two changed something; nothing is removed."""
     begin_repository(sandbox)
     assert sandbox.run("ab", "HEAD", "--head-python", sys.executable, "--quiet") == ExitCode.USAGE
     assert "Compare the interpreters without BASE first" in sandbox.read().err
 
 
 def test_a_directory_without_gate_yml_is_measured_by_yours(sandbox: Sandbox) -> None:
-    """Its own models, as a commit without one; nothing is written into it."""
+    """Your configuration measures its models; nothing is written into it."""
     other = sandbox.top.parent / "other"
     other.mkdir()
     (other / "actor.py").touch()
@@ -86,7 +86,7 @@ def test_a_directory_without_gate_yml_is_measured_by_yours(sandbox: Sandbox) -> 
 
 
 def test_two_interpreters_are_named_to_measure_again(sandbox: Sandbox, tmp_path: Path) -> None:
-    """Both run one torch and one code, and are two stacks all the same, which a command can name."""
+    """Both run one torch and one code, but are two stacks, which a command can name."""
     pythons = [tmp_path / name for name in ("old", "new")]
     for python in pythons:
         python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""``compare --accepted``: what counts, what is said, and what an acceptance never hides."""
+"""``compare --accepted``: what counts, what is reported, and what an acceptance never hides."""
 
 import shutil
 from dataclasses import replace
@@ -50,7 +50,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def compare(
     directory: Path, run: Run, *accepted: Acceptance, commit: str = COMMIT, left: str = BEFORE
 ) -> int:
-    """Judge a run under what was accepted of a commit, if anything, and return the exit code."""
+    """Judge a run with what was accepted of a commit, and return the exit code."""
     RUN.save(run, directory / "after.json")
     path = directory / "accepted.yml"
     path.write_text(render_commit_file(commit, accepted), encoding="utf-8")
@@ -59,7 +59,7 @@ def compare(
 
 
 def test_an_accepted_regression_passes_by_name(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two graph breaks that ada accepted: ACCEPTED, with who, until when and why, and exit code 0."""
+    """Two accepted graph breaks: ACCEPTED with author, last day and reason, and exit code 0."""
     assert compare(directory, run_case(2.0)) == 10
     capsys.readouterr()
 
@@ -82,7 +82,7 @@ def test_an_accepted_regression_passes_by_name(directory: Path, capsys: pytest.C
     ids=["a larger one", "expired", "a lack of baselines"],
 )
 def test_what_is_not_covered_stays_a_regression(directory: Path, accepted: Acceptance, note: str) -> None:
-    """More than was accepted, past the last day, a lack of baselines that somebody takes: exit code 10."""
+    """More than was accepted, an expired entry, and an accepted lack of baselines."""
     assert compare(directory, run_case(2.0), accepted) == 10
     verdict = VERDICT.load(directory / "out" / "verdict.json")
     assert verdict.outcome is Outcome.REGRESSION
@@ -96,7 +96,7 @@ def test_an_acceptance_hides_no_failure(directory: Path) -> None:
 
 
 def test_a_lack_of_baselines_can_be_taken(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Still NOTHING_COMPARED, and said aloud; the exit code is 0, and who takes it is in the notes."""
+    """The outcome stays NOTHING_COMPARED, the exit code is 0, and the notes name the author."""
     assert compare(directory, run_case(0.0), left="baselines") == 3
     capsys.readouterr()
 
@@ -111,7 +111,7 @@ def test_a_lack_of_baselines_can_be_taken(directory: Path, capsys: pytest.Captur
 
 
 def test_a_lack_of_baselines_that_expired_is_not_taken(directory: Path) -> None:
-    """Past its last day it is exit code 3 again."""
+    """After its last day the exit code is 3."""
     assert compare(directory, run_case(0.0), replace(LACK, expires=PAST), left="baselines") == 3
 
 
@@ -121,7 +121,7 @@ THERE = "cpu-another-torch2.13.0-1a2b3c4d"
 def test_what_was_accepted_of_another_machine_passes_nothing(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither its regression nor its lack of baselines: exit codes 10 and 3, and the report says so."""
+    """Neither a regression nor a lack of baselines: exit codes 10 and 3, with a note."""
     regressed, lacking = (replace(accepted, environment=THERE) for accepted in (accept(2.0), LACK))
     assert compare(directory, run_case(2.0), regressed) == 10
     assert compare(directory, run_case(2.0), lacking, left="baselines") == 3
@@ -142,7 +142,7 @@ def test_what_was_accepted_of_another_machine_passes_nothing(
 def test_what_was_accepted_of_another_gate_passes_nothing(
     directory: Path, options: tuple[str, ...], code: int
 ) -> None:
-    """Two gate.yml of one repository, or two keys, on one machine: each has acceptances of its own."""
+    """Two gate.yml of one repository, or two keys of one, have separate acceptances."""
     (directory / ".git").mkdir()
     (directory / "b").mkdir()
     shutil.copy(directory / "gate.yml", directory / "b")
@@ -152,7 +152,7 @@ def test_what_was_accepted_of_another_gate_passes_nothing(
 
 
 def test_acceptances_of_several_commits_add_up(directory: Path) -> None:
-    """As in a merge group: one of them accepts it."""
+    """In a merge group an acceptance of either commit counts."""
     RUN.save(run_case(2.0), directory / "after.json")
     for name, accepted in (("a", (accept(2.0),)), ("b", ())):
         (directory / name).write_text(render_commit_file(name * 40, accepted), encoding="utf-8")
@@ -160,7 +160,7 @@ def test_acceptances_of_several_commits_add_up(directory: Path) -> None:
 
 
 def test_a_broken_file_is_an_error_that_names_it(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asked for by name, it must be usable: exit code 2, and nothing is judged."""
+    """The exit code is 2, and nothing is judged."""
     (directory / "broken.yml").write_text("version: 1\n", encoding="utf-8")
     assert main(["compare", "before.json", "before.json", "--accepted", "broken.yml"]) == 2
     assert "broken.yml: the key 'commit' is missing" in capsys.readouterr().err

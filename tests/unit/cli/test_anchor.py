@@ -21,7 +21,6 @@ def released(sandbox: Sandbox) -> Sandbox:
 
 
 def load(sandbox: Sandbox) -> AnchorFile:
-    """The anchor that is there."""
     anchor = load_anchor(sandbox.top / "baselines")
     assert anchor is not None
     return anchor
@@ -33,7 +32,7 @@ def read_commit(sandbox: Sandbox, ref: str) -> str:
 
 
 def test_a_tag_becomes_its_commit_and_keeps_its_name(released: Sandbox) -> None:
-    """The commit is written down whole, since a tag can be moved."""
+    """The whole commit is written, since a tag can be moved."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "the release of March") == 0
     anchor = load(released)
     assert (anchor.commit, anchor.name) == (read_commit(released, "tags/v1.2"), "v1.2")
@@ -49,7 +48,7 @@ def test_without_a_name_it_is_the_commit_that_is_checked_out(released: Sandbox) 
 
 
 def test_what_an_anchor_replaces_is_reported_with_its_age(released: Sandbox) -> None:
-    """To move it is to accept all that got worse in between."""
+    """Moving an anchor accepts every regression since the old one."""
     old = AnchorFile(version=1, commit="a" * 40, name="v1.1", created=OLD, reason="r")
     save_anchor(released.top / "baselines", old)
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
@@ -58,7 +57,7 @@ def test_what_an_anchor_replaces_is_reported_with_its_age(released: Sandbox) -> 
 
 
 def test_a_commit_that_head_was_not_made_from_is_no_anchor(released: Sandbox) -> None:
-    """Another branch's commit would be held against what never followed it."""
+    """Another branch's commit is no earlier state of head."""
     released.git("checkout", "--quiet", "-b", "other", "v1.2")
     released.git("commit", "--quiet", "--allow-empty", "--message", "Elsewhere")
     released.git("checkout", "--quiet", "main")
@@ -78,7 +77,7 @@ def test_the_list_of_baselines_names_the_anchor(released: Sandbox) -> None:
 
 
 def test_head_is_compared_with_the_anchor_and_the_report_names_it(released: Sandbox) -> None:
-    """What became slower since the release is a regression, whoever did it; the headline names the anchor."""
+    """A slowdown since the release is a regression; the headline names the anchor."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "the release of March") == 0
     released.plant("slowdown", SLOWER_S)
     released.read()
@@ -92,7 +91,7 @@ def test_head_is_compared_with_the_anchor_and_the_report_names_it(released: Sand
 
 
 def test_a_named_head_is_compared_with_the_anchor(released: Sandbox) -> None:
-    """The one name beside --anchor is head's: the release itself, whatever the working tree has become."""
+    """A name given with --anchor is head's: the release itself, whatever the working tree is."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
     released.plant("slowdown", SLOWER_S)
     assert released.run("ab", "--anchor", "v1.2", "--quiet") == 0
@@ -100,7 +99,7 @@ def test_a_named_head_is_compared_with_the_anchor(released: Sandbox) -> None:
 
 
 def test_an_accepted_change_stays_accepted_against_the_anchor(released: Sandbox) -> None:
-    """accepted.yml counts here as everywhere."""
+    """accepted.yml counts in every comparison."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
     released.plant("graph_break")
     assert released.run("ab", "--anchor", "--quiet") == 10
@@ -112,7 +111,7 @@ def test_an_accepted_change_stays_accepted_against_the_anchor(released: Sandbox)
 def test_an_anchor_that_this_clone_lacks_is_reported_with_file_key_and_fix(
     released: Sandbox, tmp_path: Path
 ) -> None:
-    """Also in a shallow clone, where the fix is to fetch more."""
+    """In a shallow clone the fix is to fetch more."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
     commit = load(released).commit
     released.git("add", "baselines")
@@ -130,7 +129,7 @@ def test_an_anchor_that_this_clone_lacks_is_reported_with_file_key_and_fix(
 
 @pytest.mark.parametrize("reason", ["", "  ", "\ud800"])
 def test_an_anchor_that_could_not_be_read_back_is_not_written(released: Sandbox, reason: str) -> None:
-    """As of a variable of the job that is not set: every check after it would end with exit code 2."""
+    """With an unset variable as its reason, every later check would end with exit code 2."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", reason) == 2
     assert "--reason: " in released.read().err
     assert load_anchor(released.top / "baselines") is None

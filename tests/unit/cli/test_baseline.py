@@ -1,4 +1,4 @@
-"""What `compile-gate baseline` records, accepts and says."""
+"""What `compile-gate baseline` records, accepts and prints."""
 
 import itertools
 from dataclasses import replace
@@ -20,14 +20,14 @@ ACCEPT = ("baseline", "accept", CASE_ID, "graph_breaks", "--allow", "2", "--reas
 
 
 def test_a_refresh_names_what_is_accepted_on_top_of_the_new_values(sandbox: Sandbox) -> None:
-    """An entry of accepted.yml that fits what was recorded allows so much again."""
+    """An entry of accepted.yml for a recorded metric allows its amount once more."""
     assert sandbox.run(*ACCEPT, "--expires", EXPIRES) == 0
     assert sandbox.run("baseline", "refresh", "--quiet", "--reason", "again") == 0
     assert f"accepted.yml allows 2 more of {CASE_ID} graph_breaks." in sandbox.read().out
 
 
 def test_a_machine_that_others_use_records_nothing(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it varied by would be taken for the case's; who wants it all the same sees it marked."""
+    """Their noise would be taken for the case's; with --anyway the trials are marked."""
     begin_repository(sandbox)
     before = {path: path.read_bytes() for path in (sandbox.top / "baselines").rglob("*.json")}
     look = itertools.count()
@@ -54,7 +54,7 @@ def test_a_machine_that_others_use_records_nothing(sandbox: Sandbox, monkeypatch
 def test_a_refresh_goes_on_until_three_trials_were_undisturbed(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other programs are there for the first three of five trials, repeats included: a sixth makes three."""
+    """Other programs disturb three of five trials, repeats included: a sixth gives the third."""
     begin_repository(sandbox)
     look = itertools.count()
 
@@ -75,7 +75,7 @@ REFRESH = ("baseline", "refresh", "--quiet", "--reason", "again", "--resume")
 def test_a_resumed_refresh_measures_anew_what_is_no_whole_trial(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Five trials are there, but one is a check's and tells no drift: a baseline has five whole ones."""
+    """Of five trials one is a check's without drift: a baseline has five whole ones."""
     begin_repository(sandbox)
     monkeypatch.setattr(lanes, "find_release", lambda _: "2.13.0")
     assert sandbox.run("measure", "--quiet", "--trials", "5") == 0
@@ -89,7 +89,7 @@ def test_a_resumed_refresh_measures_anew_what_is_no_whole_trial(
 def test_a_resumed_refresh_of_another_torch_is_refused(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All was measured, but before the upgrade: it would be recorded as if it came after."""
+    """Trials from before the upgrade would be recorded as if they came after it."""
     begin_repository(sandbox)
     monkeypatch.setattr(lanes, "find_release", lambda _: "2.13.0")
     assert sandbox.run("measure", "--quiet", "--trials", "5") == 0
@@ -101,14 +101,14 @@ def test_a_resumed_refresh_of_another_torch_is_refused(
 
 
 def test_what_never_decides_cannot_be_accepted(sandbox: Sandbox) -> None:
-    """An acceptance of it would count for nothing."""
+    """Its acceptance would have no effect."""
     accept = ("baseline", "accept", CASE_ID, "guards", "--allow", "2", "--reason", "r", "--expires", EXPIRES)
     assert sandbox.run(*accept) == 2
     assert "METRIC: 'guards' is no metric that decides" in sandbox.read().err
 
 
 def test_what_is_beyond_a_limit_of_ones_own_can_be_accepted_whatever_its_role(sandbox: Sandbox) -> None:
-    """The command that the report of it prints makes the check green."""
+    """The command that the report prints makes the check green."""
     with (sandbox.top / "gate.yml").open("a", encoding="utf-8") as file:
         file.write("limits: [{metric: guards, at_most: 5}]\n")
     run = make_run()
@@ -122,7 +122,7 @@ def test_what_is_beyond_a_limit_of_ones_own_can_be_accepted_whatever_its_role(sa
 
 
 def test_an_acceptance_that_costs_comments_is_noted(sandbox: Sandbox) -> None:
-    """The first is appended, the second replaces it: the file is written anew."""
+    """The first is appended; the second replaces it, so the file is written anew."""
     assert sandbox.run(*ACCEPT, "--expires", EXPIRES) == 0
     assert "written anew" not in sandbox.read().err
     with (sandbox.top / "baselines" / "accepted.yml").open("a", encoding="utf-8") as file:

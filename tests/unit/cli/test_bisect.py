@@ -1,4 +1,4 @@
-"""``bisect``: real git over commits of which one has a fault, with actors for workers."""
+"""``bisect``: real git on commits of which one has a fault, with actors for workers."""
 
 import json
 import sys
@@ -42,13 +42,13 @@ def history(sandbox: Sandbox) -> Sandbox:
 
 
 def read_repository(sandbox: Sandbox) -> tuple[str, ...]:
-    """What a user sees of their repository: status, branch, worktrees, refs, a bisection of their own."""
+    """The user's view of the repository: status, branch, worktrees, refs and their own bisection."""
     commands = ("status --short --branch", "worktree list --porcelain", "for-each-ref", "bisect log")
     return tuple(sandbox.git(*command.split(), check=False) for command in commands)
 
 
 def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(history: Sandbox) -> None:
-    """Of three commits between, two are asked about; a bisection of the user's own stays as it was."""
+    """Two of three commits between are measured; a bisection of the user's own stays."""
     history.git("bisect", "start", "--no-checkout", "v4", "v3")
     (history.top / "notes.txt").write_text("mine\n", encoding="utf-8")
     before = read_repository(history)
@@ -67,7 +67,7 @@ def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(history: S
 
 
 def test_a_bisection_goes_on_where_it_was_stopped(history: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was marked is not asked about again; another question is refused."""
+    """Marked commits are not measured again; other arguments are refused."""
     arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--bad", "v4", "--quiet")
     asked: list[str] = []
     real = bisect.Bisector.ask
@@ -91,7 +91,7 @@ def test_a_bisection_goes_on_where_it_was_stopped(history: Sandbox, monkeypatch:
 
 
 def commit_faults(sandbox: Sandbox, *faults: str) -> str:
-    """A commit for each; the good end's name."""
+    """Commit each fault; return the good end's name."""
     for number, fault in enumerate(faults):
         (sandbox.top / "fault.json").write_text(json.dumps({"fault": fault, "amount": 0.0}), encoding="utf-8")
         (sandbox.top / "notes.txt").write_text(f"fault {number}\n", encoding="utf-8")
@@ -100,7 +100,7 @@ def commit_faults(sandbox: Sandbox, *faults: str) -> str:
 
 
 def test_the_commit_that_broke_a_case_is_found(history: Sandbox) -> None:
-    """The case crashes at the bad end alone: the first of three commits that crash."""
+    """The first of three commits that crash is found."""
     good = commit_faults(history, "nothing", "nothing", "crash", "crash", "crash")
     assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 0
     printed = history.read().out
@@ -111,7 +111,7 @@ def test_the_commit_that_broke_a_case_is_found(history: Sandbox) -> None:
 
 
 def test_a_commit_that_fails_otherwise_hides_what_is_searched_for(history: Sandbox) -> None:
-    """Between the good commit and the one that crashes, another returns no numbers: either may be first."""
+    """A commit between good and crashing ones fails in another way: either may be the first bad one."""
     good = commit_faults(history, "nothing", "not_a_number", "crash")
     assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 11
     assert "it is one of these 2" in history.read().out
@@ -120,7 +120,7 @@ def test_a_commit_that_fails_otherwise_hides_what_is_searched_for(history: Sandb
 
 
 def commit_slowdown(sandbox: Sandbox) -> str:
-    """Three commits, of which the second makes latencies that vary by 0.3 % slower; the good end's name."""
+    """Commit three times, the second with a slowdown of latencies that vary by 0.3 %; return the good end."""
     for number in range(3):
         text = {"fault": "slowdown" if number else "nothing", "amount": 0.003}
         (sandbox.top / "fault.json").write_text(json.dumps(text), encoding="utf-8")
@@ -130,7 +130,7 @@ def commit_slowdown(sandbox: Sandbox) -> str:
 
 
 def test_a_step_that_is_stopped_keeps_its_pairs(history: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The only step between has one pair when it is stopped: it goes on with the second, and counts once."""
+    """The step is stopped after one pair, goes on with the second, and counts once."""
     good = commit_slowdown(history)
     step = history.top / "out/bisect" / history.git("rev-parse", "HEAD~1")[:12] / "run.json"
     arguments = ("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet")
@@ -158,7 +158,7 @@ def test_a_step_that_is_stopped_keeps_its_pairs(history: Sandbox, monkeypatch: p
 def test_a_search_whose_time_is_up_shows_how_to_go_on(
     history: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No step is counted that had no time: the same with --resume finds it."""
+    """A step without time is not counted: --resume finds the commit."""
     arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet")
     with monkeypatch.context() as patch:
         patch.setattr(bisect, "settle_step", lambda pairs, _judge: (pairs.run, None))
@@ -172,7 +172,7 @@ def test_a_search_whose_time_is_up_shows_how_to_go_on(
 def test_a_new_search_takes_nothing_from_an_older_one(
     history: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped before its first step, the search from another good end leaves no file of the first one's."""
+    """A search from another good end leaves no file of the older one."""
     assert history.run("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet") == 0
 
     def stop(_self: bisect.Bisector, _point: str) -> Mark | None:
@@ -189,7 +189,7 @@ def test_a_new_search_takes_nothing_from_an_older_one(
 
 
 def test_a_commit_whose_configuration_is_broken_is_skipped(history: Sandbox) -> None:
-    """Of two commits between, the first cannot be read; the other is told, and both remain."""
+    """Of two commits between, the first cannot be read: both remain candidates."""
     history.git("checkout", "--quiet", "-b", "odd", "v2")
     good_config = (history.top / "gate.yml").read_text(encoding="utf-8")
     for number, config in enumerate(["version: 99\n", good_config, good_config]):
@@ -207,7 +207,7 @@ def test_a_commit_whose_configuration_is_broken_is_skipped(history: Sandbox) -> 
 
 
 def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(history: Sandbox) -> None:
-    """Where older commits define a second case that it fits, the first one is still what is asked about."""
+    """Older commits have a second case that the pattern fits; the search keeps to the first."""
     now = (history.top / "gate.yml").read_text(encoding="utf-8")
     two = now.replace("cases: [{", "cases: [{task: training}, {")
     assert two != now
@@ -225,7 +225,7 @@ def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(history: Sand
 
 
 def test_a_step_that_cannot_be_saved_is_no_commit_to_skip(history: Sandbox) -> None:
-    """What is wrong with the results is told and ends the search; the commit is asked about again."""
+    """The error ends the search, and the commit is measured again."""
     step = history.top / "out/bisect" / history.git("rev-parse", "v2")[:12]
     step.parent.mkdir(parents=True)
     step.write_text("in the way", encoding="utf-8")
@@ -238,7 +238,7 @@ def test_a_step_that_cannot_be_saved_is_no_commit_to_skip(history: Sandbox) -> N
 
 
 def test_an_interpreter_keeps_its_directory_in_a_longer_list() -> None:
-    """With --resume it reads its own run, though another one was added before it."""
+    """With --resume it reads its own run, although another interpreter was added before it."""
     short = Ends(directory=Path(), good="a", bad="c", pythons=("a", "c"))
     longer = replace(short, pythons=("a", "b", "c"))
     assert short.name_directory("c") == longer.name_directory("c") != longer.name_directory("b")
@@ -246,7 +246,7 @@ def test_an_interpreter_keeps_its_directory_in_a_longer_list() -> None:
 
 
 def test_commits_that_cannot_be_measured_are_left_as_candidates(history: Sandbox) -> None:
-    """Where the case crashes at the commits around the fault, all that it may be are named, and it is 11."""
+    """The case crashes around the fault: all candidates are named, and the exit code is 11."""
     good, bad = "v2", "main"
     history.git("checkout", "--quiet", "-b", "broken", good)
     for number in range(3):
@@ -274,14 +274,14 @@ def test_commits_that_cannot_be_measured_are_left_as_candidates(history: Sandbox
     ],
 )
 def test_ends_that_are_none_are_reported(history: Sandbox, good: str, bad: str, end: tuple[int, str]) -> None:
-    """A bad end that is not worse, one that is the good one, or before it, or not there."""
+    """The bad end is not worse, is the good one, comes before it, or does not exist."""
     assert history.run("bisect", CASE_ID, "--good", good, "--bad", bad, "--quiet") == end[0]
     printed = history.read()
     assert end[1] in printed.out + printed.err
 
 
 def test_ends_without_time_for_a_pair_are_not_called_equal(history: Sandbox) -> None:
-    """A hundredth of a second is over when the compiler is warm: that says nothing of the ends."""
+    """A hundredth of a second ends during the priming, and shows nothing of the ends."""
     arguments = ("bisect", CASE_ID, "--good", "v0", "--quiet", "--minutes", "0.0001")
     assert history.run(*arguments) == 11
     output = history.read().out
@@ -290,7 +290,7 @@ def test_ends_without_time_for_a_pair_are_not_called_equal(history: Sandbox) -> 
 
 
 def test_a_good_end_that_crashes_is_incomplete(history: Sandbox) -> None:
-    """Nothing is searched for: no commit after it can be the first that fails."""
+    """No later commit can be the first that fails."""
     good = commit_faults(history, "crash", "nothing")
     assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 12
     assert "an end cannot be measured" in history.read().out
@@ -318,7 +318,7 @@ def test_a_question_that_is_none_is_refused(
 
 
 def test_a_slowdown_among_noise_is_found(history: Sandbox) -> None:
-    """30 % of latencies that vary by 0.3 %, which no counter shows; the steps say by how much."""
+    """30 % of latencies that vary by 0.3 %, which no counter shows."""
     good = commit_slowdown(history)
     assert history.run("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet") == 0
     output = history.read().out
@@ -330,7 +330,7 @@ def test_a_slowdown_among_noise_is_found(history: Sandbox) -> None:
 def test_the_interpreters_of_a_list_are_points(
     history: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The same search over a list: which of them the workers were started with is what is held against."""
+    """The search over a list compares the interpreters that the workers were started with."""
     pythons = [str(tmp_path / f"python{number}") for number in range(4)]
     for python in pythons:
         Path(python).symlink_to(sys.executable)

@@ -66,7 +66,7 @@ def test_commit_is_not_compared_with_itself(project: Path, text: str, decides_al
 def test_a_change_that_moves_its_own_bar_is_noted(
     project: Path, monkeypatch: pytest.MonkeyPatch, commit: str, notes: list[str]
 ) -> None:
-    """Its own thresholds and baselines judge it, unless those of a commit do."""
+    """Unless a commit's rules judge, the change's own thresholds and baselines do."""
     monkeypatch.chdir(project)
     (project / "baselines" / "host").mkdir(parents=True)
     for name in ("accepted.yml", "host/old.json"):
@@ -83,7 +83,7 @@ def test_a_change_that_moves_its_own_bar_is_noted(
 
 
 def test_shards_that_were_checked_are_merged_and_judged_again(sandbox: Sandbox) -> None:
-    """Each says which part it is, so that `merge` misses none; what they found is found of the whole."""
+    """Each run names its part, so that `merge` notices a missing one."""
     text = (sandbox.top / "gate.yml").read_text(encoding="utf-8")
     second = text[text.index("  - name: actor") :].replace("name: actor", "name: other")
     (sandbox.top / "gate.yml").write_text(text + second, encoding="utf-8")
@@ -105,7 +105,7 @@ def begin_repository(sandbox: Sandbox, *files: str) -> None:
 
 
 def begin_trunk(sandbox: Sandbox) -> None:
-    """The same, to a branch whose name says nothing."""
+    """Commit the project to a branch whose name is no main branch's."""
     begin_repository(sandbox)
     sandbox.git("branch", "--move", "trunk")
 
@@ -119,7 +119,7 @@ def commit_fault(sandbox: Sandbox) -> None:
 
 
 def load_base(sandbox: Sandbox) -> tuple[str, int]:
-    """What the last verdict was reached against, without the commit, and its number of pairs."""
+    """The base of the last verdict, without the commit, and its number of pairs."""
     verdict = VERDICT.load(sandbox.top / "out" / "verdict.json")
     return (verdict.base.label.partition(" (")[0] if verdict.base else ""), verdict.tally.pairs
 
@@ -127,7 +127,7 @@ def load_base(sandbox: Sandbox) -> tuple[str, int]:
 def test_a_branch_is_compared_with_where_it_left_main(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nobody names it, and nothing needs to be stored; the last line says where the page is."""
+    """Without --base and without baselines; the last line names the page."""
     begin_repository(sandbox, "gate.yml")
     shutil.rmtree("baselines")
     commit_fault(sandbox)
@@ -139,7 +139,7 @@ def test_a_branch_is_compared_with_where_it_left_main(
 
 
 def test_uncommitted_changes_of_main_are_compared_with_its_commit(sandbox: Sandbox) -> None:
-    """What is committed there is the base; the baselines say what is worth a pair."""
+    """The base is the last commit; the baselines decide what gets a pair."""
     begin_repository(sandbox, "gate.yml", "baselines")
     (sandbox.top / "gate.yml").write_text(f"{CONFIG}# changed\n", encoding="utf-8")
     sandbox.plant("graph_break")
@@ -148,7 +148,7 @@ def test_uncommitted_changes_of_main_are_compared_with_its_commit(sandbox: Sandb
 
 
 def test_an_unchanged_main_branch_leaves_no_verdict_of_another_run(sandbox: Sandbox) -> None:
-    """It ends with 3, and the REGRESSION in `out` would be taken for its own; the measured run is kept."""
+    """The exit code is 3, the old REGRESSION is removed and the new run is kept."""
     begin_repository(sandbox, "gate.yml")
     shutil.rmtree("baselines")
     commit_fault(sandbox)
@@ -159,7 +159,7 @@ def test_an_unchanged_main_branch_leaves_no_verdict_of_another_run(sandbox: Sand
 
 
 def clone_shallowly(sandbox: Sandbox) -> None:
-    """Work in a clone that has the branch's last commit, and not where it left ``main``."""
+    """Work in a clone that has the branch's last commit, but not where it left ``main``."""
     begin_repository(sandbox)
     commit_fault(sandbox)
     sandbox.git("checkout", "--quiet", "main")  # so that the clone knows it as the main branch
@@ -190,7 +190,7 @@ def clone_shallowly(sandbox: Sandbox) -> None:
 def test_without_a_base_the_stored_baselines_judge(
     sandbox: Sandbox, begin: Callable[[Sandbox], object], code: ExitCode, reason: str
 ) -> None:
-    """One note says why, and what to do about it."""
+    """One note gives the reason and the fix."""
     begin(sandbox)
     assert sandbox.run("check") == code
     notes = [line for line in sandbox.read().err.splitlines() if "the stored baselines alone" in line]
@@ -200,7 +200,7 @@ def test_without_a_base_the_stored_baselines_judge(
 
 
 def test_the_change_that_brings_gate_yml_is_compared(sandbox: Sandbox) -> None:
-    """The base's code is measured by the gate.yml and the factory that it lacks, and loses them again."""
+    """The base gets the gate.yml and the factory that it lacks while it is measured."""
     (sandbox.top / "actor.py").write_text("", encoding="utf-8")
     begin_repository(sandbox, "old.json")
     sandbox.git("checkout", "--quiet", "-b", "feature")
@@ -218,7 +218,7 @@ def test_the_change_that_brings_gate_yml_is_compared(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("command", ["check", "measure", "baseline refresh", "calibrate"])
 def test_a_mistyped_factory_names_its_line(sandbox: Sandbox, command: str) -> None:
-    """Before a lock is waited for, and nothing of the last run is removed."""
+    """The error comes before any wait for a lock, and removes nothing of the last run."""
     (sandbox.top / "actor.py").rename(sandbox.top / "actors.py")
     assert sandbox.run(*command.split(), "--quiet") == ExitCode.USAGE
     what, fix = sandbox.read().err.splitlines()
@@ -228,7 +228,7 @@ def test_a_mistyped_factory_names_its_line(sandbox: Sandbox, command: str) -> No
 
 
 def test_a_check_that_can_compare_nothing_spends_no_minutes(sandbox: Sandbox) -> None:
-    """On an unchanged main branch without baselines it says what to do instead; who asks gets the figures."""
+    """On an unchanged main branch without baselines it prints what to do instead."""
     begin_repository(sandbox, "gate.yml")
     shutil.rmtree("baselines")
     assert sandbox.run("check") == ExitCode.NOTHING_COMPARED
@@ -253,7 +253,7 @@ def test_a_check_that_can_compare_nothing_spends_no_minutes(sandbox: Sandbox) ->
 def test_without_a_gate_yml_nothing_is_measured(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """One directory too high is the commonest mistake there is: it costs no minutes."""
+    """The commonest mistake, a directory too high, costs no minutes."""
     (project / "gate.yml").unlink()
     monkeypatch.chdir(project)
     assert main(command.split()) == ExitCode.USAGE
@@ -267,7 +267,7 @@ def test_without_a_gate_yml_nothing_is_measured(
 def test_the_reference_models_are_asked_for(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever gate.yml says, and without a note."""
+    """Whatever gate.yml has, and without a note."""
     monkeypatch.chdir(project)
     (project / "gate.yml").write_text("version: 9\n", encoding="utf-8")
     assert main(["plan", "--reference-models", "--format", "json"]) == ExitCode.PASS
@@ -276,7 +276,7 @@ def test_the_reference_models_are_asked_for(
 
 
 def test_results_ignore_themselves(sandbox: Sandbox) -> None:
-    """After `git add --all` no result is a change, in a new directory or in one that was empty."""
+    """After `git add --all` no result is a change, in a new directory or in an empty one."""
     begin_repository(sandbox, "gate.yml", "baselines", "old.json", "slow.json")
     (sandbox.top / "kept").mkdir()
     assert [sandbox.run("measure", "--quiet", "--out", out) for out in ("new/one", "kept")] == [0, 0]
@@ -298,7 +298,7 @@ def test_results_ignore_themselves(sandbox: Sandbox) -> None:
 def test_another_run_is_refused_before_anything_is_opened(
     sandbox: Sandbox, begun: str, go_on: str, changed: str
 ) -> None:
-    """With other options, or pairs where there were trials: before a lock is waited for."""
+    """With other options, or pairs instead of trials: before any wait for a lock."""
     begin_repository(sandbox, "gate.yml", "baselines", "old.json", "slow.json")
     config = sandbox.top / "gate.yml"
     text = config.read_text(encoding="utf-8")
@@ -326,7 +326,7 @@ def test_another_run_is_refused_before_anything_is_opened(
 def test_other_commits_are_refused_before_anything_is_opened(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, go_on: tuple[str, ...], problem: str
 ) -> None:
-    """Another base, or another head, than those of the run that was begun."""
+    """Base or head are not those of the saved run."""
     begin_repository(sandbox, "gate.yml", "baselines")
     for number in range(2):
         sandbox.git("commit", "--quiet", "--allow-empty", "--message", f"Change {number}")
@@ -337,7 +337,7 @@ def test_other_commits_are_refused_before_anything_is_opened(
 
 
 def test_results_are_not_written_among_other_files(sandbox: Sandbox) -> None:
-    """A report would be written over what has its name; an empty directory and an earlier run's are taken."""
+    """A report could replace a file of its name; empty directories and earlier results are accepted."""
     source = sandbox.top / "docs" / "report.md"
     source.parent.mkdir()
     source.write_text("mine\n", encoding="utf-8")
@@ -358,7 +358,7 @@ def test_results_are_not_written_among_other_files(sandbox: Sandbox) -> None:
 def test_a_signal_that_ends_programs_is_an_interrupt(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    """A service manager's, and that of a lost terminal; but not where nohup has it ignored."""
+    """A service manager's, or that of a lost terminal, unless nohup ignores it."""
     monkeypatch.setattr(opening, "check_disk", lambda _: signal.raise_signal(number))
     before = signal.signal(number, signal.SIG_DFL)  # the tests may be run by nohup
     try:
@@ -380,7 +380,7 @@ def test_a_signal_that_ends_programs_is_an_interrupt(
 def test_a_busy_machine_can_compare_counts_alone(
     sandbox: Sandbox, fault: str, amount: float, arguments: tuple[str, ...], code: int
 ) -> None:
-    """A slowdown of times is not seen then, and a note says so; a graph break is."""
+    """A slowdown is not detected, which a note reports; a graph break is."""
     sandbox.plant(fault, amount)
     assert sandbox.run("check", "--no-base", "--quiet", *arguments) == code
     verdict = VERDICT.load(sandbox.top / "out" / "verdict.json")
@@ -413,7 +413,7 @@ def test_a_run_stays_on_the_cores_that_were_named(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize(("fault", "left"), [("slowdown", [0]), ("", [])])
 def test_a_check_can_stop_at_the_first_regression(sandbox: Sandbox, fault: str, left: list[int]) -> None:
-    """A note says how much was left open, and there is none where nothing regressed."""
+    """A note counts what is left; without a regression there is none."""
     sandbox.plant(fault, SLOWER_S)
     sandbox.run("check", "--no-base", "--quiet", "-x")
     notes = VERDICT.load(sandbox.top / "out" / "verdict.json").notes

@@ -1,4 +1,4 @@
-"""``compare`` and ``merge`` of runs that are not whole: never green, and told."""
+"""``compare`` and ``merge`` of incomplete runs are never green, and report why."""
 
 import shutil
 from collections.abc import Callable
@@ -22,7 +22,7 @@ BASE_CASE = Case(id="actor/training-float32-smoke-default", model="actor", defin
 
 @pytest.fixture
 def compare(project: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
-    """Hold a run against the old one; the code, and all that was said."""
+    """Compare a run with the old one; the exit code, and all output."""
 
     def play(run: Run, *options: str, as_baseline: bool = False) -> tuple[int, str]:
         RUN.save(run, project / "new.json")
@@ -35,7 +35,7 @@ def compare(project: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
 
 
 def test_a_run_that_was_stopped_is_incomplete(compare: Compare, project: Path) -> None:
-    """All its trials came back and none is worse; it says that it was stopped, and what to do."""
+    """All its trials are there and none is worse; the output names --resume."""
     code, output = compare(replace(make_run(), finished=False))
     assert code == 12
     assert "INCOMPLETE The run was stopped before its end." in output
@@ -44,14 +44,14 @@ def test_a_run_that_was_stopped_is_incomplete(compare: Compare, project: Path) -
 
 
 def test_a_stopped_run_reports_its_regression_too(compare: Compare) -> None:
-    """What it has measured is judged all the same."""
+    """The trials that it has are judged."""
     code, output = compare(replace(make_run(breaks=1.0), finished=False))
     assert code == 12
     assert "The run was stopped before its end; 1 case worse" in output
 
 
 def test_a_case_with_fewer_trials_than_planned_is_named(compare: Compare, project: Path) -> None:
-    """Three of five trials, and no failure that says why."""
+    """Three of five trials, without a failure that explains it."""
     run = make_run()
     code, output = compare(replace(run, trials=run.trials[:3]))
     assert code == 12
@@ -67,7 +67,7 @@ def test_a_case_with_fewer_trials_than_planned_is_named(compare: Compare, projec
 
 
 def test_a_case_whose_trials_measured_nothing_is_missing(compare: Compare) -> None:
-    """It has no baseline either, so that no metric of it would have a row."""
+    """It has no baseline either, so no metric of it would have a row."""
     run = make_run()
     empty = [replace(trial, case_id=BASE_CASE.id, samples={}) for trial in run.trials]
     code, output = compare(replace(run, cases=(*run.cases, BASE_CASE), trials=(*run.trials, *empty)))
@@ -76,7 +76,7 @@ def test_a_case_whose_trials_measured_nothing_is_missing(compare: Compare) -> No
 
 
 def test_more_trials_than_planned_are_welcome(compare: Compare) -> None:
-    """What looked changed got some on top."""
+    """Suspects get more trials."""
     assert compare(replace(make_run(), trials_planned=2))[0] == 0
 
 
@@ -91,7 +91,7 @@ def test_more_trials_than_planned_are_welcome(compare: Compare) -> None:
 def test_a_run_that_is_not_whole_is_no_baseline(
     compare: Compare, change: dict[str, object], key: str, problem: str
 ) -> None:
-    """It is refused with the file, the key and what is so."""
+    """The error names file, key and problem."""
     code, output = compare(replace(make_run(), **change), as_baseline=True)  # type: ignore[arg-type] # the test's
     assert code == 2
     assert f"new.json: {key}: " in output
@@ -101,7 +101,7 @@ def test_a_run_that_is_not_whole_is_no_baseline(
 def test_merge_names_what_keeps_the_whole_from_passing(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The runs are joined, and their reader learns now what judging them will say."""
+    """The runs are merged, with a note on the later verdict."""
     run = make_run()
     RUN.save(replace(run, finished=False, trials=run.trials[:3]), project / "shard.json")
     assert main(["merge", "shard.json", "--out", "joined"]) == 0
@@ -111,7 +111,7 @@ def test_merge_names_what_keeps_the_whole_from_passing(
 
 
 def test_merge_of_whole_runs_prints_no_more(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, where it is known what was divided."""
+    """It prints one line if the division is known."""
     shard = Shard(number=1, of=1, cases=1)
     RUN.save(replace(make_run(), shard=shard), project / "shard.json")
     assert main(["merge", "shard.json", "--out", "joined"]) == 0
@@ -121,13 +121,13 @@ def test_merge_of_whole_runs_prints_no_more(project: Path, capsys: pytest.Captur
 def test_merge_warns_that_a_lost_shard_would_not_show(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Runs that are no shards, and no selection: nobody knows what was divided."""
+    """Runs without shards and selection do not show what was divided."""
     assert main(["merge", str(project / "old.json"), "--out", "joined"]) == 0
     assert "note  A missing shard would not be noticed" in capsys.readouterr().out
 
 
 def test_merge_refuses_to_go_on_without_a_shard(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One of two is not the whole; with the selection its cases are missing, and that is told."""
+    """One of two is not the whole; with a selection its missing cases are reported."""
     RUN.save(replace(make_run(), shard=Shard(number=1, of=2, cases=2)), project / "shard.json")
     assert main(["merge", "shard.json", "--out", "joined"]) == 2
     assert "shard 2 of 2 is missing" in capsys.readouterr().err
@@ -140,14 +140,14 @@ def test_merge_refuses_to_go_on_without_a_shard(project: Path, capsys: pytest.Ca
 def test_a_shard_that_cannot_be_is_refused(
     project: Path, capsys: pytest.CaptureFixture[str], shard: dict[str, int]
 ) -> None:
-    """Counting up to the number of shards that somebody wrote would take all memory."""
+    """Counting to an absurd number of shards would take all memory."""
     RUN.save(replace(make_run(), shard=Shard(cases=1, **shard)), project / "shard.json")
     assert main(["merge", "shard.json", "--out", "joined"]) == 2
     assert "expected a whole number from 1 to 999" in capsys.readouterr().err
 
 
 def test_two_runs_have_no_baselines_to_record(compare: Compare, project: Path) -> None:
-    """Two trials are too few to know the noise. That is of the other run, not of a baseline."""
+    """Two trials are too few to know the noise of the other run, which is no baseline."""
     old = make_run()
     RUN.save(replace(old, trials=old.trials[:2], trials_planned=2), project / "old.json")
     _, output = compare(make_run())
@@ -158,21 +158,21 @@ def test_two_runs_have_no_baselines_to_record(compare: Compare, project: Path) -
 def test_a_run_that_is_compared_with_itself_is_reported(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A slip of the hand in a script would pass for ever."""
+    """By a slip in a script it would pass for ever."""
     assert main(["compare", "old.json", "old.json"]) == 0
     assert "note: old.json is compared with itself" in capsys.readouterr().err
     assert project.exists()
 
 
 def test_comparing_one_shard_is_noted(compare: Compare) -> None:
-    """What it lacks is judged nowhere."""
+    """Other shards' cases are not judged."""
     code, output = compare(replace(make_run(), shard=Shard(number=1, of=2, cases=7)))
     assert code == 0
     assert "note This is shard 1 of 2: 6 of 7 cases are not part of it." in output
 
 
 def test_quarantine_of_all_is_not_reported_as_a_lack_of_baselines(compare: Compare, project: Path) -> None:
-    """It says what is so, and how to judge again; new baselines would change nothing."""
+    """New baselines would change nothing, so it explains how to leave quarantine."""
     day = (datetime.now(UTC) + timedelta(days=9)).date().isoformat()
     entry = f"quarantine:\n  - {{case: '*', owner: ada, reason: two speeds, expires: {day}}}\n"
     (project / "gate.yml").write_text(CONFIG + entry, encoding="utf-8")
@@ -185,7 +185,7 @@ def test_quarantine_of_all_is_not_reported_as_a_lack_of_baselines(compare: Compa
 
 @pytest.mark.parametrize("name", ["gate.yml", "baselines/accepted.yml"])
 def test_nothing_is_set_aside_for_good(compare: Compare, project: Path, name: str) -> None:
-    """What people write by hand may last as long as what `baseline accept` writes, and no longer."""
+    """Entries written by hand may last as long as those of `baseline accept`."""
     entry = "{case: '*', metric: graph_breaks, reason: r, expires: 9999-12-31, "
     texts = {
         "gate.yml": f"{CONFIG}quarantine:\n  - {entry}owner: ada}}\n",
@@ -219,7 +219,7 @@ def test_nothing_is_set_aside_for_good(compare: Compare, project: Path, name: st
 def test_a_case_of_the_other_run_that_is_gone_is_missing_where_it_was_selected(
     compare: Compare, project: Path, asked: dict[str, Any], code: int, headline: str
 ) -> None:
-    """Removed or renamed it would pass. In a smaller selection or a shard nobody expects it."""
+    """Removed or renamed it would pass; a smaller selection or a shard does not expect it."""
     old = RUN.load(project / "old.json")
     more = replace(old.cases[0], id="actor/gone")
     trials = (*old.trials, *(replace(trial, case_id=more.id) for trial in old.trials))
@@ -233,7 +233,7 @@ def test_a_case_of_the_other_run_that_is_gone_is_missing_where_it_was_selected(
 def test_the_last_verdict_and_its_worst_case_need_no_name(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`out` is gate.yml's, from a directory below it too."""
+    """`out` is gate.yml's, also from a subdirectory."""
     assert sandbox.run("compare", "old.json", "slow.json", "--out", "out", "--quiet") == 10
     below = sandbox.top / "zoo" / "deep"
     below.mkdir(parents=True)
@@ -247,7 +247,7 @@ def test_the_last_verdict_and_its_worst_case_need_no_name(
 
 
 def test_compared_baselines_are_named_in_what_to_do_next(sandbox: Sandbox) -> None:
-    """Those of gate.yml need no name."""
+    """Those of gate.yml need no option."""
     shutil.copytree("baselines", "stored")
     for directory, named in (("stored", {"--baselines": "stored"}), ("baselines", {})):
         sandbox.run("compare", directory, "slow.json", "--out", "out")

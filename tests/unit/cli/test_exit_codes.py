@@ -1,4 +1,4 @@
-"""exit_codes.md beside this file, row by row: what is true of a 0, and what is never one."""
+"""exit_codes.md, row by row: what a 0 promises, and what is never a 0."""
 
 import json
 import re
@@ -27,7 +27,6 @@ def read_rows() -> dict[str, int]:
 
 @pytest.fixture
 def scene(run_gate: RunGate, sandbox: Sandbox) -> Scene:
-    """A project, in this process or another."""
     return Scene(
         sandbox=sandbox,
         run_gate=lambda *arguments, **settings: run_gate(*arguments, **settings, cwd=sandbox.top),
@@ -52,7 +51,7 @@ def play_once(side: Side, scene: Scene) -> tuple[int, str]:
 
 @pytest.mark.parametrize("name", WAYS)
 def test_a_zero_is_what_the_table_says(scene: Scene, name: str) -> None:
-    """The way ends with 0, and says what the row promises to say."""
+    """The way ends with 0, and prints what the row promises."""
     code, printed = play_once(WAYS[name].good, scene)
     assert code == 0
     assert WAYS[name].says in printed
@@ -71,14 +70,14 @@ def test_the_nearest_that_must_not_be_green_is_not(scene: Scene, name: str, code
 @pytest.mark.slow
 @pytest.mark.usefixtures("sandbox")
 def test_doctor_ends_as_its_checks_do(capsys: pytest.CaptureFixture[str]) -> None:
-    """0 where none failed, on whatever machine this is."""
+    """The code is 0 if none failed, on whatever machine this is."""
     code = main(["doctor", "--format", "json"])
     levels = {check["level"] for check in json.loads(capsys.readouterr().out)}
     assert code == (4 if "fail" in levels else 0)
 
 
 def test_every_command_has_a_row() -> None:
-    """A command that could end with 0 unseen is none."""
+    """No command may end with 0 without a row."""
     named = {*read_rows(), *re.findall(r"^\| `([a-z-]+)` \|", DOCUMENT, re.MULTILINE)}
     commands = {command.name.split()[-1] for command in list_commands()}
     assert commands - named - {"compare"} == set()
@@ -88,6 +87,6 @@ def test_every_command_has_a_row() -> None:
 
 @pytest.mark.parametrize("node", re.findall(r"`(tests/\S+::\w+)`", DOCUMENT))
 def test_a_test_that_holds_a_row_exists(node: str) -> None:
-    """The rows about workflows and pytest are held elsewhere."""
+    """Rows about workflows and pytest name a test elsewhere."""
     file, _, name = node.partition("::")
     assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8")

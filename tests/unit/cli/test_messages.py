@@ -1,4 +1,4 @@
-"""What a wrong input is told: the place, what is wrong there, and a fix that is right."""
+"""A wrong input gets its line, the problem there, and a correct fix."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run_refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run a command that is refused; return what it says on standard error, less notes."""
+    """Run a command that is refused; return its errors without notes."""
     assert main(arguments) == 2
     lines = capsys.readouterr().err.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("note: "))
@@ -40,7 +40,7 @@ def run_refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_wrong_input_is_reported_with_its_line_and_fix(
     part: str, capsys: pytest.CaptureFixture[str], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file and line or the option, what is wrong there, and what to do; one mistake is one error."""
+    """File and line or option, problem and fix; one mistake is one error."""
     config, _, rest = part.partition("$ ")
     command, _, message = rest.partition("\n")
     variables, _, arguments = command.partition("compile-gate ")
@@ -54,7 +54,7 @@ def test_a_wrong_input_is_reported_with_its_line_and_fix(
 def test_a_gate_yml_that_is_far_too_large_is_no_file_of_ours(
     capsys: pytest.CaptureFixture[str], project: Path
 ) -> None:
-    """People write it: that compile-gate writes no such file says nothing."""
+    """The error does not say that compile-gate wrote it."""
     (project / "gate.yml").write_text("#" * 1_100_000, encoding="utf-8")
     assert run_refused(capsys, "config") == (
         "compile-gate: gate.yml: is larger than 1,048,576 bytes\n"
@@ -102,7 +102,7 @@ def test_a_run_that_does_not_fit_the_others_is_called_by_its_file(
 def test_a_file_that_another_user_has_left_is_no_bug(
     capsys: pytest.CaptureFixture[str], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever below the output it is met: what it is, and whose, and no traceback."""
+    """Anywhere below the output the error names the file and its owner, without a traceback."""
 
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "out/logs/import/server-head.log")

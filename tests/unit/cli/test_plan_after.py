@@ -1,4 +1,4 @@
-"""``plan --after``: what a target has shown counts for the checkout that it was shown of."""
+"""``plan --after``: a target's result counts for the checkout that it was of."""
 
 from dataclasses import replace
 from itertools import chain
@@ -20,7 +20,7 @@ TARGET = replace(CUDA_HOST, device_kind=TARGET_KIND, device_model="cuda:sm_90")
 
 @pytest.fixture
 def shown(sandbox: Sandbox) -> Run:
-    """What a target has shown of the checkout: the only case has the code of the base, in both pairs."""
+    """A target's run of the checkout: the only case has the base's code, in both pairs."""
     sandbox.git("init", "--quiet")
     sandbox.git("add", "-A")
     sandbox.git("commit", "--quiet", "--message", "Begin")
@@ -39,7 +39,7 @@ def shown(sandbox: Sandbox) -> Run:
 
 @pytest.mark.usefixtures("shown")
 def test_a_case_of_the_same_code_is_left_out(sandbox: Sandbox) -> None:
-    """As it was shown, nothing is left."""
+    """Nothing is left to measure."""
     assert sandbox.run("plan", "--after", "shown.json") == 0
     assert "left out: 1 of 1 cases" in sandbox.read().err
 
@@ -47,7 +47,7 @@ def test_a_case_of_the_same_code_is_left_out(sandbox: Sandbox) -> None:
 @pytest.mark.usefixtures("shown")
 @pytest.mark.parametrize("is_committed", [False, True])
 def test_what_was_shown_of_other_code_is_refused(sandbox: Sandbox, is_committed: bool) -> None:
-    """A file that was edited since, or another commit: its code may be another, and no GPU would look."""
+    """A later edit or commit may have other code, which no GPU would measure."""
     (sandbox.top / "actor.py").write_text("edited = True\n", encoding="utf-8")
     if is_committed:
         sandbox.git("add", "-A")

@@ -1,4 +1,4 @@
-"""``check --rules base``: a change is judged by what the base commit says, as the action judges it."""
+"""``check --rules base``: the base commit's rules judge a change, as in the action."""
 
 import shutil
 from pathlib import Path
@@ -17,7 +17,7 @@ LENIENT = f"{CONFIG}fail_on: never\nthresholds: {{compiled_latency: {{relative: 
 
 @pytest.fixture
 def change(sandbox: Sandbox) -> Sandbox:
-    """A branch that breaks a graph and no longer fails by it."""
+    """A branch that breaks a graph, with a configuration that tolerates it."""
     sandbox.git("init", "--quiet", "--initial-branch=main")
     sandbox.git("add", "gate.yml", "baselines", "actor.py")
     sandbox.git("commit", "--quiet", "--message", "Begin")
@@ -30,7 +30,7 @@ def change(sandbox: Sandbox) -> Sandbox:
 
 
 def test_a_change_is_judged_by_the_rules_of_its_base(change: Sandbox) -> None:
-    """By its own it would be green; what it does to its rules is a note."""
+    """By its own it would be green; a note names its changes of the rules."""
     assert change.run("check", "--quiet") == ExitCode.PASS
     assert change.run("check", "--quiet", "--rules", "base") == ExitCode.REGRESSION
     base = change.git("rev-parse", "main")
@@ -80,12 +80,12 @@ def test_rules_of_nothing_are_refused(change: Sandbox, rules: str, what: str) ->
 
 
 def test_the_reference_models_have_no_rules(change: Sandbox) -> None:
-    """They read no gate.yml, so none of a commit could judge them."""
+    """They read no gate.yml."""
     assert change.run("check", "--rules", "base", "--reference-models") == ExitCode.USAGE
     assert "Leave out --rules or --reference-models." in change.read().err
 
 
 def test_a_base_that_is_a_directory_has_no_rules(change: Sandbox) -> None:
-    """What is compared with may be no commit; rules are those of one."""
+    """Rules are those of a commit."""
     assert change.run("check", "--rules", "base", "--base", ".") == ExitCode.USAGE
     assert "--rules base: . is no commit" in change.read().err

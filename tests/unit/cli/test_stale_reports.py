@@ -1,4 +1,4 @@
-"""What a command leaves is its own: nothing of an earlier run is read as its verdict."""
+"""No report of an earlier run is left to be read as a command's own."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ REPORTS = ("verdict.json", "report.md", "report.html", "junit.xml")
 
 
 def write_reports(directory: Path) -> None:
-    """Write what yesterday's run has left."""
+    """Write the reports of an earlier run."""
     directory.mkdir(parents=True)
     for name in REPORTS:
         (directory / name).write_text("PASS", encoding="utf-8")
@@ -28,7 +28,7 @@ def write_reports(directory: Path) -> None:
     "arguments", [("measure", "--quiet"), ("merge", "old.json", "--out", "out")], ids=["measure", "merge"]
 )
 def test_a_run_that_is_not_judged_leaves_no_verdict(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
-    """Yesterday's PASS is gone: beside a new run it would be read as that one's."""
+    """An old PASS next to a new run would be read as that one's."""
     write_reports(sandbox.top / "out")
     assert sandbox.run(*arguments) == 0
     assert {path.name for path in (sandbox.top / "out").iterdir()}.isdisjoint(REPORTS)
@@ -62,7 +62,7 @@ def test_a_run_that_is_not_judged_leaves_no_verdict(sandbox: Sandbox, arguments:
     ids=" ".join,
 )
 def test_a_mistyped_name_costs_no_verdict(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
-    """A command that ends before it measures anything leaves yesterday's answer as it was."""
+    """A command that ends before it measures keeps the old verdict."""
     begin_repository(sandbox)
     RUN.save(make_run(), sandbox.top / "out/run.json")  # of another environment: nothing continues it
     for name in REPORTS:
@@ -72,7 +72,7 @@ def test_a_mistyped_name_costs_no_verdict(sandbox: Sandbox, arguments: tuple[str
 
 
 def test_a_report_that_cannot_be_removed_is_reported(sandbox: Sandbox) -> None:
-    """A directory of its name: the command ends before anything is measured."""
+    """A directory has its name: the command ends before anything is measured."""
     (sandbox.top / "out/junit.xml").mkdir(parents=True)
     assert sandbox.run("measure", "--quiet") == 2
     errors = sandbox.read().err
@@ -81,7 +81,7 @@ def test_a_report_that_cannot_be_removed_is_reported(sandbox: Sandbox) -> None:
 
 
 def test_what_is_not_there_is_not_called_in_the_way(tmp_path: Path) -> None:
-    """A read-only file system removes not even nothing: the error comes when the file is written."""
+    """A read-only file system refuses to remove a missing file: the error comes at the write."""
     refused = OSError(errno.EROFS, os.strerror(errno.EROFS))
     with patch.object(Path, "unlink", side_effect=refused) as unlink:
         remove_files(tmp_path / "verdict.json")
@@ -92,7 +92,7 @@ def test_what_is_not_there_is_not_called_in_the_way(tmp_path: Path) -> None:
 
 
 def test_a_directory_may_have_a_dot_in_its_name(sandbox: Sandbox) -> None:
-    """Named after a release, say; a file that is not there is still told."""
+    """A release's name, say; a missing file is still reported."""
     out = "results-2.13"
     assert sandbox.run("compare", "old.json", "slow.json", "--out", out, "--quiet") == 10
     sandbox.read()

@@ -50,13 +50,13 @@ def test_creep_is_shown_by_a_run_against_the_anchor(sandbox: Sandbox) -> None:
 
 
 def test_other_pairs_are_not_kept_in_silence(sandbox: Sandbox) -> None:
-    """`ab` of two commits is no point of a line: asked to keep it, it refuses."""
+    """`ab` of two commits is no point of a line: with --history it is refused."""
     assert sandbox.run("ab", "HEAD", "--history", "history.jsonl") == 2
     assert "--history: only comparisons with the release anchor are stored" in sandbox.read().err
 
 
 def test_without_ruptures_the_fix_is_named(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No page says that nothing changed where nobody looked."""
+    """A page without the search must not show that nothing changed."""
     write_year(Path("h.jsonl"))
     monkeypatch.setitem(sys.modules, "ruptures", None)
     assert sandbox.run("trend", "h.jsonl") == 2
@@ -64,7 +64,7 @@ def test_without_ruptures_the_fix_is_named(sandbox: Sandbox, monkeypatch: pytest
 
 
 def write_year(path: Path) -> None:
-    """Some runs, of which the last have another value."""
+    """Write runs of which the last have another value."""
     for number in range(12):
         head = HistoryHead(
             id="",
@@ -85,7 +85,7 @@ def test_a_history_that_cannot_be_written_changes_no_verdict(sandbox: Sandbox) -
 
 
 def test_what_cannot_be_read_is_reported(sandbox: Sandbox) -> None:
-    """Damaged lines by their place; nothing but damage is no 0; no history is a mistake of the caller."""
+    """Damaged lines are named; a history of only those is no 0; a missing one is the caller's mistake."""
     Path("h.jsonl").write_text("{\n" * 8, encoding="utf-8")
     assert sandbox.run("trend", "h.jsonl") == 3
     errors = sandbox.read().err
@@ -97,7 +97,7 @@ def test_what_cannot_be_read_is_reported(sandbox: Sandbox) -> None:
 
 
 def test_a_history_is_compacted(sandbox: Sandbox) -> None:
-    """Into one file a month of its directory; what is older than asked is left out."""
+    """Into one file a month; runs older than --since are left out."""
     for _ in range(2):
         assert sandbox.run("check", "--quiet", "--history", "runs") == 0
     assert sandbox.run("trend", "runs", "--compact", "--out", "site") == 0
@@ -111,7 +111,7 @@ def test_a_history_is_compacted(sandbox: Sandbox) -> None:
 
 
 def test_pages_may_lie_around_what_gate_yml_names(sandbox: Sandbox) -> None:
-    """No results and no baselines are written, so nothing can be written over."""
+    """No results and no baselines are written, so nothing can be replaced."""
     assert sandbox.run("check", "--quiet", "--history", "runs") == 0
     assert sandbox.run("trend", "runs", "--out", ".") == 0
     assert Path("index.html").is_file()

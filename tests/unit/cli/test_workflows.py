@@ -1,4 +1,4 @@
-"""Which modes of the action a clone's workflows use: what a step is given decides, not what is written."""
+"""The modes that a clone's workflows use, by the inputs of their steps."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def test_a_step_with_the_mode_counts_however_it_is_written(tmp_path: Path, text:
     ids=["comment", "longer"],
 )
 def test_the_words_alone_do_not_count(tmp_path: Path, text: str) -> None:
-    """A comment and a step of another mode answer nobody."""
+    """A comment and a step of another mode."""
     assert not has_mode_in(tmp_path, text)
 
 
@@ -58,7 +58,7 @@ def test_the_words_alone_do_not_count(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_what_is_no_workflow_stops_nothing(tmp_path: Path, text: str) -> None:
-    """GitHub refuses such a file; those beside it still count."""
+    """GitHub refuses such a file; the other files still count."""
     assert not has_mode_in(tmp_path, text)
     workflow = STEP + "        with: {mode: accept-regression}\n"
     (tmp_path / "workflows" / "z.yaml").write_text(workflow, encoding="utf-8")
@@ -72,7 +72,7 @@ def test_without_workflows_there_is_no_mode(tmp_path: Path) -> None:
 
 
 def test_the_check_alone_accepts_nothing(tmp_path: Path) -> None:
-    """A project without the second file is told of no command in a comment."""
+    """Without the second file no command in a comment is offered."""
     assert not has_mode_in(
         tmp_path, (ROOT / "examples/workflows/compile-gate.yml").read_text(encoding="utf-8")
     )

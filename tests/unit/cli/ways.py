@@ -51,7 +51,7 @@ FACTORY = "import gate\ndef build():\n    return gate.Workload(forward=len, inpu
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """Both sides of a row; ``says`` is in what the good one prints."""
+    """Both sides of a row; the good one prints ``says``."""
 
     good: Side
     bad: Side
