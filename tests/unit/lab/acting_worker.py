@@ -45,7 +45,7 @@ def print_line(*words: str) -> None:
 
 
 def make_fact(message: str) -> dict[str, object]:
-    """An exception's words, as a worker leaves them."""
+    """An exception's message, as a worker writes it."""
     return {"code": "raised", "names": {"message": [message]}}
 
 
@@ -71,13 +71,13 @@ def play_ok() -> None:
 
 
 def play_code(**codes: str) -> None:
-    """Tell which code was generated, by role."""
+    """Report the generated code, by role."""
     code = codes.get(REQUEST["role"], "")
     write_result(samples=SAMPLES[REQUEST["role"]], identity={"digest": code}, environment=ENVIRONMENT)
 
 
 def play_long() -> None:
-    """Tell of half a minute, in a second."""
+    """Report half a minute, after a second."""
     time.sleep(1.0)
     write_result(samples=SAMPLES[REQUEST["role"]], stages_s={"rounds": 30.0}, environment=ENVIRONMENT)
 
@@ -162,7 +162,7 @@ def play_exit_3() -> None:
 
 
 def play_silent() -> None:
-    """Exit 0 without a word."""
+    """Exit 0 without a result."""
 
 
 def play_flood() -> None:
@@ -185,7 +185,7 @@ def note_loading(what: str) -> None:
 
 
 def play_second(ask: Callable[[str], str], load_s: float, says: str) -> None:
-    """Wait to compile, and once more to look at the rest; fail before if it ``says`` why."""
+    """Wait to compile, and again for memory and drift; fail before if it ``says`` why."""
     if says:
         write_result(stage="build", failure={"kind": "error", "fact": make_fact(says)})
         sys.exit(1)
@@ -204,7 +204,7 @@ def play_second(ask: Callable[[str], str], load_s: float, says: str) -> None:
 def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: str = "") -> None:
     """Take turns as a real worker does; after ``stop`` blocks it crashes, or sleeps over one.
 
-    Alone it has nobody to take turns with. A second process ``says`` why it fails beside another one.
+    Alone it has nobody to take turns with. A second process ``says`` why it fails next to another.
     """
     if REQUEST["channel"] < 0:
         play_ok()
@@ -249,9 +249,9 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: s
 
 
 def play_crowd(says: str = "", ends: str = "") -> None:
-    """Fail beside another worker as a device does that has no room for two; alone all is well.
+    """Fail next to another worker, as a device without room for two does; alone all is well.
 
-    It tells what it ``says``, or it ``ends`` as another act does.
+    It reports what it ``says``, or it ``ends`` as another act does.
     """
     if REQUEST["channel"] < 0:
         play_ok()

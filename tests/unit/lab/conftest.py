@@ -1,4 +1,4 @@
-"""Fixtures of the lab's tests: a bench whose workers are actors, and an eye on what they leave behind."""
+"""Fixtures of the lab's tests: a bench whose workers are actors, and a count of what they leave."""
 
 import itertools
 import sys
@@ -61,7 +61,6 @@ def scratch_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> LabSettings:
-    """Settings whose workers are actors."""
     return LabSettings(out=tmp_path / "out", trial_timeout_s=30.0, worker=("-P", "-S", str(ACTOR)))
 
 
@@ -119,7 +118,7 @@ def make_interpreter(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
 
 @pytest.fixture(autouse=True)
 def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host on which nothing else happens, so that no trial is repeated for what the machine does."""
+    """A host on which nothing else happens, so that no trial is repeated because of the machine."""
     clock = itertools.count()
     monkeypatch.setattr(trials_module, "read_host", lambda: HostSample(at_s=next(clock)))
     monkeypatch.setattr(opening_module, "look_early", lambda _: Conditions())

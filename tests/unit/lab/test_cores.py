@@ -38,7 +38,7 @@ def attach(devices: Path, text: str) -> Path:
 
 
 def test_the_address_is_the_one_of_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """nvidia-smi writes the domain with eight digits, the kernel with four, and letters small."""
+    """nvidia-smi writes eight digits of the domain, the kernel four and small letters."""
     monkeypatch.setattr(cores, "_DEVICES", attach(tmp_path, "0-3\n"))
     assert read_near_cores(BUS) == {0, 1, 2, 3}
     assert read_near_cores("00000000:C1:00.0") == frozenset()
@@ -46,7 +46,7 @@ def test_the_address_is_the_one_of_nvidia_smi(tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_is_started_stays_on_its_cores() -> None:
-    """A process that is started within runs on the one core only; afterwards all are back."""
+    """A process started within has one core only; afterwards all are back."""
     before = os.sched_getaffinity(0)
     with stay_on({min(before)}, threads=1):
         output = subprocess.run(
@@ -58,7 +58,7 @@ def test_what_is_started_stays_on_its_cores() -> None:
 
 @pytest.mark.parametrize(("wanted", "threads"), [((), 1), ((0,), 2)])
 def test_nobody_is_held_to_too_few(wanted: tuple[int, ...], threads: int) -> None:
-    """Where the system does not say, or fewer cores are there than a worker has threads, all stay allowed."""
+    """All cores stay allowed if the system names none, or fewer than a worker has threads."""
     before = os.sched_getaffinity(0)
     with stay_on(wanted, threads=threads):
         assert os.sched_getaffinity(0) == before

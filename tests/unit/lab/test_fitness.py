@@ -1,4 +1,4 @@
-"""Whether the host was fit while a trial was measured."""
+"""The host's fitness while a trial was measured."""
 
 from dataclasses import replace
 
@@ -51,12 +51,12 @@ def test_what_happened_between_two_looks() -> None:
     ],
 )
 def test_each_disturbance_is_reported(changes: dict[str, float], disturbance: Disturbance) -> None:
-    """One thing wrong is one code."""
+    """One problem is one code."""
     assert describe(replace(CALM, **changes)).disturbances == (disturbance,)  # type: ignore[arg-type] # the test's
 
 
 def test_a_crowd_is_named() -> None:
-    """Busy all the time: 9.5 and 4 of ten seconds. Not one that paused, has ended or just began."""
+    """Programs that were busy 9.5 and 4 of ten seconds; not one that paused, ended or just began."""
     looks = [
         {(7, "rsync"): 100.0, (8, "idle"): 50.0, (9, "cc1plus"): 0.0, (123, "chromium"): 3.0},
         {(7, "rsync"): 104.0, (8, "idle"): 50.5, (9, "cc1plus"): 10.0, (123, "chromium"): 12.5},
@@ -82,7 +82,7 @@ def test_little_is_no_disturbance(changes: dict[str, float]) -> None:
 
 
 def test_a_device_under_power_cap_is_as_ever() -> None:
-    """Heavy products reach the power cap in every trial; a thermal slowdown they do not."""
+    """Heavy products reach the power cap in every trial, but no thermal slowdown."""
     capped = Conditions(throttled=("software power cap",))
     hot = Conditions(throttled=("software power cap", "hardware thermal slowdown"), foreign_processes=1)
     assert list_disturbances(capped, cores=2, threads=2) == ()
@@ -104,7 +104,7 @@ def test_a_device_under_power_cap_is_as_ever() -> None:
 def test_memory_of_strangers_is_reported(
     before: float, after: float, disturbances: tuple[Disturbance, ...]
 ) -> None:
-    """A container hides the processes of others, not the memory that they hold while no worker is alive."""
+    """A container hides others' processes, not their memory while no worker is alive."""
     samples = (replace(BEFORE, foreign_memory=before), replace(CALM, foreign_memory=after))
     conditions = describe_host(Conditions(), samples, threads=2)
     assert conditions.foreign_memory == max(before, after)
@@ -112,7 +112,7 @@ def test_memory_of_strangers_is_reported(
 
 
 def test_unknown_memory_is_not_too_little() -> None:
-    """Where the machine does not tell, 0 means nothing."""
+    """0 means that the machine does not report it."""
     assert list_disturbances(Conditions(free_bytes=0), cores=2, threads=2) == ()
 
 
@@ -135,7 +135,7 @@ def test_crowding_grows_with_foreign_work(foreign: float, more: float, cores: in
 
 
 def test_counters_that_jump_back_disturb_nothing() -> None:
-    """A counter that starts anew, as after a move to another host, is no negative disturbance."""
+    """A counter that restarts, as after a move to another host, is no negative disturbance."""
     conditions = describe(replace(CALM, busy_s=0.0, stolen_s=0.0, heat_events=0, swapped_bytes=0))
     assert (conditions.foreign_cores, conditions.stolen, conditions.heat_events) == (0.0, 0.0, 0)
     assert conditions.disturbances == ()

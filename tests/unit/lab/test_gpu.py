@@ -1,4 +1,4 @@
-"""What nvidia-smi says, parsed."""
+"""The output of nvidia-smi, parsed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +48,7 @@ PROCESSES = "GPU-bbbb, 101\nGPU-bbbb, 102\n"
 
 
 def test_parses_every_gpu() -> None:
-    """Numbers, throttle reasons and processes of each GPU are read; what is not told is 0 or false."""
+    """Numbers, throttle reasons and processes of each GPU are read; unknown ones are 0 or false."""
     first, second, third = parse_gpus(TABLE, PROCESSES)
     assert first == GpuState(
         index=0,
@@ -74,7 +74,7 @@ def test_parses_every_gpu() -> None:
     "nothing", ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "[Insufficient Permissions]"]
 )
 def test_words_for_nothing_are_no_values(nothing: str) -> None:
-    """Drivers of all ages, and cards that share the host's memory, say in words what they do not tell."""
+    """Drivers, and cards that share the host's memory, write texts for unknown values."""
     untold = {*FIELDS} - {"index", "uuid", "name", "driver_version", "pci.bus_id"}
     values = {
         "index": "0",
@@ -117,7 +117,7 @@ def test_without_gpus(table: str) -> None:
     ],
 )
 def test_finds_the_gpu_of_a_device(device: str, visible: str | None, expected: int | None) -> None:
-    """A device means what CUDA_VISIBLE_DEVICES makes of it, by number or by UUID."""
+    """CUDA_VISIBLE_DEVICES maps a device, by number or by UUID."""
     environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
     gpu = find_gpu(parse_gpus(TABLE, ""), device, environ)
     assert expected == (gpu.index if gpu else None)
@@ -132,7 +132,7 @@ def test_finds_the_gpu_of_a_device(device: str, visible: str | None, expected: i
     ],
 )
 def test_instances_of_a_gpu_are_found(visible: str, name: str, memory_gib: int) -> None:
-    """A name of MIG's in CUDA_VISIBLE_DEVICES is an instance, with a part of the memory; a number a board."""
+    """A MIG name in CUDA_VISIBLE_DEVICES is an instance, with a part of the memory; a number is a board."""
     uuid = visible if name else "GPU-bbbb"
     gpus = parse_gpus(TABLE, "")
     gpu = find_gpu((*gpus, *parse_instances(LISTED, gpus)), "cuda", {"CUDA_VISIBLE_DEVICES": visible})
@@ -149,7 +149,7 @@ def test_instances_of_a_gpu_are_found(visible: str, name: str, memory_gib: int) 
 def test_an_nvidia_smi_is_asked_for_gpus_and_their_instances(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Boards first, as a program prints them; without one there are none."""
+    """Boards come first, in the program's order; without the program there are none."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert load_gpus() == ()
     program = tmp_path / "nvidia-smi"
@@ -178,7 +178,7 @@ GPU = GpuState(index=0, uuid="GPU-aaaa", name="H200", memory_total_mib=143771.0)
 def test_memory_in_use_is_a_share_of_the_cards(
     printed: str, gpu: GpuState | None, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """14,377 of 143,771 MiB are a tenth; what nobody tells is no stranger's."""
+    """14,377 of 143,771 MiB are a tenth; unknown memory is no stranger's."""
     program = tmp_path / "nvidia-smi"
     asked = "--query-gpu=memory.used --format=csv,noheader,nounits --id=GPU-aaaa"
     program.write_text(f'#!/bin/sh\n[ "$*" = "{asked}" ] && printf "%s" "{printed}"\n', encoding="ascii")
@@ -188,7 +188,7 @@ def test_memory_in_use_is_a_share_of_the_cards(
 
 
 def test_a_target_is_refused_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is warmed up, with what to install."""
+    """Before the warm-up, with the package to install."""
     monkeypatch.setattr(gpu_module, "find_spec", lambda name: None if name == "triton" else SimpleNamespace())
     refuse_stack("cpu")
     with pytest.raises(MachineError, match="triton") as refused:
@@ -209,7 +209,7 @@ def test_a_target_is_refused_without_triton(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_gpu_is_refused_for_a_torch_that_was_built_for_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, built: tuple[str, str], refused: bool
 ) -> None:
-    """Before it is imported; whatever the driver says, that is what is to be changed."""
+    """Before torch is imported, whatever the driver reports."""
     text = f"__version__ = '2.13.0+cpu'\ncuda: Optional[str] = {built[0]}\nhip: Optional[str] = {built[1]}\n"
     (tmp_path / "version.py").write_text(text, encoding="utf-8")
     spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))

@@ -1,4 +1,4 @@
-"""The host's lock: two runs never measure each other, whoever's they are."""
+"""The host's lock: two runs of any users never measure at the same time."""
 
 import getpass
 import json
@@ -48,7 +48,7 @@ def start_holder(directory: Path, user: int | None = None) -> subprocess.Popen[s
 
 @pytest.fixture(autouse=True)
 def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Locks lie in the test's own directory."""
+    """Locks are in the test's own directory."""
     monkeypatch.setenv(VARIABLE, str(tmp_path))
 
 
@@ -62,7 +62,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Stand-in for /tmp that every user can reach, unlike pytest's; the directory of locks is made in it."""
+    """A directory in place of /tmp that every user can reach, unlike pytest's."""
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         directory = Path(name)
         directory.chmod(0o1777)
@@ -72,13 +72,13 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def release(holder: subprocess.Popen[str]) -> None:
-    """Let the other process end."""
+    """End the other process."""
     if holder.poll() is None:
         holder.communicate()
 
 
 def test_held_lock_is_refused_and_names_the_holder(holder: subprocess.Popen[str]) -> None:
-    """After the time limit the error names process and user, and how to wait longer; it was announced."""
+    """After the time limit the error names process and user, and the option to wait longer."""
     events: list[Event] = []
     with pytest.raises(MachineError) as caught, lock_device("cpu", 0.6, events.append):
         pytest.fail("the lock was held by another process")
@@ -100,7 +100,7 @@ def test_waits_until_it_is_free(holder: subprocess.Popen[str]) -> None:
 
 
 def test_killed_holder_holds_nothing(holder: subprocess.Popen[str]) -> None:
-    """A run that was killed leaves no lock behind, and is not named as holder."""
+    """A killed run leaves no lock, and is not named as holder."""
     holder.kill()
     holder.communicate()
     assert describe_holder("cpu") == ""
@@ -122,7 +122,7 @@ def test_devices_are_independent(holder: subprocess.Popen[str]) -> None:
     ],
 )
 def test_holder_that_cannot_be_seen(tmp_path: Path, content: str) -> None:
-    """What the file says may be of another container, or of anybody's making: it names no process then."""
+    """The file may be of another container, or anybody's: no process is named."""
     space = Path("/proc/self/ns/pid").stat().st_ino
     with lock_device("cpu", 0.0, ignore_event):
         (tmp_path / "cpu.lock").write_text(content.replace("SPACE", str(space)))
@@ -151,7 +151,7 @@ def plant_hard_link(path: Path) -> None:
 def test_planted_file_is_reported_and_left_alone(
     tmp_path: Path, plant: Callable[[Path], None], message: str
 ) -> None:
-    """A run does not hang on it, write through it or take it for a free device; its owner is named."""
+    """A run neither hangs on it, writes through it nor takes it for a free device."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
     plant(tmp_path / "cpu.lock")
@@ -166,7 +166,7 @@ def test_planted_file_is_reported_and_left_alone(
 
 
 def test_existing_file_is_not_asked_to_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels refuse O_CREAT for another user's file in a directory of all: it is only opened."""
+    """Kernels refuse O_CREAT for another user's file in a shared directory."""
     os.close(open_lock_file(tmp_path / "cpu.lock"))
     asked: list[int] = []
     real = os.open
@@ -181,7 +181,7 @@ def test_existing_file_is_not_asked_to_be_made(tmp_path: Path, monkeypatch: pyte
 
 
 def test_directory_is_of_all_users(shared: Path) -> None:
-    """Everybody may make locks and nobody may remove another's, whatever the umask; nothing else is left."""
+    """Everybody may make locks and nobody may remove another's, whatever the umask."""
     before = os.umask(0o077)
     try:
         directory = make_lock_directory()
@@ -199,7 +199,7 @@ def test_directory_is_of_all_users(shared: Path) -> None:
     ("mode", "message"), [(0o700, "has the mode 700, not 1777"), (0o777, "has the mode 777, not 1777")]
 )
 def test_another_users_closed_directory_is_reported(shared: Path, mode: int, message: str) -> None:
-    """Who made it could keep others out, or let anybody take locks away: not in silence."""
+    """Its owner could keep others out, or remove locks."""
     directory = shared / "compile-gate-locks"
     directory.mkdir()
     directory.chmod(mode)
@@ -211,7 +211,7 @@ def test_another_users_closed_directory_is_reported(shared: Path, mode: int, mes
 
 
 def test_planted_link_for_the_directory_is_reported(shared: Path, tmp_path: Path) -> None:
-    """Locks are not made in a directory that somebody else chose."""
+    """Nobody else may choose the directory of the locks."""
     (shared / "compile-gate-locks").symlink_to(tmp_path)
     with pytest.raises(MachineError, match="it is not a directory"):
         make_lock_directory()
@@ -220,7 +220,7 @@ def test_planted_link_for_the_directory_is_reported(shared: Path, tmp_path: Path
 @ONLY_ROOT
 @pytest.mark.usefixtures("shared")
 def test_two_users_exclude_each_other() -> None:
-    """A lock that one user made and holds is one that the other waits for, and can take afterwards."""
+    """One user's lock makes the other wait, and can be taken afterwards."""
     directory = make_lock_directory()
     other = start_holder(directory, NOBODY)
     assert (directory / "cpu.lock").stat().st_uid == NOBODY
@@ -236,7 +236,7 @@ def test_two_users_exclude_each_other() -> None:
 @ONLY_ROOT
 @pytest.mark.usefixtures("shared")
 def test_another_user_can_take_what_root_left() -> None:
-    """The file's rights are for all, not for who ran first."""
+    """The file's rights do not depend on who ran first."""
     directory = make_lock_directory()
     with lock_device("cpu", 0.0, ignore_event):
         pass
@@ -245,7 +245,7 @@ def test_another_user_can_take_what_root_left() -> None:
 
 
 def test_named_directory_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever names one for all runs answers for its rights."""
+    """Its owner is responsible for its rights."""
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     assert tmp_path == make_lock_directory()
 
@@ -254,13 +254,13 @@ def test_named_directory_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.M
     ("value", "message"), [("locks", "is not an absolute path"), ("/no/such/locks", "is no directory")]
 )
 def test_named_directory_must_be_there(value: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is made on the spot would be a container's own: a run that locks nobody out."""
+    """A directory made inside a container would lock nobody out."""
     monkeypatch.setenv(VARIABLE, value)
     with pytest.raises(UsageError, match=f"{VARIABLE}: {value} {message}"):
         make_lock_directory()
 
 
 def test_unset_and_empty_are_alike(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A workflow's variable that has no value is no directory."""
+    """A workflow's variable without a value names no directory."""
     monkeypatch.setenv(VARIABLE, "")
     assert make_lock_directory() == shared / "compile-gate-locks"

@@ -40,7 +40,7 @@ def measure_one(lab: Lab, cases: Sequence[Case]) -> Run:
 
 
 def test_the_second_comparison_begins_with_the_caches_of_the_first(bench: Bench) -> None:
-    """The first pair compiles into empty caches; that of the next commit finds the good end's.
+    """The first pair compiles into empty caches; the next commit's reuses the good end's.
 
     The seconds of the toolchain count in the first run alone.
     """
@@ -63,7 +63,7 @@ def test_the_second_comparison_begins_with_the_caches_of_the_first(bench: Bench)
 
 
 def test_an_interpreter_is_primed_once(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """That of the lab was, before it was opened; another one for the first comparison that has it."""
+    """The lab's own before it opens, another one in its first comparison."""
     primed: list[str] = []
 
     def prime(other: Bench) -> Environment:

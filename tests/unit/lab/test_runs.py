@@ -49,7 +49,7 @@ from .conftest import make_case
 
 
 class Workshop:
-    """Opens labs and keeps what they tell and save."""
+    """Opens labs and keeps their events and saved runs."""
 
     def __init__(self, arm: Arm, settings: LabSettings) -> None:
         self.arm = arm
@@ -87,7 +87,7 @@ def workshop(arm: Arm, settings: LabSettings, tmp_path: Path, monkeypatch: pytes
 
 @pytest.fixture
 def list_scratch(tmp_path: Path) -> Callable[[], list[str]]:
-    """List what labs left in the temporary directory."""
+    """List the scratch directories in the temporary directory."""
     return lambda: sorted(path.name for path in (tmp_path / "temporary").iterdir())
 
 
@@ -110,7 +110,7 @@ def test_measures_round_robin_and_saves(workshop: Workshop, list_scratch: Callab
 
 
 def test_sends_progress(workshop: Workshop) -> None:
-    """Priming, starts and ends are told in order, with counts and a time left that ends at 0."""
+    """Priming, starts and ends come in order, with counts and a time left that ends at 0."""
     workshop.run(make_case(name="a"), make_case(name="b"))
     events = [event for event in workshop.events if not isinstance(event, Noted | WorkerPlanned)]
     expected = [PrimeStarted, PrimeFinished, TrialStarted, TrialFinished, TrialStarted, TrialFinished]
@@ -122,7 +122,7 @@ def test_sends_progress(workshop: Workshop) -> None:
 
 
 def test_failure_of_one_case_leaves_the_others(workshop: Workshop) -> None:
-    """A case that crashes is recorded once, is not tried again, and the other case is measured in full."""
+    """A crashed case is recorded once and not tried again; the other case is measured in full."""
     run = workshop.run(make_case("segfault", name="a"), make_case(name="b"), trials=3)
     assert workshop.list_started() == [("a", 1), ("b", 1), ("b", 2), ("b", 3)]
     assert [(failure.kind, failure.trial) for failure in run.failures] == [(FailureKind.CRASH, 1)]
@@ -200,7 +200,7 @@ def test_resume_measures_only_what_is_missing(workshop: Workshop) -> None:
 
 
 def test_resume_elsewhere_is_refused(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of another environment is not continued, and nothing is saved over it."""
+    """A run of another environment is not continued, and nothing is overwritten."""
     first = workshop.run(make_case())
     workshop.saved.clear()
     monkeypatch.setenv("ACTING_VERSION", "2.14.1")
@@ -222,7 +222,7 @@ LATENCY = {Metric.COMPILED_LATENCY}
 
 
 def measure_open(workshop: Workshop, case: Case, code: str = "c0de") -> Run:
-    """Measure a first trial, as if it had generated that code, and a second one for an open latency."""
+    """Measure a first trial, with this code, and a second one for an inconclusive latency."""
     with workshop.open() as lab:
         run = workshop.measure(lab, (case,), 1)
         trials = tuple(replace(trial, identity=CodeIdentity(digest=code)) for trial in run.trials)
@@ -231,7 +231,7 @@ def measure_open(workshop: Workshop, case: Case, code: str = "c0de") -> Run:
 
 
 def test_open_latency_is_measured_by_a_cold_process_alone(workshop: Workshop) -> None:
-    """The further trial has conditions and a start of its own."""
+    """The further trial has its own conditions and start."""
     run = measure_open(workshop, make_case("code", how={"cold": "c0de"}, roles=["cold"]))
     assert [trial.extent for trial in run.trials] == [Extent.WHOLE, Extent.COLD]
     assert [trial.identity.digest for trial in run.trials] == ["c0de"] * 2
@@ -240,7 +240,7 @@ def test_open_latency_is_measured_by_a_cold_process_alone(workshop: Workshop) ->
 
 
 def test_other_code_is_measured_whole(workshop: Workshop) -> None:
-    """Where a light trial compiles to other code its memory and drift are looked at too."""
+    """If a light trial compiles to other code, memory and drift are measured too."""
     run = measure_open(workshop, make_case("code", how={"cold": "c0de"}, roles=["cold"]), code="0ther")
     assert [(trial.index, trial.extent) for trial in run.trials] == [(1, Extent.WHOLE), (2, Extent.WHOLE)]
     assert all(Metric.PEAK_MEMORY in trial.samples for trial in run.trials)
@@ -273,7 +273,7 @@ def test_failed_priming_unlocks(
 def test_variables_that_workers_do_not_get_are_noted(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A setting of torch in the caller's environment is named, in the log and in the report."""
+    """The log and the report name a setting of torch in the caller's environment."""
     for name in list_dropped_variables(os.environ):
         monkeypatch.delenv(
             name
@@ -288,7 +288,7 @@ def test_variables_that_workers_do_not_get_are_noted(
 
 
 def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
-    """Let other programs keep both cores busy during some attempts at a trial, in their order."""
+    """Let other programs keep both cores busy during some attempts at a trial."""
     looks = itertools.count()
 
     def look() -> HostSample:
@@ -301,7 +301,7 @@ def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
 
 
 def test_a_disturbed_trial_is_repeated(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first attempt was disturbed, the second was not: it alone is kept, and it is told why."""
+    """Only the second, undisturbed attempt is kept, with a note."""
     crowd_host(monkeypatch, True, False)
     run = workshop.run(make_case(name="a"))
     (trial,) = run.trials
@@ -312,7 +312,7 @@ def test_a_disturbed_trial_is_repeated(workshop: Workshop, monkeypatch: pytest.M
 
 
 def test_counts_alone_are_not_measured_again(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other programs change none of them."""
+    """Other programs do not change counts."""
     crowd_host(monkeypatch, True, False)
     workshop.settings = replace(workshop.settings, counts_only=True)
     (trial,) = workshop.run(make_case(name="a")).trials
@@ -322,7 +322,7 @@ def test_counts_alone_are_not_measured_again(workshop: Workshop, monkeypatch: py
 def test_a_repeat_that_is_killed_leaves_the_disturbed_trial(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The case ran before: it has not failed, and the report says which trial is kept."""
+    """The case ran before, so it has not failed; a note names the kept trial."""
     crowd_host(monkeypatch, True, False)
     run = workshop.run(make_case("killed_again", name="a"))
     (trial,) = run.trials
@@ -347,7 +347,7 @@ def test_a_repeat_that_fails_by_itself_is_a_failure(
 def test_a_stranger_on_the_card_is_reported_by_his_memory(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A container hides his process: he is noted at the start, and disturbs the trial that he is in."""
+    """A container hides the process: a note at the start, and a disturbance of its trial."""
     gpu = GpuState(index=0, uuid="GPU-a", name="H200", memory_total_mib=143771.0, memory_used_mib=60000.0)
     shares = iter((0.0, 0.0, 0.0, 0.42, 0.42, 0.42))  # before and after; the second trial is repeated
     monkeypatch.setattr(opening_module, "find_gpu", lambda *_: gpu)
@@ -362,7 +362,7 @@ def test_a_stranger_on_the_card_is_reported_by_his_memory(
 def test_a_card_that_nobody_sees_is_reported(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, device: str, is_noted: bool
 ) -> None:
-    """Without nvidia-smi nobody knows who holds its memory; that is no reason to call it free."""
+    """Without nvidia-smi the owner of its memory is unknown, which does not make it free."""
     monkeypatch.setattr(opening_module, "find_gpu", lambda *_: None)
     monkeypatch.setattr(gpu_module, "_DRIVERS", (Path("/dev/null"),))
     monkeypatch.setattr(opening_module, "refuse_stack", lambda _: None)
@@ -377,7 +377,7 @@ def test_a_card_that_nobody_sees_is_reported(
 def test_a_machine_without_a_driver_has_no_card(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It is told before anything is imported or waited for."""
+    """The error comes before any import or wait."""
     monkeypatch.setattr(opening_module, "load_gpus", tuple)
     monkeypatch.setattr(gpu_module, "_DRIVERS", (tmp_path / "driver",))
     monkeypatch.setattr(opening_module, "refuse_stack", lambda _: None)
@@ -390,7 +390,7 @@ def test_a_machine_without_a_driver_has_no_card(
 def test_nothing_is_measured_behind_the_multi_process_service(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told before anything is waited for or written; a CPU does not mind the service."""
+    """The error comes before any wait or file; a CPU does not need one."""
     (tmp_path / "control").touch()
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
     with workshop.open():
@@ -402,7 +402,7 @@ def test_nothing_is_measured_behind_the_multi_process_service(
 
 
 def test_a_run_can_be_read_back(workshop: Workshop, tmp_path: Path) -> None:
-    """All that a lab writes down of how it samples is what a file of a run may hold."""
+    """A run's file can hold every sampling setting of a lab."""
     run = workshop.run(make_case(name="a"))
     RUN.save(run, tmp_path / "run.json")
     assert RUN.load(tmp_path / "run.json") == run
@@ -418,7 +418,7 @@ def test_a_host_that_stays_unfit_is_reported(workshop: Workshop, monkeypatch: py
 
 
 def test_no_repeat_beyond_the_budget(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An extra trial that was disturbed is kept as it is when the time is up."""
+    """Out of time, an extra disturbed trial is kept as it is."""
     case = make_case("long", name="a")
     with workshop.open() as lab:
         run = workshop.measure(lab, (case,), 1)
@@ -433,7 +433,7 @@ def test_no_repeat_beyond_the_budget(workshop: Workshop, monkeypatch: pytest.Mon
 
 
 def test_factory_that_cannot_be_imported_is_reported_before_the_priming(workshop: Workshop) -> None:
-    """Its case has failed, with the log that tells why, and gets no trial; the others are measured."""
+    """Its case fails with its log and gets no trial; the others are measured."""
     broken = replace(make_case(name="broken"), factory="models:error")
     sound = replace(make_case(name="sound"), factory="models:build")
     with workshop.open(broken, sound) as lab:
@@ -453,7 +453,7 @@ def test_factory_that_cannot_be_imported_is_reported_before_the_priming(workshop
 
 
 def test_where_no_case_is_left_nothing_is_warmed_up(workshop: Workshop) -> None:
-    """A mistake in the only factory is shown in seconds, with the environment, and without any compile."""
+    """A mistake in the only factory shows in seconds, with the environment."""
     with workshop.open(replace(make_case(name="broken"), factory="models:error")) as lab:
         assert [failure.case_id for failure in lab.failed] == ["broken/inference-float32-smoke-default"]
         assert lab.environment.threads
@@ -461,7 +461,7 @@ def test_where_no_case_is_left_nothing_is_warmed_up(workshop: Workshop) -> None:
 
 
 def test_a_package_that_is_not_here_is_reported_before_the_priming(workshop: Workshop) -> None:
-    """Its case is unavailable, as plan and doctor say; a module that nobody installed is here, too."""
+    """Its case is unavailable; a module without a distribution is present."""
     lacking = replace(make_case(name="lacking"), needs=("no-such-package-at-all",))
     complete = replace(make_case(name="beside"), needs=("xml",))
     with workshop.open(lacking, complete) as lab:
@@ -478,7 +478,7 @@ def test_a_package_that_is_not_here_is_reported_before_the_priming(workshop: Wor
 def test_case_that_the_gpu_cannot_run_fails_at_once(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capability: str, is_available: bool
 ) -> None:
-    """Compiled bfloat16 is eager in disguise on a T4: its case is not measured, and the run is INCOMPLETE."""
+    """A T4 runs compiled bfloat16 as eager: the case is not measured, the run INCOMPLETE."""
     monkeypatch.setenv("ACTING_CAPABILITY", capability)
     brain = replace(make_case(name="brain"), dtype=DType.BFLOAT16)
     backend = replace(brain, id="backend/x", model="backend", backend="eager")
@@ -501,7 +501,7 @@ def test_case_that_the_gpu_cannot_run_fails_at_once(
 def test_case_that_has_no_room_on_the_gpu_fails_at_once(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Out of memory after minutes tells nobody how much there should have been; what fits is measured."""
+    """The error names the memory that it needs; what fits is measured."""
     monkeypatch.setenv("ACTING_MEMORY", "24 GiB")
     large = replace(make_case(name="large"), gpu_memory_gib=25)
     fitting = replace(make_case(name="fitting"), gpu_memory_gib=24)
@@ -515,14 +515,14 @@ def test_case_that_has_no_room_on_the_gpu_fails_at_once(
 
 
 def test_import_that_kills_its_process_blames_nobody(workshop: Workshop) -> None:
-    """Which of the factories it was, the trials find out."""
+    """The trials find out which factory it was."""
     crashing = replace(make_case(), factory="models:crash")
     with workshop.open(crashing) as lab:
         assert () == lab.failed
 
 
 def test_reference_models_are_not_tried_beforehand(workshop: Workshop) -> None:
-    """They come with the gate; importing what they are built from takes longer than a trial's own import."""
+    """They come with the gate; their imports take longer than a trial's own."""
     with workshop.open(replace(make_case(), factory="gate.models.bert:error")) as lab:
         assert () == lab.failed
     assert not (workshop.settings.out / "logs" / "import").exists()
@@ -531,7 +531,7 @@ def test_reference_models_are_not_tried_beforehand(workshop: Workshop) -> None:
 def test_a_crowded_machine_is_reported_before_minutes_are_spent(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the compiler is warmed up: how many cores others keep busy, and which programs those are."""
+    """Before the warm-up a note names the busy cores and programs."""
     crowd = Conditions(foreign_cores=1.5, disturbances=(Disturbance.CROWDED,), crowd=("rsync (pid 7, 90 %)",))
     monkeypatch.setattr(opening_module, "look_early", lambda _: crowd)
     with workshop.open():

@@ -1,4 +1,4 @@
-"""Scratch directories: owned, removed, and never anybody else's."""
+"""Scratch directories are owned, removed, and never anybody else's."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ def start_holder(scratch_root: Path) -> StartHolder:
 
 
 def test_scratch_of_its_own_place_is_cleared_by_the_next_there(scratch_root: Path, tmp_path: Path) -> None:
-    """Ray's sockets need a short path: what a killed run left of them goes with the next one."""
+    """Ray's sockets need a short path: the next run removes what a killed one left."""
     short = tmp_path / "short"
     short.mkdir()
     with open_scratch(short) as path:
@@ -57,7 +57,7 @@ def test_scratch_of_its_own_place_is_cleared_by_the_next_there(scratch_root: Pat
 
 
 def test_directory_is_gone_at_the_end(scratch_root: Path) -> None:
-    """A scratch directory exists within the block, is called as scratch is, and is gone after it."""
+    """A scratch directory has its prefix within the block, and is gone after it."""
     with open_scratch() as path:
         (path / "deep" / "er").mkdir(parents=True)
         assert [path] == list(scratch_root.iterdir())
@@ -73,7 +73,7 @@ def test_directory_is_gone_after_an_error(scratch_root: Path) -> None:
 
 
 def test_what_a_killed_process_left_is_removed(scratch_root: Path, start_holder: StartHolder) -> None:
-    """A directory whose owner lives stays; after a SIGKILL the next start removes it with its content."""
+    """A living owner's directory stays; after a SIGKILL the next start removes it."""
     process, left = start_holder()
     with process:
         with open_scratch():
@@ -93,7 +93,7 @@ def test_two_of_one_process_do_not_disturb_each_other(scratch_root: Path) -> Non
 
 
 def test_what_is_not_ours_stays(scratch_root: Path, tmp_path: Path) -> None:
-    """Directories without an owner's file, files, and links that were planted, are left alone."""
+    """Directories without an owner's file, files, and planted links."""
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / OWNER_FILE).touch()
@@ -109,7 +109,7 @@ def test_what_is_not_ours_stays(scratch_root: Path, tmp_path: Path) -> None:
 
 
 def test_directory_of_another_user_stays(scratch_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another user's run left is that user's to remove."""
+    """Its user has to remove it."""
     left = scratch_root / "compile-gate-abcdefgh"
     left.mkdir()
     (left / OWNER_FILE).touch()
@@ -123,7 +123,7 @@ def test_directory_of_another_user_stays(scratch_root: Path, monkeypatch: pytest
     "name", ["with blank", "quote'", 'quote"', "back\\slash", "a:b", "a,b", "$HOME", "a;b"]
 )
 def test_unsafe_path_is_refused(scratch_root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where TMPDIR has a character that breaks compiler commands, the error names it and what to set."""
+    """The error names the character of TMPDIR that breaks compilers, and the variable."""
     monkeypatch.setattr(tempfile, "tempdir", str(scratch_root / name))
     with pytest.raises(MachineError, match="stumble over") as caught:
         get_scratch_root()
@@ -136,6 +136,6 @@ def test_unsafe_path_is_refused(scratch_root: Path, name: str, monkeypatch: pyte
     ["/tmp", "/var/folders/zz/zyx_1+2/T", "/home/josé/tmp", "/mnt/c/Users/A~1/t@x=y%z-1.0"],  # noqa: S108
 )
 def test_usual_paths_are_safe(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What systems and people call their temporary directories passes."""
+    """Usual names of temporary directories pass."""
     monkeypatch.setattr(tempfile, "tempdir", name)
     assert get_scratch_root() == Path(name)

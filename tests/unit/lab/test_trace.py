@@ -1,4 +1,4 @@
-"""torch's own trace: a process beside the trial, which changes nothing of it."""
+"""torch's own trace, by an extra process that changes nothing of the trial."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ TRIAL = Trial(case_id="actor/inference-float32-smoke-default", index=2)
 
 
 def write_trace(job: WorkerJob) -> JobOutcome:
-    """What torch leaves: a file of the worker's own, and a small one of a process that it started."""
+    """Write torch's files: the worker's own, and a small one of a child process."""
     if job.request.role is not WorkerRole.TRACE:
         return run_worker(job)
     written = Path(job.environment["TORCH_TRACE"])
@@ -48,12 +48,12 @@ def write_half(job: WorkerJob) -> JobOutcome:
 
 @pytest.fixture(autouse=True)
 def torch_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let workers leave what torch does."""
+    """Let workers write a trace."""
     monkeypatch.setattr(traces, "run_worker", write_trace)
 
 
 def test_trace_lies_below_the_out_directory(bench: Bench) -> None:
-    """The larger file is the worker's; nothing but where it lies, and what it took, is added."""
+    """The larger file is the worker's; only its path and its seconds are added."""
     traced = add_trace(bench, make_case(), TRIAL)
     assert traced.trace == "traces/actor/inference-float32-smoke-default-2.log"
     assert (bench.settings.out / traced.trace).read_text() == "graphs"
@@ -73,7 +73,7 @@ def test_trace_lies_below_the_out_directory(bench: Bench) -> None:
 def test_trace_that_is_not_there_fails_nothing(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, run: RunWorker, kept: bool, message: str
 ) -> None:
-    """It is told; and of an earlier run nothing is left to be taken for it."""
+    """A note reports it, and no earlier run's file is left."""
     monkeypatch.setattr(traces, "run_worker", run)
     case = Case(id=TRIAL.case_id, model="actor")
     old = bench.settings.out / "traces" / "actor" / "inference-float32-smoke-default-2.log"

@@ -18,14 +18,14 @@ from .conftest import make_case
 
 
 def test_case_that_can_be_called_is_no_failure(bench: Bench) -> None:
-    """Nothing is left of it but its log."""
+    """Only its log is left."""
     assert try_in_worker(bench, make_case("ok")) is None
     assert not bench.trial_cache.exists()
     assert (bench.settings.out / "logs" / "actor" / "inference-float32-smoke-default" / "0-try.log").exists()
 
 
 def test_case_that_raises_or_crashes_is_a_failure(bench: Bench) -> None:
-    """Each with its kind: the cases after it are tried all the same, in processes of their own."""
+    """Each has its kind, and later cases are tried in their own processes."""
     kinds = []
     for act in ("error", "segfault"):
         failure = try_in_worker(bench, make_case(act, roles=["try"]))
@@ -37,7 +37,7 @@ def test_case_that_raises_or_crashes_is_a_failure(bench: Bench) -> None:
 def test_a_factory_that_fails_next_to_another_is_tried_alone(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both modules look for ``helpers`` where each has put it on the search path: a trial has one of them."""
+    """Both modules import ``helpers`` from a path that each adds: a trial has one of them."""
     asked: list[tuple[str, ...]] = []
 
     def run(job: WorkerJob) -> WorkerResult:
@@ -62,7 +62,7 @@ def test_a_factory_that_fails_next_to_another_is_tried_alone(
 def test_what_cannot_be_built_without_memory_is_built_in_earnest(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before minutes of warming up, alone, and each factory once for the same arguments."""
+    """Before the warm-up, alone, and once for a factory with the same arguments."""
     asked: list[tuple[str, ...]] = []
 
     def run(job: WorkerJob) -> WorkerResult:
@@ -89,7 +89,7 @@ def test_what_cannot_be_built_without_memory_is_built_in_earnest(
 
 
 def test_a_base_that_can_build_no_case_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before head is measured for minutes; where it can build one of them, it is measured."""
+    """Before head is measured for minutes; a base that builds one case is measured."""
     failure = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("No module named 'helpers'"))
     result = WorkerResult(role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable={"gone:build": failure})
     monkeypatch.setattr(bench_module, "run_worker", lambda _: result)

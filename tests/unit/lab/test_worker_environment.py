@@ -49,7 +49,7 @@ def test_the_second_process_has_another_hash_seed() -> None:
     ["PATH", "HOME", "CXX", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "TORCH_HOME", "TRITON_PTXAS_PATH"],
 )
 def test_keeps_where_things_are_found(name: str) -> None:
-    """What says where something is found is inherited as it is."""
+    """Variables of search paths are inherited as they are."""
     assert make_worker_environment({name: "value"}, *PLACES, 1)[name] == "value"
 
 
@@ -73,7 +73,7 @@ def test_drops_what_would_change_the_measurement(name: str) -> None:
 
 
 def test_what_is_not_inherited_is_described() -> None:
-    """An allocator's settings matter to every figure; an OpenMP variable to a reader of the log alone."""
+    """An allocator's settings concern every figure; an OpenMP variable only the log's reader."""
     inherited = dict.fromkeys(
         ("PYTORCH_ALLOC_CONF", "OMP_NUM_THREADS", "PYTHONPATH", "PYTHONOPTIMIZE", "TORCHINDUCTOR_CACHE_DIR"),
         "1",
