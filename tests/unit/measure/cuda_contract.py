@@ -41,7 +41,7 @@ def play_gpu(properties: Mapping[str, object] = H100) -> Iterator[tuple[CudaDevi
 
 
 def list_told_properties() -> set[str]:
-    """List what torch says that it tells of a device: its own type stub, as a CPU build lacks the class."""
+    """The properties of a device in torch's own type stub: a CPU build lacks the class."""
     stub = (Path(torch.__file__).parent / "_C" / "__init__.pyi").read_text(encoding="utf-8")
     declared = re.search(r"^class _CudaDeviceProperties:\n((?:    .*\n)+)", stub, re.MULTILINE)
     assert declared is not None

@@ -1,4 +1,4 @@
-"""Which checkout a worker imports measured code from: real interpreters, real installations."""
+"""The checkout from which a worker imports measured code: real interpreters, real installations."""
 
 import importlib.util
 import shutil
@@ -92,7 +92,7 @@ def test_plain_directory(look: Look) -> None:
 
 
 def test_editable_installation(look: Look, site: Path, interpreter: Path) -> None:
-    """A path that pip -e put on the search path means the arm's checkout."""
+    """A path that pip -e added to the search path means the arm's checkout."""
     (site / "shop.pth").write_text(f"{interpreter.parents[2] / 'src'}\n", encoding="utf-8")
     assert [look(side, "flat").stdout.strip() for side in ("head", "base")] == ["head", "base"]
 
@@ -112,7 +112,7 @@ def test_reference_models_of_an_arm(look: Look, tmp_path: Path) -> None:
 
 
 def test_packages_within_the_checkout_stay(look: Look, site: Path) -> None:
-    """An environment that lies in the user's checkout is no code of theirs: its packages are found."""
+    """Packages of an environment inside the user's checkout are no code of theirs."""
     (site / "dependency.py").write_text("", encoding="utf-8")
     for side in ("head", "base"):
         shop = site.parents[4] / side / "flat" / "shop.py"
@@ -121,7 +121,7 @@ def test_packages_within_the_checkout_stay(look: Look, site: Path) -> None:
 
 
 def test_installed_copy_is_refused(look: Look, site: Path) -> None:
-    """An installed copy is not measured in place of the checkout; the fix is named."""
+    """It would be measured in place of the checkout; the fix is named."""
     (site / "shop.py").write_text("SIDE = 'installed'\n", encoding="utf-8")
     done = look("base", "flat")
     assert done.returncode == 1
@@ -147,7 +147,7 @@ def test_installed_copy_of_what_is_not_on_the_search_path_is_refused(
 
 
 def test_code_of_the_user_is_refused(look: Look, site: Path, interpreter: Path) -> None:
-    """A place that only head has must not lend its code to the base."""
+    """A directory that only head has must not lend its code to the base."""
     only = interpreter.parents[2] / "only"
     only.mkdir()
     (only / "shop.py").write_text("SIDE = 'head'\n", encoding="utf-8")
@@ -178,7 +178,7 @@ def tills(interpreter: Path) -> tuple[Path, Path]:
 def test_copy_of_what_a_factory_imports_is_refused(
     look: Look, site: Path, tills: tuple[Path, Path], is_built: bool
 ) -> None:
-    """The factory is the base's, the package that it imports is head's: both arms would measure that."""
+    """The factory is the base's, but both arms would import head's package."""
     copied_to = tills[0].parents[1] / "build" / "lib" if is_built else site
     copied_to.mkdir(parents=True, exist_ok=True)
     (site / "built.pth").write_text(f"{copied_to}\n", encoding="utf-8")
@@ -189,7 +189,7 @@ def test_copy_of_what_a_factory_imports_is_refused(
 
 
 def test_a_package_that_head_has_moved_is_refused(look: Look, tills: tuple[Path, Path]) -> None:
-    """The base has no ``src``, so head's stays on the search path; it has a ``till`` of its own elsewhere."""
+    """The base has no ``src``, so head's stays on the search path; its own ``till`` is elsewhere."""
     head, base = (till.parents[1] for till in tills)
     shutil.rmtree(base / "src")
     (head / "src" / "shop.py").unlink()
@@ -202,7 +202,7 @@ def test_a_package_that_head_has_moved_is_refused(look: Look, tills: tuple[Path,
 def test_a_copy_that_was_installed_before_the_last_change_is_refused(
     look: Look, site: Path, tills: tuple[Path, Path], is_stale: bool
 ) -> None:
-    """``pip install .`` in a virtual environment that CI keeps: whatever is edited, old code is measured."""
+    """With ``pip install .`` in an environment that CI keeps, old code is measured."""
     (site / "till.py").write_text("COINS = 'old'\n" if is_stale else tills[0].read_text(), encoding="utf-8")
     metadata = site / "till-1.0.dist-info"
     metadata.mkdir()
@@ -226,7 +226,7 @@ def test_a_copy_that_was_installed_before_the_last_change_is_refused(
 def test_code_of_the_user_that_an_import_hook_finds_is_refused(
     look: Look, site: Path, tills: tuple[Path, Path]
 ) -> None:
-    """An editable installation need not be a place on the search path."""
+    """An editable installation need not be a directory on the search path."""
     hook = f"""
 import importlib.util, sys
 class Hook:
@@ -254,7 +254,7 @@ def test_what_both_checkouts_have_alike_may_be_imported_from_anywhere(
 
 @pytest.fixture
 def extension(site: Path, tills: tuple[Path, Path]) -> tuple[Path, Path]:
-    """The C++ of head's and base's ``till``, of which one build is installed, beside the same Python."""
+    """The C++ of head's and base's ``till``, of which one build is installed with the same Python."""
     spec = importlib.util.find_spec("_json")
     assert spec is not None
     assert spec.origin is not None
@@ -273,7 +273,7 @@ def extension(site: Path, tills: tuple[Path, Path]) -> tuple[Path, Path]:
 def test_an_extension_that_is_built_from_other_sources_is_refused(
     look: Look, extension: tuple[Path, Path]
 ) -> None:
-    """The interpreter has one build for both arms; where the sources are the same it is both arms' own."""
+    """The interpreter has one build for both arms, which is right if both have the same sources."""
     message = "till._json is an extension of the project, and the arm's checkout has another csrc/till.cpp"
     assert message in look("base", "flat").stderr
     assert look("head", "flat").stdout.strip() == "head"
@@ -284,7 +284,7 @@ def test_an_extension_that_is_built_from_other_sources_is_refused(
 def test_a_library_that_is_called_as_a_directory_of_the_project_is_none_of_it(
     look: Look, site: Path, extension: tuple[Path, Path]
 ) -> None:
-    """A project keeps its Triton kernels in ``triton``, say, and changes a header."""
+    """A project keeps its Triton kernels in ``triton``, and changes a header."""
     (site / "till" / "__init__.py").write_text("COINS = 'a library'\n", encoding="utf-8")
     assert extension[0].read_text() != extension[1].read_text()
     assert look("base", "flat").stdout.strip() == "base"
@@ -293,7 +293,7 @@ def test_a_library_that_is_called_as_a_directory_of_the_project_is_none_of_it(
 def test_an_extension_with_a_name_of_its_own_is_the_projects_by_where_pip_found_it(
     look: Look, site: Path, extension: tuple[Path, Path]
 ) -> None:
-    """As many build one for operators of theirs: no package of the project is called so."""
+    """An extension for own operators has no package of its name in the project."""
     (site / "till").rename(site / "till_ops")
     for shop in (source.parents[1] / "flat" / "shop.py" for source in extension):
         shop.write_text(f"import till_ops._json\nSIDE = '{shop.parents[1].name}'\n", encoding="utf-8")
@@ -321,7 +321,7 @@ def test_reference_models_are_the_installed_gates() -> None:
 def test_a_library_of_operators_that_was_built_in_the_users_checkout_is_refused(
     look: Look, site: Path, extension: tuple[Path, Path]
 ) -> None:
-    """No module tells of what ``torch.ops.load_library`` loads, here by a path that both arms have."""
+    """``torch.ops.load_library`` loads it without a module, by a path that both arms have."""
     built = extension[0].parents[1] / "build" / "till.so"
     built.parent.mkdir(exist_ok=True)
     (library,) = (site / "till").glob("_json*")
@@ -362,7 +362,7 @@ def layers(look: Look, site: Path) -> Iterator[Path]:
 
 
 def change(layers: Path, how: str) -> str:
-    """Change head's submodule; return what the base is told of it."""
+    """Change head's submodule; return the base's error."""
     module = layers / "src" / "layers" / "__init__.py"
     module.write_text("SIZE = 2\n", encoding="utf-8")
     if how != "edited":
@@ -376,7 +376,7 @@ def change(layers: Path, how: str) -> str:
 
 @pytest.mark.parametrize("how", ["edited", "checked_out", "bumped"])
 def test_a_submodule_that_is_not_the_bases_is_refused(look: Look, layers: Path, how: str) -> None:
-    """A worktree has none, so the base imports the user's own, which is the same program until it changes."""
+    """A worktree has none, so the base imports the user's, which is the same until it changes."""
     (layers / "src" / "layers.egg-info").mkdir()
     (layers / "src" / "layers.egg-info" / "PKG-INFO").touch()
     assert look("base", "flat").stdout.strip() == "either"
@@ -386,7 +386,7 @@ def test_a_submodule_that_is_not_the_bases_is_refused(look: Look, layers: Path, 
 
 
 def test_a_copy_of_a_submodule_that_is_not_the_bases_is_refused(look: Look, site: Path, layers: Path) -> None:
-    """It is installed without ``-e``, from what the user has checked out."""
+    """It is installed without ``-e``, from the user's checkout."""
     message = change(layers, "bumped")
     (site / "layers.pth").unlink()
     shutil.copytree(layers / "src" / "layers", site / "layers")
@@ -395,7 +395,7 @@ def test_a_copy_of_a_submodule_that_is_not_the_bases_is_refused(look: Look, site
 
 
 def test_a_clone_with_its_submodules_is_measured(look: Look, layers: Path) -> None:
-    """It has files of its own, so each arm imports another program."""
+    """Each arm imports its own submodule."""
     head = layers.parents[1]
     base = head.parent / "base"
     shutil.rmtree(base)

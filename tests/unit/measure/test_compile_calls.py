@@ -18,13 +18,11 @@ def inner() -> None:
 
 
 def middle() -> None:
-    """Call the inner one three times."""
     for _ in range(3):
         inner()
 
 
 def outer() -> None:
-    """Call the middle one twice, and the inner one once."""
     middle()
     middle()
     inner()
@@ -45,7 +43,7 @@ def test_calls_within_a_function_are_those_of_all_that_it_calls() -> None:
 
 
 def test_functions_are_counted_alike_each_time() -> None:
-    """The counter is no clock."""
+    """The counter does not depend on time."""
     assert profile(outer) == profile(outer)
 
 

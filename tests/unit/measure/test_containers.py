@@ -1,4 +1,4 @@
-"""What is read from a container is also cast and moved: one test over each kind of container."""
+"""Each kind of container is read, cast and moved alike."""
 
 import threading
 from argparse import Namespace
@@ -46,15 +46,12 @@ class Table(Mapping[str, Any]):
         self._items = items
 
     def __getitem__(self, key: str) -> Any:
-        """Return an item."""
         return self._items[key]
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the keys."""
         return iter(self._items)
 
     def __len__(self) -> int:
-        """Count the items."""
         return len(self._items)
 
 
@@ -111,7 +108,7 @@ KINDS: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_read_is_cast(kind: str) -> None:
-    """Each tensor that is found is another in the copy, at the same place; the original keeps its own."""
+    """Each tensor has a cast copy at the same path; the original keeps its own."""
     make, paths = KINDS[kind]
     value = make(torch.ones(3))
     before = dict(iterate_tensors(value))
@@ -126,7 +123,7 @@ def test_what_is_read_is_cast(kind: str) -> None:
 
 
 def test_one_tensor_stays_one() -> None:
-    """What is given twice is written to in both places."""
+    """A tensor that is given twice is written in both places."""
     value = torch.ones(3)
     first, second = map_tensors(torch.clone, (value, Plain(value)))
     assert first is second.value
@@ -165,7 +162,7 @@ def test_what_cannot_be_rebuilt_is_named(value: Any, message: str) -> None:
 
 
 def test_leaves_are_all_there_is() -> None:
-    """Numbers, text, empty containers and what cannot be looked into have places as well."""
+    """Numbers, text, empty containers and opaque objects have paths as well."""
     lock = threading.Lock()
     value = {"n": 3, "held": Frozen(None, 4), "empty": [], "lock": lock}
     assert dict(iterate_leaves(value)) == {
@@ -189,7 +186,6 @@ class Equal:
     """An object that knows its equals."""
 
     def __eq__(self, other: object) -> bool:
-        """Any of them is."""
         return isinstance(other, Equal)
 
     __hash__ = None  # type: ignore[assignment] # as of any class with its own comparison
@@ -216,5 +212,5 @@ class Equal:
     ],
 )
 def test_leaves_are_compared_where_that_can_be(left: Any, right: Any, expected: bool | None) -> None:
-    """Two objects that only know themselves are neither the same nor different: nobody can tell."""
+    """Two objects that know only themselves are neither the same nor different."""
     assert compare_leaves(left, right) is expected

@@ -1,4 +1,4 @@
-"""A case that is made ready: what its eager calls tell."""
+"""A case that is made ready, and the warnings of its eager calls."""
 
 import threading
 import weakref
@@ -26,7 +26,7 @@ from .contexts import make_context
 def test_eager_calls_that_compile_are_reported(
     monkeypatch: pytest.MonkeyPatch, caches: dict[str, CacheUse], codes: list[Code]
 ) -> None:
-    """A model that compiles parts of itself makes eager what it should be held against."""
+    """A model that compiles parts of itself has no eager side to compare with."""
     report = GraphReport(counts={}, caches=caches)
     monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
     context = make_context()
@@ -49,7 +49,7 @@ def test_an_input_that_cannot_be_looked_into_is_named() -> None:
 
 
 def test_a_parameter_that_no_module_holds_is_reported() -> None:
-    """The function has no more than a weak reference to it: nobody can cast, move or copy it."""
+    """The function has only a weak reference to it: nobody can cast, move or copy it."""
     context = make_context()
     weight = torch.nn.Parameter(torch.ones(3))
     hidden: Callable[[], Any] = weakref.ref(weight)

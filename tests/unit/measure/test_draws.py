@@ -1,4 +1,4 @@
-"""Random forwards and Python state: the same draws on all sides, or aloud that drift cannot be judged."""
+"""Random forwards and Python state: the same draws on all sides, or a warning that drift is unknown."""
 
 import functools
 import itertools
@@ -64,7 +64,7 @@ def measure(forward: Callable[..., Any], factor: float = 1.0, **more: Any) -> tu
 
 
 def measure_model(model: Callable[..., Any], more: dict[str, Any]) -> tuple[WorkerResult, bool]:
-    """Measure drift of what is wrong by itself where it is compiled."""
+    """Measure drift of a model that is wrong by itself when compiled."""
     case = Case(id="m/c", model="m", **{"backend": "eager", **more})
     logbook = Logbook(None, WorkerRole.WARM)
     context = make_context(logbook, case)
@@ -95,7 +95,7 @@ def test_a_generator_of_its_own_draws_the_same_in_float64() -> None:
 
 
 def draw_more(value: torch.Tensor) -> torch.Tensor:
-    """Draw other numbers where it is compiled, as a compiler does that has a generator of its own."""
+    """Draw other numbers when compiled, as a compiler with its own generator does."""
     if torch.compiler.is_compiling():
         torch.rand(1)
     return value + torch.randn_like(value)
@@ -112,7 +112,7 @@ def draw_more(value: torch.Tensor) -> torch.Tensor:
 def test_what_cannot_be_compared_is_reported(
     forward: Callable[..., Any], more: dict[str, Any], code: Code
 ) -> None:
-    """No number is made up: neither one that is always 0, nor one that is always large."""
+    """No number is invented, neither 0 nor a large one."""
     result, repeats = measure(forward, **more)
     assert not result.samples
     assert [code] == [fact.code for fact in result.warnings]
@@ -127,7 +127,7 @@ def jitter(value: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(("factor", "is_wrong"), [(1.0, False), (1.05, True)])
 def test_an_operator_that_draws_inside_is_compared_with_eager(factor: float, *, is_wrong: bool) -> None:
-    """Float64 cannot be given what it draws: that is told, and five percent are another answer."""
+    """Float64 cannot have its draws, as a warning reports; five percent are another answer."""
     jitter.register_fake(torch.empty_like)
     result, _ = measure(jitter, factor)
     assert result.samples.get(Metric.DRIFT) == ((MISMATCH,) if is_wrong else None)
@@ -136,7 +136,7 @@ def test_an_operator_that_draws_inside_is_compared_with_eager(factor: float, *, 
 
 
 def test_numbers_that_change_nothing_are_no_reason() -> None:
-    """What is drawn and not used is as if it were not drawn."""
+    """Unused draws count as none."""
     result, repeats = measure(lambda value: (torch.rand(3), value.sin())[1])
     assert (set(result.samples.values()), repeats) == ({(0.0,)}, True)
 

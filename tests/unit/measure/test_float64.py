@@ -34,7 +34,6 @@ class Experts(torch.nn.Module):
         self.register_buffer("ends", torch.tensor([16, 16, 48], dtype=torch.int32), persistent=False)
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Multiply the rows by their expert's weight."""
         return torch.nn.functional.grouped_mm(value, self.weight, offs=self.ends)
 
 
@@ -50,7 +49,6 @@ class Single(torch.nn.Linear):
     """A layer whose kernel has every type but float64."""
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Refuse float64."""
         if value.dtype == torch.float64:
             raise TypeError("no float64 here")
         return super().forward(value)
@@ -64,7 +62,7 @@ FACTORIES: dict[str, Callable[[], torch.nn.Module]] = {
 
 
 def measure(monkeypatch: pytest.MonkeyPatch, name: str, factor: float, dtype: DType) -> WorkerResult:
-    """Measure the drift of a model that is multiplied where it is compiled."""
+    """Measure the drift of a model that is multiplied when it is compiled."""
     module = ModuleType("made_up_float64")
     module.build = lambda: Workload(forward=FACTORIES[name](), inputs=(torch.randn(48, 16),))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "made_up_float64", module)
@@ -93,7 +91,7 @@ def test_there_is_a_reference(monkeypatch: pytest.MonkeyPatch, name: str) -> Non
 
 
 def test_16_bits_are_compared_with_float32_where_there_is_no_float64(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eager's rounding error is a third of a percent: ten percent are 2^4 of it, and the note says why."""
+    """Eager's rounding error is a third of a percent: ten percent are 2^4 of it; a note gives the reason."""
     for factor, drifts in ((1.0, False), (1.1, True)):
         result = measure(monkeypatch, "single", factor, DType.BFLOAT16)
         (drift,) = result.samples[Metric.DRIFT]

@@ -1,4 +1,4 @@
-"""What a reader is shown of a traceback."""
+"""The lines of a traceback that a reader sees."""
 
 import contextlib
 import importlib
@@ -18,7 +18,7 @@ GATE, TORCH = Path(gate.__file__).parent, Path(torch.__file__).parent
 
 
 def make_frames(*files: str) -> list[FrameSummary]:
-    """Return frames of these files, outermost first."""
+    """Frames of these files, outermost first."""
     return [FrameSummary(file, 1, "f", lookup_line=False) for file in files]
 
 
@@ -60,13 +60,13 @@ def make_frames(*files: str) -> list[FrameSummary]:
     ],
 )
 def test_frames_are_those_of_measured_code(files: list[str], shown: list[str]) -> None:
-    """The lines that a reader can do something about, in their order."""
+    """The lines that a reader can change, in their order."""
     frames = make_frames(*(file.replace("pytest/__init__.py", "_pytest/runner.py") for file in files))
     assert shown == [frame.filename for frame in choose_frames(frames)]
 
 
 def fail_to_load(factory: str) -> BaseException:
-    """Load a factory and return what that raises, without the frame of this file."""
+    """Load a factory and return the exception, without the frame of this file."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever the module raises
         load_factory(factory)
     assert caught.value.__traceback__ is not None
@@ -104,7 +104,7 @@ def test_causes_are_shown_with_their_lines(make_module: Callable[[str], Path]) -
 
 
 def test_error_without_a_line_of_the_users_has_no_traceback() -> None:
-    """A factory's module that there is not: what is wrong is told above, so the fix is left to say."""
+    """A missing module of a factory leaves only the fix to show."""
     assert format_error(fail_to_load("no_such_bench.models:build")) == (
         "Modules are imported from the directory of gate.yml, or from what is installed.\n"
     )

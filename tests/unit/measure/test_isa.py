@@ -50,7 +50,7 @@ def test_all_that_passed_are_believed(cache: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_where_one_fails_each_process_probes(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that cannot do all the processor can leaves no mark, and takes an older one away."""
+    """A compiler that lacks an instruction set leaves no mark, and removes an older one."""
     use(Prober({"avx512", "avx2"}), monkeypatch)
     probe_isas()
     prober = Prober({"avx2"})

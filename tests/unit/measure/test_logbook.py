@@ -17,7 +17,6 @@ from tests.told import warn
 
 
 def load(path: Path) -> dict[str, object]:
-    """Return the result file's content."""
     content: dict[str, object] = json.loads(path.read_text())
     return content
 
@@ -57,7 +56,7 @@ def test_failure_keeps_its_stage(tmp_path: Path) -> None:
 
 
 def test_not_finite_has_its_own_kind() -> None:
-    """NaN in an output is told apart from an exception."""
+    """NaN in an output is no exception's kind."""
     logbook = Logbook(None, WorkerRole.WARM)
     logbook.fail(NotFiniteError("NaN in output of the eager call"))
     assert logbook.result.failure is not None
@@ -85,7 +84,7 @@ def view_wrongly(value: torch.Tensor) -> torch.Tensor:
 
 
 def test_what_fails_as_it_is_traced_is_reported_as_eager_would() -> None:
-    """Dynamo's own words, its frames and its page of advice stay in the log."""
+    """Dynamo's texts, frames and advice stay in the log."""
     with pytest.raises(Exception, match="making fake tensor call") as caught:
         torch.compile(view_wrongly, backend="eager")(torch.zeros(4, 8))
     failure = make_worker_failure(caught.value)
@@ -110,5 +109,5 @@ def test_what_fails_as_it_is_traced_is_reported_as_eager_would() -> None:
     ],
 )
 def test_errors_are_described_in_one_line(error: Exception, expected: str) -> None:
-    """The type tells kinds of errors apart; our own say it in words."""
+    """The type names the error; our own errors are sentences."""
     assert expected == describe_error(error)

@@ -1,4 +1,4 @@
-"""What NVML tells: the real nvidia-ml-py over a library that plays machines, each in a process of its own."""
+"""NVML's reports: the real nvidia-ml-py on a library that plays machines, each in its own process."""
 
 import json
 import os
@@ -42,7 +42,7 @@ HEALTHY_TRAITS = {
 
 @pytest.fixture
 def look(tmp_path: Path) -> Look:
-    """Return what looks twice at a machine by its name in the stub."""
+    """Look twice at a machine of the stub, by its name."""
 
     def look_at(machine: str) -> dict[str, Any]:
         library = tmp_path / "libnvidia-ml.so.1"
@@ -62,7 +62,7 @@ def look(tmp_path: Path) -> Look:
 
 
 def read_back(state: dict[str, Any]) -> DeviceState:
-    """Read a state as it was, from JSON, which has no tuples."""
+    """Read a state from JSON, which has no tuples."""
     fields = {**state, "throttled": tuple(state["throttled"]), "unseen": tuple(state["unseen"])}
     assert fields.keys() == asdict(DeviceState()).keys()
     return DeviceState(**fields)
@@ -74,7 +74,7 @@ def test_reasons_are_named() -> None:
 
 
 def test_a_healthy_gpu(look: Look) -> None:
-    """All is told, nothing is wrong: one process, no reason, and whatever changes its speed."""
+    """All is known, nothing is wrong: one process, no reason, and the traits that change its speed."""
     report = look("HEALTHY")
     before, after = report["states"]
     assert (report["uuid"], report["driver"], report["clocks"]) == (f"GPU-{UUID}", "580.159.04", "700 W")
@@ -114,7 +114,7 @@ def test_energy_is_the_boards(look: Look, machine: str, joules: float | None) ->
 
 
 def test_a_driver_that_is_gone_is_reported(look: Look) -> None:
-    """NVML's own words say why nobody watches; nothing else fails."""
+    """The warning has NVML's message; nothing else fails."""
     report = look("GONE")
     assert (report["driver"], report["clocks"], report["traits"]) == ("", "", {})
     assert tuple(map(describe_measuring, list_unwatched(report["states"][0]))) == (
@@ -126,13 +126,13 @@ def test_a_driver_that_is_gone_is_reported(look: Look) -> None:
 
 
 def test_what_a_driver_hides_is_reported(look: Look) -> None:
-    """A list of processes without this one shows no other either; reasons may need a right."""
+    """A list of processes without this one lacks others too; reasons may need a right."""
     (fact,) = list_unwatched(look("HIDDEN")["states"][0])
     assert describe_measuring(fact).endswith("throttling, other processes: the driver does not report it")
 
 
 def test_an_unknown_device_is_reported(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A UUID that NVML does not know leaves nothing unsaid."""
+    """The warning lists all that NVML cannot report of such a UUID."""
     monkeypatch.setattr(sys.modules[__name__], "UUID", "99999999-aaaa-bbbb-cccc-000000000000")
     (fact,) = list_unwatched(look("HEALTHY")["states"][0])
     assert describe_measuring(fact).endswith(
@@ -141,7 +141,7 @@ def test_an_unknown_device_is_reported(look: Look, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_nvml_all_is_unknown_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """nvidia-ml-py is optional; that nobody watches is not."""
+    """nvidia-ml-py is optional, but its absence is a warning."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     device = NvmlDevice("abc")
     assert (device.read_driver(), device.read_clock_policy(), device.read_traits()) == ("", "", {})
@@ -150,7 +150,7 @@ def test_without_nvml_all_is_unknown_and_reported(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_short_slowdown_is_no_throttling() -> None:
-    """5 ms are less than one timed block; a counter that only one look knows tells nothing."""
+    """5 ms are less than a timed block; a counter that only one look has shows nothing."""
     before = DeviceState(slowed_s={"thermal slowdown": 1.0})
     after = DeviceState(slowed_s={"thermal slowdown": 1.005, "software power cap": 9.0})
     assert list_throttling(before, after) == ()

@@ -1,4 +1,4 @@
-"""Code that is written otherwise and computes the same is as exact as before, and laid out as before."""
+"""Refactored code that computes the same is as exact, and laid out, as before."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ WIDTH = 32
 
 
 class Model(nn.Module):
-    """A layer, a norm and state; a function says what a call does with them."""
+    """A layer, a norm and state, used by a function."""
 
     mean: torch.Tensor
     count: torch.Tensor
@@ -42,7 +42,6 @@ class Model(nn.Module):
         self.calls, self.seen, self.last = 0, {0}, ""
 
     def forward(self, value: torch.Tensor) -> Any:
-        """Run it."""
         return self.run(self, self.first(value))
 
 
@@ -135,7 +134,6 @@ def count_by_copy(self: Model, value: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def sum_all(returned: Any) -> torch.Tensor:
-    """Reduce whatever was returned."""
     values = returned.values() if isinstance(returned, dict) else returned
     parts = [values] if isinstance(values, torch.Tensor) else list(values)
     return torch.stack([(part**2).mean() for part in parts]).sum()

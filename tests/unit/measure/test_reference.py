@@ -30,7 +30,6 @@ class Casting(torch.nn.Module):
 
 
 def build() -> Workload:
-    """Build the casting layer."""
     return Workload(forward=Casting(), inputs=(torch.randn(4, 8),), loss=torch.sum)
 
 
@@ -102,7 +101,7 @@ def test_twin_has_the_rounded_values(subject: Subject) -> None:
 
 
 class SmallGpu(CpuDevice):
-    """A device, as far as a processor can play one, whose memory is given back when it is asked for."""
+    """A processor that plays a GPU and counts how often its memory is freed."""
 
     kind = CUDA
 
@@ -111,7 +110,6 @@ class SmallGpu(CpuDevice):
         self.freed = 0
 
     def free_memory(self) -> None:
-        """Count how often it was asked."""
         self.freed += 1
 
 
@@ -140,7 +138,7 @@ def refuse_float64(subject: Subject, error: RuntimeError, times: int) -> None:
 def test_reference_that_has_no_room_is_computed_by_the_processor(
     monkeypatch: pytest.MonkeyPatch, error: RuntimeError, task: Task
 ) -> None:
-    """A float64 model that does not fit on the card has the same reference: no metric goes missing."""
+    """It is the same reference: no metric goes missing."""
     subject = make(monkeypatch, task)
     expected = reference.evaluate_reference(subject)
     threads, device = torch.get_num_threads(), SmallGpu()
@@ -157,9 +155,9 @@ def test_reference_that_has_no_room_is_computed_by_the_processor(
 def test_host_memory_is_looked_at_before_it_is_used(
     monkeypatch: pytest.MonkeyPatch, task: Task, needed: int
 ) -> None:
-    """40 values (a weight of 8, inputs of 4 x 8) are 320 bytes in float64, with gradients twice as many.
+    """40 values (a weight of 8, inputs of 4 x 8) are 320 bytes in float64, twice as many with gradients.
 
-    A system out of memory kills what takes most, and says nothing: the case would be called KILLED.
+    A system out of memory kills the largest process, without a message: the case would be called KILLED.
     """
     subject = replace(make(monkeypatch, task), device=SmallGpu())
     monkeypatch.setattr(SmallGpu, "read_peak", lambda _: 0)
@@ -184,7 +182,7 @@ def test_the_attempt_on_the_device_shows_what_is_needed(monkeypatch: pytest.Monk
 
 
 def test_another_error_of_the_reference_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is no want of memory is not tried again elsewhere; nor is want of the processor's own memory."""
+    """Only a lack of memory is tried again, and not the processor's own."""
     subject = make(monkeypatch, Task.INFERENCE)
     for device, error in (
         (SmallGpu(), RuntimeError("expected scalar type Half but found Double")),
@@ -208,7 +206,6 @@ class Counting(torch.nn.Module):
         self.register_buffer("calls", torch.zeros(1))
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Write to a buffer and to the input, as a model with a cache does."""
         self.calls.add_(1)
         return value.mul_(2) + self.calls
 
@@ -252,11 +249,9 @@ class Turning(torch.nn.Module):
         self.register_buffer("angles", torch.polar(torch.ones(3), torch.arange(3.0)))
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Multiply by complex numbers."""
         return torch.view_as_complex(value.float()) * self.angles
 
     def __len__(self) -> int:
-        """No part has anything to list."""
         return 0
 
 

@@ -59,7 +59,7 @@ def profiled_python() -> Iterator[None]:
 def test_what_slows_all_of_torch_is_reported(
     setting: Callable[[], AbstractContextManager[object]], setting_name: str
 ) -> None:
-    """It leaves the generated code as it is, so that only this tells of it."""
+    """The generated code is the same, so only this shows it."""
     before = describe_runtime()
     with setting():
         assert describe_runtime() == f"{before}, {setting_name}"

@@ -1,4 +1,4 @@
-"""What a call makes of its device."""
+"""A call's use of its device."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ LINEAR_FLOPS = 2 * 4 * 8 * 16  # four rows of 8 by a matrix of 8 x 16
 
 
 class PlayedGpu(CpuDevice):
-    """A device that tells what a GPU would: a profile, and 3 J for each look at its energy."""
+    """A device with a GPU's profile, and 3 J for each look at its energy."""
 
     kind = CUDA
 
@@ -44,19 +44,16 @@ class PlayedGpu(CpuDevice):
         self.told, self.joules, self.looks = events, joules, 0
 
     def profile(self, run: Call, calls: int) -> Sequence[FunctionEventAvg]:
-        """Return what it was made with."""
         del calls
         run()
         return self.told
 
     def read_energy_j(self) -> float | None:
-        """Return 3 J more at each look."""
         self.looks += 1
         return None if self.joules is None else self.joules * self.looks
 
 
 def make(device: CpuDevice, task: Task = Task.INFERENCE) -> tuple[WorkerContext, Prepared]:
-    """Return a linear layer, ready to be called."""
     case = Case(id="m/c", model="m", backend="eager", task=task)
     context = make_context(case=case, sampling=Sampling())
     loss: Callable[[Any], torch.Tensor] | None = torch.sum if task is Task.TRAINING else None
@@ -80,13 +77,13 @@ def test_a_training_step_counts_its_backward_too() -> None:
 
 @pytest.mark.parametrize(("share", "value"), [(0.50, 50), (0.95, 95), (0.99, 99)])
 def test_percentiles_are_values_that_were_seen(share: float, value: int) -> None:
-    """Of 1 to 100 in any order; of one value all are that."""
+    """Of 1 to 100 in any order; a single value is all of them."""
     assert compute_percentile(range(100, 0, -1), share) == value
     assert compute_percentile([7.0], share) == 7.0
 
 
 def test_a_cpu_shows_its_operations_alone() -> None:
-    """Nothing is timed anew there: a trial of a CPU gets longer by one eager call."""
+    """Nothing is timed anew: a CPU's trial gets longer by one eager call."""
     context, prepared = make(CpuDevice())
     with torch.no_grad():
         record_usage(context, prepared, 1e-5)
@@ -95,7 +92,7 @@ def test_a_cpu_shows_its_operations_alone() -> None:
 
 
 def make_event(name: str, count: int, device_us: int = 0) -> FunctionEventAvg:
-    """Return an average as ``key_averages`` lists it; with device time, of the device's own side."""
+    """An average as ``key_averages`` lists it; with device time, of the device's own side."""
     event = FunctionEventAvg()
     event.key, event.count, event.self_device_time_total = name, count, device_us
     event.device_type = DeviceType.CUDA if device_us else DeviceType.CPU
@@ -131,7 +128,7 @@ HOST_ONLY = [make_event("cudaDeviceSynchronize", 2), make_event("aten::mm", 5), 
 def test_launches_of_one_call(
     events: list[FunctionEventAvg], launches: int | None, graphs: int | None
 ) -> None:
-    """A graph that is cut, or not used at all, shows in what the host launches, whatever torch counts."""
+    """A graph that is cut, or not used, shows in the host's launches, whatever torch counts."""
     kernels = [make_event("triton_poi_fused_add_0", 5, device_us=400)]
     counts = count_host_launches([*HOST_ONLY, *events, *kernels], 5)
     assert (counts.get(Metric.LAUNCHES), counts.get(Metric.CUDAGRAPH_LAUNCHES)) == (launches, graphs)
@@ -158,7 +155,7 @@ def test_only_the_longest_kernels_are_named() -> None:
 
 
 def test_a_gpu_shows_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts, times by kernel, joules and single calls are all kept; what is unknown is left out."""
+    """Counts, times by kernel, joules and single calls are kept; unknown ones are left out."""
     monkeypatch.setattr(usage, "_ENERGY_S", 0.01)
     launches = [make_event("cudaLaunchKernel", 10), make_event("cudaMemcpyAsync", 5)]
     context, prepared = make(PlayedGpu([*launches, make_event("gemm", 5, device_us=25)]))
@@ -176,7 +173,7 @@ def test_a_gpu_shows_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) 
 def test_a_case_that_asks_for_graphs_and_launches_none_is_reported(
     monkeypatch: pytest.MonkeyPatch, mode: Mode, is_reported: bool
 ) -> None:
-    """The mode reduce-overhead falls back to plain calls in silence, where a graph cannot be captured."""
+    """The mode reduce-overhead silently falls back to plain calls if a graph cannot be captured."""
     monkeypatch.setattr(usage, "_ENERGY_S", 0.01)
     context, prepared = make(PlayedGpu([make_event("cudaLaunchKernel", 10)]))
     context = replace(context, case=replace(context.case, mode=mode))
@@ -204,13 +201,13 @@ def test_a_counter_that_stands_still_gives_no_energy(
 
 
 def test_long_calls_are_not_made_a_hundred_times() -> None:
-    """Of calls of more than 0.1 s no percentile is told, rather than one of few."""
+    """Calls of more than 0.1 s have no percentile, rather than one of few."""
     assert usage.time_single_calls(lambda: None, CpuDevice(), 0.2) == ()
     assert len(usage.time_single_calls(lambda: None, CpuDevice(), 1e-3)) == 100
 
 
 def test_a_model_that_cannot_be_watched_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counting is no reason for a case to fail."""
+    """The case does not fail."""
 
     def refuse(*_: object) -> int:
         raise RuntimeError("no dispatch here")

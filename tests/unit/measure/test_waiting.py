@@ -1,4 +1,4 @@
-"""How long the threads of this process waited for a processor, by the kernel's own account."""
+"""How long this process's threads waited for a processor, by the kernel's own account."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ def spin() -> None:
 
 
 def test_a_core_that_another_program_shares_is_waited_for() -> None:
-    """Two that never sleep have half a core each; a tenth of the time is the least that says so."""
+    """Two that never sleep have half a core each; a tenth of the time is certainly exceeded."""
     with share_a_core(), closing(ThreadWaits()) as waits:
         waits.update_threads()
         before_s = waits.read_s()
@@ -46,7 +46,7 @@ def test_a_core_that_another_program_shares_is_waited_for() -> None:
 
 
 def test_sleeping_is_no_waiting() -> None:
-    """Who sleeps wants no processor; the least of ten, as on a busy machine one waits to wake up."""
+    """A sleeping thread wants no processor; the least of ten, since on a busy machine waking up waits."""
     with closing(ThreadWaits()) as waits:
         waits.update_threads()
         waited_s = []
@@ -58,7 +58,7 @@ def test_sleeping_is_no_waiting() -> None:
 
 
 def test_a_thread_that_began_later_counts_once_it_was_found() -> None:
-    """A pool that a model starts at its first call is waited for as well."""
+    """A model's pool that starts at its first call counts as well."""
     with closing(ThreadWaits()) as waits:
         waits.update_threads()
         stop = threading.Event()

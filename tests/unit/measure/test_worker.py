@@ -1,4 +1,4 @@
-"""How the worker calls pytest."""
+"""The worker's call of pytest."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from gate.worker.worker import make_arguments, run_request
 
 
 def make_request(tmp_path: Path, case: Case, role: WorkerRole = WorkerRole.COLD) -> WorkerRequest:
-    """Return a request whose result and benchmark files lie in ``tmp_path``."""
+    """A request whose result and benchmark files lie in ``tmp_path``."""
     return WorkerRequest(
         role=role,
         case=case,
@@ -68,7 +68,7 @@ def test_benchmarks_are_stored_outside_the_project(tmp_path: Path) -> None:
 def test_factories_are_imported_and_their_errors_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each failing factory with its own error and the user's line; a module that exits ends nothing else."""
+    """Each failing factory has its own error and the user's line; a module that exits ends nothing else."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "sound_bench.py").write_text(
         "import torch\nfrom gate import Workload\n"
