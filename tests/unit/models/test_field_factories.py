@@ -1,4 +1,4 @@
-"""What some rows of the field compute, against the same written out by hand; eager, and tiny."""
+"""What some rows of the field compute, compared with the same written by hand; eager, and tiny."""
 
 from typing import Any
 
@@ -96,7 +96,7 @@ def test_a_scaled_step_moves_as_an_unscaled_one() -> None:
 
 
 def test_ten_scaled_steps_have_a_reference() -> None:
-    """The scaler works beside float64 gradients: the same code on both sides leaves the same parameters."""
+    """The scaler works with float64 gradients: both sides leave the same parameters."""
     workload = build_scaled(batch=4, width=8, depth=1)
     case = Case(id="m/c", model="m", task=Task.TRAINING)
     subject = make_subject(workload, case, CpuDevice())

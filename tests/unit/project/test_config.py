@@ -145,7 +145,7 @@ def test_the_dump_shows_where_each_value_comes_from(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
 def test_limits_of_a_gpu_have_room_for_its_compiles(tmp_path: Path, device: str) -> None:
-    """A tuned UNet compiles for 7 minutes: a limit of 5 takes it for hung. What is set stays as it is."""
+    """A tuned UNet compiles for 7 minutes, which a limit of 5 takes for a hang; set limits stay."""
     plain = make_config(GateFile(version=1))
     gpu, cpu = apply_options(plain, device=device), apply_options(plain, device="cpu")
     assert (cpu.budget_s, cpu.pair_budget_s, cpu.trial_timeout_s) == (330.0, 600.0, 300.0)
@@ -215,7 +215,7 @@ CHANGES: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
 @given(changes=CHANGES)
 @settings(max_examples=300)
 def test_what_the_schema_takes_the_decoder_takes(changes: dict[str, Any]) -> None:
-    """A file without a mistake becomes a record, whatever is in it."""
+    """A file without a mistake becomes a record."""
     value = {"version": 1, **changes}
     if not list_invalid("config", value):
         decode(GateFile, value, "x")
@@ -227,20 +227,20 @@ QUARANTINE = (
 
 
 def test_a_quarantine_of_what_never_decides_is_refused(tmp_path: Path) -> None:
-    """It would do nothing, unnoticed."""
+    """It would silently do nothing."""
     with pytest.raises(FileError, match=r"gate.yml:3: quarantine\[0\].metric: guards never decides"):
         load_config(write_config(tmp_path, QUARANTINE))
 
 
 def test_a_metric_with_a_limit_can_be_put_into_quarantine(tmp_path: Path) -> None:
-    """It decides whatever its role, so there is something to keep from deciding."""
+    """It decides, whatever its role."""
     limited = QUARANTINE + "limits:\n  - {metric: guards, at_most: 5}\n"
     (entry,) = load_config(write_config(tmp_path, limited)).quarantine
     assert entry.metric is Metric.GUARDS
 
 
 def test_with_wrong_limits_no_quarantine_is_called_idle(tmp_path: Path) -> None:
-    """The metric may be the one that the wrong limit is meant for."""
+    """The wrong limit may be meant for that metric."""
     with pytest.raises(FileError) as caught:
         load_config(write_config(tmp_path, QUARANTINE + "limits:\n  - {metric: guard, at_most: 5}\n"))
     assert [error.key for error in (caught.value, *caught.value.others)] == ["limits[0].metric"]  # type: ignore[attr-defined]

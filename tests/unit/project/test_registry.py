@@ -108,7 +108,7 @@ def test_a_dynamic_model_shows_it_in_its_ids(tmp_path: Path) -> None:
     ],
 )
 def test_the_definition_follows_what_is_measured(tmp_path: Path, line: str, is_same: bool) -> None:
-    """Names, tags, expectations and where it is built do not change a workload; anything else does."""
+    """Names, tags, expectations and paths do not change a workload; anything else does."""
     before = load_definition(tmp_path, make_model("name=m"))
     assert is_same == (before == load_definition(tmp_path, make_model(line)))
 
@@ -148,7 +148,7 @@ def test_recorded_baselines_are_of_todays_definitions() -> None:
     ],
 )
 def test_an_unusual_compile_is_named_in_the_id(tmp_path: Path, entry: str, rest: str) -> None:
-    """Two cases of one model that are compiled in other ways have other ids, which are file names."""
+    """Two cases of one model with different compiles have different ids, which are file names."""
     (case,) = load(tmp_path, make_model(f"cases=[{entry}]"))
     assert case.id == f"m/inference-float32-smoke-{rest}"
 
@@ -161,7 +161,7 @@ def test_a_list_of_backends_is_expanded(tmp_path: Path) -> None:
 
 
 def test_options_and_a_mode_exclude_each_other(tmp_path: Path) -> None:
-    """torch.compile refuses both, after minutes; the file says so at once."""
+    """torch.compile refuses both only after minutes."""
     text = make_model("cases=[{mode: [default, max-autotune], options: {max_autotune: true}}]")
     with pytest.raises(FileError, match=r"gate\.yml:4: models\[0\]\.cases\[0\]\.options: .*'max-autotune'"):
         load(tmp_path, text)
@@ -223,7 +223,7 @@ def test_the_mistakes_of_all_registry_files_are_reported_at_once(tmp_path: Path)
     ],
 )
 def test_a_name_that_is_taken_twice_is_reported_with_its_fix(tmp_path: Path, other: str, fix: str) -> None:
-    """To leave the reference models out only helps against one of theirs."""
+    """Leaving the reference models out only helps against one of theirs."""
     path = tmp_path / "gate.yml"
     name = "bert" if other else "m"
     text = make_model(f"name={name}") + ("" if other else make_model("name=m").removeprefix("models:\n"))
@@ -263,7 +263,7 @@ def test_a_name_that_is_taken_twice_is_reported_with_its_fix(tmp_path: Path, oth
     ],
 )
 def test_contradictions_are_refused(tmp_path: Path, text: str, what: str) -> None:
-    """Each with both places where there are two."""
+    """With both lines where there are two."""
     with pytest.raises(FileError) as caught:
         load(tmp_path, text)
     assert caught.value.what == f"{tmp_path}/" + what.format(dir=tmp_path)

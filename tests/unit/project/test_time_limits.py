@@ -1,4 +1,4 @@
-"""How long a run may take where gate.yml does not say."""
+"""A run's time limits if gate.yml sets none."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def test_slow_cases_get_the_time_that_they_are_expected_to_take(
 
 
 def test_what_somebody_has_set_stays() -> None:
-    """Whoever gives a limit means it, however slow the cases are."""
+    """However slow the cases are."""
     keys = ("trial_timeout_s", "budget_s", "pair_budget_s")
     config = replace(CONFIG, origins=dict.fromkeys(keys, "gate.yml:3"))
     assert fit_limits(config, [make_case(5000.0)]) == config

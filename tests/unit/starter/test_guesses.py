@@ -1,4 +1,4 @@
-"""What is guessed of a module's inputs, and what is told where no guess works."""
+"""Guessed inputs of a module, and the error if no guess works."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -95,7 +95,7 @@ def ask(directory: Path, name: str) -> dict[str, Any]:
     ],
 )
 def test_inputs_are_guessed_with_their_source(directory: Path, name: str, expected: list[str]) -> None:
-    """Sizes are those of the layers, types those of the parameters; and the factory that is written works."""
+    """Sizes come from layers, types from parameters; and the written factory works."""
     guessed = ask(directory, name)
     descriptions = [
         f"{'list of ' * guess.get('lists', 0)}{'x'.join(map(str, guess['shape']))} {guess['dtype']}"
@@ -137,7 +137,7 @@ def test_inputs_are_guessed_with_their_source(directory: Path, name: str, expect
     ],
 )
 def test_what_cannot_be_guessed_is_reported(directory: Path, name: str, kind: str, message: str) -> None:
-    """The error is the likeliest guess's, and a name that there is not is answered with those there are."""
+    """The error is the likeliest guess's; a wrong name is answered with the existing ones."""
     with pytest.raises(UnusableTargetError) as caught:
         ask(directory, name)
     assert caught.value.kind == kind
@@ -147,7 +147,7 @@ def test_what_cannot_be_guessed_is_reported(directory: Path, name: str, kind: st
 
 
 def test_a_file_is_answered_with_the_modules_name() -> None:
-    """A path is what a shell completes."""
+    """A shell completes paths."""
     with pytest.raises(UsageError, match=r"'zoo/model\.py:TinyNet' is a file") as caught:
         check_probed_name("zoo/model.py:TinyNet")
     assert caught.value.fix == "Write zoo.model:TinyNet."
@@ -156,7 +156,7 @@ def test_a_file_is_answered_with_the_modules_name() -> None:
 def test_init_names_what_was_guessed_and_what_a_kept_factory_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A second call with another input changes nothing, and says so."""
+    """A second call with another input changes nothing, with a note."""
     monkeypatch.chdir(tmp_path)
     guessed = TensorSketch(shape=(8, 64), source="stem (Linear 64)")
 
@@ -182,7 +182,7 @@ def test_init_names_what_was_guessed_and_what_a_kept_factory_lacks(
 
 
 def test_sizes_have_no_comma_too_many() -> None:
-    """What is written reads as one would write it, with the name of the parameter that takes it."""
+    """The text reads as a person would write it, with the parameter's name."""
     inputs = (
         TensorSketch(shape=(8, 64), dtype="int64", high=500, name="clicked"),
         TensorSketch(shape=(8,), dtype="float16"),

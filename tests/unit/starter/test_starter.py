@@ -1,4 +1,4 @@
-"""What a project begins with: the look at a module, the files, and the pin of the action."""
+"""A project's first files: the look at a module, the files, and the pin of the action."""
 
 import errno
 import json
@@ -67,13 +67,13 @@ def test_a_model_is_named_after_its_class(target: str, name: str) -> None:
     ],
 )
 def test_an_input_is_sizes_a_type_and_a_bound(text: str, tensor: TensorSketch) -> None:
-    """Sizes joined by x, then a type, then what whole numbers stay below."""
+    """Sizes joined by x, a type, and the bound of whole numbers."""
     assert parse_input(text) == tensor
 
 
 @pytest.mark.parametrize("text", ["", "8y3", "8x", "x8", "8x3:complex7", "-1x3"])
 def test_what_is_no_tensor_is_refused(text: str) -> None:
-    """With an example of one."""
+    """The error shows an example of one."""
     with pytest.raises(UsageError, match="is no tensor"):
         parse_input(text)
 
@@ -110,7 +110,7 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
 def test_what_cannot_be_begun_with_is_reported(
     tmp_path: Path, source: str, target: str, message: str | None
 ) -> None:
-    """In the words of the user's own module, with a fix; a process that dies takes nothing with it."""
+    """The error is the module's own, with a fix; a process that dies takes nothing with it."""
     (tmp_path / "mine.py").write_text(source, encoding="utf-8")
     with pytest.raises(Exception, match=message or r"died \(status 3\): it wrote no error"):
         probe_module(tmp_path, target, {})
@@ -119,7 +119,7 @@ def test_what_cannot_be_begun_with_is_reported(
 def test_a_factory_is_named_itself_and_nothing_is_written_over(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first call writes all, pinned; the second changes no byte, says so, and shows the entry."""
+    """The first call writes all, pinned; the second changes no byte, and shows the entry."""
     arguments = ("init", "acme:build", "--argument", "width=4", "--action", f"acme/compile-gate@{COMMIT}")
     assert main(arguments) == 0
     assert "wrote  gate.yml" in capsys.readouterr().out
@@ -146,7 +146,7 @@ def test_a_factory_is_named_itself_and_nothing_is_written_over(
 def test_a_namesake_in_another_module_gets_no_factory_of_the_first(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What gate_net.py builds would be measured for it: nothing is written, and the fix is told."""
+    """gate_net.py would build the other class: nothing is written, and the fix is shown."""
 
     def sketch(_: Path, target: str, *_given: object) -> Sketch:
         return Sketch(target=target, is_factory=False, called=True, inputs=(), arguments={})
@@ -199,7 +199,7 @@ def test_a_model_that_is_wrong_from_the_start_is_reported(
 def test_the_first_drift_is_of_the_factory_that_was_written(
     tmp_path: Path, factor: str, low: float, high: float
 ) -> None:
-    """A hundredth where it is compiled is 2^16 rounding steps."""
+    """A hundredth in compiled code is 2^16 rounding steps."""
     source = (
         "import torch, gate\n\ndef build():\n"
         f"    def forward(x): return x.sin() * ({factor} if torch.compiler.is_compiling() else 1.0)\n"
@@ -224,7 +224,7 @@ NOTEBOOK = {
 
 
 def test_a_notebook_gives_what_it_defines(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """No other process can import it, and its training is not run again; its module is written once."""
+    """No process can import it, and its training must not run again; its module is written once."""
     path = project / "nb" / "my-net.ipynb"
     path.parent.mkdir()
     path.write_text(json.dumps(NOTEBOOK), encoding="utf-8")
@@ -257,7 +257,7 @@ def test_what_is_written_can_be_read(project: Path, capsys: pytest.CaptureFixtur
 def test_without_a_pin_no_workflow_is_written(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A workflow that names nobody's action would fail on every pull request."""
+    """A workflow with nobody's action would fail on every pull request."""
     monkeypatch.setattr("gate.cli.init.find_action", lambda _: "")
     assert main(["init", "acme:build"]) == 0
     assert "--action OWNER/compile-gate@COMMIT" in capsys.readouterr().out
@@ -273,13 +273,13 @@ def test_without_a_pin_no_workflow_is_written(
     ("option", "names"), [("--comments", RESPOND_WORKFLOWS), ("--long-workflows", LONG_WORKFLOWS)]
 )
 def test_more_workflows_are_an_option(project: Path, option: str, names: tuple[str, ...]) -> None:
-    """A second file that answers comments; or all in full, where nothing elsewhere can be called."""
+    """A second file answers comments; or all are written in full, if no other repository can be called."""
     assert main(["init", "acme:build", "--action", f"acme/compile-gate@{COMMIT}", option]) == 0
     assert {path.name for path in (project / ".github/workflows").iterdir()} == set(names)
 
 
 def test_a_second_workflow_takes_the_runner_of_the_first(project: Path) -> None:
-    """And its interpreter, which somebody wrote there since."""
+    """It also takes an interpreter that somebody has written there."""
     given = ["init", "acme:build", "--action", f"acme/compile-gate@{COMMIT}"]
     assert main([*given, "--runner", "self-hosted, mine"]) == 0
     first, second = (project / f".github/workflows/{name}" for name in RESPOND_WORKFLOWS)
@@ -295,7 +295,7 @@ def test_a_second_workflow_takes_the_runner_of_the_first(project: Path) -> None:
 def test_what_gate_yml_says_of_a_model_need_not_be_repeated(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is tried again, what is missing is written; other arguments are told, and change nothing."""
+    """Nothing is tried again, missing files are written; other arguments are noted, without effect."""
 
     def sketch(_: Path, target: str, arguments: Mapping[str, object], *_given: object) -> Sketch:
         if not arguments:
@@ -351,7 +351,7 @@ def test_a_branch_or_tag_pins_nothing() -> None:
 def test_the_pin_is_what_pip_installed(
     origin: dict[str, object], pin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where pip took a commit from GitHub; nothing where it did not."""
+    """If pip took a commit from GitHub; otherwise there is none."""
     monkeypatch.setattr(workflow_files, "_read_origin", lambda: origin)
     assert find_action() == pin
 
@@ -376,7 +376,7 @@ def test_a_clone_is_pinned_where_its_remote_has_the_commit(
 
 
 def test_the_workflows_that_are_written_name_no_placeholder() -> None:
-    """Each, short and long: the action pinned, the runner's labels, nothing left to replace."""
+    """Short and long ones: the action pinned, the runner's labels, nothing left to replace."""
     names = (*RESPOND_WORKFLOWS, *LONG_WORKFLOWS)
     written = load_workflows(names, f"acme/compile-gate@{COMMIT}", "self-hosted, mine")
     files = {Path(path).name: text for path, text in written.items()}
@@ -388,7 +388,7 @@ def test_the_workflows_that_are_written_name_no_placeholder() -> None:
 
 
 def test_workflows_in_full_are_not_given_the_inputs_of_a_short_one() -> None:
-    """A step of theirs stands deeper: only what calls this repository's workflows is told the same."""
+    """Their steps are indented deeper: only calls of this repository's workflows get the inputs."""
     inputs = "    with:\n      runner: mine\n      python: C:\\1\n"
     written = load_workflows((*RESPOND_WORKFLOWS, *LONG_WORKFLOWS), f"acme/gate@{COMMIT}", "linux", inputs)
     files = {Path(path).name: text for path, text in written.items()}
@@ -450,7 +450,7 @@ def test_an_argument_of_null_has_no_annotation() -> None:
 def test_of_a_file_that_cannot_be_written_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of it would be kept by the next call; the files before it stay."""
+    """The next call would keep half of it; earlier files stay."""
 
     def fill_disk(descriptor: int) -> None:
         if os.fstat(descriptor).st_size > ROOM:
@@ -464,7 +464,7 @@ def test_of_a_file_that_cannot_be_written_nothing_is_left(
 
 
 def test_a_file_in_the_place_of_a_directory_is_reported(tmp_path: Path) -> None:
-    """It is neither kept nor written over."""
+    """It is neither kept nor replaced."""
     (tmp_path / ".github").touch()
     with pytest.raises(UsageError, match=r"\.github is not a directory"):
         write_missing(tmp_path, {".github/workflows/gate.yml": "on: push"})
@@ -485,7 +485,7 @@ def test_labels_come_in_two_forms(text: str, labels: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["self-hosted linux", "bob's-box", "a, # b", "", "[]", '["a", 1]', "a,,b"])
 def test_what_is_no_label_is_refused(text: str) -> None:
-    """A job that asks for it would be queued until GitHub gives it up, or the file would be no YAML."""
+    """A job with it would be queued until GitHub gives up, or the file would be no YAML."""
     with pytest.raises(UsageError, match="--runner"):
         parse_labels(text)
 
@@ -500,7 +500,7 @@ def test_a_project_below_the_top_is_named_in_the_workflows() -> None:
 
 
 def test_a_release_knows_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its wheel says so; the tag is that of the version."""
+    """Its wheel names it; the tag is that of the version."""
     url = f"https://github.com/acme/compile-gate/tree/{'b' * 40}"
     monkeypatch.setattr("gate.starter.workflow_files.find_url", lambda _: url)
     assert find_action() == f"acme/compile-gate@{'b' * 40} # v{__version__}"

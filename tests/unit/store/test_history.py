@@ -1,4 +1,4 @@
-"""The history: what is appended is read again, whoever writes beside, and whatever tore."""
+"""Appended history lines are read again, with other writers at work and after damage."""
 
 import io
 import json
@@ -56,12 +56,12 @@ def test_what_is_appended_is_read_again(tmp_path: Path, name: str) -> None:
 
 
 def set_of(lines: list[HistoryLine]) -> list[HistoryLine]:
-    """Each once."""
+    """The distinct lines."""
     return list({line.head.id: line for line in lines}.values())
 
 
 def test_a_line_that_was_torn_is_reported_and_loses_no_other(tmp_path: Path) -> None:
-    """A writer that was killed amid its line: the next line begins on its own."""
+    """After a writer was killed amid its line, the next line begins on its own."""
     path, reading = tmp_path / "history.jsonl", HistoryReading()
     write(path, 1.0)
     torn = path.read_bytes()[:-20]
@@ -76,7 +76,7 @@ def test_a_line_that_was_torn_is_reported_and_loses_no_other(tmp_path: Path) -> 
 
 
 def test_a_mark_of_the_encoding_costs_no_line(tmp_path: Path) -> None:
-    """An editor or a shell wrote a byte order mark in front of the first line."""
+    """An editor or a shell wrote a byte order mark before the first line."""
     path, reading = tmp_path / "history.jsonl", HistoryReading()
     (line,) = write(path, 1.0)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
@@ -84,7 +84,7 @@ def test_a_mark_of_the_encoding_costs_no_line(tmp_path: Path) -> None:
 
 
 def list_damage(path: Path) -> list[str]:
-    """What is told of the lines that are left out."""
+    """The messages about lines that are left out."""
     reading = HistoryReading()
     list(read_history(path, reading))
     return reading.damaged
@@ -118,7 +118,7 @@ def test_a_line_that_is_wrong_is_reported_with_its_key(
 
 @given(data=st.binary(max_size=200))
 def test_no_bytes_break_a_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    """Whatever lies between two lines, the line before it is read."""
+    """The line before any damage is read."""
     path = tmp_path_factory.mktemp("bytes") / "history.jsonl"
     (line,) = write(path, 1.0)
     with path.open("ab") as file:
@@ -179,7 +179,7 @@ def test_a_directory_is_compacted_into_a_file_a_month(tmp_path: Path) -> None:
 
 
 def test_what_is_old_can_be_left_out(tmp_path: Path) -> None:
-    """By its day, without a look at its figures: a damaged old line is told by nobody."""
+    """Its day alone decides: a damaged old line is not reported."""
     path = tmp_path / "history.jsonl"
     write(path, 1.0, 2.0)
     with path.open("a", encoding="utf-8") as file:
@@ -191,7 +191,7 @@ def test_what_is_old_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_a_history_that_is_not_there_is_reported(tmp_path: Path) -> None:
-    """With what writes one."""
+    """The error names the command that writes one."""
     with pytest.raises(FileError, match="holds no history"):
         list(read_history(tmp_path / "none.jsonl", HistoryReading()))
     with pytest.raises(FileError, match="holds no history"):
@@ -217,7 +217,7 @@ def test_what_a_newer_release_wrote_outlives_a_compaction(tmp_path: Path) -> Non
 
 
 def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
-    """A directory that is called as a file is none of the history."""
+    """A directory with a file's name is no part of the history."""
     path = tmp_path / "runs"
     write(path, 1.0)
     (path / "odd.jsonl").mkdir()
@@ -231,12 +231,11 @@ class Narrow(io.FileIO):
     """A file that takes three bytes at a time."""
 
     def write(self, data: Any, /) -> int:
-        """Write the first three."""
         return super().write(bytes(data)[:3])
 
 
 def test_a_line_that_is_written_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system may take less than what it is given."""
+    """A system may write less than it gets."""
     path, line = tmp_path / "history.jsonl", make_history_line(HEAD, {"a/x": {Metric.RECOMPILES: (1.0,)}})
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", lambda self, mode, buffering: Narrow(self, mode))  # noqa: ARG005

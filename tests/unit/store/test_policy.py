@@ -1,4 +1,4 @@
-"""The file of what was accepted of a commit: strict, bounded, for one commit."""
+"""The file of a commit's acceptances: strict, bounded, for one commit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -129,7 +129,7 @@ def test_a_file_of_something_else_is_refused(text: str, key: str, words: str) ->
     ],
 )
 def test_an_entry_with_too_few_or_too_many_keys_is_refused(changes: dict[str, object], key: str) -> None:
-    """One case, metric, gate and machine, a bounded reason of one line, somebody's login and a day."""
+    """One case, metric, gate and machine, a bounded reason of one line, a login and a day."""
     entry = replace(FIRST, **changes)  # type: ignore[arg-type] # the test's
     with pytest.raises(FileError) as caught:
         decode(render_commit_file(COMMIT, (entry,)))
@@ -137,7 +137,7 @@ def test_an_entry_with_too_few_or_too_many_keys_is_refused(changes: dict[str, ob
 
 
 def test_a_file_is_bounded() -> None:
-    """More entries or bytes than a person reads are refused; as many as may be are not."""
+    """More entries or bytes than a person reads are refused."""
     most = (replace(FIRST, reason="x" * 300),) * MAX_ACCEPTED
     assert decode(render_commit_file(COMMIT, most)) == most
     with pytest.raises(FileError, match="more than 1000"):
@@ -147,7 +147,7 @@ def test_a_file_is_bounded() -> None:
 
 
 def test_a_second_comment_adds_to_the_first() -> None:
-    """Of the same case and metric the newer word counts; the rest stays."""
+    """For the same case and metric the newer entry counts; the rest stays."""
     again = replace(FIRST, allowance=0.5, author="bob")
     assert merge_acceptances((FIRST, SECOND, LACK), (again,)) == (again, SECOND, LACK)
 
@@ -186,7 +186,7 @@ def test_an_acceptance_of_a_commit_lasts_two_weeks() -> None:
 
 @pytest.mark.parametrize("case", ["tag:night", "m/*"])
 def test_a_policy_knows_the_tags_that_it_names(tmp_path: Path, case: str) -> None:
-    """The tags of the configuration that judges; where no entry names one, no registry is read for them."""
+    """The judging configuration's tags; no registry is read if no entry names a tag."""
     (tmp_path / "gate.yml").write_text(
         "version: 1\nreference_models: false\nbaselines: b\n"
         "models:\n  - {name: m, factory: 'a.b:c', cases: [{tags: [night]}, {mode: max-autotune}]}\n"

@@ -66,7 +66,7 @@ def test_unknown_selection_is_a_usage_error(project: pytest.Pytester) -> None:
 
 
 def test_selection_of_own_tests_only_is_noted(project: pytest.Pytester) -> None:
-    """The suite's test runs registry models: users' tests are not left out silently."""
+    """The suite's test runs registry models only."""
     collected = collect(project, "--gate-select", "tag:own")
     assert collected.ret == pytest.ExitCode.INTERRUPTED
     assert "selects tests of your own only" in collected.stdout.str() + collected.stderr.str()
@@ -75,7 +75,7 @@ def test_selection_of_own_tests_only_is_noted(project: pytest.Pytester) -> None:
 def test_factories_are_imported_from_the_configurations_directory(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever pytest is started, a factory beside gate.yml is found, after all that is found without."""
+    """Wherever pytest starts, after everything that is found without it."""
     project.makepyfile(project_model="NAME = 'beside'")
     below = project.mkdir("below")
     top = str(project.path.resolve())
