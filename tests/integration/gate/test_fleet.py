@@ -1,7 +1,7 @@
-"""A fleet of two nodes, one of which is killed, finds what is planted, and leaves nothing behind.
+"""A fleet of two nodes, one of which is killed, finds the planted fault, and leaves nothing behind.
 
-The nodes are real ones of Ray's on this host, with a core and a directory of locks each. What is planted
-is counted: a break of the graph, which needs no code to be generated.
+The nodes are Ray's on this host, with a core and a directory of locks each. The fault is a graph break, which
+needs no generated code.
 """
 
 import os
@@ -146,9 +146,9 @@ def list_processes(project: Path) -> list[str]:
 
 
 def test_a_node_is_killed_and_nothing_is_missed(project: Path, tmp_path: Path) -> None:
-    """After the first trial came, while the other node is at work. Its lane ends with it.
+    """The kill comes after the first trial, while the other node is at work. Its lane ends with it.
 
-    What it left goes with the next run, which ends as soon as it has begun: the device is in use.
+    The next run removes what it left, and ends as soon as it has begun: the device is in use.
     """
     lines = []
     with start_nodes(tmp_path) as (cluster, nodes):

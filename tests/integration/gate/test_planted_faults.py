@@ -1,9 +1,8 @@
 """The gate end to end on a user's project: calibrated on it, and red for each planted fault.
 
-The tests run the real commands in real processes with real compiles. A fault is planted where a
-user's change would be: in the source of the project's own model. A less exact compiled program could
-as well have come from the compiler, so that one changes the compiled side alone. Nothing here judges
-times: what does is in ``test_times.py``.
+The real commands run in real processes with real compiles. A fault is planted in the source of the project's
+own model; a less exact compiled program could come from the compiler, so that one changes the compiled side
+alone. Times are judged in ``test_times.py``.
 """
 
 import json
@@ -95,13 +94,12 @@ class Project:
         return subprocess.run(command, cwd=self.directory, capture_output=True, text=True, check=False)
 
     def load_verdict(self) -> dict[str, Any]:
-        """Load the last verdict."""
         return dict(json.loads((self.directory / "out" / "verdict.json").read_text()))
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Return a project that was calibrated here, with baselines of the trials that this took."""
+    """A project that was calibrated here, with baselines of the calibration's trials."""
     project = Project(tmp_path_factory.mktemp("project"))
     (project.directory / "gate.yml").write_text(CONFIG)
     project.plant()

@@ -1,4 +1,4 @@
-"""One real check: a case that works beside cases that crash, raise or compute nonsense, in real workers."""
+"""One real check: a case that works, and cases that crash, raise or compute nonsense, in real workers."""
 
 import json
 import os
@@ -50,7 +50,7 @@ BROKEN_MODELS = {
 
 @dataclass(frozen=True)
 class Checked:
-    """A project, and what its check left there."""
+    """A project, and the result of its check."""
 
     top: Path
     code: int
@@ -58,19 +58,18 @@ class Checked:
 
     @property
     def run(self) -> Run:
-        """What was measured."""
         return RUN.load(self.top / "out" / "run.json")
 
     @property
     def failures(self) -> dict[str, CaseFailure]:
-        """What the verdict says of failed cases, by model."""
+        """The verdict's failures, by model."""
         failures = VERDICT.load(self.top / "out" / "verdict.json").failures
         return {failure.case_id.partition("/")[0]: failure for failure in failures}
 
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
-    """The one check that all tests here look at; of no failure the code is generated."""
+    """The one check of all tests here; failing cases generate no code."""
     directory = tmp_path_factory.mktemp("real")
     top, temporary = directory / "project", directory / "temporary"
     top.mkdir()
@@ -108,7 +107,7 @@ def test_models_that_cannot_be_measured_are_failed_cases(checked: Checked) -> No
 
 
 def test_real_failures(checked: Checked) -> None:
-    """A factory that crashes and one that raises are told apart, with where it happened."""
+    """A factory that crashes and one that raises are different failures, with their line."""
     crashed, raised = (checked.failures[name] for name in ("segfault", "raises"))
     assert {"build"} == {crashed.stage, raised.stage}
     assert "SIGSEGV" in describe_failure(crashed)
@@ -132,7 +131,7 @@ def test_real_trial(checked: Checked) -> None:
 
 
 def test_real_environment_and_time(checked: Checked) -> None:
-    """The primer told the environment; a trial's time is explained; nothing is left behind."""
+    """The primer found the environment; a trial's time is explained; nothing is left behind."""
     run = checked.run
     assert run.environment.torch
     assert run.environment.threads == 1

@@ -37,7 +37,7 @@ CASE = Case(id="shop/x", model="shop", factory="shop:build", definition="0" * 16
 
 
 def make_repository(top: Path) -> None:
-    """Make a repository whose branch main has a model that works, and whose head has one that does not."""
+    """Make a repository whose branch main has a working model, and whose head has a broken one."""
     top.mkdir()
     run_git(top, "init", "--quiet", "--initial-branch=main")
     for source in (BASE, HEAD):

@@ -1,4 +1,4 @@
-"""Our figures against independent tools on the same case: torch.utils.benchmark and a plain script."""
+"""Our figures compared with independent tools on the same case: torch.utils.benchmark and a plain script."""
 
 import math
 import statistics
@@ -197,7 +197,7 @@ def test_worker_agrees_with_a_plain_script(workshop: Workshop) -> None:
 
 
 def measure_pair(workshop: Workshop) -> Pair:
-    """Measure a worker and then a script; return the logarithms of our times in theirs."""
+    """Measure a worker and then a script; return the logarithms of our times over theirs."""
     cold = workshop.measure_cold(CASE)
     clock_s, self_s, children_s, *warm_s = map(float, workshop.run_python(PLAIN_SCRIPT).stdout.split())
     own_s = cold.phases_s["cpu_self"], cold.phases_s["cpu_children"]

@@ -1,4 +1,4 @@
-"""Compiling for GPUs that this machine has not: what each planted change moves, by name."""
+"""Compiling for GPUs that this machine lacks: the metrics that each planted change moves."""
 
 import importlib.util
 import json
@@ -40,7 +40,7 @@ def compile_programs(directory: Path, target: str, *names: str) -> dict[str, Any
 
 
 def list_changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
-    """List what differs, but for Python calls, which vary by a few."""
+    """The metrics that differ, except Python calls, which vary by a few."""
     names = (before.keys() | after.keys()) - {"compile_calls"}
     return {name for name in names if before.get(name) != after.get(name)}
 
@@ -85,5 +85,5 @@ def test_another_target_has_other_binaries(directory: Path, hopper: dict[str, An
 
 
 def test_what_asks_for_a_value_cannot_be_traced(hopper: dict[str, Any]) -> None:
-    """A program whose path depends on a tensor's value stops with the reason, and is not counted."""
+    """A program whose path depends on a tensor's value stops with the reason, and has no counts."""
     assert hopper["value"] == {"error": "DataDependentOutputException"}

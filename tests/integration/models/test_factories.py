@@ -43,7 +43,7 @@ SMOKE_LIMIT_BYTES = 64 * 1024 * 1024  # a smoke workload's parameters and inputs
 
 
 def list_cases(selection: str) -> list[Any]:
-    """List one case of each model among ``selection``, as pytest parameters."""
+    """One case of each model among ``selection``, as pytest parameters."""
     first = {case.model: case for case in reversed(select_cases(load_cases(load_config(None)), selection))}
     return [pytest.param(case, id=name) for name, case in sorted(first.items())]
 

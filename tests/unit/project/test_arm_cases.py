@@ -179,7 +179,7 @@ def test_models_of_another_gate_are_no_reference(tmp_path: Path) -> None:
     ],
 )
 def test_base_whose_configuration_cannot_be_used(tmp_path: Path, content: str, words: str) -> None:
-    """An invalid or newer gate.yml, or a missing registry, is told and costs the base its own models only."""
+    """An invalid or newer gate.yml, or a missing registry, is noted and costs only the base's own models."""
     base = tmp_path / "base"
     base.mkdir()
     (base / "gate.yml").write_text(content, encoding="utf-8")
