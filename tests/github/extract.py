@@ -73,9 +73,7 @@ def main(packages: Path) -> None:
         _write(f"openapi/{host}", extract)
     listed = _read(packages / "webhooks-examples/api.github.com/index.json")
     examples = {
-        entry["name"]: [
-            example for example in entry["examples"] if example.get("action") in EVENTS[entry["name"]]
-        ]
+        entry["name"]: [item for item in entry["examples"] if item.get("action") in EVENTS[entry["name"]]]
         for entry in listed
         if entry["name"] in EVENTS
     }

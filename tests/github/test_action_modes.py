@@ -43,14 +43,10 @@ def make_check(run: Run, baseline: Run, code: int) -> Command:
     """Make a command that writes the files of ``check``."""
 
     def check(argv: list[str], _: dict[str, str]) -> int:
-        config = next(
-            (argument.partition("=")[2] for argument in argv if argument.startswith("--config=")), ""
-        )
+        config = next((word.partition("=")[2] for word in argv if word.startswith("--config=")), "")
         out = load_config(Path(config) if config else None).out
         verdict = gate.compare(baseline=baseline, candidate=run, policy=gate.load_policy())
-        if any(
-            argument.startswith("--base-python=") for argument in argv
-        ):  # of pairs, whose base tells its torch
+        if any(word.startswith("--base-python=") for word in argv):  # of pairs, whose base has its torch
             verdict = replace(verdict, base=PairBase(), base_environment=baseline.environment)
         RUN.save(run, out / "run.json")
         VERDICT.save(verdict, out / "verdict.json")

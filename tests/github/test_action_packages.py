@@ -181,7 +181,7 @@ def test_an_interpreter_without_pip_gets_one_elsewhere(
 
     assert (tmp_path / "pip" / "bin" / "python").exists()
     assert (tmp_path / "packages" / "mdurl.py").is_file()
-    assert [sorted(variables.keys() & {"PATH", "INPUT_TOKEN", "PYTHONPATH"}) for variables in started] == [
+    assert [sorted(names.keys() & {"PATH", "INPUT_TOKEN", "PYTHONPATH"}) for names in started] == [
         ["PATH"]
     ] * 2
 

@@ -228,8 +228,7 @@ def test_many_files_are_written_in_several_trees(topic: Topic, tmp_path: Path) -
     topic.push({"gate.yml": gate_yml})
     definitions = load_definitions(gate_yml)
     cases = tuple(
-        Case(id=name, model=name.split("/")[0], definition=definition)
-        for name, definition in definitions.items()
+        Case(id=name, model=name.split("/")[0], definition=hashed) for name, hashed in definitions.items()
     )
 
     topic.propose(replace(topic.make_run(cases=tuple(definitions)), cases=cases))

@@ -47,7 +47,7 @@ def test_regression(publisher: Publisher, clock: FakeClock) -> None:
     }
     assert "## " in published.summary
     assert "Comment on pull request 7: created." in published.summary
-    assert published.lines == ()  # the job that measured has told them
+    assert published.lines == ()  # the measuring job has printed them
     assert len(publisher.github.requests) <= 14
     assert clock.slept == [1.0]
 

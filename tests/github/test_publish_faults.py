@@ -24,14 +24,14 @@ PLACES = {
     "change": ("PATCH", r"/comments/\d+$"),
     "statuses": ("GET", r"/commits/.*/statuses$"),
     "status": ("POST", r"/statuses/"),
-    # Of an upgrade, which is told in an issue.
+    # Of an upgrade, which has an issue.
     "issues": ("GET", r"/issues$"),
     "issue": ("POST", r"/issues$"),
     "change of the issue": ("PATCH", r"/issues/\d+$"),
 }
 
 
-# One of each kind that the client tells apart: to be sent again, perhaps done, a right that lacks, nothing
+# One of each kind that the client distinguishes: to be sent again, perhaps done, a right that lacks, nothing
 # there, refused, and what is no answer to the question.
 KINDS = (*(("503", 1), ("lost", 1), ("403 rights", 1), ("404", 1), ("422", 1)), *(("list", 1), ("object", 1)))
 GOOD_KINDS = tuple((fault, 99) for fault in ("403 secondary", "502 HTML", "empty"))

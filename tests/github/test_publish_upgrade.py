@@ -73,8 +73,8 @@ def make_findings() -> dict[str, TrustedResult]:
         "same_stack": make_upgrade(environment=CUDA_HOST),
     }
     findings = {
-        name: make_upgrade_finding(make_shown(verdict), make_base(), UPGRADED)
-        for name, verdict in verdicts.items()
+        name: make_upgrade_finding(make_shown(shown), make_base(), UPGRADED)
+        for name, shown in verdicts.items()
     }
     findings["no_result"] = TrustedResult(
         run=replace(UPGRADED, conclusion="failure"), refusal=Refusal.NO_ARTIFACT

@@ -63,10 +63,8 @@ def test_these_are_the_jobs_that_report_as_the_required_check() -> None:
 def test_it_is_skipped_for_no_result_of_the_jobs_before(path: Path, job: dict[str, Any]) -> None:
     """The job runs, and so can fail, however those ended, and after a cancellation."""
     # Any other condition is false for some event; a called job may ask for the one event that it is for.
-    condition = (
-        "${{ github.event_name == 'pull_request' }}" if path.name == "compile-gate-respond.yml" else None
-    )
-    assert job.get("if") == ("${{ always() }}" if "needs" in job else condition)
+    wanted = "${{ github.event_name == 'pull_request' }}" if path.name == "compile-gate-respond.yml" else None
+    assert job.get("if") == ("${{ always() }}" if "needs" in job else wanted)
 
 
 @every_required

@@ -64,16 +64,13 @@ def set_stage(github: FakeGitHub, role: str, situation: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "role", "situation", "is_allowed"),
+    ("command", "role", "situation", "goes_on"),
     [
-        *(
-            (f'{ACCEPT_COMMAND} reason="worth it"', *cell, is_allowed)
-            for cell, is_allowed in ACCEPTING.items()
-        ),
-        *((REFRESH_COMMAND, *cell, is_allowed) for cell, is_allowed in MATRIX.items()),
+        *((f'{ACCEPT_COMMAND} reason="worth it"', *cell, goes_on) for cell, goes_on in ACCEPTING.items()),
+        *((REFRESH_COMMAND, *cell, goes_on) for cell, goes_on in MATRIX.items()),
     ],
 )
-def test_who_may(github: FakeGitHub, command: str, role: str, situation: str, is_allowed: bool) -> None:
+def test_who_may(github: FakeGitHub, command: str, role: str, situation: str, goes_on: bool) -> None:
     """Each cell of both tables holds, whatever the event calls its author."""
     set_stage(github, role, situation)
     event_name, event = make_event(situation, command)
@@ -85,7 +82,7 @@ def test_who_may(github: FakeGitHub, command: str, role: str, situation: str, is
     except UsageError:
         request = None
 
-    assert (request is not None) is is_allowed
+    assert (request is not None) is goes_on
     assert github.list_writes() == []
 
 

@@ -311,10 +311,8 @@ def test_red_runs_are_published_too(path: str) -> None:
     condition = load(ROOT / path)["jobs"]["publish"]["if"]
 
     # What GitHub calls the end of a run, but for action_required, neutral and stale.
-    (conclusions,) = re.findall(
-        r"contains\(fromJSON\('(.*)'\), github.event.workflow_run.conclusion\)", condition
-    )
-    assert set(json.loads(conclusions)) == {
+    (ends,) = re.findall(r"contains\(fromJSON\('(.*)'\), github.event.workflow_run.conclusion\)", condition)
+    assert set(json.loads(ends)) == {
         *("success", "failure", "cancelled", "timed_out", "startup_failure", "skipped"),
     }
 
@@ -341,10 +339,8 @@ def test_a_refresh_that_could_not_be_measured_is_reported() -> None:
 def test_the_examples_are_this_repositorys_own_workflows() -> None:
     """They differ only in the source of the action."""
     for name in SHARED:
-        workflow, example = (ROOT / directory / "workflows" / name for directory in (".github", "examples"))
-        assert example.read_text() == OURS.sub(THEIRS, workflow.read_text()), (
-            f"run: python {__file__} --write"
-        )
+        ours, example = (ROOT / directory / "workflows" / name for directory in (".github", "examples"))
+        assert example.read_text() == OURS.sub(THEIRS, ours.read_text()), f"run: python {__file__} --write"
 
 
 def test_a_release_can_be_published_again() -> None:

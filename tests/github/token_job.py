@@ -29,20 +29,20 @@ class TokenJob:
     def __init__(
         self,
         github: FakeGitHub,
-        directory: Path,
+        root: Path,
         patch: pytest.MonkeyPatch,
         capfd: pytest.CaptureFixture[str],
     ) -> None:
         self._patch, self._capfd = patch, capfd
-        directory.mkdir()
-        self.config = directory / "gate.yml"
+        root.mkdir()
+        self.config = root / "gate.yml"
         self.config.write_text(GATE_YML)
-        patch.chdir(directory)
-        self._files = {name: directory / name for name in ("event", "output", "summary")}
+        patch.chdir(root)
+        self._files = {name: root / name for name in ("event", "output", "summary")}
         self._environ = github.environ | {
             "GITHUB_ACTIONS": "true",
             "GITHUB_RUN_ID": str(RUN.id),
-            "GITHUB_WORKSPACE": str(directory),
+            "GITHUB_WORKSPACE": str(root),
             "GITHUB_EVENT_PATH": str(self._files["event"]),
             "GITHUB_OUTPUT": str(self._files["output"]),
             "GITHUB_STEP_SUMMARY": str(self._files["summary"]),

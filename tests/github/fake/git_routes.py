@@ -52,9 +52,9 @@ class BareRepository:
     def try_run(
         self, *arguments: str, stdin: bytes = b"", environ: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        environment = {"PATH": os.environ["PATH"], "GIT_DIR": str(self.path), **_WHO, **(environ or {})}
+        variables = {"PATH": os.environ["PATH"], "GIT_DIR": str(self.path), **_WHO, **(environ or {})}
         return subprocess.run(
-            ["git", *arguments], input=stdin, env=environment, capture_output=True, check=False
+            ["git", *arguments], input=stdin, env=variables, capture_output=True, check=False
         )
 
     def has(self, sha: str, kind: str) -> bool:

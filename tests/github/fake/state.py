@@ -38,7 +38,7 @@ class State:
         self.reactions: dict[int, list[str]] = {}  # comment -> what it got
         self.statuses: dict[str, list[dict[str, Any]]] = {}
         self.git: Any = None  # the BareRepository behind it, where a test needs one
-        self.permissions: dict[str, str] = {}  # login -> what the permission API tells
+        self.permissions: dict[str, str] = {}  # login -> the permission API's answer
         self.environments: dict[str, list[str]] = {}  # name -> kinds of its protection rules
         self.may_open_pulls = True
 
@@ -131,11 +131,9 @@ class State:
         if run_id in self.jobs:
             return self.jobs[run_id]
         ended = self.runs[run_id]["conclusion"] or "success"
-        for artifact in [
-            artifact for artifact in self.artifacts.values() if artifact["workflow_run"]["id"] == run_id
-        ]:
-            times = dict.fromkeys(("began", "ended"), artifact["created_at"])
-            self.add_job(run_id, f"job of {artifact['name']}", ended, **times)
+        for item in [a for a in self.artifacts.values() if a["workflow_run"]["id"] == run_id]:
+            times = dict.fromkeys(("began", "ended"), item["created_at"])
+            self.add_job(run_id, f"job of {item['name']}", ended, **times)
         return self.jobs.pop(run_id, [])
 
     def add_event(self, number: int, name: str, created: str) -> None:

@@ -68,7 +68,7 @@ def test_every_part_of_a_day_is_tried(tmp_path: Path) -> None:
     assert {path.name for path in first.iterdir()} == FILES
     for fault, metric in FAULTS.items():
         assert f"{fault}: {metric} REGRESSED" in str(rows["faults"]["found"])
-    # Beside other tests a trial may be too noisy to tell.
+    # With other tests at work a trial may be too noisy to decide.
     assert re.match(r"(PASS|INCONCLUSIVE); 1 of 1 cases in ", str(rows["unchanged"]["found"]))
     assert str(rows["graphs"]["found"]).startswith("2 live trials")
     assert "plain/inference-float32-day-default: other code" in str(rows["target"]["found"])

@@ -36,7 +36,7 @@ def build():
     return Workload(forward=lambda x: BODY, inputs=(torch.randn(4096),))
 """
 WORKING = "chain"
-# The source of a model, the kind of its failure, and what is told of it: a message or the signal's status.
+# The source of a model, the kind of its failure, and its message or the signal's status.
 BROKEN_MODELS = {
     "bad_import": ("import nowhere_to_be_found", "error", "nowhere_to_be_found"),
     "no_function": ("built = 1", "error", "build"),

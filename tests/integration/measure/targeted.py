@@ -83,7 +83,7 @@ def _list_programs() -> dict[str, tuple[Callable[..., Any], str, dict[str, Any]]
     def read_value(value: Any) -> Any:
         return value + 1 if value.max() > 0 else value
 
-    # A scan over rows is a kernel of its own beside sums over columns.
+    # A scan over rows is a kernel of its own next to sums over columns.
     def part_kernels(value: Any) -> Any:
         return torch.cumsum(value, 0)
 

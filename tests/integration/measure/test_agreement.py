@@ -168,12 +168,8 @@ def test_warm_latency_agrees_with_torch_benchmark(
             # Each of our compiled blocks against the measurement of theirs right before it: the machine's
             # speed is the same for both.
             schedule = make_schedule(sampling.super_blocks)
-            preceding = [
-                theirs_s for side, theirs_s in zip(schedule, theirs, strict=True) if side is Side.COMPILED
-            ]
-            ratios += [
-                ours_s / other_s for ours_s, other_s in zip(run.times[Side.COMPILED], preceding, strict=True)
-            ]
+            preceding = [s for side, s in zip(schedule, theirs, strict=True) if side is Side.COMPILED]
+            ratios += [a / b for a, b in zip(run.times[Side.COMPILED], preceding, strict=True)]
             if abs(statistics.median(ratios) - 1) <= WARM_TOLERANCE:
                 break
     assert statistics.median(ratios) == pytest.approx(1, abs=WARM_TOLERANCE), ratios

@@ -153,10 +153,7 @@ def test_one_break_is_recorded_for_each_caller_or_once() -> None:
     """A print two calls deep: three records or one, all of the same line, with torch's registry id."""
     flat, nested = record(three_deep, nested=False), record(three_deep, nested=True)
     assert (len(flat.graph_breaks), len(nested.graph_breaks)) == (3, 1)
-    places = {
-        (graph_break.location, graph_break.registry)
-        for graph_break in (*flat.graph_breaks, *nested.graph_breaks)
-    }
+    places = {(item.location, item.registry) for item in (*flat.graph_breaks, *nested.graph_breaks)}
     assert places == {(f"test_break_kinds.py:{a.__code__.co_firstlineno + 2}", "GB0059")}
 
 

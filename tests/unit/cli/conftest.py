@@ -120,6 +120,20 @@ class Sandbox:
         """Run git as Ada, and return what it printed."""
         return run_git(self.top, *arguments, check=check)
 
+    def begin(self, *files: str) -> None:
+        """Commit the project, or these files of it, to ``main``."""
+        chosen = files or ("gate.yml", "baselines")
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("add", *chosen, *(["actor.py"] if "gate.yml" in chosen else []))
+        self.git("commit", "--quiet", "--allow-empty", "--message", "Begin")
+
+    def change(self, fault: str, amount: float = 0.0, *files: str) -> None:
+        """Commit a fault, and these files, to a branch that leaves ``main`` here."""
+        self.git("checkout", "--quiet", "-b", "feature")
+        self.plant(fault, amount)
+        self.git("add", "fault.json", *files)
+        self.git("commit", "--quiet", "--message", "Change it")
+
 
 def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
     """Let the commands of this process work in ``top`` with actors, on a host where nothing else happens."""

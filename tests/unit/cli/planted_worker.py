@@ -152,12 +152,9 @@ def measure_case() -> None:
 if ROLE == "prime":
     write_result(environment=ENVIRONMENT)
 elif ROLE == "import":
-    failure = {
-        "kind": "error",
-        "fact": make_fact("UsageError: the factory does not exist"),
-        "traceback": "its line",
-    }
-    write_result(unimportable={factory: failure for factory in REQUEST["factories"] if is_gone(factory)})
+    fact = make_fact("UsageError: the factory does not exist")
+    gone = {"kind": "error", "fact": fact, "traceback": "its line"}
+    write_result(unimportable={factory: gone for factory in REQUEST["factories"] if is_gone(factory)})
 elif ROLE == "try":
     if is_gone(CASE["factory"]):
         fail("import", "error", "UsageError: the factory does not exist")

@@ -197,28 +197,18 @@ def check_with_base(base: str) -> Side:
     """Check with a base, in a repository with a commit."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.sandbox)
+        scene.sandbox.begin()
         return scene.sandbox.run("check", "--quiet", "--base", base)
 
     return play
-
-
-def begin_repository(sandbox: Sandbox) -> None:
-    """Commit the project."""
-    sandbox.git("init", "--quiet", "--initial-branch=main")
-    sandbox.git("add", "gate.yml", "baselines")
-    sandbox.git("commit", "--quiet", "--message", "Begin")
 
 
 def check_branch(fault: str) -> Side:
     """Check a branch that is one commit ahead of main, and name no base."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.sandbox)
-        scene.sandbox.git("checkout", "--quiet", "-b", "feature")
-        scene.sandbox.plant(fault, SLOWER_S)
-        scene.sandbox.git("add", "fault.json")
-        scene.sandbox.git("commit", "--quiet", "--message", "Change it")
+        scene.sandbox.begin()
+        scene.sandbox.change(fault, SLOWER_S)
         return scene.sandbox.run("check", "--quiet")
 
     return play
@@ -240,7 +230,7 @@ def compare_arms(fault: str, amount: float) -> Side:
     """Compare the working tree with its commit."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.sandbox)
+        scene.sandbox.begin()
         with (scene.sandbox.top / "gate.yml").open("a", encoding="utf-8") as config:
             config.write("# changed\n")
         if fault:
@@ -260,7 +250,7 @@ def anchor(*arguments: str) -> Side:
     """Set the anchor in a repository with a commit."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.sandbox)
+        scene.sandbox.begin()
         return scene.sandbox.run("baseline", "anchor", *arguments, "--reason", "a release")
 
     return play
@@ -270,7 +260,7 @@ def compare_with_anchor(fault: str, amount: float) -> Side:
     """Compare a later commit's working tree with the anchor."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.sandbox)
+        scene.sandbox.begin()
         assert scene.sandbox.run("baseline", "anchor", "--reason", "a release") == 0
         scene.sandbox.git("commit", "--quiet", "--allow-empty", "--message", "Go on")
         if fault:
@@ -284,7 +274,7 @@ def bisect(fault: str) -> Side:
     """Search between a commit and the next, which has a fault."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.sandbox)
+        scene.sandbox.begin()
         scene.sandbox.plant(fault)
         scene.sandbox.git("add", "fault.json")
         scene.sandbox.git("commit", "--quiet", "--message", "Break it")

@@ -13,12 +13,11 @@ from gate.records.run import Run
 from gate.records.verdict import Reason, Status
 from gate.report.words.steps import write_ab
 from tests.unit.cli.conftest import Sandbox
-from tests.unit.cli.sides import begin_repository
 
 
 def test_a_run_is_finished_once_its_pairs_are(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill before the first pair, or between two, leaves a run that is marked as stopped."""
-    begin_repository(sandbox)
+    sandbox.begin()
     with (sandbox.top / "gate.yml").open("a", encoding="utf-8") as config:
         config.write("# changed\n")
     saved: list[tuple[bool, int]] = []
@@ -41,7 +40,7 @@ def test_a_run_is_finished_once_its_pairs_are(sandbox: Sandbox, monkeypatch: pyt
 def break_base(sandbox: Sandbox) -> None:
     """Commit a project whose case crashes, and repair it in the working tree."""
     sandbox.plant("crash")
-    begin_repository(sandbox)
+    sandbox.begin()
     sandbox.git("add", "fault.json")
     sandbox.git("commit", "--quiet", "--message", "Crash")
     (sandbox.top / "fault.json").unlink()
@@ -69,7 +68,7 @@ def test_a_case_that_fails_in_the_base_is_measured_all_the_same(
 
 def test_code_and_interpreter_are_not_compared_at_once(sandbox: Sandbox) -> None:
     """Nobody would know which of the two changed something; nothing is removed."""
-    begin_repository(sandbox)
+    sandbox.begin()
     assert sandbox.run("ab", "HEAD", "--head-python", sys.executable, "--quiet") == ExitCode.USAGE
     assert "Compare the interpreters without BASE first" in sandbox.read().err
 
@@ -91,7 +90,7 @@ def test_two_interpreters_are_named_to_measure_again(sandbox: Sandbox, tmp_path:
     for python in pythons:
         python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
         python.chmod(0o755)
-    begin_repository(sandbox)
+    sandbox.begin()
     old, new = map(str, pythons)
     assert sandbox.run("ab", "--base-python", old, "--head-python", new, "--quiet") == 0
     base = VERDICT.load(sandbox.top / "out" / "verdict.json").base

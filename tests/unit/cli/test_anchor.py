@@ -6,7 +6,7 @@ import pytest
 
 from gate.store.anchor import AnchorFile, load_anchor, save_anchor
 from tests.unit.cli.conftest import CASE_ID, Sandbox
-from tests.unit.cli.sides import SLOWER_S, TOMORROW, begin_repository
+from tests.unit.cli.sides import SLOWER_S, TOMORROW
 
 OLD = "2026-01-01T00:00:00Z"
 
@@ -14,7 +14,7 @@ OLD = "2026-01-01T00:00:00Z"
 @pytest.fixture
 def released(sandbox: Sandbox) -> Sandbox:
     """A project with a tagged commit and one after it."""
-    begin_repository(sandbox)
+    sandbox.begin()
     sandbox.git("tag", "v1.2")
     sandbox.git("commit", "--quiet", "--allow-empty", "--message", "Go on")
     return sandbox

@@ -13,7 +13,6 @@ from gate.lab.trials import trials
 from gate.records.cases import Metric
 from gate.records.run import Extent
 from tests.unit.cli.conftest import CASE_ID, Sandbox, make_run
-from tests.unit.cli.sides import begin_repository
 
 EXPIRES = (datetime.now(UTC) + timedelta(days=9)).date().isoformat()
 ACCEPT = ("baseline", "accept", CASE_ID, "graph_breaks", "--allow", "2", "--reason", "a print")
@@ -28,7 +27,7 @@ def test_a_refresh_names_what_is_accepted_on_top_of_the_new_values(sandbox: Sand
 
 def test_a_machine_that_others_use_records_nothing(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their noise would be taken for the case's; with --anyway the trials are marked."""
-    begin_repository(sandbox)
+    sandbox.begin()
     before = {path: path.read_bytes() for path in (sandbox.top / "baselines").rglob("*.json")}
     look = itertools.count()
     crowd = lambda: HostSample(at_s=(at := float(next(look))), cores=2, busy_s=2.0 * at)  # noqa: E731
@@ -55,7 +54,7 @@ def test_a_refresh_goes_on_until_three_trials_were_undisturbed(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other programs disturb three of five trials, repeats included: a sixth gives the third."""
-    begin_repository(sandbox)
+    sandbox.begin()
     look = itertools.count()
 
     def read_host() -> HostSample:
@@ -76,7 +75,7 @@ def test_a_resumed_refresh_measures_anew_what_is_no_whole_trial(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of five trials one is a check's without drift: a baseline has five whole ones."""
-    begin_repository(sandbox)
+    sandbox.begin()
     monkeypatch.setattr(lanes, "find_release", lambda _: "2.13.0")
     assert sandbox.run("measure", "--quiet", "--trials", "5") == 0
     saved = sandbox.top / "out" / "run.json"
@@ -90,7 +89,7 @@ def test_a_resumed_refresh_of_another_torch_is_refused(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trials from before the upgrade would be recorded as if they came after it."""
-    begin_repository(sandbox)
+    sandbox.begin()
     monkeypatch.setattr(lanes, "find_release", lambda _: "2.13.0")
     assert sandbox.run("measure", "--quiet", "--trials", "5") == 0
     saved = sandbox.top / "out" / "run.json"

@@ -96,26 +96,10 @@ def test_shards_that_were_checked_are_merged_and_judged_again(sandbox: Sandbox) 
     assert "2 cases" in sandbox.read().out
 
 
-def begin_repository(sandbox: Sandbox, *files: str) -> None:
-    """Commit the project, or these files of it, to ``main``."""
-    sandbox.git("init", "--quiet", "--initial-branch=main")
-    chosen = files or ("gate.yml", "baselines")
-    sandbox.git("add", *chosen, *(["actor.py"] if "gate.yml" in chosen else []))
-    sandbox.git("commit", "--quiet", "--allow-empty", "--message", "Begin")
-
-
 def begin_trunk(sandbox: Sandbox) -> None:
     """Commit the project to a branch whose name is no main branch's."""
-    begin_repository(sandbox)
+    sandbox.begin()
     sandbox.git("branch", "--move", "trunk")
-
-
-def commit_fault(sandbox: Sandbox) -> None:
-    """Commit a graph break to a branch that leaves ``main`` here."""
-    sandbox.git("checkout", "--quiet", "-b", "feature")
-    sandbox.plant("graph_break")
-    sandbox.git("add", "fault.json")
-    sandbox.git("commit", "--quiet", "--message", "Print")
 
 
 def load_base(sandbox: Sandbox) -> tuple[str, int]:
@@ -128,9 +112,9 @@ def test_a_branch_is_compared_with_where_it_left_main(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without --base and without baselines; the last line names the page."""
-    begin_repository(sandbox, "gate.yml")
+    sandbox.begin("gate.yml")
     shutil.rmtree("baselines")
-    commit_fault(sandbox)
+    sandbox.change("graph_break")
     assert sandbox.run("check", "--quiet") == ExitCode.REGRESSION
     assert capsys.readouterr().out.splitlines()[-1].startswith("page  ")
     assert load_base(sandbox)[0] == "merge-base with main"
@@ -140,7 +124,7 @@ def test_a_branch_is_compared_with_where_it_left_main(
 
 def test_uncommitted_changes_of_main_are_compared_with_its_commit(sandbox: Sandbox) -> None:
     """The base is the last commit; the baselines decide what gets a pair."""
-    begin_repository(sandbox, "gate.yml", "baselines")
+    sandbox.begin("gate.yml", "baselines")
     (sandbox.top / "gate.yml").write_text(f"{CONFIG}# changed\n", encoding="utf-8")
     sandbox.plant("graph_break")
     assert sandbox.run("check", "--quiet") == ExitCode.REGRESSION
@@ -149,9 +133,9 @@ def test_uncommitted_changes_of_main_are_compared_with_its_commit(sandbox: Sandb
 
 def test_an_unchanged_main_branch_leaves_no_verdict_of_another_run(sandbox: Sandbox) -> None:
     """The exit code is 3, the old REGRESSION is removed and the new run is kept."""
-    begin_repository(sandbox, "gate.yml")
+    sandbox.begin("gate.yml")
     shutil.rmtree("baselines")
-    commit_fault(sandbox)
+    sandbox.change("graph_break")
     assert sandbox.run("check", "--quiet") == ExitCode.REGRESSION
     sandbox.git("checkout", "--quiet", "main")
     assert sandbox.run("check", "--quiet") == ExitCode.NOTHING_COMPARED
@@ -160,8 +144,8 @@ def test_an_unchanged_main_branch_leaves_no_verdict_of_another_run(sandbox: Sand
 
 def clone_shallowly(sandbox: Sandbox) -> None:
     """Work in a clone that has the branch's last commit, but not where it left ``main``."""
-    begin_repository(sandbox)
-    commit_fault(sandbox)
+    sandbox.begin()
+    sandbox.change("graph_break")
     sandbox.git("checkout", "--quiet", "main")  # so that the clone knows it as the main branch
     source = sandbox.top.rename(sandbox.top.with_name("source"))
     command = ("clone", "--quiet", "--depth=1", "--no-single-branch", "--branch=feature", f"file://{source}")
@@ -173,7 +157,7 @@ def clone_shallowly(sandbox: Sandbox) -> None:
     ("begin", "code", "reason"),
     [
         (lambda _place: None, ExitCode.PASS, "is not in a git repository. Run in a checkout"),
-        (begin_repository, ExitCode.PASS, "nothing differs from main"),
+        (Sandbox.begin, ExitCode.PASS, "nothing differs from main"),
         (
             begin_trunk,
             ExitCode.PASS,
@@ -202,7 +186,7 @@ def test_without_a_base_the_stored_baselines_judge(
 def test_the_change_that_brings_gate_yml_is_compared(sandbox: Sandbox) -> None:
     """The base gets the gate.yml and the factory that it lacks while it is measured."""
     (sandbox.top / "actor.py").write_text("", encoding="utf-8")
-    begin_repository(sandbox, "old.json")
+    sandbox.begin("old.json")
     sandbox.git("checkout", "--quiet", "-b", "feature")
     sandbox.git("add", "gate.yml")
     sandbox.git("commit", "--quiet", "--message", "Measure it")
@@ -229,7 +213,7 @@ def test_a_mistyped_factory_names_its_line(sandbox: Sandbox, command: str) -> No
 
 def test_a_check_that_can_compare_nothing_spends_no_minutes(sandbox: Sandbox) -> None:
     """On an unchanged main branch without baselines it prints what to do instead."""
-    begin_repository(sandbox, "gate.yml")
+    sandbox.begin("gate.yml")
     shutil.rmtree("baselines")
     assert sandbox.run("check") == ExitCode.NOTHING_COMPARED
     what, fix = sandbox.read().err.splitlines()
@@ -277,7 +261,7 @@ def test_the_reference_models_are_asked_for(
 
 def test_results_ignore_themselves(sandbox: Sandbox) -> None:
     """After `git add --all` no result is a change, in a new directory or in an empty one."""
-    begin_repository(sandbox, "gate.yml", "baselines", "old.json", "slow.json")
+    sandbox.begin("gate.yml", "baselines", "old.json", "slow.json")
     (sandbox.top / "kept").mkdir()
     assert [sandbox.run("measure", "--quiet", "--out", out) for out in ("new/one", "kept")] == [0, 0]
     status = ("git", "status", "--porcelain", "--untracked-files=normal")
@@ -299,7 +283,7 @@ def test_another_run_is_refused_before_anything_is_opened(
     sandbox: Sandbox, begun: str, go_on: str, changed: str
 ) -> None:
     """With other options, or pairs instead of trials: before any wait for a lock."""
-    begin_repository(sandbox, "gate.yml", "baselines", "old.json", "slow.json")
+    sandbox.begin("gate.yml", "baselines", "old.json", "slow.json")
     config = sandbox.top / "gate.yml"
     text = config.read_text(encoding="utf-8")
     config.write_text(f"{text}# changed\n", encoding="utf-8")
@@ -327,7 +311,7 @@ def test_other_commits_are_refused_before_anything_is_opened(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, go_on: tuple[str, ...], problem: str
 ) -> None:
     """Base or head are not those of the saved run."""
-    begin_repository(sandbox, "gate.yml", "baselines")
+    sandbox.begin("gate.yml", "baselines")
     for number in range(2):
         sandbox.git("commit", "--quiet", "--allow-empty", "--message", f"Change {number}")
     assert sandbox.run("ab", "HEAD~1", "--quiet") == 0

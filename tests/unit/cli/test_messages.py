@@ -29,7 +29,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run_refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def read_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """Run a command that is refused; return its errors without notes."""
     assert main(arguments) == 2
     lines = capsys.readouterr().err.splitlines(keepends=True)
@@ -48,7 +48,7 @@ def test_a_wrong_input_is_reported_with_its_line_and_fix(
         monkeypatch.setenv(name, value)
     (project / "gate.yml").write_text(f"version: 1\n{config}", encoding="utf-8")
     message = message.replace("HERE", str(project)).replace("TODAY", datetime.now(UTC).date().isoformat())
-    assert run_refused(capsys, *shlex.split(arguments)) == message
+    assert read_error(capsys, *shlex.split(arguments)) == message
 
 
 def test_a_gate_yml_that_is_far_too_large_is_no_file_of_ours(
@@ -56,7 +56,7 @@ def test_a_gate_yml_that_is_far_too_large_is_no_file_of_ours(
 ) -> None:
     """The error does not say that compile-gate wrote it."""
     (project / "gate.yml").write_text("#" * 1_100_000, encoding="utf-8")
-    assert run_refused(capsys, "config") == (
+    assert read_error(capsys, "config") == (
         "compile-gate: gate.yml: is larger than 1,048,576 bytes\n"
         "Check that it is the file you mean; models can go into several files, named under `registry`.\n"
     )
@@ -68,16 +68,15 @@ def test_an_error_shows_a_foreign_name_as_its_bytes_and_cuts_what_nobody_reads(
     """A name that is not UTF-8, as a path and quoted, and a selection of a hundred thousand letters."""
     name = os.fsdecode(b"caf\xe9.json")
     assert (
-        run_refused(capsys, "report", name)
-        == "compile-gate: caf\\xe9.json: does not exist\nCheck the path.\n"
+        read_error(capsys, "report", name) == "compile-gate: caf\\xe9.json: does not exist\nCheck the path.\n"
     )
-    what, _ = run_refused(capsys, "models", "--select", name).splitlines()
+    what, _ = read_error(capsys, "models", "--select", name).splitlines()
     assert what == "compile-gate: --select must be text that UTF-8 can hold, got 'caf\\xe9.json'"
-    what, _ = run_refused(capsys, "models", "--select", f"bert/{'x' * 100_000}").splitlines()
+    what, _ = read_error(capsys, "models", "--select", f"bert/{'x' * 100_000}").splitlines()
     assert what.startswith("compile-gate: no case matches 'bert/xxx")
     assert what.endswith("xxx'")
     assert len(what) < 500
-    what, _ = run_refused(capsys, "models", "--select", "bert/" + "x " * 50_000 + "y").splitlines()
+    what, _ = read_error(capsys, "models", "--select", "bert/" + "x " * 50_000 + "y").splitlines()
     assert what.endswith("x x y'")
     assert len(what) < 2100
 
@@ -88,13 +87,13 @@ def test_a_run_that_does_not_fit_the_others_is_called_by_its_file(
     """`merge` of shards that overlap, and `calibrate` of runs of two machines."""
     RUN.save(make_run(), project / "one.json")
     RUN.save(replace(make_run(), environment=replace(CPU_HOST, threads=7)), project / "two.json")
-    assert run_refused(capsys, "merge", "one.json", "./one.json", "--out", "out").startswith(
+    assert read_error(capsys, "merge", "one.json", "./one.json", "--out", "out").startswith(
         f"compile-gate: ./one.json holds what one.json holds as well: {CASE_ID}\n"
     )
-    assert run_refused(capsys, "merge", "one.json", "one.json", "--out", "out").startswith(
+    assert read_error(capsys, "merge", "one.json", "one.json", "--out", "out").startswith(
         "compile-gate: one.json is named twice\n"
     )
-    assert run_refused(capsys, "calibrate", "--reference-models", "--run", "one.json", "two.json").startswith(
+    assert read_error(capsys, "calibrate", "--reference-models", "--run", "one.json", "two.json").startswith(
         "compile-gate: two.json has another environment than one.json: threads"
     )
 
@@ -109,7 +108,7 @@ def test_a_file_that_another_user_has_left_is_no_bug(
 
     monkeypatch.setattr(check, "load_project", refuse)
     monkeypatch.setattr(os, "geteuid", lambda: project.stat().st_uid + 1)
-    assert run_refused(capsys, "check") == (
+    assert read_error(capsys, "check") == (
         "compile-gate: out/logs/import/server-head.log cannot be read or written: Permission denied\n"
         f"Check the path and its rights ({project} belongs to {project.owner()}),"
         " or choose another directory.\n"

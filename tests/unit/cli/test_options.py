@@ -157,9 +157,7 @@ def test_compare_writes_nothing_unless_asked(project: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "file", ["verdict.json", *(report.file for report in FORMATS.values() if report.file)]
-)
+@pytest.mark.parametrize("file", ["verdict.json", *(form.file for form in FORMATS.values() if form.file)])
 def test_a_file_is_no_directory(file: str, capsys: Capture) -> None:
     """`--out report.html` is refused, and makes no directory of that name."""
     assert main(["compare", "old.json", "slow.json", "--out", file]) == ExitCode.USAGE

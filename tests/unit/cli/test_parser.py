@@ -30,10 +30,8 @@ def test_help_shows_an_example_and_its_exit_codes(
     printed = capsys.readouterr().out
     assert f"example:\n  compile-gate {command.name}" in printed
     assert f"exit codes:\n  0   {command.success}\n" in printed
-    listed = {
-        int(code) for code in re.findall(r"^  (\d+) +\S", printed.split("exit codes:")[1], re.MULTILINE)
-    }
-    assert listed == {0, *command.codes, *COMMON_CODES}
+    codes = {int(code) for code in re.findall(r"^  (\d+) +\S", printed.split("exit codes:")[1], re.MULTILINE)}
+    assert codes == {0, *command.codes, *COMMON_CODES}
     assert ("what was measured is kept" in printed) is (command.name in MEASURING)
 
 

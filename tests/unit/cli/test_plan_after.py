@@ -21,9 +21,7 @@ TARGET = replace(CUDA_HOST, device_kind=TARGET_KIND, device_model="cuda:sm_90")
 @pytest.fixture
 def shown(sandbox: Sandbox) -> Run:
     """A target's run of the checkout: the only case has the base's code, in both pairs."""
-    sandbox.git("init", "--quiet")
-    sandbox.git("add", "-A")
-    sandbox.git("commit", "--quiet", "--message", "Begin")
+    sandbox.begin()
     cases = load_cases(load_config(sandbox.top / "gate.yml"))
     run = make_run(
         *chain.from_iterable(make_pair(cases[0].id, at, identity=CodeIdentity(digest="a1")) for at in (1, 2)),

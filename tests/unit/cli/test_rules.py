@@ -18,14 +18,9 @@ LENIENT = f"{CONFIG}fail_on: never\nthresholds: {{compiled_latency: {{relative: 
 @pytest.fixture
 def change(sandbox: Sandbox) -> Sandbox:
     """A branch that breaks a graph, with a configuration that tolerates it."""
-    sandbox.git("init", "--quiet", "--initial-branch=main")
-    sandbox.git("add", "gate.yml", "baselines", "actor.py")
-    sandbox.git("commit", "--quiet", "--message", "Begin")
-    sandbox.git("checkout", "--quiet", "-b", "feature")
-    sandbox.plant("graph_break")
+    sandbox.begin()
     (sandbox.top / "gate.yml").write_text(LENIENT, encoding="utf-8")
-    sandbox.git("add", "fault.json", "gate.yml")
-    sandbox.git("commit", "--quiet", "--message", "Print")
+    sandbox.change("graph_break", 0.0, "gate.yml")
     return sandbox
 
 

@@ -25,7 +25,6 @@ from gate.records.facts import make_text
 from gate.records.run import Run, Trial
 from tests.make import make_run, make_trials
 from tests.unit.cli.conftest import Sandbox
-from tests.unit.cli.sides import begin_repository
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")
 
@@ -167,7 +166,7 @@ def test_a_verdict_is_on_disk_before_a_lane_is_closed(
     command: tuple[str, ...], sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A close that hangs withholds no verdict."""
-    begin_repository(sandbox)
+    sandbox.begin()
     (sandbox.top / "actor.py").write_text("# changed\n", encoding="utf-8")
     written: list[bool] = []
 

@@ -12,7 +12,6 @@ from gate.cli.output import remove_files
 from gate.errors import UsageError
 from gate.files.codec import RUN
 from tests.unit.cli.conftest import CASE_ID, Sandbox, make_run
-from tests.unit.cli.sides import begin_repository
 
 REPORTS = ("verdict.json", "report.md", "report.html", "junit.xml")
 
@@ -63,7 +62,7 @@ def test_a_run_that_is_not_judged_leaves_no_verdict(sandbox: Sandbox, arguments:
 )
 def test_a_mistyped_name_costs_no_verdict(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
     """A command that ends before it measures keeps the old verdict."""
-    begin_repository(sandbox)
+    sandbox.begin()
     RUN.save(make_run(), sandbox.top / "out/run.json")  # of another environment: nothing continues it
     for name in REPORTS:
         (sandbox.top / "out" / name).write_text("PASS", encoding="utf-8")

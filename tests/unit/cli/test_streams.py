@@ -37,11 +37,7 @@ def test_a_reader_that_goes_away_meanwhile_stops_no_measurement(run_gate: RunGat
     done = run_gate("check", capture_output=False, **{**others, stream: open_closed_pipe()})
     assert done.returncode == ExitCode.NOTHING_COMPARED
     written = {path.name for path in Path("out").iterdir()}
-    assert {
-        "run.json",
-        "verdict.json",
-        *(report.file for report in FORMATS.values() if report.file),
-    } <= written
+    assert {"run.json", "verdict.json", *(form.file for form in FORMATS.values() if form.file)} <= written
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])

@@ -37,9 +37,7 @@ def test_runs_are_listed_in_a_line_each_and_rendered(sandbox: Sandbox) -> None:
 
 def test_creep_is_shown_by_a_run_against_the_anchor(sandbox: Sandbox) -> None:
     """Its figures are changes, and it names the anchor."""
-    sandbox.git("init", "--quiet", "--initial-branch=main")
-    sandbox.git("add", "gate.yml", "baselines")
-    sandbox.git("commit", "--quiet", "--message", "Begin")
+    sandbox.begin()
     assert sandbox.run("baseline", "anchor", "--reason", "a release") == 0
     sandbox.plant("slowdown", 0.003)
     assert sandbox.run("ab", "--anchor", "--quiet", "--history", "history.jsonl") == 10

@@ -18,7 +18,6 @@ from tests.hosts import CPU_HOST
 from tests.make import make_baseline
 from tests.told import tell_notes, tell_steps
 from tests.unit.cli.conftest import CASE_ID, RunGate, Sandbox, make_run
-from tests.unit.cli.sides import begin_repository
 
 
 def test_a_subdirectory_is_the_projects(
@@ -103,7 +102,7 @@ def test_suggested_commands_name_the_baselines(sandbox: Sandbox) -> None:
 
 def test_suggested_commands_repeat_where_results_go_and_for_how_long(sandbox: Sandbox) -> None:
     """Without the options they would replace other results, or end too early."""
-    begin_repository(sandbox)
+    sandbox.begin()
     sandbox.plant("graph_break")
     options = ("--out", "my out", "--minutes", "90")
     assert sandbox.run("ab", "HEAD", "--quiet", *options) == ExitCode.REGRESSION

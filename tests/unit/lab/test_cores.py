@@ -49,10 +49,8 @@ def test_what_is_started_stays_on_its_cores() -> None:
     """A process started within has one core only; afterwards all are back."""
     before = os.sched_getaffinity(0)
     with stay_on({min(before)}, threads=1):
-        output = subprocess.run(
-            [sys.executable, "-c", ASK], capture_output=True, text=True, check=True
-        ).stdout
-    assert output.strip() == f"[{min(before)}]"
+        text = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True).stdout
+    assert text.strip() == f"[{min(before)}]"
     assert os.sched_getaffinity(0) == before
 
 

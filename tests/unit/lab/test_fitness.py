@@ -69,7 +69,7 @@ def test_a_crowd_is_named() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"busy_s": 1013.0 + 22.0},  # 2.2 cores: two fit beside, and 0.2 of two is a tenth
+        {"busy_s": 1013.0 + 22.0},  # 2.2 cores: two fit next to it, and 0.2 of two is a tenth
         {"stolen_s": 10.7},  # of 40 core seconds 1.75 %
         {"held_back_s": 1.09},
         {"swapped_bytes": 5 * GIB + 31 * 2**20},

@@ -171,7 +171,7 @@ GPU = GpuState(index=0, uuid="GPU-aaaa", name="H200", memory_total_mib=143771.0)
         ("14377\n", GPU, 0.1),
         ("[N/A]\n", GPU, 0.0),
         ("14377\n", None, 0.0),
-        ("14377\n", replace(GPU, uuid="MIG-c6d4"), 0.0),  # nvidia-smi tells the board's
+        ("14377\n", replace(GPU, uuid="MIG-c6d4"), 0.0),  # nvidia-smi reports the board's
         ("14377\n", replace(GPU, memory_total_mib=0.0), 0.0),  # it shares the host's
     ],
 )

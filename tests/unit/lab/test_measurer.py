@@ -74,9 +74,7 @@ def test_rehearsal_and_lab_give_the_same_verdict(lab: Lab) -> None:
     assert len(list_pairs(live.run)[slow.id]) == 2
     assert again.verdict.comparisons == live.verdict.comparisons
     assert again.verdict.outcome is live.verdict.outcome
-    asked = [
-        [(trial.case_id, trial.index, trial.arm) for trial in checked.run.trials] for checked in (live, again)
-    ]
+    asked = [[(row.case_id, row.index, row.arm) for row in checked.run.trials] for checked in (live, again)]
     assert sorted(asked[0]) == sorted(asked[1])
 
 

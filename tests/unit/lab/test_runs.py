@@ -423,7 +423,7 @@ def test_no_repeat_beyond_the_budget(workshop: Workshop, monkeypatch: pytest.Mon
     with workshop.open() as lab:
         run = workshop.measure(lab, (case,), 1)
         crowd_host(monkeypatch, True, True)
-        assert compute_trial_s(run.trials[0]) == 60.0  # as both processes tell, in two seconds
+        assert compute_trial_s(run.trials[0]) == 60.0  # as both processes report, in two seconds
         # Enough for the trial itself, a second after now, and not for another after it.
         budget_s = run.wall_s + 61.0
         measurer = replace(make_measurer(lab, workshop.saved.append), budget_s=budget_s)

@@ -130,7 +130,7 @@ def test_workers_see_one_gpu_and_call_it_cuda(bench: Bench, role: WorkerRole) ->
     gpu = GpuState(index=1, uuid="GPU-bbbb")
     job = make_job(replace(bench, settings=settings, gpu=gpu), role, make_case())
     assert (job.request.device, job.environment["CUDA_VISIBLE_DEVICES"]) == ("cuda", "GPU-bbbb")
-    # Of one that nvidia-smi does not tell, or a board in parts, the number is all there is.
+    # Of one that nvidia-smi does not list, or a board in parts, the number is all there is.
     for unknown in (None, replace(gpu, mig=True)):
         job = make_job(replace(bench, settings=settings, gpu=unknown), role, make_case())
         assert job.request.device == "cuda:1"

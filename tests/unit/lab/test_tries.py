@@ -44,9 +44,7 @@ def test_a_factory_that_fails_next_to_another_is_tried_alone(
         asked.append(job.request.factories)
         failure = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("No module named 'helpers'"))
         failed = [
-            factory
-            for factory in job.request.factories
-            if factory == "gone:build" or len(job.request.factories) > 1
+            name for name in job.request.factories if name == "gone:build" or len(job.request.factories) > 1
         ]
         return WorkerResult(
             role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable=dict.fromkeys(failed[-2:], failure)

@@ -21,7 +21,7 @@ H100: Mapping[str, object] = {
     "major": 9,
     "minor": 0,
     "multi_processor_count": 132,
-    "total_memory": 85_045_870_592,  # 79.2 GiB, as this model tells
+    "total_memory": 85_045_870_592,  # 79.2 GiB, as this model reports
     "uuid": UUID,
 }
 

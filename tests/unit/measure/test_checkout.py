@@ -204,18 +204,18 @@ def test_a_copy_that_was_installed_before_the_last_change_is_refused(
 ) -> None:
     """With ``pip install .`` in an environment that CI keeps, old code is measured."""
     (site / "till.py").write_text("COINS = 'old'\n" if is_stale else tills[0].read_text(), encoding="utf-8")
-    metadata = site / "till-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
-    (metadata / "top_level.txt").write_text("till\n", encoding="utf-8")
+    info = site / "till-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
+    (info / "top_level.txt").write_text("till\n", encoding="utf-8")
     assert look("head", "flat").stdout.strip() == "head"  # a library that is called so
-    (metadata / "direct_url.json").write_text(f'{{"url": "file://{tills[0].parents[1]}"}}', encoding="utf-8")
+    (info / "direct_url.json").write_text(f'{{"url": "file://{tills[0].parents[1]}"}}', encoding="utf-8")
     (tills[0].parents[1] / ".git").mkdir(exist_ok=True)
     for directory in (tills[0].parent, site):  # a build writes the installed one anew
         (directory / "_version.py").write_text(f"PLACE = {str(directory)!r}\n", encoding="utf-8")
     shop = tills[0].parents[1] / "flat" / "shop.py"
     shop.write_text(f"import _version\n{shop.read_text()}", encoding="utf-8")
-    (metadata / "top_level.txt").write_text("till\n_version\n", encoding="utf-8")
+    (info / "top_level.txt").write_text("till\n_version\n", encoding="utf-8")
     done = look("head", "flat")
     if is_stale:
         assert f"till is imported from {site / 'till.py'}, a copy that was installed before" in done.stderr
@@ -298,13 +298,11 @@ def test_an_extension_with_a_name_of_its_own_is_the_projects_by_where_pip_found_
     for shop in (source.parents[1] / "flat" / "shop.py" for source in extension):
         shop.write_text(f"import till_ops._json\nSIDE = '{shop.parents[1].name}'\n", encoding="utf-8")
     assert look("base", "flat").stdout.strip() == "base"
-    metadata = site / "till-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
-    (metadata / "top_level.txt").write_text("till_ops\n", encoding="utf-8")
-    (metadata / "direct_url.json").write_text(
-        f'{{"url": "file://{extension[0].parents[1]}"}}', encoding="utf-8"
-    )
+    info = site / "till-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
+    (info / "top_level.txt").write_text("till_ops\n", encoding="utf-8")
+    (info / "direct_url.json").write_text(f'{{"url": "file://{extension[0].parents[1]}"}}', encoding="utf-8")
     assert "till_ops._json is an extension of the project" in look("base", "flat").stderr
 
 
@@ -363,15 +361,13 @@ def layers(look: Look, site: Path) -> Iterator[Path]:
 
 def change(layers: Path, how: str) -> str:
     """Change head's submodule; return the base's error."""
-    module = layers / "src" / "layers" / "__init__.py"
-    module.write_text("SIZE = 2\n", encoding="utf-8")
+    path = layers / "src" / "layers" / "__init__.py"
+    path.write_text("SIZE = 2\n", encoding="utf-8")
     if how != "edited":
         run_git(layers, "commit", "--quiet", "--all", "--message", "other")
     if how == "bumped":
         run_git(layers.parents[1], "commit", "--quiet", "--all", "--message", "three")
-    return (
-        f"layers is imported from {module}, and the arm's checkout has another submodule third_party/layers"
-    )
+    return f"layers is imported from {path}, and the arm's checkout has another submodule third_party/layers"
 
 
 @pytest.mark.parametrize("how", ["edited", "checked_out", "bumped"])

@@ -106,25 +106,16 @@ def test_16_bits_are_compared_with_float32_where_there_is_no_float64(monkeypatch
 )
 def test_groups_are_multiplied_as_torch_does(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     """In every arrangement of the groups; the second of them is empty, and the last rows are in none."""
-    left_values, right_values = torch.randn(left), torch.randn(right)
+    x, y = torch.randn(left), torch.randn(right)
     ends = None if len(left) == len(right) == 3 else torch.tensor([4, 4, 11], dtype=torch.int32)
-    expected = (
-        torch.stack([a @ b for a, b in zip(left_values, right_values, strict=True)]) if ends is None else None
-    )
+    expected = torch.stack([a @ b for a, b in zip(x, y, strict=True)]) if ends is None else None
     if ends is not None and len(left) == len(right) == 2:
-        expected = torch.stack(
-            [left_values[:, a:b] @ right_values[a:b] for a, b in ((0, 4), (4, 4), (4, 11))]
-        )
+        expected = torch.stack([x[:, a:b] @ y[a:b] for a, b in ((0, 4), (4, 4), (4, 11))])
     elif ends is not None and len(left) == 2:
-        expected = torch.cat(
-            [left_values[:4] @ right_values[0], left_values[4:11] @ right_values[2], torch.zeros(1, 5)]
-        )
+        expected = torch.cat([x[:4] @ y[0], x[4:11] @ y[2], torch.zeros(1, 5)])
     elif ends is not None:
-        expected = torch.cat(
-            [left_values[0] @ right_values[:, :4], left_values[2] @ right_values[:, 4:11], torch.zeros(6, 1)],
-            dim=1,
-        )
+        expected = torch.cat([x[0] @ y[:, :4], x[2] @ y[:, 4:11], torch.zeros(6, 1)], dim=1)
     with in_float64():
-        product = torch._grouped_mm(left_values, right_values, offs=ends)
+        product = torch._grouped_mm(x, y, offs=ends)
     torch.testing.assert_close(product, expected)
-    torch.testing.assert_close(multiply_groups(left_values, right_values, offs=ends), expected)
+    torch.testing.assert_close(multiply_groups(x, y, offs=ends), expected)

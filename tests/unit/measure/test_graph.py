@@ -284,6 +284,6 @@ def test_torch_has_what_phases_are_read_from() -> None:
 
 
 def test_recompile_error_is_recognized() -> None:
-    """The stance's own exception is told from a model's."""
+    """A model's exception is not the stance's own."""
     assert graph.is_recompile_error(RuntimeError("Detected recompile when ... 'fail_on_recompile'. file"))
     assert not graph.is_recompile_error(RuntimeError("shapes do not match"))

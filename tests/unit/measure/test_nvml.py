@@ -16,7 +16,7 @@ from gate.measure.device.nvml import DeviceState, NvmlDevice, list_throttling, l
 from tests.told import describe_measuring
 
 STUB = Path(__file__).parent / "stub_nvml.c"
-UUID = "12345678-aaaa-bbbb-cccc-000000000000"  # as torch tells it
+UUID = "12345678-aaaa-bbbb-cccc-000000000000"  # as torch reports it
 LOOK = """
 import json, sys
 from dataclasses import asdict

@@ -120,7 +120,7 @@ HOST_ONLY = [make_event("cudaDeviceSynchronize", 2), make_event("aten::mm", 5), 
         # The same as one graph; cut in three pieces with a kernel between; and graphs disabled altogether.
         ([make_event("cudaGraphLaunch", 5)], 1, 1),
         ([make_event("cudaGraphLaunch", 15), make_event("cudaLaunchKernel", 10)], 5, 3),
-        # What is not the same in each call is no property of the program; what is not told is not 0.
+        # What is not the same in each call is no property of the program; an unknown figure is not 0.
         ([make_event("cudaLaunchKernel", 17)], None, None),
         ([], None, None),
     ],
@@ -215,7 +215,7 @@ def test_a_model_that_cannot_be_watched_is_noted(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(usage, "count_flops", refuse)
     context, prepared = make(CpuDevice())
     record_usage(context, prepared, 1e-5)
-    # What other tests have compiled in this process is told as well.
+    # There are warnings about what other tests have compiled in this process, too.
     (fact,) = (fact for fact in context.logbook.result.warnings if fact.metrics == (Metric.FLOPS,))
     message = "flops not measured: RuntimeError: no dispatch here"
     assert describe_measuring(fact) == message

@@ -100,11 +100,9 @@ def test_factories_are_imported_and_their_errors_reported(
     path = tmp_path / "request.json"
     path.write_text(json.dumps(codec.encode(request)))
     run_request(str(path), time.perf_counter())
-    result_read = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
-    assert (result_read.stage, result_read.failure) == (Stage.DONE, None)
-    messages = {
-        factory: failure.fact.name("message") for factory, failure in result_read.unimportable.items()
-    }
+    left = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
+    assert (left.stage, left.failure) == (Stage.DONE, None)
+    messages = {factory: failure.fact.name("message") for factory, failure in left.unimportable.items()}
     assert messages == {
         "broken_bench:build": "ZeroDivisionError: division by zero",
         "exiting_bench:build": "SystemExit: 0",
@@ -112,11 +110,11 @@ def test_factories_are_imported_and_their_errors_reported(
         "sound/wrong": "TypeError: build() got an unexpected keyword argument 'depth'",
         "sound/values": "RuntimeError: Tensor.item() cannot be called on meta tensors",
     }
-    assert 'broken_bench.py", line 1' in result_read.unimportable["broken_bench:build"].traceback
+    assert 'broken_bench.py", line 1' in left.unimportable["broken_bench:build"].traceback
     path.write_text(json.dumps(codec.encode(replace(request, factories=(), builds=request.builds[1:]))))
     run_request(str(path), time.perf_counter())  # in earnest: what needs values has them
-    result_read = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
-    assert set(result_read.unimportable) == {"sound/wrong"}
+    left = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
+    assert set(left.unimportable) == {"sound/wrong"}
 
 
 def test_what_another_plugin_raises_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

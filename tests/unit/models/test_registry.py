@@ -17,7 +17,7 @@ from gate.project.selection import select_cases
 from gate.records.cases import Case, DType, Kind, Mode, Task
 
 FAMILIES = {"resnet50", "vit", "bert", "llama", "unet", "lstm", "stencil", "elementwise"}
-# The rows of the field beside the families: each runs on a CPU in a small case, and has one at full size.
+# The rows of the field besides the families: each runs on a CPU in a small case, and has one at full size.
 FIELD = {
     *("convnext", "t5", "whisper", "decode", "vae", "dit", "gru", "blocks"),
     *("tokens", "nbody", "flow", "functions", "custom_op"),

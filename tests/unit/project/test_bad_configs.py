@@ -94,7 +94,7 @@ def test_no_document_raises_anything_but_file_errors(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], begin: str
 ) -> None:
     """Any YAML is accepted, or refused with its file and two lines for each mistake."""
-    # Not beside other tests' directories: a gate.yml is looked for upwards.
+    # Not next to other tests' directories: a gate.yml is looked for upwards.
     path = tmp_path_factory.getbasetemp() / "documents" / "gate.yml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(begin + "\n".join(lines), encoding="utf-8")

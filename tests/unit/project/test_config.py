@@ -83,7 +83,7 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
-    """Paths are relative to the file, thresholds are laid over the defaults part by part."""
+    """Paths are relative to the file, thresholds replace the defaults part by part."""
     config = load_config(write_config(tmp_path, FULL))
     assert config.device == "cuda:1"
     assert config.threads == 4
@@ -153,12 +153,8 @@ def test_limits_of_a_gpu_have_room_for_its_compiles(tmp_path: Path, device: str)
     # Two pairs settle nothing less than nothing: each is two trials of up to 350 s.
     assert min(gpu.budget_s, gpu.pair_budget_s) >= 2 * 2 * 350
     config = load_config(write_config(tmp_path, f"version: 1\ndevice: {device}\nbudget_s: 330\n"))
-    changed = apply_options(config, pair_budget_s=60.0)
-    assert (changed.budget_s, changed.pair_budget_s, changed.trial_timeout_s) == (
-        330.0,
-        60.0,
-        gpu.trial_timeout_s,
-    )
+    given = apply_options(config, pair_budget_s=60.0)
+    assert (given.budget_s, given.pair_budget_s, given.trial_timeout_s) == (330.0, 60.0, gpu.trial_timeout_s)
     assert apply_options(config, device="cpu").trial_timeout_s == 300.0
 
 

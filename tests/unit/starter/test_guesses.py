@@ -75,11 +75,9 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def ask(directory: Path, name: str) -> dict[str, Any]:
+def ask(top: Path, name: str) -> dict[str, Any]:
     """Look at one of the models."""
-    return look(
-        {"directory": str(directory), "target": f"guessed_models:{name}", "arguments": {}, "inputs": []}
-    )
+    return look({"directory": str(top), "target": f"guessed_models:{name}", "arguments": {}, "inputs": []})
 
 
 @pytest.mark.parametrize(
@@ -98,19 +96,17 @@ def test_inputs_are_guessed_with_their_source(directory: Path, name: str, expect
     """Sizes come from layers, types from parameters; and the written factory works."""
     guessed = ask(directory, name)
     descriptions = [
-        f"{'list of ' * guess.get('lists', 0)}{'x'.join(map(str, guess['shape']))} {guess['dtype']}"
-        + (f"<{guess['high']}" if "high" in guess else "")
-        + f" from {guess['source']}"
-        for guess in guessed["inputs"]
+        f"{'list of ' * item.get('lists', 0)}{'x'.join(map(str, item['shape']))} {item['dtype']}"
+        + (f"<{item['high']}" if "high" in item else "")
+        + f" from {item['source']}"
+        for item in guessed["inputs"]
     ]
     assert descriptions == expected
     sketch = Sketch(
         target=f"guessed_models:{name}",
         is_factory=False,
         called=guessed["called"],
-        inputs=tuple(
-            TensorSketch(**{**guess, "shape": tuple(guess["shape"])}) for guess in guessed["inputs"]
-        ),
+        inputs=tuple(TensorSketch(**{**item, "shape": tuple(item["shape"])}) for item in guessed["inputs"]),
         arguments={},
     )
     module: dict[str, Any] = {}

@@ -289,7 +289,7 @@ def test_a_second_workflow_takes_the_runner_of_the_first(project: Path) -> None:
     written = second.read_text(encoding="utf-8")
     assert """      runner: '["self-hosted", "mine"]'\n""" in written
     assert "      python: /opt/torch/bin/python # the interpreter" in written
-    assert f"respond.yml@{COMMIT}\n" in written  # whose release that is, nobody said
+    assert f"respond.yml@{COMMIT}\n" in written  # of an unknown release
 
 
 def test_what_gate_yml_says_of_a_model_need_not_be_repeated(

@@ -146,9 +146,7 @@ def disturb(trial: Trial) -> Trial:
 def test_disturbed_trials_are_left_out_of_what_depends_on_the_host() -> None:
     """Of five trials the disturbed one, 40 % slower, is no part of the latency, and its counter stays."""
     seconds = (0.010, 0.0101, 0.014, 0.0099, 0.010)
-    trials = [
-        make_trial(index, compiled_latency=latency, guards=7.0) for index, latency in enumerate(seconds)
-    ]
+    trials = [make_trial(index, compiled_latency=value, guards=7.0) for index, value in enumerate(seconds)]
     trials[2] = disturb(trials[2])
     (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
     assert baseline.trials[Metric.COMPILED_LATENCY] == (0.010, 0.0101, 0.0099, 0.010)
@@ -445,7 +443,7 @@ def test_a_case_id_never_leads_out_of_the_directory(case_id: str) -> None:
             {"peak_memory": 1.1e9, "memory_ratio": 1.1},
             ["peak_memory", "memory_ratio"],
         ),
-        # the ratio is not measured any more, and nothing tells which of both it was.
+        # the ratio is not measured any more, and it is unknown which of both it was.
         ({"peak_memory": 1e9, "memory_ratio": 1.0}, {"peak_memory": 1e9}, ["memory_ratio"]),
         ({"memory_ratio": 1.0}, {"memory_ratio": 1.1}, ["memory_ratio"]),
     ],
@@ -505,9 +503,7 @@ def test_a_regression_is_not_recorded_without_a_reason(tmp_path: Path) -> None:
         "the refresh would hide a regression: mlp/inference-float32-smoke-default graph_breaks 0 -> 2"
     )
     assert load_baselines(tmp_path) == tuple(old)
-    explained = [
-        replace(baseline, provenance=Provenance(reason="the new attention breaks")) for baseline in new
-    ]
+    explained = [replace(item, provenance=Provenance(reason="the new attention breaks")) for item in new]
     save_baselines(tmp_path, propose_baselines(explained, load_placed(tmp_path), POLICY))
     assert load_baselines(tmp_path) == tuple(explained)
 

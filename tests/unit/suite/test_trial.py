@@ -42,7 +42,7 @@ XFAIL = "import pytest\n@pytest.mark.xfail"
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("source", "words"),
     [
         pytest.param("import no_such_thing_at_all", "No module named 'no_such_thing_at_all'", id="import"),
         pytest.param("def test_mine():\n    pass", "measured nothing", id="no measurement"),
@@ -64,13 +64,11 @@ XFAIL = "import pytest\n@pytest.mark.xfail"
         pytest.param("import sys\ndef test_mine():\n    sys.exit(0)", "SystemExit: 0", id="system exit"),
     ],
 )
-def test_test_that_measures_nothing_is_a_failure(
-    pytester: pytest.Pytester, source: str, message: str
-) -> None:
+def test_test_that_measures_nothing_is_a_failure(pytester: pytest.Pytester, source: str, words: str) -> None:
     """Nothing is skipped silently, whatever keeps a test from measuring."""
     failure = run_trial(pytester, source)["failure"]
     assert failure["kind"] == "error"
-    assert message in failure["fact"]["names"]["message"][0]
+    assert words in failure["fact"]["names"]["message"][0]
 
 
 MEASURES = (
