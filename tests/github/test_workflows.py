@@ -138,9 +138,9 @@ def test_what_is_called_does_what_the_long_workflows_do() -> None:
             for key in ("with", "env"):
                 given, wanted = mine.pop(key, {}), theirs.pop(key, {})
                 changed |= {
-                    (name, key): given.get(key)
-                    for key in given.keys() | wanted.keys()
-                    if given.get(key) != wanted.get(key)
+                    (name, option): given.get(option)
+                    for option in given.keys() | wanted.keys()
+                    if given.get(option) != wanted.get(option)
                 }
             assert mine == theirs, name
         assert short == full, name

@@ -29,7 +29,7 @@ H100: Mapping[str, object] = {
 @contextmanager
 def play_gpu(properties: Mapping[str, object] = H100) -> Iterator[tuple[CudaDevice, mock.MagicMock]]:
     """Open ``cuda`` on a stand-in for ``torch.cuda``; yield the device and the stand-in."""
-    supported = list_told_properties()
+    supported = list_documented_properties()
     assert properties.keys() <= supported, properties.keys() - supported
     cuda = mock.create_autospec(torch.cuda)
     cuda.get_device_properties.return_value = SimpleNamespace(**properties)
@@ -40,7 +40,7 @@ def play_gpu(properties: Mapping[str, object] = H100) -> Iterator[tuple[CudaDevi
         yield device, cuda
 
 
-def list_told_properties() -> set[str]:
+def list_documented_properties() -> set[str]:
     """The properties of a device in torch's own type stub: a CPU build lacks the class."""
     stub = (Path(torch.__file__).parent / "_C" / "__init__.pyi").read_text(encoding="utf-8")
     declared = re.search(r"^class _CudaDeviceProperties:\n((?:    .*\n)+)", stub, re.MULTILINE)
