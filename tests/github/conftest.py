@@ -61,7 +61,6 @@ def github(request: pytest.FixtureRequest) -> Iterator[FakeGitHub]:
 
 @pytest.fixture
 def bare(github: FakeGitHub, tmp_path: Path) -> BareRepository:
-    """The repository behind the fake GitHub, empty."""
     repository = BareRepository.create(tmp_path / "bare.git")
     github.state.git = repository
     return repository
@@ -106,7 +105,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
 
 @pytest.fixture
 def client(github: FakeGitHub) -> GitHubClient:
-    """A client of the fake GitHub."""
     return github.client
 
 
@@ -119,9 +117,9 @@ def publisher(github: FakeGitHub, client: GitHubClient) -> Publisher:
 @pytest.fixture
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     """Return a repository with a configuration, a registry and a baseline."""
-    made = Repo(tmp_path)
+    repo = Repo(tmp_path)
     stored = {"perf/baselines/x.json": make_baseline("base")}
-    made.write({"gate.yml": CONFIG, "models/cases.yml": MODELS} | stored)
-    (made.root / "README.md").write_text("hello")
-    monkeypatch.chdir(made.top)
-    return made
+    repo.write({"gate.yml": CONFIG, "models/cases.yml": MODELS} | stored)
+    (repo.root / "README.md").write_text("hello")
+    monkeypatch.chdir(repo.top)
+    return repo

@@ -23,7 +23,7 @@ def _load(name: str) -> Any:
 
 def make_delivery(event: str, action: str) -> dict[str, Any]:
     """Make a fresh payload from the newest published example."""
-    examples = [one for one in _load("examples")[event] if one["action"] == action]
+    examples = [example for example in _load("examples")[event] if example["action"] == action]
     payload: dict[str, Any] = copy.deepcopy(examples[_NEWEST])
     return payload
 
@@ -39,13 +39,13 @@ def list_faults(event: str, payload: dict[str, Any]) -> list[str]:
 def make_workflow_run(run: dict[str, Any]) -> dict[str, Any]:
     """Make the payload of a completed workflow_run that is about ``run``, an object of the API."""
     payload = make_delivery("workflow_run", "completed")
-    told = payload["workflow_run"]
+    about = payload["workflow_run"]
     same = ("id", "head_sha", "head_branch", "event", "conclusion", "run_attempt", "html_url")
-    told |= {key: run[key] for key in (*same, "created_at", "run_started_at")}
-    told["pull_requests"] = []  # as for every run of a fork
+    about |= {key: run[key] for key in (*same, "created_at", "run_started_at")}
+    about["pull_requests"] = []  # as for every run of a fork
     for key in ("repository", "head_repository"):
-        told[key] |= {"id": run[key]["id"], "full_name": run[key]["full_name"], "name": run[key]["name"]}
-        told[key]["owner"] |= {"login": run[key]["owner"]["login"]}
+        about[key] |= {"id": run[key]["id"], "full_name": run[key]["full_name"], "name": run[key]["name"]}
+        about[key]["owner"] |= {"login": run[key]["owner"]["login"]}
     return payload
 
 
@@ -53,9 +53,9 @@ ASKED = "2026-11-01T12:00:00Z"
 
 
 def make_comment(body: str, author: str = "octocat", kind: str = "User", **more: Any) -> dict[str, Any]:
-    """Make the event of a comment on pull request 7, as far as it is looked at.
+    """Make the event of a comment on pull request 7, as far as the gate reads it.
 
-    Its own word for who this is must not count: it says OWNER of everybody. ``more`` is of the comment.
+    It calls everybody OWNER, which must not count. ``more`` are fields of the comment.
     """
     user = {"login": author, "type": kind}
     comment = {"id": 1, "body": body, "user": user, "created_at": ASKED, "author_association": "OWNER"}
@@ -69,6 +69,6 @@ def make_comment(body: str, author: str = "octocat", kind: str = "User", **more:
 
 
 def leave_comment(github: FakeGitHub, body: str, author: str = "ada", kind: str = "User") -> dict[str, Any]:
-    """Let somebody comment on pull request 7, and make the event of it."""
-    made = github.state.add_comment(7, body, author)
-    return make_comment(body, author, kind, id=made["id"], created_at=made["created_at"])
+    """Add a comment to pull request 7, and make its event."""
+    comment = github.state.add_comment(7, body, author)
+    return make_comment(body, author, kind, id=comment["id"], created_at=comment["created_at"])

@@ -67,14 +67,13 @@ _PROSE = {"summary", "externalDocs", "x-github", "x-octokit", "tags"}
 
 
 def main(packages: Path) -> None:
-    """Write all extracts."""
     for host in HOSTS:
         extract = extract_operations(_read(packages / "openapi" / "generated" / f"{host}.json"))
         OpenAPI.from_dict(extract)  # raises where the extract is no valid description
         _write(f"openapi/{host}", extract)
     listed = _read(packages / "webhooks-examples/api.github.com/index.json")
     examples = {
-        entry["name"]: [one for one in entry["examples"] if one.get("action") in EVENTS[entry["name"]]]
+        entry["name"]: [item for item in entry["examples"] if item.get("action") in EVENTS[entry["name"]]]
         for entry in listed
         if entry["name"] in EVENTS
     }
@@ -107,7 +106,7 @@ def extract_schema(schema: dict[str, Any]) -> dict[str, Any]:
         name = waiting.pop()
         if name not in kept:
             kept[name] = _drop_prose(schema["definitions"][name], also={"description", "title"})
-            waiting += [found.rsplit("/", 1)[1] for found in _list_references(kept[name])]
+            waiting += [reference.rsplit("/", 1)[1] for reference in _list_references(kept[name])]
     return {"$schema": schema["$schema"], "definitions": kept}
 
 
@@ -132,9 +131,9 @@ def _drop_prose(value: Any, *, also: Collection[str] = (), is_properties: bool =
 
 def _list_references(value: Any) -> Iterator[str]:
     parts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
-    own = value.get("$ref") if isinstance(value, dict) else None
-    if isinstance(own, str) and own.startswith("#/"):
-        yield own
+    reference = value.get("$ref") if isinstance(value, dict) else None
+    if isinstance(reference, str) and reference.startswith("#/"):
+        yield reference
     for part in parts:
         yield from _list_references(part)
 

@@ -1,4 +1,4 @@
-"""Archives that somebody made to hurt: name -> bytes. Each is made in memory when it is asked for."""
+"""Malicious archives: name -> bytes. Each is made in memory when it is asked for."""
 
 import io
 import json
@@ -51,7 +51,7 @@ def encode_verdict() -> bytes:
 
 
 def list_texts(value: object, path: str = "") -> Iterator[str]:
-    """List the paths of all texts of a plain value."""
+    """The paths of all texts of a plain value."""
     if isinstance(value, str):
         yield path
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -1,4 +1,4 @@
-"""A run that is published on the fake GitHub, and how GitHub fails meanwhile."""
+"""A run that is published on the fake GitHub, and the ways in which GitHub fails meanwhile."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ class Publisher:
         self.run = self.state.add_run(RUN.id, SHA)
 
     def publish(self, verdict: Verdict | None = None, **more: Any) -> Publication:
-        """Publish what the run left: nothing but this verdict, if one is given."""
+        """Publish the run's artifacts: this verdict alone, if one is given."""
         if verdict is not None:
             self.state.artifacts.clear()
             self.leave(verdict)
@@ -44,27 +44,27 @@ class Publisher:
     def leave(
         self, verdict: Verdict | bytes, name: str = "compile-gate", run_id: int = RUN.id
     ) -> dict[str, Any]:
-        """Leave a verdict, or an archive, as an artifact of a run."""
+        """Add a verdict, or an archive, as an artifact of a run."""
         archive = verdict if isinstance(verdict, bytes) else make_archive(verdict)
         return self.state.add_artifact(run_id, name, archive)
 
     def set_status(self, state: str, run_id: int = RUN.id) -> None:
-        """Set the gate's commit status, as another run has."""
+        """Set the gate's commit status, as another run would."""
         url = f"https://github.com/{REPOSITORY}/actions/runs/{run_id}"
         fields = {"state": state, "context": "compile-gate/report", "target_url": url}
         self.state.add_status(SHA, fields)
 
     def add_comment(self, run_id: int, head: str) -> dict[str, Any]:
-        """Let a run of a commit have told its verdict."""
+        """Add the comment of another run."""
         marker = f"<!-- compile-gate key=default run={run_id} attempt=1 head={head} -->"
         return self.state.add_comment(7, f"{marker}\n## PASS", DEFAULT_AUTHOR)
 
     def know_rules(self, *rules: str) -> None:
-        """Let the base commit be judged by these files."""
+        """Set the files by which the base commit is judged."""
         self.base = replace(self.base, rules=rules)
 
     def be_upgrade(self) -> None:
-        """Let the run be of an upgrade, and still go on, as it is for a job of its own."""
+        """Make the run one of an upgrade, still in progress, as a job of its own sees it."""
         self.run |= {"event": "schedule", "head_branch": "main", "status": "in_progress", "conclusion": None}
         self.usual = {"issue": True, "conclusion": "success", "key": "h200", "comment": CommentWhen.ON_CHANGE}
 
@@ -74,17 +74,16 @@ class Publisher:
 
     @property
     def issue(self) -> dict[str, Any]:
-        """The one issue."""
         (issue,) = self.issues
         return issue
 
     def add_issue(self) -> None:
-        """Let an earlier run have opened the issue of the upgrade."""
+        """Add the issue of an earlier run of the upgrade."""
         body = f"<!-- compile-gate key=h200 run=9 attempt=1 head={SHA} -->\nold"
         add_issue(self.state, {"body": body}, DEFAULT_AUTHOR)
 
     def leave_pass(self) -> None:
-        """What an earlier attempt of the run said of the commit: a green status, and a comment of it."""
+        """Add the green status and the comment of an earlier attempt of the run."""
         self.set_status("success")
         self.add_comment(RUN.id, SHA)
         self.run["run_attempt"] = 2

@@ -75,9 +75,9 @@ def make_estimate(centre: float, noise: float) -> Estimate:
 def make_comparison(
     case: Case, metric: Metric, status: Status, reason: Reason, values: tuple[float, float] = (0.01, 0.01)
 ) -> Comparison:
-    """A comparison with numbers; the change is of the fraction that the values say.
+    """A comparison with numbers; its change follows from the values.
 
-    A counter has whole numbers without noise, and nothing of it is tolerated.
+    A counter has whole numbers, no noise and no tolerance.
     """
     before, after = values
     is_counted = SPECS[metric].family is Family.EXACT
@@ -134,7 +134,7 @@ def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **mo
 
 
 def make_rows(**changes: Any) -> tuple[Comparison, ...]:
-    """What did not change in any case, but for some fields of all."""
+    """The unchanged rows of all cases; ``fields`` apply to each."""
     return tuple(replace(row, **changes) for case in CASES for row in make_unchanged(case))
 
 

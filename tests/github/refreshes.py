@@ -45,13 +45,12 @@ GATE_YML = (
 
 
 def list_cases(gate_yml: str) -> tuple[Case, ...]:
-    """List the cases of a configuration."""
     file, _ = decode_yaml(GateFile, gate_yml.encode(), "gate.yml")
     return load_cases(make_config(file))
 
 
 def load_definitions(gate_yml: str) -> dict[str, str]:
-    """Load what the cases of a configuration are defined as."""
+    """The definition of each case of a configuration."""
     return {case.id: case.definition for case in list_cases(gate_yml)}
 
 
@@ -65,7 +64,7 @@ POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.ite
 def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CASE,), **changes: Any) -> Run:
     """Make a run of three trials a case; only the compiled latency and the graph breaks are measured."""
     samples = [{Metric.COMPILED_LATENCY: latency_s, Metric.GRAPH_BREAKS: 0.0}] * 3
-    made: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "cases": tuple(
             Case(id=name, model=name.split("/")[0], definition=DEFINITIONS.get(name, "d1")) for name in cases
         ),
@@ -74,7 +73,7 @@ def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CA
         "trials_planned": 3,
     }
     trials = chain.from_iterable(make.make_trials(case_id, samples) for case_id in cases)
-    return replace(make.make_run(*trials, **made), **changes)
+    return replace(make.make_run(*trials, **parts), **changes)
 
 
 def make_request(**changes: Any) -> AuthorizedCommand:
@@ -144,14 +143,14 @@ class Topic:
         return propose_refresh(self.client, context, request, run, POLICY)
 
     def refuse(self, run: Run | None = None, **changes: Any) -> UsageError:
-        """Propose what is refused before anything is written; return why."""
+        """Propose what is refused before anything is written; return the reason."""
         with pytest.raises(UsageError) as caught:
             self.propose(run, **changes)
         assert self.github.list_writes() == []
         return caught.value
 
     def store(self, latency_s: float) -> None:
-        """Push a baseline with this latency to the branch, as once its proposal is merged."""
+        """Push a baseline with this latency to the branch, as if its proposal had been merged."""
         self.propose(latency_s=latency_s)
         self.push({STORED: self.read()})
         self.git.run("update-ref", "-d", f"refs/heads/{BRANCH}")
@@ -159,12 +158,10 @@ class Topic:
         self.github.requests.clear()
 
     def read(self, path: str = STORED) -> str:
-        """Read a file that is proposed."""
         return self.git.read(f"{BRANCH}:{path}")
 
     @property
     def proposed(self) -> list[str]:
-        """The files that are proposed."""
         return self.git.run("diff", "--name-only", "topic", BRANCH).split()
 
     @property
@@ -177,10 +174,10 @@ class Topic:
     def body(self) -> str:
         return str(self.pull["body"])
 
-    def check(self, place: Path) -> str:
+    def check(self, clone: Path) -> str:
         """Clone the repository, let git check it, and return the clone's files on the proposal's branch."""
         run_git(
-            place.parent, "clone", "--quiet", "--no-local", "--branch", BRANCH, str(self.git.path), str(place)
+            clone.parent, "clone", "--quiet", "--no-local", "--branch", BRANCH, str(self.git.path), str(clone)
         )
-        assert run_git(place, "fsck", "--full", "--strict") == ""
-        return run_git(place, "ls-files")
+        assert run_git(clone, "fsck", "--full", "--strict") == ""
+        return run_git(clone, "ls-files")

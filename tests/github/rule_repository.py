@@ -35,11 +35,11 @@ thresholds:
 
 
 class Repo:
-    """A repository with a directory ``top`` for the gate, below a directory with a space, entered."""
+    """A repository below a directory with a space, whose directory ``top`` the test has entered."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.root = place / "a repository"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.root = directory / "a repository"
         self.top = self.root / "sub"
 
     def write(self, files: dict[str, str]) -> None:
@@ -48,7 +48,7 @@ class Repo:
             (self.top / name).write_text(text)
 
     def commit(self, files: dict[str, str] | None = None, *, gone: str = "") -> str:
-        """Commit what there is, with these files and without that one."""
+        """Commit everything, with these files and without ``gone``."""
         if gone:
             (self.top / gone).unlink()
         self.write(files or {})
@@ -67,7 +67,7 @@ class Repo:
         return self.prepare(sha).config
 
     def list_reasons(self, sha: str, **more: str) -> dict[str, str]:
-        """List why each baseline that a change is judged by was recorded."""
+        """The recorded reason of each baseline that a change is judged by."""
         with open_base_tree(self.top, sha) as tree:
             directory = load_rules(tree, AskedRules(**more)).config.baselines
             paths = directory.iterdir() if directory.is_dir() else ()
@@ -90,6 +90,6 @@ def load_one(path: Path) -> Baseline:
     return BASELINE.decode(path.read_bytes(), str(path))
 
 
-def make_step(place: Path, base: str) -> ActionStep:
+def make_step(temporary: Path, base: str) -> ActionStep:
     inputs = parse_inputs({"INPUT_BASELINE_REF": base})
-    return ActionStep(inputs=inputs, environ={"RUNNER_TEMP": str(place)}, event={})
+    return ActionStep(inputs=inputs, environ={"RUNNER_TEMP": str(temporary)}, event={})

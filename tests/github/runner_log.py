@@ -32,22 +32,22 @@ class Found:
 
 
 def list_commands(log: str) -> list[Found]:
-    """List the commands that the runner executes; between stop and resume it executes none."""
-    return list(_find_commands(log))
+    """The commands that the runner executes; between stop and resume it executes none."""
+    return list(_read_commands(log))
 
 
-def _find_commands(log: str) -> Iterator[Found]:
+def _read_commands(log: str) -> Iterator[Found]:
     token = ""
     for line in re.split(r"\r\n|\r|\n", log):
-        found = _parse(line, {*REGISTERED, token} if token else REGISTERED)
-        if found is None:
+        command = _parse(line, {*REGISTERED, token} if token else REGISTERED)
+        if command is None:
             continue
         if token:
-            token = "" if found.name == token else token
+            token = "" if command.name == token else token
             continue
-        if found.name == STOP:
-            token = found.data.lower()
-        yield found
+        if command.name == STOP:
+            token = command.data.lower()
+        yield command
 
 
 def _parse(line: str, names: frozenset[str] | set[str]) -> Found | None:

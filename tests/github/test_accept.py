@@ -1,4 +1,4 @@
-"""``/accept-regression``: what its words mean, and what becomes an acceptance."""
+"""``/accept-regression``: its words, and which regressions become acceptances."""
 
 import re
 from dataclasses import replace
@@ -70,7 +70,7 @@ def test_the_words_may_come_in_any_order(text: str, expected: CommandWords) -> N
     ],
 )
 def test_words_that_mean_nothing_are_refused(text: str, words: str) -> None:
-    """A mistyped metric must not accept everything; the sentence holds nothing of the comment."""
+    """A mistyped metric must not accept everything; the answer repeats nothing of the comment."""
     with pytest.raises(CommandRefusedError, match=words) as caught:
         parse(text)
     assert "Write: /accept-regression" in caught.value.fix
@@ -83,7 +83,7 @@ def test_words_that_mean_nothing_are_refused(text: str, words: str) -> None:
     st.sampled_from((ACCEPT_COMMAND, REFRESH_COMMAND)),
 )
 def test_any_words_are_safe_or_refused(text: str, begin: str, command: str) -> None:
-    """Whatever is written: one bounded line for a reason, and no option, shell code or path."""
+    """Any text gives one bounded line as the reason, and no option, shell code or path."""
     try:
         words = parse_words(command, tuple((begin + text).split()))
     except CommandRefusedError:
@@ -138,7 +138,7 @@ def test_what_regressed_and_decides_is_accepted_and_nothing_else() -> None:
     ],
 )
 def test_only_what_the_comment_names_is_accepted(text: str, expected: Acceptance) -> None:
-    """By case, by glob, by metric."""
+    """A comment selects by case, by glob or by metric."""
     assert accept(TWO, text) == [expected]
 
 
@@ -150,7 +150,7 @@ def test_what_does_not_decide_is_not_accepted() -> None:
 
 
 def test_a_case_that_the_default_branch_does_not_know_is_not_accepted() -> None:
-    """An id from the artifact becomes text of a file only where the registry has it."""
+    """A case id from the artifact is written into a file only if the registry has it."""
     terms = replace(TERMS, cases=CASES[1:])
     assert accept(TWO, terms=terms) == [make_entry(Metric.GRAPH_BREAKS, 2.0, case=1)]
     with pytest.raises(CommandRefusedError, match="registry does not have"):
@@ -165,12 +165,12 @@ def test_an_interval_that_the_artifact_makes_up_widens_nothing() -> None:
 
 
 def test_a_lack_of_baselines_is_taken_where_nothing_could_be_compared() -> None:
-    """The first pull request: no acceptance, and somebody who takes it."""
+    """The first pull request has nothing to compare with, and a writer accepts that."""
     assert accept(make_verdict(*NEW)) == LACK
 
 
 def test_a_limit_that_needs_no_baseline_is_accepted_with_their_lack() -> None:
-    """Drift beyond its limit, once accepted, compares nothing: both are taken at once."""
+    """Once drift beyond its limit is accepted, nothing is left to compare: both are accepted at once."""
     drift = make_comparison(CASES[0], Metric.DRIFT, Status.REGRESSED, Reason.LIMIT_EXCEEDED)
     beyond = replace(
         drift,
@@ -182,20 +182,20 @@ def test_a_limit_that_needs_no_baseline_is_accepted_with_their_lack() -> None:
 
 
 def test_a_pass_that_wants_more_baselines_can_be_taken() -> None:
-    """With `fail-on: new` a PASS over part of the plan fails: that lack is taken too."""
+    """With `fail-on: new` a PASS over part of the plan fails; a comment can accept that lack."""
     verdict = make_verdict(*make_unchanged(CASES[0]), *NEW[1:])
     assert accept(verdict) == LACK[1:]
 
 
 def test_a_lack_of_baselines_is_taken_of_known_cases_alone() -> None:
-    """An id from the artifact becomes text of a file only where the registry has it, here as well."""
+    """A case id from the artifact is written into a file only if the registry has it."""
     assert accept(make_verdict(*NEW), terms=replace(TERMS, cases=CASES[1:])) == LACK[1:]
     with pytest.raises(CommandRefusedError, match="registry does not have"):
         accept(make_verdict(*NEW), terms=replace(TERMS, cases=()))
 
 
-def test_a_regression_beside_new_cases_takes_no_lack_of_baselines() -> None:
-    """The default does not fail for those; where it does, a second comment can take them."""
+def test_a_regression_next_to_new_cases_takes_no_lack_of_baselines() -> None:
+    """By default new cases fail nothing; where they do, a second comment can accept them."""
     verdict = make_verdict(*make_regressed(CASES[0]), *NEW[1:])
     assert accept(verdict) == [make_entry()]
 
@@ -203,15 +203,15 @@ def test_a_regression_beside_new_cases_takes_no_lack_of_baselines() -> None:
 CRASHED = make_comparison(CASES[2], LATENCY, Status.FAILED, Reason.CASE_FAILED)
 
 
-def test_a_regression_beside_a_crash_can_be_accepted_and_the_crash_cannot() -> None:
-    """What is accepted covers the regression; INCOMPLETE stays."""
+def test_a_regression_next_to_a_crash_can_be_accepted_and_the_crash_cannot() -> None:
+    """The acceptance covers the regression; the outcome stays INCOMPLETE."""
     verdict = make_verdict(*make_regressed(CASES[0]), CRASHED)
     assert accept(verdict) == [make_entry()]
 
 
 @pytest.mark.parametrize(("case", "named"), [(1, True), (2, False)])
 def test_the_answer_names_what_may_follow(case: int, named: bool) -> None:
-    """A time that is open in a case whose break is accepted; that of another case is no news."""
+    """It names an open time of the case whose break is accepted, and no other case's."""
     row = make_comparison(CASES[case], LATENCY, Status.INCONCLUSIVE, Reason.UNSETTLED)
     answer = render_accepted(weigh(make_verdict(BREAKS, row)))
     assert ("Inconclusive so far, and not covered: compiled latency." in answer) is named
@@ -222,7 +222,7 @@ GONE = replace(CRASHED, status=Status.MISSING, reason=Reason.REMOVED)
 
 @pytest.mark.parametrize("text", ['reason="worth it"', 'select=unet reason="worth it"'])
 def test_a_case_that_the_change_removes_can_be_accepted(text: str) -> None:
-    """With nothing worse allowed of it; what is left is judged as before."""
+    """The acceptance allows no regression of it; other cases are judged as before."""
     verdict = make_verdict(*make_unchanged(CASES[0]), GONE)
     weighed = weigh(verdict, text)
     assert weighed.acceptances == (make_entry(allowance=0.0, case=2),)
@@ -232,7 +232,7 @@ def test_a_case_that_the_change_removes_can_be_accepted(text: str) -> None:
 
 
 def test_an_acceptance_of_how_fast_a_case_is_does_not_remove_it() -> None:
-    """A removal that a comment does not mean stays, and is counted."""
+    """A removal that the comment does not name stays, and is counted."""
     verdict = make_verdict(*make_regressed(CASES[0]), GONE)
     weighed = weigh(verdict, 'select=bert reason="worth it"')
     assert (weighed.remaining, weighed.left) == (Outcome.INCOMPLETE, 1)
@@ -254,8 +254,10 @@ def test_an_acceptance_of_how_fast_a_case_is_does_not_remove_it() -> None:
         (TWO, 'select=bort reason="x"', "the selection names no case of the default branch"),
     ],
 )
-def test_where_nothing_can_be_accepted_that_is_said(verdict: Verdict, text: str, words: str) -> None:
-    """A crash, a pass, an open question, another case: refused, with the next step."""
+def test_a_comment_with_nothing_to_accept_is_refused_with_the_next_step(
+    verdict: Verdict, text: str, words: str
+) -> None:
+    """A crash, a pass, an inconclusive time and another case."""
     with pytest.raises(CommandRefusedError, match=words) as caught:
         accept(verdict, text)
     assert caught.value.fix

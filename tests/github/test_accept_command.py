@@ -1,4 +1,4 @@
-"""From a comment to acceptances that are stored, a check that runs again, and an answer."""
+"""A comment becomes stored acceptances, a second run of the check, and an answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,8 +27,6 @@ RUN_ID = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(Ran):
-    """What came of a comment, and what was answered."""
-
     answers: list[str]
 
 
@@ -37,7 +35,7 @@ Ask = Callable[..., Asked]
 
 @pytest.fixture
 def ask(job: TokenJob, github: FakeGitHub, git: BareRepository) -> Ask:
-    """Let somebody comment on pull request 7 of a fork, whose gate failed, and run what holds the token."""
+    """Comment on pull request 7 of a fork, whose gate failed, and run the job that holds the token."""
     assert git.find_ref("heads/main")
     github.state.permissions = {"ada": "write", "eve": "read"}
     github.state.add_pull(7, HEAD, owner="mallory")
@@ -47,7 +45,7 @@ def ask(job: TokenJob, github: FakeGitHub, git: BareRepository) -> Ask:
         event = leave_comment(github, body, author)
         given = ("--head-sha", head_sha, *options)
         ran = job.run("accept-regression", *given, event_name="issue_comment", event=event)
-        answers = [one["body"] for one in github.state.list_comments(7)[1:]]
+        answers = [comment["body"] for comment in github.state.list_comments(7)[1:]]
         assert TOKEN not in "".join(answers)
         return Asked(**vars(ran), answers=answers)
 
@@ -55,7 +53,7 @@ def ask(job: TokenJob, github: FakeGitHub, git: BareRepository) -> Ask:
 
 
 def leave(github: FakeGitHub, verdict: Verdict) -> None:
-    """Leave the artifact that the gate's run leaves."""
+    """Add the artifact of the gate's run."""
     github.state.add_artifact(RUN_ID, "compile-gate", make_archive(verdict))
 
 
@@ -68,7 +66,7 @@ def load(git: BareRepository) -> tuple[Acceptance, ...]:
 def test_a_writers_comment_becomes_an_acceptance_and_the_check_runs_again(
     ask: Ask, github: FakeGitHub, git: BareRepository
 ) -> None:
-    """Stored for the head, with the author that GitHub names; the run is at its second attempt; answered."""
+    """It is stored for the head under GitHub's name of the author; the run is at its second attempt."""
     leave(github, make_failing())
 
     asked = ask()
@@ -91,7 +89,7 @@ def test_a_writers_comment_becomes_an_acceptance_and_the_check_runs_again(
 
 
 def test_neither_reason_nor_author_is_repeated_in_the_repositorys_name(ask: Ask, github: FakeGitHub) -> None:
-    """Whoever gave the reason wrote it in the comment above; nobody is mentioned."""
+    """The comment above has both; nobody is mentioned."""
     leave(github, make_failing())
 
     asked = ask('/accept-regression reason="@octo-org/all ![x](https://evil.example) ##[add-mask]a"')
@@ -100,12 +98,12 @@ def test_neither_reason_nor_author_is_repeated_in_the_repositorys_name(ask: Ask,
     for text in (*asked.answers, asked.summary):
         assert "evil" not in text
         assert "@" not in text
-    assert {found.name for found in list_commands(asked.log)} == {"stop-commands"}
+    assert {command.name for command in list_commands(asked.log)} == {"stop-commands"}
 
 
 @pytest.mark.parametrize("author", ["eve", "stranger"])
 def test_who_may_not_write_changes_nothing(ask: Ask, github: FakeGitHub, author: str) -> None:
-    """The job that writes looks again, whatever the job before it said."""
+    """The job that writes checks the permission again."""
     leave(github, make_failing())
 
     asked = ask(COMMAND, author)
@@ -128,10 +126,10 @@ def test_a_push_after_the_comment_is_not_accepted(ask: Ask, github: FakeGitHub) 
 
 
 @pytest.mark.parametrize("text", sorted(set(INJECTED))[::12])
-def test_no_text_of_the_artifact_is_stored_or_told(
+def test_no_text_of_the_artifact_is_stored_or_printed(
     ask: Ask, github: FakeGitHub, git: BareRepository, text: str
 ) -> None:
-    """Sentences, headlines and ids of a well-formed verdict: only what the registry knows is left."""
+    """Of a well-formed verdict only the registry's case ids are stored, and no sentence is repeated."""
     slower, other = make_regressed(CASES[0])
     strange = Case(id=text, model="x")
     evil = replace(
@@ -153,12 +151,12 @@ def test_no_text_of_the_artifact_is_stored_or_told(
     if asked.code == 0:
         assert [entry.case for entry in load(git)] == [CASES[0].id]
         assert "1 regression is not covered by it: the check stays red." in asked.answers[0]
-    for told in (*asked.answers, asked.summary, asked.log):
-        assert text not in told
+    for output in (*asked.answers, asked.summary, asked.log):
+        assert text not in output
 
 
-def test_what_stays_red_is_said(ask: Ask, github: FakeGitHub) -> None:
-    """A crash beside it is not accepted, and the answer says what that means."""
+def test_the_answer_names_what_stays_red(ask: Ask, github: FakeGitHub) -> None:
+    """A crash in the same run is not accepted, and the answer explains that."""
     crashed = make_comparison(CASES[1], Metric.COMPILED_LATENCY, Status.FAILED, Reason.CASE_FAILED)
     leave(github, make_verdict(*make_regressed(CASES[0]), crashed))
 
@@ -166,20 +164,20 @@ def test_what_stays_red_is_said(ask: Ask, github: FakeGitHub) -> None:
 
 
 def test_a_first_change_without_baselines_is_taken(ask: Ask, github: FakeGitHub, git: BareRepository) -> None:
-    """Nothing could be compared, and somebody takes it for this commit."""
+    """Nothing could be compared, and a writer accepts that for this commit."""
     new = [make_comparison(case, Metric.COMPILED_LATENCY, Status.NEW, Reason.NO_BASELINE) for case in CASES]
     leave(github, make_verdict(*new))
 
     asked = ask(COMMAND, "ada", HEAD, "--comment-key=new")
 
-    assert [(one.case, one.metric) for one in load(git)] == [(case.id, None) for case in CASES]
-    assert {one.gate for one in load(git)} == {"gate.yml:new"}
+    assert [(entry.case, entry.metric) for entry in load(git)] == [(case.id, None) for case in CASES]
+    assert {entry.gate for entry in load(git)} == {"gate.yml:new"}
     assert "the lack of baselines." in asked.answers[0]
     assert "Nothing was compared; the check says so, and is green." in asked.answers[0]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "answer"),
     [
         ("", "Nothing was compared; the check says so, and is green."),
         ("metric=drift ", "the check stays red. Accept that without naming cases or a metric."),
@@ -187,9 +185,9 @@ def test_a_first_change_without_baselines_is_taken(ask: Ask, github: FakeGitHub,
     ],
 )
 def test_what_leaves_nothing_compared_is_green_only_if_that_was_taken(
-    ask: Ask, github: FakeGitHub, git: BareRepository, words: str, told: str
+    ask: Ask, github: FakeGitHub, git: BareRepository, words: str, answer: str
 ) -> None:
-    """A comment that names cases or a metric takes no lack of baselines, and the check is red without."""
+    """A comment that names cases or a metric does not accept a lack of baselines."""
     drift = make_comparison(CASES[0], Metric.DRIFT, Status.REGRESSED, Reason.LIMIT_EXCEEDED)
     beyond = replace(drift, baseline=None)
     new = [
@@ -200,15 +198,15 @@ def test_what_leaves_nothing_compared_is_green_only_if_that_was_taken(
     asked = ask(f'/accept-regression {words}reason="worth it"')
 
     assert asked.code == 0, asked.log
-    assert all(one.metric for one in load(git)) is bool(words)
-    assert told in asked.answers[0]
+    assert all(entry.metric for entry in load(git)) is bool(words)
+    assert answer in asked.answers[0]
     assert ("green" in asked.answers[0]) is (not words)
 
 
-def test_a_run_that_cannot_be_started_again_is_told(
+def test_a_run_that_cannot_be_started_again_is_reported(
     ask: Ask, github: FakeGitHub, git: BareRepository
 ) -> None:
-    """What was accepted holds; whoever may can start the check by hand, and the job warns."""
+    """The acceptance holds, and a warning asks somebody to start the check by hand."""
     leave(github, make_failing())
     github.fail("POST", r"/rerun-failed-jobs$", Fault(status=403, message=NO_RIGHT, times=9))
 
@@ -217,12 +215,12 @@ def test_a_run_that_cannot_be_started_again_is_told(
     assert asked.code == 0
     assert load(git)
     assert "It could not be started again: re-run the failed jobs of" in asked.answers[0]
-    (warning,) = (one for one in list_commands(asked.log) if one.name == "warning")
+    (warning,) = (command for command in list_commands(asked.log) if command.name == "warning")
     assert warning.data.startswith("Stored, but the check was not started again")
 
 
 def test_what_cannot_be_stored_starts_nothing(ask: Ask, github: FakeGitHub) -> None:
-    """A rule that forbids the branch: an error, told to whoever asked."""
+    """A rule that forbids the branch is an error that the answer shows."""
     leave(github, make_failing())
     github.fail("POST", r"/git/refs$", Fault(status=422, times=9))
 
@@ -235,7 +233,7 @@ def test_what_cannot_be_stored_starts_nothing(ask: Ask, github: FakeGitHub) -> N
 
 
 def test_a_long_list_is_cut(ask: Ask, github: FakeGitHub, git: BareRepository, job: TokenJob) -> None:
-    """The answer shows as many rows as a reader reads, and counts the rest; all are stored."""
+    """The answer shows the first rows and counts the rest; all are stored."""
     names = [f"model{index}" for index in range(MAX_ACCEPTED_ROWS + 5)]
     models = "".join(f"  - {{name: {name}, factory: 'b:m', cases: [{{size: smoke}}]}}\n" for name in names)
     job.config.write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")

@@ -1,4 +1,4 @@
-"""Where acceptances of commits are kept: on a branch of its own, whoever else writes to it."""
+"""The branch that holds acceptances of commits, and concurrent writers of it."""
 
 import subprocess
 from dataclasses import replace
@@ -35,7 +35,6 @@ REFS = "/repos/octo-org/models/git/refs"
 
 @pytest.fixture
 def data(client: GitHubClient, git: BareRepository) -> GitData:
-    """The Git data API of that repository."""
     assert git.find_ref("heads/main")
     return GitData(client)
 
@@ -48,7 +47,7 @@ def list_files(git: BareRepository) -> list[str]:
 def test_the_first_acceptance_makes_a_branch_that_holds_nothing_else(
     data: GitData, git: BareRepository, tmp_path: Path
 ) -> None:
-    """No history and no file of the default branch; a clone of the repository has it."""
+    """The branch has no history and no file of the default branch."""
     commit = store_acceptances(data, (ENTRY,), "Accept")
 
     assert git.find_ref(f"heads/{BRANCH}") == commit
@@ -62,7 +61,7 @@ def test_the_first_acceptance_makes_a_branch_that_holds_nothing_else(
 
 
 def test_each_commit_has_a_file_of_its_own(data: GitData, git: BareRepository) -> None:
-    """The second is a child of the first, which stays as it is."""
+    """The second commit of the branch is a child of the first, whose file stays as it is."""
     first = store_acceptances(data, (ENTRY,), "Accept")
     second = store_acceptances(data, (OTHER,), "Accept too")
 
@@ -74,7 +73,7 @@ def test_each_commit_has_a_file_of_its_own(data: GitData, git: BareRepository) -
 
 
 def test_what_was_accepted_of_a_commit_before_stays(data: GitData) -> None:
-    """A second comment adds to the first; the same case and metric again are as the newer one says."""
+    """A second comment adds entries; for the same case and metric the newer one holds."""
     store_acceptances(data, (ENTRY,), "Accept")
     more = replace(ENTRY, metric=Metric.GRAPH_BREAKS, allowance=2.0)
     again = replace(ENTRY, author="bob", allowance=0.4)
@@ -84,7 +83,7 @@ def test_what_was_accepted_of_a_commit_before_stays(data: GitData) -> None:
 
 
 def test_the_same_again_writes_no_commit(data: GitData, git: BareRepository) -> None:
-    """A job that is run again changes nothing."""
+    """A job that runs again changes nothing."""
     first = store_acceptances(data, (ENTRY,), "Accept")
     assert store_acceptances(data, (ENTRY,), "Accept") == first
     assert git.run("rev-list", "--count", BRANCH) == "1"
@@ -101,7 +100,7 @@ def test_nothing_is_found_where_nothing_was_accepted(data: GitData) -> None:
 def test_two_comments_at_once_both_count(
     data: GitData, github: FakeGitHub, git: BareRepository, is_first: bool
 ) -> None:
-    """Between reading and writing somebody else's acceptance comes in: it stays, and ours is put on top."""
+    """An acceptance that is stored between reading and writing stays, and ours follows it."""
     if not is_first:
         git.commit({"acceptances/README": "x"}, branch=BRANCH)
     others = iter([render_commit_file(OTHER_COMMIT, (OTHER,))])
@@ -120,7 +119,7 @@ def test_two_comments_at_once_both_count(
 def test_a_branch_that_never_rests_is_given_up(
     data: GitData, github: FakeGitHub, git: BareRepository
 ) -> None:
-    """After as many tries it is an error that says so; what others wrote stays."""
+    """After so many tries it is an error; what others wrote stays."""
     git.commit({"acceptances/README": "x"}, branch=BRANCH)
     count = iter(range(100))
     github.call_before(
@@ -152,7 +151,7 @@ def test_a_lost_answer_neither_loses_nor_doubles(
         (Fault(status=403, message=NO_RIGHT, times=9), DeniedError),
     ],
 )
-def test_a_rule_that_forbids_it_is_told(
+def test_a_rule_that_forbids_it_is_reported(
     data: GitData,
     github: FakeGitHub,
     git: BareRepository,
@@ -160,7 +159,7 @@ def test_a_rule_that_forbids_it_is_told(
     fault: Fault,
     error: type[GitHubError],
 ) -> None:
-    """A protected branch, or a token that may not write: an error, not five tries."""
+    """A protected branch, or a token that may not write, is an error after one try."""
     if exists:
         git.commit({"acceptances/README": "x"}, branch=BRANCH)
     github.fail("PATCH" if exists else "POST", r"/git/refs", replace(fault))
@@ -181,7 +180,7 @@ def test_a_rule_that_forbids_it_is_told(
 def test_a_broken_file_is_neither_used_nor_written_over(
     data: GitData, git: BareRepository, text: str
 ) -> None:
-    """Empty, cut short, another commit's under this name, or with somebody who is none."""
+    """It is empty, cut short, another commit's, or has an impossible author."""
     git.commit({FILE: text}, branch=BRANCH)
     with pytest.raises(FileError):
         find_acceptances(data, COMMIT)
@@ -192,7 +191,7 @@ def test_a_broken_file_is_neither_used_nor_written_over(
 
 
 def test_a_file_beyond_all_bounds_is_refused(data: GitData, git: BareRepository) -> None:
-    """Whoever can push there can make it as large as they like."""
+    """Anybody who can push there can make it as large as they like."""
     git.commit({FILE: "#" * (MAX_COMMIT_BYTES + 1)}, branch=BRANCH)
     with pytest.raises(GitHubError, match="cannot be used"):
         find_acceptances(data, COMMIT)

@@ -1,4 +1,4 @@
-"""What publishing tells of acceptances: who accepted what, and that a check is green without baselines."""
+"""What publishing shows of acceptances: who accepted, and that a check is green without baselines."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +30,7 @@ LACK = tuple(replace(ENTRY, case=case.id, metric=None, allowance=0.0) for case i
 
 
 def change_lack(**changes: Any) -> tuple[Acceptance, ...]:
-    return tuple(replace(one, **changes) for one in LACK)
+    return tuple(replace(entry, **changes) for entry in LACK)
 
 
 @pytest.fixture
@@ -42,10 +42,10 @@ def publisher(publisher: Publisher, bare: BareRepository) -> Publisher:
     return publisher
 
 
-def tell(
+def publish_with(
     publisher: Publisher, verdict: Verdict, accepted: tuple[Acceptance, ...] | str
 ) -> tuple[Publication, str]:
-    """Store what is accepted, publish a verdict, and return what was published and the comment."""
+    """Store acceptances, publish a verdict, and return the published result and the comment."""
     if accepted:
         text = accepted if isinstance(accepted, str) else render_commit_file(SHA, accepted)
         publisher.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)
@@ -53,9 +53,9 @@ def tell(
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_who_accepted_is_told_and_why_is_not(publisher: Publisher) -> None:
-    """The login is GitHub's; the reason is in the comment that gave it."""
-    published, body = tell(publisher, ACCEPTED, (ENTRY,))
+def test_who_accepted_is_named_and_the_reason_is_not(publisher: Publisher) -> None:
+    """The login is GitHub's; the reason stays in the comment that gave it."""
+    published, body = publish_with(publisher, ACCEPTED, (ENTRY,))
 
     assert "ada accepted 1 change for this commit alone, until 2026-11-15." in body
     assert "evil" not in body
@@ -77,21 +77,19 @@ def test_who_accepted_is_told_and_why_is_not(publisher: Publisher) -> None:
     ],
     ids=["smaller", "another metric", "another case", "expired", "another gate", "another key", "elsewhere"],
 )
-def test_what_an_acceptance_does_not_cover_is_not_laid_to_anybody(
-    publisher: Publisher, entry: Acceptance
-) -> None:
-    """An artifact that calls something accepted puts no name to it."""
-    _, body = tell(publisher, ACCEPTED, (entry,))
+def test_what_no_acceptance_covers_names_nobody(publisher: Publisher, entry: Acceptance) -> None:
+    """An artifact that calls a row accepted puts no name to it."""
+    _, body = publish_with(publisher, ACCEPTED, (entry,))
 
     assert "accepted 1 change" not in body
     is_elsewhere = (entry.gate, entry.environment) != (ENTRY.gate, ENTRY.environment)
-    told = f"Accepted by ada for {entry.gate} on {entry.environment}, so it does not count here"
-    assert (told in body.replace("`", "").replace("\\", "")) is is_elsewhere
+    note = f"Accepted by ada for {entry.gate} on {entry.environment}, so it does not count here"
+    assert (note in body.replace("`", "").replace("\\", "")) is is_elsewhere
 
 
-def test_a_check_that_is_green_without_baselines_is_told_so(publisher: Publisher) -> None:
-    """The status is the check's, the outcome stays NOTHING_COMPARED, and who accepts that is named."""
-    published, body = tell(publisher, NEW, LACK)
+def test_a_check_that_is_green_without_baselines_is_reported_so(publisher: Publisher) -> None:
+    """The status is green, the outcome stays NOTHING_COMPARED, and who accepts that is named."""
+    published, body = publish_with(publisher, NEW, LACK)
 
     assert published.outputs["status-state"] == "success"
     assert published.outputs["verdict"] == "NOTHING_COMPARED"
@@ -120,36 +118,36 @@ def test_a_check_that_is_green_without_baselines_is_told_so(publisher: Publisher
 def test_without_an_acceptance_that_counts_nothing_compared_fails(
     publisher: Publisher, accepted: tuple[Acceptance, ...] | str, conclusion: str
 ) -> None:
-    """Whatever a fork's own workflow makes of its exit code."""
+    """A fork's own workflow may turn its exit code into anything."""
     publisher.run["conclusion"] = conclusion
 
-    published, body = tell(publisher, NEW, accepted)
+    published, body = publish_with(publisher, NEW, accepted)
 
     assert published.outputs["status-state"] == "failure"
     assert 'comments `/accept-regression reason="..."`' in body
 
 
-def test_a_file_that_cannot_be_read_is_told(publisher: Publisher) -> None:
-    """Silence would look like nobody's."""
-    _, body = tell(publisher, ACCEPTED, "version: 1\n")
+def test_a_file_that_cannot_be_read_is_reported(publisher: Publisher) -> None:
+    """Silence would look as if nobody had accepted."""
+    _, body = publish_with(publisher, ACCEPTED, "version: 1\n")
 
     assert "The acceptances of this commit cannot be read, and do not count." in body
 
 
 def test_trouble_in_asking_changes_nothing_else(publisher: Publisher) -> None:
-    """The verdict is told; that who accepted is not known is told as trouble."""
+    """The verdict is published, with a note that who accepted is unknown."""
     publisher.github.fail("GET", r"/contents/", Fault(status=403, message=NO_RIGHT, times=9))
 
-    published, body = tell(publisher, ACCEPTED, (ENTRY,))
+    published, body = publish_with(publisher, ACCEPTED, (ENTRY,))
 
     assert "PASS" in body
     assert "Trouble: Who accepted what could not be looked up: " in published.summary
 
 
 def test_where_nothing_was_accepted_nobody_is_asked(publisher: Publisher) -> None:
-    """One request is saved for each of the most verdicts."""
+    """Most verdicts are published with one request less."""
     publisher.run["conclusion"] = "failure"
-    tell(publisher, make_failing(), ())
+    publish_with(publisher, make_failing(), ())
 
     assert not any("/contents/" in seen.path for seen in publisher.github.requests)
 
@@ -161,7 +159,7 @@ def test_where_nothing_was_accepted_nobody_is_asked(publisher: Publisher) -> Non
 def test_the_comment_names_only_what_the_repository_has(
     tmp_path: Path, names: tuple[str, ...], can_accept: bool, can_refresh: bool
 ) -> None:
-    """Without its workflow on the default branch, a command would be answered by nobody."""
+    """Without its workflow on the default branch no command would be answered."""
     workflows = tmp_path / ".github" / "workflows"
     workflows.mkdir(parents=True)
     (workflows / "gate.yml").write_text("on: pull_request\n")

@@ -1,4 +1,4 @@
-"""Which acceptances a check finds in its clone: real git, as actions/checkout fetches it, and no token."""
+"""The acceptances that a check finds in its clone: real git, as actions/checkout fetches it, and no token."""
 
 import os
 import shutil
@@ -37,8 +37,8 @@ NEW = make_comparison(
 )
 
 
-class Place:
-    """A repository that is served under GitHub's address of it, and a runner's clone of it."""
+class Hosted:
+    """A repository that is served under its GitHub address, and a runner's clone of it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -67,7 +67,7 @@ class Place:
         return self.git.run("commit-tree", tree, "-p", first, "-m", "A change (#7)")
 
     def accept(self, commit: str, *accepted: Acceptance, text: str = "", name: str = "") -> None:
-        """Put what is accepted of a commit, or any text, on the branch of acceptances."""
+        """Store acceptances of a commit, or any text, on the branch of acceptances."""
         name = name or name_commit_file(commit)
         self.git.commit({name: text or render_commit_file(commit, accepted)}, branch=BRANCH)
 
@@ -86,128 +86,128 @@ def make_pull(head: str) -> dict[str, object]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """The clone is entered."""
-    made = Place(tmp_path)
-    monkeypatch.chdir(made.clone)
-    return made
+def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hosted:
+    """The test works in the clone."""
+    hosted = Hosted(tmp_path)
+    monkeypatch.chdir(hosted.clone)
+    return hosted
 
 
-def load_all(found: AcceptedFiles) -> dict[str, list[str]]:
-    """Who accepted something of which commit."""
-    files = [load_commit_file(Path(file)) for file in found.files]
-    return {file.commit: [one.author for one in file.accepted] for file in files}
+def load_all(accepted: AcceptedFiles) -> dict[str, list[str]]:
+    """The authors of the acceptances of each commit."""
+    files = [load_commit_file(Path(file)) for file in accepted.files]
+    return {file.commit: [acceptance.author for acceptance in file.accepted] for file in files}
 
 
-def test_the_acceptance_of_the_head_is_found_in_its_trial_merge(place: Place) -> None:
-    """A clone with all branches has it, for a fork's pull request too: no token is needed."""
-    head = place.push("x = 2")
-    place.accept(head, ENTRY)
+def test_the_acceptance_of_the_head_is_found_in_its_trial_merge(hosted: Hosted) -> None:
+    """A clone with all branches has it, for a fork's pull request too."""
+    head = hosted.push("x = 2")
+    hosted.accept(head, ENTRY)
 
-    found = place.check(head)
+    accepted = hosted.check(head)
 
-    assert load_all(found) == {head: ["ada"]}
-    assert found.notes == (f"Accepted of commit {head[:12]}: 1 of what regressed, by ada.",)
-    assert found.warnings == ()
+    assert load_all(accepted) == {head: ["ada"]}
+    assert accepted.notes == (f"Accepted of commit {head[:12]}: 1 of what regressed, by ada.",)
+    assert accepted.warnings == ()
 
 
-def test_the_head_itself_may_be_checked_out(place: Place) -> None:
+def test_the_head_itself_may_be_checked_out(hosted: Hosted) -> None:
     """With ``ref: github.event.pull_request.head.sha``."""
-    head = place.push("x = 2")
-    place.accept(head, LACK)
+    head = hosted.push("x = 2")
+    hosted.accept(head, LACK)
 
-    found = place.check(head, checked_out=head)
+    accepted = hosted.check(head, checked_out=head)
 
-    assert found.notes == (f"Accepted of commit {head[:12]}: the lack of baselines, by bob.",)
+    assert accepted.notes == (f"Accepted of commit {head[:12]}: the lack of baselines, by bob.",)
 
 
-def test_without_the_branch_nothing_is_accepted_and_that_is_said(place: Place) -> None:
-    """As in most repositories; no warning."""
-    found = place.check(place.push("x = 2"))
-    assert found == AcceptedFiles(
+def test_without_the_branch_nothing_is_accepted_and_a_note_says_so(hosted: Hosted) -> None:
+    """Most repositories have no such branch, so it is no warning."""
+    accepted = hosted.check(hosted.push("x = 2"))
+    assert accepted == AcceptedFiles(
         notes=(f"Nothing is accepted of this commit: this clone has no branch {BRANCH}.",)
     )
 
 
-def test_a_clone_that_cannot_have_the_branch_says_so(place: Place) -> None:
-    """With ``fetch-depth: 2`` the rules of the base are there, and acceptances are not."""
-    head = place.push("x = 2")
-    place.accept(head, ENTRY)
-    merge = place.merge(place.base, head)
-    run_git(place.clone, "fetch", "--quiet", "--depth=2", "origin", f"+{merge}:refs/remotes/pull/7/merge")
-    run_git(place.clone, "checkout", "--quiet", "--detach", merge)
+def test_a_clone_that_cannot_have_the_branch_is_noted(hosted: Hosted) -> None:
+    """With ``fetch-depth: 2`` the base's rules are there and acceptances are not."""
+    head = hosted.push("x = 2")
+    hosted.accept(head, ENTRY)
+    merge = hosted.merge(hosted.base, head)
+    run_git(hosted.clone, "fetch", "--quiet", "--depth=2", "origin", f"+{merge}:refs/remotes/pull/7/merge")
+    run_git(hosted.clone, "checkout", "--quiet", "--detach", merge)
 
-    (note,) = place.collect(make_pull(head)).notes
+    (note,) = hosted.collect(make_pull(head)).notes
     assert note.endswith("would not show it without `fetch-depth: 0` of actions/checkout.")
 
 
-def test_a_push_is_another_commit(place: Place) -> None:
-    """What was accepted was the commit before."""
-    old = place.push("x = 2")
-    place.accept(old, ENTRY)
-    new = place.push("x = 3")
+def test_a_push_is_another_commit(hosted: Hosted) -> None:
+    """The commit before the push was accepted."""
+    old = hosted.push("x = 2")
+    hosted.accept(old, ENTRY)
+    new = hosted.push("x = 3")
 
-    found = place.check(new)
+    accepted = hosted.check(new)
 
-    assert (found.files, found.notes) == ((), (f"Nothing is accepted of commit {new[:12]}.",))
-
-
-def test_a_reverted_acceptance_is_gone(place: Place) -> None:
-    """The tip of the branch counts, and not its history."""
-    head = place.push("x = 2")
-    place.accept(head, ENTRY)
-    place.check(head)
-    place.git.run("branch", "--force", BRANCH, place.git.commit({"README": "x"}, branch="empty"))
-
-    assert place.check(head).files == ()
+    assert (accepted.files, accepted.notes) == ((), (f"Nothing is accepted of commit {new[:12]}.",))
 
 
-def test_a_branch_that_is_removed_is_pruned_from_a_kept_clone(place: Place) -> None:
+def test_a_reverted_acceptance_is_gone(hosted: Hosted) -> None:
+    """The tip of the branch counts, not its history."""
+    head = hosted.push("x = 2")
+    hosted.accept(head, ENTRY)
+    hosted.check(head)
+    hosted.git.run("branch", "--force", BRANCH, hosted.git.commit({"README": "x"}, branch="empty"))
+
+    assert hosted.check(head).files == ()
+
+
+def test_a_branch_that_is_removed_is_pruned_from_a_kept_clone(hosted: Hosted) -> None:
     """A self-hosted runner fetches into the clone of the job before."""
-    head = place.push("x = 2")
-    place.accept(head, ENTRY)
-    place.check(head)
-    place.git.run("update-ref", "-d", f"refs/heads/{BRANCH}")
+    head = hosted.push("x = 2")
+    hosted.accept(head, ENTRY)
+    hosted.check(head)
+    hosted.git.run("update-ref", "-d", f"refs/heads/{BRANCH}")
 
-    assert place.check(head).files == ()
+    assert hosted.check(head).files == ()
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_forged_ref_in_a_kept_clone_does_not_survive_the_fetch(place: Place, is_there: bool) -> None:
+def test_a_forged_ref_in_a_kept_clone_does_not_survive_the_fetch(hosted: Hosted, is_there: bool) -> None:
     """An earlier job's code wrote an acceptance into .git: the fetch overwrites or prunes it."""
-    head = place.push("x = 2")
-    other = place.push("x = 1", branch="other")
+    head = hosted.push("x = 2")
+    other = hosted.push("x = 1", branch="other")
     if is_there:
-        place.accept(other, ENTRY)
-    place.check(other)
-    blob = place.clone / "forged.yml"
+        hosted.accept(other, ENTRY)
+    hosted.check(other)
+    blob = hosted.clone / "forged.yml"
     blob.write_text(render_commit_file(head, (ENTRY,)))
     run_git(
-        place.clone,
+        hosted.clone,
         "update-index",
         "--add",
         "--cacheinfo",
-        f"100644,{run_git(place.clone, 'hash-object', '-w', str(blob))},{name_commit_file(head)}",
+        f"100644,{run_git(hosted.clone, 'hash-object', '-w', str(blob))},{name_commit_file(head)}",
     )
-    forged = run_git(place.clone, "commit-tree", run_git(place.clone, "write-tree"), "-m", "Forged")
-    run_git(place.clone, "update-ref", REF, forged)
-    assert place.collect(make_pull(head)) != AcceptedFiles()
+    forged = run_git(hosted.clone, "commit-tree", run_git(hosted.clone, "write-tree"), "-m", "Forged")
+    run_git(hosted.clone, "update-ref", REF, forged)
+    assert hosted.collect(make_pull(head)) != AcceptedFiles()
 
-    assert place.check(head).files == ()
+    assert hosted.check(head).files == ()
 
 
-def test_a_replaced_object_in_a_kept_clone_is_not_read(place: Place) -> None:
-    """Fetching does not remove refs/replace: what such a ref puts in an object's place is not read."""
-    head = place.push("x = 2")
-    place.accept(head)
-    place.check(head)
-    forged = place.clone / "forged.yml"
+def test_a_replaced_object_in_a_kept_clone_is_not_read(hosted: Hosted) -> None:
+    """A fetch keeps refs/replace, but the replacement is not read."""
+    head = hosted.push("x = 2")
+    hosted.accept(head)
+    hosted.check(head)
+    forged = hosted.clone / "forged.yml"
     forged.write_text(render_commit_file(head, (ENTRY,)))
-    real = run_git(place.clone, "rev-parse", f"{REF}:{name_commit_file(head)}")
-    run_git(place.clone, "replace", real, run_git(place.clone, "hash-object", "-w", str(forged)))
-    assert "worth it" in run_git(place.clone, "show", f"{REF}:{name_commit_file(head)}")
+    real = run_git(hosted.clone, "rev-parse", f"{REF}:{name_commit_file(head)}")
+    run_git(hosted.clone, "replace", real, run_git(hosted.clone, "hash-object", "-w", str(forged)))
+    assert "worth it" in run_git(hosted.clone, "show", f"{REF}:{name_commit_file(head)}")
 
-    assert load_all(place.check(head)) == {head: []}
+    assert load_all(hosted.check(head)) == {head: []}
 
 
 @pytest.mark.parametrize(
@@ -226,33 +226,33 @@ def test_a_replaced_object_in_a_kept_clone_is_not_read(place: Place) -> None:
         ("/srv/octo-org/models", False),
     ],
 )
-def test_a_forks_branch_accepts_nothing(place: Place, url: str, is_own: bool) -> None:
-    """A workflow that clones the fork has the fork's branches; the repository has several addresses."""
-    head = place.push("x = 2")
-    place.accept(head, ENTRY)
-    place.check(head)
-    run_git(place.clone, "remote", "set-url", "origin", url)
-    place.environ["GITHUB_SERVER_URL"] = "https://github.com"
+def test_a_forks_branch_accepts_nothing(hosted: Hosted, url: str, is_own: bool) -> None:
+    """``origin`` must be the repository itself, under any of its addresses."""
+    head = hosted.push("x = 2")
+    hosted.accept(head, ENTRY)
+    hosted.check(head)
+    run_git(hosted.clone, "remote", "set-url", "origin", url)
+    hosted.environ["GITHUB_SERVER_URL"] = "https://github.com"
 
-    found = place.collect(make_pull(head))
+    accepted = hosted.collect(make_pull(head))
 
     if is_own:
-        assert load_all(found) == {head: ["ada"]}
+        assert load_all(accepted) == {head: ["ada"]}
     else:
         text = "No acceptance counts: `origin` of this clone is another repository."
-        assert found == AcceptedFiles(warnings=(text,))
+        assert accepted == AcceptedFiles(warnings=(text,))
 
 
-def test_another_commit_than_the_events_is_not_covered(place: Place) -> None:
-    """A branch's name in ``ref:`` is, in a re-run, whatever was pushed since."""
-    old = place.push("x = 2")
-    place.accept(old, ENTRY)
-    new = place.push("x = 3")
+def test_another_commit_than_the_events_is_not_covered(hosted: Hosted) -> None:
+    """In a re-run a branch's name in ``ref:`` is whatever was pushed since."""
+    old = hosted.push("x = 2")
+    hosted.accept(old, ENTRY)
+    new = hosted.push("x = 3")
 
-    found = place.check(old, checked_out=new)
+    accepted = hosted.check(old, checked_out=new)
 
     text = f"No acceptance counts: what is checked out is neither {old[:12]} nor a merge of it."
-    assert found == AcceptedFiles(warnings=(text,))
+    assert accepted == AcceptedFiles(warnings=(text,))
 
 
 @pytest.mark.parametrize(
@@ -266,66 +266,68 @@ def test_another_commit_than_the_events_is_not_covered(place: Place) -> None:
         ("x", "/x", ""),  # a directory in the file's place
     ],
 )
-def test_a_broken_file_is_told_and_does_not_count(place: Place, text: str, below: str, words: str) -> None:
-    """Whoever can push there can write anything."""
-    head = place.push("x = 2")
-    place.accept(head, text=text, name=f"{name_commit_file(head)}{below}")
+def test_a_broken_file_is_reported_and_does_not_count(
+    hosted: Hosted, text: str, below: str, words: str
+) -> None:
+    """Anybody who can push there can write anything."""
+    head = hosted.push("x = 2")
+    hosted.accept(head, text=text, name=f"{name_commit_file(head)}{below}")
 
-    found = place.check(head)
+    accepted = hosted.check(head)
 
-    assert (found.files, found.notes) == ((), ())
-    (warning,) = found.warnings
+    assert (accepted.files, accepted.notes) == ((), ())
+    (warning,) = accepted.warnings
     assert warning.startswith(f"What was accepted of commit {head[:12]} does not count: ")
     assert words in warning
 
 
-def test_a_file_that_the_clone_lacks_is_not_told_as_none(place: Place) -> None:
-    """A partial clone may have the branch without its files, and its remote out of reach."""
-    place.git.run("config", "uploadpack.allowFilter", "true")
-    run_git(place.clone, "config", "remote.origin.promisor", "true")
-    run_git(place.clone, "config", "remote.origin.partialclonefilter", "blob:none")
-    head = place.push("x = 2")
-    place.accept(head, ENTRY)
-    check_out(place.clone, place.merge(place.base, head))
-    (place.root / "octo-org" / "models").rename(place.root / "gone")
+def test_a_file_that_the_clone_lacks_is_a_warning(hosted: Hosted) -> None:
+    """A partial clone may lack the branch's files, and its remote may be out of reach."""
+    hosted.git.run("config", "uploadpack.allowFilter", "true")
+    run_git(hosted.clone, "config", "remote.origin.promisor", "true")
+    run_git(hosted.clone, "config", "remote.origin.partialclonefilter", "blob:none")
+    head = hosted.push("x = 2")
+    hosted.accept(head, ENTRY)
+    check_out(hosted.clone, hosted.merge(hosted.base, head))
+    (hosted.root / "octo-org" / "models").rename(hosted.root / "gone")
 
-    found = place.collect(make_pull(head))
+    accepted = hosted.collect(make_pull(head))
 
-    (warning,) = found.warnings
-    assert (found.files, found.notes) == ((), ())
+    (warning,) = accepted.warnings
+    assert (accepted.files, accepted.notes) == ((), ())
     assert warning.startswith(f"What was accepted of commit {head[:12]} does not count: ")
 
 
-def test_events_without_a_change_have_no_acceptances(place: Place) -> None:
+def test_events_without_a_change_have_no_acceptances(hosted: Hosted) -> None:
     """A push or a dispatch judges what is merged already."""
-    head = place.push("x = 2")
-    place.accept(head, ENTRY)
-    check_out(place.clone, head)
+    head = hosted.push("x = 2")
+    hosted.accept(head, ENTRY)
+    check_out(hosted.clone, head)
 
-    assert place.collect({"ref": "refs/heads/topic"}) == AcceptedFiles()
+    assert hosted.collect({"ref": "refs/heads/topic"}) == AcceptedFiles()
 
 
 # --- merge queues ---
 
 
-def collect_group(place: Place, head: str) -> AcceptedFiles:
-    place.git.run("branch", "--force", "gh-readonly-queue/main/pr-7", head)
-    check_out(place.clone, head, is_on_branch=True)
-    return place.collect({"merge_group": {"head_sha": head, "base_sha": place.base}})
+def collect_group(hosted: Hosted, head: str) -> AcceptedFiles:
+    hosted.git.run("branch", "--force", "gh-readonly-queue/main/pr-7", head)
+    check_out(hosted.clone, head, is_on_branch=True)
+    return hosted.collect({"merge_group": {"head_sha": head, "base_sha": hosted.base}})
 
 
-def test_a_merge_group_has_the_acceptances_of_the_pull_requests_in_it(place: Place) -> None:
-    """Two pull requests, of which one was accepted: the second parents of the group's merges."""
-    one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.accept(one, ENTRY)
-    head = place.merge(place.merge(place.base, one), two)
+def test_a_merge_group_has_the_acceptances_of_the_pull_requests_in_it(hosted: Hosted) -> None:
+    """The pull requests are the second parents of the group's merges; one of two was accepted."""
+    first, second = hosted.push("x = 2"), hosted.push("y = 2", branch="other")
+    hosted.accept(first, ENTRY)
+    head = hosted.merge(hosted.merge(hosted.base, first), second)
 
-    assert load_all(collect_group(place, head)) == {two: [], one: ["ada"]}
+    assert load_all(collect_group(hosted, head)) == {second: [], first: ["ada"]}
 
 
 @pytest.fixture(params=[False, True], ids=["git", "old git"])
 def is_old(tmp_path: Path, request: pytest.FixtureRequest) -> bool:
-    """Whether Ubuntu 22.04's git is in ``bin``: it takes ``--write-tree`` for an unknown commit."""
+    """Whether ``bin`` has Ubuntu 22.04's git, which takes ``--write-tree`` for an unknown commit."""
     if request.param:
         script = tmp_path / "bin" / "git"
         script.parent.mkdir()
@@ -340,62 +342,66 @@ esac"""
 
 @pytest.mark.parametrize("is_pushed", [False, True])
 def test_what_was_squashed_into_a_group_is_found_by_its_files(
-    place: Place, monkeypatch: pytest.MonkeyPatch, is_old: bool, is_pushed: bool
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch, is_old: bool, is_pushed: bool
 ) -> None:
-    """A squashed commit has no parent in the pull request, but its changes; a later push has others.
+    """A squashed commit changes the pull request's files but has no parent in it.
 
-    An old git cannot merge without a checkout: that is no answer, and what it may miss is said.
+    An old git cannot merge without a checkout; a warning says what it may miss.
     """
-    one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.accept(two, ENTRY)
-    place.accept(one, ENTRY)
-    head = place.squash(place.squash(place.base, one), place.push("y = 3", "other") if is_pushed else two)
-    monkeypatch.setenv("PATH", str(place.root / "bin"), prepend=os.pathsep)
+    first, second = hosted.push("x = 2"), hosted.push("y = 2", branch="other")
+    hosted.accept(second, ENTRY)
+    hosted.accept(first, ENTRY)
+    head = hosted.squash(
+        hosted.squash(hosted.base, first), hosted.push("y = 3", "other") if is_pushed else second
+    )
+    monkeypatch.setenv("PATH", str(hosted.root / "bin"), prepend=os.pathsep)
 
-    found = collect_group(place, head)
+    accepted = collect_group(hosted, head)
 
-    assert load_all(found) == ({head: [], one: ["ada"]} if is_pushed else {two: ["ada"], one: ["ada"]})
+    assert load_all(accepted) == (
+        {head: [], first: ["ada"]} if is_pushed else {second: ["ada"], first: ["ada"]}
+    )
     if is_pushed:
-        assert f"Nothing is accepted of commit {head[:12]}." in found.notes
-    told = "git version 2.34.1 is older than 2.38: of what a queue squashes,"
-    assert [warning.startswith(told) for warning in found.warnings] == [True] * is_old
+        assert f"Nothing is accepted of commit {head[:12]}." in accepted.notes
+    warned = "git version 2.34.1 is older than 2.38: of what a queue squashes,"
+    assert [warning.startswith(warned) for warning in accepted.warnings] == [True] * is_old
 
 
-def takes_lack(found: AcceptedFiles) -> bool:
-    return is_lack_accepted([NEW], load_policy(make_default_config(), found.files))
+def takes_lack(accepted: AcceptedFiles) -> bool:
+    return is_lack_accepted([NEW], load_policy(make_default_config(), accepted.files))
 
 
-def test_a_lack_of_baselines_is_taken_for_a_group_only_if_it_was_for_each(place: Place) -> None:
+def test_a_lack_of_baselines_is_taken_for_a_group_only_if_it_was_for_each(hosted: Hosted) -> None:
     """The second pull request of the group was never accepted."""
-    one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.accept(one, LACK)
-    first = place.merge(place.base, one)
+    first, second = hosted.push("x = 2"), hosted.push("y = 2", branch="other")
+    hosted.accept(first, LACK)
+    merged = hosted.merge(hosted.base, first)
 
-    assert takes_lack(collect_group(place, first))
-    assert not takes_lack(collect_group(place, place.merge(first, two)))
+    assert takes_lack(collect_group(hosted, merged))
+    assert not takes_lack(collect_group(hosted, hosted.merge(merged, second)))
 
 
-def test_a_group_with_an_acceptance_that_cannot_be_used_takes_no_lack_of_baselines(place: Place) -> None:
-    """As one without any: the first pull request's alone is not the group's."""
-    one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.accept(one, LACK)
-    place.accept(two, text="version: 1\n")
-    found = collect_group(place, place.merge(place.merge(place.base, one), two))
-    assert "does not count" in found.warnings[0]
-    assert not takes_lack(found)
+def test_a_group_with_an_acceptance_that_cannot_be_used_takes_no_lack_of_baselines(hosted: Hosted) -> None:
+    """The first pull request's acceptance alone is not the group's."""
+    first, second = hosted.push("x = 2"), hosted.push("y = 2", branch="other")
+    hosted.accept(first, LACK)
+    hosted.accept(second, text="version: 1\n")
+    accepted = collect_group(hosted, hosted.merge(hosted.merge(hosted.base, first), second))
+    assert "does not count" in accepted.warnings[0]
+    assert not takes_lack(accepted)
 
 
 # --- what the check does with them ---
 
 
-def test_the_check_is_given_what_was_accepted(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    """The files are there while the rules are held, and are options of the command; the log says whose."""
-    head = place.push("x = 2")
-    place.accept(head, ENTRY)
-    place.check(head)
-    temporary = place.root / "temp"
+def test_the_check_is_given_what_was_accepted(hosted: Hosted, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files exist while the rules are held, and are options of the command; the log names the author."""
+    head = hosted.push("x = 2")
+    hosted.accept(head, ENTRY)
+    hosted.check(head)
+    temporary = hosted.root / "temp"
     temporary.mkdir()
-    environ = place.environ | {"RUNNER_TEMP": str(temporary), "INPUT_BASELINE_REF": "head"}
+    environ = hosted.environ | {"RUNNER_TEMP": str(temporary), "INPUT_BASELINE_REF": "head"}
     environ |= {"INPUT_COMMENT_KEY": "slow"}
     step = ActionStep(inputs=parse_inputs(environ), environ=environ, event=make_pull(head))
 
@@ -412,9 +418,9 @@ def test_the_check_is_given_what_was_accepted(place: Place, capsys: pytest.Captu
 
 
 def test_the_judgement_of_shards_is_given_them_too() -> None:
-    """In front of the paths that it compares."""
-    own = BaseRules(config=make_default_config(), cases=())
-    source = RuleSource(rules=own, accepted=AcceptedFiles(files=("/a.yml", "/b.yml")))
+    """They come before the paths that it compares."""
+    rules = BaseRules(config=make_default_config(), cases=())
+    source = RuleSource(rules=rules, accepted=AcceptedFiles(files=("/a.yml", "/b.yml")))
     inputs = parse_inputs({"INPUT_MODE": "judge"})
 
     arguments = make_compare_arguments(inputs, source, ("-b", "run.json"))
@@ -422,11 +428,11 @@ def test_the_judgement_of_shards_is_given_them_too() -> None:
     assert make_parser().parse_args(arguments).accepted == ["/a.yml", "/b.yml"]
 
 
-def test_what_does_not_count_is_a_warning(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    """On the run's page, and no error: the check goes on without it."""
-    own = BaseRules(config=make_default_config(), cases=())
-    rules = RuleSource(rules=own, accepted=AcceptedFiles(warnings=("No acceptance counts: x.",)))
-    environ = place.environ
+def test_what_does_not_count_is_a_warning(hosted: Hosted, capsys: pytest.CaptureFixture[str]) -> None:
+    """The check goes on without it."""
+    base_rules = BaseRules(config=make_default_config(), cases=())
+    rules = RuleSource(rules=base_rules, accepted=AcceptedFiles(warnings=("No acceptance counts: x.",)))
+    environ = hosted.environ
     step = ActionStep(inputs=parse_inputs(environ), environ=environ, event={})
 
     report_rules(step, rules)

@@ -1,4 +1,4 @@
-"""Which commit a change is held against: real merges, clones and payloads, stale ones above all."""
+"""The base commit of a change: real merges, clones and payloads, above all stale ones."""
 
 import subprocess
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tests.git import run_git
 
 @dataclass(kw_only=True)
 class Story:
-    """A repository: main at M0, a topic left it there, main went on to M1, GitHub tries the merge."""
+    """A topic branch left main at M0, main went on to M1, and GitHub tries the merge."""
 
     top: Path
     stale: str  # M0
@@ -24,7 +24,7 @@ class Story:
     merge: str
 
     def make_event(self, **base: Any) -> dict[str, Any]:
-        """Make the payload: its base is stale unless it is given."""
+        """Make the payload; its base is stale unless it is given."""
         return {
             "pull_request": {
                 "base": {"ref": "main", "sha": self.stale, **base},
@@ -36,8 +36,8 @@ class Story:
         return find_base(event or self.make_event(), self.top)
 
     def find_sha(self, event: dict[str, Any] | None = None) -> str:
-        found = self.find(event)
-        return found.sha if found else ""
+        base = self.find(event)
+        return base.sha if base else ""
 
 
 def add(top: Path, name: str) -> str:
@@ -63,21 +63,21 @@ def story(tmp_path: Path) -> Story:
 
 def clone(story: Story, depth: int) -> Path:
     """Clone what is checked out, as actions/checkout does with a ``fetch-depth``."""
-    place = story.top.parent / "clone"
+    path = story.top.parent / "clone"
     run_git(story.top, "branch", "--quiet", "trial", story.merge)
     run_git(
-        story.top, "clone", "--quiet", "--branch=trial", f"--depth={depth}", f"file://{story.top}", str(place)
+        story.top, "clone", "--quiet", "--branch=trial", f"--depth={depth}", f"file://{story.top}", str(path)
     )
-    return place
+    return path
 
 
 def test_a_stale_payload_does_not_name_the_base(story: Story) -> None:
-    """The base is what GitHub merged onto, the first parent, however old the payload's commit is."""
+    """The base is the merge's first parent, however old the payload's commit is."""
     assert story.find() == BaseCommit(sha=story.base, origin="what GitHub merged this change into, to try it")
 
 
 def test_a_changed_base_branch_is_followed(story: Story) -> None:
-    """A payload that still names the branch that the pull request was opened against changes nothing."""
+    """A payload may still name the branch that the pull request was opened against."""
     run_git(story.top, "checkout", "--quiet", "--orphan", "release")
     other = commit(story.top, "release")
     run_git(story.top, "checkout", "--quiet", "--detach", story.merge)
@@ -85,8 +85,8 @@ def test_a_changed_base_branch_is_followed(story: Story) -> None:
     assert story.find_sha(story.make_event(ref="release", sha=other)) == story.base
 
 
-def test_a_rerun_is_held_against_what_it_was_held_against(story: Story) -> None:
-    """GitHub checks the first run's merge out again: main's later commits do not matter."""
+def test_a_rerun_is_compared_with_the_first_runs_base(story: Story) -> None:
+    """GitHub checks out the first run's merge again: main's later commits do not matter."""
     run_git(story.top, "checkout", "--quiet", "main")
     add(story.top, "M2")
     run_git(story.top, "checkout", "--quiet", "--detach", story.merge)
@@ -95,18 +95,18 @@ def test_a_rerun_is_held_against_what_it_was_held_against(story: Story) -> None:
 
 
 def test_a_commit_that_is_not_even_here_does_not_matter(story: Story) -> None:
-    """Beside a trial merge the payload's base is not looked at."""
+    """With a trial merge the payload's base is not read."""
     assert story.find_sha(story.make_event(sha="f" * 40)) == story.base
 
 
 def test_where_the_head_itself_is_checked_out_its_merge_base_counts(story: Story) -> None:
-    """What main did since is not in what is measured; the reader is told which commit was taken."""
+    """The head lacks main's later commits; the origin names the commit that was taken."""
     run_git(story.top, "checkout", "--quiet", "topic")
 
-    found = story.find(story.make_event(sha=story.base))
+    base = story.find(story.make_event(sha=story.base))
 
     origin = f"where this change left the base commit {story.base[:12]} that the event names"
-    assert found == BaseCommit(sha=story.stale, origin=origin)
+    assert base == BaseCommit(sha=story.stale, origin=origin)
 
 
 def test_a_head_that_merged_main_itself_is_no_trial_merge(story: Story) -> None:
@@ -117,22 +117,22 @@ def test_a_head_that_merged_main_itself_is_no_trial_merge(story: Story) -> None:
 
 
 def clone_topic(story: Story) -> None:
-    """Continue in a whole clone of the remote branches, at the pull request's head: ``ref: head.sha``."""
-    place = story.top.parent / "whole"
-    subprocess.run(["git", "clone", "--quiet", f"file://{story.top}", str(place)], check=True)
-    run_git(place, "checkout", "--quiet", "--detach", story.head)
-    story.top = place
+    """Continue in a full clone at the pull request's head, as with ``ref: head.sha``."""
+    path = story.top.parent / "whole"
+    subprocess.run(["git", "clone", "--quiet", f"file://{story.top}", str(path)], check=True)
+    run_git(path, "checkout", "--quiet", "--detach", story.head)
+    story.top = path
 
 
 def update_topic(story: Story) -> None:
-    """Press 'Update branch': main's M1 is merged into the topic."""
+    """Merge main's M1 into the topic, as 'Update branch' does."""
     run_git(story.top, "checkout", "--quiet", "topic")
     run_git(story.top, "merge", "--quiet", "--no-ff", "--message", "update", "main")
     story.head = run_git(story.top, "rev-parse", "HEAD")
 
 
-def test_what_main_did_is_not_held_against_a_head_that_was_updated(story: Story) -> None:
-    """The payload still says M0; the branch in the clone says that the change left main at M1."""
+def test_an_updated_head_is_compared_with_where_it_left_main(story: Story) -> None:
+    """The payload names M0; the branch in the clone shows that the change left main at M1."""
     update_topic(story)
     clone_topic(story)
 
@@ -141,19 +141,19 @@ def test_what_main_did_is_not_held_against_a_head_that_was_updated(story: Story)
 
 
 def test_a_clone_without_the_base_branch_goes_by_the_payload(story: Story) -> None:
-    """With only the head fetched there is nothing newer to go by than the event's commit."""
+    """With only the head fetched, the event's commit is the newest known base."""
     update_topic(story)
     clone_topic(story)
     run_git(story.top, "update-ref", "-d", "refs/remotes/origin/main")
 
-    found = story.find()
+    base = story.find()
 
-    assert found
-    assert (found.sha, found.origin.split()[-3:]) == (story.stale, ["the", "event", "names"])
+    assert base
+    assert (base.sha, base.origin.split()[-3:]) == (story.stale, ["the", "event", "names"])
 
 
-def test_a_head_that_is_merged_already_is_held_against_the_payload(story: Story) -> None:
-    """The base branch has it by now, so the branch no longer tells where it was left."""
+def test_a_head_that_is_merged_already_is_compared_with_the_payload(story: Story) -> None:
+    """The base branch contains it by now, so their merge-base is the head itself."""
     run_git(story.top, "checkout", "--quiet", "main")
     run_git(story.top, "merge", "--quiet", "--no-ff", "--message", "merged", "topic")
     clone_topic(story)
@@ -162,7 +162,7 @@ def test_a_head_that_is_merged_already_is_held_against_the_payload(story: Story)
 
 
 def test_an_octopus_is_no_trial_merge(story: Story) -> None:
-    """With a third parent nobody knows what the first one is: the payload's merge-base counts."""
+    """With a third parent the first one is no certain base: the payload's merge-base counts."""
     run_git(story.top, "checkout", "--quiet", "-b", "third", story.stale)
     add(story.top, "third")
     run_git(story.top, "checkout", "--quiet", "--detach", story.base)
@@ -172,7 +172,7 @@ def test_an_octopus_is_no_trial_merge(story: Story) -> None:
 
 
 def test_a_merge_of_another_head_is_no_trial_merge_of_this_one(story: Story) -> None:
-    """A merge that does not have the pull request's commit at all measures something else: refused."""
+    """A merge without the pull request's commit measures something else: refused."""
     story.head = "e" * 40
 
     with pytest.raises(UsageError, match="does not have the pull request's commit eeeeeeeeeeee") as caught:
@@ -182,7 +182,7 @@ def test_a_merge_of_another_head_is_no_trial_merge_of_this_one(story: Story) -> 
 
 
 def test_a_base_branch_that_is_checked_out_is_refused(story: Story) -> None:
-    """As on pull_request_target: the base against itself would be green whatever the change does."""
+    """As on pull_request_target: the base compared with itself would always be green."""
     run_git(story.top, "checkout", "--quiet", "main")
 
     with pytest.raises(UsageError, match="does not have the pull request's commit"):
@@ -190,7 +190,7 @@ def test_a_base_branch_that_is_checked_out_is_refused(story: Story) -> None:
 
 
 def test_a_shallow_clone_without_the_first_parent_is_an_error(story: Story) -> None:
-    """Never another commit in its place: the fix is a deeper clone."""
+    """No other commit is taken; the fix is a deeper clone."""
     story.top = clone(story, depth=1)
 
     with pytest.raises(UsageError, match=f"the base commit {story.base} is not in this clone") as caught:
@@ -200,20 +200,20 @@ def test_a_shallow_clone_without_the_first_parent_is_an_error(story: Story) -> N
 
 
 def test_a_clone_of_two_commits_is_enough_for_a_trial_merge(story: Story) -> None:
-    """The first parent is there, and nothing else is needed."""
+    """It has the first parent, and nothing else is needed."""
     story.top = clone(story, depth=2)
 
     assert story.find_sha() == story.base
 
 
 def test_a_shallow_clone_of_the_head_is_an_error(story: Story) -> None:
-    """In a part of history git may find another merge-base than in all of it."""
+    """In part of the history git may find another merge-base."""
     run_git(story.top, "branch", "--force", "trial", "topic")
-    place = story.top.parent / "clone"
-    command = ["git", "clone", "--quiet", "--depth=1", "--branch=topic", f"file://{story.top}", str(place)]
+    path = story.top.parent / "clone"
+    command = ["git", "clone", "--quiet", "--depth=1", "--branch=topic", f"file://{story.top}", str(path)]
     subprocess.run(command, check=True)
-    run_git(place, "fetch", "--quiet", "--depth=1", "origin", "main")
-    story.top = place
+    run_git(path, "fetch", "--quiet", "--depth=1", "origin", "main")
+    story.top = path
 
     with pytest.raises(UsageError, match="this clone is shallow: it does not show where") as caught:
         story.find(story.make_event(sha=story.base))
@@ -222,7 +222,7 @@ def test_a_shallow_clone_of_the_head_is_an_error(story: Story) -> None:
 
 
 def test_unrelated_histories_are_an_error(story: Story) -> None:
-    """There is no commit that the change left."""
+    """The change left no commit of main."""
     run_git(story.top, "checkout", "--quiet", "--orphan", "other")
     story.head = commit(story.top, "unrelated")
 
@@ -231,21 +231,21 @@ def test_unrelated_histories_are_an_error(story: Story) -> None:
 
 
 def test_a_merge_groups_base_is_the_queues(story: Story) -> None:
-    """It may hold several changes: the base is what all of them are put on, not the first parent."""
+    """A group may hold several changes: the base is what all of them are put on, not the first parent."""
     run_git(story.top, "checkout", "--quiet", "-b", "second", story.stale)
     add(story.top, "second")
     run_git(story.top, "checkout", "--quiet", "--detach", story.merge)
     run_git(story.top, "merge", "--quiet", "--no-ff", "--message", "second of the group", "second")
     group = {"base_sha": story.base, "head_sha": run_git(story.top, "rev-parse", "HEAD")}
 
-    found = story.find({"merge_group": group})
+    base = story.find({"merge_group": group})
 
-    assert found == BaseCommit(sha=story.base, origin="what the merge queue puts this group on")
+    assert base == BaseCommit(sha=story.base, origin="what the merge queue puts this group on")
 
 
 @pytest.mark.parametrize("which", ["base_sha", "head_sha"])
 def test_a_merge_group_that_is_not_checked_out_is_refused(story: Story, which: str) -> None:
-    """Neither commit may be one that what is checked out does not have."""
+    """Head and base must both be in what is checked out."""
     run_git(story.top, "checkout", "--quiet", "-b", "later", story.base)
     other = add(story.top, "later")
     run_git(story.top, "checkout", "--quiet", "--detach", story.merge)
@@ -263,13 +263,13 @@ def test_a_push_or_a_dispatch_has_no_base(tmp_path: Path, event: dict[str, Any])
 
 @pytest.mark.parametrize("pull", [{}, {"base": []}, {"base": {"sha": "b"}, "head": {"sha": "h"}}])
 def test_a_pull_request_without_commits_is_an_error(story: Story, pull: dict[str, Any]) -> None:
-    """It is never taken for a push, which is held against nothing."""
+    """It must not be taken for a push, which has no base."""
     with pytest.raises(UsageError, match="names no base and head commit"):
         story.find({"pull_request": pull})
 
 
-def test_no_repository_is_told(tmp_path: Path) -> None:
-    """Without actions/checkout, or above its `path:`, there is nothing to read the base from."""
+def test_no_repository_is_reported(tmp_path: Path) -> None:
+    """Without actions/checkout, or above its `path:`, no base can be read."""
     event = {"pull_request": {"base": {"sha": "b" * 40}, "head": {"sha": "a" * 40}}}
 
     with pytest.raises(UsageError, match="is not in a git repository"):
@@ -279,7 +279,7 @@ def test_no_repository_is_told(tmp_path: Path) -> None:
 def test_a_git_that_does_not_answer_is_the_machines_fault(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 4: nothing is known about the change."""
+    """The exit code is 4: nothing is known about the change."""
     monkeypatch.setenv("PATH", str(story.top))
 
     with pytest.raises(MachineError, match="git cannot be run"):

@@ -1,4 +1,4 @@
-"""The change's own rules are read as data: broken ones are refused, what they move or remove is told."""
+"""The change's own rules are read as data: broken ones are refused, moved or removed ones are reported."""
 
 import os
 from dataclasses import replace
@@ -19,7 +19,7 @@ from tests.git import run_git
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
         ({"gate.yml": CONFIG + "limits:\n\t- x\n"}, r"^sub/gate\.yml:9: is indented by a tab"),
         ({"gate.yml": CONFIG + "budget: 3\n"}, r"^sub/gate\.yml:8: budget: unknown key"),
@@ -43,21 +43,21 @@ from tests.git import run_git
     ],
 )
 def test_a_change_that_breaks_the_rules_is_refused_itself(
-    repo: Repo, files: dict[str, str], told: str
+    repo: Repo, files: dict[str, str], message: str
 ) -> None:
-    """Judged by the base's rules it would pass, and every later change would fail."""
+    """By the base's rules it would pass, and every later change would fail."""
     base = repo.commit()
     repo.commit(files)
 
-    with pytest.raises(UsageError, match=told) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         repo.prepare(base)
 
     assert caught.value.fix.endswith("Merged as it is, this would fail the check of every change.")
-    assert str(repo.place) not in str(caught.value)
+    assert str(repo.directory) not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
         ({"gate.yml": CONFIG + "\t- x\n"}, "sub/gate.yml of the base commit {base}:8: is indented by a tab"),
         ({"gate.yml": CONFIG + "select: tag:none\n"}, "sub/gate.yml of the base commit {base}:8: select: "),
@@ -73,9 +73,9 @@ def test_a_change_that_breaks_the_rules_is_refused_itself(
     ],
 )
 def test_a_change_that_mends_the_base_is_judged_by_its_own_rules(
-    repo: Repo, files: dict[str, str], told: str
+    repo: Repo, files: dict[str, str], message: str
 ) -> None:
-    """Any other change is refused by the name of the base's file, with what would help."""
+    """Any other change is refused, with the name of the base's file and the fix."""
     repo.commit()
     base = repo.commit(files)
     other = repo.prepare_in_vain(base)
@@ -83,26 +83,26 @@ def test_a_change_that_mends_the_base_is_judged_by_its_own_rules(
     repo.git("revert", "--no-edit", "HEAD")
     rules = repo.prepare(base)
 
-    assert other.what.startswith(told.format(base=base[:7]))
+    assert other.what.startswith(message.format(base=base[:7]))
     assert other.fix.endswith("A change that mends this is judged by its own rules.")
     assert (rules.config, rules.sha) == (load_config(None), "")
-    assert rules.mended.startswith(told.format(base=base[:7]))
-    assert str(repo.place) not in f"{other}{rules.mended}"
+    assert rules.mended.startswith(message.format(base=base[:7]))
+    assert str(repo.directory) not in f"{other}{rules.mended}"
 
 
-def test_a_change_that_mends_and_breaks_is_told_of_both(repo: Repo) -> None:
-    """What is wrong with the change itself is as much in its way as what it mends."""
+def test_a_change_that_mends_and_breaks_is_refused_for_both(repo: Repo) -> None:
+    """The error names the base's broken file and the change's."""
     base = repo.commit({"gate.yml": CONFIG + "\t- x\n"})
     repo.commit({"gate.yml": CONFIG, "perf/baselines/x.json": "x"})
 
     error = repo.prepare_in_vain(base)
 
     assert error.what.startswith(f"sub/gate.yml of the base commit {base[:7]}:8: ")
-    assert [one.what.partition(":")[0] for one in error.others] == ["sub/perf/baselines/x.json"]
+    assert [error.what.partition(":")[0] for error in error.others] == ["sub/perf/baselines/x.json"]
 
 
 def test_a_base_that_the_clone_lacks_is_not_mended(repo: Repo) -> None:
-    """What a partial clone does not have may well be sound: a change is never judged by its own for that."""
+    """What a partial clone lacks may be valid: the change is not judged by its own rules."""
     base = repo.commit()
     blob = repo.git("rev-parse", f"{base}:sub/perf/baselines/x.json")
     repo.commit(gone="perf/baselines/x.json")
@@ -116,7 +116,7 @@ def test_a_base_that_the_clone_lacks_is_not_mended(repo: Repo) -> None:
 def test_a_partial_clone_is_not_judged_by_the_changes_own_rules(
     repo: Repo, tmp_path: Path, kind: str
 ) -> None:
-    """Its remote is out of reach, and the gate.yml that it lacks of the base is not the change's to mend."""
+    """Its remote is out of reach, so it lacks the base's gate.yml."""
     base = repo.commit({"gate.yml": CONFIG + "fail_on: inconclusive\n"})
     repo.commit({"gate.yml": CONFIG + "fail_on: never\n"})
     repo.git("config", "uploadpack.allowFilter", "true")
@@ -139,7 +139,7 @@ LIN, MINE = "lin/inference-float32-smoke-default", "mine/test"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "place", "moved", "removed"),
+    ("before", "after", "measured", "moved", "removed"),
     [
         (MODELS, MOVED, "mm.models:build", ("lin: mm.f:ok, now mm.models:build",), ()),
         (
@@ -164,16 +164,16 @@ LIN, MINE = "lin/inference-float32-smoke-default", "mine/test"
     ],
 )
 def test_a_model_is_measured_where_the_change_has_it(
-    repo: Repo, before: str, after: str, place: str, moved: tuple[str, ...], removed: tuple[str, ...]
+    repo: Repo, before: str, after: str, measured: str, moved: tuple[str, ...], removed: tuple[str, ...]
 ) -> None:
-    """By the change's entry of the same definition; a case that has none there is named as removed."""
+    """The change's entry of the same definition counts; a case without one is reported as removed."""
     base = repo.commit({"models/cases.yml": before})
     repo.commit({"models/cases.yml": after})
 
     rules = repo.prepare(base)
 
     (case,) = rules.cases
-    assert (case.factory or case.node, rules.moved, rules.removed) == (place, moved, removed)
+    assert (case.factory or case.node, rules.moved, rules.removed) == (measured, moved, removed)
 
 
 def test_a_moved_model_brings_no_rules_of_its_own(repo: Repo) -> None:
@@ -189,14 +189,14 @@ max_trials: 1
 """
     head = {"gate.yml": CONFIG.replace("0.05", "0.9") + loose, "models/cases.yml": MOVED.replace("5", "50")}
     repo.commit(head)
-    own = repo.load(base)
+    after = repo.load(base)
     repo.git("checkout", "--quiet", base)
     before = repo.load(base)
 
-    (model,) = own.models
+    (model,) = after.models
     assert (model.factory, model.cases) == ("mm.models:build", before.models[0].cases)
     assert (
-        replace(own, models=before.models, baselines=before.baselines, directory=before.directory) == before
+        replace(after, models=before.models, baselines=before.baselines, directory=before.directory) == before
     )
 
 
@@ -210,14 +210,14 @@ max_trials: 1
     ],
 )
 def test_a_configuration_that_moves_is_followed(repo: Repo, old: str, new: str, config: str) -> None:
-    """Else a change could be judged by its own rules by moving them and saying so in the workflow."""
-    own = CONFIG.replace(
+    """Otherwise a change could move its configuration to be judged by its own rules."""
+    text = CONFIG.replace(
         "registry: [models/cases.yml]", 'models: [{name: lin, factory: "f:ok", cases: [{}]}]'
     )
     (repo.top / "gate.yml").unlink()
-    base = repo.commit({old: own})
+    base = repo.commit({old: text})
     (repo.top / old).unlink()
-    repo.commit({new: own.replace("0.05", "0.90")})
+    repo.commit({new: text.replace("0.05", "0.90")})
 
     rules = repo.prepare(base, config=config)
 
@@ -236,7 +236,7 @@ def test_a_configuration_that_the_workflow_names_must_stay(repo: Repo) -> None:
 
 
 def test_a_change_without_a_configuration_removes_all_of_it(repo: Repo) -> None:
-    """Nothing is left to measure its own code by, and that is named."""
+    """Nothing is left to measure, and the removal is reported."""
     base = repo.commit()
     repo.commit(gone="gate.yml")
 
@@ -248,20 +248,20 @@ POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4' * 64}\ns
 
 @pytest.mark.parametrize("name", ["perf/baselines/x.json", "models/cases.yml", "gate.yml"])
 def test_a_pointer_of_git_lfs_is_named_by_file_and_commit(repo: Repo, name: str) -> None:
-    """Git's objects hold it in the base, or in a change, where the working tree has the file."""
+    """It is in git's objects of the base or of the change; the working tree has the file."""
     good = repo.commit()
     base = repo.commit({name: POINTER})
 
-    own, later = repo.prepare_in_vain(good), repo.prepare_in_vain(base)
+    first, second = repo.prepare_in_vain(good), repo.prepare_in_vain(base)
 
-    assert f"sub/{name}" in own.what
-    assert own.what.endswith("is a pointer of Git LFS, which the gate does not follow")
-    assert f"sub/{name} of the base commit {base[:7]}" in later.what
-    assert "-filter -diff -merge text` to .gitattributes" in later.fix
+    assert f"sub/{name}" in first.what
+    assert first.what.endswith("is a pointer of Git LFS, which the gate does not follow")
+    assert f"sub/{name} of the base commit {base[:7]}" in second.what
+    assert "-filter -diff -merge text` to .gitattributes" in second.fix
 
 
 @pytest.mark.parametrize(
-    ("rules", "workflows", "told"),
+    ("rules", "workflows", "line"),
     [
         (
             {"changed": ("gate.yml",), "sha": "b" * 40, "moved": ("lin: mm.f:ok, now mm.models:build",)},
@@ -285,19 +285,19 @@ def test_a_pointer_of_git_lfs_is_named_by_file_and_commit(repo: Repo, name: str)
         ),
     ],
 )
-def test_what_is_followed_removed_or_mended_is_told(
+def test_what_is_followed_removed_or_mended_is_reported(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     rules: dict[str, Any],
     workflows: tuple[str, ...],
-    told: str,
+    line: str,
 ) -> None:
-    """On the run's page: whoever reviews the change sees what it does to its own check."""
+    """A reviewer sees on the run's page what the change does to its own check."""
     judged = BaseRules(config=make_default_config(), cases=(), **rules)
     report_change(make_step(tmp_path, "base"), RuleSource(rules=judged, workflows=workflows))
     printed = capsys.readouterr().out
     assert printed.startswith("::warning title=compile-gate::This change ")
-    assert told in printed
+    assert line in printed
 
 
 def test_the_change_that_brings_the_gate_is_one_notice(

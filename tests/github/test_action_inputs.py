@@ -29,7 +29,7 @@ PARSER = make_parser()
 
 
 def parse(**given: str) -> Mapping[str, str]:
-    """Parse inputs as action.yml would hand them over; a name's underscores are dashes."""
+    """Parse inputs as action.yml would pass them; a name's underscores are dashes."""
     return parse_inputs({f"INPUT_{name.upper()}": value for name, value in given.items()})
 
 
@@ -41,7 +41,7 @@ def test_action_and_parser_have_the_same_inputs_and_defaults() -> None:
 
 
 def test_action_hands_every_input_to_the_parser() -> None:
-    """A composite action has no automatic INPUT_*: each is set by hand, from the input of its name."""
+    """A composite action has no automatic INPUT_*: each is set by hand from the input of its name."""
     (step,) = ACTION["runs"]["steps"]
 
     assert step["env"] == {item.variable: f"${{{{ inputs.{item.name} }}}}" for item in INPUTS}
@@ -57,7 +57,7 @@ def test_documentation_lists_the_outputs() -> None:
 
 
 def test_every_mode_that_passes_an_input_on_has_the_option() -> None:
-    """The rule holds for the whole table: a command takes each of its mode's inputs by the input's name."""
+    """A command takes each of its mode's inputs under the input's name."""
     values = {"minutes": "5", "shard": "1/2", "lock-timeout": "1", "run-id": "7", "fail-on": "new"}
     values |= {
         "pr-number": "7",
@@ -74,7 +74,7 @@ def test_every_mode_that_passes_an_input_on_has_the_option() -> None:
 
 
 def test_every_output_comes_from_the_step() -> None:
-    """An output without its value, or of another name, would be empty in silence."""
+    """An output without a value, or with another name, would silently be empty."""
     values = {name: spec["value"] for name, spec in ACTION["outputs"].items()}
 
     assert values == {name: f"${{{{ steps.gate.outputs.{name} }}}}" for name in ACTION["outputs"]}
@@ -136,7 +136,7 @@ def test_a_wrong_token_is_not_shown() -> None:
 
 @pytest.mark.parametrize("mode", ActionMode)
 def test_a_token_is_taken_where_it_is_needed_and_nowhere_else(mode: ActionMode) -> None:
-    """Beside code under test it is a mistake of the workflow; both are said before anything is sent."""
+    """A token next to code under test, or a missing one, is refused before any request."""
     is_trusted = mode in TRUSTED_MODES
 
     with pytest.raises(UsageError, match="needs a token" if is_trusted else "takes no token"):
@@ -159,14 +159,14 @@ def test_a_token_is_taken_where_it_is_needed_and_nowhere_else(mode: ActionMode) 
     ],
 )
 def test_a_mode_names_what_it_needs(given_inputs: dict[str, str], words: str) -> None:
-    """What was authorised, both stacks, which part of how many."""
+    """What was authorised, both stacks, or which part of how many."""
     with pytest.raises(UsageError, match=words):
         parse(**given_inputs)
 
 
 @given(st.sampled_from(INPUTS), st.text(max_size=50))
 def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
-    """Whatever a workflow puts in: an error in one line, or arguments that the command line parses."""
+    """Any input gives a one-line error, or arguments that the command line parses."""
     assert item in INPUTS
     given_inputs = {
         "INPUT_TOKEN": TOKEN,
@@ -195,7 +195,7 @@ OWN = RuleSource(rules=BaseRules(config=make_default_config(), cases=()))
 
 
 def make_any_arguments(inputs: Mapping[str, str]) -> tuple[str, ...]:
-    """Make the arguments of whatever the mode is."""
+    """Make the arguments of the mode of these inputs."""
     if inputs["mode"] in {ActionMode.CHECK, ActionMode.MEASURE}:
         return make_check_arguments(inputs, OWN, SHA)
     if inputs["mode"] == ActionMode.JUDGE:
@@ -204,7 +204,7 @@ def make_any_arguments(inputs: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def test_arguments_of_a_judgement() -> None:
-    """What was merged is compared with the base's baselines, whatever their paths begin with."""
+    """The merged run is compared with the base's baselines, also where a path begins with a dash."""
     inputs = parse(mode="judge", fail_on="never", config="c.yml")
     arguments = make_compare_arguments(inputs, OWN, ("-b", "r.json"))
 
@@ -235,7 +235,7 @@ def test_arguments_of_a_check() -> None:
 
 
 def test_arguments_of_an_upgrade() -> None:
-    """One code on two interpreters: no commit is named, so both arms are the working tree."""
+    """One code runs on two interpreters: no commit is named, so both arms are the working tree."""
     inputs = parse(
         mode="upgrade", base_python="/old/bin/python", head_python="/new/bin/python", minutes="120"
     )
@@ -259,7 +259,7 @@ def test_arguments_of_a_comparison_with_the_anchor() -> None:
 
 
 def test_a_selection_can_name_hundreds_of_cases() -> None:
-    """As a list of case ids, which no limit may cut."""
+    """A list of case ids must not be cut."""
     select = ",".join(f"model_{index:03}/inference-float32-smoke-default" for index in range(500))
 
     assert parse(select=select)["select"] == select

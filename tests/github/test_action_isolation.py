@@ -1,7 +1,7 @@
-"""A hostile workspace beside the shipped action: none of it runs before or beside the gate, or finds its job.
+"""A hostile workspace and the shipped action: nothing of it runs as part of the gate, or finds its job.
 
-The interpreters are real. Where torch would be imported, a module stands that tells what it can see: that
-is the place of measured code, a process that the gate has started.
+The interpreters are real. A module in place of torch reports what it can see: it stands for measured code, in
+a process that the gate has started.
 """
 
 import json
@@ -48,7 +48,7 @@ raise ImportError("no torch, but a spy")
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    """A job of a pull request in a workspace that brings whatever a process could import by mistake."""
+    """A pull request's job whose workspace has every name that a process could import by mistake."""
     job = make_job(tmp_path / "a job")
     (job.workspace / "gate.yml").write_text(CONFIG)
     base = commit(job.workspace, "base")
@@ -73,7 +73,7 @@ def list_ran(tmp_path: Path) -> list[str]:
 def test_nothing_of_the_workspace_runs(
     workspace: Workspace, bare_python: Path, tmp_path: Path, search_path: str
 ) -> None:
-    """Whatever a job's PYTHONPATH says of the workspace: that is for what is measured, not for the gate."""
+    """A job's PYTHONPATH is for what is measured, not for the gate."""
     workspace.environ["PYTHONPATH"] = search_path.format(workspace=workspace.workspace)
 
     run = run_action(workspace, {"mode": "judge", "python": str(bare_python)})
@@ -86,10 +86,10 @@ def test_nothing_of_the_workspace_runs(
 def test_an_environment_that_points_into_the_workspace_is_no_way_in(
     workspace: Workspace, tmp_path: Path, only: tuple[str, ...]
 ) -> None:
-    """As an editable installation does; not even where pip and venv must be asked for packages."""
+    """An editable installation does so, also where pip and venv have to install packages."""
     python = make_bare_python(tmp_path / "python", only=only)
-    (own,) = python.parent.parent.glob("lib/python*/site-packages")
-    (own / "editable.pth").write_text(f"{workspace.workspace}\n{workspace.workspace}/src\n")
+    (site,) = python.parent.parent.glob("lib/python*/site-packages")
+    (site / "editable.pth").write_text(f"{workspace.workspace}\n{workspace.workspace}/src\n")
     workspace.environ["PYTHONPATH"] = "."
 
     run = run_action(workspace, {"mode": "judge", "python": str(python)})
@@ -104,12 +104,12 @@ def test_an_environment_that_points_into_the_workspace_is_no_way_in(
 def test_an_environment_in_the_workspace_is_the_interpreters(
     workspace: Workspace, bare_python: Path, tmp_path: Path
 ) -> None:
-    """A `.venv` that the workflow has made there is used with all that it has."""
+    """A `.venv` that the workflow has made there is used with all its packages."""
     environment = workspace.workspace / ".venv"
     shutil.copytree(bare_python.parent.parent, environment, symlinks=True)
-    (own,) = environment.glob("lib/python*/site-packages")
+    (site,) = environment.glob("lib/python*/site-packages")
     for entry in (bare_python.parents[2] / "packages").iterdir():
-        (own / entry.name).symlink_to(entry.resolve())
+        (site / entry.name).symlink_to(entry.resolve())
 
     run = run_action(workspace, {"mode": "judge", "python": ".venv/bin/python"})
 
@@ -119,22 +119,19 @@ def test_an_environment_in_the_workspace_is_the_interpreters(
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows environments so")
 def test_what_is_measured_finds_nothing_of_its_job_above_it(workspace: Workspace, tmp_path: Path) -> None:
-    """No process that it descends from was started with inputs, command files, the event or a token.
-
-    Up to the test, which stands for the runner.
-    """
-    python, told = make_bare_python(tmp_path / "python"), tmp_path / "told.json"
-    (own,) = python.parent.parent.glob("lib/python*/site-packages")
-    (own / "torch.py").write_text(SPY.format(told=str(told), test=os.getpid()))
+    """No parent process up to the test got inputs, command files, the event or a token."""
+    python, report = make_bare_python(tmp_path / "python"), tmp_path / "told.json"
+    (site,) = python.parent.parent.glob("lib/python*/site-packages")
+    (site / "torch.py").write_text(SPY.format(report=str(report), test=os.getpid()))
     # Locks that no other test holds.
     workspace.environ |= {"GITHUB_TOKEN": "ghs_stray", "COMPILE_GATE_LOCKS": str(workspace.temporary)}
 
     run = run_action(workspace, {"python": str(python), "device": "cpu", "confirm": "false"})
 
     assert run.outputs["exit-code"] == "4", run.log
-    above = json.loads(told.read_text())
+    above = json.loads(report.read_text())
     assert len(above) >= 3  # itself, the gate, the action
-    names = {name for one in above for name in one}
+    names = {name for level in above for name in level}
     assert not {name for name in names if name.startswith(("INPUT_", "ACTIONS_")) or "TOKEN" in name}
     assert not names & {"GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"}
     assert not {"RUNNER_TEMP", "GITHUB_EVENT_PATH"} & set(above[0])
@@ -142,7 +139,7 @@ def test_what_is_measured_finds_nothing_of_its_job_above_it(workspace: Workspace
 
 
 def test_a_token_is_refused_before_anything_is_started(workspace: Workspace, tmp_path: Path) -> None:
-    """The interpreter lacks packages, and pip is not asked while a token is about."""
+    """The interpreter lacks packages, but pip is not called with a token in the environment."""
     python = make_bare_python(tmp_path / "python", only=("jinja2",))
 
     run = run_action(workspace, {"python": str(python), "token": "ghs_secret"})
@@ -157,7 +154,7 @@ def test_a_token_is_refused_before_anything_is_started(workspace: Workspace, tmp
 def test_a_checkout_of_the_containers_host_is_read(
     workspace: Workspace, bare_python: Path, tmp_path: Path
 ) -> None:
-    """In a container the workspace belongs to another user; git refuses it to everybody who does not ask."""
+    """In a container the workspace belongs to another user, and git refuses it by default."""
     real = shutil.which("git")
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin" / "git"
@@ -192,8 +189,8 @@ def test_a_clone_below_the_workspace_is_judged_by_its_own_rules(
     assert (inside.outputs["exit-code"], inside.outputs["baseline-sha"]) == ("3", base)
 
 
-def test_a_wrong_selection_is_told_in_the_annotation(workspace: Workspace, bare_python: Path) -> None:
-    """Through the real command: what is wrong and what was meant, where the reader looks first."""
+def test_a_wrong_selection_is_reported_in_the_annotation(workspace: Workspace, bare_python: Path) -> None:
+    """The annotation of the real command shows the mistake and the closest name."""
     given = {"mode": "judge", "select": "tag:smok", "python": str(bare_python)}
     Path(workspace.environ["GITHUB_EVENT_PATH"]).write_text(
         "{}"
@@ -202,14 +199,14 @@ def test_a_wrong_selection_is_told_in_the_annotation(workspace: Workspace, bare_
     run = run_action(workspace, given)
 
     assert run.outputs["exit-code"] == "2"
-    (error,) = (found for found in list_commands(run.log) if found.name == "error")
+    (error,) = (command for command in list_commands(run.log) if command.name == "error")
     assert "tag:smok" in error.data
     assert "tag:smoke" in error.data
 
 
 def test_complaints_are_joined_with_their_fix() -> None:
-    """A command tells of each error in two lines, after whatever else it says."""
-    told = """\
+    """A command prints each error in two lines, after its other output."""
+    output = """\
 measuring...
 compile-gate: gate.yml: trials: is 0
 Write a number from 1.
@@ -218,7 +215,7 @@ Did you mean `select`?
 compile-gate check: there is no option --x
 See `compile-gate check --help` for the options.
 """
-    assert list_complaints(told) == (
+    assert list_complaints(output) == (
         "gate.yml: trials: is 0. Write a number from 1.",
         "gate.yml:7: no such key. Did you mean `select`?",
         "there is no option --x. See `compile-gate check --help` for the options.",
@@ -227,7 +224,7 @@ See `compile-gate check --help` for the options.
 
 
 def test_a_command_ends_with_its_errors(capfd: pytest.CaptureFixture[str]) -> None:
-    """What it says passes through, in the one stream that the runner reads in order; the errors are kept."""
+    """Its output passes through as one stream; the errors are kept."""
     code = "import sys; print('compile-gate: bad.\\nFix it.', file=sys.stderr); sys.exit(2)"
 
     ended = run_child([sys.executable, "-c", code], dict(os.environ))
@@ -238,7 +235,7 @@ def test_a_command_ends_with_its_errors(capfd: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_cancelled_step_lets_the_command_clean_up(number: int) -> None:
-    """The runner asks one process to stop; that passes it on, waits, and ends as the command did."""
+    """The runner signals one process, which passes it on, waits, and ends as the command did."""
     waits = (
         "import signal, sys, time\n"
         f"signal.signal({int(number)}, lambda *_: sys.exit(7))\n"

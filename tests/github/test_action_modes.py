@@ -1,4 +1,4 @@
-"""What the action tells its runner: outputs, summary, annotations; the command itself is a stand-in."""
+"""What the action gives its runner: outputs, summary, annotations; the command itself is a stand-in."""
 
 import subprocess
 import sys
@@ -33,20 +33,20 @@ SHA = "a" * 40
 
 @pytest.fixture
 def action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ActionStep:
-    """Return a step that is about to run, whose command finds nothing."""
-    made = ActionStep(tmp_path, monkeypatch, capsys)
-    made.command = make_passing()
-    return made
+    """A step that is about to run, whose command finds nothing."""
+    action = ActionStep(tmp_path, monkeypatch, capsys)
+    action.command = make_passing()
+    return action
 
 
 def make_check(run: Run, baseline: Run, code: int) -> Command:
-    """Make a command that leaves what ``check`` leaves."""
+    """Make a command that writes the files of ``check``."""
 
     def check(argv: list[str], _: dict[str, str]) -> int:
-        config = next((one.partition("=")[2] for one in argv if one.startswith("--config=")), "")
+        config = next((word.partition("=")[2] for word in argv if word.startswith("--config=")), "")
         out = load_config(Path(config) if config else None).out
         verdict = gate.compare(baseline=baseline, candidate=run, policy=gate.load_policy())
-        if any(one.startswith("--base-python=") for one in argv):  # of pairs, whose base tells its torch
+        if any(word.startswith("--base-python=") for word in argv):  # of pairs, whose base has its torch
             verdict = replace(verdict, base=PairBase(), base_environment=baseline.environment)
         RUN.save(run, out / "run.json")
         VERDICT.save(verdict, out / "verdict.json")
@@ -73,8 +73,8 @@ def make_broken_run(location: str) -> Run:
     return make_run(SHA, trials=(trial,), trials_planned=1)
 
 
-def test_a_regression_is_told_in_every_way(action: ActionStep) -> None:
-    """Outputs, summary, the headline and the line of the new graph break; the exit code is the gate's."""
+def test_a_regression_is_shown_in_every_way(action: ActionStep) -> None:
+    """Outputs, summary, headline and the new graph break's line; the exit code is the gate's."""
     action.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
 
     code = action.run()
@@ -99,13 +99,13 @@ def test_a_regression_is_told_in_every_way(action: ActionStep) -> None:
     }
     printed = action.read_printed()
     assert "\n::error title=compile-gate::REGRESSION: " in printed
-    place = f"title=compile-gate%3A {CASE} graph_breaks,file=model.py,line=1::"
-    assert f"\n::error {place}" in printed
+    annotation = f"title=compile-gate%3A {CASE} graph_breaks,file=model.py,line=1::"
+    assert f"\n::error {annotation}" in printed
     assert "REGRESSION" in action.summary
 
 
 def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(action: ActionStep) -> None:
-    """The run holds both; the annotation is on the one that the report calls new."""
+    """The run holds both; only the new one is annotated."""
     run, base = make_broken_run("model.py:1"), make_broken_run("model.py:1")
     (trial,) = run.trials
     new = GraphBreak(reason="data-dependent branch", location="more.py:2")
@@ -120,7 +120,7 @@ def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(action: ActionSt
 
 @pytest.mark.parametrize("location", ["../../etc/passwd:1", "/etc/passwd:1", "nowhere.py:1", "model.py", ""])
 def test_a_line_that_is_not_in_the_clone_is_not_shown(action: ActionStep, location: str) -> None:
-    """A place is what measured code said; only a file of the clone becomes one."""
+    """Measured code chose the location; only a file of the clone is annotated."""
     action.command = make_check(make_broken_run(location), make_run("b" * 40), 10)
 
     action.run()
@@ -129,7 +129,7 @@ def test_a_line_that_is_not_in_the_clone_is_not_shown(action: ActionStep, locati
 
 
 def test_a_case_that_failed_is_shown_on_its_line(tmp_path: Path) -> None:
-    """Its own annotation names the innermost line of the user's code, without the runner's directory."""
+    """Its annotation names the innermost line of the user's code, without the runner's directory."""
     failure = make_failure("a/x", "boom", log_tail='File "model.py", line 1, in forward')
     row = make_comparison(Case(id="a/x", model="a"), Metric.DRIFT, Status.FAILED, Reason.CASE_FAILED)
     verdict = make_verdict(row, outcome=Outcome.INCOMPLETE, failures=(failure,))
@@ -139,7 +139,7 @@ def test_a_case_that_failed_is_shown_on_its_line(tmp_path: Path) -> None:
 
 
 def test_what_measured_code_prints_is_no_command_to_the_runner(action: ActionStep) -> None:
-    """Between the two tokens, which differ each time, the runner obeys nothing."""
+    """Between two tokens, which differ each time, the runner executes nothing."""
     tokens = []
 
     for _ in range(2):
@@ -156,7 +156,7 @@ def test_what_measured_code_prints_is_no_command_to_the_runner(action: ActionSte
 
 
 def test_a_passing_check_under_a_lenient_rule_is_not_an_error(action: ActionStep) -> None:
-    """Where nothing fails a regression is a warning: a green job shows no error."""
+    """If nothing fails, a regression is a warning: a green job shows no error."""
     action.command = make_check(make_broken_run(""), make_run("b" * 40), 0)
 
     assert action.run() == 0
@@ -169,7 +169,7 @@ def test_a_passing_check_under_a_lenient_rule_is_not_an_error(action: ActionStep
 def test_the_change_that_adds_the_configuration_need_not_compare_anything(
     action: ActionStep, code: int, ended: int
 ) -> None:
-    """Its base has none, so a first check is green with a notice; what it does find fails all the same."""
+    """Its base has none, so the first check is green with a notice, unless it finds a failure."""
     action.command = make_passing(code)
     assert action.run() == code  # where the base has one
 
@@ -184,8 +184,8 @@ def test_the_change_that_adds_the_configuration_need_not_compare_anything(
 
 
 @pytest.mark.parametrize("code", [1, 2, 4, 130, 137])
-def test_a_verdict_beside_a_failure_is_none(action: ActionStep, code: int) -> None:
-    """What is measured could have written it, and have ended the command: it is not published."""
+def test_a_verdict_next_to_a_failure_is_none(action: ActionStep, code: int) -> None:
+    """Measured code could have written it and ended the command: it is not published."""
     action.command = make_passing(code)
 
     assert action.run() == code
@@ -193,8 +193,8 @@ def test_a_verdict_beside_a_failure_is_none(action: ActionStep, code: int) -> No
 
 
 @pytest.mark.parametrize("name", ["out", "out/verdict.json"])
-def test_what_lies_where_results_go_is_told(action: ActionStep, name: str) -> None:
-    """A change may bring a file, or a directory, in place of either."""
+def test_what_lies_where_results_go_is_reported(action: ActionStep, name: str) -> None:
+    """A change may bring a file or a directory of that name."""
     action.command = 0
     if name == "out":
         Path(name).write_text("")
@@ -208,7 +208,7 @@ def test_what_lies_where_results_go_is_told(action: ActionStep, name: str) -> No
 
 @pytest.mark.parametrize("mode", ["check", "measure", "refresh"])
 def test_an_error_of_the_command_is_the_annotation(action: ActionStep, mode: str) -> None:
-    """Whoever looks at the run's page reads what is wrong and the fix, and need not look for a log."""
+    """The run's page shows the error and the fix."""
     action.command = "no tag matches 'tag:pr'. Did you mean 'tag:gpu'?"
 
     assert action.run(mode=mode, **({"shard": "1/2"} if mode == "measure" else {})) == 2
@@ -221,7 +221,7 @@ def test_an_error_of_the_command_is_the_annotation(action: ActionStep, mode: str
 def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
     action: ActionStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The traceback, which may quote the change, is no command to the runner; the output is there."""
+    """The traceback, which may quote the change, is no command to the runner."""
 
     def fail(_: object) -> int:
         raise TypeError("unexpected\n::set-output name=verdict::PASS")
@@ -230,16 +230,16 @@ def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
 
     assert action.run() == 1
     printed = action.read_printed()
-    found = list_commands(printed)
-    assert [one.name for one in found] == ["stop-commands", "error"]
+    commands = list_commands(printed)
+    assert [command.name for command in commands] == ["stop-commands", "error"]
     assert "Traceback" in printed
-    assert "TypeError: unexpected. This is a bug in compile-gate" in found[-1].data
+    assert "TypeError: unexpected. This is a bug in compile-gate" in commands[-1].data
     assert action.outputs == {"exit-code": "1"}
 
 
 @pytest.mark.parametrize("name", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"])
 def test_a_file_of_the_runner_that_cannot_be_written_changes_no_code(action: ActionStep, name: str) -> None:
-    """A regression on a full disk is one all the same; what was not written is said, without a traceback."""
+    """On a full disk the exit code is the regression's, with a message and no traceback."""
     action.environ[name] = "/dev/full"
     action.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
 
@@ -249,8 +249,8 @@ def test_a_file_of_the_runner_that_cannot_be_written_changes_no_code(action: Act
     assert "Traceback" not in printed
 
 
-def test_a_line_is_told_from_the_top_of_the_repository(action: ActionStep) -> None:
-    """GitHub shows an annotation there, wherever the configuration and the working directory are."""
+def test_a_line_is_named_from_the_top_of_the_repository(action: ActionStep) -> None:
+    """GitHub looks for it there, wherever configuration and working directory are."""
     top = Path.cwd()
     Path("perf").mkdir()
     for name in ("gate.yml", "model.py"):
@@ -269,7 +269,7 @@ def test_a_line_is_told_from_the_top_of_the_repository(action: ActionStep) -> No
 
 
 def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(action: ActionStep) -> None:
-    """Not even where an earlier run's verdict lies in the workspace that a self-hosted runner keeps."""
+    """Not even if a self-hosted runner's workspace has an earlier run's verdict."""
     make_passing()([], {})
     action.command = 0
 
@@ -277,8 +277,8 @@ def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(action: ActionStep
     assert action.outputs == {"exit-code": "2", "out-path": str(Path("out").absolute())}
 
 
-def test_a_change_to_the_rules_is_said_and_does_not_hold(action: ActionStep) -> None:
-    """The command is given the base's rules; page and summary name the file; nothing is left behind."""
+def test_a_change_to_the_rules_is_reported_and_does_not_hold(action: ActionStep) -> None:
+    """The command gets the base's rules; page and summary name the changed file."""
     Path("gate.yml").write_text("version: 1\nerror_budget: 0.5\n")
     commit(Path.cwd(), "head")
 
@@ -295,14 +295,14 @@ def test_a_change_to_the_rules_is_said_and_does_not_hold(action: ActionStep) -> 
 
 
 @pytest.mark.parametrize(("keys", "expected"), [("", "regression"), ("fail_on: new\nselect: bert\n", "new")])
-def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
+def test_the_base_decides_what_is_measured_and_what_fails_a_change(
     action: ActionStep, keys: str, expected: str
 ) -> None:
-    """The change's own gate.yml says otherwise; the action's default holds where the base's says nothing."""
-    found: list[Config] = []
+    """The change's gate.yml differs; without a setting in the base's, the action's default holds."""
+    configs: list[Config] = []
 
     def check(argv: list[str], _: dict[str, str]) -> int:
-        found.append(load_config(Path(argv[2].removeprefix("--base-tree="), "gate.yml")))
+        configs.append(load_config(Path(argv[2].removeprefix("--base-tree="), "gate.yml")))
         return 2
 
     action.command = check
@@ -313,16 +313,16 @@ def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
 
     assert action.run() == 2
 
-    said = [one for one in action.seen[0] if one.startswith(("--fail-on", "--select"))]
-    assert said == ([] if keys else ["--fail-on=regression"])
-    assert (found[0].fail_on or "regression") == expected
-    assert found[0].select == ("bert" if keys else "")
+    options = [argument for argument in action.seen[0] if argument.startswith(("--fail-on", "--select"))]
+    assert options == ([] if keys else ["--fail-on=regression"])
+    assert (configs[0].fail_on or "regression") == expected
+    assert configs[0].select == ("bert" if keys else "")
 
 
 @pytest.mark.parametrize("mode", ["check", "measure", "judge"])
 @pytest.mark.parametrize("name", ["fail-on", "select"])
-def test_a_workflow_does_not_say_how_a_change_is_judged(action: ActionStep, mode: str, name: str) -> None:
-    """The publisher would have to say the same; on a push or a schedule a workflow may."""
+def test_a_workflow_does_not_decide_how_a_change_is_judged(action: ActionStep, mode: str, name: str) -> None:
+    """The publisher would not know; on a push or a schedule a workflow may."""
     shard = Path("shards/run.json")
     shard.parent.mkdir()
     shard.write_text("{}")
@@ -347,7 +347,7 @@ def list_base_arguments(argv: list[str]) -> list[str]:
 def test_suspects_are_confirmed_against_the_base_commit(
     action: ActionStep, inputs: dict[str, str], is_pull: bool, expected: bool
 ) -> None:
-    """By default, for a pull request: the command is given the base's commit to run side by side with."""
+    """By default a pull request's command gets the base commit for pairs."""
     if not is_pull:
         action.set_event({})
 
@@ -357,7 +357,7 @@ def test_suspects_are_confirmed_against_the_base_commit(
 
 
 def test_a_base_out_of_reach_is_a_note_and_no_failure(action: ActionStep) -> None:
-    """In a shallow clone the check goes on without confirming, and page and summary say how to fix it."""
+    """In a shallow clone the check does not confirm; page and summary show the fix."""
     base, head = commit(Path.cwd(), "base"), commit(Path.cwd(), "head")
     shallow = Path.cwd().parent / "shallow"
     clone = ["git", "clone", "--quiet", "--depth=1", f"file://{Path.cwd()}", str(shallow)]
@@ -367,18 +367,18 @@ def test_a_base_out_of_reach_is_a_note_and_no_failure(action: ActionStep) -> Non
     code = action.run(working_directory=str(shallow), baseline_ref="head")
 
     reason = f"the base commit {base} is not in this clone."
-    said = f"What looks worse is not measured again side by side: {reason}"
+    note = f"What looks worse is not measured again side by side: {reason}"
     assert code == 0
     assert list_base_arguments(action.seen[0]) == ["--no-base"]
     assert (
-        f"::warning title=compile-gate::{said} Give actions/checkout `fetch-depth: 0`."
+        f"::warning title=compile-gate::{note} Give actions/checkout `fetch-depth: 0`."
         in action.read_printed()
     )
-    assert said in action.summary
+    assert note in action.summary
 
 
 def test_an_upgrade_begins_its_summary_with_the_paragraph(action: ActionStep) -> None:
-    """The command is ``ab`` on both interpreters; summary and outputs tell what came of it."""
+    """The command is ``ab`` on both interpreters; summary and outputs show the result."""
     assert action.run(mode="upgrade", base_python="old/python", head_python="new/python") == 0
     assert action.seen[0] == [
         *("ab", "--fail-on=regression"),
@@ -390,8 +390,8 @@ def test_an_upgrade_begins_its_summary_with_the_paragraph(action: ActionStep) ->
     assert action.outputs["result-path"].endswith("shown.json")
 
 
-def test_a_refresh_tells_where_the_run_is(action: ActionStep) -> None:
-    """It measures as often as a baseline wants; the run is what the next job is given."""
+def test_a_refresh_outputs_where_the_run_is(action: ActionStep) -> None:
+    """It measures as many trials as a baseline needs; the next job gets the run."""
 
     def measure(*_: object) -> int:
         RUN.save(make_run(SHA), Path("out/run.json"))
@@ -406,7 +406,7 @@ def test_a_refresh_tells_where_the_run_is(action: ActionStep) -> None:
 
 
 def test_a_plan_needs_no_base_and_no_torch(action: ActionStep) -> None:
-    """The command that reads gate.yml alone, in the checkout as it is; what it refuses is an annotation."""
+    """The command only reads the checkout's gate.yml; its error is an annotation."""
     action.set_event({})
     action.command = 0
     assert action.run(mode="plan") == 0
@@ -418,7 +418,7 @@ def test_a_plan_needs_no_base_and_no_torch(action: ActionStep) -> None:
 
 @pytest.mark.parametrize("mode", ["check", "measure", "judge", "upgrade", "anchor", "refresh"])
 def test_code_under_test_has_no_way_to_the_runner(action: ActionStep, mode: str) -> None:
-    """No token, no inputs, none of the files through which outputs, variables and paths are set."""
+    """It gets no token, no inputs, and none of the files of outputs, variables and paths."""
     hidden = {
         **dict.fromkeys(("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"), "x"),
         **dict.fromkeys(("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "INPUT_TOKEN"), "x"),
@@ -432,7 +432,7 @@ def test_code_under_test_has_no_way_to_the_runner(action: ActionStep, mode: str)
 
 
 def test_what_writes_gets_the_token_and_nothing_measured(action: ActionStep) -> None:
-    """The input becomes the variable that the command reads, and is in none of its arguments."""
+    """The input becomes the command's variable, and is in none of its arguments."""
     inputs = parse_inputs({"INPUT_MODE": "publish", "INPUT_TOKEN": "ghs_x"})
 
     kept = make_child_environment({**action.environ, "INPUT_TOKEN": "ghs_x"}, inputs)
@@ -447,7 +447,7 @@ def test_what_writes_gets_the_token_and_nothing_measured(action: ActionStep) -> 
 def test_a_run_to_publish_is_the_inputs_or_the_events(
     action: ActionStep, run_id: str, event: dict[str, Any], expected: str
 ) -> None:
-    """With neither, the input is named."""
+    """Without either, the error names the input."""
     action.command = 0
     action.set_event(event)
     given = {"mode": "publish", "token": "ghs_x"}
@@ -468,7 +468,7 @@ def test_an_output_cannot_forge_another(action: ActionStep) -> None:
 
 
 def test_a_summary_stays_within_what_github_takes(action: ActionStep) -> None:
-    """Beyond 1 MiB GitHub drops all of it: it is cut on a character, and says so once."""
+    """Beyond 1 MiB GitHub drops all of it, so it is cut on a character, with a note."""
     for _ in range(3):
         append_summary(action.environ, "\u00e9" * MAX_SUMMARY_BYTES)
 
@@ -480,7 +480,7 @@ def test_a_summary_stays_within_what_github_takes(action: ActionStep) -> None:
 def test_outside_github_actions_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """There is nobody to tell: no file appears and nothing is printed."""
+    """No file appears and nothing is printed."""
     monkeypatch.chdir(tmp_path)
     write_outputs({}, {"a": "b"})
     append_summary({}, "text")
@@ -489,9 +489,9 @@ def test_outside_github_actions_nothing_is_written(
 
 
 def test_an_annotation_is_one_command() -> None:
-    """Line ends, percent signs, and in properties colons and commas, are escaped as the runner wants.
+    """Line ends, percent signs, and in properties colons and commas are escaped.
 
-    Escapes of a terminal, characters that turn the writing, and such that show nothing are shown.
+    Escapes of a terminal, and characters that are invisible or turn the writing, are shown.
     """
     assert render_annotation("error", "50 %\n::warning::x", "a: b, c", "dir/f.py:3") == (
         "::error title=a%3A b%2C c,file=dir/f.py,line=3::50 %25%0A::warning::x"

@@ -1,4 +1,4 @@
-"""Where the gate's own packages come from: the environment's first, else the locked list, never into it."""
+"""The source of the gate's packages: the environment's first, else the locked list, never into it."""
 
 import hashlib
 import json
@@ -32,40 +32,40 @@ LOCKED: dict[str, str] = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.r
 
 @pytest.fixture
 def have(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What the interpreter has: everything in the lock, at its version; a test takes away or ages."""
-    found = dict(LOCKED)
+    """The interpreter's packages: everything in the lock, at its version; a test removes or ages some."""
+    installed = dict(LOCKED)
 
     def version(name: str) -> str:
-        if name not in found:
+        if name not in installed:
             raise metadata.PackageNotFoundError(name)
-        return found[name]
+        return installed[name]
 
     monkeypatch.setattr(metadata, "version", version)
-    return found
+    return installed
 
 
 def test_the_lock_has_all_that_the_gate_needs() -> None:
-    """A minimum that is raised without the lock would fail on every bare runner; pip takes all by hash."""
+    """A raised minimum must be in the lock, and pip takes all by hash."""
     wanted = {name for mode in ActionMode for name in list_packages(mode, has_gpu=True)}
     entries = re.split(r"\n(?=[a-z])", REQUIREMENTS.read_text().partition("\n\n")[0])
 
     assert not any(is_older(LOCKED[name], OLDEST_PACKAGES[name]) for name in wanted)
-    assert set(LOCKED) == wanted | find_needed(*wanted)
+    assert set(LOCKED) == wanted | list_needed(*wanted)
     assert all("--hash=sha256:" in entry for entry in entries if not entry.startswith("#"))
 
 
-def find_needed(*names: str) -> set[str]:
-    """Find what installed packages need in their turn, by what they say."""
+def list_needed(*names: str) -> set[str]:
+    """The packages that installed ones require, directly or not."""
     needed, waiting = set[str](), [*names]
     while waiting:
         required = [Requirement(line) for line in metadata.requires(waiting.pop()) or ()]
-        found = {
-            one.name.lower().replace("_", "-")
-            for one in required
-            if not one.marker or one.marker.evaluate({"extra": ""})
+        needs = {
+            requirement.name.lower().replace("_", "-")
+            for requirement in required
+            if not requirement.marker or requirement.marker.evaluate({"extra": ""})
         }
-        waiting += found - needed
-        needed |= found
+        waiting += needs - needed
+        needed |= needs
     return needed
 
 
@@ -78,7 +78,7 @@ def test_an_environment_that_has_everything_needs_nothing(have: dict[str, str], 
 
 
 def test_what_is_there_and_new_enough_stays(have: dict[str, str]) -> None:
-    """An older release than the lock's is no reason for pip: what is measured may need it."""
+    """Code under test may need a release older than the lock's."""
     del have["rich"], have["mdurl"]
     have["jinja2"] = "3.1.0"
 
@@ -86,14 +86,14 @@ def test_what_is_there_and_new_enough_stays(have: dict[str, str]) -> None:
 
 
 def test_what_a_package_brings_is_the_business_of_whoever_installed_it(have: dict[str, str]) -> None:
-    """An older pytest-benchmark reads the processor by another package than the lock's newer one."""
+    """An older pytest-benchmark requires another package than the lock's newer one."""
     del have["py-cpuinfo2"], have["mdurl"]
 
     assert list_missing("check", has_gpu=True) == []
 
 
 def test_what_holds_a_token_needs_little(have: dict[str, str]) -> None:
-    """Of an empty interpreter it wants no test runner; what is too old for it counts as missing."""
+    """An empty interpreter gets no test runner; a package that is too old counts as missing."""
     have.clear()
     have.update({"pyyaml": "6.0.1", "requests": "2.31.0"})  # as Ubuntu 24.04's own interpreter has them
 
@@ -101,17 +101,17 @@ def test_what_holds_a_token_needs_little(have: dict[str, str]) -> None:
 
 
 def test_a_package_that_is_too_old_to_measure_with_is_named(have: dict[str, str]) -> None:
-    """It is not shadowed by a newer one: what is measured may need the old one."""
+    """No newer one shadows it: code under test may need the old one."""
     have |= {"pytest": "7.4.4", "requests": "2.28.1"}
 
     with pytest.raises(UsageError, match=r"has pytest 7\.4\.4, and the gate needs 8\.0"):
         list_missing("check", has_gpu=True)
 
 
-def make_wheel(place: Path) -> str:
-    """Make a wheel of nothing that is called mdurl, and its line of a locked list."""
-    place.mkdir()
-    name, info = place / "mdurl-9.0-py3-none-any.whl", "mdurl-9.0.dist-info"
+def make_wheel(directory: Path) -> str:
+    """Make a wheel of nothing that is called mdurl, and return its line of a locked list."""
+    directory.mkdir()
+    name, info = directory / "mdurl-9.0-py3-none-any.whl", "mdurl-9.0.dist-info"
     files = {
         "mdurl.py": "",
         f"{info}/METADATA": "Metadata-Version: 2.1\nName: mdurl\nVersion: 9.0\n",
@@ -125,17 +125,17 @@ def make_wheel(place: Path) -> str:
     return f"mdurl==9.0 --hash=sha256:{digest}\n"
 
 
-def put_lock(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a locked list of one wheel in the place of the gate's."""
-    (place / "locked.txt").write_text(make_wheel(place / "wheels"))
-    monkeypatch.setattr(launch, "REQUIREMENTS", place / "locked.txt")
+def put_lock(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the gate's locked list by one of one wheel."""
+    (directory / "locked.txt").write_text(make_wheel(directory / "wheels"))
+    monkeypatch.setattr(launch, "REQUIREMENTS", directory / "locked.txt")
 
 
 @pytest.mark.parametrize("where", ["variables", "file"])
 def test_settings_of_an_image_are_not_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """The real pip, told by an image to do something else with packages, and where to find them."""
+    """The image's settings tell the real pip to find packages elsewhere."""
     put_lock(tmp_path, monkeypatch)
     (tmp_path / "constraint.txt").write_text("mdurl==0.1\n")
     settings = {
@@ -164,7 +164,7 @@ def test_settings_of_an_image_are_not_in_the_way(
 def test_an_interpreter_without_pip_gets_one_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A throw-away environment; its pip installs for the same Python, and is given nothing of the step."""
+    """The pip of a temporary environment installs for the same Python, without the step's variables."""
     put_lock(tmp_path, monkeypatch)
     monkeypatch.setattr(launch, "find_release", lambda _: "")
     environ = {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}
@@ -181,7 +181,9 @@ def test_an_interpreter_without_pip_gets_one_elsewhere(
 
     assert (tmp_path / "pip" / "bin" / "python").exists()
     assert (tmp_path / "packages" / "mdurl.py").is_file()
-    assert [sorted(one.keys() & {"PATH", "INPUT_TOKEN", "PYTHONPATH"}) for one in started] == [["PATH"]] * 2
+    assert [sorted(names.keys() & {"PATH", "INPUT_TOKEN", "PYTHONPATH"}) for names in started] == [
+        ["PATH"]
+    ] * 2
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_an_interpreter_without_pip_gets_one_elsewhere(
 def test_a_failed_installation_is_a_matter_of_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_pip: bool, what: str
 ) -> None:
-    """Exit code 4, and not a verdict."""
+    """The exit code is 4, and there is no verdict."""
     put_lock(tmp_path, monkeypatch)
     monkeypatch.setattr(launch, "find_release", lambda _: "26.0" if has_pip else "")
     (tmp_path / "pip").write_text("no directory can be made here")
@@ -206,9 +208,9 @@ def test_a_failed_installation_is_a_matter_of_the_machine(
 def test_what_holds_a_token_runs_with_no_more(
     tmp_path: Path, github: FakeGitHub, arguments: tuple[str, ...]
 ) -> None:
-    """Every trusted command starts, as far as GitHub's answer, with the few packages it is given."""
+    """Every trusted command starts, up to GitHub's answer, with its few packages."""
     listed = list_packages("publish", has_gpu=False)
-    python = make_bare_python(tmp_path, only=listed | find_needed(*listed))
+    python = make_bare_python(tmp_path, only=listed | list_needed(*listed))
     work, event = tmp_path / "work", tmp_path / "event.json"
     work.mkdir()
     event.write_text(json.dumps(make_comment("/refresh-baselines")))
@@ -273,9 +275,9 @@ _STARTED = (
 
 
 def test_what_measures_imports_what_is_listed_and_no_more(tmp_path: Path) -> None:
-    """All else cannot be imported, and each of the list is; a report needs what renders it."""
+    """Each listed package is imported, and no other can be."""
     listed = list_packages(ActionMode.CHECK, has_gpu=False)
-    given = listed | find_needed(*listed)
+    given = listed | list_needed(*listed)
     modules = {name: _MODULES.get(name, name.replace("-", "_")) for name in {*LOCKED, "argcomplete"}}
     verdict = tmp_path / "verdict.json"
     VERDICT.save(make_passing(), verdict)
@@ -295,17 +297,17 @@ def test_what_measures_imports_what_is_listed_and_no_more(tmp_path: Path) -> Non
 
 
 def test_the_guide_lists_what_an_image_needs() -> None:
-    """For a runner without network: the packages of a check, which has most; the others need no further."""
+    """It lists the packages of a check, which needs the most."""
     text = (ROOT / "docs" / "github-runners.md").read_text(encoding="utf-8")
-    (told,) = re.findall(r"A runner without network needs `([^`]+)` in its image", text)
+    (listed,) = re.findall(r"A runner without network needs `([^`]+)` in its image", text)
     modes = set(ActionMode) - TRUSTED_MODES
-    assert set(told.split()) == {name for mode in modes for name in list_packages(mode, has_gpu=False)}
+    assert set(listed.split()) == {name for mode in modes for name in list_packages(mode, has_gpu=False)}
     (trusted,) = re.findall(r"in jobs with a token only `([^`]+)`", text)
     assert all(set(trusted.split()) == list_packages(mode, has_gpu=True) for mode in TRUSTED_MODES)
 
 
 def test_whoever_measures_can_watch_a_gpu() -> None:
-    """What asks the driver comes with the gate, wherever it is installed from and there is a GPU."""
+    """With a GPU the driver's package is installed too."""
     assert "nvidia-ml-py" in OLDEST_PACKAGES
     assert "nvidia-ml-py" in list_packages("check", has_gpu=True)
     assert "nvidia-ml-py" not in list_packages("check", has_gpu=False)

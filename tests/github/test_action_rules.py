@@ -14,7 +14,7 @@ from gate.store import rules as rules_module
 
 
 def test_a_change_cannot_move_its_own_bar(repo: Repo) -> None:
-    """Thresholds, registry and baselines are the base's; the files that were touched are named."""
+    """Thresholds, registry and baselines are the base's; the changed files are named."""
     base = repo.commit()
     repo.commit(
         {
@@ -43,7 +43,7 @@ def test_a_change_cannot_move_its_own_bar(repo: Repo) -> None:
 
 
 def test_limits_that_nobody_set_stay_those_of_the_device_and_the_cases(repo: Repo) -> None:
-    """A limit that the base sets holds; the others are the defaults of whatever the change measures on."""
+    """A limit that the base sets holds; others are the defaults of the device that the change measures on."""
     (repo.top / "gate.yml").write_text(f"{CONFIG}budget_s: 77\n")
     config = repo.load(repo.commit())
     assert config.budget_s == 77
@@ -51,12 +51,12 @@ def test_limits_that_nobody_set_stay_those_of_the_device_and_the_cases(repo: Rep
 
 
 def test_a_history_is_written_where_the_checkout_has_it(repo: Repo) -> None:
-    """Not among the rules, which nothing may write to while it is measured."""
+    """Nothing may write to the base's rules while the change is measured."""
     (repo.top / "gate.yml").write_text(f"{CONFIG}history: kept/history\n")
     assert repo.load(repo.commit()).history == repo.top / "kept" / "history"
 
 
-def test_what_the_base_did_meanwhile_is_not_held_against_the_change(repo: Repo) -> None:
+def test_what_the_base_did_meanwhile_is_no_change_of_the_head(repo: Repo) -> None:
     """Changed is what the change touched since it branched off, not where the two differ."""
     repo.commit()
     repo.commit({"src.py": "x = 1"})
@@ -65,15 +65,15 @@ def test_what_the_base_did_meanwhile_is_not_held_against_the_change(repo: Repo) 
 
 
 def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(repo: Repo) -> None:
-    """A push or a dispatch changes nothing that is still to be merged: no command is given a commit."""
+    """A push or a dispatch has nothing left to merge: no command gets a commit."""
     repo.commit()
-    with open_rule_source(make_step(repo.place, "head")) as source:
+    with open_rule_source(make_step(repo.directory, "head")) as source:
         assert source.rules.config == load_config(None)
         assert source.arguments == ()
 
 
-def test_a_base_without_configuration_says_that_the_heads_holds(repo: Repo) -> None:
-    """The change that introduces the gate has nothing else to go by, and that is told."""
+def test_without_a_configuration_in_the_base_the_heads_holds(repo: Repo) -> None:
+    """The change that introduces the gate has nothing else; a note reports it."""
     base = repo.commit(gone="gate.yml")
     repo.write({"gate.yml": CONFIG})
 
@@ -83,7 +83,7 @@ def test_a_base_without_configuration_says_that_the_heads_holds(repo: Repo) -> N
 
 
 def test_a_base_without_baselines_has_none(repo: Repo) -> None:
-    """Baselines that only the change brings are not used: nothing is compared, and the verdict says so."""
+    """The change's own baselines are not used: nothing is compared, and the verdict reports it."""
     base = repo.commit(gone="perf/baselines/x.json")
     repo.write({"perf/baselines/mine.json": make_baseline("head")})
 
@@ -91,17 +91,17 @@ def test_a_base_without_baselines_has_none(repo: Repo) -> None:
 
 
 def test_baselines_may_be_named_by_the_workflow(repo: Repo) -> None:
-    """The input goes before the configuration, and means the base's directory of that name."""
+    """The input overrides the configuration, and names a directory of the base."""
     base = repo.commit({"other/y.json": make_baseline("base")})
 
     assert repo.list_reasons(base, config="gate.yml", baselines="other") == {"y.json": "base"}
 
 
-def test_a_shallow_clone_is_told_what_it_lacks(repo: Repo) -> None:
-    """A base commit that is not there is an error with its fix, never a check against the head."""
+def test_a_shallow_clone_is_an_error_that_names_what_it_lacks(repo: Repo) -> None:
+    """A missing base commit is never replaced by the head."""
     repo.commit()
 
-    step = make_step(repo.place, "f" * 40)
+    step = make_step(repo.directory, "f" * 40)
     with pytest.raises(UsageError, match="is not in this clone") as caught, open_rule_source(step):
         pass
 
@@ -109,7 +109,7 @@ def test_a_shallow_clone_is_told_what_it_lacks(repo: Repo) -> None:
 
 
 def test_a_path_outside_the_repository_is_refused(repo: Repo) -> None:
-    """The base commit cannot have it, so a change could be judged by anything."""
+    """The base commit cannot have it, so the change would choose its rules."""
     base = repo.commit()
 
     with pytest.raises(UsageError, match="outside the repository"):
@@ -117,7 +117,7 @@ def test_a_path_outside_the_repository_is_refused(repo: Repo) -> None:
 
 
 def test_nothing_of_the_change_is_in_the_way(repo: Repo) -> None:
-    """Whatever names a change brings, the base's rules lie where none of them can be."""
+    """The base's rules lie where no file of the change can be."""
     base = repo.commit()
     (repo.top / ".gate-of-base.yml").mkdir()
     (repo.top / "gate.yml").unlink()
@@ -129,7 +129,7 @@ def test_nothing_of_the_change_is_in_the_way(repo: Repo) -> None:
 
 
 def test_the_nearest_configuration_of_the_base_holds(repo: Repo) -> None:
-    """It is looked for upwards, as the command line does; one that only the change has is none."""
+    """The action looks upwards for it, as the command line does, and ignores one of the change alone."""
     (repo.top / "gate.yml").unlink()
     repo.write({"../gate.yml": CONFIG.replace("registry: [", "registry: [sub/")})
     base = repo.commit()
@@ -141,7 +141,7 @@ def test_the_nearest_configuration_of_the_base_holds(repo: Repo) -> None:
 
 
 def test_attributes_do_not_hide_rules(repo: Repo) -> None:
-    """What `.gitattributes` leaves out of archives, or rewrites in them, is read as it is."""
+    """Files that `.gitattributes` excludes from archives, or rewrites there, are read as they are."""
     attributes = "gate.yml export-ignore\nsub/perf export-ignore\n*.json export-subst\n"
     base = repo.commit(
         {"../.gitattributes": attributes, "perf/baselines/x.json": make_baseline("$Format:%H$")}
@@ -153,7 +153,7 @@ def test_attributes_do_not_hide_rules(repo: Repo) -> None:
 
 @pytest.mark.parametrize("link", ["gate.yml", "models/cases.yml", "perf/baselines/x.json", "perf"])
 def test_a_link_among_the_rules_is_refused_by_name(repo: Repo, link: str) -> None:
-    """It could point anywhere, and what lies behind one on the way would be missed in silence."""
+    """It could point anywhere, and files behind a linked directory would silently be missed."""
     (repo.top / link).rename(repo.top / "elsewhere")
     (repo.top / link).symlink_to(repo.top / "elsewhere")
     base = repo.commit()
@@ -165,8 +165,8 @@ def test_a_link_among_the_rules_is_refused_by_name(repo: Repo, link: str) -> Non
 def test_rules_may_be_kept_by_git_lfs(repo: Repo) -> None:
     """A checkout runs the filters of the machine, as that of the measured code does."""
     repo.commit()
-    (repo.place / "kept").write_text(make_baseline("from the store"))
-    repo.git("config", "filter.kept.smudge", f"cat '{repo.place / 'kept'}'")
+    (repo.directory / "kept").write_text(make_baseline("from the store"))
+    repo.git("config", "filter.kept.smudge", f"cat '{repo.directory / 'kept'}'")
     repo.git("config", "filter.kept.clean", "echo pointer")
     repo.git("config", "filter.kept.required", "true")
     changed = {"perf/baselines/x.json": make_baseline("changed")}  # or git would not look at it again
@@ -177,7 +177,7 @@ def test_rules_may_be_kept_by_git_lfs(repo: Repo) -> None:
 
 
 def test_a_sparse_clone_leaves_no_rule_out(repo: Repo) -> None:
-    """Git hands its patterns on to every worktree: without its baselines nothing would be compared."""
+    """Git applies a clone's patterns to every worktree: baselines would be missing."""
     base = repo.commit()
     repo.git("sparse-checkout", "set", "sub/models")
     assert not (repo.top / "perf").exists()
@@ -187,7 +187,7 @@ def test_a_sparse_clone_leaves_no_rule_out(repo: Repo) -> None:
 
 
 def test_rules_in_a_submodule_that_this_clone_lacks_are_not_taken_for_none(repo: Repo) -> None:
-    """Else the change would be judged by its own."""
+    """Otherwise the change would be judged by its own rules."""
     commit_id = repo.commit()
     (repo.root / ".gitmodules").write_text('[submodule "sub"]\n\tpath = sub\n\turl = https://x.invalid/sub\n')
     repo.git("rm", "--quiet", "-r", "--cached", "sub")
@@ -200,18 +200,18 @@ def test_rules_in_a_submodule_that_this_clone_lacks_are_not_taken_for_none(repo:
 
 
 def test_names_of_any_kind_are_read(repo: Repo) -> None:
-    """Spaces, quotes, line ends and bytes that are no text are all parts of names."""
+    """Names may have spaces, quotes, line ends and bytes that are no text."""
     names = ["a b.json", 'q".json', "line\nend.json", os.fsdecode(b"\xff.json")]
     base = repo.commit(
         {
-            f"perf/baselines/{one}": make_baseline(f"b{index}", f"m{index}/test")
-            for index, one in enumerate(names)
+            f"perf/baselines/{name}": make_baseline(f"b{index}", f"m{index}/test")
+            for index, name in enumerate(names)
         },
     )
 
     assert repo.list_reasons(base) == {
         "x.json": "base",
-        **{one: f"b{index}" for index, one in enumerate(names)},
+        **{name: f"b{index}" for index, name in enumerate(names)},
     }
 
 
@@ -226,14 +226,14 @@ def test_changed_workflows_are_flagged_and_only_the_changes_own(repo: Repo) -> N
     base = repo.commit()
     repo.git("checkout", "--quiet", "topic")
 
-    with open_rule_source(make_step(repo.place, base)) as source:
+    with open_rule_source(make_step(repo.directory, base)) as source:
         assert (source.rules.changed, source.workflows) == ((), (".github/workflows/gate.yml",))
 
 
 def test_nothing_is_left_of_the_rules(repo: Repo) -> None:
-    """Neither in the runner's temporary directory nor in the checkout, nor on git's list of worktrees."""
-    step = make_step(repo.place / "temp", repo.commit())
-    (repo.place / "temp").mkdir()
+    """The temporary directory, the checkout and git's list of worktrees are clean."""
+    step = make_step(repo.directory / "temp", repo.commit())
+    (repo.directory / "temp").mkdir()
     before = sorted(path for path in repo.top.rglob("*"))
 
     with open_rule_source(step) as source:
@@ -242,18 +242,18 @@ def test_nothing_is_left_of_the_rules(repo: Repo) -> None:
         assert sorted(path for path in repo.top.rglob("*")) == before
 
     assert not source.rules.tree.tree.exists()
-    assert list((repo.place / "temp").iterdir()) == []
+    assert list((repo.directory / "temp").iterdir()) == []
     assert len(repo.git("worktree", "list").splitlines()) == 1
 
 
 def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
     repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the change would be judged by its own rules whenever the disk is slow."""
+    """Otherwise a slow disk would let the change be judged by its own rules."""
     base = repo.commit()
     git_itself = shutil.which("git")
-    (repo.place / "bin").mkdir()
-    script = repo.place / "bin" / "git"
+    (repo.directory / "bin").mkdir()
+    script = repo.directory / "bin" / "git"
     slow = r'case "$*" in *\ merge-base\ *) exec sleep 60;; esac'
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)
@@ -265,7 +265,7 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
 
 
 def test_names_are_no_patterns(repo: Repo) -> None:
-    """A path with brackets is that path, in what is read and in what is said to have changed."""
+    """A path with brackets is read, and reported as changed, as that path alone."""
     repo.write({"a.yml": MODELS.replace("5", "6"), "[ab].yml": MODELS})
     base = repo.commit({"gate.yml": CONFIG.replace("models/cases.yml", '"[ab].yml"')})
     repo.commit({"a.yml": MODELS.replace("5", "7")})

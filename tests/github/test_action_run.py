@@ -20,8 +20,8 @@ def workspace(tmp_path: Path) -> Workspace:
     return make_job(tmp_path / "a job")
 
 
-def test_no_interpreter_is_told(workspace: Workspace) -> None:
-    """A runner without the interpreter that the workflow names says so, and what to do."""
+def test_no_interpreter_is_reported(workspace: Workspace) -> None:
+    """The message names the missing interpreter of the workflow, and the fix."""
     run = run_action(workspace, {"python": "no-such-python%0A"})
 
     assert run.code == 2
@@ -29,7 +29,7 @@ def test_no_interpreter_is_told(workspace: Workspace) -> None:
     assert TWO_SENTENCES.search(run.log)
 
 
-def test_an_old_interpreter_is_told(workspace: Workspace, tmp_path: Path) -> None:
+def test_an_old_interpreter_is_reported(workspace: Workspace, tmp_path: Path) -> None:
     """Python 3.9 parses the start, and is refused by name."""
     old = tmp_path / "python3.9"
     pretend = "import runpy, sys; sys.version_info = (3, 9, 1); sys.argv = sys.argv[1:]"
@@ -46,7 +46,7 @@ def test_an_old_interpreter_is_told(workspace: Workspace, tmp_path: Path) -> Non
 
 
 def test_a_python_without_torch_is_a_matter_of_the_machine(workspace: Workspace, bare_python: Path) -> None:
-    """Exit code 4, and not a verdict: nothing is known about the code."""
+    """The exit code is 4, without a verdict: nothing is known about the code."""
     (workspace.workspace / "gate.yml").write_text(CONFIG)
     (workspace.workspace / "tiny.py").touch()
     commit(workspace.workspace, "head")
@@ -60,8 +60,8 @@ def test_a_python_without_torch_is_a_matter_of_the_machine(workspace: Workspace,
     assert not (workspace.workspace / "out" / "verdict.json").exists()
 
 
-def test_a_directory_that_is_not_there_is_told(workspace: Workspace, bare_python: Path) -> None:
-    """Most often the clone was forgotten."""
+def test_a_directory_that_is_not_there_is_reported(workspace: Workspace, bare_python: Path) -> None:
+    """Most often the workflow has no checkout step."""
     run = run_action(workspace, {"python": str(bare_python), "working-directory": "nowhere"})
 
     assert run.code == 2
@@ -69,7 +69,7 @@ def test_a_directory_that_is_not_there_is_told(workspace: Workspace, bare_python
 
 
 def test_an_early_patch_of_the_oldest_python_will_do(workspace: Workspace, tmp_path: Path) -> None:
-    """The whole way to a verdict by the base commit's rules, on what a distribution ships."""
+    """A distribution's Python gets to a verdict by the base commit's rules."""
     python = find_early_patch()
     if not python:
         pytest.skip("no Python from 3.11.0 to 3.11.3 here")
@@ -92,35 +92,35 @@ def test_an_early_patch_of_the_oldest_python_will_do(workspace: Workspace, tmp_p
 def test_the_action_works_from_a_path_with_spaces(
     workspace: Workspace, bare_python: Path, tmp_path: Path
 ) -> None:
-    """Runners put actions where they like. A wrong input is named; the exit code is an output too."""
-    place = tmp_path / "an action; $(id)"
-    shutil.copytree(ROOT / "gate", place / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+    """A wrong input is named, and the exit code is an output."""
+    copy = tmp_path / "an action; $(id)"
+    shutil.copytree(ROOT / "gate", copy / "gate", ignore=shutil.ignore_patterns("__pycache__"))
 
-    run = run_action(workspace, {"mode": "chek", "python": str(bare_python)}, root=place)
+    run = run_action(workspace, {"mode": "chek", "python": str(bare_python)}, root=copy)
 
     assert (run.code, run.outputs["exit-code"], run.outputs["verdict"]) == (2, "2", "")
     assert "::error title=compile-gate::input mode: 'chek' is not check, measure" in run.log
 
 
 def test_the_environment_under_test_is_not_changed(workspace: Workspace, bare_python: Path) -> None:
-    """No file appears in it; the gate lies in the runner's temporary directory and goes with it."""
+    """No file appears in it; the gate lies in the runner's temporary directory."""
     before = sorted(bare_python.parent.parent.rglob("*"))
 
     run_action(workspace, {"mode": "chek", "python": str(bare_python)})
 
     assert sorted(bare_python.parent.parent.rglob("*")) == before
-    (place,) = workspace.temporary.glob("compile-gate-*")
-    assert sorted(path.name for path in place.iterdir()) == [
+    (directory,) = workspace.temporary.glob("compile-gate-*")
+    assert sorted(path.name for path in directory.iterdir()) == [
         "source"
     ]  # nothing was missing: pip was not called
-    assert sorted(path.name for path in (place / "source").iterdir()) == [
+    assert sorted(path.name for path in (directory / "source").iterdir()) == [
         "compile_gate-0.1.0.dist-info",
         "gate",
     ]
 
 
 def test_the_gates_packages_come_last(workspace: Workspace, bare_python: Path, tmp_path: Path) -> None:
-    """The gate goes in front, alone; its packages go behind the environment's; the user's path stays."""
+    """The gate comes first, its packages after the environment's; the user's path stays."""
     probe = (
         "import json, sys, gate; from importlib import metadata;"
         "print(json.dumps([gate.__file__, sys.path, metadata.version('compile-gate')]))"
@@ -133,12 +133,12 @@ def test_the_gates_packages_come_last(workspace: Workspace, bare_python: Path, t
     command = [str(bare_python), "-c", start, str(ROOT)]
     prepared = json.loads(subprocess.run(command, env=given, check=True, capture_output=True).stdout)
     command = [str(bare_python), "-P", "-c", probe]
-    found, path, version = json.loads(
+    imported, path, version = json.loads(
         subprocess.run(command, env=prepared, check=True, capture_output=True).stdout
     )
 
-    (place,) = tmp_path.glob("compile-gate-*")
-    assert Path(found) == place / "source" / "gate" / "__init__.py"
-    assert path[:2] == [str(place / "source"), "/opt/site"]
-    assert path[-1] == str(place / "packages")
+    (directory,) = tmp_path.glob("compile-gate-*")
+    assert Path(imported) == directory / "source" / "gate" / "__init__.py"
+    assert path[:2] == [str(directory / "source"), "/opt/site"]
+    assert path[-1] == str(directory / "packages")
     assert version == "0.1.0"

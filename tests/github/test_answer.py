@@ -1,4 +1,4 @@
-"""Whoever writes a command is answered, with nothing of what they wrote; and an answer decides nothing."""
+"""The answer to a command repeats nothing of the comment, and decides nothing."""
 
 from contextlib import redirect_stdout
 from io import StringIO
@@ -30,7 +30,7 @@ def ready(github: FakeGitHub) -> FakeGitHub:
 def ask(
     github: FakeGitHub, client: GitHubClient, body: str, author: str = "octocat", kind: str = "User"
 ) -> tuple[int, list[str], Exception | None]:
-    """Let somebody comment, decide and answer; return the comment, what the log says, what was raised."""
+    """Comment, decide and answer; return the comment's id, the log's lines and the error."""
     event = leave_comment(github, body, author, kind)
     context, raised = make_context("issue_comment", event), None
     answerer = Answerer(client, context, REFRESH_COMMAND)
@@ -42,16 +42,16 @@ def ask(
                 answerer.react(GOES_ON)
         except (UsageError, GitHubError) as error:
             raised = error
-    told = [line for line in printed.getvalue().splitlines() if "asking again" not in line]
-    return event["comment"]["id"], told, raised
+    notes = [line for line in printed.getvalue().splitlines() if "asking again" not in line]
+    return event["comment"]["id"], notes, raised
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_a_refresh_that_goes_on_gets_eyes_and_a_rocket(ready: FakeGitHub) -> None:
-    """Two reactions, and no comment yet: the job that proposes says what came of it."""
-    asked, told, error = ask(ready, ready.client, "/refresh-baselines")
+    """Two reactions and no comment: the job that proposes comments on the result."""
+    asked, notes, error = ask(ready, ready.client, "/refresh-baselines")
 
-    assert (ready.state.reactions, told, error) == ({asked: ["eyes", "rocket"]}, [], None)
+    assert (ready.state.reactions, notes, error) == ({asked: ["eyes", "rocket"]}, [], None)
     assert len(ready.state.list_comments(7)) == 1
 
 
@@ -67,12 +67,12 @@ def test_a_refresh_that_goes_on_gets_eyes_and_a_rocket(ready: FakeGitHub) -> Non
     ],
 )
 def test_a_refusal_is_answered_with_why(ready: FakeGitHub, body: str, author: str, why: str) -> None:
-    """A reaction and one comment of ours: why, what to do, and whom it answers; nothing of the command."""
-    asked, told, error = ask(ready, ready.client, body, author)
+    """A reaction and a comment with reason, fix and addressee, and nothing of the command."""
+    asked, notes, error = ask(ready, ready.client, body, author)
 
     assert isinstance(error, UsageError)
-    assert (ready.state.reactions, told) == ({asked: ["eyes", "confused"]}, [])
-    (answer,) = (one["body"] for one in ready.state.list_comments(7)[1:])
+    assert (ready.state.reactions, notes) == ({asked: ["eyes", "confused"]}, [])
+    (answer,) = (comment["body"] for comment in ready.state.list_comments(7)[1:])
     assert answer.startswith("`/refresh-baselines` is refused: ")
     assert why in answer
     assert error.fix in answer
@@ -81,8 +81,8 @@ def test_a_refusal_is_answered_with_why(ready: FakeGitHub, body: str, author: st
         assert mark not in answer
 
 
-def test_a_question_that_github_does_not_answer_is_told_to_the_commenter(ready: FakeGitHub) -> None:
-    """The job fails, and whoever waits for it knows what to do."""
+def test_a_question_that_github_does_not_answer_is_reported_to_the_commenter(ready: FakeGitHub) -> None:
+    """The job fails, and the answer shows what to do."""
     ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
 
     asked, _, error = ask(ready, ready.client, "/refresh-baselines")
@@ -116,20 +116,20 @@ def test_a_bot_is_not_answered(ready: FakeGitHub, kind: str) -> None:
 )
 @pytest.mark.parametrize("is_writer", [True, False])
 def test_trouble_in_answering_changes_no_decision(ready: FakeGitHub, fault: Fault, is_writer: bool) -> None:
-    """No reaction and no comment can be written: the decision is the same, and the log says so."""
+    """Without the right to react or comment the decision is the same, and the log reports it."""
     broken = Fault(**{**vars(fault), "times": 9})
     ready.fail("POST", r"/(reactions|comments)$", broken)
 
-    _, told, error = ask(ready, ready.client, "/refresh-baselines", "octocat" if is_writer else "eve")
+    _, notes, error = ask(ready, ready.client, "/refresh-baselines", "octocat" if is_writer else "eve")
 
     assert (error is None) is is_writer
-    assert len(told) == (2 if is_writer else 3)
-    assert all(line.startswith("The comment could not be answered: POST ") for line in told)
+    assert len(notes) == (2 if is_writer else 3)
+    assert all(line.startswith("The comment could not be answered: POST ") for line in notes)
 
 
 @pytest.mark.parametrize("author", ["eve", "stranger"])
 def test_a_strangers_words_that_mean_nothing_get_no_comment(ready: FakeGitHub, author: str) -> None:
-    """A reaction: whether they may ask is looked up first, and anybody could make the bot talk else."""
+    """The permission is checked first: otherwise anybody could make the bot comment."""
     asked, _, error = ask(ready, ready.client, HOSTILE, author)
 
     assert isinstance(error, CommandRefusedError)

@@ -1,4 +1,4 @@
-"""Artifacts that anybody could have written: refused, or stripped of everything but what is known."""
+"""Artifacts that anybody could have written are refused, or stripped of everything unknown."""
 
 import time
 import tracemalloc
@@ -55,7 +55,7 @@ RUN_REFUSALS = {
 def test_corpus(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every archive of the corpus is refused, within 5 seconds of the processor and 200 MiB.
 
-    By one of our own sentences, as a verdict and as a run: nothing that it holds can be in a log.
+    Read as a verdict and as a run, the refusal is one of our own sentences: nothing of it is in a log.
     """
     archive = ARCHIVES[name]()
     assert len(archive) <= MAX_VERDICT_ARCHIVE_BYTES
@@ -78,27 +78,27 @@ def test_corpus(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", INJECTED)
 def test_a_record_with_a_text_of_its_own_is_refused(name: str) -> None:
-    """No place of it can hold one: neither a case, nor a line, nor a commit, nor an enumeration."""
+    """A case, a line, a commit and an enumeration are checked alike."""
     with pytest.raises(RefusedError):
         parse_archive(INJECTED[name]())
 
 
 @pytest.mark.parametrize("verdict", [HONEST, make_failing(), make_verdict()])
 def test_nothing_of_whoever_measured_is_written_down(verdict: Verdict) -> None:
-    """What the measuring job makes of its verdict has no sentence, path or name of its own."""
+    """The measuring job's verdict has no sentence, path or name of the measured code."""
     written = SHOWN.encode(make_shown(verdict))
 
     assert not any(word in written for word in ("whoever measured", "Mallory", "AMD", "print"))
 
 
 def test_honest() -> None:
-    """What the gate wrote is read as it was written."""
+    """A verdict of the gate is read as it was written."""
     for verdict in (make_passing(), make_failing(), make_verdict()):
         assert parse_archive(make_archive(verdict)) == make_shown(verdict)
 
 
-def test_case_that_failed_beside_what_it_measured() -> None:
-    """A case that failed in its second trial has a FAILED row and those of the first: that is no forgery."""
+def test_case_that_failed_keeps_what_it_measured() -> None:
+    """A case that failed in its second trial has a FAILED row and the first trial's rows."""
     rows = make_unchanged(CASES[0])
     latency = next(row for row in rows if row.metric is Metric.COMPILED_LATENCY)
     failed = replace(latency, status=Status.FAILED, reason=Reason.CASE_FAILED, change=None)
@@ -123,7 +123,7 @@ _HONEST = make_archive(make_failing())
 @settings(max_examples=300)
 @given(at=st.integers(0, len(_HONEST) - 1), byte=st.integers(0, 255))
 def test_any_changed_byte(at: int, byte: int) -> None:
-    """A byte changed anywhere leads to a refusal, or to the same verdict where it does not matter."""
+    """A changed byte leads to a refusal, or to the same verdict where it does not matter."""
     archive = bytearray(_HONEST)
     archive[at] = byte
     try:
@@ -140,7 +140,7 @@ def test_any_changed_byte(at: int, byte: int) -> None:
     number=st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63) + 1, 2**63 - 1),
 )
 def test_any_number(path: str, number: float) -> None:
-    """Whatever numbers a verdict has, it is refused or becomes a comment within bounds."""
+    """A verdict with any numbers is refused or becomes a comment within bounds."""
     try:
         verdict = parse_archive(make_edited(put(path, number)))
     except RefusedError:
@@ -164,7 +164,7 @@ def test_any_case_ids(names: list[str]) -> None:
 
 
 def test_definition_of_a_known_case_is_the_base_s() -> None:
-    """A known id with another factory is told with the base commit's definition."""
+    """A known id with another factory is shown with the base commit's definition."""
     cases = (replace(CASES[0], factory="evil:run", tags=("evil",)), *CASES[1:])
     verdict = results.make_finding(make_shown(make_failing(cases=cases)), make_base(), RUN).verdict
     assert verdict is not None
@@ -195,7 +195,7 @@ def test_fetch(github: FakeGitHub) -> None:
     ],
 )
 def test_refused_unread(github: FakeGitHub, fields: dict[str, object], refusal: Refusal) -> None:
-    """What is not there, expired, of an earlier attempt or too large is not even downloaded."""
+    """A missing, expired, earlier or too large artifact is not downloaded."""
     github.state.add_run(RUN.id, SHA)
     artifact = github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
     artifact |= fields
@@ -214,8 +214,8 @@ def test_earlier_artifact_of_success(github: FakeGitHub) -> None:
     assert fetch(github.client, GREEN) == make_shown(make_passing())
 
 
-def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> None:
-    """The role of a process is one of ours; whatever else stands there is the measured side's."""
+def test_a_failure_is_described_by_code_numbers_and_the_gates_own_words() -> None:
+    """A process's role is one of ours; any other text is the measured side's."""
     case = CASES[0]
     ours = Fact(
         code=Code.NO_RESULT, numbers={"status": -11}, names={"role": ("warm",), "shortage": ("INJECTED",)}
@@ -229,17 +229,17 @@ def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> 
             arm=arm,
             kind=FailureKind.ERROR,
             stage="INJECTED",
-            fact=told,
+            fact=fact,
             log="INJECTED",
         )
-        for told, arm in ((ours, "base"), (foreign, "head"), (quoted, "INJECTED"))
+        for fact, arm in ((ours, "base"), (foreign, "head"), (quoted, "INJECTED"))
     )
     record = make_shown(make_passing(failures=failures))
     shown = make_trusted_verdict(record, make_base(), RUN).failures
-    assert [describe_failure(one) for one in shown] == [
+    assert [describe_failure(failure) for failure in shown] == [
         "ended with SIGSEGV, it left no result in the warm process",
         "did not end in 300.0 CPU seconds (400 s by the clock)",
         "an exception; see the run's log",
     ]
-    assert [one.arm for one in shown] == ["base", "head", "head"]
+    assert [failure.arm for failure in shown] == ["base", "head", "head"]
     assert "INJECTED" not in str(shown)

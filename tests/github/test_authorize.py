@@ -1,4 +1,4 @@
-"""Who may give a command in a comment, of which pull request, at which commit; and what its words are."""
+"""Authors, pull requests, commits and words of a command in a comment."""
 
 from collections.abc import Callable
 from typing import Any
@@ -40,14 +40,14 @@ def authorize(client: GitHubClient, event: dict[str, Any], name: str = "") -> Au
 
 @pytest.fixture
 def ready(github: FakeGitHub) -> FakeGitHub:
-    """A pull request from a branch of the repository, and somebody who may write."""
+    """A pull request from a branch of the repository, and a user who may write."""
     github.state.add_pull(7, HEAD, branch="topic")
     github.state.permissions = {"octocat": "write"}
     return github
 
 
 def test_a_refresh_is_pinned_to_the_head_of_the_moment(ready: FakeGitHub) -> None:
-    """Commit and branch are GitHub's word, the selection is the comment's; two requests decide."""
+    """GitHub names commit and branch, the comment the selection; two requests decide."""
     authorization = authorize(ready.client, make_comment(REFRESH))
 
     assert make_outputs(REFRESH_COMMAND, authorization) == {
@@ -67,7 +67,7 @@ def test_a_refresh_is_pinned_to_the_head_of_the_moment(ready: FakeGitHub) -> Non
 def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
     ready: FakeGitHub, owner: str, repository: int
 ) -> None:
-    """Nothing of the fork is run for it; the author and the commit are GitHub's word."""
+    """Nothing of the fork runs; GitHub names the author and the commit."""
     ready.state.add_pull(7, HEAD, owner=owner)
     assert authorize(ready.client, make_comment(ACCEPT)) == AuthorizedCommand(
         author="octocat",
@@ -83,7 +83,7 @@ def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
 
 @both
 def test_a_permission_that_cannot_be_asked_for_is_none(ready: FakeGitHub, body: str) -> None:
-    """A 403 from the permission API ends everything; it is not taken for a yes."""
+    """A 403 of the permission API refuses the command."""
     ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
 
     with pytest.raises(GitHubError):
@@ -91,7 +91,7 @@ def test_a_permission_that_cannot_be_asked_for_is_none(ready: FakeGitHub, body: 
 
 
 def test_a_forks_code_is_not_measured(ready: FakeGitHub) -> None:
-    """However much the commenter may do; the head's repository is null where the fork was deleted."""
+    """Whatever the commenter's rights; a deleted fork's repository is null."""
     ready.state.add_pull(7, HEAD, owner="mallory")
     ready.state.pulls[7]["head"]["repo"] = None
 
@@ -110,10 +110,10 @@ def test_a_forks_code_is_not_measured(ready: FakeGitHub) -> None:
         (lambda body: make_comment(body, "eve"), "needs the right to write"),
     ],
 )
-def test_a_refusal_says_why(
+def test_a_refusal_names_its_reason(
     ready: FakeGitHub, body: str, comment: Callable[[str], dict[str, Any]], words: str
 ) -> None:
-    """An issue, what was closed, a bot that repeats somebody's words, and somebody whom nobody knows."""
+    """An issue, a closed pull request, a bot and an unknown user."""
     ready.state.add_pull(8, HEAD)["state"] = "closed"
 
     with pytest.raises(CommandRefusedError, match=words):
@@ -129,7 +129,7 @@ def test_a_refusal_says_why(
 def test_a_commit_in_the_comment_must_be_the_head(
     client: GitHubClient, body: str, sha: str, is_head: bool
 ) -> None:
-    """Who reviewed a commit can name it, and a push after the comment is then not meant."""
+    """A reviewer can name the commit that they read, so a later push is refused."""
     event = make_comment(f"{body} {sha}")
 
     if is_head:
@@ -143,14 +143,14 @@ def test_a_commit_in_the_comment_must_be_the_head(
 
 @both
 @pytest.mark.parametrize(
-    ("action", "told"),
+    ("action", "comment"),
     [("edited", "{}"), ("deleted", "{}"), ("created", "please {}"), ("created", "/accept-regressions {}")],
 )
 def test_what_is_no_new_command_asks_for_nothing(
-    ready: FakeGitHub, body: str, action: str, told: str
+    ready: FakeGitHub, body: str, action: str, comment: str
 ) -> None:
-    """Edited and deleted comments, and other first words: nobody is even looked up."""
-    event = make_comment(told.format(body)) | {"action": action}
+    """Edited and deleted comments, and other first words, send no request."""
+    event = make_comment(comment.format(body)) | {"action": action}
 
     assert authorize(ready.client, event, body.split(maxsplit=1)[0]) is None
     assert ready.requests == []
@@ -160,14 +160,14 @@ def test_what_is_no_new_command_asks_for_nothing(
     ("name", "event"), [(REFRESH_COMMAND, "pull_request_target"), (ACCEPT_COMMAND, "workflow_dispatch")]
 )
 def test_other_events_cannot_ask(client: GitHubClient, name: str, event: str) -> None:
-    """A workflow that starts it by anything else is wrong, and is told."""
+    """A workflow that another event starts gets an error."""
     with pytest.raises(UsageError, match=f"cannot be asked for by the event '{event}'"):
         authorize_command(client, make_context(event, {}), name)
 
 
 @pytest.mark.usefixtures("ready")
 def test_a_dispatch_is_for_its_branch_and_its_commit(client: GitHubClient) -> None:
-    """Who starts the workflow by hand is looked up too."""
+    """The permission of the user who starts it is checked too."""
     event = {
         "ref": "refs/heads/feature/x",
         "inputs": {"select": "bert/*"},
@@ -194,7 +194,7 @@ def test_a_dispatch_is_for_its_branch_and_its_commit(client: GitHubClient) -> No
     ],
 )
 def test_a_dispatch_that_may_not_go_on(client: GitHubClient, event: dict[str, Any], words: str) -> None:
-    """A tag, a selection that is none, and somebody who may only read."""
+    """A tag, a wrong selection, and a user who may only read."""
     sender = {"sender": {"login": "octocat", "type": "User"}}
 
     with pytest.raises(UsageError, match=words):
@@ -204,7 +204,7 @@ def test_a_dispatch_that_may_not_go_on(client: GitHubClient, event: dict[str, An
 
 
 def parse_body(body: str) -> CommandWords | None:
-    """Parse a comment's text as a refresh, if it is one."""
+    """Parse a comment's text as a refresh; ``None`` if it is none."""
     words = split_command(body, REFRESH_COMMAND)
     return None if words is None else parse_words(REFRESH_COMMAND, words)
 
@@ -226,7 +226,7 @@ def parse_body(body: str) -> CommandWords | None:
     ],
 )
 def test_the_command_is_the_first_line(body: str, expected: CommandWords | None) -> None:
-    """Quotes, other words in front and other commands are no command; words may come in any order."""
+    """Quotes, other first words and other commands do not count; words may come in any order."""
     assert parse_body(body) == expected
 
 
@@ -252,7 +252,7 @@ def test_a_word_that_means_nothing_is_an_error(words: str) -> None:
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 @pytest.mark.parametrize(
-    ("environments", "said"),
+    ("environments", "warning"),
     [
         ({}, "There is no environment refresh-baselines"),
         ({"refresh-baselines": []}, "The environment refresh-baselines has no reviewers."),
@@ -260,13 +260,13 @@ def test_a_word_that_means_nothing_is_an_error(words: str) -> None:
         ({"refresh-baselines": ["required_reviewers"]}, ""),
     ],
 )
-def test_an_environment_that_nobody_guards_is_told(
-    ready: FakeGitHub, environments: dict[str, list[str]], said: str
+def test_an_environment_that_nobody_guards_is_reported(
+    ready: FakeGitHub, environments: dict[str, list[str]], warning: str
 ) -> None:
-    """Missing, bare, or with rules that ask nobody: GitHub would let the refresh run on its own."""
+    """A missing environment, or one without reviewers, would let the refresh run on its own."""
     ready.state.environments = environments
 
     lack = describe_protection(ready.client)
 
-    assert said in lack
-    assert bool(lack) is bool(said)
+    assert warning in lack
+    assert bool(lack) is bool(warning)

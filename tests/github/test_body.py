@@ -1,4 +1,4 @@
-"""The comment's text: one golden file a situation, its size levels, and its marker."""
+"""The comment's text: a golden file for each situation, its size levels, and its marker."""
 
 import html
 import re
@@ -50,7 +50,7 @@ from tests.make import make_failure
 
 
 def make_many(number: int = 400, growth: float = 1.0) -> tuple[Verdict, Base]:
-    """A verdict in which every one of ``number`` cases got slower, each ``growth`` times the one before."""
+    """A verdict of ``number`` slower cases, each slower by ``growth`` times the one before."""
     cases = tuple(Case(id=f"model_{index:04}/test", model=f"model_{index:04}") for index in range(number))
     rows = [
         row
@@ -129,7 +129,7 @@ def make_finding(
     run: CiRun | None = None,
     context: RunContext = NO_CONTEXT,
 ) -> TrustedResult:
-    """A finding of a run that ended as its verdict says."""
+    """A result of a run that ended as its verdict requires."""
     passes = verdict.outcome in {Outcome.PASS, Outcome.INCONCLUSIVE}
     return results.make_finding(
         make_shown(verdict), base or make_base(), run or (GREEN if passes else RUN), context
@@ -137,21 +137,21 @@ def make_finding(
 
 
 def render(finding: TrustedResult | str) -> str:
-    """Render the comment of a finding, or of a situation."""
-    found = make_situations()[finding] if isinstance(finding, str) else finding
-    return render_body(make_marker("default", RUN), found)
+    """Render the comment of a result, or of a named situation."""
+    result = make_situations()[finding] if isinstance(finding, str) else finding
+    return render_body(make_marker("default", RUN), result)
 
 
 def test_a_removal_without_the_workflow_that_accepts_lands_in_two_steps() -> None:
-    """Nobody can comment then: gate.yml goes first, as long as its code is there."""
-    found = make_finding(make_verdicts()["removed"])
-    finding = replace(found, base=replace(found.base, can_accept=False))
+    """Nobody can accept it then: gate.yml changes first, while the code is there."""
+    removed = make_finding(make_verdicts()["removed"])
+    finding = replace(removed, base=replace(removed.base, can_accept=False))
     (step,) = list_comment_steps(finding)
     assert step.startswith("If what is removed is meant to go: merge the change of `gate.yml` first")
 
 
-def test_a_removal_beside_a_crash_is_told_with_it() -> None:
-    """The log of what failed comes first."""
+def test_a_removal_next_to_a_crash_is_reported_with_it() -> None:
+    """The log of the crash comes first."""
     failed = make_verdicts()["incomplete"].comparisons
     verdict = make_verdict(*failed, *make_verdicts()["removed"].comparisons[-1:])
     steps = list_comment_steps(make_finding(verdict))
@@ -162,7 +162,7 @@ REMARKS = (Fact(code=Code.TOUCHES_RULES, names={"rules": ("gate.yml (1 file)",)}
 
 
 def make_paired() -> Verdict:
-    """Settled side by side but for one case, on a machine that was busy for a while."""
+    """A verdict of pairs, open in one case, on a machine that was busy for a while."""
     first, second, third = CASES
     slower = make_comparison(
         first, Metric.COMPILED_LATENCY, Status.REGRESSED, Reason.BEYOND_BAR, (0.0121, 0.0158)
@@ -190,12 +190,12 @@ def test_golden(name: str) -> None:
 
 
 def test_golden_files_are_used() -> None:
-    """No golden file is left over from a situation that is gone."""
+    """No golden file is left of a situation that is gone."""
     assert {path.stem for path in (GOLDEN / "comment").glob("*.md")} == set(make_situations())
 
 
-def test_nothing_of_the_artifact_is_told() -> None:
-    """Texts of whoever measured, which are in every verdict, are in no comment."""
+def test_nothing_of_the_artifact_is_shown() -> None:
+    """Texts of the measured side, which are in every verdict, are in no comment."""
     assert all("Headline of whoever measured" in str(verdict) for verdict in make_verdicts().values())
     for finding in make_situations().values():
         body = render(finding)
@@ -205,12 +205,12 @@ def test_nothing_of_the_artifact_is_told() -> None:
 
 @pytest.mark.parametrize("code", sorted(CAUSE_CODES - {Code.MORE}))
 def test_no_cause_vanishes(code: Code) -> None:
-    """Whatever was found to explain a change is told, without a word of whoever measured."""
+    """Every cause of a change is shown, without a text of the measured side."""
     numbers = dict.fromkeys(code.numbers, 1.0)
     words = {"reason": ("Text of whoever measured.",), "reasons": ("Text of whoever measured.",)}
     fact = Fact(code=code, numbers=numbers, cases=("whoever",), names=words)
-    told = Cause(case_id=CASES[0].id, fact=fact)
-    verdict = make_finding(make_failing(causes=(told,))).verdict
+    cause = Cause(case_id=CASES[0].id, fact=fact)
+    verdict = make_finding(make_failing(causes=(cause,))).verdict
     assert verdict is not None
     (shown,) = verdict.causes
     assert describe_cause(shown.fact).endswith(".")
@@ -218,7 +218,7 @@ def test_no_cause_vanishes(code: Code) -> None:
 
 
 def test_no_command_for_a_machine_that_the_author_cannot_reach() -> None:
-    """It asks for a push, a comment or a click, and shows how to compare; who else is needed, is named."""
+    """It asks for a push, a comment or a click, shows how to compare, and names who else is needed."""
     for finding in make_situations().values():
         body = render(finding)
         assert set(re.findall("`compile-gate ([a-z-]+)", body)) <= {"ab"}
@@ -235,18 +235,18 @@ def test_no_refresh_for_a_fork() -> None:
     assert "`gate-refresh` on the default branch" in body
 
 
-def test_a_failed_run_is_never_told_as_pass() -> None:
-    """The run failed after its verdict, or the verdict was forged: the heading says that it failed."""
+def test_a_failed_run_is_never_shown_as_pass() -> None:
+    """The run failed after its verdict, or the verdict was forged: the heading names the failure."""
     finding = make_situations()["failed_run"]
     heading = render(finding).splitlines()[1]
     assert heading == "## \N{CROSS MARK} The run ended with failure, although its verdict is PASS"
     assert describe_outcome(finding) == "PASS: 6 unchanged; but the run ended with failure"
 
 
-def test_what_limits_a_verdict_is_told() -> None:
-    """By numbers and codes: how many pairs, how many of them disturbed, and which commit was the base."""
+def test_what_limits_a_verdict_is_reported() -> None:
+    """Numbers and codes show how many pairs there were, how many were disturbed, and the base commit."""
     body = render("side_by_side")
-    said = (
+    limits = (
         f"against [bbbbbbbbbbbb](https://github.com/octo-org/models/commit/{'b' * 40})",
         "- **base** bbbbbbbbbb, side by side in 12 pairs of 2 cases",
         "The machine was disturbed during 2 of 9 trials.",
@@ -254,11 +254,11 @@ def test_what_limits_a_verdict_is_told() -> None:
         "Worse than the stored baseline, but not worse than the base: 1 comparison.",
         "needs 3 more pairs",
     )
-    assert [one for one in said if one not in body] == []
+    assert [limit for limit in limits if limit not in body] == []
 
 
 def test_a_base_that_github_does_not_confirm_is_not_named() -> None:
-    """The artifact may call any commit its base."""
+    """The artifact may name any commit as its base."""
     body = render(make_finding(make_paired()))
     assert "b" * 10 not in body
     assert "- **base** side by side in 12 pairs of 2 cases" in body
@@ -266,7 +266,7 @@ def test_a_base_that_github_does_not_confirm_is_not_named() -> None:
 
 @pytest.mark.parametrize("name", sorted(make_situations()))
 def test_headings_are_short(name: str) -> None:
-    """Two lines on GitHub at most: what came out, the slowest call and the gravest change."""
+    """At most two lines on GitHub: the outcome, the slowest call and the gravest change."""
     heading = render(name).splitlines()[1]
     assert len(html.unescape(heading)) <= 140
 
@@ -282,8 +282,8 @@ def test_a_plain_pass_is_one_line() -> None:
     assert len(lines) == 3
 
 
-def test_a_partial_pass_says_what_was_not_judged() -> None:
-    """Of six comparisons two were judged: the heading counts, a note says why and a step what to do."""
+def test_a_partial_pass_names_what_was_not_judged() -> None:
+    """Of six comparisons two were judged: the heading counts, a note gives the reason and a step the fix."""
     body = render(make_finding(make_verdict(*make_unchanged(CASES[0]), *make_rows(**UNSTORED)[2:])))
     assert "PASS: Nothing got worse in what was judged: 2 of 6 comparisons, in 1 of 3 cases." in body
     assert "Not judged in 2 cases: compiled latency, cold compile time. No baseline is stored." in body
@@ -291,7 +291,7 @@ def test_a_partial_pass_says_what_was_not_judged() -> None:
 
 
 def test_a_partial_pass_that_fails_the_check_is_not_headed_pass() -> None:
-    """With `fail-on: new` the check is red, and the heading says for what."""
+    """With `fail-on: new` the check is red, and the heading gives the reason."""
     verdict = make_verdict(*make_unchanged(CASES[0]), *make_rows(**UNSTORED)[2:4])
     finding = results.make_finding(make_shown(verdict), make_base(), RUN, fail_on=FailOn.NEW)
     lines = render(finding).splitlines()
@@ -300,7 +300,7 @@ def test_a_partial_pass_that_fails_the_check_is_not_headed_pass() -> None:
 
 
 def test_a_long_comment_keeps_the_worst_rows() -> None:
-    """However many cases got worse, the slowest one is named, in 10 KB."""
+    """However many cases got worse, 10 KB name the slowest one."""
     finding = make_finding(*make_many(400, growth=1.02))
     marker = make_marker("default", RUN)
     body = render_body(marker, finding, 10_000)
@@ -309,19 +309,19 @@ def test_a_long_comment_keeps_the_worst_rows() -> None:
     assert RUN.url in body
 
 
-def test_without_a_verdict_what_github_says_of_the_change_is_told() -> None:
-    """A change of the workflow may be why there is no verdict: the comment names what it touches, once."""
+def test_without_a_verdict_the_comment_names_what_the_change_touches() -> None:
+    """A changed workflow may be the reason that there is no verdict; it is named once."""
     finding = TrustedResult(run=RUN, refusal=Refusal.SKIPPED, context=RunContext(remarks=REMARKS))
     body = render(finding)
     note = "This change edits the gate's configuration: gate.yml (1 file). Review that first."
-    told = f"**Notes**\n\n- {note}"
-    assert body.count(told) == 1
-    assert body.index("**Next**") < body.index(told) < body.index("<sub>`topic`, commit ")
+    notes = f"**Notes**\n\n- {note}"
+    assert body.count(notes) == 1
+    assert body.index("**Next**") < body.index(notes) < body.index("<sub>`topic`, commit ")
     assert "**Notes**" not in render(replace(finding, context=RunContext()))
 
 
 def test_a_verdict_that_is_too_large_has_a_step_that_helps() -> None:
-    """To run it again would come to the same; the check holds, and fewer cases are told."""
+    """A second run would be as large; the step is to select fewer cases."""
     finding = TrustedResult(run=RUN, refusal=Refusal.TOO_LARGE)
     text = render(finding)
     assert "The check itself counts" in text
@@ -338,7 +338,7 @@ def test_the_last_resort_is_counts_and_a_link() -> None:
 
 
 def test_limit_is_in_bytes() -> None:
-    """Exactly the limit fits and one byte less does not, counted in UTF-8."""
+    """A text of the limit in UTF-8 bytes fits; with one byte less room it does not."""
     finding = make_situations()["regression"]
     marker = make_marker("default", RUN)
     full = render_body(marker, finding)
@@ -386,7 +386,7 @@ def test_marker(key: str, run: int, attempt: int, end: str) -> None:
 
 
 def test_descriptions() -> None:
-    """The status line says the outcome and the counts, or why there is none."""
+    """The status shows the outcome and the counts, or why there is none."""
     situations = make_situations()
     assert describe_outcome(situations["regression"]) == "REGRESSION: 1 regressed, 5 unchanged"
     assert describe_outcome(situations["rejected"]) == (
@@ -394,10 +394,10 @@ def test_descriptions() -> None:
     )
 
 
-def test_a_targets_comment_says_what_it_cannot_know() -> None:
-    """Speed and memory are absent by rule: a reader of the comment is told, as one of the report is."""
-    told = "speed, compile time, memory, drift, cache use and CUDA graphs were not measured"
+def test_a_targets_comment_names_what_was_not_measured() -> None:
+    """The comment lists speed and memory as not measured, as the report does."""
+    unknown = "speed, compile time, memory, drift, cache use and CUDA graphs were not measured"
     passing = make_passing()
     target = replace(passing, environment=replace(passing.environment, device_kind="target"))
-    assert told in render(make_finding(target))
-    assert told not in render(make_finding(passing))
+    assert unknown in render(make_finding(target))
+    assert unknown not in render(make_finding(passing))

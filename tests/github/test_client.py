@@ -79,7 +79,7 @@ WAITS = [
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
 @pytest.mark.parametrize(("fault", "slept"), WAITS, ids=lambda value: str(getattr(value, "status", "")))
 def test_waits(github: FakeGitHub, clock: FakeClock, method: str, fault: Fault, slept: list[float]) -> None:
-    """What GitHub asks to wait for is waited for; short faults are met by short repeats, some at once."""
+    """The client waits as long as GitHub asks, and repeats after short faults."""
     again = Fault(**vars(fault))
     comment = github.state.add_comment(7, "old", github.state.author)
     path = f"issues/comments/{comment['id']}"
@@ -152,7 +152,7 @@ def test_budget(github: FakeGitHub, clock: FakeClock, headers: dict[str, str]) -
 def test_refusals(
     github: FakeGitHub, clock: FakeClock, fault: Fault, expected: type[GitHubError], fix: str
 ) -> None:
-    """A refusal is told at once, with the right that is missing where GitHub names it."""
+    """A refusal is reported at once, with the missing right where GitHub names it."""
     github.fail("POST", "/comments$", Fault(**vars(fault)))
     with pytest.raises(expected) as caught:
         github.client.post(COMMENTS, {"body": "text"})
@@ -176,7 +176,7 @@ def test_refusals(
     ids=["reset after", "reset before", "502", "504", "truncated", "slow", "broken"],
 )
 def test_post_is_not_repeated(github: FakeGitHub, fault: Fault) -> None:
-    """A POST whose fate is unknown is sent once and named as unknown."""
+    """A POST whose result is unknown is sent once and reported as unknown."""
     patience = Patience(exchange_s=0.3)
     client = github.connect(patience)
     github.fail("POST", "/comments$", Fault(**vars(fault)))
@@ -193,7 +193,7 @@ def test_post_after_limit(github: FakeGitHub) -> None:
 
 
 def test_post_nobody_listens(clock: FakeClock) -> None:
-    """A POST that could not even be sent is repeated like anything else, then given up."""
+    """A POST that could not be sent is repeated like any request, then given up."""
     client = GitHubClient(api_url="http://127.0.0.1:9", token=TOKEN)
     with pytest.raises(GitHubError, match="no connection: NewConnectionError") as caught:
         client.post(COMMENTS, {"body": "text"})
@@ -202,7 +202,7 @@ def test_post_nobody_listens(clock: FakeClock) -> None:
 
 
 def test_proxy_that_is_gone(github: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment's proxy is used; one that lets nothing through is named as the trouble."""
+    """The environment's proxy is used; one that lets nothing through is named."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "")
     with pytest.raises(GitHubError, match="the proxy lets nothing through") as caught:
@@ -215,10 +215,7 @@ def test_proxy_that_is_gone(github: FakeGitHub, monkeypatch: pytest.MonkeyPatch)
 def test_certificate_of_a_company(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_behind_proxy: bool
 ) -> None:
-    """A GitHub with a certificate that only the system trusts is reached; with another one it is not.
-
-    Through a proxy too, which is where companies have one.
-    """
+    """A certificate that only the system trusts works, through a proxy too; another one does not."""
     certificate = make_certificate(tmp_path)
     _Tunnel.asked.clear()
     with serve(ThreadingHTTPServer(("127.0.0.1", 0), _Tunnel)) as port, serve_https(certificate) as url:
@@ -238,7 +235,6 @@ class _Tunnel(BaseHTTPRequestHandler):
     asked: ClassVar[list[str]] = []
 
     def do_CONNECT(self) -> None:
-        """Pass bytes on in both directions until one side ends."""
         self.asked.append(self.path)
         host, _, port = self.path.partition(":")
         with socket.create_connection((host, int(port))) as other:
@@ -290,7 +286,6 @@ def serve(server: ThreadingHTTPServer) -> Iterator[int]:
 
 @contextmanager
 def serve_https(certificate: Path) -> Iterator[str]:
-    """Serve https with a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _EmptyObject)
@@ -352,7 +347,7 @@ def test_redirect_to_nonsense(github: FakeGitHub, target: str) -> None:
 
 @pytest.mark.parametrize("declared", [True, False])
 def test_too_large(github: FakeGitHub, declared: bool) -> None:
-    """A download beyond its limit is refused, whether it says its size or not."""
+    """A download beyond its limit is refused, whether it declares its size or not."""
     github.state.add_run(1, "a" * 40)
     artifact = github.state.add_artifact(1, "gate", b"x" * 1001)
     if not declared:
@@ -375,7 +370,7 @@ def test_token_is_not_shown(github: FakeGitHub, capfd: pytest.CaptureFixture[str
 
 
 def test_delete_twice(github: FakeGitHub) -> None:
-    """Deleting what is gone is fine."""
+    """Deleting what is gone is no error."""
     comment = github.state.add_comment(7, "text")
     for _ in range(2):
         github.client.delete(f"issues/comments/{comment['id']}")

@@ -1,4 +1,4 @@
-"""The comment's life: found by marker and author, newest run wins, races and lost answers end in one."""
+"""The comment's life: found by marker and author, the newest run wins, races leave one comment."""
 
 import random
 import threading
@@ -37,7 +37,7 @@ def make_sticky(client: GitHubClient) -> StickyComment:
 
 
 def stay() -> bool:
-    """The pull request's head is where it was."""
+    """The pull request's head did not move."""
     return False
 
 
@@ -52,7 +52,7 @@ def list_bodies(github: FakeGitHub) -> list[str]:
 @pytest.mark.parametrize("others", [0, 30, 31, 150])
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_among_others(github: FakeGitHub, others: int) -> None:
-    """The own comment is created once and found again behind any number of others."""
+    """Our comment is created once and found again behind any number of others."""
     for index in range(others):
         github.state.add_comment(7, f"comment {index}")
     assert write(github.client, make_draft(100)).action is Action.CREATED
@@ -75,8 +75,8 @@ def test_same_again(github: FakeGitHub) -> None:
 @pytest.mark.parametrize("newer", [make_draft(101), make_draft(100, 2)])
 def test_newer_run(github: FakeGitHub, newer: Draft) -> None:
     """A comment of a newer run, or of a newer attempt, is left alone."""
-    made = github.state.add_comment(7, newer.body, DEFAULT_AUTHOR)
-    assert write(github.client, make_draft(100)) == Written(action=Action.NEWER, url=made["html_url"])
+    comment = github.state.add_comment(7, newer.body, DEFAULT_AUTHOR)
+    assert write(github.client, make_draft(100)) == Written(action=Action.NEWER, url=comment["html_url"])
     assert github.list_writes() == []
 
 
@@ -90,7 +90,7 @@ FORGED = (
 @pytest.mark.parametrize("forged", FORGED)
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_marker_of_a_run_that_is_none(github: FakeGitHub, forged: Marker) -> None:
-    """A first line that a stranger chose, under our name, does not keep verdicts from being told for ever."""
+    """A first line that a stranger chose must not silence verdicts for ever."""
     github.state.add_comment(7, f"{render_marker(forged)}\nnews", DEFAULT_AUTHOR)
     assert write(github.client, make_draft(100)).action is Action.UPDATED
     assert list_bodies(github) == [make_draft(100).body]
@@ -98,7 +98,7 @@ def test_marker_of_a_run_that_is_none(github: FakeGitHub, forged: Marker) -> Non
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_marker_of_another_workflows_run(github: FakeGitHub) -> None:
-    """Any pull request starts newer runs of other workflows: one of those silences no verdict."""
+    """A newer run of another workflow silences no verdict."""
     github.state.runs[110]["path"] = ".github/workflows/lint.yml"
     github.state.add_comment(7, make_draft(110).body, DEFAULT_AUTHOR)
     assert write(github.client, make_draft(100)).action is Action.UPDATED
@@ -106,7 +106,7 @@ def test_marker_of_another_workflows_run(github: FakeGitHub) -> None:
 
 
 def test_foreign_markers(github: FakeGitHub) -> None:
-    """A marker in somebody else's comment, in a quote or of another key is not ours."""
+    """A marker in somebody else's comment, in a quote or of another key does not count."""
     foreign = [
         github.state.add_comment(7, make_draft(999).body, "mallory"),
         github.state.add_comment(7, make_draft(999).body, "other[bot]"),
@@ -125,7 +125,7 @@ def test_comment_of_nobody(github: FakeGitHub) -> None:
 
 
 def test_not_wanted(github: FakeGitHub) -> None:
-    """No first comment is made where none is wanted; one that exists is kept up to date."""
+    """No first comment is written where none is wanted; an existing one is updated."""
     draft = make_draft(101, is_wanted=False)
     assert write(github.client, draft).action is Action.NOT_WANTED
     assert github.list_writes() == []
@@ -145,12 +145,12 @@ def test_moved(github: FakeGitHub, exists: bool) -> None:
 
 
 def test_duplicates(github: FakeGitHub) -> None:
-    """Of several own comments the oldest is kept and gets the text; the others go."""
-    made = [github.state.add_comment(7, make_draft(run).body, DEFAULT_AUTHOR) for run in (98, 97, 99)]
+    """Of several comments of ours the oldest is kept and gets the text; the others are deleted."""
+    comments = [github.state.add_comment(7, make_draft(run).body, DEFAULT_AUTHOR) for run in (98, 97, 99)]
     other = github.state.add_comment(7, "somebody's")
     assert write(github.client, make_draft(100)).action is Action.UPDATED
     left = github.state.list_comments(7)
-    assert [comment["id"] for comment in left] == [made[0]["id"], other["id"]]
+    assert [comment["id"] for comment in left] == [comments[0]["id"], other["id"]]
     assert left[0]["body"] == make_draft(100).body
 
 
@@ -167,7 +167,7 @@ def test_lost_answer(github: FakeGitHub, fault: Fault) -> None:
 
 
 def test_lost_twice(github: FakeGitHub) -> None:
-    """Two lost answers in a row are given up; nothing is doubled."""
+    """After two lost answers in a row the client gives up; nothing is doubled."""
     github.fail("POST", "/comments$", Fault(times=2))
     with pytest.raises(UncertainWriteError):
         write(github.client, make_draft())
@@ -175,14 +175,14 @@ def test_lost_twice(github: FakeGitHub) -> None:
 
 
 def test_locked(github: FakeGitHub) -> None:
-    """A locked conversation refuses, and that is told."""
+    """A locked conversation is an error that is reported."""
     github.state.pulls[7]["locked"] = True
     with pytest.raises(DeniedError, match="issue is locked"):
         write(github.client, make_draft())
 
 
 def race(github: FakeGitHub, *runs: int) -> None:
-    """Let publishers go on at once that all have listed the comments, and of which none has written."""
+    """Release the publishers once all have listed the comments and none has written."""
     barrier = threading.Barrier(len(runs), timeout=60)
 
     def meet() -> bool:
@@ -206,7 +206,7 @@ def test_race(github: FakeGitHub, order: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_find_login(github: FakeGitHub) -> None:
-    """GitHub says whose a token is; where it does not, comments are by the workflow's own."""
+    """GitHub names the token's login; otherwise comments are the workflow's own."""
     github.state.author = "our-app[bot]"
     assert github.client.find_login() == "our-app[bot]"
     github.fail("POST", "/graphql$", Fault(status=401))
@@ -217,7 +217,7 @@ def test_find_login(github: FakeGitHub) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_race_of_many(github: FakeGitHub, seed: int) -> None:
-    """Whatever order the requests of four racing publishers arrive in, one comment is left, of one run."""
+    """In any order of requests, four racing publishers leave one comment, of one run."""
     chance = random.Random(seed)
     pauses = [chance.uniform(0.0, 0.03) for _ in range(64)]
     for method in ("GET", "POST", "PATCH", "DELETE"):

@@ -1,4 +1,4 @@
-"""From events and the API to a run and its pull request, whoever opened it and from wherever."""
+"""From events and the API to a run and its pull request, from any branch or fork."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -23,14 +23,13 @@ REPOSITORY = "octo-org/models"
 
 
 def resolve(github: FakeGitHub, client: GitHubClient, run_id: int = 100) -> Target:
-    """Resolve as the job of a workflow_run event does; the payload keeps to GitHub's schema."""
+    """Resolve as the job of a workflow_run event does; the payload fits GitHub's schema."""
     payload = make_workflow_run(github.state.runs[run_id])
     assert list_faults("workflow_run", payload) == []
     return resolve_target(client, make_job("workflow_run", payload), run_id)
 
 
 def make_job(event_name: str = "", event: Mapping[str, object] | None = None) -> JobContext:
-    """Make the context of a job that an event started."""
     return JobContext(repository=REPOSITORY, event_name=event_name, event=event or {})
 
 
@@ -50,7 +49,7 @@ def test_pull_request(github: FakeGitHub, owner: str, conclusion: str) -> None:
 
 
 def test_same_branch_of_two_forks(github: FakeGitHub) -> None:
-    """Two pull requests from branches of one name are told apart by their repository."""
+    """The repository distinguishes two pull requests from branches of one name."""
     github.state.add_pull(7, SHA, owner="mallory")
     github.state.add_pull(8, SHA, owner=OWNER)
     github.state.add_run(100, SHA, owner="mallory")
@@ -76,7 +75,8 @@ def test_deleted_fork(github: FakeGitHub) -> None:
     assert (target.pull.number, target.run.head_owner, target.run.head_repository) == (7, "", 0)
     # GitHub's description does not say that a run's head repository can be gone, but it can.
     assert all(
-        "actions/runs/100" in one or "head_repository" in one or "'type'" in one for one in github.violations
+        "actions/runs/100" in violation or "head_repository" in violation or "'type'" in violation
+        for violation in github.violations
     )
     github.violations.clear()
 
@@ -90,7 +90,7 @@ def set_moved(state: State) -> None:
 
 
 @pytest.fixture
-def known(github: FakeGitHub) -> State:
+def state(github: FakeGitHub) -> State:
     """Pull request 7, and a run of its head."""
     github.state.add_pull(7, SHA)
     github.state.add_run(100, SHA)
@@ -108,9 +108,9 @@ Change = Callable[[State], object]
         (lambda state: state.add_pull(8, SHA), "different bases"),
     ],
 )
-def test_no_pull_request(github: FakeGitHub, known: State, change: Change, note: str) -> None:
-    """Where no one open pull request has the run's very commit, there is none, and it says why."""
-    change(known)
+def test_no_pull_request(github: FakeGitHub, state: State, change: Change, note: str) -> None:
+    """If no single open pull request has the run's very commit, there is none, with a reason."""
+    change(state)
     target = resolve(github, github.client)
     assert target.pull is None
     assert note in target.note
@@ -120,21 +120,21 @@ def test_no_pull_request(github: FakeGitHub, known: State, change: Change, note:
 @pytest.mark.parametrize("change", [None, set_closed, set_moved])
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_another_pull_request_has_the_commit(
-    github: FakeGitHub, known: State, other: dict[str, str], change: Change | None
+    github: FakeGitHub, state: State, other: dict[str, str], change: Change | None
 ) -> None:
-    """One from elsewhere with the same head shares the status, also where the run's own is gone."""
-    known.add_pull(8, SHA, **other)
+    """One from elsewhere with the same head shares the status, even if the run's own is closed."""
+    state.add_pull(8, SHA, **other)
     if change:
-        change(known)
+        change(state)
     target = resolve(github, github.client)
     assert target.sharing == "another open pull request has this head"
     assert (target.pull is None) is bool(change)
 
 
-def test_several_pull_requests_have_the_commit(github: FakeGitHub, known: State) -> None:
+def test_several_pull_requests_have_the_commit(github: FakeGitHub, state: State) -> None:
     """All others are counted."""
-    known.add_pull(8, SHA, owner="mallory")
-    known.add_pull(9, SHA, branch="third")
+    state.add_pull(8, SHA, owner="mallory")
+    state.add_pull(9, SHA, branch="third")
     assert resolve(github, github.client).sharing == "2 other open pull requests have this head"
 
 
@@ -153,11 +153,11 @@ def set_below(state: State) -> None:
     ids=["closed", "below", "elsewhere"],
 )
 def test_a_pull_request_that_only_contains_the_commit_shares_nothing(
-    github: FakeGitHub, known: State, change: Change
+    github: FakeGitHub, state: State, change: Change
 ) -> None:
-    """A closed one, a stacked one with commits above it, and one into another repository do not count."""
-    known.add_pull(8, SHA, branch="other")
-    change(known)
+    """A closed one, a stacked one with more commits, and one into another repository do not count."""
+    state.add_pull(8, SHA, branch="other")
+    change(state)
     target = resolve(github, github.client)
     assert (target.pull is not None, target.sharing) == (True, "")
 
@@ -167,7 +167,7 @@ def test_a_pull_request_that_only_contains_the_commit_shares_nothing(
     [("merge_group", "merge queue"), ("schedule", "schedule"), ("workflow_dispatch", "workflow_dispatch")],
 )
 def test_other_events(github: FakeGitHub, event: str, note: str) -> None:
-    """Runs that no pull request started belong to none, and none is looked for."""
+    """Runs that no pull request started belong to none, and no request looks for one."""
     github.state.add_pull(7, SHA)
     github.state.add_run(100, SHA, event=event)
     target = resolve(github, github.client)
@@ -177,20 +177,20 @@ def test_other_events(github: FakeGitHub, event: str, note: str) -> None:
 
 
 def test_another_run(github: FakeGitHub) -> None:
-    """A run that the event is not about is refused before anything is asked."""
+    """A run that the event does not name is refused before any request."""
     payload = make_workflow_run(github.state.add_run(100, SHA))
     with pytest.raises(UsageError, match="not the run that this event is about"):
         resolve_target(github.client, make_job("workflow_run", payload), 101)
     assert len(github.requests) == 0
 
 
-def test_moved(github: FakeGitHub, known: State) -> None:
+def test_moved(github: FakeGitHub, state: State) -> None:
     """A new head, and a closed pull request, count as moved; no pull request does not."""
     target = resolve(github, github.client)
     assert not has_moved(github.client, target)
-    set_moved(known)
+    set_moved(state)
     assert has_moved(github.client, target)
-    known.add_pull(7, SHA)["state"] = "closed"
+    state.add_pull(7, SHA)["state"] = "closed"
     assert has_moved(github.client, target)
     assert not has_moved(github.client, Target(run=target.run))
 
@@ -199,7 +199,7 @@ def test_moved(github: FakeGitHub, known: State) -> None:
     "name", ["", "o", "o/r/x", "o/..", "../r", "o/r?x=1", "o r/x", "o/r\n", "\u043e/r", "a" * 101 + "/r"]
 )
 def test_repository_names(name: str) -> None:
-    """What is no owner/name does not become part of a path."""
+    """Anything but owner/name does not become part of a path."""
     with pytest.raises(UsageError):
         load_context({"GITHUB_REPOSITORY": name})
 
@@ -223,7 +223,7 @@ def test_load_event(tmp_path: Path) -> None:
     [("id", "5"), ("id", True), ("id", -1), ("head_sha", "x"), ("run_attempt", None), ("repository", None)],
 )
 def test_surprising_run(github: FakeGitHub, key: str, value: object) -> None:
-    """An answer that is not what GitHub's description promises is named as such."""
+    """An answer that breaks GitHub's description is reported as such."""
     with pytest.raises(GitHubError, match="no usable"):
         parse_workflow_run(github.state.add_run(100, SHA) | {key: value})
 
@@ -241,7 +241,7 @@ def test_surprising_run(github: FakeGitHub, key: str, value: object) -> None:
     ],
 )
 def test_times(text: object, parsed: str) -> None:
-    """Times of any zone become ones that can be compared as text; others are none."""
+    """Times of any zone become texts that sort; others are none."""
     assert parse_time(text) == parsed
 
 

@@ -1,4 +1,4 @@
-"""Which run of the gate a comment is about, and starting it again."""
+"""The run of the gate that a comment refers to, and its second start."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,72 +21,72 @@ RERUN = "POST /repos/octo-org/models/actions/runs/100/rerun-failed-jobs"
 
 @pytest.fixture(autouse=True)
 def _stage(github: FakeGitHub) -> None:
-    """Pull request 7 of a fork, whose gate has run once and failed."""
+    """Pull request 7 of a fork, whose gate ran once and failed."""
     github.state.add_pull(7, HEAD, owner="mallory")
     github.state.add_run(100, HEAD, owner="mallory")
 
 
-def find(client: GitHubClient, workflow: str = ".github/workflows/gate.yml") -> CiRun:
+def get_run(client: GitHubClient, workflow: str = ".github/workflows/gate.yml") -> CiRun:
     return get_failed_run(client, workflow, make_request(head_sha=HEAD))
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_the_newest_run_for_the_head_is_found(github: FakeGitHub) -> None:
-    """Closed and opened again, a pull request has two; other commits', events' and files' do not count."""
+    """A reopened pull request has two; runs of other commits, events and files do not count."""
     github.state.add_run(101, HEAD, owner="mallory")
     github.state.add_run(102, "b" * 40, owner="mallory")
     github.state.add_run(103, HEAD, owner="mallory", event="merge_group")
     github.state.add_run(104, HEAD, owner="mallory")["path"] = ".github/workflows/ci.yml"
 
-    assert find(github.client).id == 101
+    assert get_run(github.client).id == 101
 
 
 @pytest.mark.parametrize(("owner", "branch"), [("octo-org", "topic"), ("mallory", "other")])
 def test_another_pull_requests_run_of_the_commit_does_not_count(
     github: FakeGitHub, owner: str, branch: str
 ) -> None:
-    """One from another fork or branch has runs of its own, which were held against its own base."""
+    """One from another fork or branch was compared with its own base."""
     github.state.add_pull(8, HEAD, owner=owner, branch=branch)
     github.state.add_run(101, HEAD, owner=owner, branch=branch)
 
-    assert find(github.client).id == 100
+    assert get_run(github.client).id == 100
 
     del github.state.runs[100]
     with pytest.raises(CommandRefusedError, match="has not run"):
-        find(github.client)
+        get_run(github.client)
 
 
 def test_the_run_that_began_last_is_the_newest(github: FakeGitHub) -> None:
-    """An older run that was started again since tells what was measured last."""
+    """An older run that was started again has measured last."""
     github.state.add_run(101, HEAD, owner="mallory")["conclusion"] = "success"
     github.state.runs[100] |= {"run_attempt": 2, "run_started_at": "2026-11-01T11:10:00Z"}
 
-    assert find(github.client).id == 100
+    assert get_run(github.client).id == 100
 
 
 @pytest.mark.parametrize("created", ["2026-11-01T12:00:00Z", "2026-11-01T12:30:00Z"])
 def test_a_run_after_the_comment_is_refused(github: FakeGitHub, created: str) -> None:
-    """Its author saw nothing of it: the job that refused their comment was started again after a push."""
+    """Its author saw nothing of it: the run was started again after a push."""
     github.state.runs[100] |= {"created_at": created, "run_started_at": created}
 
     with pytest.raises(CommandRefusedError, match="the commit was measured after the comment") as caught:
-        find(github.client)
+        get_run(github.client)
     assert "comment again" in caught.value.fix
 
 
 def test_a_run_that_was_started_again_after_the_comment_is_fine(github: FakeGitHub) -> None:
-    """Its commit was there to be looked at: an attempt more does not change that."""
+    """Its author could see the commit: one more attempt changes nothing."""
     github.state.runs[100] |= {"run_attempt": 2, "run_started_at": "2026-11-01T12:30:00Z"}
 
-    assert find(github.client).id == 100
+    assert get_run(github.client).id == 100
 
 
-@pytest.mark.parametrize("place", ["comment", "run"])
-def test_a_time_that_github_does_not_tell_accepts_nothing(github: FakeGitHub, place: str) -> None:
-    """Whether its author could see the run is not known then."""
-    if place == "run":
+@pytest.mark.parametrize("lacking", ["comment", "run"])
+def test_without_a_time_from_github_nothing_is_accepted(github: FakeGitHub, lacking: str) -> None:
+    """It is unknown then whether the author could see the run."""
+    if lacking == "run":
         github.state.runs[100]["created_at"] = "soon"
-    request = make_request(head_sha=HEAD, **({"asked": ""} if place == "comment" else {}))
+    request = make_request(head_sha=HEAD, **({"asked": ""} if lacking == "comment" else {}))
 
     with pytest.raises(CommandRefusedError, match="does not say whether"):
         get_failed_run(github.client, ".github/workflows/gate.yml", request)
@@ -95,18 +95,18 @@ def test_a_time_that_github_does_not_tell_accepts_nothing(github: FakeGitHub, pl
 
 @pytest.mark.parametrize("state", ["open", "closed"])
 def test_a_run_that_may_be_another_pull_requests_is_refused(github: FakeGitHub, state: str) -> None:
-    """Two from one branch to two bases: GitHub does not tell which of them a run is of."""
+    """Of two from one branch to two bases GitHub does not name the run's."""
     github.state.add_pull(8, HEAD, owner="mallory")["state"] = state
 
     if state == "open":
         with pytest.raises(CommandRefusedError, match="another open pull request has this branch"):
-            find(github.client)
+            get_run(github.client)
     else:
-        assert find(github.client).id == 100
+        assert get_run(github.client).id == 100
 
 
 def test_a_run_of_a_deleted_fork_is_found(github: FakeGitHub) -> None:
-    """Neither the pull request nor its run tells the repository any more."""
+    """Neither the pull request nor its run has a repository any more."""
     github.state.runs[100]["head_repository"] = None
     request = make_request(head_sha=HEAD, head_repository=0)
 
@@ -128,19 +128,19 @@ CASES: list[tuple[dict[str, Any], str]] = [
 def test_only_a_run_that_ended_and_failed_will_do(
     github: FakeGitHub, changes: dict[str, Any], words: str
 ) -> None:
-    """An older failed one must not stand in for the newest, which may say something else."""
+    """An older failed run must not replace the newest."""
     github.state.runs[100] |= changes
     if "head_sha" not in changes:
         github.state.add_run(99, HEAD, owner="mallory")
 
     with pytest.raises(CommandRefusedError, match=words):
-        find(github.client)
+        get_run(github.client)
 
 
-def test_a_workflow_that_is_not_there_is_told(client: GitHubClient) -> None:
-    """The input is wrong, and the message says which."""
+def test_a_workflow_that_is_not_there_is_reported(client: GitHubClient) -> None:
+    """The message names the wrong input."""
     with pytest.raises(CommandRefusedError, match="no workflow of the name") as caught:
-        find(client, ".github/workflows/gait.yml")
+        get_run(client, ".github/workflows/gait.yml")
     assert "the input workflow" in caught.value.fix
 
 
@@ -156,20 +156,20 @@ def test_a_workflow_that_is_not_there_is_told(client: GitHubClient) -> None:
 def test_a_run_for_another_base_is_not_started_again(
     github: FakeGitHub, name: str, created: str, is_refused: bool
 ) -> None:
-    """It would be green for a change that was never measured against the base that it is merged into."""
+    """It would be green for a change that was never compared with its new base."""
     github.state.add_event(7, name, created)
 
     if is_refused:
         with pytest.raises(CommandRefusedError, match="another base branch"):
-            find(github.client)
+            get_run(github.client)
     else:
-        assert find(github.client).id == 100
+        assert get_run(github.client).id == 100
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_the_failed_jobs_start_again(github: FakeGitHub) -> None:
-    """One request, and the run is at its second attempt."""
-    rerun_failed_jobs(github.client, find(github.client))
+    """One request puts the run at its second attempt."""
+    rerun_failed_jobs(github.client, get_run(github.client))
 
     assert github.list_writes() == [RERUN]
     assert (github.state.runs[100]["run_attempt"], github.state.runs[100]["status"]) == (2, "queued")
@@ -177,8 +177,8 @@ def test_the_failed_jobs_start_again(github: FakeGitHub) -> None:
 
 @pytest.mark.parametrize(("fault", "asked"), [(Fault(truncate=True), 1), (Fault(status=502), 2)])
 def test_what_is_lost_starts_them_once(github: FakeGitHub, fault: Fault, asked: int) -> None:
-    """Where it had begun when the connection broke it is not asked for again; where it had not, it is."""
-    run = find(github.client)
+    """If the jobs had begun when the connection broke, no second request follows; otherwise one does."""
+    run = get_run(github.client)
     github.fail("POST", r"/rerun-failed-jobs$", replace(fault))
 
     rerun_failed_jobs(github.client, run)
@@ -188,8 +188,8 @@ def test_what_is_lost_starts_them_once(github: FakeGitHub, fault: Fault, asked: 
 
 
 def test_a_run_that_somebody_started_meanwhile_is_fine(github: FakeGitHub) -> None:
-    """GitHub refuses a second start; what was wanted has happened."""
-    run = find(github.client)
+    """GitHub refuses a second start; the first one is enough."""
+    run = get_run(github.client)
     github.state.runs[100] |= {"status": "queued", "conclusion": None, "run_attempt": 2}
 
     rerun_failed_jobs(github.client, run)
@@ -199,7 +199,7 @@ def test_a_run_that_somebody_started_meanwhile_is_fine(github: FakeGitHub) -> No
 
 def test_a_refusal_is_an_error(github: FakeGitHub) -> None:
     """A token without the right, or a run of 31 days ago."""
-    run = find(github.client)
+    run = get_run(github.client)
     github.fail("POST", r"/rerun-failed-jobs$", Fault(status=403, message=NO_RIGHT))
 
     with pytest.raises(DeniedError):
@@ -207,8 +207,8 @@ def test_a_refusal_is_an_error(github: FakeGitHub) -> None:
 
 
 def test_a_question_that_is_not_answered_goes_nowhere(github: FakeGitHub) -> None:
-    """Whether the base was changed cannot be asked: nothing is accepted."""
+    """Without an answer whether the base was changed, nothing is accepted."""
     github.fail("GET", r"/events$", Fault(status=403, message=NO_RIGHT))
 
     with pytest.raises(GitHubError):
-        find(github.client)
+        get_run(github.client)

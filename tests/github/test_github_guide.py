@@ -1,4 +1,4 @@
-"""docs/github.md and docs/github-workflows.md: what they say of the workflows is what those are."""
+"""docs/github.md and docs/github-workflows.md describe the workflows as they are."""
 
 import re
 import textwrap
@@ -11,20 +11,20 @@ RUNNERS = (ROOT / "docs" / "github-runners.md").read_text(encoding="utf-8")
 
 
 def test_each_right_has_its_reason_in_the_workflow() -> None:
-    """A comment behind the permission, as the guide says."""
+    """A comment follows each permission, as the guide promises."""
     rights = re.compile(
         r"^ +(?:actions|contents|issues|pull-requests|statuses): (?:read|write)(?P<because>.*)$", re.MULTILINE
     )
-    found = [(path.name, match) for path in EXAMPLES for match in rights.finditer(path.read_text("utf-8"))]
-    assert found
-    assert [name for name, match in found if not match["because"].startswith(" # ")] == []
+    matches = [(path.name, match) for path in EXAMPLES for match in rights.finditer(path.read_text("utf-8"))]
+    assert matches
+    assert [name for name, match in matches if not match["because"].startswith(" # ")] == []
 
 
 def test_the_short_way_gives_a_reason_for_every_right() -> None:
     """The permissions of the second file; the first one has `contents: read` alone."""
-    told = dict(re.findall(r"^\| `([a-z-]+): (read|write)` \| .+ \|$", SHORT, re.MULTILINE))
+    rights = dict(re.findall(r"^\| `([a-z-]+): (read|write)` \| .+ \|$", SHORT, re.MULTILINE))
 
-    assert told == PERMISSIONS["compile-gate-respond", "compile-gate"]
+    assert rights == PERMISSIONS["compile-gate-respond", "compile-gate"]
 
 
 def test_the_short_way_shows_the_file_that_init_writes() -> None:
@@ -37,7 +37,7 @@ def test_the_short_way_shows_the_file_that_init_writes() -> None:
 
 
 def test_the_quick_start_names_what_there_is() -> None:
-    """Every example is told, and what is to be replaced is in the workflows that are to be copied."""
+    """It names every example, and each value to replace is in a workflow."""
     steps = GUIDE.split("## Quick start")[1].split("\n### ")[0]
     copied = [path for path in EXAMPLES if f"`{path.name}`" in steps]
     texts = [path.read_text() for path in copied]

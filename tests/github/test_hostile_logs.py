@@ -1,7 +1,7 @@
-"""Whatever strangers wrote, the runner of a job with a token executes no command but the job's own.
+"""No text of strangers makes the runner of a job with a token execute a command.
 
-Artifacts, comments, branches and GitHub's own words go through every command that holds a token, as a
-job runs it; what it printed is read by the rules of the runner.
+Artifacts, comments, branches and GitHub's own texts go through every command that holds a token; its output
+is read by the runner's rules.
 """
 
 import json
@@ -32,7 +32,7 @@ TEXT = "\n".join(COMMANDS)
 
 @pytest.fixture(autouse=True)
 def git(git: BareRepository, github: FakeGitHub) -> BareRepository:
-    """A repository with a pull request, and people of whom one may write."""
+    """A repository with a pull request, and users of whom one may write."""
     head = git.find_ref("heads/topic")
     github.state.permissions = {"ada": "write", "eve": "read"}
     github.state.add_pull(7, head, branch="topic")
@@ -53,17 +53,17 @@ VERDICT_TROUBLE = (
 )
 
 
-def edit(content: bytes, *places: str, text: str = TEXT) -> bytes:
-    """Put a text at places of a JSON file."""
+def edit(content: bytes, *paths: str, text: str = TEXT) -> bytes:
+    """Put a text at paths of a JSON file."""
     plain = json.loads(content)
-    for place in places:
-        put(place, text)(plain)
+    for path in paths:
+        put(path, text)(plain)
     return json.dumps(plain).encode()
 
 
 VERDICTS: dict[str, Callable[[], bytes]] = {
     "every text": lambda: edit(encode_verdict(), *VERDICT_TEXTS),
-    **{place: (lambda place=place: edit(encode_verdict(), place)) for place in VERDICT_TROUBLE},  # type: ignore[misc]
+    **{path: (lambda path=path: edit(encode_verdict(), path)) for path in VERDICT_TROUBLE},  # type: ignore[misc]
     "key": lambda: encode_verdict().replace(b'"outcome"', json.dumps(TEXT).encode()),
     "no JSON": TEXT.encode,
 }
@@ -81,21 +81,21 @@ def test_verdicts(job: TokenJob, github: FakeGitHub, name: str) -> None:
     run["event"] = "schedule"
     second = job.run("publish", "--issue", "--run-id", "100", event_name="schedule")
 
-    assert [one.outputs["verdict"] for one in (first, second)] == ["INCOMPLETE"] * 2
+    assert [published.outputs["verdict"] for published in (first, second)] == ["INCOMPLETE"] * 2
     assert len(github.state.list_comments(7)) == len(list_issues(github.state)) == 1
 
 
 @pytest.mark.parametrize("name", VERDICTS)
 def test_what_is_accepted(job: TokenJob, github: FakeGitHub, git: BareRepository, name: str) -> None:
-    """The same verdicts where a writer accepts what regressed, with a reason that is a command."""
+    """The same verdicts when a writer accepts a regression, with a command as the reason."""
     head = git.find_ref("heads/topic")
     github.state.add_artifact(RUN.id, "compile-gate", make_zip({SHOWN_FILE: VERDICTS[name]()}))
     event = leave_comment(github, '/accept-regression reason="##[add-mask]a ::set-env name=x::y"')
 
-    told = job.run("accept-regression", "--head-sha", head, event_name="issue_comment", event=event).log
+    log = job.run("accept-regression", "--head-sha", head, event_name="issue_comment", event=event).log
 
-    assert "compile-gate: " in told or "accepts " in told
-    assert not any(word in told for word in ("add-mask", "set-env", "pwn"))
+    assert "compile-gate: " in log or "accepts " in log
+    assert not any(word in log for word in ("add-mask", "set-env", "pwn"))
 
 
 # An archive for each sentence that one is refused with: test_artifact.py plays the whole corpus.
@@ -106,7 +106,7 @@ REFUSED = ("zip slip", "cut in half", "many members", "lone surrogate", "newer s
 def test_archives(
     job: TokenJob, github: FakeGitHub, git: BareRepository, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The archives that hurt, given to each command that reads one: nothing of them is told or stored."""
+    """Nothing of a malicious archive is shown or stored by any command that reads one."""
     monkeypatch.setattr(submitted, "RUN_MEMBER", SHOWN_FILE)  # as theirs is called
     head, state = git.find_ref("heads/topic"), github.state
     state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())
@@ -125,8 +125,8 @@ def test_archives(
     assert [runs[index].outputs["verdict"] for index in (0, 3)] == ["INCOMPLETE"] * 2
     posts = [*state.list_comments(7), *list_issues(state).values()]
     assert posts[2]["body"].startswith("`/accept-regression` is refused: the ")
-    told = [post["body"] for post in posts] + [run.log + run.summary for run in runs]
-    assert [(mark, text) for mark in MARKS for text in told if mark in text] == []
+    outputs = [post["body"] for post in posts] + [run.log + run.summary for run in runs]
+    assert [(mark, text) for mark in MARKS for text in outputs if mark in text] == []
     assert state.runs[RUN.id]["run_attempt"] == 1
     assert not any("/git/" in write or "/pulls" in write for write in github.list_writes())
 
@@ -146,48 +146,48 @@ RUN_TROUBLE = (
 
 
 def encode_run(head: str) -> bytes:
-    """Encode a run with a failure, whose stage is the measured side's word."""
+    """Encode a run with a failure, whose stage the measured side names."""
     failure = make_failure(CASE, TEXT, trial=9, kind=FailureKind.ERROR)
     plain = {"schema": "compile-gate/run/1", **encode(make_run(head, failures=(failure,)))}
     return json.dumps(plain).encode()
 
 
-RUN_PLACES = (*RUN_TROUBLE, "every text", "key", "key of samples", "no JSON", "unfit")
+ALL_RUN_TROUBLE = (*RUN_TROUBLE, "every text", "key", "key of samples", "no JSON", "unfit")
 SPELLINGS = {"v2": COMMANDS[0], "v1": COMMANDS[2]}  # by themselves where a text may come through
 
 
 @pytest.mark.parametrize(
-    ("place", "text"),
+    ("trouble", "text"),
     [
-        *(pytest.param(place, TEXT, id=f"{place}-all") for place in RUN_PLACES),
+        *(pytest.param(trouble, TEXT, id=f"{trouble}-all") for trouble in ALL_RUN_TROUBLE),
         *(
-            pytest.param(place, text, id=f"{place}-{spelling}")
-            for place in ("every text", "unfit", "failures.0.case_id", "key")
+            pytest.param(trouble, text, id=f"{trouble}-{spelling}")
+            for trouble in ("every text", "unfit", "failures.0.case_id", "key")
             for spelling, text in SPELLINGS.items()
         ),
     ],
 )
-def test_runs(job: TokenJob, github: FakeGitHub, git: BareRepository, place: str, text: str) -> None:
+def test_runs(job: TokenJob, github: FakeGitHub, git: BareRepository, trouble: str, text: str) -> None:
     """A run whose every word is a command, of either spelling, or all of them as lines."""
     head = git.find_ref("heads/topic")
     content = encode_run(head)
-    if place == "every text":
+    if trouble == "every text":
         content = edit(content, *RUN_TEXTS, text=text).replace(b'"failures": [', b'"failures": [], "x": [')
         content = json.dumps({key: item for key, item in json.loads(content).items() if key != "x"}).encode()
-    elif place in RUN_TROUBLE:
-        content = edit(content, place, text=text)
-    elif place.startswith("key"):
-        old = b'"compiled_latency"' if place == "key of samples" else b'"selection"'
+    elif trouble in RUN_TROUBLE:
+        content = edit(content, trouble, text=text)
+    elif trouble.startswith("key"):
+        old = b'"compiled_latency"' if trouble == "key of samples" else b'"selection"'
         content = content.replace(old, json.dumps(text).encode())
-    elif place == "no JSON":
+    elif trouble == "no JSON":
         content = text.encode()
     github.state.add_artifact(RUN.id, "compile-gate", make_zip({"run.json": content}))
 
-    told = job.run("propose", "--head-sha", head, "--head-ref", "topic").log
+    log = job.run("propose", "--head-sha", head, "--head-ref", "topic").log
 
-    assert len(told) < 3000
-    assert ("The new baselines are proposed" in told) is (place == "every text"), told
-    assert not any(word in told for word in ("add-mask", "set-env", "pwn", "authorized::true"))
+    assert len(log) < 3000
+    assert ("The new baselines are proposed" in log) is (trouble == "every text"), log
+    assert not any(word in log for word in ("add-mask", "set-env", "pwn", "authorized::true"))
 
 
 # --- comments and branches ---
@@ -196,18 +196,18 @@ def test_runs(job: TokenJob, github: FakeGitHub, git: BareRepository, place: str
 @pytest.mark.parametrize("command", [*COMMANDS, "@octocat", "select=" + "x" * 600])
 @pytest.mark.parametrize("asked", ["refresh-baselines", "accept-regression"])
 def test_comments(job: TokenJob, github: FakeGitHub, command: str, asked: str) -> None:
-    """Anybody may comment, and the first words are read before it is asked who wrote them."""
+    """Anybody may comment, and the first words are read before the permission is checked."""
     event = leave_comment(github, f"/{asked} {command} reason={command}\n{TEXT}", "eve")
 
-    told = job.run("authorize", "--command", asked, event_name="issue_comment", event=event).log
+    log = job.run("authorize", "--command", asked, event_name="issue_comment", event=event).log
 
-    assert "after the command cannot be read" in told or "right to write" in told or "reason" in told
-    assert not any(word in told for word in ("add-mask", "set-env", "pwn"))
+    assert "after the command cannot be read" in log or "right to write" in log or "reason" in log
+    assert not any(word in log for word in ("add-mask", "set-env", "pwn"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_names_that_github_tells(job: TokenJob, github: FakeGitHub, command: str) -> None:
-    """A branch, an event, a login and an error of GitHub's may be called anything."""
+def test_names_from_github(job: TokenJob, github: FakeGitHub, command: str) -> None:
+    """A branch, an event, a login and an error of GitHub may have any text."""
     github.state.pulls[7]["head"]["ref"] = command
     event = make_comment("/refresh-baselines", "ada")
     runs = [
@@ -236,12 +236,12 @@ def test_names_that_github_tells(job: TokenJob, github: FakeGitHub, command: str
 def test_inputs_of_the_action(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """What an input is refused for is told in an annotation; another command it is not."""
+    """A refused input is shown in an annotation, and is no other command."""
     monkeypatch.chdir(tmp_path)
     for name in ("HEAD_REF", "HEAD_SHA", "REASON", "RUN_ID", "WORKING_DIRECTORY", "CONFIG", "STATUS"):
         environ = {"INPUT_MODE": "propose-baselines", "INPUT_TOKEN": "t", f"INPUT_{name}": command}
         assert run_action(environ) == 2
-        told = capfd.readouterr()
-        check_log(told.out)
-        check_log(told.err)
-        assert "::error title=compile-gate::" in told.out
+        printed = capfd.readouterr()
+        check_log(printed.out)
+        check_log(printed.err)
+        assert "::error title=compile-gate::" in printed.out

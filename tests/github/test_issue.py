@@ -1,4 +1,4 @@
-"""What an issue's life has that a comment's has not: it is closed and opened, and one of several stays."""
+"""What an issue has and a comment has not: it is closed and opened, and one of several stays."""
 
 import threading
 from typing import Any
@@ -13,7 +13,7 @@ from gate.github.sticky import DEFAULT_AUTHOR, Action, Draft, StickyIssue, Writt
 from gate.publish.body import Marker, render_marker
 
 WORKFLOW = ".github/workflows/upgrade.yml"
-Told = list[tuple[str, str, str | None]]
+IssueStates = list[tuple[str, str, str | None]]
 
 
 @pytest.fixture(autouse=True)
@@ -33,25 +33,25 @@ def write(client: GitHubClient, draft: Draft) -> Written:
     return StickyIssue(client, DEFAULT_AUTHOR, "issues").write(draft, lambda: False)
 
 
-def list_told(github: FakeGitHub) -> Told:
+def list_states(github: FakeGitHub) -> IssueStates:
     """Last line, state and reason of each issue, oldest first."""
     issues = (issue for _, issue in sorted(list_issues(github.state).items()))
-    return [(one["body"].splitlines()[-1], one["state"], one.get("state_reason")) for one in issues]
+    return [(issue["body"].splitlines()[-1], issue["state"], issue.get("state_reason")) for issue in issues]
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_a_life(github: FakeGitHub) -> None:
-    """Created on the first trouble, updated, closed when it is over, opened again: always the same issue."""
+    """Created, updated, closed when the trouble is over, opened again: always the same issue."""
     quiet = write(github.client, make_draft(99, is_wanted=False))
     created = write(github.client, make_draft(100))
     updated = write(github.client, make_draft(101))
     closed = write(github.client, make_draft(102, is_wanted=False))
-    assert list_told(github) == [("text of run 102", "closed", "completed")]
+    assert list_states(github) == [("text of run 102", "closed", "completed")]
     passed = write(github.client, make_draft(103, is_wanted=False))
     reopened = write(github.client, make_draft(104))
 
     assert quiet == Written(action=Action.NOT_WANTED)
-    actions = [one.action for one in (created, updated, closed, passed, reopened)]
+    actions = [written.action for written in (created, updated, closed, passed, reopened)]
     assert actions == [
         Action.CREATED,
         Action.UPDATED,
@@ -59,22 +59,22 @@ def test_a_life(github: FakeGitHub) -> None:
         Action.UPDATED,
         Action.REOPENED,
     ]
-    assert len({one.url for one in (created, updated, closed, passed, reopened)}) == 1
-    assert list_told(github) == [("text of run 104", "open", "reopened")]
+    assert len({written.url for written in (created, updated, closed, passed, reopened)}) == 1
+    assert list_states(github) == [("text of run 104", "open", "reopened")]
     assert [issue["title"] for issue in list_issues(github.state).values()] == ["Upgrade of run 104"]
 
 
 def test_somebody_who_has_had_enough_is_heard(github: FakeGitHub) -> None:
-    """Closed as not planned it stays closed, up to date; opened by a person it is open again."""
+    """An issue closed as not planned is updated and stays closed, until a person opens it."""
     write(github.client, make_draft(100))
     (issue,) = list_issues(github.state).values()
     issue |= {"state": "closed", "state_reason": "not_planned"}
 
     assert write(github.client, make_draft(101)).action is Action.MUTED
-    assert list_told(github) == [("text of run 101", "closed", "not_planned")]
+    assert list_states(github) == [("text of run 101", "closed", "not_planned")]
     issue |= {"state": "open", "state_reason": "reopened"}
     assert write(github.client, make_draft(102)).action is Action.UPDATED
-    assert list_told(github) == [("text of run 102", "open", "reopened")]
+    assert list_states(github) == [("text of run 102", "open", "reopened")]
 
 
 def test_one_issue_a_key(github: FakeGitHub) -> None:
@@ -83,11 +83,11 @@ def test_one_issue_a_key(github: FakeGitHub) -> None:
     write(github.client, make_draft(100, key="cpu"))
     write(github.client, make_draft(101, key="cpu"))
 
-    assert [told for told, _, _ in list_told(github)] == ["text of run 100", "text of run 101"]
+    assert [text for text, _, _ in list_states(github)] == ["text of run 100", "text of run 101"]
 
 
 def test_foreign_markers(github: FakeGitHub) -> None:
-    """A marker in somebody else's issue, in a pull request or in a quote is not ours."""
+    """A marker in somebody else's issue, in a pull request or in a quote does not count."""
     marked = make_draft(900).body
     add_issue(github.state, {"body": marked}, "octocat")
     example = {"url": "https://x", "html_url": "https://x", "diff_url": "https://x", "patch_url": "https://x"}
@@ -100,7 +100,7 @@ def test_foreign_markers(github: FakeGitHub) -> None:
 
 @pytest.mark.parametrize("others", [99, 100, 250])
 def test_among_others(github: FakeGitHub, others: int) -> None:
-    """The own issue is found on any page of the author's issues."""
+    """Our issue is found on any page of the author's issues."""
     write(github.client, make_draft(100))
     for index in range(others):
         add_issue(github.state, {"body": f"issue {index}"}, DEFAULT_AUTHOR)
@@ -110,7 +110,7 @@ def test_among_others(github: FakeGitHub, others: int) -> None:
 
 
 def test_the_list_is_bounded(github: FakeGitHub) -> None:
-    """Of an author with thousands of issues the thousand touched last are looked at: ten requests."""
+    """Of thousands of issues the thousand updated last are read: ten requests."""
     for index in range(1200):
         add_issue(github.state, {"body": f"issue {index}"}, DEFAULT_AUTHOR)
 
@@ -120,7 +120,7 @@ def test_the_list_is_bounded(github: FakeGitHub) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_race_leaves_one_open_issue_of_the_newest_run(github: FakeGitHub, seed: int) -> None:
-    """Two publishers at once, by a schedule and by hand: one is kept, the other is closed."""
+    """Two publishers at once, by schedule and by hand: one issue is kept, the other closed."""
     runs = [100, 101] if seed % 2 else [101, 100]
     barrier = threading.Barrier(2, timeout=60)
     github.call_before("POST", "/issues$", barrier.wait)
@@ -135,7 +135,7 @@ def test_a_race_leaves_one_open_issue_of_the_newest_run(github: FakeGitHub, seed
     for thread in threads:
         thread.join()
 
-    told = list_told(github)
-    assert [state for _, state, _ in told] == ["open", "closed"]
-    assert told[0][0] == "text of run 101"
-    assert told[1][0].startswith("Continued in #")
+    issues = list_states(github)
+    assert [state for _, state, _ in issues] == ["open", "closed"]
+    assert issues[0][0] == "text of run 101"
+    assert issues[1][0].startswith("Continued in #")

@@ -1,4 +1,4 @@
-"""Whose verdict a run left: by the job that was uploading when the artifact was made."""
+"""The job whose verdict an artifact holds: the one that was uploading when it was created."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ MOMENT = "2026-11-01T12:10:00Z"
 
 
 def make_job(name: str, conclusion: str, span: str = "00-20", upload: str = "", attempt: int = 1) -> RunJob:
-    """A job with its minutes, and those of its upload; the moment is the tenth."""
+    """A job with its minutes, and those of its upload; the artifact is of minute ten."""
     began, ended = (f"2026-11-01T12:{minute}:00Z" for minute in span.split("-"))
     first, last = ([f"2026-11-01T12:{minute}:00Z" for minute in upload.split("-")]) if upload else ("", "")
     return RunJob(
@@ -44,7 +44,7 @@ A, B = make_job("a", "success", upload="10-11"), make_job("b", "failure", upload
     ],
 )
 def test_the_job_that_left_the_artifact_is_found(jobs: list[RunJob], expected: str) -> None:
-    """Not the run's conclusion, and where nobody can tell none: then the run's is all there is."""
+    """If it is ambiguous no job is named, and the run's conclusion decides."""
     assert choose_conclusion(jobs, MOMENT) == expected
 
 
@@ -72,5 +72,5 @@ WITH_LOG = replace(GPU_B, uploads={0: GPU_B.uploads[0], 1: LINT.uploads[0]})
     ],
 )
 def test_a_job_that_left_nothing_is_lost(jobs: list[RunJob], others: list[str], expected: list[str]) -> None:
-    """What was made while it uploaded is its own only where no other job's upload accounts for it."""
-    assert list(name_lost(jobs, MOMENT, [f"2026-11-01T12:{one}:00Z" for one in others])) == expected
+    """An artifact of its upload's time counts as its own only if no other job accounts for it."""
+    assert list(name_lost(jobs, MOMENT, [f"2026-11-01T12:{minute}:00Z" for minute in others])) == expected

@@ -1,4 +1,4 @@
-"""What jobs with a token print: whatever is in it, the runner finds no command that is not ours."""
+"""In the output of jobs with a token the runner finds no command but ours."""
 
 import re
 import sys
@@ -29,7 +29,7 @@ COMMANDS = (
 
 
 def test_the_stand_in_finds_what_the_runner_does() -> None:
-    """Both spellings, whatever the case; not between stop and resume, and not what is not registered."""
+    """Both spellings in any case; not between stop and resume, and no unregistered name."""
     log = (
         "::warning title=a::b::c\nx ##[ADD-MASK]y\nx ::error::no\n::unknown::x\n::stop-commands::Tok\n"
         "##[error]stopped\n::tok::\n  ::Notice::z\n"
@@ -46,7 +46,7 @@ def test_the_stand_in_finds_what_the_runner_does() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_is_left_in_a_line(command: str) -> None:
-    """However it is written, and wherever it stands."""
+    """In any spelling and at any position."""
     for text in (command, f"compile-gate: '{command}'", f":{command}", f"#{command}", command * 3):
         assert list_commands(make_line(text)) == []
 
@@ -59,7 +59,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES | st.text(max_size=5), max_size=60).map("".join), st.integers(10, 80))
 @example("#" * 9 + "[error]", 10)
 def test_any_text_becomes_one_short_line_that_shows_itself(text: str, limit: int) -> None:
-    """No second line, nothing invisible that turns or hides text, no command, and a bounded length."""
+    """It has no line end, nothing invisible, no command, and a bounded length."""
     line = make_line(text, limit)
 
     assert len(line) <= limit
@@ -68,7 +68,7 @@ def test_any_text_becomes_one_short_line_that_shows_itself(text: str, limit: int
 
 
 def test_plain_text_stays_what_it_is() -> None:
-    """A message of ours is not changed, in whichever language its names are."""
+    """Our own messages do not change, in any language of their names."""
     text = "compile-gate: modèle.py: cases[0].size: 5 % (a::b is broken): see https://github.com/a/b#c"
 
     assert make_line(text) == text.replace("a::b", "a: :b")
@@ -76,7 +76,7 @@ def test_plain_text_stays_what_it_is() -> None:
 
 
 def test_everything_that_is_printed_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
-    """Pieces of a line that are harmless by themselves, a traceback, and a last line without an end."""
+    """Pieces of a line that are harmless alone, a traceback, and a last line without an end."""
     with guard_output({"GITHUB_ACTIONS": "true"}):
         for piece in (":", ":error", "::joined\nnext\n"):
             sys.stdout.write(piece)
@@ -84,21 +84,21 @@ def test_everything_that_is_printed_goes_through(capsys: pytest.CaptureFixture[s
         write_annotations([render_annotation("notice", "ours")])
         sys.stderr.write("##[add-mask]c")
         sys.stdout.write("##[add-mask]d")
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
 
-    token = re.match(r"::stop-commands::([0-9a-f]{32})\n", told.out)
+    token = re.match(r"::stop-commands::([0-9a-f]{32})\n", printed.out)
     assert token is not None
-    assert [found.name for found in list_commands(told.out)] == [STOP, "notice", STOP]
-    assert told.out.endswith(f"# #[add-mask]d\n::{token[1]}::\n")
-    assert list_commands(told.out.replace("stop-commands", "x")) == [
+    assert [command.name for command in list_commands(printed.out)] == [STOP, "notice", STOP]
+    assert printed.out.endswith(f"# #[add-mask]d\n::{token[1]}::\n")
+    assert list_commands(printed.out.replace("stop-commands", "x")) == [
         Found("notice", "title=compile-gate", "ours")
     ]
-    assert list_commands(told.err) == []
-    assert told.err.endswith("# #[add-mask]c\n")
+    assert list_commands(printed.err) == []
+    assert printed.err.endswith("# #[add-mask]c\n")
 
 
-def test_outside_of_a_runner_nothing_is_said_to_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """At a terminal the lines are made harmless all the same, and there is nothing else."""
+def test_outside_of_a_runner_no_command_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """At a terminal lines are made harmless too, and nothing else is printed."""
     with guard_output({}):
         sys.stdout.write("##[error]x\n")
 
@@ -114,12 +114,12 @@ def test_outside_of_a_runner_nothing_is_said_to_one(capsys: pytest.CaptureFixtur
         ["github", "publish", "--run-id", "1", "--comment", "\r##[add-mask]a"],
     ],
 )
-def test_what_is_wrong_with_arguments_is_told_harmlessly(
+def test_wrong_arguments_are_reported_harmlessly(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The parser of arguments shows what it cannot read, too."""
+    """The parser of arguments prints what it cannot read."""
     assert main(arguments) == 2
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
 
-    assert "add-mask" in told.err
-    assert list_commands(told.out + told.err) == []
+    assert "add-mask" in printed.err
+    assert list_commands(printed.out + printed.err) == []

@@ -1,4 +1,4 @@
-"""What a proposal says of what it changes: moves, noise, and all that moves no median."""
+"""What a proposal shows of its changes: moved medians, noise, and the rest."""
 
 import math
 from dataclasses import replace
@@ -40,9 +40,11 @@ OLD = make_baseline(compiled_latency=(0.010, 0.0101, 0.0099), graph_breaks=(0.0,
 
 
 def make_text(*new: Baseline, old: tuple[Baseline, ...] = (OLD,), reason: str = "") -> ProposalText:
-    """Make the words' material as ``propose`` does."""
+    """Make the input of the proposal's text as ``propose`` does."""
     return ProposalText(
-        proposals=propose_baselines(new, {Path(str(place)): one for place, one in enumerate(old)}, POLICY),
+        proposals=propose_baselines(
+            new, {Path(str(index)): baseline for index, baseline in enumerate(old)}, POLICY
+        ),
         head_sha="a" * 40,
         run_url="https://github.com/octo-org/models/actions/runs/77",
         environment_id="cpu-x",
@@ -63,7 +65,7 @@ def pair_up(new: Baseline, old: Baseline = OLD) -> Proposal:
 def test_a_median_that_moved_is_a_row(
     values: tuple[float, ...], expected: tuple[float, float, bool] | None
 ) -> None:
-    """Twice as slow, twice as fast, and 0.4 % of nothing that is worth a row."""
+    """Twice as slow, twice as fast, and 0.4 %, which is no row."""
     moves = list_moves([pair_up(replace(OLD, trials={LATENCY: values}))])
 
     assert [(move.old, move.new, move.is_worse) for move in moves] == ([expected] if expected else [])
@@ -107,7 +109,7 @@ def test_noise_is_in_the_unit_of_its_family(metric: Metric, values: tuple[float,
 def test_noise_that_doubled_is_listed(
     old: Baseline, metric: Metric, values: tuple[float, ...], row: str
 ) -> None:
-    """It hides later regressions as surely as a median that moved, and is shown with what it hides."""
+    """It hides later regressions as a moved median does, and the row shows how much."""
     body = render_proposal(make_text(replace(old, trials={**old.trials, metric: values}), old=(old,)))
 
     assert ("### 1 metric scatters more than before" in body) is bool(row)
@@ -115,7 +117,7 @@ def test_noise_that_doubled_is_listed(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "losses"),
     [
         ({"trials": {LATENCY: OLD.trials[LATENCY]}}, "no longer measured: graph_breaks"),
         (
@@ -126,17 +128,17 @@ def test_noise_that_doubled_is_listed(
         ({"identity": CodeIdentity(digest="x")}, ""),
     ],
 )
-def test_what_is_measured_less_is_told(changes: dict[str, Any], said: str) -> None:
-    """A metric that is missing is judged no more, and fewer trials show less."""
+def test_what_is_measured_less_is_reported(changes: dict[str, Any], losses: str) -> None:
+    """A missing metric is no longer judged, and fewer trials detect less."""
     new = replace(OLD, **changes)
 
-    assert describe_losses(pair_up(new)) == said
+    assert describe_losses(pair_up(new)) == losses
     body = render_proposal(make_text(new))
-    assert (f"### 1 case measured less than before\n\n- `{CASE}`: {said}\n" in body) is bool(said)
+    assert (f"### 1 case measured less than before\n\n- `{CASE}`: {losses}\n" in body) is bool(losses)
 
 
 def test_a_case_that_is_defined_anew_shows_its_values() -> None:
-    """Three times as slow under another definition: not asked about, and not folded away either."""
+    """Three times as slow under another definition: shown, but not asked about."""
     new = make_baseline(definition="d2", compiled_latency=(0.030,) * 3, graph_breaks=(0.0,) * 3)
 
     body = render_proposal(make_text(new))
@@ -149,23 +151,23 @@ def test_a_case_that_is_defined_anew_shows_its_values() -> None:
 
 @pytest.mark.parametrize("old", [(OLD,), ()])
 def test_an_environment_without_baselines_is_pointed_out(old: tuple[Baseline, ...]) -> None:
-    """A run that calls its machine something else has nothing to be held against, and no setback."""
+    """A run under another machine's name has no baselines to compare with."""
     body = render_proposal(make_text(OLD if not old else replace(OLD, definition="d2"), old=old))
 
     assert ("has no baselines of this environment" in body) is (not old)
 
 
-def test_kinds_are_told_apart() -> None:
-    """A new case has nothing to be paired with; a changed and a redefined one are two lists."""
+def test_kinds_are_separate_lists() -> None:
+    """A new case has no old values; changed and redefined cases are two lists."""
     text = make_text(replace(OLD, identity=CodeIdentity(digest="x")), make_baseline(OTHER))
 
-    assert [one.kind for one in text.proposals] == [ProposalKind.CHANGED, ProposalKind.NEW]
+    assert [proposal.kind for proposal in text.proposals] == [ProposalKind.CHANGED, ProposalKind.NEW]
     assert "1 case recorded for the first time" in (body := render_proposal(text).lower())
     assert "1 new, 1 changed." in body
 
 
 def test_a_thousand_cases_stay_within_githubs_limit() -> None:
-    """Every section is cut, and the longest give way."""
+    """Every section is cut, the longest most."""
     olds = tuple(replace(OLD, case_id=f"model{index}/{'x' * 150}") for index in range(1000))
     news = [
         replace(old, definition="d2" if index % 2 else "d", trials={LATENCY: (0.001, 0.030, 0.100)})

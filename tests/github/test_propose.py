@@ -33,7 +33,7 @@ from gate.records.run import Conditions, Provenance
 
 
 def test_new_baselines_become_one_commit_on_a_branch_and_a_pull_request(topic: Topic, tmp_path: Path) -> None:
-    """A clone of the branch has the baselines beside untouched files, and the pull request names them."""
+    """The branch keeps other files, and the pull request names the baselines."""
     outcome = topic.propose()
 
     assert topic.check(tmp_path / "clone") == f"{STORED}\ngate.yml\nsrc/model.py"
@@ -44,7 +44,7 @@ def test_new_baselines_become_one_commit_on_a_branch_and_a_pull_request(topic: T
 
 
 def test_a_baseline_that_somebody_moved_is_replaced_where_it_lies(topic: Topic) -> None:
-    """A second file of it would be refused by every command, once it is merged."""
+    """A second file of it would make every command fail after the merge."""
     topic.propose()
     moved = STORED.replace("baselines/", "baselines/ci/")
     stored = topic.read()
@@ -56,7 +56,7 @@ def test_a_baseline_that_somebody_moved_is_replaced_where_it_lies(topic: Topic) 
 
 
 def test_what_is_committed_is_made_here_and_not_copied_from_the_run(topic: Topic) -> None:
-    """The origin in the file is GitHub's: the run's author is dropped, its time of measuring is kept."""
+    """The file has GitHub's origin and the run's time; the run's author is dropped."""
     topic.propose(reason="a new fusion pass")
 
     baseline = BASELINE.decode(topic.read().encode(), STORED)
@@ -88,7 +88,7 @@ def test_a_second_proposal_of_the_same_run_writes_nothing(topic: Topic) -> None:
 
 
 def test_values_that_are_stored_already_commit_nothing(topic: Topic) -> None:
-    """Once merged, the same values from the newer head change nothing: no branch, no pull request."""
+    """Merged values that a newer head measures again make no branch and no pull request."""
     topic.store(0.010)
 
     assert topic.propose(latency_s=0.010).url == ""
@@ -96,7 +96,7 @@ def test_values_that_are_stored_already_commit_nothing(topic: Topic) -> None:
 
 
 def test_a_metric_that_moved_the_wrong_way_is_asked_about(topic: Topic) -> None:
-    """A latency of 12 ms over a stored 10 ms is a box to tick and a question; a reason answers it."""
+    """12 ms over a stored 10 ms gives a box to tick and a question; a reason answers it."""
     topic.store(0.010)
     run = topic.make_run(latency_s=0.012)
 
@@ -115,8 +115,8 @@ def test_a_metric_that_moved_the_wrong_way_is_asked_about(topic: Topic) -> None:
     assert "The reason given: the new layer &lt;b&gt;costs&lt;/b&gt; @&#8203;octocat this" in topic.body
 
 
-def test_a_machine_that_was_disturbed_is_told_in_numbers(topic: Topic) -> None:
-    """With what is recorded for want of quiet trials; the run's own words for it are left out."""
+def test_a_machine_that_was_disturbed_is_reported_in_numbers(topic: Topic) -> None:
+    """The text counts disturbed trials, without the run's own words."""
     run = topic.make_run()
     disturbances = (Disturbance.CROWDED, Disturbance.THROTTLED)
     unfit = Conditions(disturbances=disturbances, foreign_cores=1.5, throttled=("@octocat <b>",))
@@ -134,7 +134,7 @@ def test_a_machine_that_was_disturbed_is_told_in_numbers(topic: Topic) -> None:
 
 
 def test_a_newer_head_moves_the_branch_and_keeps_the_pull_request(topic: Topic) -> None:
-    """The proposal for a pull request is one branch and one pull request, at its newest head."""
+    """A pull request has one branch and one proposal, at its newest head."""
     first = topic.propose()
     head = topic.push({"src/model.py": "x = 2\n"})
 
@@ -148,7 +148,7 @@ def test_a_newer_head_moves_the_branch_and_keeps_the_pull_request(topic: Topic) 
 def test_an_answer_that_is_lost_neither_loses_nor_doubles_anything(
     topic: Topic, route: str, tmp_path: Path
 ) -> None:
-    """Each write took effect and the connection broke: there is still one branch and one pull request."""
+    """Each write took effect before the connection broke; one branch and one pull request follow."""
     topic.github.fail("POST", route, Fault(truncate=True))
 
     outcome = topic.propose()
@@ -158,7 +158,7 @@ def test_an_answer_that_is_lost_neither_loses_nor_doubles_anything(
 
 
 def test_a_branch_that_rules_forbid_is_an_error_that_names_it(topic: Topic) -> None:
-    """A rule set that refuses the branch ends in a message about the branch, and no pull request."""
+    """A rule set that refuses the branch is an error, and no pull request is opened."""
     topic.github.fail("POST", r"/git/refs$", Fault(status=422, times=1))
 
     with pytest.raises(GitHubError, match="the branch compile-gate/baselines/pr-7 cannot be made"):
@@ -188,7 +188,7 @@ def test_a_run_of_another_commit_than_was_authorised_writes_nothing(topic: Topic
     ],
 )
 def test_a_case_that_the_registry_does_not_make_is_refused(topic: Topic, case_id: str) -> None:
-    """Neither a path nor words of a run get anywhere: its cases must be those of the measured commit."""
+    """A run's cases must be those of the measured commit, so no path or text of it is used."""
     error = topic.refuse(cases=(CASE, case_id))
 
     assert error.what == f"1 of the run's 2 cases is none that the registry of {topic.head[:12]} makes"
@@ -199,7 +199,7 @@ def test_a_case_that_the_registry_does_not_make_is_refused(topic: Topic, case_id
     "path", ["gate.yml", "baselines", "baselines/../gate.yml", "/baselines/x", "baselinesx/y", ""]
 )
 def test_nothing_outside_the_baselines_can_be_written(topic: Topic, path: str) -> None:
-    """The layer that writes refuses every path that is not below the directory, before anything is sent."""
+    """A path outside the directory is refused before any request."""
     with pytest.raises(UsageError, match="does not lie below"):
         GitData(topic.client).write_tree("0" * 40, "baselines", {path: "x"})
 
@@ -207,7 +207,7 @@ def test_nothing_outside_the_baselines_can_be_written(topic: Topic, path: str) -
 
 
 def test_a_stored_baseline_is_checked_against_its_id(topic: Topic) -> None:
-    """A blob that is larger than a baseline may be is not used."""
+    """A blob larger than any baseline is not used."""
     topic.push({STORED: "x" * 100})
 
     with pytest.raises(GitHubError, match="cannot be used"):
@@ -215,7 +215,7 @@ def test_a_stored_baseline_is_checked_against_its_id(topic: Topic) -> None:
 
 
 def test_a_damaged_stored_baseline_is_named(topic: Topic) -> None:
-    """A stored file that cannot be read is an error that names it: silence would hide what it held."""
+    """Otherwise the values that it held would vanish silently."""
     topic.push({STORED: "{}"})
 
     with pytest.raises(FileError, match=CASE):
@@ -228,7 +228,7 @@ def test_many_files_are_written_in_several_trees(topic: Topic, tmp_path: Path) -
     topic.push({"gate.yml": gate_yml})
     definitions = load_definitions(gate_yml)
     cases = tuple(
-        Case(id=name, model=name.split("/")[0], definition=one) for name, one in definitions.items()
+        Case(id=name, model=name.split("/")[0], definition=hashed) for name, hashed in definitions.items()
     )
 
     topic.propose(replace(topic.make_run(cases=tuple(definitions)), cases=cases))
@@ -246,7 +246,7 @@ ON_GPU = f"{compute_environment_id(GPU)}/{CASE}.json"
 
 
 def test_proposals_of_one_commit_add_up(topic: Topic, tmp_path: Path) -> None:
-    """Two selections and two machines: the branch has all, and the body lists all."""
+    """The branch and the body have both selections and both machines."""
     topic.store(0.010)
 
     topic.propose(latency_s=0.012, reason="the new layer", run_id="1")
@@ -268,7 +268,7 @@ def test_proposals_of_one_commit_add_up(topic: Topic, tmp_path: Path) -> None:
 
 
 def test_each_directory_has_a_branch_and_a_pull_request(topic: Topic) -> None:
-    """Two gates of one repository, whose directories may be called as no branch is."""
+    """Two gates of one repository, also if no branch may have the directory's name."""
     topic.propose()
     topic.propose(directory="my gate/.b")
 
@@ -277,7 +277,7 @@ def test_each_directory_has_a_branch_and_a_pull_request(topic: Topic) -> None:
 
 
 def test_what_is_measured_again_replaces_what_was_proposed_of_it(topic: Topic) -> None:
-    """The newer values of the same case, and one section for them."""
+    """The newer values of the same case replace the older, in one section."""
     topic.propose(latency_s=0.012, run_id="1")
     topic.propose(latency_s=0.011, run_id="2")
 
@@ -287,7 +287,7 @@ def test_what_is_measured_again_replaces_what_was_proposed_of_it(topic: Topic) -
 
 
 def test_a_newer_commits_proposal_replaces_those_of_the_commit_before(topic: Topic) -> None:
-    """They were measured at what is no longer there."""
+    """The older values are of code that is no longer there."""
     topic.propose(cases=(OTHER,))
     head = topic.push({"src/model.py": "x = 2\n"})
     topic.propose()
@@ -298,7 +298,7 @@ def test_a_newer_commits_proposal_replaces_those_of_the_commit_before(topic: Top
 
 @pytest.mark.parametrize("is_stale", [False, True])
 def test_two_proposals_at_once_lose_neither(topic: Topic, is_stale: bool) -> None:
-    """Another machine's is made while this one's commit is: it stays, and this one is asked for again."""
+    """Another machine's commit comes first: it stays, and this one is made again on top."""
     if is_stale:
         topic.propose(latency_s=0.020)
         topic.push({"src/model.py": "x = 2\n"})

@@ -1,4 +1,4 @@
-"""The job that proposes baselines, and the one that authorises it: what they tell, answer and set."""
+"""The job that proposes baselines, and the one that authorises it: log, answer and outputs."""
 
 import pytest
 from deliveries import make_comment
@@ -14,7 +14,7 @@ from gate.files.codec import RUN
 
 @pytest.fixture(autouse=True)
 def git(git: BareRepository, github: FakeGitHub) -> BareRepository:
-    """A pull request from the topic branch, whose run has measured it."""
+    """A pull request from the topic branch, with a run of it."""
     head = git.find_ref("heads/topic")
     github.state.permissions = {"ada": "write", "eve": "read"}
     github.state.add_pull(7, head, branch="topic")
@@ -24,27 +24,27 @@ def git(git: BareRepository, github: FakeGitHub) -> BareRepository:
 
 
 def leave(github: FakeGitHub, content: bytes) -> None:
-    """Leave a run, as the job that measures does, in place of the one that is there."""
+    """Add a run as the artifact, in place of an earlier one."""
     github.state.artifacts.clear()
     github.state.add_artifact(CI_RUN.id, "compile-gate", make_zip({"run.json": content}))
 
 
 def propose(job: TokenJob, head: str, conclusion: str = "success") -> Ran:
-    """Run the job that proposes, for a comment, after one that measured and ended so."""
+    """Run the proposing job for a comment, after a measuring job with this conclusion."""
     given = (f"--conclusion={conclusion}", f"--head-sha={head}", "--head-ref=topic", "--pr-number=7")
     event = make_comment("/refresh-baselines", "ada", id=0)
     return job.run("propose", *given, event_name="issue_comment", event=event)
 
 
-def test_a_pull_request_that_is_not_opened_is_told_with_the_reason(
+def test_a_pull_request_that_is_not_opened_is_reported_with_the_reason(
     job: TokenJob, github: FakeGitHub, git: BareRepository
 ) -> None:
-    """The log and the summary have GitHub's own words in brackets, behind the page to open it on."""
+    """Log and summary link the page to open it on, with GitHub's own text in brackets."""
     github.state.may_open_pulls = False
     proposed = propose(job, git.find_ref("heads/topic"))
     start = "The new baselines are on a branch; open the pull request yourself: https://github.com/"
     for text in (proposed.log, proposed.summary):
-        line = next(one for one in text.splitlines() if one.startswith(start))
+        line = next(line for line in text.splitlines() if line.startswith(start))
         assert "?expand=1 (" in line
         assert line.endswith(")")
 
@@ -52,7 +52,7 @@ def test_a_pull_request_that_is_not_opened_is_told_with_the_reason(
 def test_values_that_are_stored_already_are_answered(
     job: TokenJob, github: FakeGitHub, git: BareRepository
 ) -> None:
-    """Nothing changed: no pull request follows, and whoever asked is told."""
+    """The answer explains that no pull request follows."""
     assert propose(job, git.find_ref("heads/topic")).code == 0
     text = git.read(f"compile-gate/baselines/pr-7:{STORED}")
     head = git.commit({"gate.yml": GATE_YML, STORED: text}, branch="topic")
@@ -68,7 +68,7 @@ def test_values_that_are_stored_already_are_answered(
 def test_what_could_not_be_measured_is_answered(
     job: TokenJob, github: FakeGitHub, git: BareRepository, conclusion: str
 ) -> None:
-    """An artifact of an earlier attempt is not proposed; the job is red and the comment is answered."""
+    """An earlier attempt's artifact is not proposed: the job is red and the comment is answered."""
     run = propose(job, git.find_ref("heads/topic"), conclusion)
 
     assert run.code == 2
@@ -92,7 +92,7 @@ def test_what_could_not_be_measured_is_answered(
 def test_a_refused_run_is_answered_without_its_words(
     job: TokenJob, github: FakeGitHub, git: BareRepository, content: bytes
 ) -> None:
-    """What is wrong with it stands in the log; the comment has a fixed sentence, and nothing is written."""
+    """The log names the mistake; the answer is a fixed sentence, and nothing is written."""
     leave(github, content)
 
     run = propose(job, git.find_ref("heads/topic"))
@@ -105,7 +105,7 @@ def test_a_refused_run_is_answered_without_its_words(
 
 
 def test_other_comments_are_no_error(job: TokenJob, github: FakeGitHub) -> None:
-    """The job ends well and nothing follows, no answer either."""
+    """The job is green, without an answer."""
     run = job.run("authorize", event_name="issue_comment", event=make_comment("nice", "eve", id=0))
 
     assert (run.code, run.outputs["authorized"], github.list_writes()) == (0, "false", [])

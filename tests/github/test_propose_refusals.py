@@ -1,4 +1,4 @@
-"""A proposal hides nothing and brings nothing back: what it is made from, and what stops it."""
+"""A proposal hides nothing and brings nothing back: its sources, and what stops it."""
 
 import json
 from contextlib import suppress
@@ -48,7 +48,7 @@ def remove(topic: Topic) -> None:
 
 @pytest.mark.parametrize("move", [push_on, push_over, remove])
 def test_a_branch_that_moved_on_gets_no_proposal(topic: Topic, move: Any) -> None:
-    """What was pushed away, a secret perhaps, would come back with the measured commit."""
+    """Commits that were pushed away, perhaps a secret, would come back with the measured commit."""
     head = topic.push({"secrets.env": "KEY=1\n"})
     move(topic)
 
@@ -59,7 +59,7 @@ def test_a_branch_that_moved_on_gets_no_proposal(topic: Topic, move: Any) -> Non
 
 
 def test_a_push_while_the_proposal_is_written_stops_it(topic: Topic) -> None:
-    """The branch is looked at once more before anything points to the new commit."""
+    """The branch is checked again before anything points to the new commit."""
     topic.github.call_before("POST", r"/git/commits$", lambda: push_on(topic))
 
     with pytest.raises(UsageError, match="any more"):
@@ -73,7 +73,7 @@ def test_a_push_while_the_proposal_is_written_stops_it(topic: Topic) -> None:
 
 
 def test_a_definition_that_the_run_makes_up_is_refused(topic: Topic) -> None:
-    """With a definition of its own a run would turn the stored values into those of something else."""
+    """It would replace stored values by those of something else."""
     run = topic.make_run(latency_s=0.030, cases=(CASE, OTHER))
     forged = (replace(run.cases[0], definition="1234567890abcdef"), run.cases[1])
 
@@ -85,7 +85,7 @@ def test_a_definition_that_the_run_makes_up_is_refused(topic: Topic) -> None:
 
 
 def test_a_definition_that_the_branch_changed_is_the_branchs(topic: Topic) -> None:
-    """The registry counts that the measured commit has, not the default branch's."""
+    """The measured commit's registry counts, not the default branch's."""
     gate_yml = make_gate_yml("bert", factory="bench:another")
     topic.push({"gate.yml": gate_yml})
     run = topic.make_run()
@@ -110,7 +110,7 @@ LAYOUTS: list[tuple[dict[str, str], str]] = [
 @pytest.mark.parametrize(("files", "config"), LAYOUTS)
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_the_registry_is_read_wherever_it_lies(topic: Topic, files: dict[str, str], config: str) -> None:
-    """In gate.yml, in a file below it, beside it or above it: through the API, as data."""
+    """In gate.yml or in another file, as data through the API."""
     head = topic.git.commit(files, branch="elsewhere")
 
     cases = load_cases_at(GitData(topic.client), head, config)
@@ -120,7 +120,7 @@ def test_the_registry_is_read_wherever_it_lies(topic: Topic, files: dict[str, st
 
 
 def test_without_a_configuration_the_reference_models_are_the_registry(topic: Topic) -> None:
-    """As everywhere else."""
+    """As in every other command."""
     head = topic.git.commit({"x": "y"}, branch="elsewhere")
 
     cases = load_cases_at(GitData(topic.client), head, "none/gate.yml")
@@ -133,7 +133,7 @@ def test_without_a_configuration_the_reference_models_are_the_registry(topic: To
     ["/etc/passwd", "../../../../../../etc/passwd", "missing.yml", ".", "..", "link.yml", "a/../../x.yml"],
 )
 def test_a_registry_outside_of_the_repository_is_not_read(topic: Topic, registry: str) -> None:
-    """A branch's configuration names files of the branch, and none of the machine that reads it."""
+    """A branch's configuration must not name files of the machine that reads it."""
     text = f"version: 1\nreference_models: false\nregistry: ['{registry}']\n"
     topic.git.commit({"gate.yml": text}, branch="elsewhere")
     blob = topic.git.run("hash-object", "-w", "--stdin", stdin=b"/etc/passwd")
@@ -160,8 +160,8 @@ def test_a_registry_outside_of_the_repository_is_not_read(topic: Topic, registry
         "x" * 2_000_000,
     ],
 )
-def test_a_registry_that_cannot_be_used_is_told_without_its_words(topic: Topic, text: str) -> None:
-    """The branch's own text is not repeated by a job with a token."""
+def test_a_registry_that_cannot_be_used_is_reported_without_its_words(topic: Topic, text: str) -> None:
+    """A job with a token does not repeat the branch's text."""
     topic.push({"gate.yml": text})
 
     with pytest.raises(Exception, match=r"gate\.yml|cannot be used") as caught:
@@ -195,8 +195,10 @@ HUGE = tuple(replace(trial, workload={"x": "y" * MAX_BASELINE_BYTES}) for trial 
         ({"trials": HUGE}, "a case of the run would make a larger file than a baseline may be"),
     ],
 )
-def test_a_run_that_is_not_fit_is_told_in_our_words(topic: Topic, changes: dict[str, Any], what: str) -> None:
-    """Known cases and stages are named; what the run calls them is not."""
+def test_a_run_that_is_not_fit_is_reported_in_our_words(
+    topic: Topic, changes: dict[str, Any], what: str
+) -> None:
+    """Known cases and stages are named; other names of the run are not."""
     assert topic.refuse(**changes).what == what
 
 
@@ -218,7 +220,7 @@ def test_a_run_that_is_not_fit_is_told_in_our_words(topic: Topic, changes: dict[
 def test_numbers_that_no_measurement_gives_end_in_no_traceback(
     topic: Topic, samples: dict[Metric, tuple[float, ...]]
 ) -> None:
-    """They are refused where they do not fit into a file, and are shown where they do."""
+    """They are refused if no file can hold them, and shown otherwise."""
     run = topic.make_run()
     trials = tuple(Trial(case_id=CASE, index=index, samples=samples) for index in range(3))
 
@@ -254,7 +256,7 @@ def test_a_registry_of_a_thousand_files_is_not_read(topic: Topic) -> None:
     ids=lambda fault: str(fault.status),
 )
 def test_a_branch_that_is_refused_is_explained(topic: Topic, fault: Fault) -> None:
-    """github.token may not write workflow files, whatever the job is given."""
+    """github.token may not write workflow files, whatever the job's rights."""
     topic.github.fail("POST", r"/git/refs$", Fault(**vars(fault)))
 
     with pytest.raises(GitHubError) as caught:
@@ -264,7 +266,7 @@ def test_a_branch_that_is_refused_is_explained(topic: Topic, fault: Fault) -> No
 
 
 def test_where_pull_requests_are_forbidden_the_branch_is_left_with_a_link(topic: Topic) -> None:
-    """It is quoted: a branch may be called with signs that end a link, or begin another part of it."""
+    """The link quotes a branch's signs, which could end it or begin another part."""
     topic.github.state.may_open_pulls = False
     head = topic.git.commit({"gate.yml": GATE_YML}, branch="fix/#7-100%")
     request = RefreshRequest(head_sha=head, head_ref="fix/#7-100%", directory="baselines")
@@ -281,12 +283,12 @@ def test_where_pull_requests_are_forbidden_the_branch_is_left_with_a_link(topic:
 
 
 def test_a_run_in_words_of_its_own_is_read_as_data(topic: Topic) -> None:
-    """What measured code says of itself is in the files, as JSON, and nowhere else."""
+    """Text of measured code is in the files, as JSON, and nowhere else."""
     run = topic.make_run()
     words = "@octocat ![x](https://evil.example) <!-- -->"
     trials = tuple(replace(trial, workload={words: words}) for trial in run.trials)
 
     topic.propose(replace(run, trials=trials, selection=words))
 
-    told = json.dumps([topic.pull["title"], topic.body, topic.git.run("log", "-1", "--format=%B", BRANCH)])
-    assert not any(word in told for word in ("octocat", "evil", "<!--"))
+    texts = json.dumps([topic.pull["title"], topic.body, topic.git.run("log", "-1", "--format=%B", BRANCH)])
+    assert not any(word in texts for word in ("octocat", "evil", "<!--"))

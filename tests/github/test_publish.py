@@ -1,4 +1,4 @@
-"""Publishing end to end against the fake GitHub: the comment, what it names, and several gates of a run."""
+"""Publishing end to end with the fake GitHub: the comment, its names, and several gates of a run."""
 
 from dataclasses import replace
 from html import unescape as html_unescape
@@ -47,13 +47,13 @@ def test_regression(publisher: Publisher, clock: FakeClock) -> None:
     }
     assert "## " in published.summary
     assert "Comment on pull request 7: created." in published.summary
-    assert published.lines == ()  # the job that measured has told them
+    assert published.lines == ()  # the measuring job has printed them
     assert len(publisher.github.requests) <= 14
     assert clock.slept == [1.0]
 
 
 def test_a_pass_is_a_sign_of_life(publisher: Publisher) -> None:
-    """A PASS sets a status and writes a comment of one line, so that silence always means trouble."""
+    """A PASS sets a status and writes a comment of one line, so silence always means trouble."""
     publisher.run["conclusion"] = "success"
     publisher.publish(make_passing())
     assert "PASS: Nothing got worse: 6 comparisons in 3 cases judged." in publisher.body
@@ -78,7 +78,7 @@ BASE_SHA = "b" * 40
 def test_the_base_is_named_where_github_has_it(
     publisher: Publisher, history: list[str] | None, sha: str, named: bool
 ) -> None:
-    """The artifact names a commit; it is linked only if it is one of the pull request's base branch."""
+    """The artifact's commit is linked only if the pull request's base branch has it."""
     if history is not None:
         publisher.state.history["main"] = history
     verdict = make_failing(base=PairBase(commit=sha), tally=Tally(pairs=3, paired_cases=1))
@@ -90,7 +90,7 @@ def test_the_base_is_named_where_github_has_it(
 
 
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("location", "sentence"),
     [
         ("zoo/model.py:29", "New graph break at zoo/model.py:29; why is in the run's summary."),
         ("zoo/gone.py:29", "There are new graph breaks; their places are in the run's summary."),
@@ -98,23 +98,23 @@ def test_the_base_is_named_where_github_has_it(
     ],
 )
 def test_a_place_is_named_where_the_change_has_that_file(
-    publisher: Publisher, tmp_path: Path, place: str, told: str
+    publisher: Publisher, tmp_path: Path, location: str, sentence: str
 ) -> None:
-    """The artifact may call any line its own; one of a module of the commit that was measured is named."""
+    """The artifact may name any line; one of a module of the measured commit is shown."""
     repository = BareRepository.create(tmp_path / "bare.git")
     files = {"zoo/model.py": "print()", "zoo/@octocat.py": ""}
     head = repository.commit(files, branch="topic")
     publisher.state.git = repository
     publisher.state.add_pull(7, head)
     publisher.state.add_run(RUN.id, head)
-    fact = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="evil", location=place))
+    fact = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="evil", location=location))
     verdict = replace(
         make_failing(),
         causes=(Cause(case_id=CASES[0].id, weight=0.9, fact=fact),),
     )
     measured = replace(verdict, provenance=replace(verdict.provenance, commit=head))
     published = publisher.publish(measured)
-    assert html_unescape(publisher.body).count(told) == 1
+    assert html_unescape(publisher.body).count(sentence) == 1
     assert "evil" not in publisher.body
     assert not any(line.startswith("::warning") for line in published.lines)
 
@@ -144,7 +144,7 @@ PARTLY_NEW = make_verdict(*make_rows(), NEW_ROW)  # a PASS, which is red where e
 def test_when(
     publisher: Publisher, when: CommentWhen, verdict: Verdict, conclusion: str, wanted: bool
 ) -> None:
-    """The setting says when a first comment is written; a red check leaves no reader without a word."""
+    """The setting decides when a first comment is written; a red check always gets one."""
     publisher.run["conclusion"] = conclusion
     fail_on = FailOn.NEW if verdict is PARTLY_NEW else FailOn.REGRESSION
     published = publisher.publish(verdict, comment=when, fail_on=fail_on)
@@ -188,7 +188,7 @@ TOUCHED = [
 @pytest.mark.parametrize(("files", "named"), TOUCHED)
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_touched_rules(publisher: Publisher, files: list[str], named: str) -> None:
-    """A change of what it is judged by is flagged in the comment, by our names for it only."""
+    """The comment flags a change of the rules, by our names of them."""
     publisher.state.files[7] = files
     publisher.know_rules("gate.yml", "baselines", WORKFLOWS)
     publisher.publish(make_failing())
@@ -197,7 +197,7 @@ def test_touched_rules(publisher: Publisher, files: list[str], named: str) -> No
 
 
 def test_many_files(publisher: Publisher) -> None:
-    """Of a change of thousands of files the first 300 are looked at, and that is said."""
+    """Of thousands of changed files the first 300 are read, with a note."""
     publisher.state.files[7] = [f"@evil/{index}" for index in range(999)]
     publisher.know_rules("gate.yml")
     publisher.publish(make_failing())
@@ -209,7 +209,7 @@ def test_many_files(publisher: Publisher) -> None:
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 @pytest.mark.parametrize(("comments", "requests"), [(0, 14), (30, 14), (31, 14), (150, 16)])
 def test_request_count(publisher: Publisher, comments: int, requests: int) -> None:
-    """Publishing takes few requests, and none for each comment."""
+    """Publishing takes few requests, however many comments there are."""
     for index in range(comments):
         publisher.state.add_comment(7, f"comment {index}")
     publisher.publish(make_failing())
@@ -225,18 +225,18 @@ def publish_gate(publisher: Publisher, name: str, key: str = "") -> Publication:
 
 
 def read_heading(publisher: Publisher, key: str) -> str:
-    bodies = [str(one["body"]) for one in publisher.comments]
-    (body,) = (one for one in bodies if f" key={key} " in one)
+    bodies = [str(comment["body"]) for comment in publisher.comments]
+    (body,) = (body for body in bodies if f" key={key} " in body)
     return body.splitlines()[1]
 
 
 def read_states(publisher: Publisher) -> dict[str, str]:
-    return {one["context"]: one["state"] for one in reversed(publisher.state.statuses[SHA])}
+    return {status["context"]: status["state"] for status in reversed(publisher.state.statuses[SHA])}
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_each_gate_of_a_run_is_told_by_its_own_job(publisher: Publisher) -> None:
-    """Gate a passed and b regressed, in two jobs: a is green, b red, and each comment says whose it is."""
+def test_each_gate_of_a_run_is_judged_by_its_own_job(publisher: Publisher) -> None:
+    """Gate a passed and b regressed in two jobs: a is green, b red, each comment is its own."""
     for name, verdict, conclusion in (("a", make_passing(), "success"), ("b", make_failing(), "failure")):
         artifact = publisher.leave(verdict, f"gate-{name}")
         times = {"began": "2026-11-01T11:59:00Z", "ended": "2026-11-01T13:00:00Z"}
@@ -252,7 +252,7 @@ def test_each_gate_of_a_run_is_told_by_its_own_job(publisher: Publisher) -> None
 
 @pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out"])
 def test_a_job_that_died_after_its_upload_does_not_pass(publisher: Publisher, conclusion: str) -> None:
-    """Its verdict says PASS, and it ended otherwise: red, whatever the other job of the run did."""
+    """Its verdict is PASS and its conclusion is not: red, whatever the other job did."""
     for name, ended in (("a", conclusion), ("b", "success")):
         artifact = publisher.leave(make_passing(), f"gate-{name}")
         times = dict.fromkeys(("began", "ended"), artifact["created_at"])
@@ -271,7 +271,7 @@ SPAN = {"began": "2026-11-01T11:59:00Z", "ended": "2026-11-01T13:00:00Z"}
 
 
 def run_machine(publisher: Publisher, name: str, conclusion: str, verdict: Verdict) -> dict[str, Any]:
-    """Let a job upload its verdict in place of the one that is there."""
+    """Let a job upload its verdict in place of an earlier one."""
     publisher.state.artifacts.clear()
     artifact = publisher.leave(verdict)
     return publisher.state.add_job(RUN.id, name, conclusion, uploaded=artifact["created_at"], **SPAN)
@@ -296,7 +296,7 @@ def test_a_matrix_does_not_pass_by_its_last_job(publisher: Publisher, names: tup
 
 
 def test_a_failing_verdict_names_the_job_whose_own_is_gone(publisher: Publisher) -> None:
-    """What the last job says is told, and that it is not all."""
+    """The last job's result is shown, with a note that it is not all."""
     run_machine(publisher, "check (gpu-a)", "failure", make_failing())
     run_machine(publisher, "check (gpu-b)", "failure", make_failing())
 
@@ -332,7 +332,7 @@ FAILED = (1, "check (gpu-a)", "failure", make_failing())
 def test_a_run_passes_with_all_of_its_machines(
     publisher: Publisher, jobs: list[tuple[int, str, str, Verdict | None]], conclusion: str, is_lost: bool
 ) -> None:
-    """Of each job its last attempt counts; one that left no verdict, for want of a step too, is named."""
+    """Each job's last attempt counts; one without a verdict is named."""
     for attempt, name, ended, verdict in jobs:
         publisher.run["run_attempt"] = attempt
         if verdict is None:
@@ -350,7 +350,7 @@ def test_a_run_passes_with_all_of_its_machines(
 
 @pytest.mark.parametrize("name", ["lint", "lint (3.12)"])
 def test_a_job_that_does_something_else_does_not_fail_the_gate(publisher: Publisher, name: str) -> None:
-    """It failed, uploads a log when it does, and no artifact came of that."""
+    """It failed, and uploads logs, but never the artifact."""
     lint = publisher.state.add_job(RUN.id, name, "failure", **SPAN)
     lint["steps"].append(lint["steps"][0] | {"name": "Lint"})
     run_machine(publisher, "check (gpu-a)", "success", make_passing())
@@ -362,22 +362,22 @@ def test_a_job_that_does_something_else_does_not_fail_the_gate(publisher: Publis
 
 
 def test_details_of_its_own_are_no_verdict(publisher: Publisher) -> None:
-    """The step that uploads the verdict counts: the details of gpu-a are there, by their own name."""
+    """The step that uploads the verdict counts; gpu-a's details have another name."""
     job = run_machine(publisher, "check (gpu-a)", "failure", make_failing())
     details = publisher.leave(b"", "details-a")
     other = run_machine(publisher, "check (gpu-b)", "success", make_passing())
     publisher.state.artifacts[details["id"]] = details
-    for one, moment in ((job, details["created_at"]), (other, "2026-11-01T12:59:00Z")):
-        step = one["steps"][0]
-        one["steps"].append(step | {"name": "Upload all", "started_at": moment, "completed_at": moment})
+    for run, moment in ((job, details["created_at"]), (other, "2026-11-01T12:59:00Z")):
+        step = run["steps"][0]
+        run["steps"].append(step | {"name": "Upload all", "started_at": moment, "completed_at": moment})
 
     publisher.publish()
 
     assert publisher.status_told[0] == "failure"
 
 
-def test_where_jobs_are_not_told_the_run_decides(publisher: Publisher) -> None:
-    """Trouble that is told, and no pass of a run that failed."""
+def test_where_jobs_are_unknown_the_run_decides(publisher: Publisher) -> None:
+    """Trouble is published, and no pass of a failed run."""
     publisher.leave(make_passing(), "gate-a")
     publisher.github.fail("GET", r"/jobs$", Fault(status=403, message=NO_RIGHT, times=9))
 

@@ -1,4 +1,4 @@
-"""``compile-gate github publish`` as a process: what a job sees of it, its time and its memory."""
+"""``compile-gate github publish`` as a process of a job: its output, time and memory."""
 
 import json
 import os
@@ -36,10 +36,8 @@ sys.exit(code)
 
 @dataclass(frozen=True)
 class Done:
-    """What a process left."""
-
     code: int
-    told: str
+    printed: str
     outputs: str
     summary: str
     elapsed_s: float
@@ -73,17 +71,17 @@ def make_environ(github: FakeGitHub, job: Path) -> dict[str, str]:
 
 def run_publish(github: FakeGitHub, job: Path, *options: str, **more: str) -> Done:
     """Run the command as a step does."""
-    files = {name: job.parent / name for name in ("output", "summary", "told", "peak")}
+    files = {name: job.parent / name for name in ("output", "summary", "printed", "peak")}
     environ = make_environ(github, job) | {"PEAK_FILE": str(files["peak"]), **more}
     python = [sys.executable, "-X", "importtime", "-c", MAIN]
     command = [*python, "github", "publish", "--run-id", "100", *options]
     started = time.perf_counter()
-    with files["told"].open("w") as told:
-        done = subprocess.run(command, cwd=job, env=environ, stdout=told, stderr=told, check=False)
+    with files["printed"].open("w") as printed:
+        done = subprocess.run(command, cwd=job, env=environ, stdout=printed, stderr=printed, check=False)
     read = {name: path.read_text() if path.exists() else "" for name, path in files.items()}
     return Done(
         code=done.returncode,
-        told=read["told"],
+        printed=read["printed"],
         outputs=read["output"],
         summary=read["summary"],
         elapsed_s=time.perf_counter() - started,
@@ -94,7 +92,7 @@ def run_publish(github: FakeGitHub, job: Path, *options: str, **more: str) -> Do
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_fork(github: FakeGitHub, job: Path) -> None:
-    """A fork's regression is told in full by a process that is quick, small and without torch."""
+    """A fork's regression is published in full by a process that is quick, small and without torch."""
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
     done = run_publish(github, job)
     comment = github.state.list_comments(7)[0]
@@ -104,8 +102,8 @@ def test_fork(github: FakeGitHub, job: Path) -> None:
     assert outputs["comment-url"] == comment["html_url"]
     assert "bert/inference-float32-smoke-default" in comment["body"]
     assert "REGRESSION" in done.summary
-    assert "| torch" not in done.told
-    assert TOKEN not in done.told + done.outputs + done.summary + str(github.state.comments)
+    assert "| torch" not in done.printed
+    assert TOKEN not in done.printed + done.outputs + done.summary + str(github.state.comments)
     assert len(github.requests) <= 20
     assert 0 < done.rss_bytes < MAX_RSS_BYTES
     assert 0 < done.processor_s < MAX_S / 2
@@ -142,7 +140,7 @@ def publish(github: FakeGitHub, job: Path, monkeypatch: pytest.MonkeyPatch) -> C
 
 
 def test_options(github: FakeGitHub, publish: Callable[..., int]) -> None:
-    """The options of the action's inputs do what they say."""
+    """The options of the action's inputs take effect."""
     github.state.add_artifact(RUN.id, "gpu", make_archive(make_passing()))
     github.state.runs[RUN.id]["conclusion"] = "success"
     assert publish("--artifact-name=gpu", "--comment=always", "--comment-key=gpu") == 0
@@ -156,7 +154,7 @@ def test_options(github: FakeGitHub, publish: Callable[..., int]) -> None:
 def test_what_fails_and_the_status_are_those_of_gate_yml(
     github: FakeGitHub, job: Path, publish: Callable[..., int], keys: str, state: str
 ) -> None:
-    """The check reads the same file of the base: none is red where the other is green."""
+    """The check reads the same file of the base, so both have one colour."""
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
     (job / "gate.yml").write_text(GATE_YML + keys)
     github.state.runs[RUN.id]["conclusion"] = state
@@ -191,7 +189,7 @@ def test_usage(
 ) -> None:
     """What the caller can fix is exit code 2 and two lines; nothing is written."""
     assert publish(*options, **environ) == 2
-    told = capfd.readouterr()
-    assert expected in told.err
-    assert "Traceback" not in told.err
+    printed = capfd.readouterr()
+    assert expected in printed.err
+    assert "Traceback" not in printed.err
     assert github.list_writes() == []

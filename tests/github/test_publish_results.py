@@ -1,4 +1,4 @@
-"""Which results are told: those of the gate, of this change, of the newest attempt, that can be read."""
+"""Published are results of the gate, of this change, of the newest attempt, that can be read."""
 
 import json
 
@@ -19,7 +19,7 @@ from gate.publish.submitted import WORKFLOWS
     "path", [".github/workflows/other.yml", "octo-org/models/.github/workflows/x.yml@main"]
 )
 def test_run_of_another_workflow(publisher: Publisher, path: str) -> None:
-    """A change that brings a workflow of the gate's name gets nothing told in the repository's name."""
+    """A change that adds a workflow under the gate's name gets nothing published."""
     publisher.run["path"] = path
     publisher.leave(make_passing())
     with pytest.raises(UsageError, match="is of another workflow file than"):
@@ -29,14 +29,14 @@ def test_run_of_another_workflow(publisher: Publisher, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["{}", "octo-org/models/{}@refs/heads/main", "{}@main"])
 def test_run_of_the_named_workflow(publisher: Publisher, path: str) -> None:
-    """The gate may lie in another file, and GitHub may tell it with its repository and ref."""
+    """The gate may be in another file, which GitHub may name with repository and ref."""
     publisher.run["path"] = path.format(".github/workflows/perf.yml")
     publisher.publish(make_failing(), workflow=".github/workflows/perf.yml")
     assert len(publisher.comments) == 1
 
 
 def test_answer_about_another_run(publisher: Publisher) -> None:
-    """What GitHub answers about some other run is not taken for this one's."""
+    """GitHub's answer about another run is refused."""
     other = json.dumps(publisher.run | {"id": 4711}).encode()
     publisher.github.fail("GET", r"/actions/runs/100$", Fault(status=200, body=other))
     published = publisher.publish(make_failing())
@@ -46,7 +46,7 @@ def test_answer_about_another_run(publisher: Publisher) -> None:
 
 @pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure"])
 def test_no_result(publisher: Publisher, conclusion: str) -> None:
-    """A run that left nothing is INCOMPLETE, an error and a comment."""
+    """A run without an artifact is INCOMPLETE, an error and a comment."""
     publisher.run["conclusion"] = conclusion
     published = publisher.publish()
     assert published.outputs["verdict"] == "INCOMPLETE"
@@ -55,15 +55,15 @@ def test_no_result(publisher: Publisher, conclusion: str) -> None:
 
 
 def test_silence(publisher: Publisher) -> None:
-    """A run that waits for an approval has nothing to publish."""
+    """A run that waits for an approval publishes nothing."""
     publisher.run["conclusion"] = "action_required"
     published = publisher.publish()
     assert publisher.github.list_writes() == []
     assert "nothing to publish" in published.summary
 
 
-def test_a_skipped_run_is_told(publisher: Publisher) -> None:
-    """GitHub counts a skipped check as passed, so status and comment say that nothing was measured."""
+def test_a_skipped_run_is_reported(publisher: Publisher) -> None:
+    """GitHub counts a skipped check as passed: status and comment show that nothing was measured."""
     publisher.leave_pass()
     publisher.run["conclusion"] = "skipped"
     publisher.state.files[7] = [".github/workflows/gate.yml"]
@@ -90,10 +90,10 @@ def test_a_skipped_run_is_told(publisher: Publisher) -> None:
         ("renamed", "2026-11-01T11:30:00Z", True),
     ],
 )
-def test_a_run_for_another_base_is_not_told(
+def test_a_run_for_another_base_is_not_published(
     publisher: Publisher, name: str, created: str, is_told: bool
 ) -> None:
-    """Started again, it measures against the base that it began with, which is another change."""
+    """Started again, it still compares with the old base."""
     publisher.leave_pass()
     publisher.run |= {"conclusion": "success", "run_started_at": "2026-11-01T11:45:00Z"}
     publisher.state.add_event(7, name, created)
@@ -105,7 +105,7 @@ def test_a_run_for_another_base_is_not_told(
 
 
 def test_a_run_that_a_push_cancelled_is_silent(publisher: Publisher) -> None:
-    """Its commit is not what is to be merged; the run of the new one tells its own verdict."""
+    """Its commit is not what will be merged; the new commit's run publishes its own."""
     publisher.run["conclusion"] = "cancelled"
     publisher.state.pulls[7]["head"]["sha"] = "e" * 40
     published = publisher.publish()
@@ -114,7 +114,7 @@ def test_a_run_that_a_push_cancelled_is_silent(publisher: Publisher) -> None:
 
 
 def test_newer_attempt(publisher: Publisher) -> None:
-    """While a newer attempt of the run is under way, the older one's verdict is not told."""
+    """While a newer attempt is under way, the older one's verdict is not published."""
     payload = make_workflow_run(publisher.run)
     publisher.run |= {"run_attempt": 2, "conclusion": None, "status": "in_progress"}
     publisher.job = JobContext(repository=REPOSITORY, event_name="workflow_run", event=payload)
@@ -124,7 +124,7 @@ def test_newer_attempt(publisher: Publisher) -> None:
 
 
 def test_verdict_of_a_newer_version(publisher: Publisher) -> None:
-    """The publisher is older than the gate: the comment says which of the two to change, and what counts."""
+    """The publisher is older than the gate: the comment names which of the two to update."""
     publisher.leave(make_edited(put("schema", "compile-gate/shown/4")))
     publisher.publish()
     body = publisher.body

@@ -1,4 +1,4 @@
-"""The commit's one status: of which run it tells, and where none may be set."""
+"""The commit's one status: the run that it shows, and runs that set none."""
 
 import pytest
 from publishing import INCONCLUSIVE, Publisher
@@ -22,7 +22,7 @@ from gate.report.markdown import escape_text
     ],
 )
 def test_state(publisher: Publisher, verdict: Verdict, conclusion: str, fail_on: FailOn, state: str) -> None:
-    """The status follows the verdict, and never says success over a run that failed."""
+    """The status follows the verdict, and is never success for a failed run."""
     publisher.run["conclusion"] = conclusion
     published = publisher.publish(verdict, fail_on=fail_on)
     assert publisher.status["state"] == state
@@ -30,7 +30,7 @@ def test_state(publisher: Publisher, verdict: Verdict, conclusion: str, fail_on:
 
 
 def test_status_of_a_newer_run(publisher: Publisher) -> None:
-    """A pull request that was closed and opened again has two runs: the newer one's status holds."""
+    """A reopened pull request has two runs: the newer one's status holds."""
     publisher.set_status("success", 101)
     publisher.state.add_run(101, SHA)
     published = publisher.publish(make_failing())
@@ -51,7 +51,7 @@ def test_status_of_a_newer_run(publisher: Publisher) -> None:
     ],
 )
 def test_status_of_no_newer_run(publisher: Publisher, fields: dict[str, str | None]) -> None:
-    """The status of an older run, of none or of another context is no reason to be silent."""
+    """A status of an older run, of none or of another context is replaced."""
     publisher.state.add_status(SHA, {"state": "success", "context": "compile-gate/report"} | fields)
     publisher.publish(make_failing())
     assert publisher.status["state"] == "failure"
@@ -59,7 +59,7 @@ def test_status_of_no_newer_run(publisher: Publisher, fields: dict[str, str | No
 
 @pytest.mark.parametrize(("started", "state"), [("12:00:00", "success"), ("10:30:00", "failure")])
 def test_a_run_that_was_started_again_is_newer(publisher: Publisher, started: str, state: str) -> None:
-    """Of two runs of one commit the one that began last holds, whichever has the higher number."""
+    """Of two runs of one commit the one that began last holds, whatever their numbers."""
     publisher.set_status("success", 101)
     publisher.state.add_run(101, SHA)["run_started_at"] = f"2026-11-01T{started}Z"
     publisher.run |= {"run_attempt": 2, "run_started_at": "2026-11-01T11:30:00Z"}
@@ -86,7 +86,7 @@ PARTLY_STORED = make_verdict(*make_unchanged(CASES[1]), NOTHING_STORED.compariso
 def test_a_green_merge_group_without_baselines_gets_no_red_status(
     publisher: Publisher, verdict: Verdict, fail_on: FailOn
 ) -> None:
-    """The check counted that its pull requests were accepted so, which is not known here."""
+    """The check knew the acceptances of its pull requests; the publisher does not."""
     publisher.run |= {"event": "merge_group", "conclusion": "success"}
     published = publisher.publish(verdict, fail_on=fail_on)
     assert publisher.state.statuses.get(SHA, []) == []
@@ -101,7 +101,7 @@ def test_a_green_merge_group_without_baselines_gets_no_red_status(
 def test_a_merge_group_that_fails_gets_a_red_status(
     publisher: Publisher, verdict: Verdict, conclusion: str
 ) -> None:
-    """Its check is red, or what it found is no lack of baselines: an accepted change is no regression."""
+    """Its check is red, or it found more than a lack of baselines."""
     publisher.run |= {"event": "merge_group", "conclusion": conclusion}
     published = publisher.publish(verdict)
     assert (publisher.status["state"], publisher.comments) == ("failure", [])
@@ -110,7 +110,7 @@ def test_a_merge_group_that_fails_gets_a_red_status(
 
 @pytest.mark.parametrize("event", ["workflow_dispatch", "push", "schedule"])
 def test_other_runs_set_no_status(publisher: Publisher, event: str) -> None:
-    """A run by hand at a pull request's head does not turn the status that failed there into a green one."""
+    """A run by hand does not turn the pull request's failed status green."""
     publisher.set_status("failure", 99)
     publisher.run |= {"event": event, "conclusion": "success"}
     published = publisher.publish(make_passing())
@@ -120,8 +120,8 @@ def test_other_runs_set_no_status(publisher: Publisher, event: str) -> None:
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_one_status_cannot_tell_of_two_pull_requests(publisher: Publisher) -> None:
-    """Two pull requests with one head have a verdict each, so the commit's one status is an error."""
+def test_one_status_cannot_be_of_two_pull_requests(publisher: Publisher) -> None:
+    """Two pull requests with one head have a verdict each, so the status is an error."""
     publisher.state.add_pull(8, SHA)
     publisher.run["conclusion"] = "success"
     published = publisher.publish(make_passing())
@@ -134,15 +134,15 @@ def test_one_status_cannot_tell_of_two_pull_requests(publisher: Publisher) -> No
 
 
 def test_a_pass_of_one_pull_request_takes_back_no_failure_of_another(publisher: Publisher) -> None:
-    """Somebody opens another one with the same commit, where it passes: the status is an error then."""
+    """A second pull request with the same commit passes: the status is an error then."""
     publisher.publish(make_failing())
     publisher.state.add_pull(8, SHA, owner="mallory")
     publisher.state.add_run(101, SHA, owner="mallory")["conclusion"] = "success"
     publisher.leave(make_passing(), run_id=101)
     published = publisher.publish(run_id=101)
     status = publisher.status
-    told = "no result is published: another open pull request has this head"
-    assert (status["state"], status["description"]) == ("error", told)
+    reason = "no result is published: another open pull request has this head"
+    assert (status["state"], status["description"]) == ("error", reason)
     assert "Commit status: an error, since another open pull request has this head." in published.summary
     (other,) = publisher.state.list_comments(8)
     assert "PASS" in other["body"]

@@ -1,4 +1,4 @@
-"""Publishing an upgrade end to end against the fake GitHub: what the issue says, and what it never does."""
+"""Publishing an upgrade end to end with the fake GitHub: the issue, and what it never does."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,7 +40,7 @@ def make_upgrade(*rows: Comparison, **more: Any) -> Verdict:
         replace(row, pairs=5, reason=Reason.BELOW_THRESHOLD)
         for case in CASES
         for row in make_unchanged(case)
-        if all((row.case_id, row.metric) != (one.case_id, one.metric) for one in rows)
+        if all((row.case_id, row.metric) != (other.case_id, other.metric) for other in rows)
     ]
     stacks = {
         "environment": NEW_STACK,
@@ -73,7 +73,8 @@ def make_findings() -> dict[str, TrustedResult]:
         "same_stack": make_upgrade(environment=CUDA_HOST),
     }
     findings = {
-        name: make_upgrade_finding(make_shown(one), make_base(), UPGRADED) for name, one in verdicts.items()
+        name: make_upgrade_finding(make_shown(shown), make_base(), UPGRADED)
+        for name, shown in verdicts.items()
     }
     findings["no_result"] = TrustedResult(
         run=replace(UPGRADED, conclusion="failure"), refusal=Refusal.NO_ARTIFACT
@@ -87,8 +88,8 @@ def test_golden(name: str) -> None:
     check_golden(f"issue/{name}.md", render_body(make_marker("h200", UPGRADED), make_findings()[name]))
 
 
-def test_nothing_of_the_artifact_is_told() -> None:
-    """Texts of whoever measured, which every verdict has, are in no issue."""
+def test_nothing_of_the_artifact_is_shown() -> None:
+    """Texts of the measured side, which every verdict has, are in no issue."""
     assert all(word in str(make_worse()) for word in ("Headline of whoever measured", "Mallory"))
     for finding in make_findings().values():
         body = render_body(make_marker("default", UPGRADED), finding)
@@ -97,7 +98,7 @@ def test_nothing_of_the_artifact_is_told() -> None:
 
 
 def test_only_versions_are_shown_of_the_stacks() -> None:
-    """An environment that names itself @all has no version; so does a base that the repository lacks."""
+    """An environment called @all has no version; nor has a base that the repository lacks."""
     sides = (replace(NEW_STACK, torch="9.9@all"), replace(NEW_STACK, torch="2.14@all"))
     hostile = make_worse(base_environment=sides[0], environment=sides[1])
 
@@ -110,7 +111,7 @@ def test_only_versions_are_shown_of_the_stacks() -> None:
 
 
 def test_of_many_cases_models_are_named_and_counted() -> None:
-    """The command can be copied, however many cases got worse; the paragraph names those at both ends."""
+    """The command can be copied, however many cases got worse; the text names the first and last."""
     cases = tuple(Case(id=f"m{index}/t", model=f"m{index}") for index in range(9))
     rows = (pair(case, Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02)) for case in cases)
     verdict = make_verdict(*rows, cases=cases)
@@ -130,8 +131,8 @@ def test_of_many_cases_models_are_named_and_counted() -> None:
         (Status.UNCHANGED, "Take the new stack"),
     ],
 )
-def test_only_what_is_broken_on_the_new_stack_says_to_stay(status: Status, first: str) -> None:
-    """A case without a pair may have failed on the old stack, or there was no time for it."""
+def test_only_what_is_broken_on_the_new_stack_advises_to_stay(status: Status, first: str) -> None:
+    """A case without a pair may have failed on the old stack, or had no time."""
     verdict = make_upgrade(pair(CASES[0], Metric.COMPILED_LATENCY, status))
 
     assert list_upgrade_steps(verdict)[0].startswith(first)
@@ -149,7 +150,7 @@ def test_an_upgrade_names_a_workflow_only_where_the_repository_has_it(can_refres
 
 
 def test_an_upgrade_of_which_nothing_was_judged_is_not_to_be_taken() -> None:
-    """All of it is quarantined: whatever else there is to do, it is not that."""
+    """All of it is quarantined, so no step recommends the upgrade."""
     rows = tuple(replace(row, decides=False) for row in make_upgrade().comparisons)
     verdict = replace(make_upgrade(), comparisons=rows, outcome=Outcome.NOTHING_COMPARED)
 
@@ -193,7 +194,7 @@ def test_an_upgrade_that_got_worse(publisher: Publisher, clock: FakeClock) -> No
 
 
 def test_a_pass_is_quiet_and_closes_what_was_open(publisher: Publisher) -> None:
-    """A first PASS opens nothing; after trouble it is said, and the issue is closed."""
+    """A first PASS opens nothing; after trouble it updates and closes the issue."""
     publisher.publish(make_upgrade())
     assert publisher.issues == []
     publisher.add_issue()
@@ -206,10 +207,10 @@ def test_a_pass_is_quiet_and_closes_what_was_open(publisher: Publisher) -> None:
 
 
 @pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
-def test_by_hand_trouble_is_told_and_a_pass_takes_nothing_back(
+def test_by_hand_trouble_is_reported_and_a_pass_takes_nothing_back(
     publisher: Publisher, when: CommentWhen
 ) -> None:
-    """A run of chosen cases or of a chosen stack leaves the issue as it is, and says so in its summary."""
+    """A run of chosen cases or of a chosen stack leaves the issue as it is, and its summary says so."""
     publisher.run["event"] = "workflow_dispatch"
     publisher.publish(make_worse())
     before = publisher.issue["body"]
@@ -233,29 +234,29 @@ def test_by_hand_trouble_is_told_and_a_pass_takes_nothing_back(
     ],
 )
 def test_when(publisher: Publisher, when: CommentWhen, verdict: Verdict, is_open: bool) -> None:
-    """The setting says when there is to be an open issue."""
+    """The setting decides when an issue is open."""
     publisher.publish(verdict, comment=when)
 
     assert bool(publisher.issues) is is_open
 
 
 @pytest.mark.parametrize(
-    ("conclusion", "told"), [("success", "(slower)"), ("failure", "there is no verdict")]
+    ("conclusion", "line"), [("success", "(slower)"), ("failure", "there is no verdict")]
 )
 def test_an_earlier_attempts_result_counts_only_where_its_job_succeeded(
-    publisher: Publisher, conclusion: str, told: str
+    publisher: Publisher, conclusion: str, line: str
 ) -> None:
-    """When only the report is run again the measurement stands; when measuring failed anew it does not."""
+    """If only the report runs again the measurement holds; if measuring failed anew it does not."""
     publisher.run |= {"run_attempt": 2, "run_started_at": "2027-01-01T00:00:00Z"}
 
     publisher.publish(make_worse(), conclusion=conclusion)
 
-    assert told in publisher.issue["body"]
+    assert line in publisher.issue["body"]
 
 
 @pytest.mark.parametrize("more", [{"event": "pull_request"}, {"owner": "mallory"}])
 def test_a_pull_requests_run_is_no_upgrade(publisher: Publisher, more: dict[str, str]) -> None:
-    """A fork's run, whatever it calls itself, cannot write the repository's issue."""
+    """A fork's run, whatever its name, cannot write the repository's issue."""
     publisher.state.add_run(RUN.id, SHA, **more)
 
     with pytest.raises(UsageError, match="measured a pull request"):
@@ -264,7 +265,7 @@ def test_a_pull_requests_run_is_no_upgrade(publisher: Publisher, more: dict[str,
 
 
 def test_the_command(publisher: Publisher, job: TokenJob) -> None:
-    """As a job calls it: settings from options, registry from the checkout, outputs to the runner."""
+    """A job calls it with options, the checkout's registry and the runner's outputs."""
     publisher.leave(make_worse(), "upgrade")
     options = ("--conclusion=success", "--artifact-name=upgrade", "--comment-key=h200")
 

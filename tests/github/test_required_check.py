@@ -1,6 +1,6 @@
-"""The required check is never skipped, in no workflow: GitHub takes a skipped job for a passed one.
+"""The required check is never skipped in any workflow: GitHub takes a skipped job for a passed one.
 
-What the workflows say is looked at here, word by word; what comes of it is run in ``act``.
+These tests read the workflows; those in ``act`` run them.
 """
 
 import re
@@ -21,7 +21,7 @@ CALLED = "compile-gate / check"  # where the workflow is called: GitHub joins th
 
 
 def list_names(name: str) -> list[str]:
-    """List what a check may be called: each text of an expression in its name."""
+    """The names that a check may have: each text of an expression in its name."""
     if (expression := re.search(r"\$\{\{(.*)\}\}", name)) is None:
         return [name]
     return [name.replace(expression[0], text) for text in re.findall("'([^']*)'", expression[1])]
@@ -35,9 +35,9 @@ ALL = [
     if {REQUIRED, CALLED}.intersection(names := list_names(name))
 ]
 MEASURED = [(path, job) for path, job, _ in ALL if any(map(is_gate, job["steps"]))]
-RETARGETING = [one for one in ALL if one[:2] not in MEASURED]
+RETARGETING = [check for check in ALL if check[:2] not in MEASURED]
 every_required = pytest.mark.parametrize(
-    ("path", "job"), [one[:2] for one in ALL], ids=[name_file(path) for path, *_ in ALL]
+    ("path", "job"), [check[:2] for check in ALL], ids=[name_file(path) for path, *_ in ALL]
 )
 every_measured = pytest.mark.parametrize(
     ("path", "job"), MEASURED, ids=[name_file(path) for path, _ in MEASURED]
@@ -45,7 +45,7 @@ every_measured = pytest.mark.parametrize(
 
 
 def test_these_are_the_jobs_that_report_as_the_required_check() -> None:
-    """A workflow that joins them, by a name given in passing, must be meant to."""
+    """A workflow must not join them by accident of a name."""
     assert {name_file(path) for path, _ in MEASURED} == {
         ".github/compile-gate.yml",
         "examples/compile-gate.yml",
@@ -61,15 +61,15 @@ def test_these_are_the_jobs_that_report_as_the_required_check() -> None:
 
 @every_required
 def test_it_is_skipped_for_no_result_of_the_jobs_before(path: Path, job: dict[str, Any]) -> None:
-    """However those ended, and also where the run was cancelled meanwhile: the job runs, and so can fail."""
+    """The job runs, and so can fail, however those ended, and after a cancellation."""
     # Any other condition is false for some event; a called job may ask for the one event that it is for.
-    own = "${{ github.event_name == 'pull_request' }}" if path.name == "compile-gate-respond.yml" else None
-    assert job.get("if") == ("${{ always() }}" if "needs" in job else own)
+    wanted = "${{ github.event_name == 'pull_request' }}" if path.name == "compile-gate-respond.yml" else None
+    assert job.get("if") == ("${{ always() }}" if "needs" in job else wanted)
 
 
 @every_required
 def test_nothing_in_it_is_forgiven_or_left_out(path: Path, job: dict[str, Any]) -> None:
-    """No failure is turned into success, and up to the gate's own step no step has a condition."""
+    """No failure becomes success, and up to the gate's own step no step has a condition."""
     steps = job["steps"]
     last = next((index for index, step in enumerate(steps) if is_gate(step)), len(steps) - 1)
 
@@ -80,9 +80,9 @@ def test_nothing_in_it_is_forgiven_or_left_out(path: Path, job: dict[str, Any]) 
 
 @every_measured
 def test_every_pull_request_and_every_merge_group_is_measured(path: Path, job: dict[str, Any]) -> None:
-    """Nothing waits for a check that never comes; a push supersedes, and a merge queue does not."""
+    """Nothing waits for a check that never comes; a push supersedes, a merge queue does not."""
     assert load(path)["on"] == {"pull_request": None, "merge_group": None}
-    called = next(file for _, file, found in list_checks(path) if found is job)
+    called = next(file for _, file, calling in list_checks(path) if calling is job)
     assert load(called)["concurrency"] == {
         "group": "gate-${{ github.event.pull_request.number || github.ref }}",
         "cancel-in-progress": "${{ github.event_name == 'pull_request' }}",
@@ -94,18 +94,18 @@ def test_every_pull_request_and_every_merge_group_is_measured(path: Path, job: d
     [("success", 0), ("failure", 0), ("cancelled", 0), ("skipped", 1), ("", 1)],
 )
 def test_shards_are_judged_only_after_measuring(ended: str, code: int) -> None:
-    """The first step of the job, run for every way in which the job before it can have ended."""
+    """The job's first step runs for every conclusion of the job before it."""
     (job,) = (job for path, job in MEASURED if path.name == "shards.yml")
 
     done = run_first(job, {"needs.measure.result": ended})
 
     assert done.returncode == code
-    said = f"::error title=compile-gate::Nothing was judged: measuring ended with {ended or 'nothing'}."
-    assert done.stdout.startswith(said) is bool(code)
+    annotation = f"::error title=compile-gate::Nothing was judged: measuring ended with {ended or 'nothing'}."
+    assert done.stdout.startswith(annotation) is bool(code)
 
 
 def run_first(job: dict[str, Any], values: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run the first step of a job as the runner does, where its variables have these values."""
+    """Run the first step of a job as the runner does, with these values of its variables."""
     step = job["steps"][0]
     assert step["shell"] == "bash"
     environ = {
@@ -116,10 +116,10 @@ def run_first(job: dict[str, Any], values: Mapping[str, str]) -> subprocess.Comp
 
 @pytest.mark.parametrize(("repository", "code"), [("", 2), ("octo-org/compile-gate", 0)])
 @pytest.mark.parametrize(("file", "name"), [("check.yml", "check"), ("respond.yml", "measure")])
-def test_a_runner_that_is_too_old_is_told_before_anything_is_cloned(
+def test_a_runner_that_is_too_old_is_reported_before_anything_is_cloned(
     file: str, name: str, repository: str, code: int
 ) -> None:
-    """It does not know which repository the workflow is of: checkout would clone the caller's own for it."""
+    """It does not name the workflow's repository: checkout would clone the caller's instead."""
     job = load(ROOT / ".github" / "workflows" / file)["jobs"][name]
 
     done = run_first(job, {"job.workflow_repository": repository})
@@ -129,12 +129,12 @@ def test_a_runner_that_is_too_old_is_told_before_anything_is_cloned(
 
 
 @pytest.mark.parametrize(
-    ("path", "job", "names"), RETARGETING, ids=[name_file(one[0]) for one in RETARGETING]
+    ("path", "job", "names"), RETARGETING, ids=[name_file(check[0]) for check in RETARGETING]
 )
 def test_a_changed_base_takes_the_check_back_and_an_edited_title_does_not(
     path: Path, job: dict[str, Any], names: list[str]
 ) -> None:
-    """It fails under the required name and stops what runs; for a title it passes under another name."""
+    """A new base fails the required name and stops runs; a title passes under another name."""
     required = CALLED if "/" in names[0] else REQUIRED
     group = "gate-${{ github.event.changes.base && github.event.pull_request.number || github.run_id }}"
     base, title = (run_first(job, {"github.event.changes.base.ref.from": name}) for name in ("release", ""))
@@ -151,5 +151,5 @@ def test_a_changed_base_takes_the_check_back_and_an_edited_title_does_not(
 
 
 def test_no_status_has_the_name_of_the_check() -> None:
-    """GitHub requires both of one name: trouble in reporting would then keep a good change from merging."""
+    """GitHub requires both of one name: trouble in publishing would block a good change."""
     assert make_config(GateFile(version=1)).status == "compile-gate/report" != REQUIRED

@@ -1,4 +1,4 @@
-"""The sample hook of a self-hosted runner: it refuses forks, and whatever it does not know."""
+"""The sample hook of a self-hosted runner refuses forks and everything unknown."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def run_hook(tmp_path: Path, name: str, event: object, **environ: str) -> subpro
     ],
 )
 def test_what_is_the_repositorys_own_runs(tmp_path: Path, name: str, event: object) -> None:
-    """Branches of the repository, merge queues, schedules, and what somebody who may write started."""
+    """Branches of the repository, merge queues, schedules, and runs by users who may write."""
     done = run_hook(tmp_path, name, event)
 
     assert (done.returncode, done.stdout) == (0, "")
@@ -64,8 +64,8 @@ def test_what_is_the_repositorys_own_runs(tmp_path: Path, name: str, event: obje
         ("new_event_of_next_year", {}),
     ],
 )
-def test_what_is_not_or_cannot_be_told_does_not(tmp_path: Path, name: str, event: object) -> None:
-    """Forks, a fork that is gone, events that are not listed, and anything that cannot be read."""
+def test_what_is_foreign_or_unknown_does_not_run(tmp_path: Path, name: str, event: object) -> None:
+    """Forks, a deleted fork, unlisted events, and anything that cannot be read."""
     done = run_hook(tmp_path, name, event)
 
     assert done.returncode == 1
@@ -73,7 +73,7 @@ def test_what_is_not_or_cannot_be_told_does_not(tmp_path: Path, name: str, event
 
 
 def test_without_an_event_or_a_repository_nothing_runs(tmp_path: Path) -> None:
-    """In doubt it refuses."""
+    """In doubt the hook refuses."""
     event = {"pull_request": {"head": {"repo": {"full_name": ""}}}}
 
     assert run_hook(tmp_path, "push", {}, GITHUB_EVENT_PATH="/nowhere").returncode == 1

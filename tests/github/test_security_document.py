@@ -1,4 +1,4 @@
-"""What docs/security.md says of itself in figures: who may refresh, and how much was tried."""
+"""The tables and figures of docs/security.md: who may refresh, and how much was tried."""
 
 import re
 from pathlib import Path
@@ -57,21 +57,21 @@ def make_event(situation: str, body: str) -> tuple[str, dict[str, Any]]:
 
 
 def set_stage(github: FakeGitHub, role: str, situation: str) -> None:
-    """Make pull request 7, and give somebody a role."""
+    """Make pull request 7, and give a user a role."""
     github.state.add_pull(7, HEAD, owner="mallory" if situation == "a fork's" else "octo-org")
     github.state.pulls[7]["state"] = "closed" if situation == "a closed one" else "open"
     github.state.permissions = {"octocat": TOLD[role]} if role in TOLD else {}
 
 
 @pytest.mark.parametrize(
-    ("command", "role", "situation", "is_allowed"),
+    ("command", "role", "situation", "goes_on"),
     [
-        *((f'{ACCEPT_COMMAND} reason="worth it"', *cell, told) for cell, told in ACCEPTING.items()),
-        *((REFRESH_COMMAND, *cell, told) for cell, told in MATRIX.items()),
+        *((f'{ACCEPT_COMMAND} reason="worth it"', *cell, goes_on) for cell, goes_on in ACCEPTING.items()),
+        *((REFRESH_COMMAND, *cell, goes_on) for cell, goes_on in MATRIX.items()),
     ],
 )
-def test_who_may(github: FakeGitHub, command: str, role: str, situation: str, is_allowed: bool) -> None:
-    """Each cell of both tables is what happens, whatever the event says of its author."""
+def test_who_may(github: FakeGitHub, command: str, role: str, situation: str, goes_on: bool) -> None:
+    """Each cell of both tables holds, whatever the event calls its author."""
     set_stage(github, role, situation)
     event_name, event = make_event(situation, command)
     name = command.split(maxsplit=1)[0]
@@ -82,12 +82,12 @@ def test_who_may(github: FakeGitHub, command: str, role: str, situation: str, is
     except UsageError:
         request = None
 
-    assert (request is not None) is is_allowed
+    assert (request is not None) is goes_on
     assert github.list_writes() == []
 
 
 def test_the_table_has_every_role_and_situation() -> None:
-    """GitHub's five roles, nobody's, and somebody whom the repository does not know."""
+    """GitHub's five roles, no role, and a user whom the repository does not know."""
     assert {role for role, _ in MATRIX} == {role for role, _ in ACCEPTING} == {*TOLD, "no collaborator"}
     assert {situation for _, situation in ACCEPTING} == set(SITUATIONS[:-1])
     assert len(ACCEPTING) == 7 * 4
@@ -96,9 +96,9 @@ def test_the_table_has_every_role_and_situation() -> None:
 
 
 def test_the_figures_are_those_of_the_tests() -> None:
-    """What the document says was tried is counted from the tests themselves."""
+    """The document's figures are counted from the tests."""
     faults = len(PLACES) * (len(make_faults()) + len(FOR_GOOD))
-    told = {
+    figures = {
         "archives": len(ARCHIVES),
         "texts": len(INJECTED),
         "faults": faults,
@@ -106,6 +106,6 @@ def test_the_figures_are_those_of_the_tests() -> None:
         "MiB": MAX_RSS_BYTES // 2**20,
     }
 
-    found = {word: int(number) for number, word in re.findall(r"\*\*(\d+) (\w+)\*\*", TEXT)}
+    documented = {word: int(number) for number, word in re.findall(r"\*\*(\d+) (\w+)\*\*", TEXT)}
 
-    assert found == told | {"requests": 20}
+    assert documented == figures | {"requests": 20}

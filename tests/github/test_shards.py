@@ -31,7 +31,7 @@ CASES = list_cases(CONFIG)
 
 
 def measure_cases(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run:
-    """What a machine leaves: three trials of each of the cases."""
+    """A machine's run: three trials of each of the cases."""
     samples = [{Metric.COMPILED_LATENCY: 0.01, Metric.GRAPH_BREAKS: breaks}] * 3
     return make_run(
         *chain.from_iterable(make_trials(case.id, samples) for case in cases),
@@ -45,8 +45,8 @@ def measure_cases(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run
 @pytest.fixture
 def action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ActionStep:
     """A job whose base commit has five cases with baselines, and which runs the real command."""
-    made = ActionStep(tmp_path, monkeypatch, capsys)
-    made.command = lambda argv, _: main(argv)
+    action = ActionStep(tmp_path, monkeypatch, capsys)
+    action.command = lambda argv, _: main(argv)
     Path("gate.yml").write_text(CONFIG)
     run = measure_cases(CASES, "b" * 40)
     baselines = make_baselines(run, run.provenance)
@@ -54,21 +54,21 @@ def action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     base = commit(Path.cwd(), "base")
     # The change takes a case out of its own registry; the base's holds.
     Path("gate.yml").write_text("".join(line for line in CONFIG.splitlines(True) if "vit" not in line))
-    made.set_pull(base, commit(Path.cwd(), "head"))
+    action.set_pull(base, commit(Path.cwd(), "head"))
     for number in (1, 2, 3):
         leave_shard(number)
-    return made
+    return action
 
 
 def leave_shard(number: int, breaks: float = 0.0) -> None:
-    """Leave what one of three shards uploads, where download-artifact puts it."""
+    """Write what one of three shards uploads, where download-artifact puts it."""
     cases, shard = pick_shard(CASES, number, 3)
     run = replace(measure_cases(cases, "a" * 40, breaks), shard=shard, selection="tag:pr")
     RUN.save(run, Path("shards", f"compile-gate-shard-{number}", "run.json"))
 
 
 def test_all_shards_make_one_verdict(action: ActionStep) -> None:
-    """Joined they are judged as one run by the base commit's baselines."""
+    """The merged run is judged by the base commit's baselines."""
     assert action.run(mode="judge") == 0
 
     outputs = action.outputs
@@ -77,7 +77,7 @@ def test_all_shards_make_one_verdict(action: ActionStep) -> None:
 
 
 def test_a_regression_in_one_shard_is_the_verdict(action: ActionStep) -> None:
-    """One shard's new graph breaks turn the joined verdict red."""
+    """One shard's new graph breaks turn the merged verdict red."""
     leave_shard(2, breaks=1.0)
 
     assert action.run(mode="judge") == 10
@@ -85,7 +85,7 @@ def test_a_regression_in_one_shard_is_the_verdict(action: ActionStep) -> None:
 
 
 def test_no_shard_at_all_is_an_error(action: ActionStep) -> None:
-    """Nothing is known of the machine then, so there is no verdict; the job is red and says why."""
+    """Nothing is known of the machine then: there is no verdict, and the red job gives the reason."""
     shutil.rmtree("shards")
 
     assert action.run(mode="judge") == 2
@@ -94,7 +94,7 @@ def test_no_shard_at_all_is_an_error(action: ActionStep) -> None:
 
 
 def test_shards_of_two_kinds_of_machine_are_not_joined(action: ActionStep) -> None:
-    """Times of another host are no evidence about this one: an error that names the difference."""
+    """Times of another host are no evidence about this one: the error names the difference."""
     path = Path("shards", "compile-gate-shard-2", "run.json")
     path.write_text(path.read_text().replace("AMD EPYC 7B13", "AMD EPYC 9654"))
 
@@ -103,13 +103,13 @@ def test_shards_of_two_kinds_of_machine_are_not_joined(action: ActionStep) -> No
 
 
 def test_without_baselines_and_pairs_nothing_is_compared(action: ActionStep) -> None:
-    """A repository that has recorded none gets a verdict, not an error."""
+    """A repository without baselines gets a verdict, not an error."""
     assert action.run(mode="judge", baselines="none yet") == 3
     assert action.outputs["verdict"] == "NOTHING_COMPARED"
 
 
 def test_a_shard_is_checked_by_the_base_commits_rules(action: ActionStep) -> None:
-    """As a whole check is, but for its part alone; its run is the output, and it fails nothing."""
+    """As a whole check, but for its part alone; its run is the output, and nothing fails."""
 
     def check(_: list[str], environment: dict[str, str]) -> int:
         assert "GITHUB_OUTPUT" not in environment

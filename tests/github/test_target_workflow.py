@@ -1,4 +1,4 @@
-"""The workflow that judges for a target, step by step on the real command: a network has a stand-in."""
+"""The workflow that judges for a target, step by step with the real command, without a network."""
 
 import sys
 from dataclasses import replace
@@ -59,7 +59,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def leave_target_run(top: Path) -> None:
-    """Leave what `ab --target` would: the code of one of two cases is the base's."""
+    """Write the results of `ab --target`: the code of one of two cases is the base's."""
     cases = load_cases(load_config(top / "gate.yml"))
     run = make_run(
         *chain.from_iterable(make_pair(cases[0].id, at, identity=CodeIdentity(digest="a")) for at in (1, 2)),
@@ -74,7 +74,7 @@ def leave_target_run(top: Path) -> None:
 
 
 def test_a_target_names_what_a_gpu_must_measure(workspace: Workspace) -> None:
-    """The summary has the report and the cases whose code is another, by the real command."""
+    """The summary has the real command's report and the cases whose code differs."""
     leave_target_run(workspace.workspace)
     steps = load(ROOT / "examples" / "workflows" / "target.yml")["jobs"]["compile"]["steps"]
 

@@ -1,4 +1,4 @@
-"""The linters of workflows that are Node programs: never left out in silence, pinned, exceptions argued."""
+"""The workflow linters that need Node: never skipped silently, pinned, each exception with a reason."""
 
 import json
 import subprocess
@@ -14,14 +14,14 @@ SOURCE = ROOT / "tools" / "workflow_lint"
 
 def run_tool(tmp_path: Path, programs: dict[str, str], **environ: str) -> tuple[int, str]:
     """Run the tool where only these programs are installed; return its exit code and what it printed."""
-    place = tmp_path / "bin"
-    place.mkdir()
+    directory = tmp_path / "bin"
+    directory.mkdir()
     for name, script in programs.items():
-        (place / name).write_text(f"#!/bin/sh\n{script}\n")
-        (place / name).chmod(0o755)
+        (directory / name).write_text(f"#!/bin/sh\n{script}\n")
+        (directory / name).chmod(0o755)
     command = [sys.executable, str(TOOL), str(tmp_path / "env"), "gate.yml"]
     done = subprocess.run(
-        command, env={"PATH": str(place), **environ}, capture_output=True, text=True, check=False
+        command, env={"PATH": str(directory), **environ}, capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout
 
@@ -35,10 +35,10 @@ def run_tool(tmp_path: Path, programs: dict[str, str], **environ: str) -> tuple[
         ({"node": "", "npm": ""}, "node is of an unknown version, and 20 or later is needed"),
     ],
 )
-def test_without_node_it_is_said_that_nothing_was_checked(
+def test_without_node_a_message_says_that_nothing_was_checked(
     tmp_path: Path, programs: dict[str, str], because: str
 ) -> None:
-    """A contributor without Node is told what was left out, and is not stopped."""
+    """It lists what was skipped, and the exit code is 0."""
     code, printed = run_tool(tmp_path, programs)
 
     assert code == 0
@@ -53,7 +53,7 @@ def test_without_node_it_is_said_that_nothing_was_checked(
 def test_being_skipped_fails_only_where_it_is_required(
     tmp_path: Path, programs: dict[str, str], environ: dict[str, str], expected: int
 ) -> None:
-    """Without Node, or without its registry, it is said; where the check is required, that fails."""
+    """Without Node or its registry a message appears; where the check is required, it fails."""
     code, printed = run_tool(tmp_path, programs, **environ)
 
     assert code == expected
@@ -77,18 +77,18 @@ def test_faults_fail_and_an_installation_is_made_once(tmp_path: Path) -> None:
 
 
 def test_the_versions_are_locked_and_name_no_registry() -> None:
-    """Every package has its hash, none an address: whoever installs uses the registry they have."""
+    """Every package has its hash, none an address: any registry can serve it."""
     wanted = json.loads((SOURCE / "package.json").read_text())["dependencies"]
     lock = json.loads((SOURCE / "package-lock.json").read_text())["packages"]
 
     assert all(version[0].isdigit() for version in wanted.values())
-    packages = {name: one for name, one in lock.items() if name}
-    assert all(one["integrity"].startswith("sha512-") for one in packages.values())
-    assert not any("resolved" in one for one in packages.values())
+    packages = {name: package for name, package in lock.items() if name}
+    assert all(package["integrity"].startswith("sha512-") for package in packages.values())
+    assert not any("resolved" in package for package in packages.values())
 
 
 def test_every_exception_has_a_reason_and_a_file() -> None:
-    """What is allowed is allowed file by file, and says why."""
+    """Exceptions are listed file by file."""
     for entry in json.loads((SOURCE / "allowed.json").read_text()):
         assert set(entry) == {"linter", "message", "files", "reason"}
         assert len(entry["reason"]) > 40

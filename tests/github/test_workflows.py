@@ -1,4 +1,4 @@
-"""The shipped workflows, the examples and action.yml: what every one of them must keep to."""
+"""Rules that the shipped workflows, the examples and action.yml must keep."""
 
 import json
 import os
@@ -56,7 +56,7 @@ every_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=name_file)
 
 @every_workflow
 def test_permissions_are_none_but_for_what_a_job_is_known_to_need(path: Path) -> None:
-    """Nothing by default; each job's rights are those listed here, each with a reason beside it."""
+    """The default is none; each job's rights are those listed here, each with a comment."""
     assert load(path)["permissions"] == {}
     jobs = load(path)["jobs"]
     assert {(path.stem, name): job["permissions"] for name, job in jobs.items()} == {
@@ -75,7 +75,7 @@ every_call = pytest.mark.parametrize(
 
 @every_call
 def test_a_call_grants_just_what_the_called_jobs_need(path: Path) -> None:
-    """Less, and GitHub starts no job at all; more, and a change of the called workflow could use it."""
+    """With less GitHub starts no job; more could be misused by the called workflow."""
     for _, call, called in list_calls(path):
         needed: dict[str, str] = {}
         for _, job in list_jobs(called):
@@ -86,7 +86,7 @@ def test_a_call_grants_just_what_the_called_jobs_need(path: Path) -> None:
 
 @every_call
 def test_a_call_gives_what_is_taken_and_no_secret(path: Path) -> None:
-    """GitHub refuses an input that the called workflow lacks; what it does not name it does not get.
+    """GitHub refuses an input that the called workflow lacks.
 
     A caller that holds the group which its own job waits for would be cancelled.
     """
@@ -100,7 +100,7 @@ def test_a_call_gives_what_is_taken_and_no_secret(path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "most"), [("compile-gate.yml", 15), ("compile-gate-respond.yml", 25)])
 def test_the_files_that_init_writes_are_short(name: str, most: int) -> None:
-    """One file, or two, each with two things that a project may set."""
+    """One or two files, each with two settings of the project."""
     path = ROOT / "examples/workflows" / name
     ((_, call, _),) = list_calls(path)
 
@@ -109,7 +109,7 @@ def test_the_files_that_init_writes_are_short(name: str, most: int) -> None:
 
 
 def strip_job(path: Path, job: dict[str, Any]) -> dict[str, Any]:
-    """A job without what differs where it is called: conditions, groups, and where the action is from."""
+    """A job without what differs where it is called: conditions, groups and the action's source."""
     steps = [
         step | {"uses": "ours"} if is_gate(step) else step
         for step in job["steps"]
@@ -125,7 +125,7 @@ def strip_job(path: Path, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_is_called_does_what_the_long_workflows_do() -> None:
-    """Step by step: rights, commands and inputs are the same, but for those that name the caller's file."""
+    """Rights, commands and inputs of each step are equal, except those that name the caller's file."""
     paths = {path.stem: path for path in WORKFLOWS}
     called = {stem: dict(list_jobs(path)) for stem, path in paths.items()}
     pairs = {("check", "check"): ("gate", "check")} | {
@@ -138,9 +138,9 @@ def test_what_is_called_does_what_the_long_workflows_do() -> None:
             for key in ("with", "env"):
                 given, wanted = mine.pop(key, {}), theirs.pop(key, {})
                 changed |= {
-                    (name, one): given.get(one)
-                    for one in given.keys() | wanted.keys()
-                    if given.get(one) != wanted.get(one)
+                    (name, option): given.get(option)
+                    for option in given.keys() | wanted.keys()
+                    if given.get(option) != wanted.get(option)
                 }
             assert mine == theirs, name
         assert short == full, name
@@ -163,7 +163,7 @@ def test_what_is_called_does_what_the_long_workflows_do() -> None:
 
 
 def test_jobs_of_a_command_come_after_the_one_that_authorises() -> None:
-    """Of the workflow that all events call; which event starts which job is run in ``act``."""
+    """In the workflow that all events call; the tests in ``act`` run each event."""
     jobs = dict(list_jobs(ROOT / ".github/workflows/respond.yml"))
 
     assert {name: job["needs"] for name, job in jobs.items() if "needs" in job} == {
@@ -184,41 +184,41 @@ def test_every_job_has_a_name_and_an_end(path: Path) -> None:
 
 
 @every_workflow
-def test_actions_are_pinned_and_say_their_version(path: Path) -> None:
-    """A tag can be moved; a commit cannot, and the comment says what it was."""
+def test_actions_are_pinned_and_name_their_version(path: Path) -> None:
+    """A tag can be moved, a commit cannot; the comment names the tag."""
     for line in path.read_text().splitlines():
-        found = re.search(r"\buses: (.*)$", line)
-        if found and not OURS.search(line):
-            assert PINNED.fullmatch(found[1].strip()), line
+        action = re.search(r"\buses: (.*)$", line)
+        if action and not OURS.search(line):
+            assert PINNED.fullmatch(action[1].strip()), line
 
 
 @every_workflow
 def test_no_clone_keeps_credentials(path: Path) -> None:
-    """What runs after a clone must find no token in .git/config."""
+    """Later steps must find no token in .git/config."""
     clones = [step for _, step in list_steps(path) if step.get("uses", "").startswith("actions/checkout@")]
     assert all(step["with"]["persist-credentials"] is False for step in clones)
 
 
 @every_workflow
 def test_no_expression_reaches_a_shell(path: Path) -> None:
-    """A title or a branch name with shell code in it stays a value of a variable."""
+    """Shell code in a title or a branch name stays a variable's value."""
     assert [step for _, step in list_steps(path) if "${{" in step.get("run", "")] == []
 
 
 @every_workflow
 def test_jobs_that_run_code_under_test_have_no_token(path: Path) -> None:
-    """Neither an input, nor a variable, nor a secret, nor a cache in them."""
+    """They have no token in an input, a variable or a secret, and no cache."""
     for name, job in list_jobs(path):
         if (path.stem, name) in MEASURING:
             text = yaml.safe_dump(job)
             assert not re.search(r"token|secrets\.|actions/cache|GITHUB_TOKEN", text)
             called = load(path)["on"].get("workflow_call")
-            own = "${{ fromJSON(inputs.runner) }}" if called else ["self-hosted", "linux", "gpu"]
-            assert job["runs-on"] == own
+            runner = "${{ fromJSON(inputs.runner) }}" if called else ["self-hosted", "linux", "gpu"]
+            assert job["runs-on"] == runner
 
 
 def is_own_clone(step: dict[str, Any]) -> bool:
-    """Whether a step clones the called workflow's own commit, to where no change can put a file."""
+    """Whether a step clones the called workflow's own commit, out of reach of any change."""
     given: dict[str, Any] = step.get("with", {})
     return given == {
         "repository": "${{ job.workflow_repository }}",
@@ -230,7 +230,7 @@ def is_own_clone(step: dict[str, Any]) -> bool:
 
 @every_workflow
 def test_a_called_workflow_takes_the_action_from_its_own_commit(path: Path) -> None:
-    """The caller's pin is that of the action too: none is in the called file, and each job clones it."""
+    """The caller's pin pins the action too: each job clones it at that commit."""
     for _, job in list_jobs(path):
         used = [index for index, step in enumerate(job["steps"]) if step.get("uses") == CLONED]
         if "workflow_call" in load(path)["on"]:
@@ -241,7 +241,7 @@ def test_a_called_workflow_takes_the_action_from_its_own_commit(path: Path) -> N
 
 @every_workflow
 def test_only_measuring_jobs_clone_a_head(path: Path) -> None:
-    """Where a token is, nothing but the default branch is cloned."""
+    """A job with a token clones only the default branch."""
     for name, job in list_jobs(path):
         if not any("token" in step.get("with", {}) for step in job["steps"]):
             continue
@@ -255,7 +255,7 @@ def test_only_measuring_jobs_clone_a_head(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in WORKFLOWS if "plan" in load(path)["jobs"]], ids=name_file)
 def test_what_cannot_be_planned_is_red_without_a_gpu(path: Path) -> None:
-    """On a hosted runner, from gate.yml alone; a required check that measures does not wait for it."""
+    """A hosted runner plans from gate.yml alone; the required check does not wait for it."""
     jobs = dict(list_jobs(path))
     assert jobs["plan"]["runs-on"] == "ubuntu-24.04"
     assert jobs["plan"]["steps"][-1]["with"]["mode"] == "plan"
@@ -266,7 +266,7 @@ def test_what_cannot_be_planned_is_red_without_a_gpu(path: Path) -> None:
 
 @every_workflow
 def test_a_queue_for_the_gpu_drops_nobody(path: Path) -> None:
-    """Whatever measures shares one group whose pending jobs wait instead of cancelling each other."""
+    """All measuring jobs share a group whose pending jobs wait instead of cancelling each other."""
     for name, job in list_jobs(path):
         if (path.stem, name) in MEASURING - ON_THEIR_OWN:
             assert job["concurrency"] == {"group": "gate-gpu", "queue": "max"}
@@ -274,7 +274,7 @@ def test_a_queue_for_the_gpu_drops_nobody(path: Path) -> None:
 
 @every_workflow
 def test_acceptances_of_one_pull_request_come_one_after_the_other(path: Path) -> None:
-    """Else one could be stored after the check that the other started has cloned, and would not count."""
+    """A check that the first one started would clone before the second is stored."""
     for _, job in list_jobs(path):
         if any(step.get("with", {}).get("mode") == "accept-regression" for step in job["steps"]):
             group, queue = job["concurrency"]["group"], job["concurrency"]["queue"]
@@ -284,7 +284,7 @@ def test_acceptances_of_one_pull_request_come_one_after_the_other(path: Path) ->
 
 @every_workflow
 def test_what_a_workflow_gives_the_action_is_what_the_action_takes(path: Path) -> None:
-    """An unknown input would only be a warning on GitHub; a default would then hold in silence."""
+    """On GitHub an unknown input is only a warning, and a default would hold silently."""
     for _, step in list_steps(path):
         if is_gate(step):
             assert set(step.get("with", {})) <= set(ACTION["inputs"])
@@ -292,7 +292,7 @@ def test_what_a_workflow_gives_the_action_is_what_the_action_takes(path: Path) -
 
 @every_workflow
 def test_every_output_that_is_read_is_declared(path: Path) -> None:
-    """An output of a step or a job that does not exist is empty, in silence."""
+    """An unknown output is silently empty."""
     jobs = dict(list_jobs(path))
     for name, job in jobs.items():
         steps = {step["id"]: step for step in job["steps"] if "id" in step}
@@ -307,12 +307,12 @@ def test_every_output_that_is_read_is_declared(path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["examples/workflows/gate-publish.yml", ".github/workflows/respond.yml"])
 def test_red_runs_are_published_too(path: str) -> None:
-    """Who publishes only what passed never tells of a regression, a change that hangs or a skipped check."""
+    """Otherwise no regression, hanging change or skipped check would be published."""
     condition = load(ROOT / path)["jobs"]["publish"]["if"]
 
     # What GitHub calls the end of a run, but for action_required, neutral and stale.
-    (told,) = re.findall(r"contains\(fromJSON\('(.*)'\), github.event.workflow_run.conclusion\)", condition)
-    assert set(json.loads(told)) == {
+    (ends,) = re.findall(r"contains\(fromJSON\('(.*)'\), github.event.workflow_run.conclusion\)", condition)
+    assert set(json.loads(ends)) == {
         *("success", "failure", "cancelled", "timed_out", "startup_failure", "skipped"),
     }
 
@@ -322,14 +322,14 @@ def test_red_runs_are_published_too(path: str) -> None:
     [("gate-publish.yml", "gate.yml"), ("compile-gate-respond.yml", "compile-gate.yml")],
 )
 def test_the_publisher_listens_to_the_workflow_that_there_is(publisher: str, gate: str) -> None:
-    """GitHub knows it by its name: a workflow that is called otherwise starts nothing, in silence."""
+    """GitHub matches it by name: a workflow with another name silently starts nothing."""
     heard, heard_of = (load(ROOT / "examples/workflows" / name) for name in (publisher, gate))
 
     assert heard["on"]["workflow_run"]["workflows"] == [heard_of["name"]]
 
 
-def test_a_refresh_that_could_not_be_measured_is_told() -> None:
-    """The job that answers runs after one that failed or was skipped, and only where somebody may ask."""
+def test_a_refresh_that_could_not_be_measured_is_reported() -> None:
+    """The answering job runs after a failed or skipped one, if the command was authorised."""
     job = load(ROOT / "examples/workflows/gate-refresh.yml")["jobs"]["propose"]
 
     assert job["if"] == "${{ !cancelled() && needs.authorize.outputs.authorized == 'true' }}"
@@ -337,14 +337,14 @@ def test_a_refresh_that_could_not_be_measured_is_told() -> None:
 
 
 def test_the_examples_are_this_repositorys_own_workflows() -> None:
-    """What users copy is what is run here, but for where the action comes from."""
+    """They differ only in the source of the action."""
     for name in SHARED:
-        own, example = (ROOT / place / "workflows" / name for place in (".github", "examples"))
-        assert example.read_text() == OURS.sub(THEIRS, own.read_text()), f"run: python {__file__} --write"
+        ours, example = (ROOT / directory / "workflows" / name for directory in (".github", "examples"))
+        assert example.read_text() == OURS.sub(THEIRS, ours.read_text()), f"run: python {__file__} --write"
 
 
 def test_a_release_can_be_published_again() -> None:
-    """Where only the release could not be made, the job that is run again gets past what the index has."""
+    """If only the release failed, the second run skips what the index has."""
     steps = load(ROOT / ".github/workflows/release.yml")["jobs"]["publish"]["steps"]
     (upload,) = [step for step in steps if step.get("uses", "").startswith("pypa/gh-action-pypi-publish@")]
 
@@ -352,7 +352,7 @@ def test_a_release_can_be_published_again() -> None:
 
 
 def test_shards_are_published_as_a_single_gate_is() -> None:
-    """Name of the workflow, the check and the artifact are gate.yml's, so the rest stays as it is."""
+    """The names of workflow, check and artifact are gate.yml's."""
     single, divided = (load(ROOT / "examples/workflows" / name) for name in ("gate.yml", "shards.yml"))
 
     assert divided["name"] == single["name"]
@@ -362,16 +362,16 @@ def test_shards_are_published_as_a_single_gate_is() -> None:
 
 
 def test_a_missing_shard_keeps_nobody_from_judging() -> None:
-    """The last job runs whatever became of the shards, and looks for all that was divided."""
+    """The last job runs whatever became of the shards, and looks for all cases."""
     jobs = load(ROOT / "examples/workflows/shards.yml")["jobs"]
     inputs = [next(filter(is_gate, jobs[name]["steps"]))["with"] for name in ("measure", "judge")]
 
     assert jobs["measure"]["strategy"]["fail-fast"] is False
-    assert not any("select" in one for one in inputs)
+    assert not any("select" in values for values in inputs)
 
 
 def test_a_shard_that_is_lost_when_all_run_again_leaves_no_earlier_run() -> None:
-    """Before it measures, each takes the artifact's name for a file that is no run."""
+    """Before it measures, each overwrites the artifact with a file that is no run."""
     steps = load(ROOT / "examples/workflows/shards.yml")["jobs"]["measure"]["steps"]
     uploads = [
         index
@@ -386,7 +386,7 @@ def test_a_shard_that_is_lost_when_all_run_again_leaves_no_earlier_run() -> None
 
 @every_workflow
 def test_an_artifact_is_written_over_when_a_job_is_run_again(path: Path) -> None:
-    """Else the upload of a second attempt fails where the first one's name is taken."""
+    """Otherwise the upload of a second attempt fails, because the name is taken."""
     uploads = [
         step for _, step in list_steps(path) if step.get("uses", "").startswith("actions/upload-artifact@")
     ]
@@ -396,20 +396,20 @@ def test_an_artifact_is_written_over_when_a_job_is_run_again(path: Path) -> None
 
 @every_workflow
 def test_every_step_works_in_a_container(path: Path) -> None:
-    """There the default shell is sh, and the expression of the temporary directory names the host's."""
+    """There the default shell is sh, and the temporary directory's expression names the host's."""
     assert "runner.temp" not in path.read_text()
     scripts = [step for _, step in list_steps(path) if "run" in step]
     assert path.name in NEVER_IN_A_CONTAINER or all(step.get("shell") == "bash" for step in scripts)
 
 
 @every_workflow
-def test_what_is_measured_is_said_in_the_configuration(path: Path) -> None:
-    """A tag in a copied workflow that the project does not have would be an error of its first check."""
+def test_the_configuration_says_what_is_measured(path: Path) -> None:
+    """A copied workflow's tag that the project lacks would fail its first check."""
     assert "tag:" not in re.sub("description: .*", "", path.read_text())
 
 
 def test_dependabot_looks_where_versions_are_pinned() -> None:
-    """Own workflows, the examples and the action's list; each directory has what its kind of update reads."""
+    """Our workflows, the examples and the action's list."""
     looked = {
         (update["package-ecosystem"], directory)
         for update in yaml.safe_load(DEPENDABOT.read_text())["updates"]
@@ -442,7 +442,7 @@ def test_the_schemas_of_github_hold(schema: str, paths: list[Path]) -> None:
 
 
 def test_zizmor_finds_nothing() -> None:
-    """The auditor of workflows at its strictest, offline; what is ignored says why on its line."""
+    """The auditor runs at its strictest, offline; each exception has its reason on the line."""
     zizmor = Path(sys.executable).with_name("zizmor")
     command = [
         str(zizmor),

@@ -1,4 +1,4 @@
-"""Commands that hold a token, in this process as steps of a job; and what a runner does with their words."""
+"""Commands that hold a token, in this process as steps of a job, and a runner's reading of their output."""
 
 import json
 from dataclasses import dataclass
@@ -17,8 +17,6 @@ from gate.cli import main
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """What came of a command. ``log`` is all that it printed."""
-
     code: int
     log: str
     outputs: dict[str, str]
@@ -26,21 +24,25 @@ class Ran:
 
 
 class TokenJob:
-    """A job in a clone of the default branch, whose gate.yml is that of ``records``; it is entered."""
+    """A job in a clone of the default branch, with the gate.yml of ``records``; the test works in it."""
 
     def __init__(
-        self, github: FakeGitHub, place: Path, patch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+        self,
+        github: FakeGitHub,
+        root: Path,
+        patch: pytest.MonkeyPatch,
+        capfd: pytest.CaptureFixture[str],
     ) -> None:
         self._patch, self._capfd = patch, capfd
-        place.mkdir()
-        self.config = place / "gate.yml"
+        root.mkdir()
+        self.config = root / "gate.yml"
         self.config.write_text(GATE_YML)
-        patch.chdir(place)
-        self._files = {name: place / name for name in ("event", "output", "summary")}
+        patch.chdir(root)
+        self._files = {name: root / name for name in ("event", "output", "summary")}
         self._environ = github.environ | {
             "GITHUB_ACTIONS": "true",
             "GITHUB_RUN_ID": str(RUN.id),
-            "GITHUB_WORKSPACE": str(place),
+            "GITHUB_WORKSPACE": str(root),
             "GITHUB_EVENT_PATH": str(self._files["event"]),
             "GITHUB_OUTPUT": str(self._files["output"]),
             "GITHUB_STEP_SUMMARY": str(self._files["summary"]),
@@ -67,8 +69,8 @@ class TokenJob:
 
 
 def check_log(log: str) -> None:
-    """Check that a runner finds our annotations in it, also where it does not know of stopping."""
-    for found in list_commands(log.replace(STOP, "x")):
-        assert found.name in {"error", "notice", "warning"}, log
-        assert found.properties.startswith("title=compile-gate"), log
+    """Check that a runner finds only our annotations, even if it does not know stop-commands."""
+    for command in list_commands(log.replace(STOP, "x")):
+        assert command.name in {"error", "notice", "warning"}, log
+        assert command.properties.startswith("title=compile-gate"), log
     assert all(len(line) < 5000 and (line.isprintable() or not line) for line in log.split("\n"))

@@ -69,7 +69,7 @@ PERMISSIONS |= {("respond", name): PERMISSIONS[full] for name, full in IN_FULL.i
 
 
 def name_file(path: Path) -> str:
-    """Whose workflow it is and its file: ``examples/gate.yml``."""
+    """A file with its owner: ``examples/gate.yml``."""
     return f"{path.parent.parent.name}/{path.name}"
 
 
@@ -83,12 +83,12 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def list_jobs(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """List a workflow's own jobs; what it calls has jobs of its own."""
+    """The workflow's own jobs, without those of workflows that it calls."""
     yield from ((name, job) for name, job in load(path)["jobs"].items() if "uses" not in job)
 
 
 def list_calls(path: Path) -> Iterator[tuple[str, dict[str, Any], Path]]:
-    """List the jobs that are calls, each with the workflow of this repository that it calls."""
+    """The jobs that are calls, each with the workflow of this repository that it calls."""
     for name, job in load(path)["jobs"].items():
         if "uses" in job:
             called = job["uses"].partition("@")[0].removeprefix("OWNER/compile-gate/")
@@ -96,7 +96,7 @@ def list_calls(path: Path) -> Iterator[tuple[str, dict[str, Any], Path]]:
 
 
 def list_checks(path: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
-    """List the jobs of a run that an event starts: name of the check, file and job, through the calls."""
+    """The jobs of a run, through all calls: name of the check, file and job."""
     if set(load(path)["on"]) == {"workflow_call"}:
         return
     yield from ((job["name"], path, job) for _, job in list_jobs(path))

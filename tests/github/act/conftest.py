@@ -11,13 +11,13 @@ from act.runner import Runner
 @pytest.fixture(scope="session")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
     """A runner, and the repositories on disk that it knows."""
-    place = tmp_path_factory.mktemp("act")
-    return Runner(Hub(place), place)
+    directory = tmp_path_factory.mktemp("act")
+    return Runner(Hub(directory), directory)
 
 
 @pytest.fixture
 def make(runner: Runner, github: FakeGitHub) -> MakeProject:
-    """Make the repository of a test: of files, what a pull request changes, and its own interpreter."""
+    """Make a repository of files, with a pull request's change and an interpreter of its own."""
 
     def make(
         files: dict[str, str] | None = None, change: dict[str, str] | None = None, python: str = ""

@@ -32,22 +32,22 @@ def adapt(text: str, commit: str, shards: int = 2) -> str:
 class Hub:
     """Where ``https://github.com/`` leads to; ``commit`` is this working tree, as a commit of ``TOOL``."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place / "hub"
-        self.called = place / "called"  # TOOL's files, as act reads actions and called workflows
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory / "hub"
+        self.called = directory / "called"  # TOOL's files, as act reads actions and called workflows
         tool = self.create(TOOL)
         tool.run("-C", str(ROOT), "add", "--", *_OURS, environ={"GIT_WORK_TREE": str(ROOT)})
         self.commit = tool.run("commit-tree", tool.run("write-tree"), "-m", "The working tree")
         tool.run("update-ref", "refs/heads/main", self.commit)
-        run_git(place, "clone", "--quiet", str(tool.path), str(self.called))
+        run_git(directory, "clone", "--quiet", str(tool.path), str(self.called))
         for path in (self.called / ".github" / "workflows").glob("*.yml"):
             path.write_text(adapt(path.read_text(), self.commit))
-        url = f'[url "file://{self.place}/"]\n insteadOf = https://github.com/\n'
-        (place / ".gitconfig").write_text(f"{url}[safe]\n directory = *\n")
+        url = f'[url "file://{self.directory}/"]\n insteadOf = https://github.com/\n'
+        (directory / ".gitconfig").write_text(f"{url}[safe]\n directory = *\n")
 
     def create(self, name: str) -> BareRepository:
         """Create an empty repository, in place of one of that name."""
-        path = self.place / name
+        path = self.directory / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
         repository = BareRepository.create(path)

@@ -36,7 +36,7 @@ class Project:
     merged: str
 
     def check(self, texts: Mapping[str, str] | None = None, **head: str) -> ActRun:
-        """Run the check of the pull request; ``texts`` and ``head`` are what the event says of it."""
+        """Run the check of the pull request; ``texts`` and ``head`` go into the event."""
         payload = self.make_pull_request("opened")
         payload["pull_request"] |= texts or {}
         payload["pull_request"]["head"] |= head
@@ -78,20 +78,20 @@ class Project:
         return self.runner.run(start)
 
     def upload(self, run_id: int) -> None:
-        """Let GitHub have what a run has uploaded by now."""
+        """Add what a run has uploaded by now to GitHub's artifacts."""
         state = self.github.state
-        known = {
+        uploaded = {
             artifact["name"]
             for artifact in state.artifacts.values()
             if artifact["workflow_run"]["id"] == run_id
         }
-        for name, path in self.runner.find_artifacts(run_id).items():
-            if name not in known:
+        for name, path in self.runner.list_artifacts(run_id).items():
+            if name not in uploaded:
                 state.add_artifact(run_id, name, path.read_bytes())
 
     @property
     def comments(self) -> list[str]:
-        """What is said on the pull request."""
+        """The bodies of the pull request's comments."""
         return [comment["body"] for comment in self.github.state.list_comments(7)]
 
 

@@ -1,4 +1,4 @@
-"""Runs a workflow under act, on this host, and reads what came of it from act's log."""
+"""Runs a workflow under act, on this host, and reads the result from act's log."""
 
 import base64
 import itertools
@@ -45,15 +45,12 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class ActRun:
-    """What a run came to."""
-
     code: int
     log: list[dict[str, Any]]
     artifacts: Mapping[str, Path]
 
     @cached_property
     def text(self) -> str:
-        """All that was logged."""
         return "\n".join(str(line.get("msg", "")).rstrip("\n") for line in self.log)
 
     @cached_property
@@ -63,7 +60,6 @@ class ActRun:
 
     @cached_property
     def annotations(self) -> list[str]:
-        """The annotations, as the steps wrote them."""
         lines = [str(line["msg"]) for line in self.log if line.get("command") in _LEVELS]
         return [line[line.index("::") :].strip() for line in lines]
 
@@ -74,7 +70,6 @@ class ActRun:
         return "".join(dict.fromkeys(written))
 
     def outputs(self, step: str) -> dict[str, str]:
-        """The outputs of a step."""
         lines = [line for line in self.log if line.get("step") == step]
         return {str(line["name"]): str(line["arg"]) for line in lines if line.get("command") == "set-output"}
 
@@ -82,8 +77,8 @@ class ActRun:
 class Runner:
     """act, with the actions that it takes from disk and a self-hosted machine's interpreter."""
 
-    def __init__(self, hub: Hub, place: Path) -> None:
-        self.hub, self.place = hub, place
+    def __init__(self, hub: Hub, directory: Path) -> None:
+        self.hub, self.directory = hub, directory
         self.act = Path(sysconfig.get_path("scripts")) / "act"
         assert self.act.exists(), "act is not installed: make install-test"
         texts = [path.read_text(encoding="utf-8") for path in WORKFLOWS]
@@ -99,33 +94,34 @@ class Runner:
             *(word for label in labels for word in ("--platform", f"{label}=-self-hosted")),
             *(word for action in local for word in ("--local-repository", action)),
         ]
-        self.programs = make_programs(place / "programs")
+        self.programs = make_programs(directory / "programs")
 
     def run(self, start: Start) -> ActRun:
-        """Run a workflow to its end."""
-        place = Path(mkdtemp(prefix="run-", dir=self.place))  # without a space: act would not quote it
-        (place / "work").mkdir()
-        run_git(place / "work", "init", "--quiet")  # act looks for one; jobs make their own clones
-        git = ("--git-dir", str(self.hub.place / start.repository))
-        text = run_git(place, *git, "show", f"{start.sha}:{start.workflow}")
-        (place / "workflow.yml").write_text(adapt(text, self.hub.commit))
-        (place / "event.json").write_text(json.dumps(start.payload))
-        command = [str(self.act), start.event, *self.options, *_name_files(place), *_give(start)]
+        directory = Path(
+            mkdtemp(prefix="run-", dir=self.directory)
+        )  # without a space: act would not quote it
+        (directory / "work").mkdir()
+        run_git(directory / "work", "init", "--quiet")  # act looks for one; jobs make their own clones
+        git = ("--git-dir", str(self.hub.directory / start.repository))
+        text = run_git(directory, *git, "show", f"{start.sha}:{start.workflow}")
+        (directory / "workflow.yml").write_text(adapt(text, self.hub.commit))
+        (directory / "event.json").write_text(json.dumps(start.payload))
+        command = [str(self.act), start.event, *self.options, *_name_files(directory), *_give(start)]
         environ = {
-            "HOME": str(self.place),
+            "HOME": str(self.directory),
             "PATH": f"{self.programs / 'bin'}:{os.environ['PATH']}",
             "BASH_ENV": str(self.programs / "bin" / "late_end"),
             "LANG": "C.UTF-8",
             "GITHUB_TOKEN": TOKEN,
-            "COMPILE_GATE_LOCKS": str(place),
-            "ACT_ARTIFACTS": str(self.place / "artifacts"),
+            "COMPILE_GATE_LOCKS": str(directory),
+            "ACT_ARTIFACTS": str(self.directory / "artifacts"),
             "no_proxy": "*",
         }
         done = subprocess.run(
             command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
         lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()
-        log, artifacts = [_parse(line) for line in lines], self.find_artifacts(start.id)
+        log, artifacts = [_parse(line) for line in lines], self.list_artifacts(start.id)
         run = ActRun(code=done.returncode, log=log, artifacts=artifacts)
         assert not any(secret in run.text + run.summary + self.read_log("git") for secret in (TOKEN, BASIC))
         return run
@@ -135,15 +131,15 @@ class Runner:
         path = self.programs / "log" / program
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
-    def find_artifacts(self, run_id: int) -> dict[str, Path]:
-        """Find what a run has uploaded, also while it runs: name -> zip file."""
-        return {path.stem: path for path in (self.place / "artifacts" / str(run_id)).glob("*.zip")}
+    def list_artifacts(self, run_id: int) -> dict[str, Path]:
+        """The files that a run has uploaded so far: name -> zip file."""
+        return {path.stem: path for path in (self.directory / "artifacts" / str(run_id)).glob("*.zip")}
 
 
-def _name_files(place: Path) -> tuple[str, ...]:
+def _name_files(directory: Path) -> tuple[str, ...]:
     files = {"workflows": "workflow.yml", "directory": "work", "eventpath": "event.json"}
     files |= {"action-cache-path": "cache"}
-    return tuple(word for name, file in files.items() for word in (f"--{name}", str(place / file)))
+    return tuple(word for name, file in files.items() for word in (f"--{name}", str(directory / file)))
 
 
 def _give(start: Start) -> list[str]:
@@ -171,24 +167,24 @@ def _parse(line: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"msg": line}
 
 
-def make_programs(place: Path) -> Path:
-    """Make the programs of the runner's machine, with a directory in which they write down their calls.
+def make_programs(directory: Path) -> Path:
+    """Make the programs of the runner's machine, and a directory for the log of their calls.
 
-    ``python3`` sees the packages of this interpreter; ``programs/python3`` says what it does itself.
+    ``python3`` sees the packages of this interpreter; ``programs/python3`` describes what it does itself.
     """
     for name in ("bin", "log"):
-        (place / name).mkdir(parents=True)
+        (directory / name).mkdir(parents=True)
     prefix = Path(sys.prefix)
     if (prefix / "pyvenv.cfg").exists():
-        (place / "pyvenv.cfg").write_bytes((prefix / "pyvenv.cfg").read_bytes())
-        (place / "lib").symlink_to(prefix / "lib")
+        (directory / "pyvenv.cfg").write_bytes((prefix / "pyvenv.cfg").read_bytes())
+        (directory / "lib").symlink_to(prefix / "lib")
     actor = HERE.parents[1] / "unit" / "cli" / "acting_gate.py"
-    values = {"REAL": sys.executable, "ACTOR": actor, "LOG": place / "log", "GIT": shutil.which("git")}
+    values = {"REAL": sys.executable, "ACTOR": actor, "LOG": directory / "log", "GIT": shutil.which("git")}
     for path in (HERE / "programs").iterdir():
         text = path.read_text(encoding="utf-8")
         for name, value in values.items():
             text = re.sub(rf'"{name}\b', f'"{value}', text)
-        (place / "bin" / path.name).write_text(text)
-        (place / "bin" / path.name).chmod(0o755)
-    os.link(place / "bin" / "python3", place / "bin" / "python")
-    return place
+        (directory / "bin" / path.name).write_text(text)
+        (directory / "bin" / path.name).chmod(0o755)
+    os.link(directory / "bin" / "python3", directory / "bin" / "python")
+    return directory

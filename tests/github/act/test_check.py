@@ -38,7 +38,7 @@ BROKEN = MODEL.replace("return torch.relu(x @ x)", "y = x @ x\n    return y if y
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_planted_graph_break_is_found(make: MakeProject) -> None:
-    """Measured: red, on its line, with both artifacts, by the base's rules, which the change edits."""
+    """A new graph break is red, on its line, with both artifacts, by the base's rules, not the change's."""
     change = {"small.py": BROKEN, "gate.yml": f"{SMALL}fail_on: never\n"}
     project = make({"gate.yml": SMALL, "small.py": MODEL}, change, sys.executable)
 
@@ -57,7 +57,7 @@ def test_a_planted_graph_break_is_found(make: MakeProject) -> None:
 
 
 def test_a_forks_names_are_neither_run_nor_believed(project: Project, tmp_path: Path) -> None:
-    """An unchanged model is a PASS, whatever branch and title are called and measured code prints."""
+    """An unchanged model passes, whatever names the branch and title have and measured code prints."""
     canary = tmp_path / "canary"
     name = f"x\"$(touch${{IFS}}{canary})'`touch${{IFS}}{canary}`"
     title = f"::set-output name=verdict::REGRESSION\n##[error]title $(touch {canary})"
@@ -75,7 +75,7 @@ def test_a_forks_names_are_neither_run_nor_believed(project: Project, tmp_path: 
     assert "believed" not in outputs
 
 
-def test_a_merge_group_is_held_against_what_it_is_put_on(project: Project) -> None:
+def test_a_merge_group_is_compared_with_what_it_is_put_on(project: Project) -> None:
     """The base is the commit that the queue names."""
     payload = make_delivery("merge_group", "checks_requested")
     payload["merge_group"] |= {"base_sha": project.base, "head_sha": project.merged}
@@ -88,7 +88,7 @@ def test_a_merge_group_is_held_against_what_it_is_put_on(project: Project) -> No
 
 
 def test_without_a_usable_base_there_is_no_verdict(make: MakeProject) -> None:
-    """An error that names the file, exit code 2, and no artifact that could be taken for a verdict."""
+    """The error names the file, the exit code is 2, and no artifact could pass for a verdict."""
     run = make({"gate.yml": "version: 1\nmodel: []\n"}).check()
 
     assert run.outputs(GATE)["exit-code"] == "2"

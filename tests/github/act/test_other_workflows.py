@@ -1,4 +1,4 @@
-"""The workflows beside the check, under act: shards, upgrade, anchor, trend, and our own release."""
+"""The workflows besides the check, under act: shards, upgrade, anchor, trend, and our own release."""
 
 import zipfile
 from dataclasses import replace
@@ -25,7 +25,7 @@ def ask(**inputs: str) -> dict[str, Any]:
 
 
 def test_what_a_lost_shard_leaves_is_incomplete(make: MakeProject, runner: Runner) -> None:
-    """The cases of the shard that came back are judged; the required check is red and names the other."""
+    """The cases of the other shard are judged; the required check is red and names the lost one."""
     workflow = runner.hub.load_workflow("shards.yml").replace("[1, 2, 3, 4]", "[1, 2]")
     project = make({f"{DIRECTORY}/shards.yml": workflow, "gate.yml": TWO_CASES}, {"fault.json": BREAK})
 
@@ -51,12 +51,12 @@ def test_what_a_lost_shard_leaves_is_incomplete(make: MakeProject, runner: Runne
     ],
     ids=["another stack", "the same stack", "not installed", "not pinned"],
 )
-def test_an_upgrade_is_told_unless_nothing_is_new(
+def test_an_upgrade_is_reported_unless_nothing_is_new(
     make: MakeProject, runner: Runner, packages: str, pinned: str, results: tuple[str, ...], verdict: str
 ) -> None:
-    """Both stacks are compared and told of; an issue says where one could not be had.
+    """Both stacks are compared; an issue says where one could not be installed.
 
-    What is not upgraded stays as it was, and a torch that is held below the newest release is a warning.
+    Other packages keep their versions, and a torch that is held below the newest release is a warning.
     """
     path = f"{DIRECTORY}/upgrade.yml"
     project = make({path: runner.hub.load_workflow("upgrade.yml"), pinned: "torch==2.13.0\n"})
@@ -78,8 +78,8 @@ def test_an_upgrade_is_told_unless_nothing_is_new(
     assert ["The run ended with: failure." in body for body in bodies] == [True] * is_failed
 
 
-def test_the_default_branch_is_held_against_the_anchor(make: MakeProject, runner: Runner) -> None:
-    """Without an anchor a notice says how to record one; with one the branch is red for what is worse."""
+def test_the_default_branch_is_compared_with_the_anchor(make: MakeProject, runner: Runner) -> None:
+    """Without an anchor a notice shows how to record one; with one a slower branch is red."""
     path = f"{DIRECTORY}/anchor.yml"
     project = make({path: runner.hub.load_workflow("anchor.yml")})
     anchor = f"version: 1\ncommit: {project.base}\ncreated: 2026-11-01T12:00:00Z\nreason: a release\n"
@@ -97,7 +97,7 @@ def test_the_default_branch_is_held_against_the_anchor(make: MakeProject, runner
 
 
 def test_a_trend_is_measured_rendered_and_pushed(make: MakeProject, runner: Runner) -> None:
-    """Of what was measured a new line counts, all but our old pages stays, and pushing again is no fault."""
+    """Only new history lines are taken, other files stay, and a second push is no error."""
     path, text = f"{DIRECTORY}/trend.yml", runner.hub.load_workflow("trend.yml")
     config = {path: text, "gate.yml": GATE_YML + "history: out/history\n"}
     hostile = {"out/history/old.jsonl": "overwritten", "out/history/x.html": "<script>1</script>"}
@@ -139,8 +139,8 @@ mkdir dist && touch "dist/compile_gate-$1.tar.gz"
 
 @pytest.mark.parametrize(("version", "is_released"), [("9.9.9", True), ("1.0.0", False)])
 def test_what_was_built_is_attested_and_released(runner: Runner, version: str, is_released: bool) -> None:
-    """The second job has what the first has built, which is played here; without a build there is none."""
-    tool = BareRepository(runner.hub.place / TOOL)
+    """The second job releases what the first has built; without a build nothing is released."""
+    tool = BareRepository(runner.hub.directory / TOOL)
     script = {"path": "tools/build_release.sh", "mode": "100755", "content": BUILD}
     tree = tool.write_tree(f"{runner.hub.commit}^{{tree}}", [script])
     sha = tool.run("commit-tree", tree, "-m", "A build that is played")

@@ -1,4 +1,4 @@
-"""What is told and asked for on a pull request, under act, from a repository that calls it."""
+"""Comments, statuses and commands of a pull request, under act, from a repository that calls the workflow."""
 
 import json
 from typing import Any
@@ -13,8 +13,8 @@ from gate.store.commit_files import BRANCH
 JOB = "compile-gate/respond/"
 
 
-def test_a_regression_is_told_accepted_and_green(make: MakeProject) -> None:
-    """The whole chain: red, a comment and a status, a writer's acceptance over two jobs, green."""
+def test_a_regression_is_reported_accepted_and_green(make: MakeProject) -> None:
+    """A red check, a comment and a status, a writer's acceptance over two jobs, a green check."""
     project = make(change={"fault.json": BREAK})
     state = project.github.state
 
@@ -22,9 +22,9 @@ def test_a_regression_is_told_accepted_and_green(make: MakeProject) -> None:
     assert red.outputs("Measure and judge")["exit-code"] == "10", red.text
     state.add_artifact(100, "compile-gate", red.artifacts["compile-gate"].read_bytes())
 
-    told = project.start("workflow_run", make_workflow_run(state.runs[100]), RESPOND)
-    assert told.jobs == {f"{JOB}comment and status": "success"}, told.text
-    assert told.outputs("Publish")["verdict"] == "REGRESSION"
+    published = project.start("workflow_run", make_workflow_run(state.runs[100]), RESPOND)
+    assert published.jobs == {f"{JOB}comment and status": "success"}, published.text
+    assert published.outputs("Publish")["verdict"] == "REGRESSION"
     assert state.statuses[project.head][0]["state"] == "failure"
     assert [CASE in body for body in project.comments] == [True]
 
@@ -43,7 +43,7 @@ def test_a_regression_is_told_accepted_and_green(make: MakeProject) -> None:
     [("/accept-regression reason=", "authorize-acceptance"), ("/refresh-baselines\n", "authorize-refresh")],
 )
 def test_a_strangers_command_ends_at_the_first_job(project: Project, command: str, job: str) -> None:
-    """Refused and answered; what the rest of the comment says is no command."""
+    """It is refused and answered; the rest of the comment is no command."""
     run = project.comment(f'{command}"$(id) ::set-output name=authorized::true"', "eve")
 
     assert run.jobs == {f"{JOB}{job}": "failure"}
@@ -61,7 +61,7 @@ def test_a_strangers_command_ends_at_the_first_job(project: Project, command: st
     ids=["issue", "remark", "approval"],
 )
 def test_what_asks_for_nothing_starts_no_job(project: Project, event: str, payload: dict[str, Any]) -> None:
-    """A comment on an issue or without a command, and a run that somebody has to approve first."""
+    """A comment on an issue, one without a command, and a run that waits for approval."""
     assert project.start(event, payload, RESPOND).jobs == {}
 
 
@@ -76,25 +76,25 @@ def test_what_asks_for_nothing_starts_no_job(project: Project, event: str, paylo
 def test_only_a_changed_base_takes_the_check_back(
     project: Project, changes: dict[str, Any], job: dict[str, str]
 ) -> None:
-    """The required check turns red for a new base; for a new title another check is green."""
+    """A new base turns the required check red; a new title turns another check green."""
     run = project.start("pull_request", project.make_pull_request("edited", changes=changes), RESPOND)
 
     assert run.jobs == {f"{JOB}{name}": result for name, result in job.items()}
 
 
 def test_a_refresh_by_hand_becomes_a_pull_request(project: Project) -> None:
-    """Three jobs: authorised, measured, proposed from the artifact that the second has uploaded."""
+    """Three jobs authorise, measure, and propose from the uploaded artifact."""
     payload = {"inputs": {}, "ref": "refs/heads/main", "sender": {"login": "ada", "type": "User"}}
 
     run = project.start("workflow_dispatch", payload, RESPOND)
 
     jobs = ("authorize-refresh", "measure", "propose")
     assert run.jobs == {f"{JOB}{name}": "success" for name in jobs}, run.text
-    assert run.outputs("Propose")["pull-request-url"] == find_proposal(project)["html_url"]
+    assert run.outputs("Propose")["pull-request-url"] == get_proposal(project)["html_url"]
 
 
 def test_a_refresh_by_comment_on_the_long_way(make: MakeProject, runner: Runner) -> None:
-    """By gate-refresh.yml: the pull request's own commit is measured, and its branch gets the baselines."""
+    """gate-refresh.yml measures the pull request's commit and commits the baselines to its branch."""
     path = ".github/workflows/gate-refresh.yml"
     project = make({path: runner.hub.load_workflow("gate-refresh.yml")}, {"fault.json": BREAK})
 
@@ -102,7 +102,7 @@ def test_a_refresh_by_comment_on_the_long_way(make: MakeProject, runner: Runner)
 
     names = ("authorize", "measure", "propose")
     assert run.jobs == {f"gate-refresh/{name}": "success" for name in names}, run.text
-    proposal, git = find_proposal(project), project.github.state.git
+    proposal, git = get_proposal(project), project.github.state.git
     assert proposal["base"]["ref"] == "topic"
     changed = git.run("diff", "--name-only", f"{project.head}..{proposal['head']['sha']}")
     assert changed.startswith("baselines/")
@@ -111,7 +111,7 @@ def test_a_refresh_by_comment_on_the_long_way(make: MakeProject, runner: Runner)
     assert project.comments[-1].startswith(f"The new baselines are proposed: {proposal['html_url']}\n")
 
 
-def find_proposal(project: Project) -> dict[str, Any]:
+def get_proposal(project: Project) -> dict[str, Any]:
     """Find the one pull request that a run has opened."""
     (proposal,) = (pull for number, pull in project.github.state.pulls.items() if number != 7)
     return dict(proposal)

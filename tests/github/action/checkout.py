@@ -12,12 +12,12 @@ from tests.git import run_git
 FETCH = ("-c", "protocol.version=2", "fetch", "--no-tags", "--prune", "--no-recurse-submodules", "origin")
 
 
-def make_clone(place: Path, url: str) -> Path:
+def make_clone(path: Path, url: str) -> Path:
     """Make the directory that a runner keeps from one job to the next."""
-    place.mkdir(parents=True)
-    run_git(place, "init", "--quiet")
-    run_git(place, "remote", "add", "origin", url)
-    return place
+    path.mkdir(parents=True)
+    run_git(path, "init", "--quiet")
+    run_git(path, "remote", "add", "origin", url)
+    return path
 
 
 def check_out(clone: Path, commit: str, *, is_on_branch: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The action in this process, as a step of a pull request's job in a clone; its command is played."""
+"""The action in this process, as a step of a pull request's job in a clone, with a command of the test's."""
 
 import json
 import os
@@ -17,7 +17,7 @@ Command = Callable[[list[str], dict[str, str]], int | str]
 
 
 class ActionStep:
-    """A step of a pull request's job in a clone; something else runs in the place of ``gate``."""
+    """A step of a pull request's job in a clone; ``command`` runs in place of ``gate``."""
 
     def __init__(
         self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -55,7 +55,7 @@ class ActionStep:
         Path(self.environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(payload))
 
     def set_pull(self, base: str, head: str) -> None:
-        """Let base and head be those of the pull request."""
+        """Set base and head of the pull request."""
         self.base, self.head = base, head
         self.set_event({"pull_request": {"base": {"sha": base}, "head": {"sha": head}}})
 

@@ -36,17 +36,17 @@ _KEPT = ("PATH", "HOME", "LANG")
 
 
 def find_early_patch() -> str:
-    """Find an interpreter of an early patch of 3.11, as distributions ship it; empty where there is none."""
-    places = [
+    """An interpreter of an early patch of 3.11, as distributions ship it; empty if there is none."""
+    directories = [
         *os.environ["PATH"].split(os.pathsep),
         "/usr/bin",
         "/usr/local/bin",
         "/opt/python/cp311-cp311/bin",
     ]
     roots = (Path.home() / ".pyenv/versions", Path("/opt/hostedtoolcache/Python"))
-    found = [Path(place) / "python3.11" for place in places]
-    found += [path for root in roots for path in root.glob("3.11.*/**/bin/python3.11")]
-    return next((str(path) for path in found if path.is_file() and _is_early(path)), "")
+    paths = [Path(directory) / "python3.11" for directory in directories]
+    paths += [path for root in roots for path in root.glob("3.11.*/**/bin/python3.11")]
+    return next((str(path) for path in paths if path.is_file() and _is_early(path)), "")
 
 
 def _is_early(python: Path) -> bool:
@@ -54,30 +54,30 @@ def _is_early(python: Path) -> bool:
     return subprocess.run([python, "-I", "-c", code], check=False, capture_output=True).returncode == 0
 
 
-def make_bare_python(place: Path, only: Collection[str] = (), python: str = sys.executable) -> Path:
+def make_bare_python(directory: Path, only: Collection[str] = (), python: str = sys.executable) -> Path:
     """Make an interpreter that has everything the gate needs, and neither torch nor the gate.
 
     With ``only`` it has these distributions and nothing else; ``python`` is what it is made of.
     """
-    packages = place / "packages"
+    packages = directory / "packages"
     packages.mkdir(parents=True)
     kept = {path.parts[0] for name in only for path in metadata.files(name) or ()}
     for entry in Path(pytest.__file__).parent.parent.iterdir():
         if entry.name in kept if only else not _LEFT_OUT.fullmatch(entry.name):
             (packages / entry.name).symlink_to(entry)
-    made = [python, "-I", "-m", "venv", "--without-pip", "--symlinks", str(place / "venv")]
-    subprocess.run(made, check=True, capture_output=True)
-    (own,) = (place / "venv" / "lib").glob("python*/site-packages")
-    (own / "packages.pth").write_text(f"{packages}\n")
-    return place / "venv" / "bin" / "python"
+    command = [python, "-I", "-m", "venv", "--without-pip", "--symlinks", str(directory / "venv")]
+    subprocess.run(command, check=True, capture_output=True)
+    (site,) = (directory / "venv" / "lib").glob("python*/site-packages")
+    (site / "packages.pth").write_text(f"{packages}\n")
+    return directory / "venv" / "bin" / "python"
 
 
-def make_job(place: Path) -> Workspace:
-    """Make a job with an empty workspace, as a fresh runner has it; ``place`` may hold spaces."""
-    workspace, temporary = place / "work space", place / "temp"
+def make_job(directory: Path) -> Workspace:
+    """Make a job with an empty workspace, as a fresh runner has it; the path may hold spaces."""
+    workspace, temporary = directory / "work space", directory / "temp"
     workspace.mkdir(parents=True)
     temporary.mkdir()
-    event_file = place / "event.json"
+    event_file = directory / "event.json"
     event_file.write_text("{}")
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environ |= {
@@ -94,7 +94,7 @@ def make_job(place: Path) -> Workspace:
 
 
 def leave_shard(workspace: Workspace) -> None:
-    """Leave the run of the one case of ``CONFIG`` where the mode judge looks: that needs no torch."""
+    """Write the run of the one case of ``CONFIG`` where mode judge looks: that needs no torch."""
     config = workspace.temporary / "gate.yml"
     config.write_text(CONFIG)
     cases = load_cases(load_config(config))

@@ -35,7 +35,7 @@ class Workspace:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRun:
-    """What came of a step; an output that it did not set is empty."""
+    """The result of a step; an output that it did not set is empty."""
 
     code: int
     log: str
@@ -57,9 +57,9 @@ def run_action(workspace: Workspace, given: Mapping[str, str], root: Path = ROOT
 
 def run_bash(workspace: Workspace, script: str, more: Mapping[str, str]) -> StepRun:
     """Run the script of a step; ``more`` are variables of its own."""
-    place = workspace.temporary / "_runner_file_commands"
-    place.mkdir(exist_ok=True)
-    files = {kind: place / kind.lower() for kind in _FILES}
+    directory = workspace.temporary / "_runner_file_commands"
+    directory.mkdir(exist_ok=True)
+    files = {kind: directory / kind.lower() for kind in _FILES}
     for file in files.values():
         file.write_bytes(b"")
     environ = {

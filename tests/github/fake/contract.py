@@ -67,7 +67,7 @@ def _judge_once(what: object, judge: Callable[[], list[str]]) -> list[str]:
 
 
 class Contract:
-    """Checks what is said to and by one host; ``check_`` methods return what is wrong."""
+    """Checks requests to one host and its answers; ``check_`` methods list the mistakes."""
 
     def __init__(self, host: str) -> None:
         self._host = host
@@ -79,8 +79,8 @@ class Contract:
         return _judge_once(asked, lambda: self._check(self._judge.validate_request, request))
 
     def check_response(self, method: str, target: str, answer: tuple[int, bytes, str]) -> list[str]:
-        said = (self._host, method, target, answer)
-        return _judge_once(said, lambda: self._judge_response(method, target, answer))
+        exchange = (self._host, method, target, answer)
+        return _judge_once(exchange, lambda: self._judge_response(method, target, answer))
 
     def _judge_response(self, method: str, target: str, answer: tuple[int, bytes, str]) -> list[str]:
         status, body, content_type = answer

@@ -29,14 +29,12 @@ class Fault:
     times: int = 1
 
     def make_body(self) -> bytes:
-        """Make the body of the faulty answer."""
         if self.body is not None:
             return self.body
         return json.dumps({"message": self.message, "documentation_url": "https://docs.github.com"}).encode()
 
 
 def html(status: int) -> Fault:
-    """A proxy's HTML page."""
     page = b"<html><body><h1>Unicorn!</h1></body></html>"
     return Fault(status=status, body=page, content_type="text/html")
 

@@ -52,8 +52,10 @@ class BareRepository:
     def try_run(
         self, *arguments: str, stdin: bytes = b"", environ: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        own = {"PATH": os.environ["PATH"], "GIT_DIR": str(self.path), **_WHO, **(environ or {})}
-        return subprocess.run(["git", *arguments], input=stdin, env=own, capture_output=True, check=False)
+        variables = {"PATH": os.environ["PATH"], "GIT_DIR": str(self.path), **_WHO, **(environ or {})}
+        return subprocess.run(
+            ["git", *arguments], input=stdin, env=variables, capture_output=True, check=False
+        )
 
     def has(self, sha: str, kind: str) -> bool:
         done = self.try_run("cat-file", "-t", sha)
@@ -74,7 +76,7 @@ class BareRepository:
         return self.run("write-tree", environ=index)
 
     def commit(self, files: Mapping[str, str], branch: str, message: str = "A commit") -> str:
-        """Commit files on top of a branch, as somebody who pushes would, and return the commit."""
+        """Commit files on top of a branch, and return the commit."""
         parent = self.find_ref(f"heads/{branch}")
         entries = [{"path": path, "mode": "100644", "content": text} for path, text in files.items()]
         tree = self.write_tree(f"{parent}^{{tree}}" if parent else "", entries)
@@ -108,14 +110,14 @@ def _commit(state: State, sha: str) -> dict[str, Any]:
 def _entries(state: State, sha: str, *, recursive: bool) -> list[dict[str, Any]]:
     git: BareRepository = state.git
     options = ["-r", "-t"] if recursive else []
-    found = []
+    entries = []
     for line in git.run("ls-tree", "-z", *options, sha).split("\0"):
         if line:
             meta, path = line.split("\t", 1)
             mode, kind, blob = meta.split()
             url = f"{state.api_url}/repos/x/y/git/{kind}s/{blob}"
-            found.append({"path": path, "mode": mode, "type": kind, "sha": blob, "url": url})
-    return found
+            entries.append({"path": path, "mode": mode, "type": kind, "sha": blob, "url": url})
+    return entries
 
 
 def _ref(state: State, ref: str, sha: str) -> dict[str, Any]:
@@ -234,8 +236,8 @@ def get_environment(state: State, query: Query) -> tuple[Any, ...]:
     if rules is None:
         return not_found()
     environment: dict[str, Any] = make_example(state.host, "environment")
-    known = {rule["type"]: rule for rule in environment["protection_rules"]}
-    environment["protection_rules"] = [known[kind] for kind in rules]
+    rules_by_type = {rule["type"]: rule for rule in environment["protection_rules"]}
+    environment["protection_rules"] = [rules_by_type[kind] for kind in rules]
     return 200, environment | {"name": query.path["environment_name"]}
 
 

@@ -11,13 +11,12 @@ _TOO_LONG = "body is too long (maximum is 65536 characters)"
 
 
 def list_issues(state: State) -> dict[int, dict[str, Any]]:
-    """The issues that the fake GitHub knows, by number."""
+    """The issues of the fake GitHub, by number."""
     issues: dict[int, dict[str, Any]] = state.__dict__.setdefault("issues", {})
     return issues
 
 
 def add_issue(state: State, fields: dict[str, Any], author: str) -> dict[str, Any]:
-    """Add an open issue."""
     with state.lock:
         issue: dict[str, Any] = make_example(state.host, "issue")
         # GitHub's description lists no null among the reasons, so an issue without one lacks the key.
@@ -36,13 +35,13 @@ def add_issue(state: State, fields: dict[str, Any], author: str) -> dict[str, An
 @route("GET", f"{_REPO}/issues")
 def get_issues(state: State, query: Query) -> tuple[Any, ...]:
     wanted, creator = query.query.get("state", "open"), query.query.get("creator")
-    found = [
+    issues = [
         issue
         for issue in list_issues(state).values()
         if wanted in ("all", issue["state"]) and creator in (None, issue["user"]["login"])
     ]
     is_newest_first = query.query.get("direction", "desc") == "desc"
-    return 200, sorted(found, key=lambda issue: str(issue["updated_at"]), reverse=is_newest_first)
+    return 200, sorted(issues, key=lambda issue: str(issue["updated_at"]), reverse=is_newest_first)
 
 
 @route("POST", f"{_REPO}/issues")

@@ -63,8 +63,8 @@ def list_runs(state: State, query: Query) -> tuple[Any, ...]:
     if path not in state.workflows:
         return not_found()
     wanted = {key: query.query[key] for key in ("event", "head_sha") if key in query.query}
-    found = [run for run in state.runs.values() if run["path"] == path]
-    newest_first = sorted(found, key=lambda run: -run["id"])
+    runs = [run for run in state.runs.values() if run["path"] == path]
+    newest_first = sorted(runs, key=lambda run: -run["id"])
     return 200, {"workflow_runs": [r for r in newest_first if wanted.items() <= r.items()]}
 
 
@@ -83,7 +83,7 @@ def rerun_failed_jobs(state: State, query: Query) -> tuple[Any, ...]:
 
 @route("GET", f"{_REPO}/compare/{{basehead+}}")
 def compare_commits(state: State, query: Query) -> tuple[Any, ...]:
-    """Where a commit stands to a branch: behind its tip, or somewhere else; unknown ones are not found."""
+    """Whether a commit is behind a branch's tip or elsewhere; an unknown one is not found."""
     branch, _, sha = query.path["basehead"].partition("...")
     commits = state.history.get(branch)
     if commits is None:
@@ -100,9 +100,9 @@ def list_jobs(state: State, query: Query) -> tuple[Any, ...]:
 @route("GET", f"{_REPO}/actions/runs/{{run_id}}/artifacts")
 def list_artifacts(state: State, query: Query) -> tuple[Any, ...]:
     run_id = int(query.path["run_id"])
-    found = [a for a in state.artifacts.values() if a["workflow_run"]["id"] == run_id]
+    artifacts = [a for a in state.artifacts.values() if a["workflow_run"]["id"] == run_id]
     name = query.query.get("name")
-    return 200, {"artifacts": [a for a in found if name in (None, a["name"])]}
+    return 200, {"artifacts": [a for a in artifacts if name in (None, a["name"])]}
 
 
 @route("GET", f"{_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}")
@@ -119,20 +119,20 @@ def download_artifact(state: State, query: Query) -> tuple[Any, ...]:
 def list_pulls(state: State, query: Query) -> tuple[Any, ...]:
     wanted = query.query.get("state", "open")
     head = query.query.get("head")
-    found = [pull for pull in state.pulls.values() if wanted in ("all", pull["state"])]
-    return 200, [_simplify(state, pull) for pull in found if head in (None, pull["head"]["label"])]
+    pulls = [pull for pull in state.pulls.values() if wanted in ("all", pull["state"])]
+    return 200, [_simplify(state, pull) for pull in pulls if head in (None, pull["head"]["label"])]
 
 
 @route("GET", f"{_REPO}/commits/{{commit_sha}}/pulls")
 def list_pulls_of_commit(state: State, query: Query) -> tuple[Any, ...]:
-    """Those that have the commit anywhere, be they open, closed or merged."""
+    """All that contain the commit: open, closed and merged ones."""
     sha = query.path["commit_sha"]
-    found = [
+    pulls = [
         pull
         for number, pull in state.pulls.items()
         if sha in (pull["head"]["sha"], *state.contained.get(number, ()))
     ]
-    return 200, [_simplify(state, pull) for pull in found]
+    return 200, [_simplify(state, pull) for pull in pulls]
 
 
 def _simplify(state: State, pull: dict[str, Any]) -> dict[str, Any]:
@@ -161,8 +161,8 @@ def list_events(state: State, query: Query) -> tuple[Any, ...]:
 @route("GET", f"{_REPO}/issues/{{issue_number}}/comments")
 def list_comments(state: State, query: Query) -> tuple[Any, ...]:
     since = query.query.get("since", "")
-    found = state.list_comments(int(query.path["issue_number"]))
-    return 200, [comment for comment in found if comment["updated_at"] >= since]
+    comments = state.list_comments(int(query.path["issue_number"]))
+    return 200, [comment for comment in comments if comment["updated_at"] >= since]
 
 
 @route("POST", f"{_REPO}/issues/{{issue_number}}/comments")
@@ -195,8 +195,8 @@ def get_comment(state: State, query: Query) -> tuple[Any, ...]:
 
 @route("DELETE", f"{_REPO}/issues/comments/{{comment_id}}")
 def delete_comment(state: State, query: Query) -> tuple[Any, ...]:
-    found = state.comments.pop(int(query.path["comment_id"]), None)
-    return (204, None) if found else not_found()
+    comment = state.comments.pop(int(query.path["comment_id"]), None)
+    return (204, None) if comment else not_found()
 
 
 @route("POST", f"{_REPO}/issues/comments/{{comment_id}}/reactions")
@@ -204,9 +204,9 @@ def add_reaction(state: State, query: Query) -> tuple[Any, ...]:
     comment_id = int(query.path["comment_id"])
     if comment_id not in state.comments:
         return not_found()
-    content, found = query.body["content"], state.reactions.setdefault(comment_id, [])
-    is_new = content not in found
-    found += [content] if is_new else []
+    content, reactions = query.body["content"], state.reactions.setdefault(comment_id, [])
+    is_new = content not in reactions
+    reactions += [content] if is_new else []
     return 201 if is_new else 200, make_example(state.host, "reaction") | {"content": content}
 
 
@@ -223,10 +223,10 @@ def list_statuses(state: State, query: Query) -> tuple[Any, ...]:
 
 
 def find_route(method: str, path: str) -> tuple[Handler, dict[str, str], str] | None:
-    """Find a handler, the path's parameters and the template; another repository is nobody's."""
-    for known, pattern, template, handler in ROUTES:
+    """The handler, the path's parameters and the template; ``None`` for another repository."""
+    for known_method, pattern, template, handler in ROUTES:
         match = pattern.match(path)
-        if known == method and match:
+        if known_method == method and match:
             parameters = match.groupdict()
             if parameters.get("owner", OWNER) != OWNER or parameters.get("repo", REPO) != REPO:
                 continue

@@ -60,19 +60,19 @@ class FakeGitHub:
             _IDLE.append(server)
 
     def connect(self, patience: Patience) -> GitHubClient:
-        """Make a client of the repository that this GitHub has."""
+        """Make a client of this GitHub's repository."""
         return GitHubClient(
             api_url=self.api_url, token=TOKEN, repository=f"{OWNER}/{REPO}", patience=patience
         )
 
     @cached_property
     def client(self) -> GitHubClient:
-        """One client, for which a busy machine may take its time."""
+        """One client, with patience for a busy machine."""
         return self.connect(Patience(exchange_s=60.0))
 
     @property
     def environ(self) -> dict[str, str]:
-        """The variables by which a job knows this GitHub."""
+        """The variables by which a job finds this GitHub."""
         return {
             "GITHUB_API_URL": self.api_url,
             "GITHUB_REPOSITORY": f"{OWNER}/{REPO}",
@@ -81,7 +81,7 @@ class FakeGitHub:
         }
 
     def fail(self, method: str, pattern: str, fault: Fault) -> None:
-        """Let requests whose path matches meet a fault, the next ``fault.times`` times."""
+        """Break the next ``fault.times`` requests whose path matches."""
         self._rules.append(Rule(method, pattern, fault=fault))
 
     def call_before(self, method: str, pattern: str, call: Callable[[], object]) -> None:
@@ -89,7 +89,7 @@ class FakeGitHub:
         self._rules.append(Rule(method, pattern, call=call))
 
     def list_writes(self) -> list[str]:
-        """List what was asked to change, as "METHOD path"."""
+        """The requests that change something, as "METHOD path"."""
         writes = (
             seen for seen in self.requests if seen.method != "GET" and not seen.path.endswith("/graphql")
         )
@@ -146,11 +146,11 @@ class FakeGitHub:
         if parts.path == f"{self._prefix.removesuffix('/v3')}/graphql":
             viewer = {"login": self.state.author}
             return 200, json.dumps({"data": {"viewer": viewer}}).encode(), "application/json", {}
-        found = find_route(handler.command, path)
-        if found is None:
+        route = find_route(handler.command, path)
+        if route is None:
             status, value = not_found()
             return status, json.dumps(value).encode(), "application/json", {}
-        respond, parameters, template = found
+        respond, parameters, template = route
         # Less the port, which differs from server to server and is nothing that GitHub describes.
         headers = {name: value for name, value in handler.headers.items() if name != "Host"}
         target = f"{self._prefix}{_fill(template, parameters)}?{parts.query}"
@@ -276,13 +276,13 @@ class _Server(ThreadingHTTPServer):
     handle: Handle
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client may hang up, as one that met its limit does; all else is a fault of the fake's."""
+        """A client may hang up, as one that met its limit does; anything else is a bug of the fake."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 def _refuse(handler: _Handler, _: bytes) -> None:
-    """What a server says between two fakes: nobody should be asking."""
+    """The answer between two fakes: nobody should ask then."""
     handler.send_error(500, "no test is running")
 
 

@@ -15,7 +15,7 @@ FORK_ID = 2000
 
 
 class State:
-    """Everything is a plain object as GitHub would answer it, made from GitHub's own examples."""
+    """Plain objects as GitHub would answer them, made from GitHub's own examples."""
 
     def __init__(self, host: str, api_url: str) -> None:
         self.host = host
@@ -38,7 +38,7 @@ class State:
         self.reactions: dict[int, list[str]] = {}  # comment -> what it got
         self.statuses: dict[str, list[dict[str, Any]]] = {}
         self.git: Any = None  # the BareRepository behind it, where a test needs one
-        self.permissions: dict[str, str] = {}  # login -> what the permission API tells
+        self.permissions: dict[str, str] = {}  # login -> the permission API's answer
         self.environments: dict[str, list[str]] = {}  # name -> kinds of its protection rules
         self.may_open_pulls = True
 
@@ -67,8 +67,8 @@ class State:
 
     def list_comments(self, number: int) -> list[dict[str, Any]]:
         with self.lock:
-            found = [c for c in self.comments.values() if c["issue_url"].endswith(f"/issues/{number}")]
-            return sorted(found, key=lambda comment: comment["id"])
+            comments = [c for c in self.comments.values() if c["issue_url"].endswith(f"/issues/{number}")]
+            return sorted(comments, key=lambda comment: comment["id"])
 
     def add_pull(
         self,
@@ -127,17 +127,17 @@ class State:
         return job
 
     def list_jobs(self, run_id: int) -> list[dict[str, Any]]:
-        """List the jobs of a run; where no test says which, each artifact is of one that ended as the run."""
+        """The jobs of a run; unless a test adds them, each artifact has one that ended as the run did."""
         if run_id in self.jobs:
             return self.jobs[run_id]
         ended = self.runs[run_id]["conclusion"] or "success"
-        for one in [one for one in self.artifacts.values() if one["workflow_run"]["id"] == run_id]:
-            times = dict.fromkeys(("began", "ended"), one["created_at"])
-            self.add_job(run_id, f"job of {one['name']}", ended, **times)
+        for item in [a for a in self.artifacts.values() if a["workflow_run"]["id"] == run_id]:
+            times = dict.fromkeys(("began", "ended"), item["created_at"])
+            self.add_job(run_id, f"job of {item['name']}", ended, **times)
         return self.jobs.pop(run_id, [])
 
     def add_event(self, number: int, name: str, created: str) -> None:
-        """Add what happened to a pull request, as GitHub's list of its events tells it."""
+        """Add an event of a pull request, as GitHub lists it."""
         event: dict[str, Any] = make_example(self.host, "issue-event-for-issue-items")
         event |= {"id": next(self.ids), "event": name, "created_at": created}
         self.events.setdefault(number, []).append(event)
@@ -166,7 +166,7 @@ class State:
 
 
 def _name_repository(repository: dict[str, Any], owner: str) -> None:
-    """Let an example's repository be this one, or a fork of it."""
+    """Give an example's repository this one's name, or a fork's."""
     number = REPO_ID if owner == OWNER else FORK_ID
     repository |= {"id": number, "full_name": f"{owner}/{REPO}", "name": REPO}
     repository["owner"] |= {"login": owner}

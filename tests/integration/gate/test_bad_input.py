@@ -56,7 +56,7 @@ Refuse = Callable[..., list[str]]
 
 @pytest.fixture
 def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refuse:
-    """Run one command, which has to end with exit 2, and return what it wrote to standard error, in lines."""
+    """Run one command, which has to end with exit 2, and return the lines of standard error."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> list[str]:
@@ -67,7 +67,6 @@ def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 def list_files(directory: Path) -> list[str]:
-    """List what is below a directory."""
     return sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
 
 
@@ -163,7 +162,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_hostile_baseline_stops_before_measuring(project: Path) -> None:
-    """A damaged baseline shows before minutes are spent, names its file, and no result is written."""
+    """The error names a damaged baseline before minutes are spent, and no result is written."""
     (project / "baselines" / "somewhere").mkdir(parents=True)
     (project / "baselines" / "somewhere" / "tiny.json").write_text('{"schema": "compile-gate/baseline/1"')
     checked = run_gate(project, "check")
@@ -196,7 +195,7 @@ def test_held_lock_is_the_machines_fault(project: Path) -> None:
 
 @pytest.mark.slow
 def test_no_compiler_is_the_machines_fault(project: Path) -> None:
-    """Without a C++ compiler nothing can be judged: exit 4 and what to install."""
+    """Without a C++ compiler nothing can be judged: exit 4 and the package to install."""
     checked = run_gate(project, "check", "--quiet", environment={"CXX": "/no/such/compiler"})
     assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
     assert "compiler" in checked.stderr
@@ -204,7 +203,7 @@ def test_no_compiler_is_the_machines_fault(project: Path) -> None:
 
 @pytest.mark.slow
 def test_no_such_device_is_the_machines_fault(project: Path) -> None:
-    """A CUDA device that is not there is exit 4, not a failed case."""
+    """A missing CUDA device is exit 4, not a failed case."""
     checked = run_gate(project, "check", "--quiet", "--device", "cuda:63")
     assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
     assert "cuda:63" in checked.stderr

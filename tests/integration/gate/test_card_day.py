@@ -1,4 +1,4 @@
-"""The day on a card, rehearsed on a CPU: what a card is lent for is tried before."""
+"""The day on a card, rehearsed on a CPU."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def read_rows(folder: Path) -> dict[str, dict[str, object]]:
-    """The rows by the names of their parts; none before there are any."""
+    """The rows by the names of their parts."""
     path = folder / "day.json"
     rows: dict[str, dict[str, object]] = json.loads(path.read_text()) if path.exists() else {}
     return rows
@@ -48,7 +48,7 @@ def wait_until(is_so: Callable[[], bool], limit_s: float = 300) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_part_of_a_day_is_tried(tmp_path: Path) -> None:
-    """A day that is killed goes on where it was: each part ends as a row, and five files are all there is.
+    """A killed day goes on: each part ends as a row, and five files are the whole result.
 
     Half of the parts are tried in a folder of their own at the same time.
     """
@@ -68,7 +68,7 @@ def test_every_part_of_a_day_is_tried(tmp_path: Path) -> None:
     assert {path.name for path in first.iterdir()} == FILES
     for fault, metric in FAULTS.items():
         assert f"{fault}: {metric} REGRESSED" in str(rows["faults"]["found"])
-    # Beside other tests a trial may be too noisy to tell.
+    # With other tests at work a trial may be too noisy to decide.
     assert re.match(r"(PASS|INCONCLUSIVE); 1 of 1 cases in ", str(rows["unchanged"]["found"]))
     assert str(rows["graphs"]["found"]).startswith("2 live trials")
     assert "plain/inference-float32-day-default: other code" in str(rows["target"]["found"])
@@ -80,8 +80,8 @@ def test_every_part_of_a_day_is_tried(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_part_without_time_is_a_row_that_says_so(tmp_path: Path) -> None:
-    """A command that is asked to end saves what it has, and the next call begins behind it."""
+def test_a_part_without_time_is_a_row_of_its_own(tmp_path: Path) -> None:
+    """A command that is asked to end saves its results, and the next call begins after it."""
     out, _ = start(tmp_path, "--minutes", "0.34", "--only", "faults").communicate()
     row = read_rows(tmp_path)["faults"]
     assert (row["status"], row["finished"]) == ("cut off", 0), out

@@ -1,4 +1,4 @@
-"""``first-contact`` with the one device that is here."""
+"""``first-contact`` with this machine's one device."""
 
 import re
 from pathlib import Path

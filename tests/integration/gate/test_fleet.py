@@ -1,7 +1,7 @@
-"""A fleet of two nodes, one of which is killed, finds what is planted, and leaves nothing behind.
+"""A fleet of two nodes, one of which is killed, finds the planted fault, and leaves nothing behind.
 
-The nodes are real ones of Ray's on this host, with a core and a directory of locks each. What is planted
-is counted: a break of the graph, which needs no code to be generated.
+The nodes are Ray's on this host, with a core and a directory of locks each. The fault is a graph break, which
+needs no generated code.
 """
 
 import os
@@ -96,8 +96,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     run_git(top, "checkout", "-qb", "topic")
     run_git(top, "commit", "-qam", "a break")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
-    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as place:
-        monkeypatch.setenv("RAY_TMPDIR", place)  # of sockets, whose paths may have 107 bytes
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as directory:
+        monkeypatch.setenv("RAY_TMPDIR", directory)  # of sockets, whose paths may have 107 bytes
         yield top
 
 
@@ -137,35 +137,35 @@ def list_exact(verdict: Verdict) -> dict[tuple[str, str], Status]:
 
 def list_processes(project: Path) -> list[str]:
     """The processes that work in the project, or on it."""
-    found = []
+    commands = []
     for process in psutil.process_iter(["cmdline", "cwd"]):
-        told = " ".join(process.info["cmdline"] or ())
-        if str(project.parent) in f"{told} {process.info['cwd']}" and process.pid != os.getpid():
-            found.append(told)
-    return found
+        command = " ".join(process.info["cmdline"] or ())
+        if str(project.parent) in f"{command} {process.info['cwd']}" and process.pid != os.getpid():
+            commands.append(command)
+    return commands
 
 
 def test_a_node_is_killed_and_nothing_is_missed(project: Path, tmp_path: Path) -> None:
-    """After the first trial came, while the other node is at work. Its lane ends with it.
+    """The kill comes after the first trial, while the other node is at work. Its lane ends with it.
 
-    What it left goes with the next run, which ends as soon as it has begun: the device is in use.
+    The next run removes what it left, and ends as soon as it has begun: the device is in use.
     """
-    said = []
+    lines = []
     with start_nodes(tmp_path) as (cluster, nodes):
         with check(project, "fleet-out", "--lanes", f"ray:{cluster.address}") as running:
             assert running.stdout is not None
             for line in running.stdout:
-                said.append(line)
+                lines.append(line)
                 if " trial 1: " in line and len(nodes) > 1:
                     cluster.remove_node(nodes.pop(), allow_graceful=False)
-        assert running.returncode == 10, "".join(said)
+        assert running.returncode == 10, "".join(lines)
         assert list_processes(project) == []
-    assert any("was lost" in line and "began anew elsewhere" in line for line in said), "".join(said)
+    assert any("was lost" in line and "began anew elsewhere" in line for line in lines), "".join(lines)
     run = RUN.load(project / "fleet-out" / "run.json")
     (gone,) = (fact for fact in run.lanes if fact.code is Code.LANE_GONE)
     assert gone in VERDICT.load(project / "fleet-out" / "verdict.json").notes
     assert len(run.places) == 2
-    assert {place.cores for place in run.places.values()} == {
+    assert {ran_on.cores for ran_on in run.places.values()} == {
         str(core) for core in sorted(os.sched_getaffinity(0))[:2]
     }
     for pairing in Pairing:
@@ -182,8 +182,8 @@ def test_a_node_is_killed_and_nothing_is_missed(project: Path, tmp_path: Path) -
 
     with lock_device("cpu", 60.0, ignore_event):
         begun = check(project, "next-out", "--lock-timeout", "0.1")
-        told = begun.communicate()[0]
-    assert begun.returncode == ExitCode.MACHINE, told
+        output = begun.communicate()[0]
+    assert begun.returncode == ExitCode.MACHINE, output
     assert len(run_git(project, "worktree", "list").splitlines()) == 1
     assert list((tmp_path / "scratch").iterdir()) == []
     assert list_processes(project) == []

@@ -1,9 +1,8 @@
 """The gate end to end on a user's project: calibrated on it, and red for each planted fault.
 
-The tests run the real commands in real processes with real compiles. A fault is planted where a
-user's change would be: in the source of the project's own model. A less exact compiled program could
-as well have come from the compiler, so that one changes the compiled side alone. Nothing here judges
-times: what does is in ``test_times.py``.
+The real commands run in real processes with real compiles. A fault is planted in the source of the project's
+own model; a less exact compiled program could come from the compiler, so that one changes the compiled side
+alone. Times are judged in ``test_times.py``.
 """
 
 import json
@@ -95,30 +94,29 @@ class Project:
         return subprocess.run(command, cwd=self.directory, capture_output=True, text=True, check=False)
 
     def load_verdict(self) -> dict[str, Any]:
-        """Load the last verdict."""
         return dict(json.loads((self.directory / "out" / "verdict.json").read_text()))
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Return a project that was calibrated here, with baselines of the trials that this took."""
-    made = Project(tmp_path_factory.mktemp("project"))
-    (made.directory / "gate.yml").write_text(CONFIG)
-    made.plant()
+    """A project that was calibrated here, with baselines of the calibration's trials."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    (project.directory / "gate.yml").write_text(CONFIG)
+    project.plant()
     few = ("--trials", "2", "--pairs", "1", "--requests", "5", "--anyway")
-    calibrated = made.run("calibrate", *few, "--out", "calibrated")
+    calibrated = project.run("calibrate", *few, "--out", "calibrated")
     assert calibrated.returncode == 0, calibrated.stdout + calibrated.stderr
-    run = RUN.load(made.directory / "calibrated" / "run.json")
+    run = RUN.load(project.directory / "calibrated" / "run.json")
     baselines = make_baselines(run, run.provenance)
-    save_baselines(made.directory / "baselines", propose_baselines(baselines, {}, Policy(thresholds={})))
-    return made
+    save_baselines(project.directory / "baselines", propose_baselines(baselines, {}, Policy(thresholds={})))
+    return project
 
 
 def test_a_machine_is_calibrated(project: Project) -> None:
     """Two trials and a pair with itself: noise of both, too few to replay, and a run that can be reused."""
     calibration = CALIBRATION.load(project.directory / "calibrated" / "calibration.json")
     assert (calibration.trials, calibration.pairs, calibration.replays) == (2, 1, ())
-    cold = next(one for one in calibration.noise if one.metric is Metric.COLD_COMPILE_TIME)
+    cold = next(row for row in calibration.noise if row.metric is Metric.COLD_COMPILE_TIME)
     assert (cold.trials, cold.side_by_side is not None) == (2, True)
     run = RUN.load(project.directory / "calibrated" / "run.json")
     assert sorted((trial.pairing, trial.arm, trial.index) for trial in run.trials) == [
@@ -136,8 +134,8 @@ def test_planted_faults_are_regressions(project: Project) -> None:
     checked = project.run("check")
     assert checked.returncode == 10, checked.stdout + checked.stderr
     rows = {row["metric"]: row for row in project.load_verdict()["comparisons"]}
-    found = {metric: (rows[metric]["status"], rows[metric]["decides"]) for metric in PLANTED}
-    assert found == dict.fromkeys(PLANTED, ("REGRESSED", True))
+    decisions = {metric: (rows[metric]["status"], rows[metric]["decides"]) for metric in PLANTED}
+    assert decisions == dict.fromkeys(PLANTED, ("REGRESSED", True))
     report = (project.directory / "out" / "report.md").read_text()
     named = ("mlp/inference-float32-smoke-default", *(metric.replace("_", " ") for metric in PLANTED))
     assert [word for word in named if word not in report] == []

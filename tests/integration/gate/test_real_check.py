@@ -1,4 +1,4 @@
-"""One real check: a case that works beside cases that crash, raise or compute nonsense, in real workers."""
+"""One real check: a case that works, and cases that crash, raise or compute nonsense, in real workers."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def build():
     return Workload(forward=lambda x: BODY, inputs=(torch.randn(4096),))
 """
 WORKING = "chain"
-# The source of a model, the kind of its failure, and what is told of it: a message or the signal's status.
+# The source of a model, the kind of its failure, and its message or the signal's status.
 BROKEN_MODELS = {
     "bad_import": ("import nowhere_to_be_found", "error", "nowhere_to_be_found"),
     "no_function": ("built = 1", "error", "build"),
@@ -50,29 +50,28 @@ BROKEN_MODELS = {
 
 @dataclass(frozen=True)
 class Checked:
-    """A project, and what its check left there."""
+    """A project, and the result of its check."""
 
     top: Path
     code: int
-    told: str
+    printed: str
 
     @property
     def run(self) -> Run:
-        """What was measured."""
         return RUN.load(self.top / "out" / "run.json")
 
     @property
     def failures(self) -> dict[str, CaseFailure]:
-        """What the verdict says of failed cases, by model."""
-        found = VERDICT.load(self.top / "out" / "verdict.json").failures
-        return {one.case_id.partition("/")[0]: one for one in found}
+        """The verdict's failures, by model."""
+        failures = VERDICT.load(self.top / "out" / "verdict.json").failures
+        return {failure.case_id.partition("/")[0]: failure for failure in failures}
 
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
-    """The one check that all tests here look at; of no failure the code is generated."""
-    place = tmp_path_factory.mktemp("real")
-    top, temporary = place / "project", place / "temporary"
+    """The one check of all tests here; failing cases generate no code."""
+    directory = tmp_path_factory.mktemp("real")
+    top, temporary = directory / "project", directory / "temporary"
     top.mkdir()
     temporary.mkdir()
     sources = {name: source for name, (source, _, _) in BROKEN_MODELS.items()}
@@ -97,18 +96,18 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
 
 def test_models_that_cannot_be_measured_are_failed_cases(checked: Checked) -> None:
     """FAILED with kind, stage and message, be it for the import, the factory or the call: exit 12."""
-    assert checked.code == ExitCode.INCOMPLETE, checked.told
+    assert checked.code == ExitCode.INCOMPLETE, checked.printed
     failures = checked.failures
-    assert {name: str(one.kind) for name, one in failures.items()} == {
+    assert {name: str(failure.kind) for name, failure in failures.items()} == {
         name: kind for name, (_, kind, _) in BROKEN_MODELS.items()
     }
-    assert all(one.stage for one in failures.values())
-    told = {name: str(one.fact) for name, one in failures.items()}
-    assert [name for name, (_, _, words) in BROKEN_MODELS.items() if words not in told[name]] == []
+    assert all(failure.stage for failure in failures.values())
+    messages = {name: str(failure.fact) for name, failure in failures.items()}
+    assert [name for name, (_, _, words) in BROKEN_MODELS.items() if words not in messages[name]] == []
 
 
 def test_real_failures(checked: Checked) -> None:
-    """A factory that crashes and one that raises are told apart, with where it happened."""
+    """A factory that crashes and one that raises are different failures, with their line."""
     crashed, raised = (checked.failures[name] for name in ("segfault", "raises"))
     assert {"build"} == {crashed.stage, raised.stage}
     assert "SIGSEGV" in describe_failure(crashed)
@@ -132,7 +131,7 @@ def test_real_trial(checked: Checked) -> None:
 
 
 def test_real_environment_and_time(checked: Checked) -> None:
-    """The primer told the environment; a trial's time is explained; nothing is left behind."""
+    """The primer found the environment; a trial's time is explained; nothing is left behind."""
     run = checked.run
     assert run.environment.torch
     assert run.environment.threads == 1

@@ -1,4 +1,4 @@
-"""Verdicts on times: a slower head is confirmed side by side with its commit, unchanged code is never red."""
+"""Verdicts on times: pairs with the commit confirm a slower head, unchanged code is never red."""
 
 import json
 import subprocess
@@ -60,7 +60,7 @@ def run_command(directory: Path, *command: str) -> subprocess.CompletedProcess[s
 
 
 def run_gate(directory: Path, *arguments: str) -> tuple[int, str, dict[str, dict[str, Any]]]:
-    """Run the gate; return its exit code, what it printed, and the deciding rows by metric."""
+    """Run the gate; return its exit code, its output, and the deciding rows by metric."""
     done = run_command(directory, sys.executable, "-m", "gate", *arguments)
     verdict = json.loads((directory / "out" / "verdict.json").read_text())
     rows = {row["metric"]: row for row in verdict["comparisons"] if row["case_id"] == CASE}
@@ -80,7 +80,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_slower_head_is_confirmed_by_pairs(project: Path) -> None:
-    """Half as much work again, in eager as well, so that no ratio shows it: pairs with the commit do.
+    """Half as much work again, in eager too, so that no ratio shows it: pairs with the commit do.
 
     Nothing is stored, so every case is suspect.
     """
@@ -92,15 +92,15 @@ def test_slower_head_is_confirmed_by_pairs(project: Path) -> None:
     assert 0.25 < latency["change"]["centre"] < 0.75
     measured = json.loads((project / "out" / "run.json").read_text())
     assert measured["base"]["other_changes"] == []
-    assert ["project_model.py"] in [one.get("changed_imports") for one in measured["trials"]]
+    assert ["project_model.py"] in [trial.get("changed_imports") for trial in measured["trials"]]
     assert CASE in (project / "out" / "report.md").read_text()
     assert len(run_git(project, "worktree", "list").splitlines()) == 1
 
 
 def test_unchanged_tree_is_never_convicted(project: Path) -> None:
-    """Pairs with the base never convict the base's own code, nor does one pair, or none, on a busy machine.
+    """Pairs never convict the base's own code, nor does one pair, or none, on a busy machine.
 
-    There the first pair may take longer than all should: more time makes the two that can convict.
+    There the first pair may take longer than the whole budget: more time makes the two that can convict.
     """
     write_model(project, 20)
     for minutes in ("1.5", "4", "10"):
@@ -114,7 +114,7 @@ def test_unchanged_tree_is_never_convicted(project: Path) -> None:
 
 
 def test_unchanged_code_is_never_red(project: Path) -> None:
-    """Against baselines that were just recorded it passes, or the gate says that it cannot know."""
+    """Against fresh baselines it passes, or is inconclusive."""
     write_model(project, 20)
     refresh = ("baseline", "refresh", "--trials", "3", "--anyway")
     recorded = run_command(project, sys.executable, "-m", "gate", *refresh)

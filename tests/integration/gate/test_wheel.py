@@ -1,4 +1,4 @@
-"""The wheel, installed alone into an empty environment beside the packages that it needs."""
+"""The wheel, installed alone into an empty environment, next to the packages that it needs."""
 
 import os
 import re
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command that takes nothing of this clone; return what it printed."""
+    """Run a command that takes nothing of this clone; return its output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COMPILE_"))}
     settings = {"COMPILE_GATE_REPOSITORY": "octo/compile-gate"}
     done = subprocess.run(
@@ -30,15 +30,15 @@ def run(*command: str | Path, cwd: Path) -> str:
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel, which finds all other packages where this one has them."""
-    place = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place, cwd=ROOT)
-    venv.create(place / "venv", with_pip=False, symlinks=True)
-    interpreter = place / "venv" / "bin" / "python"
+    directory = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory, cwd=ROOT)
+    venv.create(directory / "venv", with_pip=False, symlinks=True)
+    interpreter = directory / "venv" / "bin" / "python"
     options = ("--no-index", "--no-deps", "--quiet", "--disable-pip-version-check")
     pip = (sys.executable, "-m", "pip", "--python", interpreter, "install", *options)
-    run(*pip, *place.glob("*.whl"), cwd=place)
-    own = run(interpreter, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=place)
-    (Path(own.strip()) / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    run(*pip, *directory.glob("*.whl"), cwd=directory)
+    site = run(interpreter, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=directory)
+    (Path(site.strip()) / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return interpreter
 
 
@@ -57,7 +57,7 @@ def test_its_command_works(python: Path, tmp_path: Path) -> None:
 
 
 def test_its_messages_lead_to_the_site(python: Path, tmp_path: Path) -> None:
-    """A release knows its repository, and so where its documents are; a clone names the file."""
+    """A release links its documents' site; a clone names the file."""
     code = "from gate.installation import name_page; print(name_page('targets'))"
     assert run(python, "-c", code, cwd=tmp_path).strip() == "https://octo.github.io/compile-gate/targets/"
     assert name_page("targets") == "docs/targets.md of compile-gate"

@@ -1,4 +1,4 @@
-"""A gate that is killed: its worker dies with it, and the next start removes what it left."""
+"""A gate that is killed: its worker dies with it, and the next start removes its files."""
 
 import signal
 import subprocess

@@ -37,7 +37,7 @@ CASE = Case(id="shop/x", model="shop", factory="shop:build", definition="0" * 16
 
 
 def make_repository(top: Path) -> None:
-    """Make a repository whose branch main has a model that works, and whose head has one that does not."""
+    """Make a repository whose branch main has a working model, and whose head has a broken one."""
     top.mkdir()
     run_git(top, "init", "--quiet", "--initial-branch=main")
     for source in (BASE, HEAD):
@@ -47,10 +47,10 @@ def make_repository(top: Path) -> None:
         run_git(top, "checkout", "--quiet", "-B", "feature")
 
 
-def make_interpreter(place: Path) -> Path:
+def make_interpreter(path: Path) -> Path:
     """Make an interpreter that has torch and its dependencies, and none of the gate's; return it."""
-    venv.EnvBuilder(with_pip=False, symlinks=True).create(place)
-    (site,) = place.glob("lib/python*/site-packages")
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(path)
+    (site,) = path.glob("lib/python*/site-packages")
     waiting, seen = ["torch", "numpy", "setuptools"], set()
     while waiting:
         name = _normalize(waiting.pop())
@@ -62,7 +62,7 @@ def make_interpreter(place: Path) -> Path:
         waiting += [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in lines]
         for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
             (site / top).symlink_to(Path(str(distribution.locate_file(top))))
-    return place / "bin" / "python"
+    return path / "bin" / "python"
 
 
 @pytest.mark.slow

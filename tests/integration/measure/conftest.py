@@ -86,26 +86,24 @@ class Workshop:
 
     @property
     def primer(self) -> Path:
-        """What the primer left in its cache directories."""
+        """The primer's cache directories."""
         return self.directory / "primer"
 
     @property
     def cache(self) -> Path:
-        """The cache of the case at hand."""
         return self.directory / "cache"
 
     def seed_cache(self) -> None:
-        """Give the case at hand the primer's toolchain and nothing else."""
+        """Give the current case the primer's toolchain and nothing else."""
         shutil.rmtree(self.cache, ignore_errors=True)
         shutil.copytree(self.primer, self.cache)
 
     @property
     def temporary(self) -> Path:
-        """Where precompiled headers lie, below a directory of Inductor's."""
+        """The directory of precompiled headers, below one of Inductor's."""
         return self.directory / "tmp"
 
     def make_request(self, role: WorkerRole, case: Case | None = None) -> WorkerRequest:
-        """Make the request of one worker process."""
         return WorkerRequest(
             role=role,
             case=case,
@@ -120,7 +118,7 @@ class Workshop:
     def run(
         self, role: WorkerRole, case: Case | None = None, *, is_forked: bool = True, **variables: str
     ) -> WorkerResult:
-        """Run one worker, forked from a server or a process of its own, and return what it wrote."""
+        """Run one worker, forked or a process of its own, and return its result."""
         job = WorkerJob(
             request=self.make_request(role, case),
             argv=(sys.executable, *WORKER_ARGUMENTS),
@@ -138,7 +136,6 @@ class Workshop:
         return codec.decode(WorkerResult, codec.parse_json(result, "result"), "result")
 
     def make_environment(self, cache: Path, role: WorkerRole = WorkerRole.COLD) -> dict[str, str]:
-        """Make a worker's environment variables."""
         return make_worker_environment(os.environ, cache, self.temporary, self.threads, role)
 
     def measure_cold(self, case: Case) -> WorkerResult:
@@ -158,7 +155,7 @@ class Workshop:
         return cold, self.run(WorkerRole.WARM, case, is_forked=is_forked)
 
     def run_python(self, script: str) -> subprocess.CompletedProcess[str]:
-        """Run a script as its user would, with what decides where caches lie and how compilers start."""
+        """Run a script as its user would, with the variables of caches and compilers."""
         self.seed_cache()
         given = self.make_environment(self.cache)
         compiling = {name: value for name, value in given.items() if name.startswith("TORCHINDUCTOR_")}
@@ -188,30 +185,30 @@ def open_workshop(tmp_path_factory: pytest.TempPathFactory, pool: ServerPool) ->
     """Open a workshop in a directory of its own, not yet primed."""
 
     def make(name: str) -> Workshop:
-        made = Workshop(tmp_path_factory.mktemp(name), pool)
-        made.temporary.mkdir()
-        (made.directory / "made_up.py").write_text(MODELS)
-        return made
+        workshop = Workshop(tmp_path_factory.mktemp(name), pool)
+        workshop.temporary.mkdir()
+        (workshop.directory / "made_up.py").write_text(MODELS)
+        return workshop
 
     return make
 
 
 @pytest.fixture(scope="session")
 def workshop(open_workshop: OpenWorkshop) -> Workshop:
-    """Return a workshop whose toolchain is primed."""
-    made = open_workshop("workshop")
-    primed = made.run(WorkerRole.PRIME)
+    """A workshop whose toolchain is primed."""
+    workshop = open_workshop("workshop")
+    primed = workshop.run(WorkerRole.PRIME)
     assert primed.failure is None, primed.failure
-    return made
+    return workshop
 
 
 @pytest.fixture(scope="session")
 def project(workshop: Workshop) -> Path:
-    """Return the directory that measured code is imported from."""
+    """The directory of measured code."""
     return workshop.directory
 
 
 @pytest.fixture(scope="session")
 def primer(workshop: Workshop) -> Path:
-    """Return what the primer left in its cache directories."""
+    """The primer's cache directories."""
     return workshop.primer

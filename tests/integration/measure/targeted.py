@@ -1,6 +1,6 @@
-"""``python targeted.py TARGET NAME...``: compile small programs for a target, and print what is known.
+"""``python targeted.py TARGET NAME...``: compile small programs for a target, and print the counts.
 
-One process for all of them, and a cache for each: most of what a worker takes is importing.
+One process for all of them, and a cache for each: most of a worker's time is importing.
 """
 
 import json
@@ -17,9 +17,9 @@ ROWS, COLUMNS = 512, 512  # few enough columns for a row to be reduced at once
 
 
 def main(target: str, *names: str) -> None:
-    """Compile the programs called ``names``; what is known of them is printed as a line of JSON, by name.
+    """Compile the programs called ``names``; print the counts as a line of JSON, by name.
 
-    Of one that cannot be compiled it is the error's type. Python calls are counted of the first alone.
+    A program that cannot be compiled has the error's type. Python calls are counted of the first alone.
     """
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # as in a worker: other processes know no target
     imitate_gpu(target)
@@ -83,7 +83,7 @@ def _list_programs() -> dict[str, tuple[Callable[..., Any], str, dict[str, Any]]
     def read_value(value: Any) -> Any:
         return value + 1 if value.max() > 0 else value
 
-    # A scan over rows is a kernel of its own beside sums over columns.
+    # A scan over rows is a kernel of its own next to sums over columns.
     def part_kernels(value: Any) -> Any:
         return torch.cumsum(value, 0)
 

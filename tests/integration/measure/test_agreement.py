@@ -1,4 +1,4 @@
-"""Our figures against independent tools on the same case: torch.utils.benchmark and a plain script."""
+"""Our figures compared with independent tools on the same case: torch.utils.benchmark and a plain script."""
 
 import math
 import statistics
@@ -168,8 +168,8 @@ def test_warm_latency_agrees_with_torch_benchmark(
             # Each of our compiled blocks against the measurement of theirs right before it: the machine's
             # speed is the same for both.
             schedule = make_schedule(sampling.super_blocks)
-            preceding = [one for side, one in zip(schedule, theirs, strict=True) if side is Side.COMPILED]
-            ratios += [own / other for own, other in zip(run.times[Side.COMPILED], preceding, strict=True)]
+            preceding = [s for side, s in zip(schedule, theirs, strict=True) if side is Side.COMPILED]
+            ratios += [a / b for a, b in zip(run.times[Side.COMPILED], preceding, strict=True)]
             if abs(statistics.median(ratios) - 1) <= WARM_TOLERANCE:
                 break
     assert statistics.median(ratios) == pytest.approx(1, abs=WARM_TOLERANCE), ratios
@@ -193,15 +193,15 @@ def test_worker_agrees_with_a_plain_script(workshop: Workshop) -> None:
 
 
 def measure_pair(workshop: Workshop) -> Pair:
-    """Measure a worker and then a script; return the logarithms of our times in theirs."""
-    own = workshop.measure_cold(CASE)
+    """Measure a worker and then a script; return the logarithms of our times over theirs."""
+    cold = workshop.measure_cold(CASE)
     clock_s, self_s, children_s, *warm_s = map(float, workshop.run_python(PLAIN_SCRIPT).stdout.split())
-    own_s = own.phases_s["cpu_self"], own.phases_s["cpu_children"]
-    eager_s, compiled_s = (min(own.samples[m]) for m in (Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY))
+    own_s = cold.phases_s["cpu_self"], cold.phases_s["cpu_children"]
+    eager_s, compiled_s = (min(cold.samples[m]) for m in (Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY))
     ratios = {
         "processor": sum(own_s) / (self_s + children_s),
         "compilers": own_s[1] / children_s,
-        "clock": own.samples[Metric.COLD_COMPILE_TIME][0] / clock_s,
+        "clock": cold.samples[Metric.COLD_COMPILE_TIME][0] / clock_s,
         "eager": eager_s / warm_s[0],
         "compiled": compiled_s / warm_s[1],
     }

@@ -1,4 +1,4 @@
-"""What Dynamo records of one program with ``nested_graph_breaks`` off and on, compiled for real."""
+"""Dynamo's records of one program with ``nested_graph_breaks`` off and on, compiled for real."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -114,7 +114,7 @@ def explicit(x: torch.Tensor) -> torch.Tensor:
 
 
 def record(program: Program, *, nested: bool) -> Compiled:
-    """What is recorded of two calls of the program."""
+    """The records of two calls of the program."""
     torch.compiler.reset()
     graph.start_observation()
     with torch._dynamo.config.patch(nested_graph_breaks=nested):
@@ -128,7 +128,7 @@ def record(program: Program, *, nested: bool) -> Compiled:
 
 
 def find_new(before: Compiled, after: Compiled) -> list[list[GraphBreak]]:
-    """What is new and what is gone."""
+    """The new and the removed breaks."""
     evidence: Any = SimpleNamespace(trials=(after,), other_stack=False)
     changes = list_changes(evidence, before, after, Metric.GRAPH_BREAKS)
     assert changes is not None
@@ -142,7 +142,7 @@ _PROGRAMS = (
 
 @pytest.mark.parametrize("program", _PROGRAMS)
 def test_one_program_has_the_same_kinds_of_breaks_with_both_settings(program: Program) -> None:
-    """However often each is recorded, and whatever reason torch gives: nothing is new, nothing is gone."""
+    """However often each is recorded, and whatever reason torch gives, nothing is new or gone."""
     flat, nested = record(program, nested=False), record(program, nested=True)
     assert flat.graph_breaks
     assert nested.graph_breaks
@@ -153,7 +153,7 @@ def test_one_break_is_recorded_for_each_caller_or_once() -> None:
     """A print two calls deep: three records or one, all of the same line, with torch's registry id."""
     flat, nested = record(three_deep, nested=False), record(three_deep, nested=True)
     assert (len(flat.graph_breaks), len(nested.graph_breaks)) == (3, 1)
-    places = {(one.location, one.registry) for one in (*flat.graph_breaks, *nested.graph_breaks)}
+    places = {(item.location, item.registry) for item in (*flat.graph_breaks, *nested.graph_breaks)}
     assert places == {(f"test_break_kinds.py:{a.__code__.co_firstlineno + 2}", "GB0059")}
 
 

@@ -1,4 +1,4 @@
-"""Each planted fault does in a real worker what its name says, and as much of it as was asked for."""
+"""Each planted fault does in a real worker what its name says, by the requested amount."""
 
 import statistics
 from dataclasses import replace
@@ -38,7 +38,7 @@ def plant(kind: FaultKind, amount: float = 0.0, case: Case = CASE) -> Case:
 
 
 def find_fault(kind: FaultKind) -> Fault:
-    """Find a fault of a kind, of whatever size."""
+    """Find a fault of a kind, of any size."""
     return next(fault for fault in list_faults("cpu") if fault.kind is kind)
 
 
@@ -50,7 +50,7 @@ def read_one(result: WorkerResult, metric: Metric) -> float:
 
 @pytest.fixture(scope="module")
 def healthy(workshop: Workshop) -> Both:
-    """Return what both processes measured with nothing planted, but through the same seam."""
+    """The results of both processes with nothing planted, but through the same seam."""
     return workshop.measure_both(plant(FaultKind.NOTHING, case=TRACED))
 
 
@@ -66,7 +66,7 @@ def test_nothing_planted_is_no_fault(healthy: Both) -> None:
 def test_slowdown_of_a_training_step(workshop: Workshop) -> None:
     """0.1 s more in every compiled step, none in eager; and the graphs are found in the cache again.
 
-    Other tests may slow any block down, but never speed one up: beside them an eager step took 76 ms.
+    Other tests may slow any block down, but never speed one up: with them an eager step took 76 ms.
     """
     cold, warm = workshop.measure_both(plant(FaultKind.SLOWDOWN, 0.1, TRAINING))
     assert cold.failure is None
@@ -89,7 +89,7 @@ def test_recompile_at_every_call(workshop: Workshop) -> None:
 
 
 def test_cold_compile(healthy: Both, workshop: Workshop) -> None:
-    """A second more of tracing, which is seen in the Python calls as well."""
+    """A second more of tracing, which shows in the Python calls as well."""
     cold, warm = workshop.measure_both(plant(FaultKind.COLD_COMPILE, 1.0, TRACED))
     assert read_one(cold, Metric.COLD_COMPILE_TIME) > 1.0
     assert read_one(warm, Metric.COMPILE_CALLS) > 1.5 * read_one(healthy[1], Metric.COMPILE_CALLS)

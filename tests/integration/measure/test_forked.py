@@ -1,4 +1,4 @@
-"""Where a fork cannot be trusted workers are not forked, and otherwise they are as processes of their own."""
+"""Workers are not forked where a fork is unsafe; otherwise they equal processes of their own."""
 
 import sys
 from dataclasses import replace
@@ -35,7 +35,6 @@ def workshop(open_workshop: OpenWorkshop) -> Workshop:
 
 
 def make_job(workshop: Workshop, role: WorkerRole, case: Case) -> WorkerJob:
-    """Make the job of a worker."""
     return WorkerJob(
         request=workshop.make_request(role, case),
         argv=(sys.executable, *WORKER_ARGUMENTS),
@@ -58,7 +57,7 @@ def make_job(workshop: Workshop, role: WorkerRole, case: Case) -> WorkerJob:
 def test_a_module_that_starts_something_is_not_forked(
     workshop: Workshop, pool: ServerPool, name: str, starts: str, why_not: Fact
 ) -> None:
-    """Its workers import everything themselves, and the reason is told; other cases are still forked."""
+    """Its workers import everything themselves, with a note; other cases are still forked."""
     (workshop.directory / f"{name}.py").write_text(f"from made_up import build\n{starts}\n")
     case = Case(id=f"{name}/a", model=name, factory=f"{name}:build")
     job = make_job(workshop, WorkerRole.COLD, case)
@@ -70,7 +69,7 @@ def test_a_module_that_starts_something_is_not_forked(
 
 
 def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Workshop, pool: ServerPool) -> None:
-    """A module sets and removes variables as it is imported; its factory finds them so, forked or not."""
+    """Variables that an import sets and removes are the same for the factory, forked or not."""
     lines = "import os\nos.environ['MODEL_FLAG'] = '1'\nos.environ.pop('MODEL_OLD', None)\n"
     lines += "import made_up\ndef build(**kwargs):\n"
     lines += "    assert (os.environ['MODEL_FLAG'], os.environ.get('MODEL_OLD')) == ('1', None)\n"
@@ -78,17 +77,17 @@ def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Worksho
     case = Case(id="flagged/a", model="flagged", factory="flagged:build")
     plain = make_job(workshop, WorkerRole.TRY, case)
     job = replace(plain, environment={**plain.environment, "MODEL_OLD": "1"})
-    for one in (job, pool.open([job])[0]):
-        result = run_worker(one)
+    for started in (job, pool.open([job])[0]):
+        result = run_worker(started)
         assert isinstance(result, WorkerResult), result
         assert (result.failure, result.stage) == (None, Stage.DONE)
 
 
 def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Workshop, pool: ServerPool) -> None:
-    """The worker itself then tells what is wrong with it."""
+    """The worker itself reports the error."""
     missing = Case(id="missing/a", model="missing", factory="missing_module:build")
     (opened,) = pool.open([make_job(workshop, WorkerRole.COLD, missing)])
     assert opened.why_not
     assert opened.why_not.code is Code.IMPORT_FAILED
-    (told,) = opened.why_not.names["exception"]
-    assert told.endswith("there is no module 'missing_module'")  # and no class of ours
+    (message,) = opened.why_not.names["exception"]
+    assert message.endswith("there is no module 'missing_module'")  # and no class of ours

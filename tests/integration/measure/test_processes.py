@@ -40,20 +40,20 @@ def read_one(result: WorkerResult, metric: Metric) -> float:
 
 
 def pick_counts(result: WorkerResult) -> dict[Metric, tuple[float, ...]]:
-    """Pick what is counted, and cannot differ between two processes."""
+    """Pick the counts, which cannot differ between two processes."""
     return {
         metric: values for metric, values in result.samples.items() if SPECS[metric].family is Family.EXACT
     }
 
 
 def find_headers(workshop: Workshop) -> dict[str, int]:
-    """Find the precompiled headers of a run, with their times of change."""
+    """The precompiled headers of a run, with their times of change."""
     return {path.name: path.stat().st_mtime_ns for path in workshop.temporary.rglob("*.gch")}
 
 
 @pytest.fixture(scope="module")
 def healthy(workshop: Workshop) -> Both:
-    """Return what both processes measured of the healthy model."""
+    """The results of both processes of the healthy model."""
     return workshop.measure_both(make_case())
 
 
@@ -110,7 +110,7 @@ def test_latencies_are_paired_and_in_the_benchmark_file(project: Path, healthy: 
 
 
 def test_what_workers_believe_changes_no_code(workshop: Workshop, healthy: Both) -> None:
-    """Told that all instruction sets passed or probing them itself, a worker generates the same kernels.
+    """A worker that probes instruction sets itself generates the same kernels as one that does not.
 
     It finds the primer's precompiled header.
     """
@@ -145,25 +145,27 @@ def test_fresh_processes_find_what_forked_ones_did(workshop: Workshop, healthy: 
 
 
 def test_graph_break_is_located(project: Path, workshop: Workshop) -> None:
-    """A planted break is counted once and told with the user's file and line."""
+    """A planted break is counted once, with the user's file and line."""
     cold = workshop.measure_cold(make_case("break", backend="eager"))
     line = (project / "made_up.py").read_text().splitlines().index("            torch._dynamo.graph_break()")
     assert read_one(cold, Metric.GRAPH_BREAKS) == 1
-    assert [f"made_up.py:{line + 1}"] == [found.location for found in cold.graph_breaks]
+    assert [f"made_up.py:{line + 1}"] == [graph_break.location for graph_break in cold.graph_breaks]
     assert "torch._dynamo.graph_break()" in cold.graph_breaks[0].reason
     assert cold.graph_breaks[0].registry == "GB0025"
     assert cold.workload["nested_graph_breaks"] == "off"  # torch 2.13's default
 
 
 def test_recompiles_are_counted_with_reasons(project: Path, workshop: Workshop) -> None:
-    """A value that changes over the first calls compiles anew until it has settled; its line is told."""
+    """A value that changes over the first calls compiles anew until it settles; the reason has its line."""
     cold = workshop.measure_cold(make_case("recompile", backend="eager"))
     assert cold.failure is None
     assert read_one(cold, Metric.RECOMPILES) >= 3
-    one = next(one for one in cold.recompile_reasons if one.guard.startswith("self.calls == "))
-    assert (one.code, one.function) == ("self.calls += 1", "forward")
+    recompile = next(
+        recompile for recompile in cold.recompile_reasons if recompile.guard.startswith("self.calls == ")
+    )
+    assert (recompile.code, recompile.function) == ("self.calls += 1", "forward")
     lines = (project / "made_up.py").read_text().splitlines()
-    assert one.location == f"made_up.py:{lines.index('            self.calls += 1') + 1}"
+    assert recompile.location == f"made_up.py:{lines.index('            self.calls += 1') + 1}"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_other_ways_to_compile(workshop: Workshop, changes: dict[str, Any], kern
 
 
 def test_float16_with_fullgraph_and_options(workshop: Workshop) -> None:
-    """The options are torch's; drift in half precision is measured against float64 as ever."""
+    """Drift in half precision is compared with float64 too."""
     case = make_case(dtype=DType.FLOAT16, fullgraph=True, options={"max_autotune": False})
     warm = workshop.measure_warm(case)
     assert warm.failure is None
@@ -215,7 +217,7 @@ def test_an_order_that_follows_the_hash_seed_misses_the_caches(workshop: Worksho
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "message"),
     [
         pytest.param(make_case("break", fullgraph=True), "Unsupported: ", id="graph break"),
         pytest.param(
@@ -224,12 +226,12 @@ def test_an_order_that_follows_the_hash_seed_misses_the_caches(workshop: Worksho
         pytest.param(make_case(backend="no_such"), "InvalidBackend", id="backend"),
     ],
 )
-def test_what_torch_refuses_fails_in_the_compile(workshop: Workshop, case: Case, told: str) -> None:
-    """A graph break under fullgraph, or an option that there is not, fails with torch's own message."""
+def test_what_torch_refuses_fails_in_the_compile(workshop: Workshop, case: Case, message: str) -> None:
+    """A graph break under fullgraph, or an unknown option, fails with torch's own message."""
     cold = workshop.measure_cold(case)
     assert cold.failure is not None
     assert (cold.failure.kind, cold.stage) == (FailureKind.ERROR, Stage.COMPILE)
-    assert told in cold.failure.fact.name("message")
+    assert message in cold.failure.fact.name("message")
 
 
 def test_bfloat16_training_step(workshop: Workshop) -> None:
@@ -257,7 +259,7 @@ def test_nan_in_compiled_code_only(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "stage", "told"),
+    ("source", "stage", "message"),
     [
         pytest.param(
             "def build():\n    raise OSError('no data set\\nsecond line')",
@@ -274,14 +276,14 @@ def test_nan_in_compiled_code_only(workshop: Workshop) -> None:
     ],
 )
 def test_broken_factory_is_a_failure(
-    project: Path, workshop: Workshop, source: str, stage: Stage, told: str
+    project: Path, workshop: Workshop, source: str, stage: Stage, message: str
 ) -> None:
-    """The result says what happened at which stage, with the traceback; the process ends well."""
+    """The result has the stage and the traceback; the process ends well."""
     module = f"broken_{stage}"  # what has been imported once stays as it was for the whole run
     (project / f"{module}.py").write_text(source + "\n")
     cold = workshop.measure_cold(make_case(factory=f"{module}:build", arguments={}))
     assert cold.failure is not None
-    assert (stage, FailureKind.ERROR, told) == (
+    assert (stage, FailureKind.ERROR, message) == (
         cold.stage,
         cold.failure.kind,
         cold.failure.fact.name("message"),
@@ -307,7 +309,7 @@ def test_users_own_test(project: Path, workshop: Workshop) -> None:
 
 
 def test_trace_of_a_process_that_imports_torch_itself_is_complete(workshop: Workshop) -> None:
-    """Told before torch is imported, it writes down graphs, code and figures, and measures nothing."""
+    """It holds graphs, code and figures, and nothing is measured."""
     workshop.seed_cache()
     written = workshop.directory / "trace"
     result = workshop.run(WorkerRole.TRACE, make_case(), is_forked=False, TORCH_TRACE=str(written))

@@ -1,4 +1,4 @@
-"""Compiling for GPUs that this machine has not: what each planted change moves, by name."""
+"""Compiling for GPUs that this machine lacks: the metrics that each planted change moves."""
 
 import importlib.util
 import json
@@ -22,12 +22,12 @@ pytestmark = [
 ]
 
 
-def compile_programs(place: Path, target: str, *names: str) -> dict[str, Any]:
+def compile_programs(directory: Path, target: str, *names: str) -> dict[str, Any]:
     """Compile some of the programs in a process that has not imported torch yet, with its ``TMPDIR``."""
     command = [sys.executable, str(SCRIPT), target, *names]
     done = subprocess.run(
         command,
-        env={**os.environ, "TMPDIR": str(place)},
+        env={**os.environ, "TMPDIR": str(directory)},
         capture_output=True,
         text=True,
         check=False,
@@ -35,27 +35,27 @@ def compile_programs(place: Path, target: str, *names: str) -> dict[str, Any]:
         timeout=LIMIT_S,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    programs: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return programs
 
 
 def list_changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
-    """List what differs, but for Python calls, which vary by a few."""
+    """The metrics that differ, except Python calls, which vary by a few."""
     names = (before.keys() | after.keys()) - {"compile_calls"}
     return {name for name in names if before.get(name) != after.get(name)}
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory for temporary files of all processes."""
     return tmp_path_factory.mktemp("targets")
 
 
 @pytest.fixture(scope="module")
-def hopper(place: Path) -> dict[str, Any]:
+def hopper(directory: Path) -> dict[str, Any]:
     """All programs compiled for one target, in one process: most of its time is importing."""
     names = ("plain", "training", "constant", "break", "unfused", "tile", "value")
-    return compile_programs(place, "cuda:sm_90", *names)
+    return compile_programs(directory, "cuda:sm_90", *names)
 
 
 def test_each_planted_change_moves_its_metric(hopper: dict[str, Any]) -> None:
@@ -75,9 +75,9 @@ def test_each_planted_change_moves_its_metric(hopper: dict[str, Any]) -> None:
     assert not {"graph_breaks", "unique_graphs", "code_launches", "captured_ops"} & tile
 
 
-def test_another_target_has_other_binaries(place: Path, hopper: dict[str, Any]) -> None:
+def test_another_target_has_other_binaries(directory: Path, hopper: dict[str, Any]) -> None:
     """Two processes compile a program for sm_80 to the same binaries, and to others than for sm_90."""
-    first, second = (compile_programs(place, "cuda:sm_80", "plain")["plain"] for _ in range(2))
+    first, second = (compile_programs(directory, "cuda:sm_80", "plain")["plain"] for _ in range(2))
     assert list_changed(first, second) == set()
     assert {"digest", "cubin_bytes"} <= list_changed(first, hopper["plain"])
     assert first["triton_configs"] >= 1
@@ -85,5 +85,5 @@ def test_another_target_has_other_binaries(place: Path, hopper: dict[str, Any]) 
 
 
 def test_what_asks_for_a_value_cannot_be_traced(hopper: dict[str, Any]) -> None:
-    """A program whose path depends on a tensor's value stops with the reason, and is not counted."""
+    """A program whose path depends on a tensor's value stops with the reason, and has no counts."""
     assert hopper["value"] == {"error": "DataDependentOutputException"}

@@ -43,7 +43,7 @@ SMOKE_LIMIT_BYTES = 64 * 1024 * 1024  # a smoke workload's parameters and inputs
 
 
 def list_cases(selection: str) -> list[Any]:
-    """List one case of each model among ``selection``, as pytest parameters."""
+    """One case of each model among ``selection``, as pytest parameters."""
     first = {case.model: case for case in reversed(select_cases(load_cases(load_config(None)), selection))}
     return [pytest.param(case, id=name) for name, case in sorted(first.items())]
 
@@ -123,8 +123,8 @@ def test_training_step_has_finite_gradients_and_moves_little(case: Case) -> None
     """A step gives every parameter or input a finite gradient and hardly moves the weights."""
     workload = build_workload(case)
     module = workload.forward if isinstance(workload.forward, torch.nn.Module) else None
-    own = list(module.train().parameters()) if module else [*workload.inputs]
-    leaves = [leaf.requires_grad_() for leaf in own]
+    tensors = list(module.train().parameters()) if module else [*workload.inputs]
+    leaves = [leaf.requires_grad_() for leaf in tensors]
     before = [leaf.detach().clone() for leaf in leaves]
     make_function(workload.forward, workload.loss, Task.TRAINING)(
         *workload.inputs, **workload.kwargs

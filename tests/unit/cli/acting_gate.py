@@ -36,10 +36,10 @@ def place_actors(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettin
 place_lab = lanes.place_lab
 
 if __name__ == "__main__":
-    own = Path(sys.argv[1])
+    temporary = Path(sys.argv[1])
     lanes.place_lab = place_actors
     trials.read_host = read_quiet_host  # type: ignore[attr-defined] # as trials.py knows it
     opening.look_early = lambda _: Conditions()  # type: ignore[attr-defined,assignment] # as opening.py knows it
-    os.environ[VARIABLE] = str(own)
-    tempfile.tempdir = str(own)
+    os.environ[VARIABLE] = str(temporary)
+    tempfile.tempdir = str(temporary)
     sys.exit(main(sys.argv[2:]))

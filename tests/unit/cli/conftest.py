@@ -52,8 +52,8 @@ def make_run(latency_s: float = 0.010, breaks: float = 0.0, trials: int = 5) -> 
         for index in range(trials)
     ]
     case = Case(id=CASE_ID, model="actor", factory="actor:build", definition="d1")
-    made = make.make_trials(CASE_ID, samples)
-    return make.make_run(*made, cases=(case,), provenance=Provenance(commit="abc"), trials_planned=trials)
+    measured = make.make_trials(CASE_ID, samples)
+    return make.make_run(*measured, cases=(case,), provenance=Provenance(commit="abc"), trials_planned=trials)
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def run_gate(project: Path, tmp_path: Path) -> RunGate:
     """Run the command line in a process of its own, in the project."""
-    own = tmp_path / "own"
-    own.mkdir()
+    directory = tmp_path / "own"
+    directory.mkdir()
 
     def run(
         *arguments: str,
@@ -82,7 +82,7 @@ def run_gate(project: Path, tmp_path: Path) -> RunGate:
         **settings: Any,
     ) -> subprocess.CompletedProcess[str]:
         defaults: dict[str, Any] = {"cwd": project, "capture_output": True, "text": True, "timeout": 120}
-        command = [*starter, sys.executable, str(ACTING_GATE), str(own), *arguments]
+        command = [*starter, sys.executable, str(ACTING_GATE), str(directory), *arguments]
         settings = defaults | {"env": {**os.environ, **(environment or {})}} | settings
         return subprocess.run(command, check=False, **settings)
 
@@ -98,7 +98,7 @@ def parser() -> Iterator[None]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Sandbox:
     """A project whose workers are actors; commands run in this process."""
 
     top: Path
@@ -109,16 +109,30 @@ class Place:
         return main(arguments)
 
     def read(self) -> CaptureResult[str]:
-        """Read what commands have printed since it was last read."""
+        """Read what commands have printed since the last call."""
         return self.capsys.readouterr()
 
     def plant(self, fault: str, amount: float = 0.0) -> None:
-        """Let the project's working tree have a fault."""
+        """Plant a fault into the project's working tree."""
         (self.top / "fault.json").write_text(json.dumps({"fault": fault, "amount": amount}), encoding="utf-8")
 
     def git(self, *arguments: str, check: bool = True) -> str:
         """Run git as Ada, and return what it printed."""
         return run_git(self.top, *arguments, check=check)
+
+    def begin(self, *files: str) -> None:
+        """Commit the project, or these files of it, to ``main``."""
+        chosen = files or ("gate.yml", "baselines")
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("add", *chosen, *(["actor.py"] if "gate.yml" in chosen else []))
+        self.git("commit", "--quiet", "--allow-empty", "--message", "Begin")
+
+    def change(self, fault: str, amount: float = 0.0, *files: str) -> None:
+        """Commit a fault, and these files, to a branch that leaves ``main`` here."""
+        self.git("checkout", "--quiet", "-b", "feature")
+        self.plant(fault, amount)
+        self.git("add", "fault.json", *files)
+        self.git("commit", "--quiet", "--message", "Change it")
 
 
 def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
@@ -150,14 +164,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(
+def sandbox(
     recorded: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Place:
-    """A copy of it to work in."""
+) -> Sandbox:
+    """A copy of the recorded project to work in."""
     top = tmp_path / "place" / "project"
     shutil.copytree(recorded, top)
     stage(top, monkeypatch)
-    return Place(top=top, capsys=capsys)
+    return Sandbox(top=top, capsys=capsys)

@@ -32,15 +32,15 @@ CHANCE = random.Random(os.getpid())  # noqa: S311 - noise
 
 
 def find_fault() -> tuple[str, float]:
-    """Return the planted fault and its amount; a blind case has none.
+    """The planted fault and its amount; a blind case has none.
 
-    A file ``fault.json`` beside the measured code plants one, too.
+    A file ``fault.json`` next to the measured code plants one, too.
     """
     arguments = CASE["arguments"]
     lying = Path(REQUEST["directory"], "fault.json")
     if lying.exists():
-        told = json.loads(lying.read_text(encoding="utf-8"))
-        return told["fault"], told["amount"]
+        planted = json.loads(lying.read_text(encoding="utf-8"))
+        return planted["fault"], planted["amount"]
     if "fault" not in arguments:
         return "nothing", 0.0
     fault = arguments["fault"]
@@ -48,30 +48,28 @@ def find_fault() -> tuple[str, float]:
     return ("nothing", 0.0) if blind else (fault, arguments["amount"])
 
 
-def tell(message: str) -> dict[str, object]:
-    """An exception's words, as a worker leaves them."""
+def make_fact(message: str) -> dict[str, object]:
+    """An exception's message, as a worker writes it."""
     return {"code": "raised", "names": {"message": [message]}}
 
 
 def write_result(**fields: object) -> None:
-    """Leave a result."""
     content = {"role": ROLE, "stage": "done", "stages_s": {"start": 0.001, "compile": 0.002}, **fields}
     Path(REQUEST["result"]).write_text(json.dumps(content), encoding="utf-8")
 
 
 def fail(stage: str, kind: str, message: str) -> None:
-    """Leave a failure and end."""
-    write_result(stage=stage, failure={"kind": kind, "fact": tell(message)})
+    """Write a failure and end."""
+    write_result(stage=stage, failure={"kind": kind, "fact": make_fact(message)})
     sys.exit(0)
 
 
 def vary(seconds: float) -> float:
-    """Add noise to a time."""
     return seconds * CHANCE.lognormvariate(0.0, NOISE)
 
 
 def measure_first(fault: str, amount: float, blocks: int) -> dict[str, list[float]]:
-    """Measure what a process with empty caches does."""
+    """The samples of a process with empty caches."""
     eager = 0.020 + (amount if fault == "eager_faster" else 0.0)
     compiled = 0.010 + (amount if fault == "slowdown" else 0.0)
     counters = {
@@ -89,7 +87,7 @@ def measure_first(fault: str, amount: float, blocks: int) -> dict[str, list[floa
 
 
 def measure_second(fault: str, amount: float) -> dict[str, list[float]]:
-    """Measure what a process with full caches does."""
+    """The samples of a process with full caches."""
     peak = 64.0 * MIB + (amount if fault == "memory" else 0.0)
     drift = {"low_precision": 14.0, "wrong_eps": 9.0}.get(fault, 0.0)
     return {
@@ -105,12 +103,12 @@ def measure_second(fault: str, amount: float) -> dict[str, list[float]]:
 
 def take_turns() -> int:
     """Take turns with the other arm's worker; return the number of blocks of each side, 0 of a second."""
-    lines = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
+    channel = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
 
-    def ask(said: str) -> str:
-        lines.write(f"{said}\n")
-        lines.flush()
-        return lines.readline().strip()
+    def ask(line: str) -> str:
+        channel.write(f"{line}\n")
+        channel.flush()
+        return channel.readline().strip()
 
     ask("loaded")
     if ROLE == "warm":
@@ -132,7 +130,7 @@ def is_gone(factory: str) -> bool:
 
 
 def measure_case() -> None:
-    """Measure the case, or fail as its fault says."""
+    """Measure the case, or fail as its fault requires."""
     if any(map(is_gone, (CASE["factory"], CASE["arguments"].get("factory", "")))):
         fail("import", "error", "UsageError: the factory does not exist")
     fault, amount = find_fault()
@@ -154,8 +152,9 @@ def measure_case() -> None:
 if ROLE == "prime":
     write_result(environment=ENVIRONMENT)
 elif ROLE == "import":
-    told = {"kind": "error", "fact": tell("UsageError: the factory does not exist"), "traceback": "its line"}
-    write_result(unimportable={factory: told for factory in REQUEST["factories"] if is_gone(factory)})
+    fact = make_fact("UsageError: the factory does not exist")
+    gone = {"kind": "error", "fact": fact, "traceback": "its line"}
+    write_result(unimportable={factory: gone for factory in REQUEST["factories"] if is_gone(factory)})
 elif ROLE == "try":
     if is_gone(CASE["factory"]):
         fail("import", "error", "UsageError: the factory does not exist")

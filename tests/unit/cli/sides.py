@@ -1,6 +1,6 @@
-"""Sides of the rows of exit_codes.md: functions that do in a project with actors what a row says.
+"""Sides of the rows of exit_codes.md: functions that play a row in a project with actors.
 
-Each gives the exit code.
+Each returns the exit code.
 """
 
 import os
@@ -17,7 +17,7 @@ from gate.records.cases import Metric, Policy
 from gate.records.run import Run
 from gate.store.baselines import propose_baselines, save_baselines
 from tests.make import make_failure
-from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, RunGate, make_run
+from tests.unit.cli.conftest import CASE_ID, CONFIG, RunGate, Sandbox, make_run
 
 Side = Callable[["Scene"], int]
 
@@ -31,27 +31,27 @@ COMPARE = ("compare", "old.json", "new.json")
 class Scene:
     """Where a row is played: a project for commands in this process, and a process of its own."""
 
-    place: Place
+    sandbox: Sandbox
     run_gate: RunGate
-    told: Callable[[], str]  # what was printed since it was last asked
+    read_printed: Callable[[], str]  # what was printed since it was last asked
 
 
 def judge(run: Run, *options: str) -> Side:
-    """Hold a run against the old one."""
+    """Compare a run with the old one."""
 
     def play(scene: Scene) -> int:
-        RUN.save(run, scene.place.top / "new.json")
-        return scene.place.run(*COMPARE, *options)
+        RUN.save(run, scene.sandbox.top / "new.json")
+        return scene.sandbox.run(*COMPARE, *options)
 
     return play
 
 
 def judge_by(run: Run) -> Side:
-    """Hold the old run against another."""
+    """Compare the old run with another."""
 
     def play(scene: Scene) -> int:
-        RUN.save(run, scene.place.top / "new.json")
-        return scene.place.run("compare", "new.json", "old.json")
+        RUN.save(run, scene.sandbox.top / "new.json")
+        return scene.sandbox.run("compare", "new.json", "old.json")
 
     return play
 
@@ -61,10 +61,10 @@ def call(*arguments: str, **files: str) -> Side:
 
     def play(scene: Scene) -> int:
         for name, text in files.items():
-            path = scene.place.top / name.replace("__", "/").replace("_", ".")
+            path = scene.sandbox.top / name.replace("__", "/").replace("_", ".")
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        return scene.place.run(*arguments)
+        return scene.sandbox.run(*arguments)
 
     return play
 
@@ -73,8 +73,8 @@ def plant(fault: str, amount: float, *arguments: str) -> Side:
     """Run a command on a working tree with a fault."""
 
     def play(scene: Scene) -> int:
-        scene.place.plant(fault, amount)
-        return scene.place.run(*arguments)
+        scene.sandbox.plant(fault, amount)
+        return scene.sandbox.run(*arguments)
 
     return play
 
@@ -103,7 +103,7 @@ WITH_GAP = replace(
 RENAMED = replace(
     SAME,
     cases=(replace(SAME.cases[0], id="actor/renamed"),),
-    trials=tuple(replace(one, case_id="actor/renamed") for one in SAME.trials),
+    trials=tuple(replace(trial, case_id="actor/renamed") for trial in SAME.trials),
     selection="actor",
 )
 ACCEPTED = f"""\
@@ -134,11 +134,11 @@ def accept(expires: str) -> Side:
     """Judge one more graph break, accepted until a day."""
 
     def play(scene: Scene) -> int:
-        store(scene.place.top / "stored", SAME)
+        store(scene.sandbox.top / "stored", SAME)
         text = ACCEPTED.replace("EXPIRES", expires)
-        (scene.place.top / "stored" / "accepted.yml").write_text(text, encoding="utf-8")
-        RUN.save(BROKEN, scene.place.top / "new.json")
-        return scene.place.run("compare", "stored", "new.json")
+        (scene.sandbox.top / "stored" / "accepted.yml").write_text(text, encoding="utf-8")
+        RUN.save(BROKEN, scene.sandbox.top / "new.json")
+        return scene.sandbox.run("compare", "stored", "new.json")
 
     return play
 
@@ -148,7 +148,7 @@ def quarantine(expires: str) -> Side:
 
     def play(scene: Scene) -> int:
         text = QUARANTINE.replace("EXPIRES", expires)
-        (scene.place.top / "gate.yml").write_text(text, encoding="utf-8")
+        (scene.sandbox.top / "gate.yml").write_text(text, encoding="utf-8")
         return judge(BROKEN)(scene)
 
     return play
@@ -158,22 +158,22 @@ def accept_lack(*options: str) -> Side:
     """Judge without any baseline."""
 
     def play(scene: Scene) -> int:
-        (scene.place.top / "none").mkdir()
+        (scene.sandbox.top / "none").mkdir()
         text = LACK.replace("EXPIRES", TOMORROW)
-        (scene.place.top / "commit.yml").write_text(text, encoding="utf-8")
-        return scene.place.run("compare", "none", "old.json", *options)
+        (scene.sandbox.top / "commit.yml").write_text(text, encoding="utf-8")
+        return scene.sandbox.run("compare", "none", "old.json", *options)
 
     return play
 
 
 def read_stored(*, is_link: bool) -> Side:
-    """Judge by stored baselines, of which one environment's are behind a link that leads nowhere."""
+    """Judge by stored baselines, of which one environment's are behind a broken link."""
 
     def play(scene: Scene) -> int:
-        store(scene.place.top / "stored", SAME)
+        store(scene.sandbox.top / "stored", SAME)
         if is_link:
-            (scene.place.top / "stored" / "cpu-other").symlink_to(scene.place.top / "nowhere")
-        return scene.place.run("compare", "stored", "old.json")
+            (scene.sandbox.top / "stored" / "cpu-other").symlink_to(scene.sandbox.top / "nowhere")
+        return scene.sandbox.run("compare", "stored", "old.json")
 
     return play
 
@@ -182,7 +182,7 @@ def print_to(path: str, run: Run) -> Side:
     """Compare in a process whose output nobody reads, or which is on a full disk."""
 
     def play(scene: Scene) -> int:
-        RUN.save(run, scene.place.top / "new.json")
+        RUN.save(run, scene.sandbox.top / "new.json")
         if path:
             with Path(path).open("w", encoding="utf-8") as full:
                 return scene.run_gate(*COMPARE, capture_output=False, stdout=full).returncode
@@ -197,85 +197,75 @@ def check_with_base(base: str) -> Side:
     """Check with a base, in a repository with a commit."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.place)
-        return scene.place.run("check", "--quiet", "--base", base)
+        scene.sandbox.begin()
+        return scene.sandbox.run("check", "--quiet", "--base", base)
 
     return play
-
-
-def begin_repository(place: Place) -> None:
-    """Commit the project."""
-    place.git("init", "--quiet", "--initial-branch=main")
-    place.git("add", "gate.yml", "baselines")
-    place.git("commit", "--quiet", "--message", "Begin")
 
 
 def check_branch(fault: str) -> Side:
     """Check a branch that is one commit ahead of main, and name no base."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.place)
-        scene.place.git("checkout", "--quiet", "-b", "feature")
-        scene.place.plant(fault, SLOWER_S)
-        scene.place.git("add", "fault.json")
-        scene.place.git("commit", "--quiet", "--message", "Change it")
-        return scene.place.run("check", "--quiet")
+        scene.sandbox.begin()
+        scene.sandbox.change(fault, SLOWER_S)
+        return scene.sandbox.run("check", "--quiet")
 
     return play
 
 
 def remove_config(scene: Scene) -> int:
     """Check where there is no gate.yml: one directory too high, as a rule."""
-    scene.place.top.joinpath("gate.yml").unlink()
-    return scene.place.run("check", "--quiet")
+    scene.sandbox.top.joinpath("gate.yml").unlink()
+    return scene.sandbox.run("check", "--quiet")
 
 
 def resume(scene: Scene) -> int:
     """Continue a run that was measured."""
-    assert scene.place.run("measure", "--quiet") == 0
-    return scene.place.run("check", "--quiet", "--resume")
+    assert scene.sandbox.run("measure", "--quiet") == 0
+    return scene.sandbox.run("check", "--quiet", "--resume")
 
 
 def compare_arms(fault: str, amount: float) -> Side:
-    """Hold the working tree against its commit."""
+    """Compare the working tree with its commit."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.place)
-        with (scene.place.top / "gate.yml").open("a", encoding="utf-8") as config:
+        scene.sandbox.begin()
+        with (scene.sandbox.top / "gate.yml").open("a", encoding="utf-8") as config:
             config.write("# changed\n")
         if fault:
-            scene.place.plant(fault, amount)
-        return scene.place.run("ab", "HEAD", "--quiet")
+            scene.sandbox.plant(fault, amount)
+        return scene.sandbox.run("ab", "HEAD", "--quiet")
 
     return play
 
 
 def show_none(scene: Scene) -> int:
     """List the baselines of a project without any."""
-    shutil.rmtree(scene.place.top / "baselines")
-    return scene.place.run("baseline", "show")
+    shutil.rmtree(scene.sandbox.top / "baselines")
+    return scene.sandbox.run("baseline", "show")
 
 
 def anchor(*arguments: str) -> Side:
     """Set the anchor in a repository with a commit."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.place)
-        return scene.place.run("baseline", "anchor", *arguments, "--reason", "a release")
+        scene.sandbox.begin()
+        return scene.sandbox.run("baseline", "anchor", *arguments, "--reason", "a release")
 
     return play
 
 
-def hold_against_anchor(fault: str, amount: float) -> Side:
-    """Hold a later commit's working tree against the anchor."""
+def compare_with_anchor(fault: str, amount: float) -> Side:
+    """Compare a later commit's working tree with the anchor."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.place)
-        assert scene.place.run("baseline", "anchor", "--reason", "a release") == 0
-        scene.place.git("commit", "--quiet", "--allow-empty", "--message", "Go on")
+        scene.sandbox.begin()
+        assert scene.sandbox.run("baseline", "anchor", "--reason", "a release") == 0
+        scene.sandbox.git("commit", "--quiet", "--allow-empty", "--message", "Go on")
         if fault:
-            scene.place.plant(fault, amount)
-        return scene.place.run("ab", "--anchor", "--quiet")
+            scene.sandbox.plant(fault, amount)
+        return scene.sandbox.run("ab", "--anchor", "--quiet")
 
     return play
 
@@ -284,21 +274,21 @@ def bisect(fault: str) -> Side:
     """Search between a commit and the next, which has a fault."""
 
     def play(scene: Scene) -> int:
-        begin_repository(scene.place)
-        scene.place.plant(fault)
-        scene.place.git("add", "fault.json")
-        scene.place.git("commit", "--quiet", "--message", "Break it")
-        return scene.place.run("bisect", CASE_ID, "graph_breaks", "--good", "HEAD~1", "--quiet")
+        scene.sandbox.begin()
+        scene.sandbox.plant(fault)
+        scene.sandbox.git("add", "fault.json")
+        scene.sandbox.git("commit", "--quiet", "--message", "Break it")
+        return scene.sandbox.run("bisect", CASE_ID, "graph_breaks", "--good", "HEAD~1", "--quiet")
 
     return play
 
 
 def calibrate(trials: int) -> Side:
-    """Calibrate on so many recorded trials."""
+    """Calibrate on this number of recorded trials."""
 
     def play(scene: Scene) -> int:
-        RUN.save(make_run(trials=trials), scene.place.top / "new.json")
-        return scene.place.run("calibrate", "--run", "new.json", "--requests", "4")
+        RUN.save(make_run(trials=trials), scene.sandbox.top / "new.json")
+        return scene.sandbox.run("calibrate", "--run", "new.json", "--requests", "4")
 
     return play
 
@@ -308,18 +298,18 @@ def try_faults(*options: str, fault: str = "graph_break", blind: str = "") -> Si
 
     def play(scene: Scene) -> int:
         config = CONFIG.replace("actor:build\n", f"actor:build\n    arguments: {{blind: [{blind}]}}\n")
-        (scene.place.top / "gate.yml").write_text(config, encoding="utf-8")
-        return scene.place.run("selftest", "--quiet", "--faults", fault, "--repeats", "1", *options)
+        (scene.sandbox.top / "gate.yml").write_text(config, encoding="utf-8")
+        return scene.sandbox.run("selftest", "--quiet", "--faults", fault, "--repeats", "1", *options)
 
     return play
 
 
-def tell_story(case: str) -> Side:
-    """Tell of a case of a regression's verdict, or of one that it does not have."""
+def explain(case: str) -> Side:
+    """Explain a case of a regression's verdict, or one that it does not have."""
 
     def play(scene: Scene) -> int:
-        assert scene.place.run("compare", "old.json", "slow.json", "--out", "told") == 10
-        return scene.place.run("explain", case, "told")
+        assert scene.sandbox.run("compare", "old.json", "slow.json", "--out", "told") == 10
+        return scene.sandbox.run("explain", case, "told")
 
     return play
 
@@ -328,8 +318,8 @@ def report_again(verdict: str) -> Side:
     """Render a regression's verdict, or something else."""
 
     def play(scene: Scene) -> int:
-        assert scene.place.run("compare", "old.json", "slow.json", "--out", "told") == 10
-        return scene.place.run("report", verdict)
+        assert scene.sandbox.run("compare", "old.json", "slow.json", "--out", "told") == 10
+        return scene.sandbox.run("report", verdict)
 
     return play
 
@@ -338,10 +328,10 @@ def merge(*names: str, run: Run = CRASHED) -> Side:
     """Join runs."""
 
     def play(scene: Scene) -> int:
-        RUN.save(run, scene.place.top / "new.json")
-        code = scene.place.run("merge", *names, "--out", "joined")
+        RUN.save(run, scene.sandbox.top / "new.json")
+        code = scene.sandbox.run("merge", *names, "--out", "joined")
         if code == 0:
-            assert scene.place.run("compare", "old.json", "joined/run.json") == 12
+            assert scene.sandbox.run("compare", "old.json", "joined/run.json") == 12
         return code
 
     return play

@@ -1,4 +1,4 @@
-"""``compare --accepted``: what counts, what is said, and what an acceptance never hides."""
+"""``compare --accepted``: what counts, what is reported, and what an acceptance never hides."""
 
 import shutil
 from dataclasses import replace
@@ -38,7 +38,7 @@ def accept(allowance: float, expires: str = LATER) -> Acceptance:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with a configuration and a stored run without graph breaks."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gate.yml").write_text("version: 1\n", encoding="utf-8")
@@ -47,23 +47,25 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def compare(place: Path, run: Run, *accepted: Acceptance, commit: str = COMMIT, left: str = BEFORE) -> int:
-    """Judge a run under what was accepted of a commit, if anything, and return the exit code."""
-    RUN.save(run, place / "after.json")
-    path = place / "accepted.yml"
+def compare(
+    directory: Path, run: Run, *accepted: Acceptance, commit: str = COMMIT, left: str = BEFORE
+) -> int:
+    """Judge a run with what was accepted of a commit, and return the exit code."""
+    RUN.save(run, directory / "after.json")
+    path = directory / "accepted.yml"
     path.write_text(render_commit_file(commit, accepted), encoding="utf-8")
     options = [f"--accepted={path}"] if accepted else []
     return main(["compare", left, "after.json", "--out", "out", *options])
 
 
-def test_an_accepted_regression_passes_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two graph breaks that ada accepted: ACCEPTED, with who, until when and why, and exit code 0."""
-    assert compare(place, run_case(2.0)) == 10
+def test_an_accepted_regression_passes_by_name(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two accepted graph breaks: ACCEPTED with author, last day and reason, and exit code 0."""
+    assert compare(directory, run_case(2.0)) == 10
     capsys.readouterr()
 
-    assert compare(place, run_case(2.0), accept(2.0)) == 0
+    assert compare(directory, run_case(2.0), accept(2.0)) == 0
 
-    verdict = VERDICT.load(place / "out" / "verdict.json")
+    verdict = VERDICT.load(directory / "out" / "verdict.json")
     (row,) = verdict.comparisons
     assert (verdict.outcome, row.status) == (Outcome.PASS, Status.ACCEPTED)
     assert tell_row(row).endswith(f"Accepted by ada until {LATER}: the new decoder.")
@@ -79,52 +81,52 @@ def test_an_accepted_regression_passes_by_name(place: Path, capsys: pytest.Captu
     ],
     ids=["a larger one", "expired", "a lack of baselines"],
 )
-def test_what_is_not_covered_stays_a_regression(place: Path, accepted: Acceptance, note: str) -> None:
-    """More than was accepted, past the last day, a lack of baselines that somebody takes: exit code 10."""
-    assert compare(place, run_case(2.0), accepted) == 10
-    verdict = VERDICT.load(place / "out" / "verdict.json")
+def test_what_is_not_covered_stays_a_regression(directory: Path, accepted: Acceptance, note: str) -> None:
+    """More than was accepted, an expired entry, and an accepted lack of baselines."""
+    assert compare(directory, run_case(2.0), accepted) == 10
+    verdict = VERDICT.load(directory / "out" / "verdict.json")
     assert verdict.outcome is Outcome.REGRESSION
     assert note in " ".join(tell_notes(verdict))
 
 
-def test_an_acceptance_hides_no_failure(place: Path) -> None:
+def test_an_acceptance_hides_no_failure(directory: Path) -> None:
     """A case that crashed in a trial is INCOMPLETE, whatever is accepted of it."""
     crash = make_failure(CASE, trial=2, stage="warm")
-    assert compare(place, run_case(2.0, (crash,)), accept(2.0), LACK) == 12
+    assert compare(directory, run_case(2.0, (crash,)), accept(2.0), LACK) == 12
 
 
-def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Still NOTHING_COMPARED, and said aloud; the exit code is 0, and who takes it is in the notes."""
-    assert compare(place, run_case(0.0), left="baselines") == 3
+def test_a_lack_of_baselines_can_be_taken(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The outcome stays NOTHING_COMPARED, the exit code is 0, and the notes name the author."""
+    assert compare(directory, run_case(0.0), left="baselines") == 3
     capsys.readouterr()
 
-    assert compare(place, run_case(0.0), LACK, left="baselines") == 0
+    assert compare(directory, run_case(0.0), LACK, left="baselines") == 0
 
-    verdict = VERDICT.load(place / "out" / "verdict.json")
+    verdict = VERDICT.load(directory / "out" / "verdict.json")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     taken = f"ada accepts that there are no baselines until {LATER}: the first change with a gate."
     assert taken in tell_notes(verdict)
-    told = capsys.readouterr().out
-    assert "!! NOTHING_COMPARED, BUT EXIT 0: somebody accepted that; the notes say who." in told
+    output = capsys.readouterr().out
+    assert "!! NOTHING_COMPARED, BUT EXIT 0: somebody accepted that; the notes say who." in output
 
 
-def test_a_lack_of_baselines_that_expired_is_not_taken(place: Path) -> None:
-    """Past its last day it is exit code 3 again."""
-    assert compare(place, run_case(0.0), replace(LACK, expires=PAST), left="baselines") == 3
+def test_a_lack_of_baselines_that_expired_is_not_taken(directory: Path) -> None:
+    """After its last day the exit code is 3."""
+    assert compare(directory, run_case(0.0), replace(LACK, expires=PAST), left="baselines") == 3
 
 
 THERE = "cpu-another-torch2.13.0-1a2b3c4d"
 
 
 def test_what_was_accepted_of_another_machine_passes_nothing(
-    place: Path, capsys: pytest.CaptureFixture[str]
+    directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither its regression nor its lack of baselines: exit codes 10 and 3, and the report says so."""
-    regressed, lacking = (replace(one, environment=THERE) for one in (accept(2.0), LACK))
-    assert compare(place, run_case(2.0), regressed) == 10
-    assert compare(place, run_case(2.0), lacking, left="baselines") == 3
-    told = " ".join(capsys.readouterr().out.split())
-    assert told.count(f"Accepted by ada for gate.yml on {THERE}, so it does not count") == 2
+    """Neither a regression nor a lack of baselines: exit codes 10 and 3, with a note."""
+    regressed, lacking = (replace(accepted, environment=THERE) for accepted in (accept(2.0), LACK))
+    assert compare(directory, run_case(2.0), regressed) == 10
+    assert compare(directory, run_case(2.0), lacking, left="baselines") == 3
+    output = " ".join(capsys.readouterr().out.split())
+    assert output.count(f"Accepted by ada for gate.yml on {THERE}, so it does not count") == 2
 
 
 @pytest.mark.parametrize(
@@ -138,27 +140,27 @@ def test_what_was_accepted_of_another_machine_passes_nothing(
     ],
 )
 def test_what_was_accepted_of_another_gate_passes_nothing(
-    place: Path, options: tuple[str, ...], code: int
+    directory: Path, options: tuple[str, ...], code: int
 ) -> None:
-    """Two gate.yml of one repository, or two keys, on one machine: each has acceptances of its own."""
-    (place / ".git").mkdir()
-    (place / "b").mkdir()
-    shutil.copy(place / "gate.yml", place / "b")
-    (place / "commit.yml").write_text(render_commit_file(COMMIT, (accept(2.0),)), encoding="utf-8")
-    RUN.save(run_case(2.0), place / "after.json")
+    """Two gate.yml of one repository, or two keys of one, have separate acceptances."""
+    (directory / ".git").mkdir()
+    (directory / "b").mkdir()
+    shutil.copy(directory / "gate.yml", directory / "b")
+    (directory / "commit.yml").write_text(render_commit_file(COMMIT, (accept(2.0),)), encoding="utf-8")
+    RUN.save(run_case(2.0), directory / "after.json")
     assert main(["compare", "before.json", "after.json", "--accepted=commit.yml", *options]) == code
 
 
-def test_acceptances_of_several_commits_add_up(place: Path) -> None:
-    """As in a merge group: one of them accepts it."""
-    RUN.save(run_case(2.0), place / "after.json")
+def test_acceptances_of_several_commits_add_up(directory: Path) -> None:
+    """In a merge group an acceptance of either commit counts."""
+    RUN.save(run_case(2.0), directory / "after.json")
     for name, accepted in (("a", (accept(2.0),)), ("b", ())):
-        (place / name).write_text(render_commit_file(name * 40, accepted), encoding="utf-8")
+        (directory / name).write_text(render_commit_file(name * 40, accepted), encoding="utf-8")
     assert main(["compare", BEFORE, "after.json", "--accepted=b", "--accepted=a"]) == 0
 
 
-def test_a_broken_file_is_an_error_that_names_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asked for by name, it must be usable: exit code 2, and nothing is judged."""
-    (place / "broken.yml").write_text("version: 1\n", encoding="utf-8")
+def test_a_broken_file_is_an_error_that_names_it(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is 2, and nothing is judged."""
+    (directory / "broken.yml").write_text("version: 1\n", encoding="utf-8")
     assert main(["compare", "before.json", "before.json", "--accepted", "broken.yml"]) == 2
     assert "broken.yml: the key 'commit' is missing" in capsys.readouterr().err

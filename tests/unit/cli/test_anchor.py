@@ -5,60 +5,59 @@ from pathlib import Path
 import pytest
 
 from gate.store.anchor import AnchorFile, load_anchor, save_anchor
-from tests.unit.cli.conftest import CASE_ID, Place
-from tests.unit.cli.sides import SLOWER_S, TOMORROW, begin_repository
+from tests.unit.cli.conftest import CASE_ID, Sandbox
+from tests.unit.cli.sides import SLOWER_S, TOMORROW
 
 OLD = "2026-01-01T00:00:00Z"
 
 
 @pytest.fixture
-def released(place: Place) -> Place:
+def released(sandbox: Sandbox) -> Sandbox:
     """A project with a tagged commit and one after it."""
-    begin_repository(place)
-    place.git("tag", "v1.2")
-    place.git("commit", "--quiet", "--allow-empty", "--message", "Go on")
-    return place
+    sandbox.begin()
+    sandbox.git("tag", "v1.2")
+    sandbox.git("commit", "--quiet", "--allow-empty", "--message", "Go on")
+    return sandbox
 
 
-def load(place: Place) -> AnchorFile:
-    """The anchor that is there."""
-    anchor = load_anchor(place.top / "baselines")
+def load(sandbox: Sandbox) -> AnchorFile:
+    anchor = load_anchor(sandbox.top / "baselines")
     assert anchor is not None
     return anchor
 
 
-def read_commit(place: Place, ref: str) -> str:
+def read_commit(sandbox: Sandbox, ref: str) -> str:
     """The commit of a tag or branch of a new repository."""
-    return (place.top / ".git" / "refs" / ref).read_text(encoding="utf-8").strip()
+    return (sandbox.top / ".git" / "refs" / ref).read_text(encoding="utf-8").strip()
 
 
-def test_a_tag_becomes_its_commit_and_keeps_its_name(released: Place) -> None:
-    """The commit is written down whole, since a tag can be moved."""
+def test_a_tag_becomes_its_commit_and_keeps_its_name(released: Sandbox) -> None:
+    """The whole commit is written, since a tag can be moved."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "the release of March") == 0
     anchor = load(released)
     assert (anchor.commit, anchor.name) == (read_commit(released, "tags/v1.2"), "v1.2")
-    told = released.read().out
-    assert told.startswith(f"The anchor is v1.2 ({anchor.commit[:7]}), recorded ")
-    assert "commit it. Compare with it: compile-gate ab --anchor" in told
+    output = released.read().out
+    assert output.startswith(f"The anchor is v1.2 ({anchor.commit[:7]}), recorded ")
+    assert "commit it. Compare with it: compile-gate ab --anchor" in output
 
 
-def test_without_a_name_it_is_the_commit_that_is_checked_out(released: Place) -> None:
+def test_without_a_name_it_is_the_commit_that_is_checked_out(released: Sandbox) -> None:
     """It has no tag, and so no name."""
     assert released.run("baseline", "anchor", "--reason", "r") == 0
     assert (load(released).commit, load(released).name) == (read_commit(released, "heads/main"), "")
 
 
-def test_what_an_anchor_replaces_is_told_with_its_age(released: Place) -> None:
-    """To move it is to accept all that got worse in between."""
+def test_what_an_anchor_replaces_is_reported_with_its_age(released: Sandbox) -> None:
+    """Moving an anchor accepts every regression since the old one."""
     old = AnchorFile(version=1, commit="a" * 40, name="v1.1", created=OLD, reason="r")
     save_anchor(released.top / "baselines", old)
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
-    assert "It replaces v1.1 (aaaaaaa) (" in (told := released.read().out)
-    assert " days old): what got worse in between passes from now on." in told
+    assert "It replaces v1.1 (aaaaaaa) (" in (output := released.read().out)
+    assert " days old): what got worse in between passes from now on." in output
 
 
-def test_a_commit_that_head_was_not_made_from_is_no_anchor(released: Place) -> None:
-    """Another branch's commit would be held against what never followed it."""
+def test_a_commit_that_head_was_not_made_from_is_no_anchor(released: Sandbox) -> None:
+    """Another branch's commit is no earlier state of head."""
     released.git("checkout", "--quiet", "-b", "other", "v1.2")
     released.git("commit", "--quiet", "--allow-empty", "--message", "Elsewhere")
     released.git("checkout", "--quiet", "main")
@@ -67,7 +66,7 @@ def test_a_commit_that_head_was_not_made_from_is_no_anchor(released: Place) -> N
     assert load_anchor(released.top / "baselines") is None
 
 
-def test_the_list_of_baselines_tells_the_anchor(released: Place) -> None:
+def test_the_list_of_baselines_names_the_anchor(released: Sandbox) -> None:
     """Below the table."""
     save_anchor(
         released.top / "baselines",
@@ -77,30 +76,30 @@ def test_the_list_of_baselines_tells_the_anchor(released: Place) -> None:
     assert "\nanchor: aaaaaaa, recorded 2026-01-01 (" in released.read().out
 
 
-def test_head_is_held_against_the_anchor_and_the_report_says_so(released: Place) -> None:
-    """What became slower since the release is a regression, whoever did it; the headline names the anchor."""
+def test_head_is_compared_with_the_anchor_and_the_report_names_it(released: Sandbox) -> None:
+    """A slowdown since the release is a regression; the headline names the anchor."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "the release of March") == 0
     released.plant("slowdown", SLOWER_S)
     released.read()
     assert released.run("ab", "--anchor", "--quiet") == 10
-    told = " ".join(released.read().out.split())
+    output = " ".join(released.read().out.split())
     short = load(released).commit[:7]
-    assert f"against the anchor v1.2 ({short})." in told
+    assert f"against the anchor v1.2 ({short})." in output
     report = (released.top / "out" / "report.md").read_text(encoding="utf-8")
     assert f"Compared with the anchor v1.2 ({short}), recorded " in report
     assert "the release of March. A change is the sum of all commits since then." in report
 
 
-def test_a_named_head_is_held_against_the_anchor(released: Place) -> None:
-    """The one name beside --anchor is head's: the release itself, whatever the working tree has become."""
+def test_a_named_head_is_compared_with_the_anchor(released: Sandbox) -> None:
+    """A name given with --anchor is head's: the release itself, whatever the working tree is."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
     released.plant("slowdown", SLOWER_S)
     assert released.run("ab", "--anchor", "v1.2", "--quiet") == 0
     assert "against the anchor v1.2 (" in " ".join(released.read().out.split())
 
 
-def test_an_accepted_change_stays_accepted_against_the_anchor(released: Place) -> None:
-    """accepted.yml counts here as everywhere."""
+def test_an_accepted_change_stays_accepted_against_the_anchor(released: Sandbox) -> None:
+    """accepted.yml counts in every comparison."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
     released.plant("graph_break")
     assert released.run("ab", "--anchor", "--quiet") == 10
@@ -109,10 +108,10 @@ def test_an_accepted_change_stays_accepted_against_the_anchor(released: Place) -
     assert released.run("ab", "--anchor", "--quiet") == 0
 
 
-def test_an_anchor_that_this_clone_lacks_is_told_with_file_key_and_fix(
-    released: Place, tmp_path: Path
+def test_an_anchor_that_this_clone_lacks_is_reported_with_file_key_and_fix(
+    released: Sandbox, tmp_path: Path
 ) -> None:
-    """Also in a shallow clone, where the fix is to fetch more."""
+    """In a shallow clone the fix is to fetch more."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
     commit = load(released).commit
     released.git("add", "baselines")
@@ -123,14 +122,14 @@ def test_an_anchor_that_this_clone_lacks_is_told_with_file_key_and_fix(
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(clone)
         assert released.run("ab", "--anchor", "--quiet") == 2
-    told = released.read().err
-    assert f"baselines/anchor.yml: commit: {commit} is not in this repository" in told
-    assert "This clone is shallow: `git fetch --unshallow`" in told
+    output = released.read().err
+    assert f"baselines/anchor.yml: commit: {commit} is not in this repository" in output
+    assert "This clone is shallow: `git fetch --unshallow`" in output
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "\ud800"])
-def test_an_anchor_that_could_not_be_read_back_is_not_written(released: Place, reason: str) -> None:
-    """As of a variable of the job that is not set: every check after it would end with exit code 2."""
+def test_an_anchor_that_could_not_be_read_back_is_not_written(released: Sandbox, reason: str) -> None:
+    """With an unset variable as its reason, every later check would end with exit code 2."""
     assert released.run("baseline", "anchor", "v1.2", "--reason", reason) == 2
     assert "--reason: " in released.read().err
     assert load_anchor(released.top / "baselines") is None

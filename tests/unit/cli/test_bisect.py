@@ -1,4 +1,4 @@
-"""``bisect``: real git over commits of which one has a fault, with actors for workers."""
+"""``bisect``: real git on commits of which one has a fault, with actors for workers."""
 
 import json
 import sys
@@ -20,44 +20,44 @@ from gate.lab.arms.interpreter import ForeignInterpreter
 from gate.records.cases import Metric
 from gate.records.run import Run
 from gate.records.studies import Mark
-from tests.unit.cli.conftest import CASE_ID, CONFIG, Place
+from tests.unit.cli.conftest import CASE_ID, CONFIG, Sandbox
 
 COMMITS = 5  # the first is good, and the fault comes with the fourth
 FAULTY = 3
 
 
 @pytest.fixture
-def history(place: Place) -> Place:
+def history(sandbox: Sandbox) -> Sandbox:
     """A repository of five commits; from the fourth on there is a graph break."""
-    place.git("init", "--quiet", "--initial-branch=main")
-    (place.top / ".git/info/exclude").write_text("out/\n", encoding="utf-8")
+    sandbox.git("init", "--quiet", "--initial-branch=main")
+    (sandbox.top / ".git/info/exclude").write_text("out/\n", encoding="utf-8")
     for number in range(COMMITS):
-        (place.top / "notes.txt").write_text(f"{number}\n", encoding="utf-8")
+        (sandbox.top / "notes.txt").write_text(f"{number}\n", encoding="utf-8")
         if number == FAULTY:
-            place.plant("graph_break")
-        place.git("add", "gate.yml", "notes.txt", *(["fault.json"] if number >= FAULTY else []))
-        place.git("commit", "--quiet", "--message", f"Change {number}")
-        place.git("tag", f"v{number}")
-    return place
+            sandbox.plant("graph_break")
+        sandbox.git("add", "gate.yml", "notes.txt", *(["fault.json"] if number >= FAULTY else []))
+        sandbox.git("commit", "--quiet", "--message", f"Change {number}")
+        sandbox.git("tag", f"v{number}")
+    return sandbox
 
 
-def read_repository(place: Place) -> tuple[str, ...]:
-    """What a user sees of their repository: status, branch, worktrees, refs, a bisection of their own."""
+def read_repository(sandbox: Sandbox) -> tuple[str, ...]:
+    """The user's view of the repository: status, branch, worktrees, refs and their own bisection."""
     commands = ("status --short --branch", "worktree list --porcelain", "for-each-ref", "bisect log")
-    return tuple(place.git(*command.split(), check=False) for command in commands)
+    return tuple(sandbox.git(*command.split(), check=False) for command in commands)
 
 
-def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(history: Place) -> None:
-    """Of three commits between, two are asked about; a bisection of the user's own stays as it was."""
+def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(history: Sandbox) -> None:
+    """Two of three commits between are measured; a bisection of the user's own stays."""
     history.git("bisect", "start", "--no-checkout", "v4", "v3")
     (history.top / "notes.txt").write_text("mine\n", encoding="utf-8")
     before = read_repository(history)
     assert history.run("bisect", CASE_ID, "--good", "v0", "--quiet") == 0
-    told = history.read().out
+    output = history.read().out
     commit = history.git("rev-parse", "v3")
-    assert "3 commits between: at most 2 steps and one to see it again" in told
-    assert f"first bad: {commit[:7]} Change 3\n" in told
-    assert "graph breaks" in told
+    assert "3 commits between: at most 2 steps and one to see it again" in output
+    assert f"first bad: {commit[:7]} Change 3\n" in output
+    assert "graph breaks" in output
     state = BISECTION.load(history.top / "out/bisect/bisection.json")
     assert state.metric is Metric.GRAPH_BREAKS
     assert len(state.steps) == 2
@@ -66,8 +66,8 @@ def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(history: P
     assert (history.top / "out/bisect/first-bad/verdict.json").is_file()
 
 
-def test_a_bisection_goes_on_where_it_was_stopped(history: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was marked is not asked about again; another question is refused."""
+def test_a_bisection_goes_on_where_it_was_stopped(history: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marked commits are not measured again; other arguments are refused."""
     arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--bad", "v4", "--quiet")
     asked: list[str] = []
     real = bisect.Bisector.ask
@@ -90,17 +90,17 @@ def test_a_bisection_goes_on_where_it_was_stopped(history: Place, monkeypatch: p
     assert "is of another case, metric or ends" in history.read().err
 
 
-def commit_faults(place: Place, *faults: str) -> str:
-    """A commit for each; the good end's name."""
+def commit_faults(sandbox: Sandbox, *faults: str) -> str:
+    """Commit each fault; return the good end's name."""
     for number, fault in enumerate(faults):
-        (place.top / "fault.json").write_text(json.dumps({"fault": fault, "amount": 0.0}), encoding="utf-8")
-        (place.top / "notes.txt").write_text(f"fault {number}\n", encoding="utf-8")
-        place.git("commit", "--quiet", "--all", "--message", f"Fault {number}")
+        (sandbox.top / "fault.json").write_text(json.dumps({"fault": fault, "amount": 0.0}), encoding="utf-8")
+        (sandbox.top / "notes.txt").write_text(f"fault {number}\n", encoding="utf-8")
+        sandbox.git("commit", "--quiet", "--all", "--message", f"Fault {number}")
     return f"HEAD~{len(faults) - 1}"
 
 
-def test_the_commit_that_broke_a_case_is_found(history: Place) -> None:
-    """The case crashes at the bad end alone: the first of three commits that crash."""
+def test_the_commit_that_broke_a_case_is_found(history: Sandbox) -> None:
+    """The first of three commits that crash is found."""
     good = commit_faults(history, "nothing", "nothing", "crash", "crash", "crash")
     assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 0
     printed = history.read().out
@@ -110,8 +110,8 @@ def test_the_commit_that_broke_a_case_is_found(history: Place) -> None:
     assert history.run("bisect", CASE_ID, "graph_breaks", "--good", good, "--quiet") == 12
 
 
-def test_a_commit_that_fails_otherwise_hides_what_is_searched_for(history: Place) -> None:
-    """Between the good commit and the one that crashes, another returns no numbers: either may be first."""
+def test_a_commit_that_fails_otherwise_hides_what_is_searched_for(history: Sandbox) -> None:
+    """A commit between good and crashing ones fails in another way: either may be the first bad one."""
     good = commit_faults(history, "nothing", "not_a_number", "crash")
     assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 11
     assert "it is one of these 2" in history.read().out
@@ -119,18 +119,18 @@ def test_a_commit_that_fails_otherwise_hides_what_is_searched_for(history: Place
     assert step.mark is Mark.SKIP
 
 
-def commit_slowdown(place: Place) -> str:
-    """Three commits, of which the second makes latencies that vary by 0.3 % slower; the good end's name."""
+def commit_slowdown(sandbox: Sandbox) -> str:
+    """Commit three times, the second with a slowdown of latencies that vary by 0.3 %; return the good end."""
     for number in range(3):
         text = {"fault": "slowdown" if number else "nothing", "amount": 0.003}
-        (place.top / "fault.json").write_text(json.dumps(text), encoding="utf-8")
-        (place.top / "notes.txt").write_text(f"late {number}\n", encoding="utf-8")
-        place.git("commit", "--quiet", "--all", "--message", f"Late {number}")
+        (sandbox.top / "fault.json").write_text(json.dumps(text), encoding="utf-8")
+        (sandbox.top / "notes.txt").write_text(f"late {number}\n", encoding="utf-8")
+        sandbox.git("commit", "--quiet", "--all", "--message", f"Late {number}")
     return "HEAD~2"
 
 
-def test_a_step_that_is_stopped_keeps_its_pairs(history: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The only step between has one pair when it is stopped: it goes on with the second, and counts once."""
+def test_a_step_that_is_stopped_keeps_its_pairs(history: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step is stopped after one pair, goes on with the second, and counts once."""
     good = commit_slowdown(history)
     step = history.top / "out/bisect" / history.git("rev-parse", "HEAD~1")[:12] / "run.json"
     arguments = ("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet")
@@ -150,27 +150,29 @@ def test_a_step_that_is_stopped_keeps_its_pairs(history: Place, monkeypatch: pyt
     assert history.run(*arguments, "--resume") == 0
     after = RUN.load(step)
     assert after.trials[:2] == before.trials
-    (one,) = BISECTION.load(history.top / "out/bisect/bisection.json").steps
-    assert one.pairs * 2 == len(after.trials)
+    (step,) = BISECTION.load(history.top / "out/bisect/bisection.json").steps
+    assert step.pairs * 2 == len(after.trials)
     assert "1 commit between" in history.read().out
 
 
-def test_a_search_whose_time_is_up_says_how_to_go_on(history: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No step is counted that had no time: the same with --resume finds it."""
+def test_a_search_whose_time_is_up_shows_how_to_go_on(
+    history: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step without time is not counted: --resume finds the commit."""
     arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet")
     with monkeypatch.context() as patch:
         patch.setattr(bisect, "settle_step", lambda pairs, _judge: (pairs.run, None))
         assert history.run(*arguments) == 11
-    told = history.read().out
-    assert "the time of --minutes is up after 0 steps, at most 2 steps left" in told
+    output = history.read().out
+    assert "the time of --minutes is up after 0 steps, at most 2 steps left" in output
     assert history.run(*arguments, "--resume") == 0
     assert "Change 3\n" in history.read().out
 
 
 def test_a_new_search_takes_nothing_from_an_older_one(
-    history: Place, monkeypatch: pytest.MonkeyPatch
+    history: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped before its first step, the search from another good end leaves no file of the first one's."""
+    """A search from another good end leaves no file of the older one."""
     assert history.run("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet") == 0
 
     def stop(_self: bisect.Bisector, _point: str) -> Mark | None:
@@ -186,8 +188,8 @@ def test_a_new_search_takes_nothing_from_an_older_one(
     assert "Change 3\n" in history.read().out
 
 
-def test_a_commit_whose_configuration_is_broken_is_skipped(history: Place) -> None:
-    """Of two commits between, the first cannot be read; the other is told, and both remain."""
+def test_a_commit_whose_configuration_is_broken_is_skipped(history: Sandbox) -> None:
+    """Of two commits between, the first cannot be read: both remain candidates."""
     history.git("checkout", "--quiet", "-b", "odd", "v2")
     good_config = (history.top / "gate.yml").read_text(encoding="utf-8")
     for number, config in enumerate(["version: 99\n", good_config, good_config]):
@@ -198,14 +200,14 @@ def test_a_commit_whose_configuration_is_broken_is_skipped(history: Place) -> No
             history.git("add", "fault.json")
         history.git("commit", "--quiet", "--all", "--message", f"Odd {number}")
     assert history.run("bisect", CASE_ID, "graph_breaks", "--good", "v2", "--quiet") == 11
-    told = history.read().out
-    assert "one of these 2" in told
-    assert "Odd 0: not measured (" in told
-    assert "gate.yml:1: version: " in told
+    output = history.read().out
+    assert "one of these 2" in output
+    assert "Odd 0: not measured (" in output
+    assert "gate.yml:1: version: " in output
 
 
-def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(history: Place) -> None:
-    """Where older commits define a second case that it fits, the first one is still what is asked about."""
+def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(history: Sandbox) -> None:
+    """Older commits have a second case that the pattern fits; the search keeps to the first."""
     now = (history.top / "gate.yml").read_text(encoding="utf-8")
     two = now.replace("cases: [{", "cases: [{task: training}, {")
     assert two != now
@@ -222,8 +224,8 @@ def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(history: Plac
     assert {case.id for run in runs for case in run.cases} == {CASE_ID}
 
 
-def test_a_step_that_cannot_be_saved_is_no_commit_to_skip(history: Place) -> None:
-    """What is wrong with the results is told and ends the search; the commit is asked about again."""
+def test_a_step_that_cannot_be_saved_is_no_commit_to_skip(history: Sandbox) -> None:
+    """The error ends the search, and the commit is measured again."""
     step = history.top / "out/bisect" / history.git("rev-parse", "v2")[:12]
     step.parent.mkdir(parents=True)
     step.write_text("in the way", encoding="utf-8")
@@ -236,15 +238,15 @@ def test_a_step_that_cannot_be_saved_is_no_commit_to_skip(history: Place) -> Non
 
 
 def test_an_interpreter_keeps_its_directory_in_a_longer_list() -> None:
-    """With --resume it reads its own run, though another one was added before it."""
+    """With --resume it reads its own run, although another interpreter was added before it."""
     short = Ends(directory=Path(), good="a", bad="c", pythons=("a", "c"))
     longer = replace(short, pythons=("a", "b", "c"))
     assert short.name_directory("c") == longer.name_directory("c") != longer.name_directory("b")
     assert longer.name_directory("c").startswith("python-")
 
 
-def test_commits_that_cannot_be_measured_are_left_as_candidates(history: Place) -> None:
-    """Where the case crashes at the commits around the fault, all that it may be are named, and it is 11."""
+def test_commits_that_cannot_be_measured_are_left_as_candidates(history: Sandbox) -> None:
+    """The case crashes around the fault: all candidates are named, and the exit code is 11."""
     good, bad = "v2", "main"
     history.git("checkout", "--quiet", "-b", "broken", good)
     for number in range(3):
@@ -257,9 +259,9 @@ def test_commits_that_cannot_be_measured_are_left_as_candidates(history: Place) 
     history.git("commit", "--quiet", "--message", "Bad")
     history.git("branch", "--force", bad)
     assert history.run("bisect", CASE_ID, "--good", good, "--bad", "broken", "--quiet") == 11
-    told = history.read().out
-    assert "one of these 4" in told
-    assert f"  {history.git('rev-parse', 'broken')[:7]} Bad\n" in told
+    output = history.read().out
+    assert "one of these 4" in output
+    assert f"  {history.git('rev-parse', 'broken')[:7]} Bad\n" in output
 
 
 @pytest.mark.parametrize(
@@ -271,31 +273,31 @@ def test_commits_that_cannot_be_measured_are_left_as_candidates(history: Place) 
         ("nowhere", "v4", (2, "there is no branch, tag or commit")),
     ],
 )
-def test_ends_that_are_none_are_told(history: Place, good: str, bad: str, end: tuple[int, str]) -> None:
-    """A bad end that is not worse, one that is the good one, or before it, or not there."""
+def test_ends_that_are_none_are_reported(history: Sandbox, good: str, bad: str, end: tuple[int, str]) -> None:
+    """The bad end is not worse, is the good one, comes before it, or does not exist."""
     assert history.run("bisect", CASE_ID, "--good", good, "--bad", bad, "--quiet") == end[0]
     printed = history.read()
     assert end[1] in printed.out + printed.err
 
 
-def test_ends_without_time_for_a_pair_are_not_called_equal(history: Place) -> None:
-    """A hundredth of a second is over when the compiler is warm: that says nothing of the ends."""
+def test_ends_without_time_for_a_pair_are_not_called_equal(history: Sandbox) -> None:
+    """A hundredth of a second ends during the priming, and shows nothing of the ends."""
     arguments = ("bisect", CASE_ID, "--good", "v0", "--quiet", "--minutes", "0.0001")
     assert history.run(*arguments) == 11
-    told = history.read().out
-    assert "there was no time for a single pair" in told
-    assert "nothing got worse" not in told
+    output = history.read().out
+    assert "there was no time for a single pair" in output
+    assert "nothing got worse" not in output
 
 
-def test_a_good_end_that_crashes_is_incomplete(history: Place) -> None:
-    """Nothing is searched for: no commit after it can be the first that fails."""
+def test_a_good_end_that_crashes_is_incomplete(history: Sandbox) -> None:
+    """No later commit can be the first that fails."""
     good = commit_faults(history, "crash", "nothing")
     assert history.run("bisect", CASE_ID, "--good", good, "--quiet") == 12
     assert "an end cannot be measured" in history.read().out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("*", "--good", "v0"), "is 2 cases, and a bisection is of one"),
         ((CASE_ID, "guards", "--good", "v0"), "'guards' is no metric that decides"),
@@ -305,28 +307,30 @@ def test_a_good_end_that_crashes_is_incomplete(history: Place) -> None:
         ((CASE_ID, "--good", "v0", "--pythons", "a", "b"), "say it twice"),
     ],
 )
-def test_a_question_that_is_none_is_refused(history: Place, arguments: tuple[str, ...], told: str) -> None:
+def test_a_question_that_is_none_is_refused(
+    history: Sandbox, arguments: tuple[str, ...], message: str
+) -> None:
     """Before anything is measured."""
     config = CONFIG.replace("cases: [{", "cases: [{task: training}, {")
     (history.top / "gate.yml").write_text(config, encoding="utf-8")
     assert history.run("bisect", *arguments) == 2
-    assert told in history.read().err
+    assert message in history.read().err
 
 
-def test_a_slowdown_among_noise_is_found(history: Place) -> None:
-    """30 % of latencies that vary by 0.3 %, which no counter shows; the steps say by how much."""
+def test_a_slowdown_among_noise_is_found(history: Sandbox) -> None:
+    """30 % of latencies that vary by 0.3 %, which no counter shows."""
     good = commit_slowdown(history)
     assert history.run("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet") == 0
-    told = history.read().out
-    assert "first bad:" in told
-    assert "Late 1\n" in told
-    assert "bad " in told
+    output = history.read().out
+    assert "first bad:" in output
+    assert "Late 1\n" in output
+    assert "bad " in output
 
 
 def test_the_interpreters_of_a_list_are_points(
-    history: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    history: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The same search over a list: which of them the workers were started with is what is held against."""
+    """The search over a list compares the interpreters that the workers were started with."""
     pythons = [str(tmp_path / f"python{number}") for number in range(4)]
     for python in pythons:
         Path(python).symlink_to(sys.executable)

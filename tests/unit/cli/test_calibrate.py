@@ -33,7 +33,7 @@ def calibrate(
     noise: float = 0.01,
     config: str = CONFIG,
 ) -> tuple[int, Calibration]:
-    """Calibrate on so many trials of one case that vary by so much."""
+    """Calibrate on this number of trials of one case, with this noise."""
     rng = random.Random(1)  # noqa: S311 - repeatable, not secret
     samples = [{Metric.COMPILED_LATENCY: math.exp(rng.gauss(-4, noise))} for _ in range(count)]
     run = make_run(*make_trials(CASE.id, samples), cases=(CASE,), failures=failures)
@@ -43,7 +43,7 @@ def calibrate(
 
 
 def run_on(directory: Path, *options: str) -> tuple[int, Calibration]:
-    """Calibrate on what was recorded in a directory."""
+    """Calibrate on the recorded run of a directory."""
     places = ("--config", str(directory / "gate.yml"), "--out", str(directory / "out"))
     recorded = ("--run", str(directory / "recorded.json"), "--requests", "20")
     code = run_calibrate(make_parser().parse_args(["calibrate", *places, *recorded, *options]))
@@ -51,7 +51,7 @@ def run_on(directory: Path, *options: str) -> tuple[int, Calibration]:
 
 
 def test_a_recorded_run_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file holds what the configuration's check spends, whatever --trials says, and the text names it."""
+    """The file holds the configuration's plan of a check, whatever --trials is, and the text names it."""
     code, calibration = calibrate(tmp_path)
     assert code == ExitCode.PASS
     assert (calibration.effort.baseline_trials, calibration.effort.trials) == (4, 1)
@@ -62,12 +62,12 @@ def test_a_recorded_run_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"Wrote {tmp_path / 'out' / 'calibration.json'}." in printed
 
 
-def test_a_machine_that_others_use_says_nothing_of_a_case(
+def test_a_machine_that_others_use_is_no_evidence_about_a_case(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Trials that vary by 40 % are refused where all were disturbed; taken anyway, no case is blamed."""
+    """Disturbed trials that vary by 40 % are refused; with --anyway no case is called unstable."""
     _, calm = calibrate(tmp_path, noise=0.4)
-    assert {one.case_id for one in calm.unstable} == {CASE.id}
+    assert {case.case_id for case in calm.unstable} == {CASE.id}
     run = RUN.load(tmp_path / "recorded.json")
     trials = tuple(replace(trial, conditions=CROWDED) for trial in run.trials)
     RUN.save(replace(run, trials=trials), tmp_path / "recorded.json")
@@ -76,9 +76,9 @@ def test_a_machine_that_others_use_says_nothing_of_a_case(
     capsys.readouterr()
     _, crowded = run_on(tmp_path, "--anyway")
     assert (crowded.unstable, crowded.disturbed) == ((), (CASE.id,))
-    told = capsys.readouterr().out
-    assert "Too few undisturbed trials to call the times of these unstable: m/x" in told
-    assert "quarantine" not in told
+    output = capsys.readouterr().out
+    assert "Too few undisturbed trials to call the times of these unstable: m/x" in output
+    assert "quarantine" not in output
 
 
 def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
     assert CALIBRATION.load(tmp_path / "out" / "calibration.json").trials == 18
 
 
-def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
-    """A case that crashed in one trial leaves the calibration incomplete and is in it."""
+def test_a_failure_is_shown_by_the_exit_code(tmp_path: Path) -> None:
+    """A case that crashed in one trial makes the calibration incomplete and is in it."""
     failure = make_failure(CASE.id)
     code, calibration = calibrate(tmp_path, (failure,))
     assert code == ExitCode.INCOMPLETE
@@ -99,8 +99,8 @@ def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_too_few_trials_say_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int) -> None:
-    """A case without a second value is one of which nothing is known: exit 12, a note, and no figure."""
+def test_too_few_trials_show_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int) -> None:
+    """A case without a second value has no figure: exit 12 and a note."""
     code, calibration = calibrate(tmp_path, count=count)
     assert code == ExitCode.INCOMPLETE
     assert "Not enough trials of m/x: it takes 2 trials of a case." in tuple(
@@ -113,7 +113,7 @@ def test_too_few_trials_say_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("option", [["--trials", "7"], ["--pairs", "0"], ["--resume"]])
 def test_recorded_runs_are_not_measured(tmp_path: Path, option: list[str]) -> None:
-    """An option that says what to measure was ignored beside runs that are measured already."""
+    """An option of measuring is refused with runs that are measured already."""
     (tmp_path / "gate.yml").write_text(CONFIG, encoding="utf-8")
     config = ["--config", str(tmp_path / "gate.yml")]
     options = make_parser().parse_args(["calibrate", *config, "--run", "recorded.json", *option])
@@ -122,7 +122,7 @@ def test_recorded_runs_are_not_measured(tmp_path: Path, option: list[str]) -> No
 
 
 def test_what_is_in_quarantine_is_calibrated_as_if_it_were_not(tmp_path: Path) -> None:
-    """It is asked whether the case may be let out: a 30 % noise that fails nothing now must show."""
+    """30 % noise of a quarantined case must show, to decide whether it may leave."""
     expires = datetime.now(UTC).date() + timedelta(days=9)
     entry = f"{{case: '*', metric: compiled_latency, reason: noise, owner: a, expires: {expires}}}"
     quarantine = f"quarantine: [{entry}]\n"

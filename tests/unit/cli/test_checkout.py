@@ -1,4 +1,4 @@
-"""Where the repository begins in a job: at the clone, which need not be the workspace."""
+"""The top of the repository in a job is the clone's, which need not be the workspace."""
 
 from pathlib import Path
 
@@ -31,12 +31,12 @@ def test_without_a_clone_the_workspace_is_the_top(tmp_path: Path) -> None:
     [("gate.yml", "gate.yml"), ("a/../gate.yml", "gate.yml"), ("../outside", ""), (".", ""), ("/etc", "")],
 )
 def test_a_path_of_the_repository_is_written_as_git_does(tmp_path: Path, path: str, expected: str) -> None:
-    """From its top, with slashes; what lies elsewhere is no path of it."""
+    """From its top, with slashes; a path outside is none of it."""
     assert to_repository_path(tmp_path / path, tmp_path.resolve()) == expected
 
 
 def test_rules_are_named_from_the_top_of_the_clone(tmp_path: Path) -> None:
-    """As GitHub names the files of a pull request; workflows are among them always."""
+    """As GitHub names the files of a pull request; workflows are always among them."""
     clone = tmp_path / "clone"
     (clone / ".git").mkdir(parents=True)
     (clone / "gate" / "more").mkdir(parents=True)

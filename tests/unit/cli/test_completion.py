@@ -1,4 +1,4 @@
-"""What a shell is told at a press of Tab."""
+"""Completion by Tab."""
 
 import os
 import subprocess
@@ -24,23 +24,23 @@ from tests.unit.cli.conftest import CASE_ID
 )
 def test_tab_offers_what_fits(project: Path, tmp_path: Path, line: str, offered: set[str]) -> None:
     """Commands, options, cases of this project and metrics, as argcomplete asks for them."""
-    told = tmp_path / "told"
+    answer = tmp_path / "told"
     asked = {
         "_ARGCOMPLETE": "1",
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
         "_ARGCOMPLETE_IFS": "\n",
-        "_ARGCOMPLETE_STDOUT_FILENAME": str(told),
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
     }
     code = "import sys; from gate.cli import main; sys.exit(main(sys.argv[1:]))"
     subprocess.run(
         [sys.executable, "-c", code], check=True, cwd=project, env={**os.environ, **asked}, timeout=60
     )
-    assert set(told.read_text(encoding="utf-8").split("\n")) == offered
+    assert set(answer.read_text(encoding="utf-8").split("\n")) == offered
 
 
 def test_a_list_goes_on_and_a_broken_project_offers_nothing(project: Path) -> None:
-    """After a comma the next case; a gate.yml that cannot be read is no reason to print errors."""
+    """After a comma comes the next case; a broken gate.yml prints no error."""
     assert complete_cases("bert,act") == [f"bert,{CASE_ID}"]
     assert complete_cases("tag:s") == ["tag:smoke"]
     assert complete_metrics("warm_") == ["warm_speedup", "warm_compile_time"]
@@ -50,7 +50,7 @@ def test_a_list_goes_on_and_a_broken_project_offers_nothing(project: Path) -> No
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_code_for_a_shell_names_the_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each shell is told which command its words complete."""
+    """Each shell's code completes compile-gate."""
     assert main(["completion", shell]) == 0
     assert "compile-gate" in capsys.readouterr().out
 

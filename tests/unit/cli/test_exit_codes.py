@@ -1,4 +1,4 @@
-"""exit_codes.md beside this file, row by row: what is true of a 0, and what is never one."""
+"""exit_codes.md, row by row: what a 0 promises, and what is never a 0."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 
 from gate.cli import main
 from gate.cli.parser import list_commands
-from tests.unit.cli.conftest import Place, RunGate
+from tests.unit.cli.conftest import RunGate, Sandbox
 from tests.unit.cli.sides import Scene, Side
 from tests.unit.cli.ways import WAYS
 
@@ -26,12 +26,11 @@ def read_rows() -> dict[str, int]:
 
 
 @pytest.fixture
-def scene(run_gate: RunGate, place: Place) -> Scene:
-    """A project, in this process or another."""
+def scene(run_gate: RunGate, sandbox: Sandbox) -> Scene:
     return Scene(
-        place=place,
-        run_gate=lambda *arguments, **settings: run_gate(*arguments, **settings, cwd=place.top),
-        told=lambda: " ".join(place.read().out.split()),
+        sandbox=sandbox,
+        run_gate=lambda *arguments, **settings: run_gate(*arguments, **settings, cwd=sandbox.top),
+        read_printed=lambda: " ".join(sandbox.read().out.split()),
     )
 
 
@@ -46,16 +45,16 @@ _PLAYED: dict[Side, tuple[int, str]] = {}  # the code and what was printed, of e
 def play_once(side: Side, scene: Scene) -> tuple[int, str]:
     """Play a side that rows may share."""
     if side not in _PLAYED:
-        _PLAYED[side] = side(scene), scene.told()
+        _PLAYED[side] = side(scene), scene.read_printed()
     return _PLAYED[side]
 
 
 @pytest.mark.parametrize("name", WAYS)
 def test_a_zero_is_what_the_table_says(scene: Scene, name: str) -> None:
-    """The way ends with 0, and says what the row promises to say."""
-    code, told = play_once(WAYS[name].good, scene)
+    """The way ends with 0, and prints what the row promises."""
+    code, printed = play_once(WAYS[name].good, scene)
     assert code == 0
-    assert WAYS[name].says in told
+    assert WAYS[name].says in printed
 
 
 @pytest.mark.parametrize(("name", "code"), read_rows().items())
@@ -63,31 +62,31 @@ def test_the_nearest_that_must_not_be_green_is_not(scene: Scene, name: str, code
     """Its code is the one in the table, and not 0."""
     assert code != 0
     if name == DOCTOR:
-        assert scene.place.run("doctor", "--device", "cuda:63") == code
+        assert scene.sandbox.run("doctor", "--device", "cuda:63") == code
     else:
         assert WAYS[name].bad(scene) == code
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("sandbox")
 def test_doctor_ends_as_its_checks_do(capsys: pytest.CaptureFixture[str]) -> None:
-    """0 where none failed, on whatever machine this is."""
+    """The code is 0 if none failed, on whatever machine this is."""
     code = main(["doctor", "--format", "json"])
     levels = {check["level"] for check in json.loads(capsys.readouterr().out)}
     assert code == (4 if "fail" in levels else 0)
 
 
 def test_every_command_has_a_row() -> None:
-    """A command that could end with 0 unseen is none."""
+    """No command may end with 0 without a row."""
     named = {*read_rows(), *re.findall(r"^\| `([a-z-]+)` \|", DOCUMENT, re.MULTILINE)}
-    known = {command.name.split()[-1] for command in list_commands()}
-    assert known - named - {"compare"} == set()
+    commands = {command.name.split()[-1] for command in list_commands()}
+    assert commands - named - {"compare"} == set()
     assert "`check`, `ab` and `compare`" in DOCUMENT
-    assert known >= WORKFLOWS
+    assert commands >= WORKFLOWS
 
 
 @pytest.mark.parametrize("node", re.findall(r"`(tests/\S+::\w+)`", DOCUMENT))
 def test_a_test_that_holds_a_row_exists(node: str) -> None:
-    """The rows about workflows and pytest are held elsewhere."""
+    """Rows about workflows and pytest name a test elsewhere."""
     file, _, name = node.partition("::")
     assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8")

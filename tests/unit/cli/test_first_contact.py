@@ -25,7 +25,7 @@ def test_nothing_tested_is_exit_12(
 def test_a_directory_is_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What an earlier run left there is no file of others."""
+    """An earlier run's files there are no others' files."""
     monkeypatch.chdir(tmp_path)
     command = ("first-contact", "--device", "cpu", "--minutes", "0.001", "--out", "contact")
     assert [main(command) for _ in range(2)] == [12, 12], capsys.readouterr().err

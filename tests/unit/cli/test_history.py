@@ -1,4 +1,4 @@
-"""What a run leaves in a history: what its verdict was made of."""
+"""The history line of a run has the values of its verdict."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,10 +29,10 @@ CASE = "m/test"
 def test_what_a_verdict_sets_aside_is_not_in_the_history(
     tmp_path: Path, disturbed: Sequence[bool], expected: float
 ) -> None:
-    """A disturbed trial's times are left out where a calm one tells, and its counts stay."""
+    """A disturbed trial's times are left out if a calm one has them; its counts stay."""
     samples = ({Metric.COLD_COMPILE_TIME: seconds, Metric.GRAPH_BREAKS: 1.0} for seconds in (10.0, 40.0))
     run = make_run(
-        *(make_trial(CASE, one, disturbed=is_so) for one, is_so in zip(samples, disturbed, strict=True))
+        *(make_trial(CASE, values, disturbed=is_so) for values, is_so in zip(samples, disturbed, strict=True))
     )
     path = tmp_path / "history.jsonl"
 
@@ -44,7 +44,7 @@ def test_what_a_verdict_sets_aside_is_not_in_the_history(
 
 
 def test_a_check_reads_the_last_thirty_days(tmp_path: Path) -> None:
-    """Of 19 November those since 20 October; a history that is not there yet has none."""
+    """On 19 November, those since 20 October; a missing history has none."""
     path = tmp_path / "history.jsonl"
     config = make_config(GateFile(version=VERSION, history=str(path)))
     today = make_run_of("2026-11-19")

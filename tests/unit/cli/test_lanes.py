@@ -38,7 +38,7 @@ def check(*options: str) -> ExitCode:
 
 @pytest.mark.usefixtures("project", "without_ray")
 def test_ray_is_an_extra(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without it the error says how to get it."""
+    """Without Ray the error shows how to install it."""
     assert check() is ExitCode.USAGE
     assert "pip install 'ray>=2.49'" in capsys.readouterr().err
 
@@ -58,7 +58,7 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "told"),
+    ("head", "note"),
     [
         ("stranger/repo", "--lanes runs no code of another repository (stranger/repo)"),
         ("", "--lanes runs no code of another repository (unknown)"),
@@ -67,12 +67,12 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("without_ray")
 def test_a_forks_code_gets_no_lanes(
-    head: str, told: str, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    head: str, note: str, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a job of a pull request of another repository, or of one that was deleted; a branch's may."""
+    """A pull request of another repository, or of a deleted one; a branch's may use them."""
     sides = {"head": {"repo": {"full_name": head}}, "base": {"repo": {"full_name": "owner/repo"}}}
     event = project / "event.json"
     event.write_text(json.dumps({"pull_request": sides}), encoding="utf-8")
     monkeypatch.setenv("GITHUB_EVENT_PATH", str(event))
     assert check() is ExitCode.USAGE
-    assert told in capsys.readouterr().err
+    assert note in capsys.readouterr().err

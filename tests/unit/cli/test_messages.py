@@ -1,4 +1,4 @@
-"""What a wrong input is told: the place, what is wrong there, and a fix that is right."""
+"""A wrong input gets its line, the problem there, and a correct fix."""
 
 import errno
 import os
@@ -29,34 +29,34 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def tell(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run a command that is refused; return what it says on standard error, less notes."""
+def read_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command that is refused; return its errors without notes."""
     assert main(arguments) == 2
     lines = capsys.readouterr().err.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("note: "))
 
 
 @pytest.mark.parametrize("part", CORPUS, ids=lambda part: part.partition("$ ")[2].partition("\n")[0])
-def test_a_wrong_input_is_told_its_place_and_its_fix(
+def test_a_wrong_input_is_reported_with_its_line_and_fix(
     part: str, capsys: pytest.CaptureFixture[str], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file and line or the option, what is wrong there, and what to do; one mistake is one error."""
+    """File and line or option, problem and fix; one mistake is one error."""
     config, _, rest = part.partition("$ ")
-    command, _, told = rest.partition("\n")
+    command, _, message = rest.partition("\n")
     variables, _, arguments = command.partition("compile-gate ")
     for name, _, value in (variable.partition("=") for variable in variables.split()):
         monkeypatch.setenv(name, value)
     (project / "gate.yml").write_text(f"version: 1\n{config}", encoding="utf-8")
-    told = told.replace("HERE", str(project)).replace("TODAY", datetime.now(UTC).date().isoformat())
-    assert tell(capsys, *shlex.split(arguments)) == told
+    message = message.replace("HERE", str(project)).replace("TODAY", datetime.now(UTC).date().isoformat())
+    assert read_error(capsys, *shlex.split(arguments)) == message
 
 
 def test_a_gate_yml_that_is_far_too_large_is_no_file_of_ours(
     capsys: pytest.CaptureFixture[str], project: Path
 ) -> None:
-    """People write it: that compile-gate writes no such file says nothing."""
+    """The error does not say that compile-gate wrote it."""
     (project / "gate.yml").write_text("#" * 1_100_000, encoding="utf-8")
-    assert tell(capsys, "config") == (
+    assert read_error(capsys, "config") == (
         "compile-gate: gate.yml: is larger than 1,048,576 bytes\n"
         "Check that it is the file you mean; models can go into several files, named under `registry`.\n"
     )
@@ -67,14 +67,16 @@ def test_an_error_shows_a_foreign_name_as_its_bytes_and_cuts_what_nobody_reads(
 ) -> None:
     """A name that is not UTF-8, as a path and quoted, and a selection of a hundred thousand letters."""
     name = os.fsdecode(b"caf\xe9.json")
-    assert tell(capsys, "report", name) == "compile-gate: caf\\xe9.json: does not exist\nCheck the path.\n"
-    what, _ = tell(capsys, "models", "--select", name).splitlines()
+    assert (
+        read_error(capsys, "report", name) == "compile-gate: caf\\xe9.json: does not exist\nCheck the path.\n"
+    )
+    what, _ = read_error(capsys, "models", "--select", name).splitlines()
     assert what == "compile-gate: --select must be text that UTF-8 can hold, got 'caf\\xe9.json'"
-    what, _ = tell(capsys, "models", "--select", f"bert/{'x' * 100_000}").splitlines()
+    what, _ = read_error(capsys, "models", "--select", f"bert/{'x' * 100_000}").splitlines()
     assert what.startswith("compile-gate: no case matches 'bert/xxx")
     assert what.endswith("xxx'")
     assert len(what) < 500
-    what, _ = tell(capsys, "models", "--select", "bert/" + "x " * 50_000 + "y").splitlines()
+    what, _ = read_error(capsys, "models", "--select", "bert/" + "x " * 50_000 + "y").splitlines()
     assert what.endswith("x x y'")
     assert len(what) < 2100
 
@@ -85,13 +87,13 @@ def test_a_run_that_does_not_fit_the_others_is_called_by_its_file(
     """`merge` of shards that overlap, and `calibrate` of runs of two machines."""
     RUN.save(make_run(), project / "one.json")
     RUN.save(replace(make_run(), environment=replace(CPU_HOST, threads=7)), project / "two.json")
-    assert tell(capsys, "merge", "one.json", "./one.json", "--out", "out").startswith(
+    assert read_error(capsys, "merge", "one.json", "./one.json", "--out", "out").startswith(
         f"compile-gate: ./one.json holds what one.json holds as well: {CASE_ID}\n"
     )
-    assert tell(capsys, "merge", "one.json", "one.json", "--out", "out").startswith(
+    assert read_error(capsys, "merge", "one.json", "one.json", "--out", "out").startswith(
         "compile-gate: one.json is named twice\n"
     )
-    assert tell(capsys, "calibrate", "--reference-models", "--run", "one.json", "two.json").startswith(
+    assert read_error(capsys, "calibrate", "--reference-models", "--run", "one.json", "two.json").startswith(
         "compile-gate: two.json has another environment than one.json: threads"
     )
 
@@ -99,14 +101,14 @@ def test_a_run_that_does_not_fit_the_others_is_called_by_its_file(
 def test_a_file_that_another_user_has_left_is_no_bug(
     capsys: pytest.CaptureFixture[str], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever below the output it is met: what it is, and whose, and no traceback."""
+    """Anywhere below the output the error names the file and its owner, without a traceback."""
 
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "out/logs/import/server-head.log")
 
     monkeypatch.setattr(check, "load_project", refuse)
     monkeypatch.setattr(os, "geteuid", lambda: project.stat().st_uid + 1)
-    assert tell(capsys, "check") == (
+    assert read_error(capsys, "check") == (
         "compile-gate: out/logs/import/server-head.log cannot be read or written: Permission denied\n"
         f"Check the path and its rights ({project} belongs to {project.owner()}),"
         " or choose another directory.\n"

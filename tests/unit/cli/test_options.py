@@ -1,4 +1,4 @@
-"""What options do, and which values they refuse."""
+"""The options' effects, and the values that they refuse."""
 
 import json
 from pathlib import Path
@@ -38,17 +38,17 @@ def list_files() -> list[str]:
     ids=" ".join,
 )
 def test_an_empty_value_is_a_variable_that_was_not_set(arguments: list[str], capsys: Capture) -> None:
-    """`--base "$BASE"` without BASE is exit 2, two lines with the option's name, and nothing is done."""
+    """`--base "$BASE"` without BASE is exit 2 and two lines with the option's name."""
     before = list_files()
     assert main(arguments) == ExitCode.USAGE
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 2
-    assert "must not be empty" in told[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "must not be empty" in lines[0]
     assert list_files() == before
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ["check", "--out", "baselines"],
@@ -68,35 +68,35 @@ def test_an_empty_value_is_a_variable_that_was_not_set(arguments: list[str], cap
         ),
     ],
 )
-def test_results_are_not_written_among_baselines(arguments: list[str], told: str, capsys: Capture) -> None:
-    """Both keys are named, with where they were set; nothing was written."""
+def test_results_are_not_written_among_baselines(arguments: list[str], message: str, capsys: Capture) -> None:
+    """Both keys are named with their source; nothing is written."""
     Path("nested.yml").write_text("version: 1\nout: stored/out\nbaselines: stored\n", encoding="utf-8")
     Path("kept").mkdir()
     before = list_files()
     assert main(arguments) == ExitCode.USAGE
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert list_files() == before
 
 
 def test_a_directory_without_baselines_is_named(capsys: Capture) -> None:
-    """One that does not exist may be a slip of the finger."""
+    """A missing one may be a typing error."""
     assert main(["baseline", "show", "--baselines", "nope"]) == 3
     assert "no baselines are stored in nope, which does not exist" in capsys.readouterr().out
     Path("nope").mkdir()
     assert main(["baseline", "show", "--baselines", "nope"]) == 3
-    told = capsys.readouterr().out
-    assert "no baselines are stored in nope" in told
-    assert "exist" not in told
+    output = capsys.readouterr().out
+    assert "no baselines are stored in nope" in output
+    assert "exist" not in output
 
 
 @pytest.mark.parametrize("times", [["--select", "a/*", "--select", "!b,tag:c"], ["--select", "a/*,!b,tag:c"]])
 def test_a_repeated_selection_grows(times: list[str]) -> None:
-    """Given twice, --select means both; nothing is dropped in silence."""
+    """Given twice, --select means both."""
     assert make_parser().parse_args(["plan", *times]).select == "a/*,!b,tag:c"
 
 
 def test_repeated_files_and_faults_grow() -> None:
-    """So do --run, --accepted and --faults."""
+    """--run, --accepted and --faults."""
     parser = make_parser()
     assert parser.parse_args(["calibrate", "--run", "a", "b", "--run", "c"]).run_files == ["a", "b", "c"]
     assert parser.parse_args(["check", "--accepted", "a", "--accepted", "b"]).accepted == ["a", "b"]
@@ -104,7 +104,7 @@ def test_repeated_files_and_faults_grow() -> None:
 
 
 def test_an_option_stands_for_a_key() -> None:
-    """--lock-timeout is lock_timeout_s, and config shows where it was set."""
+    """--lock-timeout is lock_timeout_s, and config shows its source."""
     config = load_configured(make_parser().parse_args(["check", "--lock-timeout", "30.5"]))
     assert config.lock_timeout_s == 30.5
     assert config.origins["lock_timeout_s"] == "--lock-timeout"
@@ -115,11 +115,11 @@ def test_an_option_stands_for_a_key() -> None:
     [("--lock-timeout", "nan"), ("--lock-timeout", "-1"), ("--trials", "0")],
 )
 def test_an_error_names_the_option_and_not_a_key(option: str, value: str, capsys: Capture) -> None:
-    """Whoever wrote --lock-timeout never saw lock_timeout_s."""
+    """A user of --lock-timeout never saw lock_timeout_s."""
     assert main(["check", option, value]) == ExitCode.USAGE
-    told = capsys.readouterr().err
-    assert f"{option} must be" in told
-    assert "_s" not in told
+    errors = capsys.readouterr().err
+    assert f"{option} must be" in errors
+    assert "_s" not in errors
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
@@ -130,22 +130,22 @@ def test_version(option: str, capsys: Capture) -> None:
 
 
 def test_config_needs_no_option(capsys: Capture) -> None:
-    """There is one thing that it can do."""
+    """It has one thing to do."""
     assert main(["config"]) == ExitCode.PASS
     assert "trials: 1 " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["models"], ["plan"], ["doctor"]])
 def test_lists_come_as_text_or_json(arguments: list[str], capsys: Capture) -> None:
-    """The formats are called alike everywhere."""
+    """The formats have the same names in every command."""
     assert main([*arguments, "--format", "json"]) != ExitCode.USAGE  # a machine may be unfit
     json.loads(capsys.readouterr().out)
     assert main([*arguments, "--format", "text"]) != ExitCode.USAGE
     assert main([*arguments, "--format", "table"]) == ExitCode.USAGE
 
 
-def test_compare_writes_nothing_unless_told(project: Path) -> None:
-    """A file that is called verdict.json is somebody's; with --out the three reports are in a directory."""
+def test_compare_writes_nothing_unless_asked(project: Path) -> None:
+    """A verdict.json may be the user's; --out writes the three reports into a directory."""
     (project / "verdict.json").write_text("precious", encoding="utf-8")
     before = list_files()
     assert main(["compare", "old.json", "slow.json"]) == ExitCode.REGRESSION
@@ -157,7 +157,7 @@ def test_compare_writes_nothing_unless_told(project: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("file", ["verdict.json", *(one.file for one in FORMATS.values() if one.file)])
+@pytest.mark.parametrize("file", ["verdict.json", *(form.file for form in FORMATS.values() if form.file)])
 def test_a_file_is_no_directory(file: str, capsys: Capture) -> None:
     """`--out report.html` is refused, and makes no directory of that name."""
     assert main(["compare", "old.json", "slow.json", "--out", file]) == ExitCode.USAGE
@@ -165,8 +165,8 @@ def test_a_file_is_no_directory(file: str, capsys: Capture) -> None:
     assert not Path(file).exists()
 
 
-def test_merge_says_where_it_writes(capsys: Capture) -> None:
-    """There is no default to write over."""
+def test_merge_names_where_it_writes(capsys: Capture) -> None:
+    """There is no default that it could replace."""
     assert main(["merge", "old.json", "--out", "joined"]) == ExitCode.PASS
     assert RUN.load(Path("joined/run.json")) == RUN.load(Path("old.json"))
     assert "Wrote joined/run.json" in capsys.readouterr().out
@@ -176,7 +176,7 @@ def test_merge_says_where_it_writes(capsys: Capture) -> None:
     ("case", "fix"), [("actr/*", "Did you mean 'actor'?"), ("tag:smok", "has the tag 'smok'")]
 )
 def test_an_acceptance_fits_a_case(case: str, fix: str, capsys: Capture) -> None:
-    """A pattern that no case fits would be written and never count."""
+    """A pattern that no case fits would never count."""
     options = ["--allow", "1", "--reason", "r", "--expires", "2030-01-01"]
     assert main(["baseline", "accept", case, "graph_breaks", *options]) == ExitCode.USAGE
     assert fix in capsys.readouterr().err
@@ -184,29 +184,31 @@ def test_an_acceptance_fits_a_case(case: str, fix: str, capsys: Capture) -> None
 
 
 @pytest.mark.parametrize("report_format", ["markdown", "json", "junit"])
-def test_a_hidden_outcome_is_told_beside_what_a_program_reads(report_format: str, capsys: Capture) -> None:
-    """Exit 0 on a regression is said on standard error, and the report stays what it is."""
+def test_a_hidden_outcome_is_printed_apart_from_what_a_program_reads(
+    report_format: str, capsys: Capture
+) -> None:
+    """Exit 0 on a regression is noted on standard error; the report does not change."""
     arguments = ["compare", "old.json", "slow.json", "--fail-on", "never", "--format", report_format]
     assert main(arguments) == ExitCode.PASS
-    told = capsys.readouterr()
-    assert "!! REGRESSION, BUT EXIT 0" in told.err
-    assert "!!" not in told.out
+    printed = capsys.readouterr()
+    assert "!! REGRESSION, BUT EXIT 0" in printed.err
+    assert "!!" not in printed.out
 
 
 @pytest.mark.parametrize(
     "arguments", [["check"], ["measure"], ["ab"], ["calibrate"], ["baseline", "refresh"]]
 )
-def test_nothing_to_resume_is_told_at_once(arguments: list[str], capsys: Capture) -> None:
-    """Before the lock is waited for and the compiler primed: exit 2, and nothing is written."""
+def test_nothing_to_resume_is_reported_at_once(arguments: list[str], capsys: Capture) -> None:
+    """Exit 2 before any wait for a lock, and nothing is written."""
     before = list_files()
     assert main([*arguments, "--resume"]) == ExitCode.USAGE
-    told = capsys.readouterr().err
-    assert "out/run.json does not exist, so there is no run to continue" in told
+    errors = capsys.readouterr().err
+    assert "out/run.json does not exist, so there is no run to continue" in errors
     assert list_files() == before
 
 
 def test_a_torn_run_is_refused_with_what_helps(capsys: Capture) -> None:
-    """A run.json that was cut short is refused before anything is warmed up, and needs no copy to go on."""
+    """A truncated run.json is refused before the warm-up, and the fix needs no copy."""
     Path("out").mkdir()
     Path("out/run.json").write_text('{"schema"', encoding="utf-8")
     assert main(["check", "--resume"]) == ExitCode.USAGE
@@ -216,14 +218,14 @@ def test_a_torn_run_is_refused_with_what_helps(capsys: Capture) -> None:
 
 
 def test_a_target_stands_in_the_place_of_a_device() -> None:
-    """gate.yml names the device of this machine, and --target what is compiled for instead."""
+    """gate.yml names the device of this machine; --target replaces it."""
     options = make_parser().parse_args(["check", "--target", "cuda:sm_90"])
     assert load_configured(options).device == "cuda:sm_90"
     assert load_configured(make_parser().parse_args(["check"])).device == "cpu"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["check", "--target", "cuda:sm_71"], "'cuda:sm_71' is no target: choose one of cuda:sm_80"),
         (["check", "--target", "cuda:0"], "'cuda:0' is no target"),
@@ -233,7 +235,7 @@ def test_a_target_stands_in_the_place_of_a_device() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_is_no_target_is_refused(arguments: list[str], told: str, capsys: Capture) -> None:
-    """Nothing is run under another name than it was asked for."""
+def test_what_is_no_target_is_refused(arguments: list[str], message: str, capsys: Capture) -> None:
+    """Nothing runs under another name than was asked for."""
     assert main(arguments) == ExitCode.USAGE
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

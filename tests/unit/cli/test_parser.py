@@ -1,4 +1,4 @@
-"""The command line: what each command says of itself, and how wrong calls are answered."""
+"""The command line: the help of each command, and the answer to wrong calls."""
 
 import importlib
 import re
@@ -25,19 +25,19 @@ MEASURING = ("check", "ab", "bisect", "measure", "baseline refresh", "calibrate"
 def test_help_shows_an_example_and_its_exit_codes(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every command's --help has an example, says what exit 0 means, and names its other codes only."""
+    """Every --help has an example, explains exit 0, and names its other codes only."""
     assert main([*command.name.split(), "--help"]) == 0
     printed = capsys.readouterr().out
     assert f"example:\n  compile-gate {command.name}" in printed
     assert f"exit codes:\n  0   {command.success}\n" in printed
-    told = {int(code) for code in re.findall(r"^  (\d+) +\S", printed.split("exit codes:")[1], re.MULTILINE)}
-    assert told == {0, *command.codes, *COMMON_CODES}
+    codes = {int(code) for code in re.findall(r"^  (\d+) +\S", printed.split("exit codes:")[1], re.MULTILINE)}
+    assert codes == {0, *command.codes, *COMMON_CODES}
     assert ("what was measured is kept" in printed) is (command.name in MEASURING)
 
 
 @pytest.mark.parametrize("parent", ["", "baseline", "github"])
 def test_what_needs_a_command_alone_is_its_help(parent: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever does not know what there is gets the list, and no error."""
+    """A command without its subcommand prints the list, and no error."""
     assert main(parent.split()) == 0
     shown = capsys.readouterr()
     assert main([*parent.split(), "--help"]) == 0
@@ -45,7 +45,7 @@ def test_what_needs_a_command_alone_is_its_help(parent: str, capsys: pytest.Capt
 
 
 def test_help_lists_each_command_once_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
-    """Groups follow each other as in the table, no line is wider than a terminal, and none is cut."""
+    """Groups follow the table's order; no line is wider than a terminal, and none is cut."""
     main(["--help"])
     lines = capsys.readouterr().out.splitlines()
     titles = [line.removesuffix(":") for line in lines if line.endswith(":")]
@@ -55,8 +55,8 @@ def test_help_lists_each_command_once_in_its_group(capsys: pytest.CaptureFixture
     assert max(map(len, lines[: lines.index("options:")])) <= 80
 
 
-def test_help_tells_all_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
-    """The table is in the main help, once, and is whole."""
+def test_help_lists_all_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    """The main help has the whole table, once."""
     assert main(["--help"]) == 0
     printed = capsys.readouterr().out.split("exit codes:")[1]
     assert [int(line.split()[0]) for line in printed.splitlines() if line] == sorted(ExitCode)
@@ -72,7 +72,7 @@ def test_an_example_can_be_called(command: Command) -> None:
 
 @pytest.mark.parametrize("command", list_commands(), ids=lambda command: command.name)
 def test_every_command_exists(command: object) -> None:
-    """The function that the table names for a command can be imported: --help shows only what works."""
+    """The function that the table names for a command can be imported."""
     module, _, function = command.run.partition(":")  # type: ignore[attr-defined] # a Command
     assert callable(getattr(importlib.import_module(module), function))
 
@@ -88,7 +88,7 @@ def test_every_command_exists(command: object) -> None:
     ],
 )
 def test_wrong_call_is_two_lines_and_exit_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A command line that cannot be understood exits 2 with what is wrong and where help is."""
+    """The lines name the problem and the help."""
     assert main(arguments) == 2
     assert len(capsys.readouterr().err.splitlines()) == 2
 
@@ -96,7 +96,7 @@ def test_wrong_call_is_two_lines_and_exit_2(arguments: list[str], capsys: pytest
 def test_fail_on_takes_what_the_decision_knows() -> None:
     """The command and the action offer the same choices."""
     choices = tuple(FailOn)
-    offered = next(one for one in INPUTS if one.name == "fail-on")
+    offered = next(key for key in INPUTS if key.name == "fail-on")
     assert choices == FAIL_ON
     assert "|".join(choices) == offered.pattern
 
@@ -114,7 +114,7 @@ def test_importing_the_command_line_leaves_torch_and_pytest_out() -> None:
 def test_a_directory_that_is_gone_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A command in a deleted directory is two lines and exit 2, not a bug of the gate."""
+    """A command in a deleted directory is two lines and exit 2."""
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -162,7 +162,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_modules_are_imported_is_one_line(number: int) -> None:
-    """Ctrl-C and SIGTERM end with 130 from the first moments on, without a traceback."""
+    """Ctrl-C and SIGTERM end with 130, without a traceback."""
     command = [sys.executable, "-c", _SIGNALLED.format(number=int(number))]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (ExitCode.INTERRUPTED, "compile-gate: stopped.\n")

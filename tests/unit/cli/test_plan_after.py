@@ -1,4 +1,4 @@
-"""``plan --after``: what a target has shown counts for the checkout that it was shown of."""
+"""``plan --after``: a target's result counts for the checkout that it was of."""
 
 from dataclasses import replace
 from itertools import chain
@@ -13,47 +13,45 @@ from gate.project.registry import load_cases
 from gate.records.run import CodeIdentity, Provenance, Run
 from tests.hosts import CUDA_HOST
 from tests.make import make_pair, make_run
-from tests.unit.cli.conftest import Place
+from tests.unit.cli.conftest import Sandbox
 
 TARGET = replace(CUDA_HOST, device_kind=TARGET_KIND, device_model="cuda:sm_90")
 
 
 @pytest.fixture
-def shown(place: Place) -> Run:
-    """What a target has shown of the checkout: the only case has the code of the base, in both pairs."""
-    place.git("init", "--quiet")
-    place.git("add", "-A")
-    place.git("commit", "--quiet", "--message", "Begin")
-    cases = load_cases(load_config(place.top / "gate.yml"))
+def shown(sandbox: Sandbox) -> Run:
+    """A target's run of the checkout: the only case has the base's code, in both pairs."""
+    sandbox.begin()
+    cases = load_cases(load_config(sandbox.top / "gate.yml"))
     run = make_run(
         *chain.from_iterable(make_pair(cases[0].id, at, identity=CodeIdentity(digest="a1")) for at in (1, 2)),
         cases=cases,
         environment=TARGET,
-        provenance=Provenance(commit=place.git("rev-parse", "HEAD")),
-        changes=hash_changes(place.top),
+        provenance=Provenance(commit=sandbox.git("rev-parse", "HEAD")),
+        changes=hash_changes(sandbox.top),
         base=cases,
     )
-    RUN.save(run, place.top / "shown.json")
+    RUN.save(run, sandbox.top / "shown.json")
     return run
 
 
 @pytest.mark.usefixtures("shown")
-def test_a_case_of_the_same_code_is_left_out(place: Place) -> None:
-    """As it was shown, nothing is left."""
-    assert place.run("plan", "--after", "shown.json") == 0
-    assert "left out: 1 of 1 cases" in place.read().err
+def test_a_case_of_the_same_code_is_left_out(sandbox: Sandbox) -> None:
+    """Nothing is left to measure."""
+    assert sandbox.run("plan", "--after", "shown.json") == 0
+    assert "left out: 1 of 1 cases" in sandbox.read().err
 
 
 @pytest.mark.usefixtures("shown")
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_what_was_shown_of_other_code_is_refused(place: Place, is_committed: bool) -> None:
-    """A file that was edited since, or another commit: its code may be another, and no GPU would look."""
-    (place.top / "actor.py").write_text("edited = True\n", encoding="utf-8")
+def test_what_was_shown_of_other_code_is_refused(sandbox: Sandbox, is_committed: bool) -> None:
+    """A later edit or commit may have other code, which no GPU would measure."""
+    (sandbox.top / "actor.py").write_text("edited = True\n", encoding="utf-8")
     if is_committed:
-        place.git("add", "-A")
-        place.git("commit", "--quiet", "--message", "Edit")
-    assert place.run("plan", "--after", "shown.json") == 2
-    told = place.read().err
-    assert "so it does not say whose code is the same" in told
-    assert ("other files than these" in told) is not is_committed
-    assert "Measure it here: compile-gate ab BASE --target cuda:sm_90." in told
+        sandbox.git("add", "-A")
+        sandbox.git("commit", "--quiet", "--message", "Edit")
+    assert sandbox.run("plan", "--after", "shown.json") == 2
+    errors = sandbox.read().err
+    assert "so it does not say whose code is the same" in errors
+    assert ("other files than these" in errors) is not is_committed
+    assert "Measure it here: compile-gate ab BASE --target cuda:sm_90." in errors

@@ -1,4 +1,4 @@
-"""``check --rules base``: a change is judged by what the base commit says, as the action judges it."""
+"""``check --rules base``: the base commit's rules judge a change, as in the action."""
 
 import shutil
 from pathlib import Path
@@ -10,27 +10,22 @@ from gate.cli import check
 from gate.errors import ExitCode
 from gate.files.codec import VERDICT
 from gate.records.codes import Code
-from tests.unit.cli.conftest import CONFIG, Place
+from tests.unit.cli.conftest import CONFIG, Sandbox
 
 LENIENT = f"{CONFIG}fail_on: never\nthresholds: {{compiled_latency: {{relative: 0.9}}}}\n"
 
 
 @pytest.fixture
-def change(place: Place) -> Place:
-    """A branch that breaks a graph and no longer fails by it."""
-    place.git("init", "--quiet", "--initial-branch=main")
-    place.git("add", "gate.yml", "baselines", "actor.py")
-    place.git("commit", "--quiet", "--message", "Begin")
-    place.git("checkout", "--quiet", "-b", "feature")
-    place.plant("graph_break")
-    (place.top / "gate.yml").write_text(LENIENT, encoding="utf-8")
-    place.git("add", "fault.json", "gate.yml")
-    place.git("commit", "--quiet", "--message", "Print")
-    return place
+def change(sandbox: Sandbox) -> Sandbox:
+    """A branch that breaks a graph, with a configuration that tolerates it."""
+    sandbox.begin()
+    (sandbox.top / "gate.yml").write_text(LENIENT, encoding="utf-8")
+    sandbox.change("graph_break", 0.0, "gate.yml")
+    return sandbox
 
 
-def test_a_change_is_judged_by_the_rules_of_its_base(change: Place) -> None:
-    """By its own it would be green; what it does to its rules is a note."""
+def test_a_change_is_judged_by_the_rules_of_its_base(change: Sandbox) -> None:
+    """By its own it would be green; a note names its changes of the rules."""
     assert change.run("check", "--quiet") == ExitCode.PASS
     assert change.run("check", "--quiet", "--rules", "base") == ExitCode.REGRESSION
     base = change.git("rev-parse", "main")
@@ -44,7 +39,7 @@ def test_a_change_is_judged_by_the_rules_of_its_base(change: Place) -> None:
 
 
 def test_what_is_written_to_the_base_while_it_is_measured_moves_no_rule(
-    change: Place, monkeypatch: pytest.MonkeyPatch
+    change: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The base's rules are read before anything of the change runs, and never again."""
     judge = check_against_base
@@ -63,7 +58,7 @@ def test_what_is_written_to_the_base_while_it_is_measured_moves_no_rule(
     assert len(written) == 1
 
 
-def test_on_the_main_branch_its_own_rules_hold(change: Place) -> None:
+def test_on_the_main_branch_its_own_rules_hold(change: Sandbox) -> None:
     """Nothing differs from the base there."""
     change.git("checkout", "--quiet", "main")
     assert change.run("check", "--quiet", "--rules", "base") == ExitCode.PASS
@@ -73,19 +68,19 @@ def test_on_the_main_branch_its_own_rules_hold(change: Place) -> None:
     ("rules", "what"),
     [("main", "--rules: expected base, or a whole commit id"), ("f" * 40, "git cannot check ffffffffff out")],
 )
-def test_rules_of_nothing_are_refused(change: Place, rules: str, what: str) -> None:
+def test_rules_of_nothing_are_refused(change: Sandbox, rules: str, what: str) -> None:
     """A name can be moved by whoever pushes; the base is where the change left it."""
     assert change.run("check", "--quiet", "--rules", rules) in {ExitCode.USAGE, ExitCode.MACHINE}
     assert what in change.read().err
 
 
-def test_the_reference_models_have_no_rules(change: Place) -> None:
-    """They read no gate.yml, so none of a commit could judge them."""
+def test_the_reference_models_have_no_rules(change: Sandbox) -> None:
+    """They read no gate.yml."""
     assert change.run("check", "--rules", "base", "--reference-models") == ExitCode.USAGE
     assert "Leave out --rules or --reference-models." in change.read().err
 
 
-def test_a_base_that_is_a_directory_has_no_rules(change: Place) -> None:
-    """What is compared with may be no commit; rules are those of one."""
+def test_a_base_that_is_a_directory_has_no_rules(change: Sandbox) -> None:
+    """Rules are those of a commit."""
     assert change.run("check", "--rules", "base", "--base", ".") == ExitCode.USAGE
     assert "--rules base: . is no commit" in change.read().err

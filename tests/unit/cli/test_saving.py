@@ -1,4 +1,4 @@
-"""A run that is saved as it grows: how often it is written, and what is on disk when the command ends."""
+"""A run is saved as it grows: how often, and what is on disk when the command ends."""
 
 import resource
 import shutil
@@ -25,20 +25,19 @@ from gate.records.events import Event, Noted, Progress, TrialFinished
 from gate.records.facts import make_text
 from gate.records.run import Run, Trial
 from tests.make import make_run, make_trials
-from tests.unit.cli.conftest import Place
-from tests.unit.cli.sides import begin_repository
+from tests.unit.cli.conftest import Sandbox
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")
 
 
 def grow(count: int) -> list[Run]:
-    """An empty run, and what becomes of it trial by trial."""
+    """An empty run, and its states after each trial."""
     trials = make_trials(CASE.id, [{Metric.COMPILED_LATENCY: 0.1}] * count)
     return [make_run(*trials[:end], cases=(CASE,), finished=False) for end in range(count + 1)]
 
 
 class Clock:
-    """Passes a second each time that it is read, and more when it is told."""
+    """Passes a second at each reading, and more when a test adds it."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -49,7 +48,7 @@ class Clock:
 
 
 def test_a_run_is_on_disk_after_each_trial_that_took_longer_than_writing_it(tmp_path: Path) -> None:
-    """Writing takes a second here, so that it is written again after fifty."""
+    """Writing takes a second here, so it is written again after fifty."""
     path, clock = tmp_path / "run.json", Clock()
     saver = RunSaver(path=path, read_s=clock)
     for run in grow(3):
@@ -59,7 +58,7 @@ def test_a_run_is_on_disk_after_each_trial_that_took_longer_than_writing_it(tmp_
 
 
 def test_a_run_that_takes_long_to_write_is_written_when_it_ends(tmp_path: Path) -> None:
-    """Trials that came meanwhile are on disk once a pause is over, or the command ends, whatever ends it."""
+    """Later trials are on disk after a pause, or when the command ends in any way."""
     path, clock = tmp_path / "run.json", Clock()
     saver, runs = RunSaver(path=path, read_s=clock), grow(4)
     for run in runs[:3]:
@@ -90,7 +89,7 @@ def test_a_run_that_goes_on_is_made_only_where_it_is_written(tmp_path: Path) -> 
 
 
 def test_a_slot_is_reported_once_it_is_on_disk(tmp_path: Path) -> None:
-    """What a kill takes had not been reported; what only begins is reported at once."""
+    """A kill takes no reported slot; a beginning is reported at once."""
     path, clock, events = tmp_path / "run.json", Clock(), list[Event]()
     saver, runs = RunSaver(path=path, read_s=clock, observe=events.append), grow(3)
     note = Noted(fact=make_text("a note"))
@@ -113,8 +112,8 @@ def test_a_slot_is_reported_once_it_is_on_disk(tmp_path: Path) -> None:
     assert list_reported() == list(RUN.load(path).trials) == list(runs[3].trials)
 
 
-def test_what_a_kill_leaves_says_whether_the_run_was_finished(tmp_path: Path) -> None:
-    """That it goes on, or has ended, is written at once."""
+def test_what_a_kill_leaves_shows_whether_the_run_was_finished(tmp_path: Path) -> None:
+    """Going on and having ended are written at once."""
     path = tmp_path / "run.json"
     saver, (run,) = RunSaver(path=path, read_s=Clock()), grow(0)
     for is_finished in (False, True, False, True):
@@ -123,19 +122,19 @@ def test_what_a_kill_leaves_says_whether_the_run_was_finished(tmp_path: Path) ->
 
 
 def test_what_a_killed_writer_left_goes_with_the_next_run(tmp_path: Path) -> None:
-    """A kill while run.json is written leaves a temporary file, which nobody else would remove."""
+    """A kill while run.json is written leaves a temporary file."""
     (tmp_path / ".run.json.0123456789ab.tmp").write_text("{", encoding="utf-8")
     RunSaver(path=tmp_path / "run.json").save(grow(0)[0])
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
 def test_a_second_writer_is_replaced_and_never_mixed(tmp_path: Path) -> None:
-    """Two processes with one out directory: the file is always one of their runs, the last that saved."""
+    """Of two processes with one out directory the file is the run of the last that saved."""
     path = tmp_path / "run.json"
-    own, other = grow(4), [replace(run, selection="other") for run in grow(4)]
+    first, second = grow(4), [replace(run, selection="other") for run in grow(4)]
     clock = Clock()
     savers = RunSaver(path=path, read_s=clock), RunSaver(path=path, read_s=clock)
-    for runs in zip(own, other, strict=True):
+    for runs in zip(first, second, strict=True):
         clock.now_s += 200
         for saver, run in zip(savers, runs, strict=True):
             saver.save(run)
@@ -143,7 +142,7 @@ def test_a_second_writer_is_replaced_and_never_mixed(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_what_was_saved(tmp_path: Path) -> None:
-    """The error is the machine's; the file is as it was, and is written once there is room."""
+    """The machine's error keeps the file, which is written again once there is room."""
     path, clock = tmp_path / "run.json", Clock()
     saver, runs = RunSaver(path=path, read_s=clock), grow(2)
     saver.save(runs[0])
@@ -161,7 +160,7 @@ def test_a_full_disk_leaves_what_was_saved(tmp_path: Path) -> None:
 
 
 def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
-    """Removing checkouts and caches takes seconds, and whoever stops a job kills it after some."""
+    """Removing checkouts and caches takes seconds, in which a stopped job is killed."""
     config, runs = replace(make_default_config(), out=tmp_path), grow(2)
     seen: list[Run] = []
 
@@ -181,21 +180,21 @@ def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("check", "--base", "HEAD"), ("ab", "HEAD")])
 def test_a_verdict_is_on_disk_before_a_lane_is_closed(
-    command: tuple[str, ...], place: Place, monkeypatch: pytest.MonkeyPatch
+    command: tuple[str, ...], sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that hangs by then withholds nothing."""
-    begin_repository(place)
-    (place.top / "actor.py").write_text("# changed\n", encoding="utf-8")
-    written = list_at_closing(place.top / "out", monkeypatch)
-    assert place.run(*command, "--quiet") == 0
+    """A close that hangs withholds no verdict."""
+    sandbox.begin()
+    (sandbox.top / "actor.py").write_text("# changed\n", encoding="utf-8")
+    written = list_at_closing(sandbox.top / "out", monkeypatch)
+    assert sandbox.run(*command, "--quiet") == 0
     assert {path.name for path in written} >= set(REPORT_FILES)
 
 
-def test_a_baseline_is_on_disk_before_a_lane_is_closed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_baseline_is_on_disk_before_a_lane_is_closed(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Minutes of measuring are not lost with a lane that hangs by then."""
-    shutil.rmtree(place.top / "baselines")
-    written = list_at_closing(place.top / "baselines", monkeypatch)
-    assert place.run("baseline", "refresh", "--quiet") == 0
+    shutil.rmtree(sandbox.top / "baselines")
+    written = list_at_closing(sandbox.top / "baselines", monkeypatch)
+    assert sandbox.run("baseline", "refresh", "--quiet") == 0
     assert [path.suffix for path in written if path.is_file()] == [".json"]
 
 

@@ -44,13 +44,13 @@ RunSelftest = Callable[..., tuple[int, Attempted]]
 
 
 def read_attempts(path: Path) -> Attempted:
-    """Read the properties of each test, with pytest's own word for what came of it."""
+    """The properties of each test, with pytest's result."""
     attempts = {}
     for test in ET.parse(path).getroot().iter("testcase"):  # noqa: S314 - ours
-        own = {one.attrib["name"]: one.attrib["value"] for one in test.iter("property")}
+        properties = {entry.attrib["name"]: entry.attrib["value"] for entry in test.iter("property")}
         ends = [child.tag for child in test if child.tag != "properties"]
         name = test.get("name", "").removeprefix("test_fault[").removesuffix("]")  # "": it did not end
-        attempts[name] = {**own, "pytest": "".join(ends) or "passed"}
+        attempts[name] = {**properties, "pytest": "".join(ends) or "passed"}
     return attempts
 
 
@@ -80,66 +80,69 @@ def name_attempt(fault: str) -> str:
 def test_gate_that_sees_everything_passes(
     run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All that is asked for is caught, what is harmless is not red, and the evidence is kept."""
+    """All planted faults are caught, no harmless change is red, and the evidence is kept."""
     code, attempts = run_selftest("--repeats", "1")
     assert [name_attempt(fault.name) for fault in list_faults("cpu")] == list(attempts)
     harmless = {name_attempt("nothing"), name_attempt("eager_faster-20%")}
     assert {"quiet"} == {attempts[name]["result"] for name in harmless}
-    asked = [one for name, one in attempts.items() if one["is_asked"] == "True" and name not in harmless]
-    assert {("caught", "passed")} == {(one["result"], one["pytest"]) for one in asked}
+    asked = [
+        attempt
+        for name, attempt in attempts.items()
+        if attempt["is_asked"] == "True" and name not in harmless
+    ]
+    assert {("caught", "passed")} == {(attempt["result"], attempt["pytest"]) for attempt in asked}
     assert (ExitCode.PASS, "False") == (code, attempts[name_attempt("memory-2%")]["is_asked"])
     assert float(attempts[name_attempt("slowdown-30%")]["planted"]) == pytest.approx(0.30, abs=0.01)
     run = RUN.load(Path("out/selftest/slowdown-10%-1/run.json"))
     assert {Pairing.LIVE} == {trial.pairing for trial in run.trials}
     assert run.base is not None
     assert ["nothing", "slowdown"] == [case.arguments["fault"] for case in (*run.base.cases, *run.cases)]
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     line = attempts[name_attempt("slowdown-30%")]["said"]
     assert line.startswith(f"caught        slowdown-30% in {CASE_ID}: compiled_latency +")
-    assert f"{line}\n" in told
-    assert "PASSED  19 of 19 faults and harmless changes tried in 19 attempts\n" in told
+    assert f"{line}\n" in output
+    assert "PASSED  19 of 19 faults and harmless changes tried in 19 attempts\n" in output
 
 
 def test_gate_that_is_blind_fails(run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]) -> None:
-    """Faults that do not show are missed: exit 10, and the report names them and no others."""
+    """Missed faults are exit 10, and the report names them and no others."""
     code, attempts = run_selftest("--quick", blind=("memory", "hang", "low_precision"))
-    failed = {name for name, one in attempts.items() if one["pytest"] == "failure"}
+    failed = {name for name, attempt in attempts.items() if attempt["pytest"] == "failure"}
     assert (ExitCode.REGRESSION, {*map(name_attempt, ("memory-10%", "hang", "low_precision"))}) == (
         code,
         failed,
     )
     assert attempts[name_attempt("memory-2%")]["pytest"] == "skipped"  # less than the threshold
-    told = capsys.readouterr().out
-    assert "hang: 1 of 1 were missed\n" in told
-    assert "FAILED  3 of 13 were not handled as they should be\n" in told
+    output = capsys.readouterr().out
+    assert "hang: 1 of 1 were missed\n" in output
+    assert "FAILED  3 of 13 were not handled as they should be\n" in output
 
 
 def test_time_that_is_up(run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]) -> None:
-    """With no time to speak of only the base is measured: what was not tried is named, exit 12."""
+    """Without time only the base is measured: untried faults are named, exit 12."""
     code, attempts = run_selftest("--minutes", "0.0001")
     assert (ExitCode.INCOMPLETE, {}) == (code, attempts)
-    told = capsys.readouterr().out
-    assert "0 of 19 faults and harmless changes tried; raise --minutes for vanished, crash, " in told
+    output = capsys.readouterr().out
+    assert "0 of 19 faults and harmless changes tried; raise --minutes for vanished, crash, " in output
 
 
 def test_what_needs_no_statistics_comes_before_all_pairs(
     run_selftest: RunSelftest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pair that cannot end in time is not begun: a crash or a graph break is tried still."""
+    """A pair that cannot end in time is not begun; a crash or a graph break is still tried."""
     real = Attempts.estimate_s
     monkeypatch.setattr(
         Attempts,
         "estimate_s",
-        lambda own, fault, case: real(own, fault, case) if fault.is_certain else 1e9,
+        lambda session, fault, case: real(session, fault, case) if fault.is_certain else 1e9,
     )
     code, attempts = run_selftest("--minutes", "9")
     certain = {name_attempt(fault.name) for fault in list_faults("cpu") if fault.is_certain}
     assert (ExitCode.INCOMPLETE, certain) == (code, set(attempts))
 
 
-def catch(own: Attempts, fault: Fault, case: Case, number: int) -> Attempt:
-    """Catch a fault at once."""
-    del own, number
+def catch(session: Attempts, fault: Fault, case: Case, number: int) -> Attempt:
+    del session, number
     result = Result.QUIET if fault.is_harmless else Result.CAUGHT
     return Attempt(fault=fault, case_id=case.id, size=FaultSize(), opinion=Opinion(result=result))
 
@@ -147,7 +150,7 @@ def catch(own: Attempts, fault: Fault, case: Case, number: int) -> Attempt:
 def test_time_is_for_round_after_round(
     run_selftest: RunSelftest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without --repeats pairs are tried as often as seconds allow, one an attempt: three times in 4.8 s."""
+    """Without --repeats pairs are tried as often as seconds allow: three times in 4.8 s."""
     monkeypatch.setattr(Attempts, "try_fault", catch)
     monkeypatch.setattr(Attempts, "estimate_s", lambda *_: 0.0)
     code, attempts = run_selftest("--faults", "slowdown-30%", "--minutes", "0.08")
@@ -159,26 +162,25 @@ def test_time_is_for_round_after_round(
 def test_a_fault_that_stays_open_is_no_pass(
     run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A slowdown of 5 % that is missed in its only attempt may be chance: not told as a failure, exit 12."""
+    """A 5 % slowdown missed in its only attempt may be chance: no failure, but exit 12."""
     code, attempts = run_selftest("--faults", "slowdown-5%", "--repeats", "1", blind=("slowdown",))
     assert (ExitCode.INCOMPLETE, "missed") == (code, attempts[name_attempt("slowdown-5%")]["result"])
-    told = capsys.readouterr().out
-    assert "never caught, which may be chance: slowdown-5%; raise --minutes or --repeats" in told
+    output = capsys.readouterr().out
+    assert "never caught, which may be chance: slowdown-5%; raise --minutes or --repeats" in output
 
 
 def test_case_that_cannot_be_measured(run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model that is broken without any fault is the user's to fix: exit 2, and no report."""
+    """A model that is broken without any fault is exit 2, and no report."""
     assert run_selftest(factory="actor:it_is_gone") == (ExitCode.USAGE, {})
     assert "the factory does not exist" in capsys.readouterr().err
 
 
 def interrupt() -> None:
-    """What Ctrl-C does."""
     signal.raise_signal(signal.SIGINT)
 
 
 def fail() -> None:
-    """What a full disk does."""
+    """Fail as on a full disk."""
     raise MachineError("the disk is full", "Free some space.")
 
 
@@ -186,13 +188,13 @@ def fail() -> None:
 def test_what_ends_an_attempt_ends_the_command(
     run_selftest: RunSelftest, monkeypatch: pytest.MonkeyPatch, end: Callable[[], None], code: ExitCode
 ) -> None:
-    """It is no result of its fault: the exit code is its own, and earlier attempts are in the report."""
+    """It is no result of the fault: the exit code is its own; earlier attempts are in the report."""
     real = Attempts.try_fault
 
-    def try_fault(own: Attempts, fault: Fault, case: Case, number: int) -> object:
+    def try_fault(session: Attempts, fault: Fault, case: Case, number: int) -> object:
         if fault.kind is FaultKind.CRASH:
             end()
-        return real(own, fault, case, number)
+        return real(session, fault, case, number)
 
     monkeypatch.setattr(Attempts, "try_fault", try_fault)
     ended, attempts = run_selftest("--faults", "vanished,crash")
@@ -219,7 +221,7 @@ def make_case(name: str, *, expected_s: float = 1.0, **changes: object) -> Case:
 
 
 def test_cheapest_case_is_the_default() -> None:
-    """Unless cases are named; those that cannot carry a fault are left out."""
+    """Without named cases; those that cannot have a fault are left out."""
     slow, fast = make_case("slow", expected_s=9.0), make_case("fast")
     graphs = make_case("graphs", expected_s=0.1, mode=Mode.REDUCE_OVERHEAD)
     assert (fast,) == choose_attempted((slow, graphs, fast), named=False)
@@ -231,13 +233,12 @@ def test_cheapest_case_is_the_default() -> None:
 def list_scheduled(
     faults: tuple[Fault, ...], cases: tuple[Case, ...], repeats: int
 ) -> list[tuple[FaultKind, str, int]]:
-    """Schedule faults on cases."""
     scheduled = schedule_faults(faults, cases, repeats)
     return [(fault.kind, case.model, number) for fault, case, number in scheduled]
 
 
 def test_cases_take_turns() -> None:
-    """What needs no statistics comes first, once; then round after round, each on the next case."""
+    """Faults without statistics come first, once; then each round moves to the next case."""
     faults = tuple(
         fault
         for fault in list_faults("cpu")
@@ -265,7 +266,7 @@ def test_fault_that_fits_no_case_is_left_out() -> None:
 def test_a_named_fault_that_fits_no_case_is_refused(
     run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """More memory cannot be planted into training: to try nothing would be a PASS."""
+    """More memory cannot be planted into training: trying nothing would be a PASS."""
     training = CONFIG.replace("tags: [smoke]", "task: training, tags: [smoke]")
     assert run_selftest("--faults", "memory-10%", config=training) == (ExitCode.USAGE, {})
     assert "no fault that fits the cases is called 'memory-10%'" in capsys.readouterr().err

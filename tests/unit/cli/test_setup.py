@@ -1,4 +1,4 @@
-"""What a command says of its configuration before it begins."""
+"""What a command prints of its configuration before it begins."""
 
 import os
 from argparse import Namespace
@@ -23,7 +23,7 @@ OPTIONS = Namespace(config=None)
 def plan(
     directory: Path, text: str, capsys: pytest.CaptureFixture[str], *options: str
 ) -> tuple[int, list[str]]:
-    """Plan by a gate.yml; the exit code and what is said on stderr."""
+    """Plan by a gate.yml; return the exit code and standard error."""
     path = directory / "gate.yml"
     path.write_text(text, encoding="utf-8")
     code = main(["plan", "--config", str(path), *options])
@@ -45,7 +45,7 @@ def test_all_mistakes_are_printed_each_with_its_place(
 
 
 def test_another_default_selection_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who wrote no tag learns of it, and is not stopped."""
+    """The command goes on."""
     code, lines = plan(tmp_path, OWN, capsys)
     assert code == 0
     assert lines == [
@@ -53,12 +53,12 @@ def test_another_default_selection_is_noted(tmp_path: Path, capsys: pytest.Captu
     ]
 
 
-@pytest.mark.parametrize("place", ["gate", "src/gate"])
+@pytest.mark.parametrize("directory", ["gate", "src/gate"])
 def test_a_package_of_the_same_name_is_noted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], directory: str
 ) -> None:
-    """What is in it cannot be imported beside compile-gate."""
-    package = tmp_path / place
+    """Its modules cannot be imported together with compile-gate."""
+    package = tmp_path / directory
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('"""A mixture of experts."""\n', encoding="utf-8")
     code, lines = plan(tmp_path, OWN + "select: m\n", capsys)
@@ -76,7 +76,7 @@ def test_a_package_of_the_same_name_is_noted(
 def test_a_package_that_only_mentions_compile_gate_is_noted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], project: str
 ) -> None:
-    """What it is, its project's name tells; what its text says of others does not."""
+    """The project's name decides, not the package's text."""
     package = tmp_path / "gate"
     package.mkdir()
     (package / "__init__.py").write_text('"""Experts, measured by compile-gate."""\n', encoding="utf-8")
@@ -91,7 +91,7 @@ def test_a_package_that_only_mentions_compile_gate_is_noted(
 def test_another_checkout_of_compile_gate_is_no_namesake(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its project has the name, whatever its package says of itself."""
+    """Its project has the name, whatever the package's text is."""
     (tmp_path / "gate").mkdir()
     (tmp_path / "gate" / "__init__.py").write_text("", encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "compile-gate"\n', encoding="utf-8")
@@ -106,15 +106,15 @@ def test_compile_gate_itself_is_no_namesake(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("report_format", sorted(FORMATS))
 def test_every_report_names_the_commit_whose_rules_hold(report_format: str) -> None:
-    """Where that is not the working tree; there is nothing to say where it is."""
+    """A verdict by the working tree's rules names none."""
     commit = "1a2b3c4d" * 5
     verdict, config = decide_verdict(make_run(), (), Policy(thresholds={})), make_config(GateFile(version=1))
 
     named = render(note_origin(verdict, replace(config, commit=commit), OPTIONS), report_format)
-    own = render(note_origin(verdict, config, OPTIONS), report_format)
+    unnamed = render(note_origin(verdict, config, OPTIONS), report_format)
 
     assert commit in " ".join(named.split())
-    assert own == render(verdict, report_format)
+    assert unnamed == render(verdict, report_format)
 
 
 GPU_CONFIG = """\
@@ -128,10 +128,10 @@ models:
 """
 
 
-def test_plan_and_doctor_tell_what_the_gpu_cannot_run(
+def test_plan_and_doctor_name_what_the_gpu_cannot_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A T4 compiles no bfloat16 and has 15 GiB: whoever plans what needs more hears of it beforehand."""
+    """A T4 compiles no bfloat16 and has 15 GiB."""
     program = tmp_path / "nvidia-smi"
     row = "0, GPU-a, T4, 580.65, 300, 1590, 31, Enabled, [N/A], Default, 0, 15360, 0:1:0.0, 0x1, 7.5"
     program.write_text(
@@ -156,15 +156,15 @@ def test_plan_and_doctor_tell_what_the_gpu_cannot_run(
 def test_plan_and_doctor_name_the_package_to_install(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A case, or its model, needs what is not there: both commands say which, and pytest is not told."""
+    """A case, or its model, needs a missing package."""
     path = tmp_path / "gate.yml"
     cases = "cases: [{}, {task: training, needs: [absent-too]}]"
     model = f"{{name: m, factory: 'm:build', needs: [pytest, surely-absent], {cases}}}"
     path.write_text(f"version: 1\nreference_models: false\nselect: m\nmodels: [{model}]\n")
-    one = "m/inference-float32-smoke-default: surely-absent is not installed (pip install surely-absent)"
-    two = "surely-absent and absent-too are not installed (pip install surely-absent absent-too)"
+    first = "m/inference-float32-smoke-default: surely-absent is not installed (pip install surely-absent)"
+    second = "surely-absent and absent-too are not installed (pip install surely-absent absent-too)"
     assert main(["plan", "--config", str(path)]) == 0
-    told = capsys.readouterr().err
-    assert f"UNAVAILABLE: {one}; m/training-float32-smoke-default: {two}" in told
+    errors = capsys.readouterr().err
+    assert f"UNAVAILABLE: {first}; m/training-float32-smoke-default: {second}" in errors
     assert main(["doctor", "--config", str(path), "--format", "json"]) == 4
-    assert two in capsys.readouterr().out
+    assert second in capsys.readouterr().out

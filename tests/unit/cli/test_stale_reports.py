@@ -1,4 +1,4 @@
-"""What a command leaves is its own: nothing of an earlier run is read as its verdict."""
+"""No report of an earlier run is left to be read as a command's own."""
 
 import errno
 import os
@@ -11,14 +11,13 @@ import pytest
 from gate.cli.output import remove_files
 from gate.errors import UsageError
 from gate.files.codec import RUN
-from tests.unit.cli.conftest import CASE_ID, Place, make_run
-from tests.unit.cli.sides import begin_repository
+from tests.unit.cli.conftest import CASE_ID, Sandbox, make_run
 
 REPORTS = ("verdict.json", "report.md", "report.html", "junit.xml")
 
 
 def write_reports(directory: Path) -> None:
-    """Write what yesterday's run has left."""
+    """Write the reports of an earlier run."""
     directory.mkdir(parents=True)
     for name in REPORTS:
         (directory / name).write_text("PASS", encoding="utf-8")
@@ -27,16 +26,16 @@ def write_reports(directory: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [("measure", "--quiet"), ("merge", "old.json", "--out", "out")], ids=["measure", "merge"]
 )
-def test_a_run_that_is_not_judged_leaves_no_verdict(place: Place, arguments: tuple[str, ...]) -> None:
-    """Yesterday's PASS is gone: beside a new run it would be read as that one's."""
-    write_reports(place.top / "out")
-    assert place.run(*arguments) == 0
-    assert {path.name for path in (place.top / "out").iterdir()}.isdisjoint(REPORTS)
-    place.read()
-    assert place.run("report", "out") == 2
-    told = place.read().err
-    assert "there is no verdict in out: its run is still going on, was stopped, or only measured" in told
-    assert "with --resume, and it goes on from there; or judge what there is: compile-gate compare" in told
+def test_a_run_that_is_not_judged_leaves_no_verdict(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
+    """An old PASS next to a new run would be read as that one's."""
+    write_reports(sandbox.top / "out")
+    assert sandbox.run(*arguments) == 0
+    assert {path.name for path in (sandbox.top / "out").iterdir()}.isdisjoint(REPORTS)
+    sandbox.read()
+    assert sandbox.run("report", "out") == 2
+    errors = sandbox.read().err
+    assert "there is no verdict in out: its run is still going on, was stopped, or only measured" in errors
+    assert "with --resume, and it goes on from there; or judge what there is: compile-gate compare" in errors
 
 
 @pytest.mark.parametrize(
@@ -61,27 +60,27 @@ def test_a_run_that_is_not_judged_leaves_no_verdict(place: Place, arguments: tup
     ],
     ids=" ".join,
 )
-def test_a_mistyped_name_costs_no_verdict(place: Place, arguments: tuple[str, ...]) -> None:
-    """A command that ends before it measures anything leaves yesterday's answer as it was."""
-    begin_repository(place)
-    RUN.save(make_run(), place.top / "out/run.json")  # of another environment: nothing continues it
+def test_a_mistyped_name_costs_no_verdict(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
+    """A command that ends before it measures keeps the old verdict."""
+    sandbox.begin()
+    RUN.save(make_run(), sandbox.top / "out/run.json")  # of another environment: nothing continues it
     for name in REPORTS:
-        (place.top / "out" / name).write_text("PASS", encoding="utf-8")
-    assert place.run(*arguments) == 2
-    assert {path.name for path in (place.top / "out").iterdir()} >= set(REPORTS)
+        (sandbox.top / "out" / name).write_text("PASS", encoding="utf-8")
+    assert sandbox.run(*arguments) == 2
+    assert {path.name for path in (sandbox.top / "out").iterdir()} >= set(REPORTS)
 
 
-def test_a_report_that_cannot_be_removed_is_told(place: Place) -> None:
-    """A directory of its name: the command ends before anything is measured."""
-    (place.top / "out/junit.xml").mkdir(parents=True)
-    assert place.run("measure", "--quiet") == 2
-    told = place.read().err
-    assert "out/junit.xml cannot be replaced" in told
-    assert "Remove it, or name another directory with --out." in told
+def test_a_report_that_cannot_be_removed_is_reported(sandbox: Sandbox) -> None:
+    """A directory has its name: the command ends before anything is measured."""
+    (sandbox.top / "out/junit.xml").mkdir(parents=True)
+    assert sandbox.run("measure", "--quiet") == 2
+    errors = sandbox.read().err
+    assert "out/junit.xml cannot be replaced" in errors
+    assert "Remove it, or name another directory with --out." in errors
 
 
-def test_what_is_not_there_is_not_said_to_be_in_the_way(tmp_path: Path) -> None:
-    """A read-only file system removes not even nothing: the error comes when the file is written."""
+def test_what_is_not_there_is_not_called_in_the_way(tmp_path: Path) -> None:
+    """A read-only file system refuses to remove a missing file: the error comes at the write."""
     refused = OSError(errno.EROFS, os.strerror(errno.EROFS))
     with patch.object(Path, "unlink", side_effect=refused) as unlink:
         remove_files(tmp_path / "verdict.json")
@@ -91,12 +90,12 @@ def test_what_is_not_there_is_not_said_to_be_in_the_way(tmp_path: Path) -> None:
             remove_files(tmp_path / "verdict.json")
 
 
-def test_a_directory_may_have_a_dot_in_its_name(place: Place) -> None:
-    """Named after a release, say; a file that is not there is still told."""
+def test_a_directory_may_have_a_dot_in_its_name(sandbox: Sandbox) -> None:
+    """A release's name, say; a missing file is still reported."""
     out = "results-2.13"
-    assert place.run("compare", "old.json", "slow.json", "--out", out, "--quiet") == 10
-    place.read()
-    assert place.run("report", out) == 0
-    assert CASE_ID in place.read().out
-    assert place.run("report", "none-2.13") == 2
+    assert sandbox.run("compare", "old.json", "slow.json", "--out", out, "--quiet") == 10
+    sandbox.read()
+    assert sandbox.run("report", out) == 0
+    assert CASE_ID in sandbox.read().out
+    assert sandbox.run("report", "none-2.13") == 2
     assert not Path("none-2.13").exists()

@@ -1,4 +1,4 @@
-"""Whatever becomes of standard output and error, the exit code is the verdict's."""
+"""Whatever happens to standard output and error, the exit code is the verdict's."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ COMPARE = ("compare", "old.json", "slow.json", "--out", "out")
 
 
 def open_closed_pipe() -> int:
-    """The end to write to of a pipe whose reader has gone."""
+    """The end to write to of a pipe whose reader is gone."""
     reader, writer = os.pipe()
     os.close(reader)
     return writer
@@ -32,12 +32,12 @@ def test_a_reader_that_went_away_changes_no_verdict(run_gate: RunGate, report_fo
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_reader_that_goes_away_meanwhile_stops_no_measurement(run_gate: RunGate, stream: str) -> None:
-    """A check whose progress or report nobody reads measures to its end, writes all and says its code."""
+    """A check whose progress or report nobody reads measures to its end and writes all files."""
     others = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     done = run_gate("check", capture_output=False, **{**others, stream: open_closed_pipe()})
     assert done.returncode == ExitCode.NOTHING_COMPARED
     written = {path.name for path in Path("out").iterdir()}
-    assert {"run.json", "verdict.json", *(one.file for one in FORMATS.values() if one.file)} <= written
+    assert {"run.json", "verdict.json", *(form.file for form in FORMATS.values() if form.file)} <= written
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
@@ -56,7 +56,7 @@ def test_closed_descriptors_change_nothing(run_gate: RunGate, closed: str, tmp_p
 def test_every_command_ends_the_same_without_an_output(
     run_gate: RunGate, arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Whoever closes standard output wants none of it: a command that prints only ends as it would."""
+    """With standard output closed, a command that only prints keeps its exit code."""
     script = tmp_path / "closed.sh"
     script.write_text('exec "$@" >&-\n', encoding="utf-8")
     done = run_gate(*arguments, starter=("bash", str(script)))
@@ -69,7 +69,7 @@ def test_every_command_ends_the_same_without_an_output(
 def test_a_full_disk_behind_the_output_is_the_machines_fault(
     run_gate: RunGate, arguments: tuple[str, ...]
 ) -> None:
-    """What was asked for is lost: exit 4 and two lines, never a traceback and never 0."""
+    """The lost report is exit 4 and two lines, never a traceback and never 0."""
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = run_gate(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert (done.returncode, len(done.stderr.splitlines())) == (ExitCode.MACHINE, 2), done.stderr
@@ -77,14 +77,14 @@ def test_a_full_disk_behind_the_output_is_the_machines_fault(
 
 
 def test_a_full_disk_behind_the_progress_changes_nothing(run_gate: RunGate) -> None:
-    """Lines of progress that are lost are not the result."""
+    """Lost lines of progress are no lost result."""
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = run_gate("check", capture_output=False, stdout=subprocess.DEVNULL, stderr=full)
     assert done.returncode == ExitCode.NOTHING_COMPARED
 
 
 def test_help_may_be_cut_short(run_gate: RunGate) -> None:
-    """`--help | head -0` is what people do."""
+    """By `--help | head -0`."""
     assert run_gate("--help", capture_output=False, stdout=open_closed_pipe()).returncode == ExitCode.PASS
 
 

@@ -36,7 +36,7 @@ def test_cases_that_can_be_called_are_exit_0(project: Path, run_gate: RunGate) -
 
 
 def test_nobody_is_waited_for(project: Path, run_gate: RunGate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another run holds the device, as this process does here: nothing is timed, so that is no matter."""
+    """Another run holds the device, which does not matter since nothing is timed."""
     write_models(project, one="build")
     monkeypatch.setenv(VARIABLE, str(project))
     with lock_device("cpu", 0.0, ignore_event):
@@ -45,7 +45,7 @@ def test_nobody_is_waited_for(project: Path, run_gate: RunGate, monkeypatch: pyt
 
 
 def test_one_that_cannot_is_exit_12_after_all_were_tried(project: Path, run_gate: RunGate) -> None:
-    """INCOMPLETE, as a check of them would be."""
+    """INCOMPLETE, as their check would be."""
     write_models(project, one="it_is_gone", two="build")
     done = run_gate("models", "--try")
     assert done.returncode == 12
@@ -54,18 +54,18 @@ def test_one_that_cannot_is_exit_12_after_all_were_tried(project: Path, run_gate
     assert tally == "1 of 2 cases cannot be measured: `check` would be INCOMPLETE."
 
 
-def test_json_tells_every_case(project: Path, run_gate: RunGate) -> None:
+def test_json_lists_every_case(project: Path, run_gate: RunGate) -> None:
     """A program reads one list, whatever the exit code."""
     write_models(project, one="it_is_gone", two="build")
     done = run_gate("models", "--try", "--select", "*", "--format", "json")
     assert done.returncode == 12
-    one, two = json.loads(done.stdout)
-    assert (one["ok"], one["failure"]["stage"]) == (False, "import")
-    assert two == {"case": "two/inference-float32-smoke-default", "ok": True, "failure": None}
+    first, second = json.loads(done.stdout)
+    assert (first["ok"], first["failure"]["stage"]) == (False, "import")
+    assert second == {"case": "two/inference-float32-smoke-default", "ok": True, "failure": None}
 
 
-def test_check_tells_of_a_factory_before_it_primes(project: Path, run_gate: RunGate) -> None:
-    """INCOMPLETE, and the first thing that is said; the other case is measured."""
+def test_check_names_a_broken_factory_before_it_primes(project: Path, run_gate: RunGate) -> None:
+    """The case is INCOMPLETE, which is printed first; the other case is measured."""
     write_models(project, one="it_is_gone", two="build")
     done = run_gate("check")
     assert done.returncode == 12, done.stderr

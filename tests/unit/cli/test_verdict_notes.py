@@ -1,4 +1,4 @@
-"""Which configuration a command works under, and that it says so."""
+"""The configuration of a command, and that its output names it."""
 
 import json
 import re
@@ -17,20 +17,19 @@ from gate.report.words.steps import write_ab, write_command, write_selected, wri
 from tests.hosts import CPU_HOST
 from tests.make import make_baseline
 from tests.told import tell_notes, tell_steps
-from tests.unit.cli.conftest import CASE_ID, Place, RunGate, make_run
-from tests.unit.cli.sides import begin_repository
+from tests.unit.cli.conftest import CASE_ID, RunGate, Sandbox, make_run
 
 
 def test_a_subdirectory_is_the_projects(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`cd sub && compile-gate plan` plans the project's cases, and names the file that says so."""
+    """`cd sub && compile-gate plan` plans the project's cases, and names the file."""
     (project / "sub").mkdir()
     monkeypatch.chdir(project / "sub")
     assert main(["plan", "--format", "json"]) == ExitCode.PASS
-    told = capsys.readouterr()
-    assert json.loads(told.out)["shards"][0]["cases"] == [CASE_ID]
-    assert told.err == f"note: using {project / 'gate.yml'}\n"
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["shards"][0]["cases"] == [CASE_ID]
+    assert printed.err == f"note: using {project / 'gate.yml'}\n"
 
 
 def test_a_check_names_its_configuration(run_gate: RunGate, project: Path) -> None:
@@ -40,7 +39,7 @@ def test_a_check_names_its_configuration(run_gate: RunGate, project: Path) -> No
 
 @pytest.mark.usefixtures("project")
 def test_config_names_its_file(capsys: pytest.CaptureFixture[str]) -> None:
-    """As a comment, so that what it prints stays a valid gate.yml."""
+    """As a comment, so that the output stays a valid gate.yml."""
     assert main(["config"]) == ExitCode.PASS
     printed = capsys.readouterr().out
     assert printed.startswith(f"# using {Path.cwd() / 'gate.yml'}\nversion: 1")
@@ -54,10 +53,10 @@ def test_config_prints_the_limits_of_a_check(capsys: pytest.CaptureFixture[str])
     Path("slow.yml").write_text(slow, encoding="utf-8")
     assert main(["config", "--config", "slow.yml"]) == ExitCode.PASS
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("trial_t", "pair_b"))]
-    told = "what expected_s of the selected cases asks for"
+    origin = "what expected_s of the selected cases asks for"
     assert [line.split("# ") for line in lines] == [
-        [f"{'pair_budget_s: 800.0':<44} ", told],
-        [f"{'trial_timeout_s: 800.0':<44} ", told],
+        [f"{'pair_budget_s: 800.0':<44} ", origin],
+        [f"{'trial_timeout_s: 800.0':<44} ", origin],
     ]
     Path("slow.yml").write_text(f"{slow}trial_timeout_s: 500\n", encoding="utf-8")
     main(["config", "--config", "slow.yml", "--device", "cuda"])
@@ -68,46 +67,46 @@ def test_config_prints_the_limits_of_a_check(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.usefixtures("project")
 def test_config_is_printed_without_any_case(capsys: pytest.CaptureFixture[str]) -> None:
-    """A selection of nothing is a check's error; the limits that are printed are nobody's, which is said."""
+    """An empty selection, an error of a check, prints limits of no case, with a note."""
     assert main(["config", "--select", "nothing/*"]) == ExitCode.PASS
-    told = capsys.readouterr()
-    assert "trial_timeout_s: 300.0 " in told.out
-    assert told.err.startswith("note: limits are those of no case: no model matches 'nothing/*'")
+    output = capsys.readouterr()
+    assert "trial_timeout_s: 300.0 " in output.out
+    assert output.err.startswith("note: limits are those of no case: no model matches 'nothing/*'")
 
 
 def test_suggested_commands_name_the_configuration(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where it is not the default: pasted without it they would find other cases, or none."""
+    """Without the option they would find other cases, or none."""
     (project / "gate.yml").rename(project / "nightly gate.yml")
     named = ["--config", "nightly gate.yml"]
     assert main(["compare", *named, "old.json", "slow.json", "--out", "out"]) == ExitCode.REGRESSION
     printed = capsys.readouterr().out
     verdict = VERDICT.load(Path("out/verdict.json"))
     assert verdict.options == {"--config": "nightly gate.yml"}
-    told = " ".join(printed.split())
-    commands = re.findall("compile-gate (?:check|ab|baseline \\w+)( --config 'nightly gate.yml')?", told)
+    output = " ".join(printed.split())
+    commands = re.findall("compile-gate (?:check|ab|baseline \\w+)( --config 'nightly gate.yml')?", output)
     assert len(commands) > 2
     assert "" not in commands
     assert all("--config 'nightly gate.yml'" in step for step in tell_steps(verdict))
 
 
-def test_suggested_commands_name_the_baselines(place: Place) -> None:
-    """Those that read or write them: pasted without, they would judge by others, or record elsewhere."""
-    (place.top / "baselines").rename(place.top / "stored")
-    place.plant("graph_break")
-    assert place.run("check", "--quiet", "--baselines", "stored") == ExitCode.REGRESSION
-    verdict = VERDICT.load(place.top / "out" / "verdict.json")
+def test_suggested_commands_name_the_baselines(sandbox: Sandbox) -> None:
+    """Without the option they would read or record others."""
+    (sandbox.top / "baselines").rename(sandbox.top / "stored")
+    sandbox.plant("graph_break")
+    assert sandbox.run("check", "--quiet", "--baselines", "stored") == ExitCode.REGRESSION
+    verdict = VERDICT.load(sandbox.top / "out" / "verdict.json")
     commands = [step for step in tell_steps(verdict) if "compile-gate check" in step or "baseline" in step]
     assert commands
     assert all("--baselines stored" in command for command in commands)
 
 
-def test_suggested_commands_repeat_where_results_go_and_for_how_long(place: Place) -> None:
-    """Pasted without, they would write over other results, or end too early."""
-    begin_repository(place)
-    place.plant("graph_break")
+def test_suggested_commands_repeat_where_results_go_and_for_how_long(sandbox: Sandbox) -> None:
+    """Without the options they would replace other results, or end too early."""
+    sandbox.begin()
+    sandbox.plant("graph_break")
     options = ("--out", "my out", "--minutes", "90")
-    assert place.run("ab", "HEAD", "--quiet", *options) == ExitCode.REGRESSION
-    verdict = VERDICT.load(place.top / "my out" / "verdict.json")
+    assert sandbox.run("ab", "HEAD", "--quiet", *options) == ExitCode.REGRESSION
+    verdict = VERDICT.load(sandbox.top / "my out" / "verdict.json")
     (again, *_) = [step for step in tell_steps(verdict) if "compile-gate ab" in step]
     assert "--out 'my out' --minutes 90" in again
 
@@ -120,14 +119,14 @@ def test_the_default_needs_no_option(project: Path) -> None:
 
 
 def make_setting(config: str, kind: str = "cpu", capability: str = "") -> str:
-    """The options that a verdict under this configuration and on this device makes its commands name."""
+    """The options that commands of this verdict, configuration and device name."""
     host = replace(CPU_HOST, device_kind=kind, device_traits={"capability": capability})
     verdict = decide_verdict(replace(make_run(), environment=host), (), Policy(thresholds={}))
     return write_setting(replace(verdict, options={"--config": config} if config else {}))
 
 
 def test_a_command_names_the_configuration() -> None:
-    """Right behind its own name, quoted for a shell; the default is not named."""
+    """After its own name, quoted for a shell; the default is not named."""
     mine, plain = make_setting("my c.yml"), make_setting("c.yml")
     assert write_command("baseline refresh", mine) == "compile-gate baseline refresh --config 'my c.yml'"
     assert write_selected("check", ["a"], plain) == "compile-gate check --config c.yml --select a"
@@ -135,7 +134,7 @@ def test_a_command_names_the_configuration() -> None:
 
 
 def test_a_command_names_the_target_that_was_judged() -> None:
-    """Without it the same cases would be measured on the device of gate.yml; so with a real GPU."""
+    """Otherwise the device of gate.yml would measure; so with a real GPU."""
     setting = make_setting("c.yml", kind="target", capability="9.0")
     assert write_ab(["a"], None, setting) == "compile-gate ab --config c.yml --target cuda:sm_90 --select a"
     assert make_setting("", kind="cuda", capability="9.0") == "--device cuda"
@@ -144,7 +143,7 @@ def test_a_command_names_the_target_that_was_judged() -> None:
 
 
 def test_a_command_for_many_cases_is_short() -> None:
-    """Up to three by their ids, more by their models, of many models the first ten."""
+    """Up to three ids, else models, of many models the first ten."""
     three = ["a/x", "a/y", "b/x"]
     assert write_selected("check", three) == "compile-gate check --select a/x,a/y,b/x"
     assert write_ab([*three, "b/y"], None) == "compile-gate ab --select a,b"
@@ -152,8 +151,8 @@ def test_a_command_for_many_cases_is_short() -> None:
     assert write_selected("check", many) == "compile-gate check --select m0,m1,m2,m3,m4,m5,m6,m7,m8,m9"
 
 
-def test_an_acceptance_that_fits_nothing_is_told() -> None:
-    """Whoever wrote it thinks that it counts, of a case that is gone."""
+def test_an_acceptance_that_fits_nothing_is_reported() -> None:
+    """Its author believes that it counts; its case is gone."""
     run = make_run()
     entry = Acceptance(
         case="actor/*", metric=Metric.DRIFT, allowance=1, reason="r", author="ada", expires="2999-01-01"
@@ -167,10 +166,10 @@ def test_an_acceptance_that_fits_nothing_is_told() -> None:
 
 
 def test_a_removed_cases_baselines_are_named() -> None:
-    """A case that a change renames or drops is judged no more, and its baselines are all that tells."""
+    """Only its baselines show that a case was renamed or removed."""
     run = make_run()
     verdict, policy = decide_verdict(run, (), Policy(thresholds={})), Policy(thresholds={})
     stored = [make_baseline(case_id, {}, workload={}) for case_id in (CASE_ID, "actor/gone", "actor/gone")]
     notes = tell_notes(note_idle(verdict, policy, run.cases, stored))
-    (told,) = notes[len(tell_notes(verdict)) :]
-    assert told.startswith("Baselines are stored of 1 case that gate.yml does not have: actor/gone. Renamed")
+    (note,) = notes[len(tell_notes(verdict)) :]
+    assert note.startswith("Baselines are stored of 1 case that gate.yml does not have: actor/gone. Renamed")

@@ -1,4 +1,4 @@
-"""Which modes of the action a clone's workflows use: what a step is given decides, not what is written."""
+"""The modes that a clone's workflows use, by the inputs of their steps."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ MODE = "accept-regression"
 STEP = "on: issue_comment\njobs:\n  accept:\n    steps:\n      - run: make\n      - uses: some/fork@abc\n"
 
 
-def find_mode(directory: Path, *texts: str) -> bool:
+def has_mode_in(directory: Path, *texts: str) -> bool:
     """Whether one of these workflows, written into a clone, has the mode."""
-    place = directory / "workflows"
-    place.mkdir()
+    workflows = directory / "workflows"
+    workflows.mkdir()
     for number, text in enumerate(texts):
-        (place / f"{number}.yml").write_text(text, encoding="utf-8", errors="surrogateescape")
+        (workflows / f"{number}.yml").write_text(text, encoding="utf-8", errors="surrogateescape")
     return has_mode(directory, MODE)
 
 
@@ -33,7 +33,7 @@ def find_mode(directory: Path, *texts: str) -> bool:
 )
 def test_a_step_with_the_mode_counts_however_it_is_written(tmp_path: Path, text: str) -> None:
     """YAML has many ways to write one value."""
-    assert find_mode(tmp_path, text)
+    assert has_mode_in(tmp_path, text)
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_a_step_with_the_mode_counts_however_it_is_written(tmp_path: Path, text:
     ids=["comment", "longer"],
 )
 def test_the_words_alone_do_not_count(tmp_path: Path, text: str) -> None:
-    """A comment and a step of another mode answer nobody."""
-    assert not find_mode(tmp_path, text)
+    """A comment and a step of another mode."""
+    assert not has_mode_in(tmp_path, text)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_the_words_alone_do_not_count(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_what_is_no_workflow_stops_nothing(tmp_path: Path, text: str) -> None:
-    """GitHub refuses such a file; those beside it still count."""
-    assert not find_mode(tmp_path, text)
+    """GitHub refuses such a file; the other files still count."""
+    assert not has_mode_in(tmp_path, text)
     workflow = STEP + "        with: {mode: accept-regression}\n"
     (tmp_path / "workflows" / "z.yaml").write_text(workflow, encoding="utf-8")
     (tmp_path / "workflows" / "directory.yml").mkdir()
@@ -72,8 +72,10 @@ def test_without_workflows_there_is_no_mode(tmp_path: Path) -> None:
 
 
 def test_the_check_alone_accepts_nothing(tmp_path: Path) -> None:
-    """A project without the second file is told of no command in a comment."""
-    assert not find_mode(tmp_path, (ROOT / "examples/workflows/compile-gate.yml").read_text(encoding="utf-8"))
+    """Without the second file no command in a comment is offered."""
+    assert not has_mode_in(
+        tmp_path, (ROOT / "examples/workflows/compile-gate.yml").read_text(encoding="utf-8")
+    )
 
 
 def test_this_repository_accepts() -> None:

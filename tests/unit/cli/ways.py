@@ -26,7 +26,8 @@ from tests.unit.cli.sides import (
     check_branch,
     check_with_base,
     compare_arms,
-    hold_against_anchor,
+    compare_with_anchor,
+    explain,
     judge,
     judge_by,
     merge,
@@ -38,7 +39,6 @@ from tests.unit.cli.sides import (
     report_again,
     resume,
     show_none,
-    tell_story,
     try_faults,
 )
 
@@ -51,7 +51,7 @@ FACTORY = "import gate\ndef build():\n    return gate.Workload(forward=len, inpu
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """Both sides of a row; ``says`` is in what the good one prints."""
+    """Both sides of a row; the good one prints ``says``."""
 
     good: Side
     bad: Side
@@ -61,7 +61,7 @@ class Way:
 # What several rows end with 0 by: it is played once for all of them.
 PASSING = judge(SAME)
 FINDING = bisect("graph_break")
-HOLDING = hold_against_anchor("", 0.0)
+HOLDING = compare_with_anchor("", 0.0)
 CATCHING = try_faults()
 
 WAYS = {
@@ -107,7 +107,7 @@ WAYS = {
     "bisect-crash": Way(good=FINDING, bad=bisect("crash")),
     "ab-anchor": Way(
         good=HOLDING,
-        bad=hold_against_anchor("slowdown", SLOWER_S),
+        bad=compare_with_anchor("slowdown", SLOWER_S),
         says="against the anchor",
     ),
     "named-anchor": Way(good=HOLDING, bad=call("ab", "--anchor", "--quiet")),
@@ -148,7 +148,7 @@ WAYS = {
         bad=call("trend", "h.jsonl", h_jsonl="{"),
         says="Wrote 2 pages of 1 run ",
     ),
-    "explain": Way(good=tell_story("actor"), bad=tell_story("bert"), says="compiled latency before "),
+    "explain": Way(good=explain("actor"), bad=explain("bert"), says="compiled latency before "),
     "merge": Way(good=merge("new.json"), bad=merge("old.json", "new.json")),
     "models": Way(good=call("models"), bad=call("models", gate_yml=f"{CONFIG}modles: []\n"), says=CASE_ID),
     "plan": Way(good=call("plan"), bad=call("plan", "--select", "actor,!actor"), says=CASE_ID),

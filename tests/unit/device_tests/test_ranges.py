@@ -1,4 +1,4 @@
-"""What is found on a card is compared with ranges that were estimated for it; on another card it is INFO."""
+"""Values of a card are compared with the ranges estimated for it; on another card they are INFO."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ CASE = "resnet50/inference-bfloat16-full-default"
 
 @pytest.fixture
 def report(tmp_path: Path) -> DeviceReport:
-    """Return a report of a test called t."""
+    """A report of a test called t."""
     return DeviceReport(path=tmp_path / "t.txt", name="t", assumed="So.")
 
 
@@ -36,7 +36,7 @@ def report(tmp_path: Path) -> DeviceReport:
 def test_a_rate_is_judged_on_cards_that_it_was_estimated_for(
     report: DeviceReport, model: str, copy_tb_s: float, line: str
 ) -> None:
-    """An H100 of another form has another memory: its rate is a number to look at."""
+    """An H100 of another form has another memory: its rate is only shown."""
     report_rates(report, model, copy_tb_s, 600.0)
     assert report.path.read_text().splitlines()[0] == line
 
@@ -59,7 +59,7 @@ def test_times_of_a_trial_have_their_ranges(
         Metric.COLD_COMPILE_TIME: (cold_s,),
     }
     check_times(expect_estimates(report, model), [Trial(case_id=CASE, index=1, samples=samples)])
-    found = [re.sub(r" +t, .*?: ", " ", line) for line in report.path.read_text().splitlines()]
-    assert tuple(line.replace("expected ", "").partition(";")[0] for line in found) == tuple(
+    written = [re.sub(r" +t, .*?: ", " ", line) for line in report.path.read_text().splitlines()]
+    assert tuple(line.replace("expected ", "").partition(";")[0] for line in written) == tuple(
         line.format(" on an H100 80GB HBM3") for line in lines
     )

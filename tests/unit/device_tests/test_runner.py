@@ -1,4 +1,4 @@
-"""Each test of a device runs in a process of its own; whatever one of them does, the others run."""
+"""Each test of a device runs in a process of its own, whatever the others do."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +71,7 @@ def make(out: Path, *names: str, limit_s: float = 600.0) -> DeviceSession:
 
 
 def test_one_that_fails_ends_no_other(tmp_path: Path) -> None:
-    """What raises, ends its process or hangs has failed."""
+    """A test that raises, ends its process or hangs has failed."""
     lines = list(run_device_tests(make(tmp_path)))
     assert lines == [
         "PASSED   holds, first: 1 (expected 1 to 1)",
@@ -89,7 +89,7 @@ def test_one_that_fails_ends_no_other(tmp_path: Path) -> None:
 
 
 def test_what_there_was_no_time_for_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the time up in the middle of a test, neither it nor what would have followed is left out."""
+    """The interrupted test and the following ones are listed."""
     session = make(tmp_path, "hangs", "opens")
     path = session.tests / "test_made_up.py"
     path.write_text(path.read_text().replace("timeout(1)", "timeout(600)").replace("sleep(60)", "sleep(600)"))
@@ -111,7 +111,7 @@ def test_no_time_to_collect_is_skipped(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
-    """No result must not look like no failure, and leaves nothing; a test for GPUs is unknown on a CPU."""
+    """No result must not look like no failure; a test for GPUs is unknown on a CPU."""
     session = replace(make(tmp_path, "holds", "needs_a_gpu"), out=tmp_path / "seen")
     with pytest.raises(UsageError, match="no test 'needs_a_gpu' for cpu"):
         list(run_device_tests(session))
@@ -119,7 +119,7 @@ def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_device_that_is_not_there_is_the_machines_fault(tmp_path: Path) -> None:
-    """The plugin says which device there is not."""
+    """The plugin names the device."""
     session = DeviceSession(device="cuda:63", out=tmp_path, threads=1, limit_s=60.0)
     with pytest.raises(MachineError, match="status 4: ERROR: no such device: cuda:63"):
         list(run_device_tests(session))

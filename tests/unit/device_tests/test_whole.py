@@ -15,7 +15,7 @@ from gate.device_tests.test_whole import _SMALL, _run_gate
 def test_a_project_that_leaves_the_reference_models_out_fails_no_device_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a directory as `init` makes it the command has a configuration that knows the smallest case."""
+    """In a project of `init` the command's configuration has the smallest case."""
     (tmp_path / "gate.yml").write_text("version: 1\nreference_models: false\nselect: tag:pr\n")
     monkeypatch.chdir(tmp_path)
     commands: list[tuple[str, ...]] = []

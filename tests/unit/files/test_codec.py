@@ -63,7 +63,7 @@ def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
 
 
 def test_a_run_file_begins_with_its_schema() -> None:
-    """A person sees what it is, and each key of the run has a line."""
+    """A reader sees its kind, and each key of the run has a line."""
     lines = RUN.encode(RUN_RECORD).splitlines()
     assert lines[:2] == ["{", '"schema": "compile-gate/run/1",']
     assert len(lines) == len(encode(RUN_RECORD)) + 3
@@ -78,7 +78,7 @@ def test_nan_is_never_written() -> None:
 
 @pytest.mark.parametrize("content", [[], {}, 3, None, {"cases": []}])
 def test_a_foreign_file_is_refused(tmp_path: Path, content: object) -> None:
-    """JSON without our schema is something else."""
+    """JSON without our schema is another kind of file."""
     assert load_error(tmp_path / "x.json", content).problem == "is not a compile-gate run file"
 
 
@@ -90,7 +90,7 @@ def test_a_foreign_file_is_refused(tmp_path: Path, content: object) -> None:
     ],
 )
 def test_another_schema_is_refused(tmp_path: Path, schema: object) -> None:
-    """A verdict is not a run, and neither is what only resembles one."""
+    """A verdict, or a record that only resembles a run, is no run."""
     error = load_error(tmp_path / "x.json", make_content(schema=schema))
     assert error.key == "schema"
     assert error.problem.startswith("expected 'compile-gate/run/1', got ")
@@ -105,7 +105,7 @@ def test_another_schema_is_refused(tmp_path: Path, schema: object) -> None:
     ],
 )
 def test_a_newer_file_names_the_version_to_install(tmp_path: Path, version: object, fix: str) -> None:
-    """The version that wrote the file is in its provenance; nothing but a version is repeated."""
+    """Its provenance has the version; nothing but a version is repeated."""
     content = make_content(schema="compile-gate/run/4", provenance={"gate_version": version}, novelty=1)
     error = load_error(tmp_path / "x.json", content)
     assert (
@@ -154,7 +154,7 @@ GONE = encode(replace(FAILURE, case_id="gone/inference"))
 def test_a_run_that_contradicts_its_plan_is_refused(
     tmp_path: Path, keys: dict[str, object], key: str, problem: str
 ) -> None:
-    """Reconciliation with the plan rests on these keys."""
+    """The comparison with the plan rests on these keys."""
     error = load_error(tmp_path / "x.json", make_content(**keys))
     assert (key, problem) == (error.key, error.problem)
 
@@ -224,7 +224,7 @@ def make_samples(metric: str, *values: float) -> dict[str, object]:
 def test_what_no_measurement_gives_is_refused(
     tmp_path: Path, keys: dict[str, object], key: str, problem: str
 ) -> None:
-    """A value outside of its metric's domain would be judged, and perhaps called an improvement."""
+    """A value outside of its metric's domain could pass for an improvement."""
     error = load_error(tmp_path / "x.json", make_content(**keys))
     assert (key, problem) == (error.key, error.problem)
 
@@ -237,7 +237,7 @@ def test_what_no_measurement_gives_is_refused(
     ],
 )
 def test_a_share_above_the_whole_is_refused(tmp_path: Path, value: float, problem: str) -> None:
-    """A device cannot run kernels for longer than a call takes: judged, it would be an improvement."""
+    """A device cannot run kernels for longer than a call takes."""
     trial = {**TRIAL_CONTENT, "samples": {"device_utilization": [1.0, value]}}
     error = load_error(tmp_path / "x.json", make_content(trials=[trial]))
     assert (error.key, error.problem) == ("trials[0].samples.device_utilization[1]", problem)
@@ -252,7 +252,7 @@ def test_a_time_may_be_unknown_a_day_or_a_moment(created: str) -> None:
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.metric)
 def test_every_metric_has_a_domain(spec: MetricSpec) -> None:
-    """One that is a whole count takes no half; nothing but a logarithm is negative; a share is 1 at most."""
+    """A count takes no half; only a logarithm is negative; a share is 1 at most."""
     assert spec.domain.holds(1.0)
     assert spec.domain.holds(2.0) is (spec.unit is not Unit.FRACTION)
     assert spec.domain.holds(0.5) is (spec.family is not Family.EXACT)
@@ -288,7 +288,7 @@ def make_verdict_content(outcome: Outcome, row: Comparison = ROW, tally: Tally |
 def test_an_outcome_that_its_rows_do_not_call_for_is_refused(
     written: Outcome, row: Comparison, tally: Tally, expected: Outcome
 ) -> None:
-    """An edited verdict is not rendered as if it were one; as the rows say, it is read."""
+    """An edited verdict is not rendered; the same one with its true outcome is read."""
     with pytest.raises(FileError) as caught:
         VERDICT.decode(make_verdict_content(written, row, tally), "verdict.json")
     assert str(caught.value).startswith(
@@ -302,7 +302,7 @@ def test_an_outcome_that_its_rows_do_not_call_for_is_refused(
     [(Tally(cases=2, comparisons=1), "cases", 2), (Tally(cases=1, comparisons=3), "comparisons", 3)],
 )
 def test_a_verdict_that_was_cut_is_refused(tally: Tally, key: str, count: int) -> None:
-    """Rows that were taken out would leave a green rest: the verdict says how many it had."""
+    """Without the removed rows the rest would be green: the verdict has their number."""
     unchanged = replace(ROW, status=Status.UNCHANGED)
     with pytest.raises(FileError) as caught:
         VERDICT.decode(make_verdict_content(Outcome.PASS, unchanged, tally), "verdict.json")
@@ -312,7 +312,7 @@ def test_a_verdict_that_was_cut_is_refused(tally: Tally, key: str, count: int) -
 
 
 def test_a_sentence_in_a_verdict_is_refused() -> None:
-    """Facts say what is so; whoever writes a file has no words of a report to put into it."""
+    """A file holds facts; the sentences of a report are not its writer's."""
     content = make_verdict_content(Outcome.REGRESSION, replace(ROW, remarks=(make_text("all well"),)))
     with pytest.raises(FileError) as caught:
         VERDICT.decode(content, "verdict.json")

@@ -51,7 +51,7 @@ def test_a_file_gets_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[GateError], words: str
 ) -> None:
-    """The target is untouched, the temporary file is gone and the error is named."""
+    """The temporary file is gone and the error is named."""
     path = tmp_path / "run.json"
     path.write_text("old", encoding="utf-8")
     for owner, call in ((os, "fsync"), (Path, "replace")):
@@ -65,7 +65,7 @@ def test_a_failed_write_leaves_the_old_file(
 
 
 def test_an_interrupt_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C in the middle of a write is no excuse."""
+    """Ctrl-C comes in the middle of a write."""
 
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
@@ -77,7 +77,7 @@ def test_an_interrupt_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_file_in_place_of_a_directory_is_the_users_error(tmp_path: Path) -> None:
-    """The real system call says so too."""
+    """As the real system call reports."""
     (tmp_path / "out").write_text("", encoding="utf-8")
     with pytest.raises(UsageError, match="cannot be written"):
         write_atomic(tmp_path / "out" / "run.json", "x")
@@ -86,7 +86,7 @@ def test_a_file_in_place_of_a_directory_is_the_users_error(tmp_path: Path) -> No
         write_atomic(tmp_path / "dir", "x")
 
 
-def test_a_full_device_is_told_plainly() -> None:
+def test_a_full_device_is_reported_plainly() -> None:
     """The kernel's own full device gives the same error number that is handled."""
     with pytest.raises(OSError, match="No space left") as caught, Path("/dev/full").open("w") as file:
         file.write("x")
@@ -96,12 +96,12 @@ def test_a_full_device_is_told_plainly() -> None:
 
 
 def test_rights_that_are_another_users_name_him(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a first run in a container has left is root's: the fix says whose it is."""
+    """A first run in a container leaves root's files: the fix names the owner."""
     left = tmp_path / "logs"
     left.mkdir()
     refused = PermissionError(errno.EACCES, "Permission denied", str(left / "server.log"))
     plain = "Check the path and its rights, or choose another directory."
     assert describe_write_error(left / "server.log", refused).fix == plain
     monkeypatch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)
-    told = f"Check the path and its rights ({left} belongs to {left.owner()}), or choose another directory."
-    assert describe_write_error(left / "server.log", refused).fix == told
+    fix = f"Check the path and its rights ({left} belongs to {left.owner()}), or choose another directory."
+    assert describe_write_error(left / "server.log", refused).fix == fix

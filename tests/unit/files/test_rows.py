@@ -1,4 +1,4 @@
-"""Files with a line for each item of a long list: another layout, damage, a newer gate."""
+"""Files with a line for each item of a long list: other formatting, damage, a newer gate."""
 
 import json
 from dataclasses import replace
@@ -43,11 +43,11 @@ def test_a_run_without_trials_is_read(tmp_path: Path) -> None:
     [("{garbled},", "is not JSON"), ("[1],", "expected a mapping"), ("\0\0\0", "is not JSON")],
 )
 def test_a_garbled_line_is_refused_with_its_place(tmp_path: Path, line: str, problem: str) -> None:
-    """Nothing of it is guessed at."""
+    """Nothing of it is guessed."""
     path = tmp_path / "run.json"
     RUN.save(RUN_OF_3, path)
     lines = path.read_text(encoding="utf-8").splitlines()
-    number = next(number for number, one in enumerate(lines) if '"index": 1' in one)
+    number = next(number for number, row in enumerate(lines) if '"index": 1' in row)
     path.write_text("\n".join([*lines[:number], line, *lines[number + 1 :]]), encoding="utf-8")
     with pytest.raises(FileError, match=problem) as raised:
         RUN.load(path)
@@ -72,7 +72,7 @@ def test_a_file_that_was_cut_is_refused(tmp_path: Path, length: int) -> None:
 
 
 def test_lines_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A short line becomes a record of a kilobyte: as many as a hostile file can hold would fill memory."""
+    """A short line becomes a record of a kilobyte: a hostile file's lines would fill memory."""
     path = tmp_path / "run.json"
     RUN.save(RUN_OF_3, path)
     monkeypatch.setattr(codec, "MAX_LINES", 8)
@@ -80,7 +80,7 @@ def test_lines_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         RUN.load(path)
 
 
-def test_a_row_that_does_not_fit_is_told_by_its_key(tmp_path: Path) -> None:
+def test_a_row_that_does_not_fit_is_reported_by_its_key(tmp_path: Path) -> None:
     """As in a file that is one line."""
     path = tmp_path / "run.json"
     text = RUN.encode(RUN_OF_3)
@@ -89,16 +89,16 @@ def test_a_row_that_does_not_fit_is_told_by_its_key(tmp_path: Path) -> None:
         RUN.load(path)
 
 
-def test_a_file_that_an_editor_laid_out_anew_is_read(tmp_path: Path) -> None:
-    """Whatever stands on which line."""
+def test_a_file_that_an_editor_formatted_anew_is_read(tmp_path: Path) -> None:
+    """With any line breaks."""
     path = tmp_path / "run.json"
     for indent in (None, 0, 1, 4):
         path.write_text(json.dumps(json.loads(RUN.encode(RUN_OF_3)), indent=indent), encoding="utf-8")
         assert RUN.load(path) == RUN_OF_3
 
 
-def test_a_newer_version_is_told_before_what_does_not_fit_in_its_lines(tmp_path: Path) -> None:
-    """The reader learns which version to install, not that a trial is wrong."""
+def test_a_newer_version_is_reported_before_what_does_not_fit_in_its_lines(tmp_path: Path) -> None:
+    """The reader learns which version to install."""
     path = tmp_path / "run.json"
     text = RUN.encode(RUN_OF_3).replace("run/1", "run/2", 1).replace('"index"', '"number"')
     path.write_text(text, encoding="utf-8")

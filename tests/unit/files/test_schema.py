@@ -44,7 +44,7 @@ RECORDS = {
 
 @pytest.mark.parametrize(("file", "record"), RECORDS.values(), ids=RECORDS)
 def test_a_schema_has_the_keys_of_its_record(file: type[Any], record: type[Any]) -> None:
-    """All of them in their order, those that are required, and the defaults of the others."""
+    """All in their order, with the required ones and the others' defaults."""
     schema = SCHEMAS[file.SCHEMA]
     described = schema if record is file else schema["$defs"][record.__name__]
     fields = dataclasses.fields(record)
@@ -74,7 +74,7 @@ KEYS = {
 
 @pytest.mark.parametrize(("name", "key"), KEYS.values(), ids=KEYS)
 def test_every_key_is_explained(name: str, key: str) -> None:
-    """In a sentence or more, with an example that is right and not the default."""
+    """In a sentence or more, with a valid example that is not the default."""
     described = dict(list_keys(SCHEMAS[name]))[key]
     assert described["description"].endswith(".")
     (example,) = described["examples"]
@@ -84,7 +84,7 @@ def test_every_key_is_explained(name: str, key: str) -> None:
 
 
 def test_every_setting_of_a_kind_has_a_schema() -> None:
-    """With its default, where it has one."""
+    """With its default, if it has one."""
     for kind, spec in KIND_SPECS.items():
         described = SCHEMAS["config"]["$defs"].get(f"{kind.capitalize()}Settings", {"properties": {}})
         defaults = {name: key.get("default") for name, key in described["properties"].items()}
@@ -169,14 +169,14 @@ def in_case(**keys: object) -> dict[str, object]:
 def test_a_mistake_has_its_key_problem_and_fix(
     keys: dict[str, object], key: str, problem: str, fix: str
 ) -> None:
-    """By what the schema of gate.yml says of the key."""
+    """From the key's entry in the schema of gate.yml."""
     invalid = list_invalid("config", {"version": 1, **keys})
-    told = next(item for item in invalid if item.key == key and item.problem.startswith(problem))
-    assert fix in told.fix
+    mistake = next(item for item in invalid if item.key == key and item.problem.startswith(problem))
+    assert fix in mistake.fix
 
 
 def test_a_key_that_is_meant_by_another_is_not_missing() -> None:
-    """Who writes `nme` has not forgotten `name`."""
+    """`nme` stands for `name`."""
     invalid = list_invalid("config", {"version": 1, "models": [{"nme": "m", "factory": "a:b"}]})
     assert [(item.key, item.problem) for item in invalid] == [
         ("models[0]", "the key 'cases' is missing"),
@@ -191,12 +191,12 @@ def test_no_more_mistakes_are_looked_for_than_a_screen_holds() -> None:
 
 
 def test_an_example_stands_where_its_key_does() -> None:
-    """Of the file, or of an entry in one of its lists; text without quotes."""
+    """At the top of the file, or in an entry of a list; text without quotes."""
     assert get_example("config", "trials") == "2"
     assert get_example("accepted", "accepted.case") == "bert/*"
 
 
-def test_the_mistakes_of_a_baseline_are_told_at_once() -> None:
+def test_the_mistakes_of_a_baseline_are_reported_at_once() -> None:
     """Each with its key, by the baseline's schema."""
     record = make_baseline("a/b", {Metric.GRAPH_BREAKS: (0.0,)}, definition="d")
     content = {

@@ -57,7 +57,7 @@ def make_limited(kind: type, limit: object) -> st.SearchStrategy[Any]:
 
 
 def make_fact(code: Code) -> Fact:
-    """A fact of the shape of its code."""
+    """A fact with the fields of its code."""
     numbers = dict.fromkeys(code.numbers, 1.0)
     return Fact(code=code, numbers=numbers, cases=("a",), metrics=(Metric.DRIFT,))
 
@@ -66,21 +66,21 @@ def make_strategy(annotation: Any) -> st.SearchStrategy[Any]:
     """Values of an annotation that records use."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation in SCALARS:
-        made = SCALARS[annotation]
+        strategy = SCALARS[annotation]
     elif origin is Annotated:
-        made = make_limited(*arguments)
+        strategy = make_limited(*arguments)
     elif origin is tuple:
-        made = st.lists(make_strategy(arguments[0]), max_size=2).map(tuple)
+        strategy = st.lists(make_strategy(arguments[0]), max_size=2).map(tuple)
     elif origin is Mapping:
-        made = st.dictionaries(make_strategy(arguments[0]), make_strategy(arguments[1]), max_size=2)
+        strategy = st.dictionaries(make_strategy(arguments[0]), make_strategy(arguments[1]), max_size=2)
     elif origin in (types.UnionType, typing.Union):
-        made = st.one_of(*map(make_strategy, arguments))
+        strategy = st.one_of(*map(make_strategy, arguments))
     elif isinstance(annotation, EnumMeta):
-        made = st.sampled_from(list(annotation))
+        strategy = st.sampled_from(list(annotation))
     else:
         hints = typing.get_type_hints(annotation, include_extras=True)
-        made = st.builds(annotation, **{name: make_strategy(hint) for name, hint in hints.items()})
-    return made
+        strategy = st.builds(annotation, **{name: make_strategy(hint) for name, hint in hints.items()})
+    return strategy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +94,6 @@ class Sample:
 
 
 def decode_error(record_type: type, value: object) -> FileError:
-    """Decode what must be refused."""
     with pytest.raises(FileError) as caught:
         decode(record_type, value, "run.json")
     return caught.value
@@ -132,7 +131,7 @@ def test_any_foreign_value_is_refused_as_a_file_error_only(value: object) -> Non
 def test_foreign_values_inside_a_record_are_refused_as_a_file_error_only(
     arguments: object, metric: str, samples: object
 ) -> None:
-    """The same holds for values in the right place of a record."""
+    """The same holds for values inside a record."""
     for record_type, value in (
         (Case, {"id": "a/b", "model": "a", "arguments": arguments}),
         (Trial, {"case_id": "a/b", "index": 0, "samples": {metric: samples, "drift": samples}}),
@@ -178,7 +177,7 @@ INFINITE = float("inf")
     ],
 )
 def test_a_wrong_value_is_refused(keys: dict[str, object], key: str, problem: str) -> None:
-    """Each kind of invalid value is told with its place."""
+    """Each kind of invalid value is reported with its key."""
     error = decode_error(Trial, {"case_id": "a/b", "index": 0, **keys})
     assert (key, problem) == (error.key, error.problem)
 
@@ -205,7 +204,7 @@ def test_an_integer_is_accepted_where_a_number_is_due() -> None:
 
 
 def test_an_unknown_key_names_the_nearest() -> None:
-    """A slip of the pen is fixed in the message."""
+    """A typing error is fixed in the message."""
     error = decode_error(Case, {"id": "a/b", "model": "a", "factroy": "x:y"})
     assert error.key == "factroy"
     assert error.problem == "unknown key"
@@ -213,7 +212,6 @@ def test_an_unknown_key_names_the_nearest() -> None:
 
 
 def test_an_unknown_key_that_is_like_none_lists_the_known_ones() -> None:
-    """Without a likely candidate the known keys are listed."""
     error = decode_error(GraphBreak, {"reason": "a", "location": "b", "zzz": 1})
     assert error.fix == "Known keys: innermost, location, reason, registry, stack."
 
@@ -227,17 +225,17 @@ def test_an_unknown_member_names_the_nearest() -> None:
 
 @pytest.mark.parametrize("keys", [{"k" * 4_000_000: 1}, {"dtype": "float32" * 600_000}])
 def test_a_word_of_megabytes_is_cut_and_compared_with_nothing(keys: dict[str, object]) -> None:
-    """Looking for the nearest known word takes the square of its length; and nobody meant that one."""
+    """The search for the nearest word takes the square of its length."""
     error = decode_error(Case, {"id": "a/b", "model": "a", **keys})
     assert len(str(error)) < 1000
     assert "Did you mean" not in error.fix
 
 
 def test_words_of_a_hundred_characters_are_still_compared() -> None:
-    """A slip of the pen in a long name is found; one character more is not looked at."""
-    known = ["x" * 99 + "y"]
-    assert find_nearest("x" * 100, known) == known[0]
-    assert find_nearest("x" * 101, known) == ""
+    """One character more is not."""
+    candidates = ["x" * 99 + "y"]
+    assert find_nearest("x" * 100, candidates) == candidates[0]
+    assert find_nearest("x" * 101, candidates) == ""
 
 
 def test_any_plain_value_has_a_depth_limit() -> None:
@@ -260,12 +258,12 @@ def test_any_plain_value_has_a_depth_limit() -> None:
     ],
 )
 def test_a_limit_is_applied(value: object, problem: str) -> None:
-    """Limits beside a type are part of decoding."""
+    """Limits in an annotation are part of decoding."""
     assert problem == decode_error(Sample, value).problem
 
 
 def test_a_key_may_take_one_value_or_a_list() -> None:
-    """The union of a scalar and a tuple goes by what is written."""
+    """The value decides in a union of a scalar and a tuple."""
     assert decode(Sample, {"dtype": "bfloat16"}, "x").dtype is DType.BFLOAT16
     assert decode(Sample, {"dtype": ["bfloat16"]}, "x").dtype == (DType.BFLOAT16,)
 

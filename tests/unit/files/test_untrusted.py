@@ -99,7 +99,7 @@ def test_the_shape_is_the_same_in_chunks_of_any_size(data: bytes, chunk: int) ->
 
 
 def test_more_values_than_a_file_of_its_size_has_are_refused() -> None:
-    """A small file may be as it likes; megabytes of empty lists would take a hundred times as much."""
+    """Megabytes of empty lists would take a hundred times as much; a small file may have any."""
     assert parse_json(b"[" + b"[]," * 9_000 + b"[]]", "x")
     assert parse_json(b"[" + b"1," * 100_000 + b"1]", "x")
     for data in (b"[" + b"[]," * 12_000 + b"[]]", b"[" + b"1," * 140_000 + b"1]"):
@@ -108,13 +108,13 @@ def test_more_values_than_a_file_of_its_size_has_are_refused() -> None:
 
 
 def test_commas_in_strings_are_no_values() -> None:
-    """A long text is one value, whatever is in it."""
+    """A long text is one value."""
     assert [*measure_shape(b'["' + b",[" * 10 + b'", 1]')][-1].values == 1
     assert parse_json(json.dumps(["," * 1_000_000]).encode(), "x")
 
 
 def test_what_is_deep_or_dense_is_found_before_the_whole_is_read() -> None:
-    """A hundred megabytes of brackets are told by the first of them."""
+    """The first of a hundred megabytes of brackets suffice."""
     shapes = measure_shape(b"[" * 20_000_000)
     assert next(shapes).depth > hostile.MAX_DEPTH
 
@@ -162,7 +162,7 @@ def test_foreign_values_are_shown_short_and_on_one_line() -> None:
     [("baselines/any/x.json", "baselines/**"), ("old/run.json", "run.json"), ("ci/gate.yml", "gate.yml")],
 )
 def test_a_pointer_of_git_lfs_is_named_with_its_fix(name: str, pattern: str) -> None:
-    """Where the file itself is kept elsewhere, a clone or a commit may hold no more than this."""
+    """A clone or a commit may hold only the pointer."""
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
     with pytest.raises(FileError, match=f"{name}: is a pointer of Git LFS") as caught:
         decode_text(pointer, name)

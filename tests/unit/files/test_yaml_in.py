@@ -16,7 +16,7 @@ LOADERS = [yaml.SafeLoader, *([yaml.CSafeLoader] if hasattr(yaml, "CSafeLoader")
 
 @pytest.fixture(params=LOADERS, ids=lambda loader: loader.__name__, autouse=True)
 def _loader(request: pytest.FixtureRequest) -> Any:
-    """Both of PyYAML's loaders must behave alike: which one there is depends on the machine."""
+    """The machine decides which of PyYAML's loaders there is: both must behave alike."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml_border, "_LOADER", request.param)
         yield
@@ -39,7 +39,7 @@ def _loader(request: pytest.FixtureRequest) -> Any:
     ],
 )
 def test_scalars_follow_the_core_schema(text: str, value: object) -> None:
-    """Plain words mean what JSON means by them, and nothing else is guessed."""
+    """Plain texts mean what they mean in JSON, and nothing else is guessed."""
     assert value == parse_yaml(text.encode(), "x").value
 
 
@@ -84,14 +84,14 @@ def test_a_tab_is_named_with_its_line(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 20_000, "- " * 20_000])
 def test_what_is_far_too_deep_is_refused(text: str) -> None:
-    """By us, or by libyaml, which gives up before it tells us of the 33rd level."""
+    """By us, or by libyaml, which gives up before the 33rd level."""
     with pytest.raises(FileError, match=r"gate\.yml:1: is (nested deeper than 32|not YAML: .*nesting)"):
         parse_yaml(text.encode(), "gate.yml")
 
 
 @pytest.mark.parametrize("text", ["a: [1, 2", "a: b: c", "a:\t1\tb: 2", "a: 'x", "@", "a: \x00", "- a\nb: 1"])
 def test_broken_syntax_is_refused(text: str) -> None:
-    """The parser's own words follow, on one line."""
+    """The parser's message follows, on one line."""
     with pytest.raises(FileError, match=r"gate\.yml.*: is not YAML: ") as caught:
         parse_yaml(text.encode(), "gate.yml")
     assert len(str(caught.value).splitlines()) == 2
@@ -143,21 +143,21 @@ def test_lines_are_found_by_key_path() -> None:
     ],
 )
 def test_our_own_files_are_refused_with_the_line(text: str, what: str, fix: str) -> None:
-    """Two lines: the file with its line and key, then the fix."""
+    """The file with its line and key, then the fix."""
     with pytest.raises(FileError) as caught:
         decode_yaml(RegistryFile, text.encode(), "x.yml")
     assert (what, fix) == (caught.value.what, caught.value.fix)
 
 
 def list_errors(error: FileError) -> list[FileError]:
-    """The error and the others that it tells of."""
+    """The error and the others that it carries."""
     others = [other for other in error.others if isinstance(other, FileError)]
     assert len(others) == len(error.others)
     return [error, *others]
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_lines() -> None:
-    """Those that the parser finds and those that the record does not take; two lines each."""
+def test_all_mistakes_are_reported_at_once_in_the_order_of_the_lines() -> None:
+    """The parser's and the record's; two lines each."""
     text = """\
 version: 1
 models:
@@ -167,8 +167,8 @@ modles: []
 """
     with pytest.raises(FileError) as caught:
         decode_yaml(RegistryFile, text.encode(), "x.yml")
-    told = [f"{error.file}: {error.key}" for error in list_errors(caught.value)]
-    assert told == [
+    keys = [f"{error.file}: {error.key}" for error in list_errors(caught.value)]
+    assert keys == [
         "x.yml:3: models[0].name",
         "x.yml:3: models[0].cases[0].expected_s",
         "x.yml:3: models[0].cases[0].sise",
@@ -177,16 +177,16 @@ modles: []
         "x.yml:4: models[1]",
         "x.yml:5: modles",
     ]
-    assert len(str(caught.value).splitlines()) == 2 * len(told)
+    assert len(str(caught.value).splitlines()) == 2 * len(keys)
 
 
 def test_a_file_of_mistakes_without_end_is_cut_short() -> None:
-    """Twenty are told; that there may be more is said."""
+    """Twenty are shown, with a note that there may be more."""
     text = "version: 1\n" + "".join(f"key_{index}: 1\n" for index in range(30))
     with pytest.raises(FileError) as caught:
         decode_yaml(RegistryFile, text.encode(), "x.yml")
-    *told, last = list_errors(caught.value)
-    assert [error.what for error in told] == [
+    *errors, last = list_errors(caught.value)
+    assert [error.what for error in errors] == [
         f"x.yml:{line}: key_{line - 2}: unknown key" for line in range(2, 22)
     ]
     assert (last.what, last.fix) == ("x.yml: may hold more mistakes than these", "Fix these first.")
@@ -198,14 +198,14 @@ SCRAPS = st.text("ab1: -[]{},&*!'\"#|>?\n\t\\%~", max_size=40)
 @given(data=st.binary(max_size=40) | SCRAPS.map(str.encode))
 @settings(max_examples=300)
 def test_no_bytes_raise_anything_but_a_file_error(data: bytes) -> None:
-    """The border lets no exception of the parser out, and every refusal is two lines."""
-    told: list[str] = []
+    """Every exception of the parser becomes a refusal of two lines."""
+    lines: list[str] = []
     try:
         parse_yaml(data, "x")
     except FileError as error:
-        told = str(error).splitlines()
-    assert all(line.startswith("x:") for line in told[::2])
-    assert len(told) % 2 == 0
+        lines = str(error).splitlines()
+    assert all(line.startswith("x:") for line in lines[::2])
+    assert len(lines) % 2 == 0
 
 
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -226,7 +226,7 @@ PLAIN = st.recursive(
 @given(value=PLAIN)
 @settings(max_examples=300)
 def test_rendered_values_read_back_the_same(value: object) -> None:
-    """What the dump prints is what was in force, here and for any other YAML reader."""
+    """Here and in any other YAML reader."""
     text = f"a: {write_scalar(value)}  # comment\n"
     assert parse_yaml(text.encode(), "x").value == {"a": value}
     assert yaml.safe_load(text) == {"a": value}

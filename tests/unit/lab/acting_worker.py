@@ -39,13 +39,13 @@ SAMPLES = {
 }
 
 
-def say(*words: str) -> None:
+def print_line(*words: str) -> None:
     sys.stdout.write(" ".join(words) + "\n")
     sys.stdout.flush()
 
 
-def tell(message: str) -> dict[str, object]:
-    """An exception's words, as a worker leaves them."""
+def make_fact(message: str) -> dict[str, object]:
+    """An exception's message, as a worker writes it."""
     return {"code": "raised", "names": {"message": [message]}}
 
 
@@ -62,22 +62,22 @@ def write_result(**fields: object) -> None:
 def play_ok() -> None:
     cache = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
     cache.mkdir(parents=True, exist_ok=True)
-    found = sorted(path.name for path in cache.iterdir())
+    names = sorted(path.name for path in cache.iterdir())
     (cache / f"{REQUEST['role']}.txt").write_text("artefact", encoding="utf-8")
-    say("cache holds", *found)
+    print_line("cache holds", *names)
     if REQUEST["benchmark_json"]:
         Path(REQUEST["benchmark_json"]).write_text("{}", encoding="utf-8")
     write_result(samples=SAMPLES[REQUEST["role"]], environment=ENVIRONMENT)
 
 
 def play_code(**codes: str) -> None:
-    """Tell which code was generated, by role."""
+    """Report the generated code, by role."""
     code = codes.get(REQUEST["role"], "")
     write_result(samples=SAMPLES[REQUEST["role"]], identity={"digest": code}, environment=ENVIRONMENT)
 
 
 def play_long() -> None:
-    """Tell of half a minute, in a second."""
+    """Report half a minute, after a second."""
     time.sleep(1.0)
     write_result(samples=SAMPLES[REQUEST["role"]], stages_s={"rounds": 30.0}, environment=ENVIRONMENT)
 
@@ -85,7 +85,7 @@ def play_long() -> None:
 def play_error() -> None:
     failure = {
         "kind": "error",
-        "fact": tell("ValueError: no\x1b[31m such\nlayer"),
+        "fact": make_fact("ValueError: no\x1b[31m such\nlayer"),
         "traceback": "Traceback\n  line 3",
     }
     write_result(stage="build", failure=failure)
@@ -157,12 +157,12 @@ def play_truncated() -> None:
 
 
 def play_exit_3() -> None:
-    say("std::bad_alloc")
+    print_line("std::bad_alloc")
     sys.exit(3)
 
 
 def play_silent() -> None:
-    """Exit 0 without a word."""
+    """Exit 0 without a result."""
 
 
 def play_flood() -> None:
@@ -187,7 +187,7 @@ def note_loading(what: str) -> None:
 def play_second(ask: Callable[[str], str], load_s: float, says: str) -> None:
     """Wait to compile, to count calls and to look at drift; fail before if it ``says`` why."""
     if says:
-        write_result(stage="build", failure={"kind": "error", "fact": tell(says)})
+        write_result(stage="build", failure={"kind": "error", "fact": make_fact(says)})
         sys.exit(1)
     note_loading("builds")
     ask("loaded")
@@ -209,17 +209,17 @@ def play_second(ask: Callable[[str], str], load_s: float, says: str) -> None:
 def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: str = "") -> None:
     """Take turns as a real worker does; after ``stop`` blocks it crashes, or sleeps over one.
 
-    Alone it has nobody to take turns with. A second process ``says`` why it fails beside another one.
+    Alone it has nobody to take turns with. A second process ``says`` why it fails next to another.
     """
     if REQUEST["channel"] < 0:
         play_ok()
         return
-    lines = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
+    channel = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
 
-    def ask(said: str) -> str:
-        lines.write(f"{said}\n")
-        lines.flush()
-        return lines.readline().strip()
+    def ask(line: str) -> str:
+        channel.write(f"{line}\n")
+        channel.flush()
+        return channel.readline().strip()
 
     if REQUEST["role"] == "warm":
         play_second(ask, load_s, says)
@@ -229,7 +229,7 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: s
     note_loading("ends")
     if ask("loaded") != "go":
         sys.exit(0)
-    say("ready")
+    print_line("ready")
     size = {"timed": 3, "led": 1}
     offer = json.dumps({"super_block_s": 0.004, "sizes": {"eager": size, "compiled": size}})
     super_blocks = json.loads(ask(f"ready {offer}").partition(" ")[2])["super_blocks"]
@@ -239,7 +239,7 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: s
             super_blocks = (block - 1) // 4
             break
         if answer.split()[:1] != ["go"]:
-            write_result(stage="rounds", failure={"kind": "error", "fact": tell("the lab hung up")})
+            write_result(stage="rounds", failure={"kind": "error", "fact": make_fact("the lab hung up")})
             sys.exit(0)
         with Path(os.environ["TMPDIR"], "order.txt").open("a", encoding="ascii") as order:
             order.write(f"{os.getpid()}\n")
@@ -254,16 +254,16 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0, says: s
 
 
 def play_crowd(says: str = "", ends: str = "") -> None:
-    """Fail beside another worker as a device does that has no room for two; alone all is well.
+    """Fail next to another worker, as a device without room for two does; alone all is well.
 
-    It tells what it ``says``, or it ``ends`` as another act does.
+    It reports what it ``says``, or it ``ends`` as another act does.
     """
     if REQUEST["channel"] < 0:
         play_ok()
         return
     if ends:
         globals()[f"play_{ends}"]()
-    write_result(stage="eager", failure={"kind": "error", "fact": tell(says)})
+    write_result(stage="eager", failure={"kind": "error", "fact": make_fact(says)})
     sys.exit(1)
 
 
@@ -279,12 +279,12 @@ def play_import() -> None:
     names = [factory.partition(":")[2] for factory in REQUEST["factories"]]
     if "crash" in names:
         os.kill(os.getpid(), signal.SIGSEGV)
-    told = {
+    failure = {
         "kind": "error",
-        "fact": tell("ValueError: no\x1b[31m such\nmodel"),
+        "fact": make_fact("ValueError: no\x1b[31m such\nmodel"),
         "traceback": "Traceback\n  line 3",
     }
-    failed = {factory: told for factory in REQUEST["factories"] if factory.endswith(":error")}
+    failed = {factory: failure for factory in REQUEST["factories"] if factory.endswith(":error")}
     write_result(stage="done", unimportable=failed)
 
 
@@ -296,7 +296,7 @@ if REQUEST["role"] == "import":
 elif act == "no_torch":
     message = "ModuleNotFoundError: No module named 'torch'"
     fix = f"Install torch for {sys.executable}."
-    write_result(stage="import", failure={"kind": "error", "fact": tell(message), "fix": fix})
+    write_result(stage="import", failure={"kind": "error", "fact": make_fact(message), "fix": fix})
 elif REQUEST["role"] in roles:
     globals()[f"play_{act}"](**(case["arguments"].get("how", {}) if case else {}))
 else:

@@ -1,4 +1,4 @@
-"""Fixtures of the lab's tests: a bench whose workers are actors, and an eye on what they leave behind."""
+"""Fixtures of the lab's tests: a bench whose workers are actors, and a count of what they leave."""
 
 import itertools
 import sys
@@ -36,14 +36,14 @@ def count_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountLeft]:
     monkeypatch.setenv(MARK, mark)
 
     def list_left() -> list[psutil.Process]:
-        found = []
+        processes = []
         for process in psutil.process_iter():
             try:
                 if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
+                    processes.append(process)
             except psutil.Error:
                 continue
-        return found
+        return processes
 
     yield lambda: len(list_left())
     for process in list_left():
@@ -51,7 +51,7 @@ def count_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountLeft]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def scratch_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The test's own temporary directory."""
     directory = tmp_path / "temporary"
     directory.mkdir()
@@ -61,7 +61,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> LabSettings:
-    """Settings whose workers are actors."""
     return LabSettings(out=tmp_path / "out", trial_timeout_s=30.0, worker=("-P", "-S", str(ACTOR)))
 
 
@@ -107,19 +106,19 @@ def make_interpreter(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
     """Make another interpreter with packages of its own: ``make_interpreter(torch="__version__ = '9'")``."""
 
     def make(**modules: str) -> Path:
-        place = tmp_path_factory.mktemp("interpreter")
-        venv.EnvBuilder(with_pip=False, symlinks=True).create(place)
-        (site,) = place.glob("lib/python*/site-packages")
+        directory = tmp_path_factory.mktemp("interpreter")
+        venv.EnvBuilder(with_pip=False, symlinks=True).create(directory)
+        (site,) = directory.glob("lib/python*/site-packages")
         for name, source in modules.items():
             (site / f"{name}.py").write_text(source, encoding="utf-8")
-        return place / "bin" / "python"
+        return directory / "bin" / "python"
 
     return make
 
 
 @pytest.fixture(autouse=True)
 def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host on which nothing else happens, so that no trial is repeated for what the machine does."""
+    """A host on which nothing else happens, so that no trial is repeated because of the machine."""
     clock = itertools.count()
     monkeypatch.setattr(trials_module, "read_host", lambda: HostSample(at_s=next(clock)))
     monkeypatch.setattr(opening_module, "look_early", lambda _: Conditions())

@@ -17,15 +17,15 @@ from gate.revisions import NothingDiffersError
 from tests.git import run_git
 from tests.told import describe_measuring
 
-pytestmark = pytest.mark.usefixtures("place")
+pytestmark = pytest.mark.usefixtures("scratch_root")
 
 
 def read_side(directory: str) -> str:
-    """Read which side's code lies in an arm's directory."""
+    """The side whose code is in an arm's directory."""
     return Path(directory, "shop.py").read_text(encoding="utf-8").split("'")[1]
 
 
-def test_ref_against_the_working_tree(repository: Path, place: Path) -> None:
+def test_ref_against_the_working_tree(repository: Path, scratch_root: Path) -> None:
     """Base is a checkout of the ref, head the working tree; afterwards only the latter is left."""
     commits = [run_git(repository, "rev-parse", name) for name in ("main", "feature")]
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
@@ -37,11 +37,11 @@ def test_ref_against_the_working_tree(repository: Path, place: Path) -> None:
     assert (base.arm.name, head.arm.name) == ("base", "head")
     assert (head.arm.directory, head.arm.checkout, head.notes) == (str(repository), "", ())
     assert head.commit == ""
-    assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
+    assert (list_worktrees(repository), list(scratch_root.iterdir())) == ((), [])
 
 
 def test_a_base_can_have_a_name_for_readers(repository: Path) -> None:
-    """The commit is the ref's; what it is called is said by the caller."""
+    """The commit is the ref's, the name the caller's."""
     commit = run_git(repository, "rev-parse", "main")
     named = ArmOptions(directory=repository, base=commit, base_name="the anchor v1")
     with open_arms(named) as arms:
@@ -49,7 +49,7 @@ def test_a_base_can_have_a_name_for_readers(repository: Path) -> None:
 
 
 def test_reference_models_under_test(repository: Path) -> None:
-    """In the gate's own repository the base has the reference models of its commit; another has none."""
+    """In the gate's own repository the base has its commit's reference models; elsewhere it has none."""
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
         assert arms.base.arm.models == ""
     models = repository / "gate" / "models"
@@ -93,14 +93,14 @@ def test_one_ref_on_both_sides(repository: Path) -> None:
 
 
 def test_without_a_base_it_is_the_merge_base(repository: Path) -> None:
-    """Nothing named: the commit where the working tree left the default branch."""
+    """It is the commit where the working tree left the default branch."""
     with open_arms(ArmOptions(directory=repository)) as arms:
         assert arms.base.label.startswith("merge-base with main (")
         assert read_side(arms.base.arm.directory) == "base"
 
 
 def test_a_main_branch_that_is_as_near_is_noted(repository: Path) -> None:
-    """Head merged the main branches of two remotes, which went apart: the note names the second."""
+    """Head merged the main branches of two remotes, which diverged: the note names the second."""
     for remote in ("origin", "upstream"):
         run_git(repository, "checkout", "--quiet", "--detach", "main")
         run_git(repository, "commit", "--quiet", "--allow-empty", "--message", remote)
@@ -119,7 +119,7 @@ def test_a_main_branch_that_is_as_near_is_noted(repository: Path) -> None:
 
 
 def test_uncommitted_changes_on_the_default_branch(repository: Path) -> None:
-    """Their base is the commit that they were made on; without changes there is nothing to compare."""
+    """Their base is the commit below them; without changes there is nothing to compare."""
     run_git(repository, "checkout", "--quiet", "main")
     with (
         pytest.raises(UsageError, match="HEAD is part of main"),
@@ -135,7 +135,7 @@ def test_uncommitted_changes_on_the_default_branch(repository: Path) -> None:
     ("base", "text", "differs"), [("HEAD", "", False), ("HEAD", "SIDE = 'dirty'", True), ("main", "", True)]
 )
 def test_a_commit_is_no_merge_base_of_itself(repository: Path, base: str, text: str, differs: bool) -> None:
-    """One commit against itself is told from a commit with changes, and from another commit."""
+    """It has no base; the commit with changes, and another commit, have one."""
     if text:
         (repository / "shop.py").write_text(text, encoding="utf-8")
     with nullcontext() if differs else pytest.raises(NothingDiffersError):
@@ -143,7 +143,7 @@ def test_a_commit_is_no_merge_base_of_itself(repository: Path, base: str, text: 
 
 
 def test_merge_base_on_request(repository: Path) -> None:
-    """`check --base main` means where head left main, and not what main has got since."""
+    """`check --base main` means where head left main, without main's later commits."""
     run_git(repository, "checkout", "--quiet", "main")
     (repository / "shop.py").write_text("SIDE = 'later'\n", encoding="utf-8")
     run_git(repository, "commit", "--quiet", "--all", "--message", "later")
@@ -155,7 +155,7 @@ def test_merge_base_on_request(repository: Path) -> None:
 
 
 def test_dirty_tree_is_noted(repository: Path) -> None:
-    """Uncommitted changes are part of head, which its label and a note say."""
+    """Uncommitted changes are part of head, as its label and a note state."""
     (repository / "shop.py").write_text("SIDE = 'dirty'\n", encoding="utf-8")
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
         assert read_side(arms.head.arm.directory) == "dirty"
@@ -164,7 +164,7 @@ def test_dirty_tree_is_noted(repository: Path) -> None:
 
 
 def test_directories_need_no_git(tmp_path: Path) -> None:
-    """Two directories are used as they are, and stay; the base's stands for the head's on search paths."""
+    """Two directories are used as they are; the base's replaces the head's on search paths."""
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "shop.py").write_text(f"SIDE = '{name}'\n", encoding="utf-8")
@@ -199,7 +199,7 @@ def test_base_that_is_nothing(repository: Path, base: str, words: str) -> None:
 
 
 def test_configuration_in_a_subdirectory(repository: Path) -> None:
-    """A gate.yml below the top of the repository means the same place in the checkout."""
+    """A gate.yml below the repository's top means the same path in the checkout."""
     run_git(repository, "checkout", "--quiet", "main")
     (repository / "perf").mkdir()
     (repository / "perf" / "shop.py").write_text("SIDE = 'inner'\n", encoding="utf-8")
@@ -211,7 +211,7 @@ def test_configuration_in_a_subdirectory(repository: Path) -> None:
 
 
 def test_base_without_that_subdirectory(repository: Path) -> None:
-    """A directory that base lacks is empty in its arm, which a note says."""
+    """A directory that base lacks is empty in its arm, with a note."""
     (repository / "perf").mkdir()
     with open_arms(ArmOptions(directory=repository / "perf", base="main")) as arms:
         assert list(Path(arms.base.arm.directory).iterdir()) == []
@@ -227,10 +227,10 @@ ALLOW = ("-c", "protocol.file.allow=always")  # git clones no submodule from a p
 def vendored(repository: Path, tmp_path: Path) -> Path:
     """Main has a submodule with another one in it; the feature, checked out, has newer commits of both."""
     places = [tmp_path / "inner", tmp_path / "outer"]
-    for place in places:
-        place.mkdir()
-        run_git(place, "init", "--quiet")
-        save(place, "code.py", "base")
+    for path in places:
+        path.mkdir()
+        run_git(path, "init", "--quiet")
+        save(path, "code.py", "base")
     run_git(places[1], *ALLOW, "submodule", "--quiet", "add", str(places[0]), "deep/inner")
     save(places[1], "code.py", "base, with an inner one")
     run_git(repository, "checkout", "--quiet", "main")
@@ -238,20 +238,20 @@ def vendored(repository: Path, tmp_path: Path) -> Path:
     run_git(repository, *ALLOW, "submodule", "--quiet", "update", "--init", "--recursive")
     save(repository, "shop.py", "base")
     run_git(repository, "checkout", "--quiet", "-B", "feature")
-    for place in (repository / "vendor/outer/deep/inner", repository / "vendor/outer", repository):
-        save(place, "code.py", "head")
+    for path in (repository / "vendor/outer/deep/inner", repository / "vendor/outer", repository):
+        save(path, "code.py", "head")
     return repository
 
 
-def save(place: Path, name: str, text: str) -> None:
-    (place / name).write_text(text, encoding="utf-8")
-    run_git(place, "add", "--all")
-    run_git(place, "commit", "--quiet", "--message", text)
+def save(repository: Path, name: str, text: str) -> None:
+    (repository / name).write_text(text, encoding="utf-8")
+    run_git(repository, "add", "--all")
+    run_git(repository, "commit", "--quiet", "--message", text)
 
 
 def read_vendored(directory: str) -> list[str]:
-    """Read the code of both submodules of an arm; empty where there is none."""
-    files = [Path(directory) / "vendor/outer" / one for one in ("code.py", "deep/inner/code.py")]
+    """The code of both submodules of an arm; empty where there is none."""
+    files = [Path(directory) / "vendor/outer" / name for name in ("code.py", "deep/inner/code.py")]
     return [file.read_text(encoding="utf-8") if file.exists() else "" for file in files]
 
 
@@ -262,7 +262,7 @@ BOTH = ["base, with an inner one", "base"]
 def test_submodules_come_from_the_objects_that_the_clone_has(
     vendored: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the base's commits, the inner one too, without a network; head's own stay as they are."""
+    """Base's commits, also of the inner one, need no network; head's own stay as they are."""
     top = vendored
     monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "none")
     if kind == "linked":
@@ -289,7 +289,7 @@ def test_submodules_come_from_the_objects_that_the_clone_has(
 
 
 def test_submodules_that_the_clone_lacks_are_noted(vendored: Path, tmp_path: Path) -> None:
-    """They stay empty, which a note says by their paths: a clone without submodules, or with head's alone."""
+    """They stay empty, and a note names their paths."""
     plain = tmp_path / "plain"
     run_git(tmp_path, "clone", "--quiet", str(vendored), str(plain))
     run_git(plain, "branch", "--quiet", "main", "origin/main")
@@ -299,13 +299,13 @@ def test_submodules_that_the_clone_lacks_are_noted(vendored: Path, tmp_path: Pat
         (vendored / ".git/modules/vendor/outer/modules").mkdir()
         (vendored / "vendor/outer/deep").mkdir()
         with open_arms(ArmOptions(directory=top, base="main")) as arms:
-            told = f"submodules of {arms.base.label} are empty: this clone has no objects of {empty}"
-            assert told in map(describe_measuring, arms.base.notes)
+            note = f"submodules of {arms.base.label} are empty: this clone has no objects of {empty}"
+            assert note in map(describe_measuring, arms.base.notes)
             assert read_vendored(arms.base.arm.directory)[1] == ""
 
 
 def test_a_submodule_of_that_name_elsewhere_is_not_read(repository: Path, tmp_path: Path) -> None:
-    """A commit cannot make the gate read a repository outside of the clone by naming it."""
+    """A commit must not make the gate read a repository outside of the clone."""
     other = tmp_path / "other"
     run_git(tmp_path, "init", "--quiet", str(other))
     save(other, "code.py", "secret")
@@ -321,9 +321,9 @@ def test_a_submodule_of_that_name_elsewhere_is_not_read(repository: Path, tmp_pa
 
 
 def test_interpreters_on_one_code(
-    repository: Path, make_interpreter: Callable[..., Path], place: Path
+    repository: Path, make_interpreter: Callable[..., Path], scratch_root: Path
 ) -> None:
-    """Two stacks and nothing else named: the working tree on both sides, labelled by torch."""
+    """Without a base the working tree is on both sides, labelled by torch."""
     pythons = [str(make_interpreter(torch=f"__version__ = '{version}'")) for version in ("8.0", "9.0")]
     options = ArmOptions(directory=repository, base_python=pythons[0], head_python=pythons[1])
     with open_arms(options) as arms:
@@ -335,7 +335,7 @@ def test_interpreters_on_one_code(
         f"torch 8.0 ({pythons[0]})",
         f"torch 9.0 ({pythons[1]})",
     ]
-    assert list(place.iterdir()) == []
+    assert list(scratch_root.iterdir()) == []
 
 
 def test_code_and_interpreter_at_once(repository: Path, make_interpreter: Callable[..., Path]) -> None:
@@ -348,9 +348,9 @@ def test_code_and_interpreter_at_once(repository: Path, make_interpreter: Callab
         assert read_side(arms.base.arm.directory) == "base"
 
 
-def test_interpreter_that_cannot_be_used_leaves_nothing(repository: Path, place: Path) -> None:
-    """A wrong interpreter is refused before anything is checked out, and nothing stays."""
+def test_interpreter_that_cannot_be_used_leaves_nothing(repository: Path, scratch_root: Path) -> None:
+    """A wrong interpreter is refused before anything is checked out."""
     options = ArmOptions(directory=repository, base="main", head_python="/no/python")
     with pytest.raises(UsageError, match="--head-python"), open_arms(options):
         pytest.fail("there is no interpreter")
-    assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
+    assert (list_worktrees(repository), list(scratch_root.iterdir())) == ((), [])

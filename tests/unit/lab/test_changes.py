@@ -1,4 +1,4 @@
-"""Which changed files a case may read without importing them: a real repository."""
+"""Changed files that a case may read without importing them: a real repository."""
 
 import os
 import shlex
@@ -39,12 +39,11 @@ def top(tmp_path: Path) -> Path:
 
 
 def read(top: Path) -> Changes | None:
-    """Since the last commit."""
     return read_changes(top, run_git(top, "rev-parse", "HEAD"), (top / "out", top / "baselines"))
 
 
 def test_what_imports_show_or_nobody_reads_is_no_other_change(top: Path) -> None:
-    """Python is told apart; nobody reads texts, GitHub's files, our own directories, what git ignores."""
+    """Python, which imports show; texts, GitHub's files, our own directories and ignored files."""
     for name in ("model.py", "new.py", "README.md", ".github/workflows/ci.yml", "baselines/a.json"):
         (top / name).write_text("2\n")
     for name in ("out", "__pycache__"):
@@ -60,14 +59,14 @@ def test_what_imports_show_or_nobody_reads_is_no_other_change(top: Path) -> None
     ["data/weights.bin", "data/new.json", "pyproject.toml", "op.cpp", "ops/setup.py", "hatch_build.py"],
 )
 def test_a_file_that_a_case_may_open_is_another_change(top: Path, name: str) -> None:
-    """Changed or new: opened by a case, or by what builds an extension."""
+    """Changed or new, for a case or for the build of an extension."""
     (top / name).parent.mkdir(exist_ok=True)
     (top / name).write_text("2\n")
     assert read(top) == Changes(other=(name,))
 
 
 def test_python_that_is_gone_is_another_change(top: Path) -> None:
-    """Without it an import may find another module: removed, or moved, or become a link."""
+    """If it is removed, moved or now a link, an import may find another module."""
     (top / "old.py").unlink()
     assert read(top) == Changes(other=("old.py",))
     (top / "old.py").symlink_to("model.py")
@@ -84,13 +83,13 @@ def test_committed_changes_count_as_well(top: Path) -> None:
     assert read_changes(top, base, ()) == Changes(other=("data/weights.bin",))
 
 
-def test_nobody_knows_where_git_does_not_tell(tmp_path: Path) -> None:
-    """Outside of a repository, or where the commit is not in it."""
+def test_without_gits_answer_nothing_is_known(tmp_path: Path) -> None:
+    """Outside of a repository, or for a commit that it lacks."""
     assert read_changes(tmp_path, "HEAD", ()) is None
 
 
 def test_a_change_of_thousands_of_files_is_not_looked_at(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each worker would be told of them."""
+    """Each worker would get the list."""
     monkeypatch.setattr("gate.lab.arms.changes.MAX_CHANGED", 1)
     (top / "model.py").write_text("2\n")
     assert read(top) == Changes(python=("model.py",))
@@ -98,8 +97,8 @@ def test_a_change_of_thousands_of_files_is_not_looked_at(top: Path, monkeypatch:
     assert read(top) is None
 
 
-def test_a_name_that_is_no_utf8_is_told_in_utf8(top: Path) -> None:
-    """What workers and run.json are told of can be written."""
+def test_a_name_that_is_no_utf8_is_written_in_utf8(top: Path) -> None:
+    """Requests and run.json can hold it."""
     for name in (b"mod\xff.py", b"data\xff.bin"):
         (top / os.fsdecode(name)).write_text("1")
     assert read(top) == Changes(python=("mod\ufffd.py",), other=("data\ufffd.bin",))
@@ -115,7 +114,7 @@ Path(sys.argv[1]).write_text(" ".join(changes.other))
 
 
 def look(top: Path, command: str) -> str:
-    """Look at the changes in a process that a shell starts as LOOK in ``command``, with what it writes to."""
+    """Read the changes in a process that a shell starts as LOOK in ``command``, and its open files."""
     result = top.parent / "result"
     python = shlex.join([sys.executable, "-c", LOOK, str(result)])
     environment = {**os.environ, "PYTHONPATH": str(Path(gate.__file__).parents[1])}
@@ -125,7 +124,7 @@ def look(top: Path, command: str) -> str:
 
 @pytest.fixture
 def below(top: Path, tmp_path: Path) -> Path:
-    """The same repository where there is room beside it."""
+    """The same repository with a directory next to it."""
     return Path(shutil.copytree(top, tmp_path / "below" / "top"))
 
 
@@ -141,7 +140,7 @@ def below(top: Path, tmp_path: Path) -> Path:
     ],
 )
 def test_our_own_output_is_no_change(below: Path, command: str) -> None:
-    """A file that our streams write, or a program that they are piped to, changes as the run goes on."""
+    """A file that our streams write, directly or through a pipe, changes during the run."""
     assert look(below, command) == ""
 
 
@@ -160,12 +159,12 @@ def test_our_own_output_is_no_change(below: Path, command: str) -> None:
 def test_what_another_program_writes_is_a_change_under_any_name(
     below: Path, command: str, changed: str
 ) -> None:
-    """As is what is only read, and a file of the commit."""
+    """So is a file that is only read, and a file of the commit."""
     assert look(below, command) == changed
 
 
-def test_where_proc_says_nothing_no_output_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a container without it, say: the shortcut is lost, and nothing is excused."""
+def test_where_proc_shows_nothing_no_output_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In such a container every file counts, and the shortcut is lost."""
     (tmp_path / "same.txt").touch()
     with (tmp_path / "same.txt").open("w") as file:
         kept = os.dup(1)

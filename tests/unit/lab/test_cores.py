@@ -16,12 +16,12 @@ ASK = "import os; print(sorted(os.sched_getaffinity(0)))"
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("0-2,8\n", {0, 1, 2, 8}), ("3\n", {3}), ("\n", set()), ("0-1,4-5", {0, 1, 4, 5})]
+    ("text", "cores"), [("0-2,8\n", {0, 1, 2, 8}), ("3\n", {3}), ("\n", set()), ("0-1,4-5", {0, 1, 4, 5})]
 )
-def test_cores_as_the_kernel_lists_them(text: str, found: set[int]) -> None:
+def test_cores_as_the_kernel_lists_them(text: str, cores: set[int]) -> None:
     """Ranges with both ends, and single cores."""
-    assert parse_cores(text) == found
-    assert parse_cores(write_cores(found)) == found
+    assert parse_cores(text) == cores
+    assert parse_cores(write_cores(cores)) == cores
 
 
 def test_cores_are_written_as_spans() -> None:
@@ -38,7 +38,7 @@ def attach(devices: Path, text: str) -> Path:
 
 
 def test_the_address_is_the_one_of_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """nvidia-smi writes the domain with eight digits, the kernel with four, and letters small."""
+    """nvidia-smi writes eight digits of the domain, the kernel four and small letters."""
     monkeypatch.setattr(cores, "_DEVICES", attach(tmp_path, "0-3\n"))
     assert read_near_cores(BUS) == {0, 1, 2, 3}
     assert read_near_cores("00000000:C1:00.0") == frozenset()
@@ -46,17 +46,17 @@ def test_the_address_is_the_one_of_nvidia_smi(tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_is_started_stays_on_its_cores() -> None:
-    """A process that is started within runs on the one core only; afterwards all are back."""
+    """A process started within has one core only; afterwards all are back."""
     before = os.sched_getaffinity(0)
     with stay_on({min(before)}, threads=1):
-        told = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == f"[{min(before)}]"
+        text = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True).stdout
+    assert text.strip() == f"[{min(before)}]"
     assert os.sched_getaffinity(0) == before
 
 
 @pytest.mark.parametrize(("wanted", "threads"), [((), 1), ((0,), 2)])
 def test_nobody_is_held_to_too_few(wanted: tuple[int, ...], threads: int) -> None:
-    """Where the system does not say, or fewer cores are there than a worker has threads, all stay allowed."""
+    """All cores stay allowed if the system names none, or fewer than a worker has threads."""
     before = os.sched_getaffinity(0)
     with stay_on(wanted, threads=threads):
         assert os.sched_getaffinity(0) == before
@@ -87,8 +87,8 @@ def test_gpus_of_one_node_have_cores_of_their_own(monkeypatch: pytest.MonkeyPatc
         GpuState(index=1, uuid="MIG-2", bus="2", mig=True),
         GpuState(index=2, uuid="GPU-c", bus="3"),
     ]
-    found = {gpu.uuid: choose_cores(gpu, gpus, 2) for gpu in gpus}
-    assert found == {
+    chosen = {gpu.uuid: choose_cores(gpu, gpus, 2) for gpu in gpus}
+    assert chosen == {
         "GPU-a": {0, 1},
         "GPU-b": {0, 1, 2, 3, 4, 5},
         "MIG-1": {2, 3},

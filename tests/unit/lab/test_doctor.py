@@ -1,4 +1,4 @@
-"""Is the machine fit: every check in each of its levels."""
+"""The doctor's checks, each in each of its levels."""
 
 from dataclasses import replace
 
@@ -42,13 +42,13 @@ WELL_GPU = replace(WELL, device="cuda", torch="2.13.0+cu130", torch_devices=1, g
 
 
 def find_check(state: MachineState, name: str) -> Check:
-    """Examine and pick one check."""
+    """Examine, and return one check."""
     return next(check for check in examine_machine(state) if check.name == name)
 
 
 @pytest.mark.parametrize("state", [WELL, WELL_GPU])
 def test_fit_machine(state: MachineState) -> None:
-    """On a machine that is well every check is ok, has a finding and needs no fix."""
+    """Every check is ok, has a finding and needs no fix."""
     checks = examine_machine(state)
     assert {(CheckLevel.OK, "")} == {(check.level, check.fix) for check in checks}
     assert all(check.finding for check in checks)
@@ -87,7 +87,7 @@ def test_fit_machine(state: MachineState) -> None:
     ],
 )
 def test_findings(name: str, level: CheckLevel, change: dict[str, object]) -> None:
-    """Each thing that can be wrong changes its own check only, to the right level, with a fix."""
+    """Each problem changes its own check only, to the right level, with a fix."""
     state = replace(WELL, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
     check = find_check(state, name)
     assert level == check.level
@@ -110,7 +110,7 @@ def test_findings(name: str, level: CheckLevel, change: dict[str, object]) -> No
     ],
 )
 def test_findings_of_a_gpu(name: str, level: CheckLevel, change: dict[str, object]) -> None:
-    """Each thing that can be wrong with a GPU has its check, with a fix."""
+    """Each problem of a GPU has its check, with a fix."""
     gpu = replace(GPU, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
     check = find_check(replace(WELL_GPU, gpu=gpu), name)
     assert level == check.level
@@ -118,13 +118,13 @@ def test_findings_of_a_gpu(name: str, level: CheckLevel, change: dict[str, objec
 
 
 def test_unknown_gpu() -> None:
-    """A device that nvidia-smi does not list, or that torch does not see, is a failure."""
+    """A device that nvidia-smi does not list, or torch does not see, is a failure."""
     assert find_check(replace(WELL_GPU, gpu=None), "gpu").level == CheckLevel.FAIL
     assert find_check(replace(WELL_GPU, device="cuda:1"), "device").level == CheckLevel.FAIL
 
 
 def test_a_gpu_that_nobody_can_watch_is_not_fit() -> None:
-    """Without NVML no trial would know of throttling or strangers: that fails, and names what to install."""
+    """Without NVML no trial would see throttling or strangers: the fix names the package."""
     state = replace(WELL_GPU, nvml_problem="ModuleNotFoundError: No module named 'pynvml'")
     check = find_check(state, "guards")
     assert (check.level, is_fit(examine_machine(state))) == (CheckLevel.FAIL, False)
@@ -133,14 +133,14 @@ def test_a_gpu_that_nobody_can_watch_is_not_fit() -> None:
 
 
 def test_a_gpu_behind_the_multi_process_service_is_not_fit() -> None:
-    """Its clients cannot be told apart: the doctor says where it listens and how to get rid of it."""
+    """Its clients cannot be distinguished: the check names its directory, and how to stop it."""
     check = find_check(replace(WELL_GPU, mps="/tmp/nvidia-mps"), "mps")  # noqa: S108 - the service's
     assert (check.level, "/tmp/nvidia-mps" in check.finding) == (CheckLevel.FAIL, True)  # noqa: S108
     assert find_check(WELL_GPU, "mps").level == CheckLevel.OK
 
 
-def test_cases_that_the_gpu_cannot_run_are_told() -> None:
-    """A check in which they are planned would be INCOMPLETE: the doctor says so before."""
+def test_cases_that_the_gpu_cannot_run_are_reported() -> None:
+    """Their check would be INCOMPLETE."""
     state = replace(WELL_GPU, unavailable="UNAVAILABLE: bert/x: this GPU compiles no bfloat16")
     check = find_check(state, "cases")
     assert (check.level, check.finding) == (CheckLevel.FAIL, state.unavailable)

@@ -1,4 +1,4 @@
-"""Whether the host was fit while a trial was measured."""
+"""The host's fitness while a trial was measured."""
 
 from dataclasses import replace
 
@@ -50,13 +50,13 @@ def test_what_happened_between_two_looks() -> None:
         ({"free_bytes": 100 * 2**20}, Disturbance.SHORT_OF_MEMORY),
     ],
 )
-def test_each_disturbance_is_told(changes: dict[str, float], disturbance: Disturbance) -> None:
-    """One thing wrong is one code."""
+def test_each_disturbance_is_reported(changes: dict[str, float], disturbance: Disturbance) -> None:
+    """One problem is one code."""
     assert describe(replace(CALM, **changes)).disturbances == (disturbance,)  # type: ignore[arg-type] # the test's
 
 
 def test_a_crowd_is_named() -> None:
-    """Busy all the time: 9.5 and 4 of ten seconds. Not one that paused, has ended or just began."""
+    """Programs that were busy 9.5 and 4 of ten seconds; not one that paused, ended or just began."""
     looks = [
         {(7, "rsync"): 100.0, (8, "idle"): 50.0, (9, "cc1plus"): 0.0, (123, "chromium"): 3.0},
         {(7, "rsync"): 104.0, (8, "idle"): 50.5, (9, "cc1plus"): 10.0, (123, "chromium"): 12.5},
@@ -69,7 +69,7 @@ def test_a_crowd_is_named() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"busy_s": 1013.0 + 22.0},  # 2.2 cores: two fit beside, and 0.2 of two is a tenth
+        {"busy_s": 1013.0 + 22.0},  # 2.2 cores: two fit next to it, and 0.2 of two is a tenth
         {"stolen_s": 10.7},  # of 40 core seconds 1.75 %
         {"held_back_s": 1.09},
         {"swapped_bytes": 5 * GIB + 31 * 2**20},
@@ -82,7 +82,7 @@ def test_little_is_no_disturbance(changes: dict[str, float]) -> None:
 
 
 def test_a_device_under_power_cap_is_as_ever() -> None:
-    """Heavy products reach the power cap in every trial; a thermal slowdown they do not."""
+    """Heavy products reach the power cap in every trial, but no thermal slowdown."""
     capped = Conditions(throttled=("software power cap",))
     hot = Conditions(throttled=("software power cap", "hardware thermal slowdown"), foreign_processes=1)
     assert list_disturbances(capped, cores=2, threads=2) == ()
@@ -101,10 +101,10 @@ def test_a_device_under_power_cap_is_as_ever() -> None:
         (0.0, 0.3, (Disturbance.HELD_MEMORY,)),
     ],
 )
-def test_memory_of_strangers_is_told(
+def test_memory_of_strangers_is_reported(
     before: float, after: float, disturbances: tuple[Disturbance, ...]
 ) -> None:
-    """A container hides the processes of others, not the memory that they hold while no worker is alive."""
+    """A container hides others' processes, not their memory while no worker is alive."""
     samples = (replace(BEFORE, foreign_memory=before), replace(CALM, foreign_memory=after))
     conditions = describe_host(Conditions(), samples, threads=2)
     assert conditions.foreign_memory == max(before, after)
@@ -112,7 +112,7 @@ def test_memory_of_strangers_is_told(
 
 
 def test_unknown_memory_is_not_too_little() -> None:
-    """Where the machine does not tell, 0 means nothing."""
+    """0 means that the machine does not report it."""
     assert list_disturbances(Conditions(free_bytes=0), cores=2, threads=2) == ()
 
 
@@ -120,7 +120,7 @@ def test_unknown_memory_is_not_too_little() -> None:
     ("foreign", "cores", "threads", "expected"),
     [(0.5, 2, 2, 0.25), (0.5, 4, 2, 0.0), (3.0, 4, 2, 0.5), (1.0, 1, 2, 1.0), (0.3, 2, 1, 0.0)],
 )
-def test_crowding_is_what_does_not_fit_beside(
+def test_crowding_is_what_does_not_fit_next_to_the_gate(
     foreign: float, cores: int, threads: int, expected: float
 ) -> None:
     """Others' work counts once the cores that the worker leaves free are full."""
@@ -135,7 +135,7 @@ def test_crowding_grows_with_foreign_work(foreign: float, more: float, cores: in
 
 
 def test_counters_that_jump_back_disturb_nothing() -> None:
-    """A counter that starts anew, as after a move to another host, is no negative disturbance."""
+    """A counter that restarts, as after a move to another host, is no negative disturbance."""
     conditions = describe(replace(CALM, busy_s=0.0, stolen_s=0.0, heat_events=0, swapped_bytes=0))
     assert (conditions.foreign_cores, conditions.stolen, conditions.heat_events) == (0.0, 0.0, 0)
     assert conditions.disturbances == ()

@@ -1,4 +1,4 @@
-"""What nvidia-smi says, parsed."""
+"""The output of nvidia-smi, parsed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +48,7 @@ PROCESSES = "GPU-bbbb, 101\nGPU-bbbb, 102\n"
 
 
 def test_parses_every_gpu() -> None:
-    """Numbers, throttle reasons and processes of each GPU are read; what is not told is 0 or false."""
+    """Numbers, throttle reasons and processes of each GPU are read; unknown ones are 0 or false."""
     first, second, third = parse_gpus(TABLE, PROCESSES)
     assert first == GpuState(
         index=0,
@@ -66,24 +66,24 @@ def test_parses_every_gpu() -> None:
     assert (second.processes, second.mig, second.persistent) == (2, True, False)
     assert second.throttled == ("software thermal slowdown", "hardware thermal slowdown")
     assert (third.clock_mhz, third.throttled, third.mig) == (0.0, (), False)
-    assert [one.exclusive for one in (first, second, third)] == [False, False, True]
-    assert [one.blind for one in (first, second, third)] == [(), (), ("throttling",)]
+    assert [gpu.exclusive for gpu in (first, second, third)] == [False, False, True]
+    assert [gpu.blind for gpu in (first, second, third)] == [(), (), ("throttling",)]
 
 
 @pytest.mark.parametrize(
     "nothing", ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "[Insufficient Permissions]"]
 )
 def test_words_for_nothing_are_no_values(nothing: str) -> None:
-    """Drivers of all ages, and cards that share the host's memory, say in words what they do not tell."""
+    """Drivers, and cards that share the host's memory, write texts for unknown values."""
     untold = {*FIELDS} - {"index", "uuid", "name", "driver_version", "pci.bus_id"}
-    told = {
+    values = {
         "index": "0",
         "uuid": "GPU-dd",
         "name": "GB10",
         "driver_version": "580.95",
         "pci.bus_id": "0000000F:01:00.0",
     }
-    row = ", ".join(nothing if field in untold else told[field] for field in FIELDS)
+    row = ", ".join(nothing if field in untold else values[field] for field in FIELDS)
     (gpu,) = parse_gpus(row, "")
     blind = GpuState(
         index=0,
@@ -117,10 +117,10 @@ def test_without_gpus(table: str) -> None:
     ],
 )
 def test_finds_the_gpu_of_a_device(device: str, visible: str | None, expected: int | None) -> None:
-    """A device means what CUDA_VISIBLE_DEVICES makes of it, by number or by UUID."""
+    """CUDA_VISIBLE_DEVICES maps a device, by number or by UUID."""
     environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    found = find_gpu(parse_gpus(TABLE, ""), device, environ)
-    assert expected == (found.index if found else None)
+    gpu = find_gpu(parse_gpus(TABLE, ""), device, environ)
+    assert expected == (gpu.index if gpu else None)
 
 
 @pytest.mark.parametrize(
@@ -132,24 +132,24 @@ def test_finds_the_gpu_of_a_device(device: str, visible: str | None, expected: i
     ],
 )
 def test_instances_of_a_gpu_are_found(visible: str, name: str, memory_gib: int) -> None:
-    """A name of MIG's in CUDA_VISIBLE_DEVICES is an instance, with a part of the memory; a number a board."""
+    """A MIG name in CUDA_VISIBLE_DEVICES is an instance, with a part of the memory; a number is a board."""
     uuid = visible if name else "GPU-bbbb"
     gpus = parse_gpus(TABLE, "")
-    found = find_gpu((*gpus, *parse_instances(LISTED, gpus)), "cuda", {"CUDA_VISIBLE_DEVICES": visible})
-    assert found is not None
-    assert (found.uuid, found.mig, found.driver) == (uuid, True, "580.65")
-    assert found.name.endswith(name)
-    assert int(found.memory_total_mib / 1024) == memory_gib
-    assert "/" not in name_lock("cuda", found)
+    gpu = find_gpu((*gpus, *parse_instances(LISTED, gpus)), "cuda", {"CUDA_VISIBLE_DEVICES": visible})
+    assert gpu is not None
+    assert (gpu.uuid, gpu.mig, gpu.driver) == (uuid, True, "580.65")
+    assert gpu.name.endswith(name)
+    assert int(gpu.memory_total_mib / 1024) == memory_gib
+    assert "/" not in name_lock("cuda", gpu)
     # A worker that is shown a board in parts may see any of them.
     shown = ("cuda:1", {}) if uuid.startswith("GPU-") else ("cuda", {"CUDA_VISIBLE_DEVICES": uuid})
-    assert show_alone(found, "cuda:1") == shown
+    assert show_alone(gpu, "cuda:1") == shown
 
 
 def test_an_nvidia_smi_is_asked_for_gpus_and_their_instances(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Boards first, as a program prints them; without one there are none."""
+    """Boards come first, in the program's order; without the program there are none."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert load_gpus() == ()
     program = tmp_path / "nvidia-smi"
@@ -166,29 +166,29 @@ GPU = GpuState(index=0, uuid="GPU-aaaa", name="H200", memory_total_mib=143771.0)
 
 
 @pytest.mark.parametrize(
-    ("told", "gpu", "share"),
+    ("printed", "gpu", "share"),
     [
         ("14377\n", GPU, 0.1),
         ("[N/A]\n", GPU, 0.0),
         ("14377\n", None, 0.0),
-        ("14377\n", replace(GPU, uuid="MIG-c6d4"), 0.0),  # nvidia-smi tells the board's
+        ("14377\n", replace(GPU, uuid="MIG-c6d4"), 0.0),  # nvidia-smi reports the board's
         ("14377\n", replace(GPU, memory_total_mib=0.0), 0.0),  # it shares the host's
     ],
 )
 def test_memory_in_use_is_a_share_of_the_cards(
-    told: str, gpu: GpuState | None, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    printed: str, gpu: GpuState | None, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """14,377 of 143,771 MiB are a tenth; what nobody tells is no stranger's."""
+    """14,377 of 143,771 MiB are a tenth; unknown memory is no stranger's."""
     program = tmp_path / "nvidia-smi"
     asked = "--query-gpu=memory.used --format=csv,noheader,nounits --id=GPU-aaaa"
-    program.write_text(f'#!/bin/sh\n[ "$*" = "{asked}" ] && printf "%s" "{told}"\n', encoding="ascii")
+    program.write_text(f'#!/bin/sh\n[ "$*" = "{asked}" ] && printf "%s" "{printed}"\n', encoding="ascii")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert read_memory_share(gpu) == pytest.approx(share, abs=1e-5)
 
 
 def test_a_target_is_refused_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is warmed up, with what to install."""
+    """Before the warm-up, with the package to install."""
     monkeypatch.setattr(gpu_module, "find_spec", lambda name: None if name == "triton" else SimpleNamespace())
     refuse_stack("cpu")
     with pytest.raises(MachineError, match="triton") as refused:
@@ -209,7 +209,7 @@ def test_a_target_is_refused_without_triton(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_gpu_is_refused_for_a_torch_that_was_built_for_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, built: tuple[str, str], refused: bool
 ) -> None:
-    """Before it is imported; whatever the driver says, that is what is to be changed."""
+    """Before torch is imported, whatever the driver reports."""
     text = f"__version__ = '2.13.0+cpu'\ncuda: Optional[str] = {built[0]}\nhip: Optional[str] = {built[1]}\n"
     (tmp_path / "version.py").write_text(text, encoding="utf-8")
     spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))

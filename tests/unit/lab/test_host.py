@@ -22,7 +22,7 @@ SPIN = "import time\nwhile time.process_time() < {seconds}: pass"
 
 
 def test_counters_only_grow() -> None:
-    """A second look is later, and no counter has gone back."""
+    """A second look is later, and no counter is lower."""
     before = read_host()
     time.sleep(0.05)
     after = read_host()
@@ -33,7 +33,7 @@ def test_counters_only_grow() -> None:
 
 
 def test_our_own_work_is_not_foreign() -> None:
-    """A child that is waited for adds to our own time what it added to the host's."""
+    """A child that was waited for adds as much to our own time as to the host's."""
     before = read_host()
     subprocess.run([sys.executable, "-c", SPIN.format(seconds=0.5)], check=True)
     after = read_host()
@@ -43,7 +43,7 @@ def test_our_own_work_is_not_foreign() -> None:
 
 
 def test_threads_of_the_kernel_are_no_programs_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They work for others. What somebody else's process is called with, the system may not say."""
+    """They work for others. Another user's process may have no command line."""
     clock = itertools.count()
 
     def list_processes(_: object) -> list[SimpleNamespace]:
@@ -55,19 +55,19 @@ def test_threads_of_the_kernel_are_no_programs_to_stop(monkeypatch: pytest.Monke
         ]
 
     monkeypatch.setattr(psutil, "process_iter", list_processes)
-    assert [one.partition(" ")[0] for one in read_crowd()] == ["chromium", "hidden"]
+    assert [program.partition(" ")[0] for program in read_crowd()] == ["chromium", "hidden"]
 
 
 def test_the_work_of_others_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that none of ours has started takes time from us, and is told by name.
+    """A process of nobody's takes time from us, and is named.
 
-    Only three are told, and on a busy machine others are busier than it: none of them is looked at.
+    Only three are named, and on a busy machine others are busier: the test looks at none of those.
     """
     start = f"{shlex.join([sys.executable, '-c', SPIN.format(seconds=30)])} > /dev/null 2>&1 & echo $!"
-    told = subprocess.run(["sh", "-c", start], check=True, capture_output=True, text=True)
-    looked_at, list_all = {int(told.stdout), os.getpid()}, psutil.process_iter
+    started = subprocess.run(["sh", "-c", start], check=True, capture_output=True, text=True)
+    looked_at, list_all = {int(started.stdout), os.getpid()}, psutil.process_iter
     monkeypatch.setattr(
-        psutil, "process_iter", lambda names: (one for one in list_all(names) if one.pid in looked_at)
+        psutil, "process_iter", lambda names: (item for item in list_all(names) if item.pid in looked_at)
     )
     try:
         time.sleep(0.1)
@@ -77,10 +77,10 @@ def test_the_work_of_others_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
         # Among twenty others it may have less than a tenth of a core for a moment.
         crowd = next(filter(None, (read_crowd() for _ in range(10))), ())
     finally:
-        os.kill(int(told.stdout), signal.SIGKILL)
+        os.kill(int(started.stdout), signal.SIGKILL)
     assert conditions.foreign_cores > 0.2
-    (found,) = crowd
-    assert f"(pid {told.stdout.strip()}, " in found
+    (line,) = crowd
+    assert f"(pid {started.stdout.strip()}, " in line
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_the_quota_of_both_versions_of_control_groups(
 
 
 def test_heat_events_of_all_cores_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every core that a worker may run on counts its own."""
+    """Every core that a worker may run on has its own count."""
     for core in range(psutil.cpu_count() or 1):
-        place = tmp_path / f"cpu{core}" / "thermal_throttle"
-        place.mkdir(parents=True)
-        (place / "core_throttle_count").write_text("4\n", encoding="ascii")
+        directory = tmp_path / f"cpu{core}" / "thermal_throttle"
+        directory.mkdir(parents=True)
+        (directory / "core_throttle_count").write_text("4\n", encoding="ascii")
     monkeypatch.setattr(host_module, "CPUS", tmp_path)
     sample = read_host()
     assert sample.heat_events == 4 * sample.cores

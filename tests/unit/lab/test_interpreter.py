@@ -1,4 +1,4 @@
-"""Other interpreters, made for the test: what is lent to them, and what is refused."""
+"""Other interpreters, made for the test: what they borrow, and what is refused."""
 
 import json
 import os
@@ -30,13 +30,13 @@ MakeInterpreter = Callable[..., Path]
 
 
 def look(interpreter: ForeignInterpreter, **variables: str) -> dict[str, object]:
-    """Look at a foreign interpreter as its workers would."""
+    """Examine a foreign interpreter as its workers would."""
     environment = {"PATH": os.environ["PATH"], **variables, **interpreter.variables}
     done = subprocess.run(
         [interpreter.python, "-P", "-c", LOOK], env=environment, check=True, capture_output=True, text=True
     )
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    report: dict[str, object] = json.loads(done.stdout)
+    return report
 
 
 @pytest.fixture(autouse=True)
@@ -50,13 +50,13 @@ def test_bare_interpreter_is_lent_what_it_lacks(make_interpreter: MakeInterprete
     python = make_interpreter(torch=TORCH)
     interpreter = prepare_interpreter(str(python), "--base-python", tmp_path)
     assert ("9.8.7", f"torch 9.8.7 ({python})") == (interpreter.torch, interpreter.label)
-    found = look(interpreter)
-    assert found["gate"] == str(tmp_path / "source" / "gate" / "__init__.py")
-    assert str(found["torch"]).startswith(str(python.parent.parent))
-    assert str(found["pytest"]).startswith(str(tmp_path / "packages-base-python"))
-    assert found["psutil"] is False
-    assert isinstance(found["path"], list)
-    assert (found["path"][0], found["path"][-1]) == (
+    report = look(interpreter)
+    assert report["gate"] == str(tmp_path / "source" / "gate" / "__init__.py")
+    assert str(report["torch"]).startswith(str(python.parent.parent))
+    assert str(report["pytest"]).startswith(str(tmp_path / "packages-base-python"))
+    assert report["psutil"] is False
+    assert isinstance(report["path"], list)
+    assert (report["path"][0], report["path"][-1]) == (
         str(tmp_path / "source"),
         str(tmp_path / "packages-base-python"),
     )
@@ -78,7 +78,7 @@ def test_torch_cannot_come_from_here(make_interpreter: MakeInterpreter, tmp_path
 
 
 def test_own_packages_win(make_interpreter: MakeInterpreter, tmp_path: Path) -> None:
-    """What the interpreter has is used as it is, and not lent again."""
+    """The interpreter's own packages are not lent again."""
     python = make_interpreter(torch=TORCH)
     (site,) = python.parent.parent.glob("lib/python*/site-packages")
     for file in metadata.files("iniconfig") or ():
@@ -127,7 +127,7 @@ def test_this_interpreter_by_its_name(tmp_path: Path, monkeypatch: pytest.Monkey
     ],
 )
 def test_unusable_interpreter(tmp_path: Path, script: str, words: str, fix: str) -> None:
-    """What is no Python, too old, or has too old packages is refused with what fixes it."""
+    """The error for no Python, an old one, or old packages has the fix."""
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     python.chmod(0o755)
@@ -140,7 +140,7 @@ def test_unusable_interpreter(tmp_path: Path, script: str, words: str, fix: str)
 def test_an_interpreter_that_imports_slowly_is_neither_dead_nor_without_torch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is waited for past its limit, which is of CPU seconds; one that hangs says so, and what helps."""
+    """The limit is of CPU seconds; one that hangs is reported so, with the fix."""
     python = tmp_path / "python"
     script = 'case "$1" in -P) sleep 2; echo \'{"torch": "9.8.7", "problem": ""}\';;'
     python.write_text(f'#!/bin/sh\n{script} *) echo \'{{"python": "3.12", "packages": {{}}}}\';; esac\n')
@@ -150,8 +150,8 @@ def test_an_interpreter_that_imports_slowly_is_neither_dead_nor_without_torch(
     python.write_text(python.read_text().replace("sleep 2", "sleep 60"))
     with pytest.raises(MachineError) as caught:
         prepare_interpreter(str(python), "--base-python", tmp_path)
-    told = f"--base-python: {python}, importing torch, hangs (0."
-    assert caught.value.what.startswith(told)
+    message = f"--base-python: {python}, importing torch, hangs (0."
+    assert caught.value.what.startswith(message)
     assert caught.value.fix == interpreter_module.SLOW_IMPORT_FIX
 
 
@@ -164,7 +164,7 @@ def test_missing_interpreter(tmp_path: Path) -> None:
 def test_suite_that_cannot_be_imported(
     make_interpreter: MakeInterpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nothing can be lent, the packages that the interpreter needs are named."""
+    """If nothing can be lent, the packages that the interpreter needs are named."""
     monkeypatch.setattr(interpreter_module, "list_needed", tuple)
     with pytest.raises(UsageError, match=r"cannot import gate\.suite\.plugin") as caught:
         prepare_interpreter(str(make_interpreter(torch=TORCH)), "--base-python", tmp_path)
@@ -172,13 +172,13 @@ def test_suite_that_cannot_be_imported(
 
 
 def test_needed_packages_are_few() -> None:
-    """Of our dependencies workers need pytest-benchmark, pytest and what these need; torch is not lent."""
+    """Of our dependencies workers need pytest-benchmark, pytest and theirs; torch is not lent."""
     assert {"pytest", "pytest-benchmark", "pluggy", "iniconfig"} <= set(list_needed())
     assert {"torch", "numpy", "psutil", "pyyaml"}.isdisjoint(list_needed())
 
 
 def test_what_another_python_needs_is_not_lent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pytest needs tomli below Python 3.11 only; that some tool has put one on our path changes nothing."""
+    """Pytest needs tomli below Python 3.11 only, whatever is on our path."""
     vendored = tmp_path / "tomli-2.0.1.dist-info"
     vendored.mkdir()
     (vendored / "METADATA").write_text("Metadata-Version: 2.1\nName: tomli\nVersion: 2.0.1\n")

@@ -35,7 +35,7 @@ def open_lane(lab: Lab, case: Case) -> Lane:
 
 
 def measure(lane: Lane, unit: Unit) -> UnitResult:
-    """Let JSON go in and out."""
+    """Measure a slot, from JSON to JSON."""
     sent = json.dumps(encode(unit), allow_nan=False)
     came = json.dumps(encode(lane.measure(decode(Unit, json.loads(sent), "unit"))), allow_nan=False)
     part: UnitResult = decode(UnitResult, json.loads(came), "part")
@@ -57,7 +57,7 @@ def test_a_trial_and_a_pair(lab: Lab) -> None:
 
 
 def test_a_case_that_fails(lab: Lab) -> None:
-    """Of a trial that measured nothing there is its failure alone."""
+    """A trial that measured nothing is its failure alone."""
     lane = open_lane(lab, make_case("error"))
     part = measure(lane, Unit(run=lane.run, metrics=tuple(Metric), index=1))
     assert (part.trials, [failure.trial for failure in part.failures]) == ((), [1])
@@ -67,7 +67,7 @@ def test_a_case_that_fails(lab: Lab) -> None:
 def test_what_a_lane_wonders_about_comes_with_the_slot(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, repeats: bool
 ) -> None:
-    """A disturbed trial is repeated where that is allowed, and a note says so."""
+    """A disturbed trial is repeated if that is allowed, with a note."""
     heat = itertools.count()
     monkeypatch.setattr(
         trials_module, "read_host", lambda: HostSample(at_s=time.monotonic(), heat_events=next(heat))

@@ -1,4 +1,4 @@
-"""The host's lock: two runs never measure each other, whoever's they are."""
+"""The host's lock: two runs of any users never measure at the same time."""
 
 import getpass
 import json
@@ -48,7 +48,7 @@ def start_holder(directory: Path, user: int | None = None) -> subprocess.Popen[s
 
 @pytest.fixture(autouse=True)
 def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Locks lie in the test's own directory."""
+    """Locks are in the test's own directory."""
     monkeypatch.setenv(VARIABLE, str(tmp_path))
 
 
@@ -62,23 +62,23 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Stand-in for /tmp that every user can reach, unlike pytest's; the directory of locks is made in it."""
+    """A directory in place of /tmp that every user can reach, unlike pytest's."""
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        place = Path(name)
-        place.chmod(0o1777)
+        directory = Path(name)
+        directory.chmod(0o1777)
         monkeypatch.delenv(VARIABLE)
-        monkeypatch.setattr(locks, "_TEMPORARY", place)
-        yield place
+        monkeypatch.setattr(locks, "_TEMPORARY", directory)
+        yield directory
 
 
 def release(holder: subprocess.Popen[str]) -> None:
-    """Let the other process end."""
+    """End the other process."""
     if holder.poll() is None:
         holder.communicate()
 
 
 def test_held_lock_is_refused_and_names_the_holder(holder: subprocess.Popen[str]) -> None:
-    """After the time limit the error names process and user, and how to wait longer; it was announced."""
+    """After the time limit the error names process and user, and the option to wait longer."""
     events: list[Event] = []
     with pytest.raises(MachineError) as caught, lock_device("cpu", 0.6, events.append):
         pytest.fail("the lock was held by another process")
@@ -100,7 +100,7 @@ def test_waits_until_it_is_free(holder: subprocess.Popen[str]) -> None:
 
 
 def test_killed_holder_holds_nothing(holder: subprocess.Popen[str]) -> None:
-    """A run that was killed leaves no lock behind, and is not named as holder."""
+    """A killed run leaves no lock, and is not named as holder."""
     holder.kill()
     holder.communicate()
     assert describe_holder("cpu") == ""
@@ -115,17 +115,17 @@ def test_devices_are_independent(holder: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "content",
     [
         *("", "{", "[]", "[" * 500, '{"pid": 1}', '{"pid": 1, "space": 1}', '{"pid": "x", "space": SPACE}'),
         *('{"pid": -1, "space": SPACE}', '{"pid": 1e99, "space": SPACE}', '{"pid": 4194305, "space": SPACE}'),
     ],
 )
-def test_holder_that_cannot_be_seen(tmp_path: Path, said: str) -> None:
-    """What the file says may be of another container, or of anybody's making: it names no process then."""
+def test_holder_that_cannot_be_seen(tmp_path: Path, content: str) -> None:
+    """The file may be of another container, or anybody's: no process is named."""
     space = Path("/proc/self/ns/pid").stat().st_ino
     with lock_device("cpu", 0.0, ignore_event):
-        (tmp_path / "cpu.lock").write_text(said.replace("SPACE", str(space)))
+        (tmp_path / "cpu.lock").write_text(content.replace("SPACE", str(space)))
         assert describe_holder("cpu").startswith("a run that cannot be seen from here")
 
 
@@ -140,7 +140,7 @@ def plant_hard_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plant", "told"),
+    ("plant", "message"),
     [
         (plant_link, "is a link"),
         (plant_hard_link, "is no file of its own"),
@@ -148,16 +148,16 @@ def plant_hard_link(path: Path) -> None:
         (Path.mkdir, "cannot be opened: Is a directory"),
     ],
 )
-def test_planted_file_is_told_and_left_alone(
-    tmp_path: Path, plant: Callable[[Path], None], told: str
+def test_planted_file_is_reported_and_left_alone(
+    tmp_path: Path, plant: Callable[[Path], None], message: str
 ) -> None:
-    """A run does not hang on it, write through it or take it for a free device; its owner is named."""
+    """A run neither hangs on it, writes through it nor takes it for a free device."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
     plant(tmp_path / "cpu.lock")
     owner = re.escape(f"(of {getpass.getuser()}, mode ")
     with (
-        pytest.raises(MachineError, match=rf"cpu\.lock {owner}\d+\) {told}") as caught,
+        pytest.raises(MachineError, match=rf"cpu\.lock {owner}\d+\) {message}") as caught,
         lock_device("cpu", 0.0, ignore_event),
     ):
         pytest.fail("there is no lock to be had")
@@ -166,7 +166,7 @@ def test_planted_file_is_told_and_left_alone(
 
 
 def test_existing_file_is_not_asked_to_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels refuse O_CREAT for another user's file in a directory of all: it is only opened."""
+    """Kernels refuse O_CREAT for another user's file in a shared directory."""
     os.close(open_lock_file(tmp_path / "cpu.lock"))
     asked: list[int] = []
     real = os.open
@@ -181,37 +181,37 @@ def test_existing_file_is_not_asked_to_be_made(tmp_path: Path, monkeypatch: pyte
 
 
 def test_directory_is_of_all_users(shared: Path) -> None:
-    """Everybody may make locks and nobody may remove another's, whatever the umask; nothing else is left."""
+    """Everybody may make locks and nobody may remove another's, whatever the umask."""
     before = os.umask(0o077)
     try:
-        place = make_lock_directory()
-        os.close(open_lock_file(place / "cpu.lock"))
+        directory = make_lock_directory()
+        os.close(open_lock_file(directory / "cpu.lock"))
     finally:
         os.umask(before)
-    assert (shared / "compile-gate-locks", 0o1777) == (place, place.stat().st_mode & 0o7777)
-    assert (place / "cpu.lock").stat().st_mode & 0o777 == 0o666
-    assert [place] == list(shared.iterdir())
-    assert place == make_lock_directory()
+    assert (shared / "compile-gate-locks", 0o1777) == (directory, directory.stat().st_mode & 0o7777)
+    assert (directory / "cpu.lock").stat().st_mode & 0o777 == 0o666
+    assert [directory] == list(shared.iterdir())
+    assert directory == make_lock_directory()
 
 
 @ONLY_ROOT
 @pytest.mark.parametrize(
-    ("mode", "told"), [(0o700, "has the mode 700, not 1777"), (0o777, "has the mode 777, not 1777")]
+    ("mode", "message"), [(0o700, "has the mode 700, not 1777"), (0o777, "has the mode 777, not 1777")]
 )
-def test_another_users_closed_directory_is_told(shared: Path, mode: int, told: str) -> None:
-    """Who made it could keep others out, or let anybody take locks away: not in silence."""
-    place = shared / "compile-gate-locks"
-    place.mkdir()
-    place.chmod(mode)
-    os.chown(place, NOBODY, -1)
-    with pytest.raises(MachineError, match=told) as caught:
+def test_another_users_closed_directory_is_reported(shared: Path, mode: int, message: str) -> None:
+    """Its owner could keep others out, or remove locks."""
+    directory = shared / "compile-gate-locks"
+    directory.mkdir()
+    directory.chmod(mode)
+    os.chown(directory, NOBODY, -1)
+    with pytest.raises(MachineError, match=message) as caught:
         make_lock_directory()
     assert "nobody" in caught.value.what
     assert VARIABLE in caught.value.fix
 
 
-def test_planted_link_for_the_directory_is_told(shared: Path, tmp_path: Path) -> None:
-    """Locks are not made in a directory that somebody else chose."""
+def test_planted_link_for_the_directory_is_reported(shared: Path, tmp_path: Path) -> None:
+    """Nobody else may choose the directory of the locks."""
     (shared / "compile-gate-locks").symlink_to(tmp_path)
     with pytest.raises(MachineError, match="it is not a directory"):
         make_lock_directory()
@@ -220,47 +220,47 @@ def test_planted_link_for_the_directory_is_told(shared: Path, tmp_path: Path) ->
 @ONLY_ROOT
 @pytest.mark.usefixtures("shared")
 def test_two_users_exclude_each_other() -> None:
-    """A lock that one user made and holds is one that the other waits for, and can take afterwards."""
-    place = make_lock_directory()
-    other = start_holder(place, NOBODY)
-    assert (place / "cpu.lock").stat().st_uid == NOBODY
+    """One user's lock makes the other wait, and can be taken afterwards."""
+    directory = make_lock_directory()
+    other = start_holder(directory, NOBODY)
+    assert (directory / "cpu.lock").stat().st_uid == NOBODY
     try:
         with pytest.raises(MachineError, match="of nobody"), lock_device("cpu", 0.0, ignore_event):
             pytest.fail("another user holds it")
     finally:
         release(other)
     with lock_device("cpu", 0.0, ignore_event):
-        assert json.loads((place / "cpu.lock").read_text())["pid"] == os.getpid()
+        assert json.loads((directory / "cpu.lock").read_text())["pid"] == os.getpid()
 
 
 @ONLY_ROOT
 @pytest.mark.usefixtures("shared")
 def test_another_user_can_take_what_root_left() -> None:
-    """The file's rights are for all, not for who ran first."""
-    place = make_lock_directory()
+    """The file's rights do not depend on who ran first."""
+    directory = make_lock_directory()
     with lock_device("cpu", 0.0, ignore_event):
         pass
-    release(start_holder(place, NOBODY))
-    assert (place / "cpu.lock").stat().st_uid == os.getuid()
+    release(start_holder(directory, NOBODY))
+    assert (directory / "cpu.lock").stat().st_uid == os.getuid()
 
 
 def test_named_directory_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever names one for all runs answers for its rights."""
+    """Its owner is responsible for its rights."""
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     assert tmp_path == make_lock_directory()
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [("locks", "is not an absolute path"), ("/no/such/locks", "is no directory")]
+    ("value", "message"), [("locks", "is not an absolute path"), ("/no/such/locks", "is no directory")]
 )
-def test_named_directory_must_be_there(value: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is made on the spot would be a container's own: a run that locks nobody out."""
+def test_named_directory_must_be_there(value: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory made inside a container would lock nobody out."""
     monkeypatch.setenv(VARIABLE, value)
-    with pytest.raises(UsageError, match=f"{VARIABLE}: {value} {told}"):
+    with pytest.raises(UsageError, match=f"{VARIABLE}: {value} {message}"):
         make_lock_directory()
 
 
 def test_unset_and_empty_are_alike(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A workflow's variable that has no value is no directory."""
+    """A workflow's variable without a value names no directory."""
     monkeypatch.setenv(VARIABLE, "")
     assert make_lock_directory() == shared / "compile-gate-locks"

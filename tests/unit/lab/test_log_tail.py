@@ -1,4 +1,4 @@
-"""Log tails: short, printable, and telling."""
+"""Log tails are short, printable and hold the cause."""
 
 import unicodedata
 
@@ -10,7 +10,7 @@ from gate.lab.workers.log_tail import LOG_EXCERPT_BYTES, LOG_EXCERPT_LINES, clea
 
 
 def test_keeps_the_last_thirty_lines() -> None:
-    """Of forty lines the last thirty are kept, without a trailing newline."""
+    """The last thirty of forty lines, without a trailing newline."""
     log = "".join(f"line {number}\n" for number in range(40)).encode()
     assert [f"line {number}" for number in range(10, 40)] == clean_log_tail(log).split("\n")
 
@@ -34,8 +34,8 @@ def test_cleans(log: bytes, expected: str) -> None:
 
 
 def test_keeps_the_telling_end_of_a_crash() -> None:
-    """Of a fault handler's dump the innermost frames are kept, and what was said before it."""
-    said = [f"said {number}" for number in range(40)]
+    """The innermost frames of a fault handler's dump, and the lines before it."""
+    lines = [f"said {number}" for number in range(40)]
     frames = [f'  File "a.py", line {number} in f' for number in range(50)]
     dump = [
         "Fatal Python error: Segmentation fault",
@@ -43,8 +43,8 @@ def test_keeps_the_telling_end_of_a_crash() -> None:
         "Current thread 0x1 (most recent call first):",
         *frames,
     ]
-    tail = clean_log_tail("\n".join([*said, *dump]).encode())
-    assert [*said[22:], *dump[:12]] == tail.split("\n")
+    tail = clean_log_tail("\n".join([*lines, *dump]).encode())
+    assert [*lines[22:], *dump[:12]] == tail.split("\n")
 
 
 LIBRARY = "/venv/lib/python3.12/site-packages"
@@ -52,7 +52,7 @@ GATE = "/srv/source/gate"
 
 
 def make_dump(*frames: str) -> bytes:
-    """What a fault handler leaves of a process that the gate has aborted: frames of two threads."""
+    """A fault handler's dump of a process that the gate has aborted: frames of two threads."""
     threads = ["Thread 0x2 (most recent call first):", *frame_all("/usr/lib/python3.12/threading.py")]
     current = ["Current thread 0x1 (most recent call first):", *frame_all(*frames)]
     dump = [
@@ -73,7 +73,7 @@ def frame_all(*paths: str) -> list[str]:
 
 
 def test_a_hang_shows_the_frame_of_the_user_first_and_none_of_the_gate() -> None:
-    """Nor of pytest around it, nor that the gate has aborted it."""
+    """Nor frames of pytest, nor the gate's abort."""
     of_user = ["/home/me/gate/model.py", f"{LIBRARY}/torch/nn/module.py", "/home/me/gate/blocks.py"]
     of_gate = [f"{GATE}/measure/trial.py", f"{GATE}/suite/fixture.py", f"{LIBRARY}/_pytest/python.py"]
     tail = clean_log_tail(make_dump(*of_user, *of_gate, "<frozen runpy>"), of_hang=True)
@@ -81,7 +81,7 @@ def test_a_hang_shows_the_frame_of_the_user_first_and_none_of_the_gate() -> None
 
 
 def test_a_hang_below_the_user_names_the_user_first_and_then_where_it_waits() -> None:
-    """The user's frame, and what it had called, innermost first."""
+    """The user's frame, then its calls, innermost first."""
     inner = [f"{LIBRARY}/torch/compile.py", f"/cache/ab/c{'x' * 51}.py"]
     outer = [f"{LIBRARY}/torch/nn/module.py", "/home/me/train.py", f"{GATE}/worker/server.py"]
     tail = clean_log_tail(make_dump(*inner, "/home/me/model.py", *outer), of_hang=True)
@@ -95,7 +95,7 @@ def test_a_hang_below_the_user_names_the_user_first_and_then_where_it_waits() ->
 
 
 def test_a_hang_within_the_gate_shows_what_is_left() -> None:
-    """A process that was ended before any of the user's code ran, or without a fault handler."""
+    """The process ended before any code of the user, or without a fault handler."""
     tail = clean_log_tail(make_dump(f"{LIBRARY}/torch/__init__.py", f"{GATE}/worker/worker.py"), of_hang=True)
     assert tail.split("\n")[2:] == frame_all(f"{LIBRARY}/torch/__init__.py")
     assert clean_log_tail(make_dump(f"{GATE}/worker/worker.py"), of_hang=True).split("\n")[2:] == []
@@ -104,7 +104,7 @@ def test_a_hang_within_the_gate_shows_what_is_left() -> None:
 
 @given(st.binary(max_size=3000), st.integers(1, 20))
 def test_is_always_bounded_and_printable(log: bytes, times: int) -> None:
-    """Whatever a process writes, the tail fits and holds no control character but tab and newline."""
+    """Any log's tail fits and has no control character but tab and newline."""
     tail = clean_log_tail(log * times)
     assert len(tail.encode()) <= LOG_EXCERPT_BYTES
     assert tail.count("\n") < LOG_EXCERPT_LINES
@@ -121,14 +121,14 @@ def test_is_always_bounded_and_printable(log: bytes, times: int) -> None:
     ],
 )
 def test_finds_what_was_short(tail: str, expected: str) -> None:
-    """The usual words for a lack of memory or disk are known."""
+    """The usual messages for a lack of memory or disk."""
     assert expected == name_shortage(tail)
 
 
 def test_endless_line_leaves_room_for_the_others() -> None:
-    """Some errors name hundreds of options in one line: its begin is enough, and the lines before it stay."""
-    told = clean_log_tail(b'  File "model.py", line 3\nRuntimeError: options are ' + b"x, " * 9000)
-    first, second = told.splitlines()
+    """An error with hundreds of options in a line keeps its begin and the lines before it."""
+    tail = clean_log_tail(b'  File "model.py", line 3\nRuntimeError: options are ' + b"x, " * 9000)
+    first, second = tail.splitlines()
     assert first == '  File "model.py", line 3'
     assert second.startswith("RuntimeError: options are x, x")
     assert (len(second), second[-4:]) == (504, " ...")

@@ -1,4 +1,4 @@
-"""The lab as what measures for a check: the same verdicts as a rehearsal of what it measured."""
+"""A check measured by the lab has the verdict of its rehearsal."""
 
 from dataclasses import replace
 
@@ -40,10 +40,10 @@ def begin(lab: Lab, *cases: Case) -> Run:
 
 
 def store(run: Run, case: Case, factor: float) -> tuple[Baseline, ...]:
-    """Store what was measured, as often as a baseline needs, with other latencies of this case."""
+    """Store the trials, as often as a baseline needs, with other latencies of this case."""
 
     def change(trial: Trial) -> Trial:
-        latencies = tuple(factor * one for one in trial.samples[Metric.COMPILED_LATENCY])
+        latencies = tuple(factor * latency for latency in trial.samples[Metric.COMPILED_LATENCY])
         return replace(trial, samples={**trial.samples, Metric.COMPILED_LATENCY: latencies})
 
     changed = [change(trial) if trial.case_id == case.id else trial for trial in run.trials]
@@ -52,7 +52,7 @@ def store(run: Run, case: Case, factor: float) -> tuple[Baseline, ...]:
 
 
 def rehearse(measured: Run, begun: Run, terms: CheckTerms) -> Checked:
-    """Check the same run again, with what was measured on the way instead of processes."""
+    """Check the same run again, with its recorded slots instead of processes."""
     pairs = list_pairs(measured)
 
     def take_trial(slot: Slot) -> Trial:
@@ -65,7 +65,7 @@ def rehearse(measured: Run, begun: Run, terms: CheckTerms) -> Checked:
 
 
 def test_rehearsal_and_lab_give_the_same_verdict(lab: Lab) -> None:
-    """A case that looks half as slow again is cleared by two pairs: measured, and replayed from them."""
+    """A case that looks 50 % slower is cleared by two pairs, measured and replayed."""
     slow, same = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("slow", "same"))
     begun = begin(lab, slow, same)
     terms = CheckTerms(baselines=store(begun, slow, 1 / 1.5), policy=POLICY)
@@ -74,12 +74,12 @@ def test_rehearsal_and_lab_give_the_same_verdict(lab: Lab) -> None:
     assert len(list_pairs(live.run)[slow.id]) == 2
     assert again.verdict.comparisons == live.verdict.comparisons
     assert again.verdict.outcome is live.verdict.outcome
-    asked = [[(one.case_id, one.index, one.arm) for one in checked.run.trials] for checked in (live, again)]
+    asked = [[(row.case_id, row.index, row.arm) for row in checked.run.trials] for checked in (live, again)]
     assert sorted(asked[0]) == sorted(asked[1])
 
 
 def test_run_between_its_pairs_is_not_finished(lab: Lab) -> None:
-    """What a kill leaves on disk before or amid the pairs says so, though all trials are there."""
+    """A kill before or between the pairs leaves an unfinished run, though all trials are there."""
     case = make_case("turns", roles=["cold", "rounds"])
     begun = begin(lab, case)
     assert begun.finished
@@ -87,7 +87,7 @@ def test_run_between_its_pairs_is_not_finished(lab: Lab) -> None:
     watched = make_measurer(lab, saved.append)
     terms = CheckTerms(baselines=store(begun, case, 1 / 1.5), policy=POLICY)
     checked = check_against_base(watched, begun, terms)
-    assert [(one.finished, len(one.trials)) for one in saved] == [
+    assert [(run.finished, len(run.trials)) for run in saved] == [
         (False, 1),
         *((False, n) for n in (3, 5)),
     ]

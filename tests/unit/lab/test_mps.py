@@ -9,7 +9,7 @@ from gate.lab.host.mps import VARIABLE, find_service, refuse_service
 
 
 def test_a_gpu_behind_the_service_is_refused(tmp_path: Path) -> None:
-    """Where a daemon listens every program of CUDA is its client: the error says where, and what to do."""
+    """Every CUDA program is then its client: the error names its directory and the fix."""
     (tmp_path / "control").touch()
     with pytest.raises(MachineError, match=f"Multi-Process Service \\({tmp_path}\\) shares") as caught:
         refuse_service("cuda:1", {VARIABLE: str(tmp_path)})
@@ -19,7 +19,7 @@ def test_a_gpu_behind_the_service_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_a_daemon_there_is_no_service(tmp_path: Path) -> None:
-    """A directory without its control pipe, or that is none: programs run as ever, whatever is set."""
+    """Without a control pipe the variables have no effect."""
     assert find_service({VARIABLE: str(tmp_path)}) == ""
     assert find_service({VARIABLE: "/dev/null"}) == ""
     refuse_service("cuda", {VARIABLE: str(tmp_path / "gone")})

@@ -1,4 +1,4 @@
-"""Pairs: two workers take turns, and what comes of it when one of them does not."""
+"""Pairs: two workers take turns, and what follows if one of them does not."""
 
 import itertools
 import time
@@ -32,7 +32,7 @@ SUPER_BLOCKS = 5  # of the default's fifteen: blocks that do not differ need no 
 
 
 def pace_of(run: Run) -> Pace:
-    """What a run tells of times."""
+    """The times of a run."""
     return Pace(run.cases, run.trials)
 
 
@@ -54,7 +54,7 @@ def test_turns_cancel_a_linear_drift() -> None:
 
 
 def test_live_pair_alternates_blocks(bench: Bench, count_left: CountLeft) -> None:
-    """Both workers are alive at once: their blocks come in the order 0 1 1 0 0 1 1 0, then 1 0 0 1 ..."""
+    """Both workers are alive: their blocks come in the order 0 1 1 0 0 1 1 0, then 1 0 0 1 ..."""
     case = make_case("turns", roles=["rounds"])
     pair = measure_pair(open_sides(bench, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
     assert ["base", "head"] == [trial.arm for trial in pair.trials]
@@ -67,11 +67,11 @@ def test_live_pair_alternates_blocks(bench: Bench, count_left: CountLeft) -> Non
 
 
 def test_head_starts_first_in_every_other_pair(bench: Bench) -> None:
-    """Whoever starts second finds a warmer machine: it is each arm's turn to be first."""
+    """The second to start finds a warmer machine."""
     case = make_case("turns", roles=["rounds"])
     sides = open_sides(bench, case, case)
     pairs = [measure_pair(sides, plan_pair(LATENCY, index, "cpu", Pairing.LIVE)) for index in (1, 2)]
-    assert [["base", "head"], ["head", "base"]] == [[trial.arm for trial in one.trials] for one in pairs]
+    assert [["base", "head"], ["head", "base"]] == [[trial.arm for trial in pair.trials] for pair in pairs]
 
 
 AT_ONCE, IN_TURN = ["begins", "begins", "ends", "ends"], ["begins", "ends", "begins", "ends"]
@@ -88,7 +88,7 @@ AT_ONCE, IN_TURN = ["begins", "begins", "ends", "ends"], ["begins", "ends", "beg
 def test_arms_load_at_the_same_time(
     bench: Bench, role: str, metrics: frozenset[Metric], device: str, expected: list[str]
 ) -> None:
-    """On a GPU one after the other, since libraries time there what they choose."""
+    """On a GPU they load one after the other, since libraries time there what they choose."""
     bench = use_gpu(bench) if device == "cuda" else bench
     case = make_case("turns", roles=[role], how={"load_s": 1.0})
     pair = measure_pair(open_sides(bench, case, case), plan_pair(metrics, 2, device, Pairing.LIVE))
@@ -98,7 +98,7 @@ def test_arms_load_at_the_same_time(
 
 
 def test_arms_that_tune_kernels_load_one_after_the_other(bench: Bench) -> None:
-    """What tries kernels by timing them must not time the other arm's compile."""
+    """The other arm's compile would change the timings that choose kernels."""
     case = replace(make_case("turns", roles=["rounds"], how={"load_s": 0.2}), mode=Mode.MAX_AUTOTUNE)
     pair = measure_pair(open_sides(bench, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
     assert ["base", "head"] == [trial.arm for trial in pair.trials]
@@ -107,7 +107,7 @@ def test_arms_that_tune_kernels_load_one_after_the_other(bench: Bench) -> None:
 
 
 def test_an_arm_is_charged_half_of_what_both_load_in(bench: Bench) -> None:
-    """Two compiles at once take each other's time: 4 s of both, where a worker may take 3.9 s, is no hang."""
+    """Simultaneous compiles slow each other: 4 s of both, with a limit of 3.9 s, is no hang."""
     case = make_case("turns", roles=["rounds"], how={"load_s": 4.0})
     hasty = replace(bench, settings=replace(bench.settings, trial_timeout_s=3.9))
     pair = measure_pair(open_sides(hasty, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
@@ -130,7 +130,7 @@ def test_second_processes_build_and_count_calls_at_once_and_take_turns_for_the_r
 
 
 def test_second_processes_without_room_for_two_run_one_after_the_other(bench: Bench) -> None:
-    """The want of memory beside the other arm is no failure, and the pair stays a live one."""
+    """The lack of memory is no failure, and the pair stays a live one."""
     case = make_case("turns", roles=["cold", "warm"], how={"says": "can't allocate memory"})
     pair = measure_pair(open_sides(bench, case, case), plan_pair(WARM_COMPILE, 1, "cpu", Pairing.LIVE))
     assert pair.failures == ()
@@ -150,7 +150,7 @@ def test_second_process_that_fails_before_its_compile_is_the_one_that_failed(
 
 
 def test_arm_that_cannot_load_has_failed(bench: Bench, count_left: CountLeft) -> None:
-    """The other arm, which has loaded meanwhile, is not blamed, and nothing is left running."""
+    """The other arm, which has loaded, is not blamed, and nothing is left running."""
     good, bad = make_case("turns", roles=["rounds"]), make_case("error", roles=["rounds"])
     pair = measure_pair(open_sides(bench, bad, good), plan_pair(LATENCY, 2, "cpu", Pairing.LIVE))
     assert [("base", "build")] == [(failure.arm, failure.stage) for failure in pair.failures]
@@ -160,7 +160,7 @@ def test_arm_that_cannot_load_has_failed(bench: Bench, count_left: CountLeft) ->
 def test_an_arm_that_fails_early_does_not_wait_for_the_others_compile(
     bench: Bench, count_left: CountLeft
 ) -> None:
-    """The other one would compile for two minutes more; it is ended after two seconds, and not blamed."""
+    """The other's two-minute compile is ended after two seconds, and not blamed."""
     slow = make_case("turns", roles=["rounds"], how={"load_s": 120.0})
     bad = make_case("error", roles=["rounds"])
     begun = time.monotonic()
@@ -172,7 +172,7 @@ def test_an_arm_that_fails_early_does_not_wait_for_the_others_compile(
 
 @pytest.mark.parametrize("guilty", ["base", "head"])
 def test_arm_that_crashes_is_the_one_that_failed(bench: Bench, count_left: CountLeft, guilty: str) -> None:
-    """The other arm, stopped because of it, is not blamed, and nothing is left running."""
+    """The other arm is stopped and not blamed, and nothing is left running."""
     good, bad = make_case("turns", roles=["cold"]), make_case("turns", roles=["cold"], how={"stop": 5})
     cases = (bad, good) if guilty == "base" else (good, bad)
     pair = measure_pair(open_sides(bench, *cases), plan_pair(COMPILE, 3, "cpu", Pairing.LIVE))
@@ -184,7 +184,7 @@ def test_arm_that_crashes_is_the_one_that_failed(bench: Bench, count_left: Count
 
 
 def test_arm_that_hangs_is_the_one_whose_time_is_up(bench: Bench, count_left: CountLeft) -> None:
-    """Only the time of one's own turns counts: waiting for an arm that hangs is no fault."""
+    """Only the time of an arm's own turns counts, not its waiting."""
     bench = replace(bench, settings=replace(bench.settings, trial_timeout_s=2.0))
     good = make_case("turns", roles=["cold"])
     bad = make_case("turns", roles=["cold"], how={"stop": 5, "sleep_s": 120})
@@ -202,8 +202,8 @@ def test_arm_that_never_gets_ready_has_failed(bench: Bench) -> None:
     assert [("head", "build")] == [(failure.arm, failure.stage) for failure in pair.failures]
 
 
-def test_whole_processes_in_turn_say_so(bench: Bench) -> None:
-    """Where two do not fit, the trials are marked: their blocks are no pairs."""
+def test_whole_processes_in_turn_are_noted(bench: Bench) -> None:
+    """If two do not fit, the trials are marked: their blocks are no pairs."""
     plan = plan_pair(frozenset({Metric.COLD_COMPILE_TIME}), 1, "cpu", Pairing.TURNS)
     case = make_case()
     pair = measure_pair(open_sides(bench, case, case), plan)
@@ -229,8 +229,8 @@ def use_gpu(bench: Bench, gpu: GpuState | None = None) -> Bench:
         "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
     ],
 )
-def test_what_has_no_room_beside_the_other_takes_turns(bench: Bench, says: str) -> None:
-    """However torch and its libraries put it, a device too small for two is no failure of a case."""
+def test_what_has_no_room_next_to_the_other_takes_turns(bench: Bench, says: str) -> None:
+    """No message about a device too small for two is a failure of the case."""
     case = make_case("crowd", how={"says": says})
     sides = open_sides(use_gpu(bench), case, case)
     pair = measure_pair(sides, plan_pair(LATENCY, 1, "cuda", Pairing.LIVE))
@@ -250,10 +250,10 @@ def test_what_has_no_room_beside_the_other_takes_turns(bench: Bench, says: str) 
         ({"says": "OSError: [Errno 28] No space left on device"}, 1, False),
     ],
 )
-def test_want_of_memory_beside_the_other_is_told_from_a_failure(
+def test_want_of_memory_next_to_the_other_is_no_failure(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, how: dict[str, str], oom_kills: int, is_room: bool
 ) -> None:
-    """On a CPU a pair that found no memory for two takes turns; one that failed otherwise is a failure."""
+    """On a CPU such a pair takes turns; one with another error has failed."""
     counts = itertools.count(0, oom_kills)
     monkeypatch.setattr(process, "load_oom_kills", lambda: next(counts))
     case = make_case("crowd", roles=["rounds"], how=how)
@@ -263,14 +263,14 @@ def test_want_of_memory_beside_the_other_is_told_from_a_failure(
 
 
 def test_an_error_of_the_model_is_no_want_of_room(bench: Bench) -> None:
-    """What fails for another reason beside the other arm has failed."""
+    """Any other error next to the other arm is a failure."""
     case = make_case("crowd", how={"says": "ValueError: 3 devices are not available in this model"})
     pair = measure_pair(open_sides(use_gpu(bench), case, case), plan_pair(LATENCY, 1, "cuda", Pairing.LIVE))
     assert pair.failures
 
 
 def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench) -> None:
-    """In exclusive mode no live pair is even tried: its second arm would be turned away."""
+    """In exclusive mode the second arm would be refused, so no live pair is tried."""
     case = make_case("ok", roles=["cold", "warm"])
     run = make_run(cases=(case,), base=(case,))
     gpu = GpuState(index=0, uuid="GPU-1", exclusive=True)
@@ -298,13 +298,13 @@ def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench) -> None:
 def test_pair_measures_what_is_wanted(
     metrics: set[Metric], index: int, device: str, expected: tuple[WorkerRole, bool]
 ) -> None:
-    """A compile costs more than the rounds: it is repeated only for what it decides."""
+    """A compile costs more than the rounds: it is repeated only for metrics that it decides."""
     plan = plan_pair(metrics, index, device, Pairing.LIVE)
     assert expected == (plan.first, plan.content.warm)
 
 
 def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench) -> None:
-    """Neither arm compiles: each has a copy of what the trial left, and the original stays as it was."""
+    """Neither arm compiles: each has a copy of the trial's caches."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     case = make_case("turns", roles=["rounds"])
     kept = bench.get_kept_caches(case)
@@ -340,28 +340,28 @@ def test_caches_are_kept_for_code_that_is_found_by_what_it_is(
 
 
 def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench) -> None:
-    """What a trial left would make a cold compile a warm one."""
+    """A trial's caches would make a cold compile a warm one."""
     kept = bench.get_kept_caches(make_case())
     plan = plan_pair(frozenset({Metric.COLD_COMPILE_TIME}), 1, "cpu", Pairing.LIVE, kept)
     assert (plan.first, plan.content.warm) == (WorkerRole.COLD, True)
 
 
 def test_pairs_are_numbered_after_those_there() -> None:
-    """Each case gets as many as it needs; indices go on where they stopped."""
-    one, two = make_case(name="one"), make_case(name="two")
-    taken = Trial(case_id=one.id, index=1, arm="base", pairing=Pairing.LIVE)
-    alone = Trial(case_id=two.id, index=1)
-    run = make_run(taken, replace(taken, arm="head"), alone, cases=(one, two), base=(one, two))
+    """Each case gets as many as it needs; indices continue."""
+    first, second = make_case(name="one"), make_case(name="two")
+    taken = Trial(case_id=first.id, index=1, arm="base", pairing=Pairing.LIVE)
+    alone = Trial(case_id=second.id, index=1)
+    run = make_run(taken, replace(taken, arm="head"), alone, cases=(first, second), base=(first, second))
     needs = [
-        Suspect(case_id=one.id, metrics=LATENCY, more=2),
-        Suspect(case_id=two.id, metrics=LATENCY, more=1),
+        Suspect(case_id=first.id, metrics=LATENCY, more=2),
+        Suspect(case_id=second.id, metrics=LATENCY, more=1),
     ]
     slots = list_pair_slots(run, needs)
     assert [("one", 2), ("one", 3), ("two", 1)] == [(slot.case.model, slot.index) for slot in slots]
 
 
 def test_cases_without_a_counterpart_get_no_pair() -> None:
-    """What the base lacks, defines otherwise or could not run cannot be held against it."""
+    """The base lacks them, defines them otherwise or could not run them."""
     same, changed, new, failed = (make_case(name=name) for name in ("same", "changed", "new", "failed"))
     run = make_run(
         cases=(same, changed, new, failed), base=(same, replace(changed, definition="other"), failed)
@@ -373,7 +373,7 @@ def test_cases_without_a_counterpart_get_no_pair() -> None:
 
 
 def make_pair(case: Case, index: int, compile_s: float) -> tuple[Trial, ...]:
-    """A pair of which each arm compiles for so long, and spends 0.5 s on what no stage counts."""
+    """A pair of which each arm compiles for so long, and spends 0.5 s outside of all stages."""
     samples = {Metric.COLD_COMPILE_TIME: (compile_s,)} if compile_s else {}
     return tuple(
         Trial(
@@ -397,7 +397,7 @@ EVERYTHING = COLD | {Metric.PEAK_MEMORY}
 
 
 def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind() -> None:
-    """Without one, twice a trial; a pair that compiles nothing is cheaper than the first, which does."""
+    """Without one, twice a trial; a pair that compiles nothing is cheaper than the first."""
     case = make_case()
     run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
     whole = Slot(case=case, index=2, metrics=EVERYTHING)
@@ -415,7 +415,7 @@ def test_what_a_further_pair_is_spared_is_not_expected() -> None:
     """Servers are there, waiting and loading count once: of twice 0.5 + 1 + 3 + 4 + 2 s 8 are left."""
     case = make_case()
     stages_s = {"server": 1.0, "compile": 3.0, "turn": 4.0, "rounds": 2.0}
-    light = tuple(replace(one, stages_s=stages_s) for one in make_pair(case, 2, 0.0))
+    light = tuple(replace(trial, stages_s=stages_s) for trial in make_pair(case, 2, 0.0))
     run = make_run(*light, cases=(case,), base=(case,))
     slot = Slot(case=case, index=3, metrics=LATENCY)
     assert predict_pair_s(pace_of(run), slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
@@ -438,7 +438,7 @@ def test_a_first_pair_is_expected_to_compile_untimed_once() -> None:
     assert predict_pair_s(pace_of(run), replace(first, index=2), "cpu") == pytest.approx(0.4 * 2 * 30.0)
 
     stages_s = {"compile": 21.0, "rounds": 2.0}
-    light = tuple(replace(one, stages_s=stages_s, overhead_s=0.0) for one in make_pair(case, 1, 0.0))
+    light = tuple(replace(trial, stages_s=stages_s, overhead_s=0.0) for trial in make_pair(case, 1, 0.0))
     later = pace_of(replace(run, trials=(alone, *light)))
     assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(21.0 - 16.0 + 2 * 2.0)
 
@@ -453,7 +453,7 @@ def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other() ->
     assert predict_pair_s(pace_of(run), first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 2 * 16.0)
 
     stages_s = {"compile": 21.0, "rounds": 2.0}
-    light = tuple(replace(one, stages_s=stages_s, overhead_s=0.0) for one in make_pair(case, 1, 0.0))
+    light = tuple(replace(trial, stages_s=stages_s, overhead_s=0.0) for trial in make_pair(case, 1, 0.0))
     later = pace_of(replace(run, trials=(alone, *light)))
     assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(2 * (21.0 - 16.0 + 2.0))
 
@@ -471,7 +471,7 @@ def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other() ->
 def test_time_that_is_left_goes_to_counters_then_to_latencies(
     left_s: float, device: str, expected: frozenset[Metric] | None
 ) -> None:
-    """What a whole pair does not fit into may still show a counter again, or settle a latency."""
+    """If no whole pair fits, a counter may be measured again, or a latency settled."""
     case = make_case()
     run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
     run = replace(run, environment=replace(run.environment, device_kind=device))
@@ -480,7 +480,7 @@ def test_time_that_is_left_goes_to_counters_then_to_latencies(
 
 
 def test_latencies_alone_are_no_first_measurement() -> None:
-    """Nothing would say that a case's counters and memory were never looked at: it gets no pair."""
+    """A case whose counters and memory were never measured gets no such pair."""
     case, other = make_case(), make_case(name="other")
     run = make_run(*make_pair(other, 1, 7.5), cases=(case, other), base=(case, other))
     slot = Slot(case=case, index=1, metrics=EVERYTHING)
@@ -488,6 +488,6 @@ def test_latencies_alone_are_no_first_measurement() -> None:
     assert fit_slot(pace_of(run), slot, "cpu", whole_s) == slot
     assert fit_slot(pace_of(run), slot, "cpu", whole_s - 1) is None
     alone = Trial(case_id=case.id, index=1, stages_s={"rounds": whole_s / 2})
-    known = fit_slot(pace_of(replace(run, trials=(*run.trials, alone))), slot, "cpu", whole_s - 1)
-    assert known is not None
-    assert known.metrics == LATENCY
+    fitted = fit_slot(pace_of(replace(run, trials=(*run.trials, alone))), slot, "cpu", whole_s - 1)
+    assert fitted is not None
+    assert fitted.metrics == LATENCY

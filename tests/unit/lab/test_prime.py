@@ -1,4 +1,4 @@
-"""Priming: the environment is learned, and what the machine lacks is told with its fix."""
+"""Priming finds the environment, and names what the machine lacks with its fix."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,15 +19,15 @@ from gate.report.words.facts import advise_unprimed
 from .conftest import make_case
 
 
-def test_tells_the_environment(bench: Bench) -> None:
-    """A primer that works gives the environment, and fills the primer's cache."""
+def test_sends_the_environment(bench: Bench) -> None:
+    """A primer that works returns the environment, and fills its cache."""
     environment = prime_bench(bench)
     assert (environment.torch, environment.cpu) == ("2.13.0", "acting")
     assert (bench.primer_cache / "inductor" / "prime.txt").is_file()
 
 
 def test_a_target_is_compiled_for_where_no_gpu_is_looked_for(bench: Bench) -> None:
-    """Its name holds no number of a device."""
+    """Its name has no device number."""
     with open_bench(bench.arm, replace(bench.settings, device="cuda:sm_90")) as opened:
         assert opened.gpu is None
 
@@ -43,7 +43,7 @@ def test_failure_is_the_machines_fault(bench: Bench, monkeypatch: pytest.MonkeyP
 
 
 def test_unknown_failure_leads_to_the_log(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A primer that crashes for an unknown reason leads to its log, which exists."""
+    """After an unknown crash the error names the log, which exists."""
     monkeypatch.setenv("ACTING_PRIME", "segfault")
     with pytest.raises(MachineError, match="ended with SIGSEGV") as caught:
         prime_bench(bench)
@@ -53,16 +53,16 @@ def test_unknown_failure_leads_to_the_log(bench: Bench, monkeypatch: pytest.Monk
 
 
 def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A primer has the time limit of a worker, and the key that holds it is named."""
+    """A primer has a worker's time limit, and the error names its key."""
     monkeypatch.setenv("ACTING_PRIME", "hang")
-    told = r"^warming up used 0\.\d CPU seconds in \d s in .*, and none at the end, on cpu, at stage "
-    with pytest.raises(MachineError, match=told) as caught:
+    message = r"^warming up used 0\.\d CPU seconds in \d s in .*, and none at the end, on cpu, at stage "
+    with pytest.raises(MachineError, match=message) as caught:
         prime_bench(replace(bench, settings=replace(bench.settings, trial_timeout_s=0.5)))
     assert "trial_timeout_s" in caught.value.fix
 
 
 def test_what_the_primer_itself_advises_is_the_fix() -> None:
-    """A target and a torch built for CUDA, say: no log and no doctor say what to install."""
+    """For a target and a torch built for CUDA, no log and no doctor names the package."""
     install = "Install a CPU build beside it."
     for cause, fix in (
         (None, install),
@@ -70,8 +70,8 @@ def test_what_the_primer_itself_advises_is_the_fix() -> None:
     ):
         error = MachineError("this torch is built for CUDA", install)
         error.__cause__ = cause
-        told = make_worker_failure(error)
-        assert advise_unprimed(FailureKind.ERROR, told, "prime.log") == fix
+        failure = make_worker_failure(error)
+        assert advise_unprimed(FailureKind.ERROR, failure, "prime.log") == fix
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_what_the_primer_itself_advises_is_the_fix() -> None:
 def test_a_slow_server_names_no_environment(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, why_not: Fact, workers: str
 ) -> None:
-    """The primer ran by itself: since the machine was busy, or since nothing can be forked here."""
+    """The primer runs by itself if the server is slow or nothing can be forked."""
     monkeypatch.setattr(
         ServerPool, "open", lambda _, jobs, *__: tuple(replace(j, why_not=why_not) for j in jobs)
     )
@@ -96,7 +96,7 @@ def test_a_slow_server_names_no_environment(
 def test_the_check_of_imports_waits_for_its_server_as_all_others_do(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own short limit is its worker's: what it made of a slow server would hold for the primer, too."""
+    """Its short limit is its worker's alone; a slow server would be lost for the primer too."""
     waited: list[float] = []
 
     def open_slowly(_pool: ServerPool, jobs: Any, *_later: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Looking at the machine that runs these tests."""
+"""The probe of the machine that runs these tests."""
 
 import sys
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def test_finds_what_is_there(fake_torch: Path, arm: Arm, settings: LabSettings) 
 
 
 def test_asks_the_workers_interpreter_for_nvml(fake_torch: Path, arm: Arm, settings: LabSettings) -> None:
-    """What cannot be imported there, whatever the gate itself can import, is told in Python's words."""
+    """Python's message shows what cannot be imported there, whatever the gate can import."""
     (fake_torch.parent / "pynvml.py").write_text("raise ImportError('no such library')", encoding="utf-8")
     assert probe_machine(arm, settings).nvml_problem == "ImportError: no such library"
     (fake_torch.parent / "pynvml.py").write_text("def nvmlInit(): pass", encoding="utf-8")
@@ -56,7 +56,7 @@ def test_asks_the_workers_interpreter_for_nvml(fake_torch: Path, arm: Arm, setti
 
 @pytest.fixture
 def examine_script(arm: Arm, settings: LabSettings, tmp_path: Path) -> Callable[[str], tuple[Check, ...]]:
-    """Examine this machine where a shell script stands in for the interpreter."""
+    """Examine this machine with a shell script in place of the interpreter."""
     python = tmp_path / "python"
 
     def examine(script: str) -> tuple[Check, ...]:
@@ -70,7 +70,7 @@ def examine_script(arm: Arm, settings: LabSettings, tmp_path: Path) -> Callable[
 def test_a_slow_import_is_no_missing_torch(
     examine_script: Callable[[str], tuple[Check, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says how long it took, and what helps; nothing has to be installed."""
+    """The message has its seconds and the fix; nothing has to be installed."""
     monkeypatch.setattr(probe, "IMPORT_LIMIT_S", 0.5)
     of_python, of_torch, *_ = examine_script("exec sleep 60")
     assert "/python, importing torch, hangs (0." in of_python.finding
@@ -81,7 +81,7 @@ def test_a_slow_import_is_no_missing_torch(
 def test_an_interpreter_that_dies_shows_its_signal_and_last_lines(
     examine_script: Callable[[str], tuple[Check, ...]], tmp_path: Path
 ) -> None:
-    """As one whose torch lacks a library does."""
+    """As if its torch lacked a library."""
     of_python, *_ = examine_script("echo no libcudnn >&2; kill -SEGV $$")
     python = tmp_path / "python"
     assert of_python.finding == f"{python}, importing torch, died (SIGSEGV): no libcudnn"
@@ -91,24 +91,24 @@ def test_an_interpreter_that_dies_shows_its_signal_and_last_lines(
 def test_asks_the_workers_interpreter_for_its_headers(
     fake_torch: Path, arm: Arm, settings: LabSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without Python.h nothing compiles: the directory is named, unless the compiler is told of another."""
-    place = fake_torch.parent / "include"
-    hook = f"import sysconfig\nsysconfig.get_path = lambda *_: {str(place)!r}\n"
+    """The directory without Python.h is named, unless the compiler gets another."""
+    include = fake_torch.parent / "include"
+    hook = f"import sysconfig\nsysconfig.get_path = lambda *_: {str(include)!r}\n"
     (fake_torch.parent / "sitecustomize.py").write_text(hook, encoding="utf-8")
-    assert probe_machine(arm, settings).headers_lacking == str(place)
+    assert probe_machine(arm, settings).headers_lacking == str(include)
     headers = fake_torch.parent / "headers" / "Python.h"
     headers.parent.mkdir()
     headers.touch()
     monkeypatch.setenv("CPATH", str(headers.parent))
     assert probe_machine(arm, settings).headers_lacking == ""
     monkeypatch.delenv("CPATH")
-    place.mkdir()
-    headers.rename(place / "Python.h")
+    include.mkdir()
+    headers.rename(include / "Python.h")
     assert probe_machine(arm, settings).headers_lacking == ""
 
 
 def test_torch_that_cannot_be_imported(fake_torch: Path, arm: Arm, settings: LabSettings) -> None:
-    """A broken torch is told with the first line of its error, though it prints a lot."""
+    """The message is its error's first line, whatever it prints before."""
     (fake_torch / "__init__.py").write_text(
         "print('noise')\nraise OSError('no libc10\\nmore')", encoding="utf-8"
     )
@@ -117,7 +117,7 @@ def test_torch_that_cannot_be_imported(fake_torch: Path, arm: Arm, settings: Lab
 
 
 def test_interpreter_that_does_not_run(arm: Arm, settings: LabSettings) -> None:
-    """Without the interpreter nothing is known of it, and the rest is still found."""
+    """The interpreter is unknown, and the rest is still found."""
     state = probe_machine(replace(arm, python="/no/python"), settings)
     assert (state.python, state.torch, state.headers_lacking) == ("", "", "")
     assert state.cores >= 1
@@ -130,7 +130,7 @@ def test_missing_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_compiler_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler without its headers is told from one that works, in its own words."""
+    """A compiler without its headers is reported with its own message."""
     compiler = tmp_path / "my-g++"
     script = '#!/bin/sh\ncase "$1" in -dump*) echo 1.2.3;; *) echo "fatal: no <vector>"; exit 1;; esac\n'
     compiler.write_text(script, encoding="utf-8")
@@ -140,5 +140,5 @@ def test_compiler_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_output_directory_need_not_exist(tmp_path: Path) -> None:
-    """An output directory that is still to be made is judged by the one it will be in."""
+    """A missing output directory is judged by its parent."""
     assert tmp_path == find_existing(tmp_path / "a" / "b")

@@ -1,4 +1,4 @@
-"""Processes: nothing survives, nothing floods, the end is told."""
+"""Processes: nothing survives, no log fills the disk, the end is reported."""
 
 import os
 import signal
@@ -45,8 +45,7 @@ def command(tmp_path: Path) -> Callable[..., ProcessCommand]:
     return make
 
 
-def test_tells_status_and_log(command: Callable[..., ProcessCommand], tmp_path: Path) -> None:
-    """The exit status and the output of both streams come back."""
+def test_sends_status_and_log(command: Callable[..., ProcessCommand], tmp_path: Path) -> None:
     line = "import os, sys; os.write(1, b'one'); os.write(2, b'two'); sys.exit(7)"
     ended = run_process(command(line))
     assert (ended.status, ended.use, ended.log_tail) == (7, None, b"onetwo")
@@ -76,7 +75,7 @@ def test_time_limit_ends_the_whole_family(
 def test_children_of_a_process_that_ended_are_killed(
     command: Callable[..., ProcessCommand], count_left: Callable[[], int], session: str
 ) -> None:
-    """A child that outlives its parent is killed and does not hold the call up by its open output."""
+    """A child that outlives its parent is killed; its open output delays nothing."""
     begun = time.monotonic()
     ended = run_process(command(f"{SLEEPER}{session})"))
     assert (ended.status, ended.use) == (0, None)
@@ -113,7 +112,7 @@ def test_interrupt_while_cleaning_up_waits(count_left: Callable[[], int]) -> Non
 
 
 def test_flood_is_cut_in_the_middle(command: Callable[..., ProcessCommand], tmp_path: Path) -> None:
-    """Of a log of 50 MB the head, the tail and the number of bytes left out are kept."""
+    """A log of 50 MB keeps head, tail and the number of bytes left out."""
     line = "import os\nfor i in range(50 * 1024): os.write(1, b'x' * 1024)\nos.write(1, b'end')"
     ended = run_process(command(line))
     log = (tmp_path / "logs" / "a.log").read_bytes()
@@ -144,7 +143,7 @@ def test_process_that_closes_its_output_is_waited_for(command: Callable[..., Pro
 def test_without_process_descriptors(
     command: Callable[..., ProcessCommand], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the system has no descriptors of processes, the end and the limit are still noticed."""
+    """On such systems the end and the limit are still noticed."""
     monkeypatch.delattr(os, "pidfd_open")
     ended = run_process(command("import sys; print('said'); sys.exit(5)"))
     assert (ended.status, ended.use, ended.log_tail) == (5, None, b"said\n")
@@ -169,7 +168,7 @@ def test_log_that_cannot_be_written(command: Callable[..., ProcessCommand], tmp_
 def test_full_disk_ends_the_worker(
     command: Callable[..., ProcessCommand], count_left: Callable[[], int]
 ) -> None:
-    """When the log's disk is full the worker is ended and the machine blamed."""
+    """A full disk under the log ends the worker, and is the machine's fault."""
     line = "import os, time; os.write(1, b'word'); time.sleep(600)"
     with pytest.raises(MachineError, match="the disk is full"):
         run_process(replace(command(line), log=Path("/dev/full")))

@@ -1,4 +1,4 @@
-"""Where a run comes from."""
+"""The provenance of a run."""
 
 import os
 import re
@@ -33,16 +33,16 @@ def repository(tmp_path: Path) -> Path:
 
 
 def test_clean_checkout(repository: Path) -> None:
-    """Commit, author, time and version of a clean checkout are told."""
-    made = load_provenance(repository, {})
+    """Commit, author, time and version of a clean checkout."""
+    provenance = load_provenance(repository, {})
     assert (run_git(repository, "rev-parse", "HEAD"), False, "Ada", "") == (
-        made.commit,
-        made.dirty,
-        made.author,
-        made.run_url,
+        provenance.commit,
+        provenance.dirty,
+        provenance.author,
+        provenance.run_url,
     )
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.created)
-    assert made.gate_version == gate.__version__
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", provenance.created)
+    assert provenance.gate_version == gate.__version__
 
 
 def test_changed_file_is_dirty(repository: Path) -> None:
@@ -52,7 +52,7 @@ def test_changed_file_is_dirty(repository: Path) -> None:
 
 
 def test_untracked_file_is_not_dirty(repository: Path) -> None:
-    """Outputs beside the code do not make it dirty."""
+    """Outputs next to the code do not make it dirty."""
     (repository / "out.json").write_text("{}", encoding="utf-8")
     assert not load_provenance(repository, {}).dirty
 
@@ -60,7 +60,7 @@ def test_untracked_file_is_not_dirty(repository: Path) -> None:
 def test_other_repository_of_a_hook_is_not_asked(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """GIT_DIR, which hooks set, does not point us elsewhere."""
+    """GIT_DIR, which hooks set, has no effect."""
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
     assert load_provenance(repository, {}).commit
 
@@ -68,8 +68,8 @@ def test_other_repository_of_a_hook_is_not_asked(
 def test_outside_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside a repository there is no commit, and nothing is dirty."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    made = load_provenance(tmp_path, {})
-    assert (made.commit, made.dirty) == ("", False)
+    provenance = load_provenance(tmp_path, {})
+    assert (provenance.commit, provenance.dirty) == ("", False)
 
 
 def test_without_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,14 +93,14 @@ def test_run_url(environ: dict[str, str], expected: str) -> None:
 
 
 def test_actor_is_the_author(repository: Path) -> None:
-    """On GitHub Actions the author is who started it."""
+    """On GitHub Actions the author is the user who started the run."""
     assert load_provenance(repository, {"GITHUB_ACTOR": "grace"}).author == "grace"
 
 
 def test_a_status_that_does_not_come_is_not_a_clean_checkout(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is measured may hold changes that nobody would be told of."""
+    """Changes would be measured without a note."""
     git_itself = shutil.which("git")
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin" / "git"
@@ -115,9 +115,9 @@ def test_a_status_that_does_not_come_is_not_a_clean_checkout(
 
 
 def test_every_edit_changes_the_hash(repository: Path) -> None:
-    """Of a tracked file, staged or not, and of a new file of code; one of another kind is none.
+    """A tracked file's, staged or not, and a new code file; not another new file.
 
-    The project may lie in a directory of the checkout: what its models import need not.
+    The project may be in a subdirectory: its models may import from outside.
     """
     model, fresh, notes = (repository / name for name in ("model.py", "new.cu", "notes.txt"))
     project = repository / "bench"
@@ -147,7 +147,7 @@ def test_every_edit_changes_the_hash(repository: Path) -> None:
     ],
 )
 def test_settings_of_git_do_not_change_the_hash(repository: Path, key: str, value: str) -> None:
-    """Two hosts with the same edit agree, however much of an id or a file git shows on each."""
+    """Two hosts with the same edit agree, however git abbreviates ids and files."""
     model = repository / "model.py"
     model.write_text("1\n\n", encoding="utf-8")  # its second line is shown as it stays
     run_git(repository, "commit", "-q", "-a", "-m", "Two")
@@ -175,7 +175,7 @@ def test_an_edit_in_a_submodule_is_a_change(
     user: str,
     modules: str,
 ) -> None:
-    """Each further edit and new file changes the hash, whatever settings leave out or show otherwise."""
+    """Each further edit and new file changes the hash, whatever settings hide."""
     other, settings = tmp_path_factory.mktemp("other"), tmp_path_factory.mktemp("home") / "gitconfig"
     run_git(other, "clone", "-q", str(repository), ".")
     add = ("submodule", "--quiet", "add", str(other), "layers")
@@ -197,8 +197,8 @@ def test_an_edit_in_a_submodule_is_a_change(
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-def test_an_edit_that_git_was_told_not_to_show_is_a_change(repository: Path, flag: str) -> None:
-    """Not the flag itself: a file that is as it was committed is none."""
+def test_an_edit_that_git_is_set_not_to_show_is_a_change(repository: Path, flag: str) -> None:
+    """The flag itself is none: a file as committed is no change."""
     run_git(repository, "update-index", flag, "model.py")
     before = hash_changes(repository)
     assert (load_provenance(repository).dirty, read_changes(repository, "HEAD", ())) == (False, Changes())
@@ -209,5 +209,5 @@ def test_an_edit_that_git_was_told_not_to_show_is_a_change(repository: Path, fla
 
 
 def test_outside_of_git_nobody_knows_what_changed(tmp_path: Path) -> None:
-    """Nothing is made up."""
+    """The hash is empty."""
     assert hash_changes(tmp_path) == ""

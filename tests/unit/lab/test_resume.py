@@ -38,7 +38,7 @@ PREVIOUS = replace(
 
 
 def test_takes_trials_and_time_but_no_failures() -> None:
-    """Trials, the time spent and when it began are kept; what failed is tried again, and remembered."""
+    """Trials, spent time and begin are kept; failures are tried again, and remembered."""
     expected = replace(
         FRESH,
         provenance=PREVIOUS.provenance,
@@ -59,7 +59,7 @@ def test_takes_trials_and_time_but_no_failures() -> None:
     ],
 )
 def test_light_trials_stand_for_no_whole_ones(fresh: Run, kept: list[int]) -> None:
-    """What the plan asks for, and what a counter is seen again in, is measured whole."""
+    """Planned trials, and those for a counter, are measured whole."""
     trials = tuple(
         Trial(case_id="a/x", index=index, extent=Extent.WHOLE if index == 1 else Extent.COLD)
         for index in (1, 2, 3)
@@ -98,17 +98,17 @@ def test_refuses_another_run(change: Callable[[Run], Run], words: str) -> None:
 
 
 def test_unknown_changes_are_no_difference() -> None:
-    """A run that was saved before runs kept them, or outside of git, can be continued."""
+    """An older run, or one outside of git, can be continued."""
     assert carry_over(FRESH, replace(PREVIOUS, changes="")).trials == PREVIOUS.trials
 
 
-@pytest.mark.parametrize(("changes", "told"), [("", True), ("f" * 16, False)])
-def test_what_git_cannot_show_is_told(changes: str, told: bool) -> None:
-    """Outside of git nobody knows whether the earlier trials are of the same code."""
+@pytest.mark.parametrize(("changes", "is_noted"), [("", True), ("f" * 16, False)])
+def test_what_git_cannot_show_is_reported(changes: str, is_noted: bool) -> None:
+    """Outside of git the earlier trials may be of other code."""
     events: list[Event] = []
     resume_run(replace(FRESH, changes=changes), replace(PREVIOUS, changes=changes), events.append)
     notes = [describe_measuring(event.fact) for event in events if isinstance(event, Noted)]
-    assert notes == (["git cannot show edits: earlier trials may be of other code"] if told else [])
+    assert notes == (["git cannot show edits: earlier trials may be of other code"] if is_noted else [])
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_refuses_another_base(base: BaseArm, words: str) -> None:
 @pytest.mark.parametrize("fresh", [(), ("/old", "/new")])
 @pytest.mark.parametrize("previous", [(), ("/old", "/new")])
 def test_unknown_interpreters_are_no_difference(fresh: tuple[str, ...], previous: tuple[str, ...]) -> None:
-    """A run that was saved before runs named them, and one of which they are still to be found out."""
+    """An older run, and one whose interpreters are not known yet."""
     runs = [
         replace(run, base=replace(BASE, pythons=pythons))
         for run, pythons in ((FRESH, fresh), (PREVIOUS, previous))
@@ -142,33 +142,33 @@ def test_unknown_interpreters_are_no_difference(fresh: tuple[str, ...], previous
 
 @pytest.mark.parametrize("provenance", [Provenance(), replace(BASE.provenance, dirty=True)])
 def test_refuses_another_directory_as_the_base(provenance: Provenance) -> None:
-    """No commit tells two directories apart, or two states of one: their names and what was edited do."""
-    one = replace(BASE, label="../one", provenance=provenance, changes="1")
+    """Two directories, or two states of one, differ in names or edits; no commit shows it."""
+    of_directory = replace(BASE, label="../one", provenance=provenance, changes="1")
     other, edited, unknown = (
-        replace(one, label="../other"),
-        replace(one, changes="2"),
-        replace(one, changes=""),
+        replace(of_directory, label="../other"),
+        replace(of_directory, changes="2"),
+        replace(of_directory, changes=""),
     )
     for base, words in ((other, "base ../other -> ../one"), (edited, "what the base has in no commit")):
         with pytest.raises(UsageError, match=words):
-            carry_over(replace(FRESH, base=one), replace(PREVIOUS, base=base))
-    assert carry_over(replace(FRESH, base=one), replace(PREVIOUS, base=unknown)).base == one
+            carry_over(replace(FRESH, base=of_directory), replace(PREVIOUS, base=base))
+    assert carry_over(replace(FRESH, base=of_directory), replace(PREVIOUS, base=unknown)).base == of_directory
 
 
 def test_a_commit_by_another_name_is_the_same_base() -> None:
-    """A branch that was named otherwise, or moved since."""
+    """A branch had another name, or moved since."""
     named = replace(BASE, label="HEAD~3 (bbbbbbb)")
     assert carry_over(replace(FRESH, base=BASE), replace(PREVIOUS, base=named)).base == BASE
 
 
 def test_base_that_one_of_the_two_lacks() -> None:
-    """A run that had not come to its pairs, or has come to them, is the same run."""
+    """A run before its pairs and one with pairs are the same run."""
     assert carry_over(replace(FRESH, base=BASE), PREVIOUS).base == BASE
     assert carry_over(FRESH, replace(PREVIOUS, base=BASE)).base is None
 
 
 def test_names_three_differences() -> None:
-    """Of many differences three are named and the rest are counted."""
+    """Three are named and the rest are counted."""
     cases = tuple(replace(CASE, id=f"{name}/x") for name in "bcdef")
     with pytest.raises(UsageError, match="d/x is no longer selected and 2 more"):
         carry_over(FRESH, replace(PREVIOUS, cases=(CASE, *cases)))

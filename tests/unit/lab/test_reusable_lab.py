@@ -40,30 +40,30 @@ def measure_one(lab: Lab, cases: Sequence[Case]) -> Run:
 
 
 def test_the_second_comparison_begins_with_the_caches_of_the_first(bench: Bench) -> None:
-    """The first pair compiles into empty caches; that of the next commit finds the good end's.
+    """The first pair compiles into empty caches; the next commit's reuses the good end's.
 
     The seconds of the toolchain count in the first run alone.
     """
     case, reusable_lab = make_case("turns", roles=["rounds"]), open_reusable_lab(bench)
     good, head = reusable_lab.lab.bench.arm, bench.arm
-    found, toolchain_s, places = [], [], []
+    cached, toolchain_s, scratches = [], [], []
     for name in ("first", "second"):
         out = bench.settings.out / name
         with reusable_lab.open_pairs(good, head, out, [case]) as lab:
             run = measure_one(lab, [case])
-            caches = [get_side_cache(one, case) for one in (lab.base, lab.bench)]
-            found.append([(cache / "code.so").is_file() for cache in caches])
+            caches = [get_side_cache(arm, case) for arm in (lab.base, lab.bench)]
+            cached.append([(cache / "code.so").is_file() for cache in caches])
             (caches[0] / "code.so").write_text("compiled", encoding="utf-8")
-            places.append(lab.bench.scratch)
+            scratches.append(lab.bench.scratch)
         toolchain_s.append(run.toolchain_s)
-    assert found == [[False, False], [True, True]]
+    assert cached == [[False, False], [True, True]]
     assert toolchain_s == [3.0, 0.0]
-    assert not any(place.exists() for place in places)
+    assert not any(path.exists() for path in scratches)
     assert (bench.scratch / "own").is_dir()
 
 
 def test_an_interpreter_is_primed_once(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """That of the lab was, before it was opened; another one for the first comparison that has it."""
+    """The lab's own before it opens, another one in its first comparison."""
     primed: list[str] = []
 
     def prime(other: Bench) -> Environment:

@@ -49,7 +49,7 @@ from .conftest import make_case
 
 
 class Workshop:
-    """Opens labs and keeps what they tell and save."""
+    """Opens labs and keeps their events and saved runs."""
 
     def __init__(self, arm: Arm, settings: LabSettings) -> None:
         self.arm = arm
@@ -87,7 +87,7 @@ def workshop(arm: Arm, settings: LabSettings, tmp_path: Path, monkeypatch: pytes
 
 @pytest.fixture
 def list_scratch(tmp_path: Path) -> Callable[[], list[str]]:
-    """List what labs left in the temporary directory."""
+    """List the scratch directories in the temporary directory."""
     return lambda: sorted(path.name for path in (tmp_path / "temporary").iterdir())
 
 
@@ -109,20 +109,20 @@ def test_measures_round_robin_and_saves(workshop: Workshop, list_scratch: Callab
     assert list_scratch() == []
 
 
-def test_tells_progress(workshop: Workshop) -> None:
-    """Priming, starts and ends are told in order, with counts and a time left that ends at 0."""
+def test_sends_progress(workshop: Workshop) -> None:
+    """Priming, starts and ends come in order, with counts and a time left that ends at 0."""
     workshop.run(make_case(name="a"), make_case(name="b"))
-    told = [event for event in workshop.events if not isinstance(event, Noted | WorkerPlanned)]
+    events = [event for event in workshop.events if not isinstance(event, Noted | WorkerPlanned)]
     expected = [PrimeStarted, PrimeFinished, TrialStarted, TrialFinished, TrialStarted, TrialFinished]
-    assert expected == [type(event) for event in told]
-    progress = [event.progress for event in told if isinstance(event, (TrialStarted, TrialFinished))]
+    assert expected == [type(event) for event in events]
+    progress = [event.progress for event in events if isinstance(event, (TrialStarted, TrialFinished))]
     assert [(item.done, item.total) for item in progress] == [(0, 2), (1, 2), (1, 2), (2, 2)]
     assert progress[0].left_s == pytest.approx(2.0)  # nothing seen yet: what the two cases expect
     assert progress[-1].left_s == 0.0
 
 
 def test_failure_of_one_case_leaves_the_others(workshop: Workshop) -> None:
-    """A case that crashes is recorded once, is not tried again, and the other case is measured in full."""
+    """A crashed case is recorded once and not tried again; the other case is measured in full."""
     run = workshop.run(make_case("segfault", name="a"), make_case(name="b"), trials=3)
     assert workshop.list_started() == [("a", 1), ("b", 1), ("b", 2), ("b", 3)]
     assert [(failure.kind, failure.trial) for failure in run.failures] == [(FailureKind.CRASH, 1)]
@@ -133,7 +133,7 @@ def test_failure_of_one_case_leaves_the_others(workshop: Workshop) -> None:
     assert (failed.progress.done, failed.progress.total) == (1, 4)
 
 
-def test_failure_beside_its_trial(workshop: Workshop) -> None:
+def test_failure_next_to_its_trial(workshop: Workshop) -> None:
     """A trial that failed half-way is in the run with its failure, counts once, and is tried again."""
     case, other = make_case("partial", name="a", roles=["warm"]), make_case(name="b")
     first = workshop.run(case, other, trials=2)
@@ -200,7 +200,7 @@ def test_resume_measures_only_what_is_missing(workshop: Workshop) -> None:
 
 
 def test_resume_elsewhere_is_refused(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of another environment is not continued, and nothing is saved over it."""
+    """A run of another environment is not continued, and nothing is overwritten."""
     first = workshop.run(make_case())
     workshop.saved.clear()
     monkeypatch.setenv("ACTING_VERSION", "2.14.1")
@@ -222,16 +222,16 @@ LATENCY = {Metric.COMPILED_LATENCY}
 
 
 def measure_open(workshop: Workshop, case: Case, code: str = "c0de") -> Run:
-    """Measure a first trial, as if it had generated that code, and a second one for an open latency."""
+    """Measure a first trial, with this code, and a second one for an inconclusive latency."""
     with workshop.open() as lab:
         run = workshop.measure(lab, (case,), 1)
-        trials = tuple(replace(one, identity=CodeIdentity(digest=code)) for one in run.trials)
+        trials = tuple(replace(trial, identity=CodeIdentity(digest=code)) for trial in run.trials)
         measurer = make_measurer(lab, workshop.saved.append)
         return measurer.add_trials(replace(run, trials=trials), {case.id: LATENCY}, 2)
 
 
 def test_open_latency_is_measured_by_a_cold_process_alone(workshop: Workshop) -> None:
-    """The further trial has conditions and a start of its own."""
+    """The further trial has its own conditions and start."""
     run = measure_open(workshop, make_case("code", how={"cold": "c0de"}, roles=["cold"]))
     assert [trial.extent for trial in run.trials] == [Extent.WHOLE, Extent.COLD]
     assert [trial.identity.digest for trial in run.trials] == ["c0de"] * 2
@@ -240,7 +240,7 @@ def test_open_latency_is_measured_by_a_cold_process_alone(workshop: Workshop) ->
 
 
 def test_other_code_is_measured_whole(workshop: Workshop) -> None:
-    """Where a light trial compiles to other code its memory and drift are looked at too."""
+    """If a light trial compiles to other code, memory and drift are measured too."""
     run = measure_open(workshop, make_case("code", how={"cold": "c0de"}, roles=["cold"]), code="0ther")
     assert [(trial.index, trial.extent) for trial in run.trials] == [(1, Extent.WHOLE), (2, Extent.WHOLE)]
     assert all(Metric.PEAK_MEMORY in trial.samples for trial in run.trials)
@@ -273,7 +273,7 @@ def test_failed_priming_unlocks(
 def test_variables_that_workers_do_not_get_are_noted(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A setting of torch in the caller's environment is named, in the log and in the report."""
+    """The log and the report name a setting of torch in the caller's environment."""
     for name in list_dropped_variables(os.environ):
         monkeypatch.delenv(
             name
@@ -282,13 +282,13 @@ def test_variables_that_workers_do_not_get_are_noted(
     with workshop.open(make_case()) as lab:
         run = workshop.measure(lab, (make_case(),), 1)
     notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
-    told = "workers do not inherit PYTORCH_ALLOC_CONF, which would change the measurement"
-    assert told in notes
-    assert told in map(describe_measuring, run.trials[0].warnings)
+    note = "workers do not inherit PYTORCH_ALLOC_CONF, which would change the measurement"
+    assert note in notes
+    assert note in map(describe_measuring, run.trials[0].warnings)
 
 
 def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
-    """Let other programs keep both cores busy during some attempts at a trial, in their order."""
+    """Let other programs keep both cores busy during some attempts at a trial."""
     looks = itertools.count()
 
     def look() -> HostSample:
@@ -301,18 +301,18 @@ def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
 
 
 def test_a_disturbed_trial_is_repeated(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first attempt was disturbed, the second was not: it alone is kept, and it is told why."""
+    """Only the second, undisturbed attempt is kept, with a note."""
     crowd_host(monkeypatch, True, False)
     run = workshop.run(make_case(name="a"))
     (trial,) = run.trials
     assert (trial.index, trial.conditions.repeated, trial.conditions.disturbances) == (1, True, ())
     notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
-    told = "trial 1 is repeated: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)"
-    assert any(note.endswith(told) for note in notes)
+    repeated = "trial 1 is repeated: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)"
+    assert any(note.endswith(repeated) for note in notes)
 
 
 def test_counts_alone_are_not_measured_again(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other programs change none of them."""
+    """Other programs do not change counts."""
     crowd_host(monkeypatch, True, False)
     workshop.settings = replace(workshop.settings, counts_only=True)
     (trial,) = workshop.run(make_case(name="a")).trials
@@ -322,14 +322,14 @@ def test_counts_alone_are_not_measured_again(workshop: Workshop, monkeypatch: py
 def test_a_repeat_that_is_killed_leaves_the_disturbed_trial(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The case ran before: it has not failed, and the report says which trial is kept."""
+    """The case ran before, so it has not failed; a note names the kept trial."""
     crowd_host(monkeypatch, True, False)
     run = workshop.run(make_case("killed_again", name="a"))
     (trial,) = run.trials
     assert (run.failures, trial.conditions.repeated) == ((), True)
     assert trial.conditions.disturbances == (Disturbance.CROWDED,)
-    told = "the repeat of a disturbed trial was killed, so that trial is kept: "
-    (warning,) = [one for one in map(describe_measuring, trial.warnings) if one.startswith(told)]
+    kept = "the repeat of a disturbed trial was killed, so that trial is kept: "
+    (warning,) = [text for text in map(describe_measuring, trial.warnings) if text.startswith(kept)]
     assert "SIGKILL" in warning
     notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
     assert warning in notes
@@ -344,25 +344,25 @@ def test_a_repeat_that_fails_by_itself_is_a_failure(
     assert [failure.kind for failure in run.failures] == [FailureKind.CRASH]
 
 
-def test_a_stranger_on_the_card_is_told_by_his_memory(
+def test_a_stranger_on_the_card_is_reported_by_his_memory(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A container hides his process: he is noted at the start, and disturbs the trial that he is in."""
+    """A container hides the process: a note at the start, and a disturbance of its trial."""
     gpu = GpuState(index=0, uuid="GPU-a", name="H200", memory_total_mib=143771.0, memory_used_mib=60000.0)
     shares = iter((0.0, 0.0, 0.0, 0.42, 0.42, 0.42))  # before and after; the second trial is repeated
     monkeypatch.setattr(opening_module, "find_gpu", lambda *_: gpu)
-    monkeypatch.setattr(trials_module, "read_memory_share", lambda one: next(shares) if one is gpu else 0.0)
+    monkeypatch.setattr(trials_module, "read_memory_share", lambda card: next(shares) if card is gpu else 0.0)
     calm, disturbed = workshop.run(make_case(name="a"), trials=2).trials
     assert (calm.conditions.disturbances, calm.conditions.foreign_memory) == ((), 0.0)
     assert disturbed.conditions.disturbances == (Disturbance.HELD_MEMORY,)
     assert disturbed.conditions.foreign_memory == 0.42
 
 
-@pytest.mark.parametrize(("device", "told"), [("cuda", True), ("cpu", False)])
-def test_a_card_that_nobody_sees_is_told(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, device: str, told: bool
+@pytest.mark.parametrize(("device", "is_noted"), [("cuda", True), ("cpu", False)])
+def test_a_card_that_nobody_sees_is_reported(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, device: str, is_noted: bool
 ) -> None:
-    """Without nvidia-smi nobody knows who holds its memory; that is no reason to call it free."""
+    """Without nvidia-smi the owner of its memory is unknown, which does not make it free."""
     monkeypatch.setattr(opening_module, "find_gpu", lambda *_: None)
     monkeypatch.setattr(gpu_module, "_DRIVERS", (Path("/dev/null"),))
     monkeypatch.setattr(opening_module, "refuse_stack", lambda _: None)
@@ -370,14 +370,14 @@ def test_a_card_that_nobody_sees_is_told(
     with blind.open():
         pass
     notes = [describe_measuring(event.fact) for event in blind.events if isinstance(event, Noted)]
-    said = "the GPU cannot be monitored for memory that others hold: nvidia-smi does not list it"
-    assert (said in notes) is told
+    note = "the GPU cannot be monitored for memory that others hold: nvidia-smi does not list it"
+    assert (note in notes) is is_noted
 
 
 def test_a_machine_without_a_driver_has_no_card(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It is told before anything is imported or waited for."""
+    """The error comes before any import or wait."""
     monkeypatch.setattr(opening_module, "load_gpus", tuple)
     monkeypatch.setattr(gpu_module, "_DRIVERS", (tmp_path / "driver",))
     monkeypatch.setattr(opening_module, "refuse_stack", lambda _: None)
@@ -390,7 +390,7 @@ def test_a_machine_without_a_driver_has_no_card(
 def test_nothing_is_measured_behind_the_multi_process_service(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told before anything is waited for or written; a CPU does not mind the service."""
+    """The error comes before any wait or file; a CPU does not need one."""
     (tmp_path / "control").touch()
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
     with workshop.open():
@@ -402,28 +402,28 @@ def test_nothing_is_measured_behind_the_multi_process_service(
 
 
 def test_a_run_can_be_read_back(workshop: Workshop, tmp_path: Path) -> None:
-    """All that a lab writes down of how it samples is what a file of a run may hold."""
+    """A run's file can hold every sampling setting of a lab."""
     run = workshop.run(make_case(name="a"))
     RUN.save(run, tmp_path / "run.json")
     assert RUN.load(tmp_path / "run.json") == run
 
 
-def test_a_host_that_stays_unfit_is_told(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_stays_unfit_is_reported(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """No trial is repeated twice, and repeats end with a quarter of the plan: here with one of three."""
     crowd_host(monkeypatch, *[True] * 4)
     run = workshop.run(make_case(name="a"), trials=3)
     assert [trial.conditions.repeated for trial in run.trials] == [True, False, False]
-    told = {one for trial in run.trials for one in trial.conditions.disturbances}
-    assert told == {Disturbance.CROWDED}
+    disturbances = {disturbance for trial in run.trials for disturbance in trial.conditions.disturbances}
+    assert disturbances == {Disturbance.CROWDED}
 
 
 def test_no_repeat_beyond_the_budget(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An extra trial that was disturbed is kept as it is when the time is up."""
+    """Out of time, an extra disturbed trial is kept as it is."""
     case = make_case("long", name="a")
     with workshop.open() as lab:
         run = workshop.measure(lab, (case,), 1)
         crowd_host(monkeypatch, True, True)
-        assert compute_trial_s(run.trials[0]) == 60.0  # as both processes tell, in two seconds
+        assert compute_trial_s(run.trials[0]) == 60.0  # as both processes report, in two seconds
         # Enough for the trial itself, a second after now, and not for another after it.
         budget_s = run.wall_s + 61.0
         measurer = replace(make_measurer(lab, workshop.saved.append), budget_s=budget_s)
@@ -432,8 +432,8 @@ def test_no_repeat_beyond_the_budget(workshop: Workshop, monkeypatch: pytest.Mon
     assert run.trials[1].conditions.disturbances != ()
 
 
-def test_factory_that_cannot_be_imported_is_told_before_the_priming(workshop: Workshop) -> None:
-    """Its case has failed, with the log that tells why, and gets no trial; the others are measured."""
+def test_factory_that_cannot_be_imported_is_reported_before_the_priming(workshop: Workshop) -> None:
+    """Its case fails with its log and gets no trial; the others are measured."""
     broken = replace(make_case(name="broken"), factory="models:error")
     sound = replace(make_case(name="sound"), factory="models:build")
     with workshop.open(broken, sound) as lab:
@@ -453,23 +453,23 @@ def test_factory_that_cannot_be_imported_is_told_before_the_priming(workshop: Wo
 
 
 def test_where_no_case_is_left_nothing_is_warmed_up(workshop: Workshop) -> None:
-    """A mistake in the only factory is shown in seconds, with the environment, and without any compile."""
+    """A mistake in the only factory shows in seconds, with the environment."""
     with workshop.open(replace(make_case(name="broken"), factory="models:error")) as lab:
         assert [failure.case_id for failure in lab.failed] == ["broken/inference-float32-smoke-default"]
         assert lab.environment.threads
     assert not {PrimeStarted, PrimeFinished} & {type(event) for event in workshop.events}
 
 
-def test_a_package_that_is_not_here_is_told_before_the_priming(workshop: Workshop) -> None:
-    """Its case is unavailable, as plan and doctor say; a module that nobody installed is here, too."""
+def test_a_package_that_is_not_here_is_reported_before_the_priming(workshop: Workshop) -> None:
+    """Its case is unavailable; a module without a distribution is present."""
     lacking = replace(make_case(name="lacking"), needs=("no-such-package-at-all",))
-    beside = replace(make_case(name="beside"), needs=("xml",))
-    with workshop.open(lacking, beside) as lab:
+    complete = replace(make_case(name="beside"), needs=("xml",))
+    with workshop.open(lacking, complete) as lab:
         assert [failure.case_id for failure in lab.failed] == [lacking.id]
-        told = describe_failure(lab.failed[0])
+        text = describe_failure(lab.failed[0])
     kinds = [type(event) for event in workshop.events]
     assert kinds.index(CaseFailed) < kinds.index(PrimeStarted)
-    assert told.startswith(
+    assert text.startswith(
         "UNAVAILABLE: no-such-package-at-all is not installed (pip install no-such-package-at-all); leave"
     )
 
@@ -478,7 +478,7 @@ def test_a_package_that_is_not_here_is_told_before_the_priming(workshop: Worksho
 def test_case_that_the_gpu_cannot_run_fails_at_once(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capability: str, is_available: bool
 ) -> None:
-    """Compiled bfloat16 is eager in disguise on a T4: its case is not measured, and the run is INCOMPLETE."""
+    """A T4 runs compiled bfloat16 as eager: the case is not measured, the run INCOMPLETE."""
     monkeypatch.setenv("ACTING_CAPABILITY", capability)
     brain = replace(make_case(name="brain"), dtype=DType.BFLOAT16)
     backend = replace(brain, id="backend/x", model="backend", backend="eager")
@@ -501,7 +501,7 @@ def test_case_that_the_gpu_cannot_run_fails_at_once(
 def test_case_that_has_no_room_on_the_gpu_fails_at_once(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Out of memory after minutes tells nobody how much there should have been; what fits is measured."""
+    """The error names the memory that it needs; what fits is measured."""
     monkeypatch.setenv("ACTING_MEMORY", "24 GiB")
     large = replace(make_case(name="large"), gpu_memory_gib=25)
     fitting = replace(make_case(name="fitting"), gpu_memory_gib=24)
@@ -515,14 +515,14 @@ def test_case_that_has_no_room_on_the_gpu_fails_at_once(
 
 
 def test_import_that_kills_its_process_blames_nobody(workshop: Workshop) -> None:
-    """Which of the factories it was, the trials find out."""
+    """The trials find out which factory it was."""
     crashing = replace(make_case(), factory="models:crash")
     with workshop.open(crashing) as lab:
         assert () == lab.failed
 
 
 def test_reference_models_are_not_tried_beforehand(workshop: Workshop) -> None:
-    """They come with the gate; importing what they are built from takes longer than a trial's own import."""
+    """They come with the gate; their imports take longer than a trial's own."""
     with workshop.open(replace(make_case(), factory="gate.models.bert:error")) as lab:
         assert () == lab.failed
     assert not (workshop.settings.out / "logs" / "import").exists()
@@ -531,7 +531,7 @@ def test_reference_models_are_not_tried_beforehand(workshop: Workshop) -> None:
 def test_a_crowded_machine_is_reported_before_minutes_are_spent(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the compiler is warmed up: how many cores others keep busy, and which programs those are."""
+    """Before the warm-up a note names the busy cores and programs."""
     crowd = Conditions(foreign_cores=1.5, disturbances=(Disturbance.CROWDED,), crowd=("rsync (pid 7, 90 %)",))
     monkeypatch.setattr(opening_module, "look_early", lambda _: crowd)
     with workshop.open():

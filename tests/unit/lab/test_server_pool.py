@@ -1,4 +1,4 @@
-"""Which workers may be forked at all, as far as no server is needed to tell."""
+"""The workers that may be forked, as far as no server is needed to decide."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ A_THREAD = Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watche
 
 @pytest.mark.parametrize("settings_changed", [{"device": "cuda:1"}, {"worker": ("-m", "another.program")}])
 def test_without_a_server_jobs_stay_as_they_are(bench: Bench, settings_changed: dict[str, Any]) -> None:
-    """On a GPU, and of another program, workers are processes of their own, and nothing is opened."""
+    """On a GPU, and of another program, workers are processes of their own."""
     changed = replace(bench, settings=replace(LabSettings(out=bench.settings.out), **settings_changed))
     jobs = (make_job(changed, WorkerRole.COLD, make_case()),)
     assert ServerPool().open(jobs) == jobs
 
 
 def test_without_news_of_ends_nothing_is_forked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An old kernel, or a container that forbids it: a forked worker's end would be noticed by nobody."""
+    """On such a kernel or container nobody would notice a forked worker's end."""
     monkeypatch.setattr(os, "pidfd_open", Mock(side_effect=OSError(errno.ENOSYS, "not here")))
     job = make_job(replace(bench, settings=LabSettings(out=bench.settings.out)), WorkerRole.COLD, make_case())
     assert ServerPool().open([job])[0].why_not == Fact(code=Code.ENDS_UNANNOUNCED)
 
 
 class ThreadedServer:
-    """A root that has imported something that starts a thread; it must never be asked for a branch."""
+    """A root whose import started a thread; it must never be asked for a branch."""
 
     pid = 1
     is_gone = False
@@ -53,7 +53,7 @@ class ThreadedServer:
 
 
 def test_nothing_is_forked_from_a_server_with_a_thread(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the root server's own imports forbid holds for every case, not for the first alone."""
+    """The root server's own imports decide for every case."""
     monkeypatch.setattr(server_pool, "RootServer", ThreadedServer)
     plain = replace(bench, settings=LabSettings(out=bench.settings.out))
     pool = ServerPool()
@@ -63,7 +63,7 @@ def test_nothing_is_forked_from_a_server_with_a_thread(bench: Bench, monkeypatch
 
 
 class QuietServer:
-    """A root that never says a word; it remembers whether it was ended."""
+    """A root that sends nothing; it remembers whether it was ended."""
 
     pid = 1
     closed: list[str] = []  # noqa: RUF012 - of all of them, by directory
@@ -88,7 +88,6 @@ class QuietServer:
         self.is_importing = False
 
     def branch(self) -> QuietServer:
-        """Fork one that says as little."""
         self.branched.append(self.directory)
         return copy(self)
 
@@ -100,7 +99,7 @@ class QuietServer:
 def test_factories_of_one_module_share_what_is_imported(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is imported once; another module is not seen by them, nor is a test's by another test."""
+    """It is imported once; another module, or another test's, is not shared."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
     QuietServer.branched.clear()
     plain = replace(bench, settings=LabSettings(out=bench.settings.out))
@@ -115,15 +114,15 @@ def test_factories_of_one_module_share_what_is_imported(
 def test_what_has_begun_to_import_is_waited_for_when_it_is_opened(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both of a case's servers begin beside the primer's worker; of an arm without torch's none does."""
+    """Both servers of a case import next to the primer; an arm without torch has none."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
     plain, case = replace(bench, settings=LabSettings(out=bench.settings.out)), make_case()
     cold, warm = (make_job(plain, role, case) for role in (WorkerRole.COLD, WorkerRole.WARM))
-    prime, beside = (make_job(plain, role) for role in (WorkerRole.PRIME, WorkerRole.WARM))
+    prime, plain_warm = (make_job(plain, role) for role in (WorkerRole.PRIME, WorkerRole.WARM))
     pool = ServerPool()
     pool.begin([cold, warm])
     assert pool._roots == {}
-    pool.open([prime], [beside])
+    pool.open([prime], [plain_warm])
     QuietServer.imported.clear()
     pool.begin([cold, warm])
     assert QuietServer.imported == ["begins", "begins"]
@@ -135,7 +134,7 @@ def test_what_has_begun_to_import_is_waited_for_when_it_is_opened(
 def test_the_second_processes_are_forked_from_servers_of_another_hash_seed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Opened with those of the first processes, while nothing is timed: they find them open."""
+    """They open with those of the first processes, while nothing is timed."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
     QuietServer.branched.clear()
     plain, case = replace(bench, settings=LabSettings(out=bench.settings.out)), make_case()
@@ -150,12 +149,12 @@ def test_the_second_processes_are_forked_from_servers_of_another_hash_seed(
 def test_the_servers_of_one_arm_can_be_ended(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The other arm's stays, and serves on; what went is opened anew."""
+    """The other arm's stay; the ended ones open anew."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
     QuietServer.closed.clear()
     plain = replace(bench, settings=LabSettings(out=bench.settings.out))
     other = replace(plain, arm=replace(bench.arm, name="base", directory=str(tmp_path)))
-    jobs = [make_job(one, WorkerRole.COLD, make_case()) for one in (other, plain)]
+    jobs = [make_job(command, WorkerRole.COLD, make_case()) for command in (other, plain)]
     pool = ServerPool()
     assert pool.open(jobs)[0].why_not is None
     pool.drop(plain.arm)
@@ -166,7 +165,7 @@ def test_the_servers_of_one_arm_can_be_ended(
 
 
 def test_a_server_that_is_gone_is_opened_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose worker took too long to be ended was hung up on: the cases after it are measured."""
+    """Its worker took too long to end; later cases are measured."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
     QuietServer.branched.clear()
     QuietServer.closed.clear()
@@ -182,7 +181,7 @@ def test_a_server_that_is_gone_is_opened_anew(bench: Bench, monkeypatch: pytest.
 
 @pytest.fixture
 def arms(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> tuple[Bench, Bench]:
-    """Both arms of a pair, whose servers say nothing."""
+    """Both arms of a pair, whose servers send nothing."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
     head = replace(bench, settings=LabSettings(out=bench.settings.out))
     return replace(head, arm=replace(bench.arm, name="base")), head
@@ -202,7 +201,7 @@ def list_imported(pool: ServerPool, arm: str) -> list[list[str]]:
 
 
 def test_an_arm_has_four_servers_however_many_factories_there_are(arms: tuple[Bench, Bench]) -> None:
-    """One with torch and one with the module, for both processes of a trial; the module before goes."""
+    """One with torch and one with the module for each process of a trial; the previous module's goes."""
     pool = ServerPool()
     for module in ("one", "two", "one", "three"):
         jobs = open_pair(pool, arms, replace(make_case(), factory=f"{module}:build"))
@@ -212,7 +211,7 @@ def test_an_arm_has_four_servers_however_many_factories_there_are(arms: tuple[Be
 
 
 def test_what_was_used_least_recently_is_let_go_first(arms: tuple[Bench, Bench]) -> None:
-    """Of trials with one process there are three factories beside the root; the oldest one is used again."""
+    """One process a trial leaves room for three factories; the oldest is used again."""
     pool = ServerPool()
     for name in ("a", "b", "c", "a", "d"):
         case = replace(make_case(), factory=f"{name}:build")
@@ -222,7 +221,7 @@ def test_what_was_used_least_recently_is_let_go_first(arms: tuple[Bench, Bench])
 
 
 def test_who_has_a_worker_is_not_let_go(arms: tuple[Bench, Bench]) -> None:
-    """Nor its root: then there are more than four for that time."""
+    """Nor its root: for that time there are more than four."""
     pool = ServerPool()
     open_pair(pool, arms, replace(make_case(), factory="one:build"))
     busy = [root.branches["one"] for root in pool._roots.values()]
@@ -237,7 +236,7 @@ def test_who_has_a_worker_is_not_let_go(arms: tuple[Bench, Bench]) -> None:
 
 
 def test_a_root_goes_with_its_last_branch(arms: tuple[Bench, Bench]) -> None:
-    """Where the interpreter's variables change, say: the roots of before serve nobody any more."""
+    """If the interpreter's variables change, the old roots serve nobody."""
     QuietServer.closed.clear()
     pool, case = ServerPool(), make_case()
     open_pair(pool, arms, case)

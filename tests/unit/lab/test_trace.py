@@ -1,4 +1,4 @@
-"""torch's own trace: a process beside the trial, which changes nothing of it."""
+"""torch's own trace, by an extra process that changes nothing of the trial."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ TRIAL = Trial(case_id="actor/inference-float32-smoke-default", index=2)
 
 
 def write_trace(job: WorkerJob) -> JobOutcome:
-    """What torch leaves: a file of the worker's own, and a small one of a process that it started."""
+    """Write torch's files: the worker's own, and a small one of a child process."""
     if job.request.role is not WorkerRole.TRACE:
         return run_worker(job)
     written = Path(job.environment["TORCH_TRACE"])
@@ -48,12 +48,12 @@ def write_half(job: WorkerJob) -> JobOutcome:
 
 @pytest.fixture(autouse=True)
 def torch_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let workers leave what torch does."""
+    """Let workers write a trace."""
     monkeypatch.setattr(traces, "run_worker", write_trace)
 
 
 def test_trace_lies_below_the_out_directory(bench: Bench) -> None:
-    """The larger file is the worker's; nothing but where it lies, and what it took, is added."""
+    """The larger file is the worker's; only its path and its seconds are added."""
     traced = add_trace(bench, make_case(), TRIAL)
     assert traced.trace == "traces/actor/inference-float32-smoke-default-2.log"
     assert (bench.settings.out / traced.trace).read_text() == "graphs"
@@ -63,7 +63,7 @@ def test_trace_lies_below_the_out_directory(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "kept", "told"),
+    ("run", "kept", "message"),
     [
         (write_nothing, False, "this torch leaves no structured trace"),
         (write_half, True, "its trace is incomplete: timed out after 30 s"),
@@ -71,9 +71,9 @@ def test_trace_lies_below_the_out_directory(bench: Bench) -> None:
     ids=["none", "half"],
 )
 def test_trace_that_is_not_there_fails_nothing(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, run: RunWorker, kept: bool, told: str
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, run: RunWorker, kept: bool, message: str
 ) -> None:
-    """It is told; and of an earlier run nothing is left to be taken for it."""
+    """A note reports it, and no earlier run's file is left."""
     monkeypatch.setattr(traces, "run_worker", run)
     case = Case(id=TRIAL.case_id, model="actor")
     old = bench.settings.out / "traces" / "actor" / "inference-float32-smoke-default-2.log"
@@ -81,7 +81,7 @@ def test_trace_that_is_not_there_fails_nothing(
     old.write_text("of last week")
     traced = add_trace(bench, case, TRIAL)
     assert (bool(traced.trace), old.exists()) == (kept, kept)
-    assert tuple(map(describe_measuring, traced.unknown)) == (told,)
+    assert tuple(map(describe_measuring, traced.unknown)) == (message,)
 
 
 @pytest.mark.parametrize("traces", [True, False])
@@ -109,5 +109,7 @@ def test_first_pair_is_traced_in_both_arms(bench: Bench) -> None:
         measure_pair(sides, plan_pair(metrics, index, "cpu", Pairing.TURNS)).trials for index in (1, 2)
     )
     name = "actor/inference-float32-smoke-default-1.log"
-    assert sorted(one.trace for one in first) == [f"traces/pairs/{arm}/{name}" for arm in ("base", "head")]
-    assert [one.trace for one in second] == ["", ""]
+    assert sorted(trial.trace for trial in first) == [
+        f"traces/pairs/{arm}/{name}" for arm in ("base", "head")
+    ]
+    assert [trial.trace for trial in second] == ["", ""]

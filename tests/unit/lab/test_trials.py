@@ -30,7 +30,7 @@ BLANK = Trial(case_id="a/x", index=2)
 
 
 def test_trial_joins_both_processes(bench: Bench) -> None:
-    """What the cold and the warm process measured is in one trial, which says when and for how long."""
+    """A trial has the samples of the cold and the warm process, its start and its seconds."""
     came = run_trial(bench, make_case(), 3)
     assert came.failures == ()
     (trial,) = came.trials
@@ -49,7 +49,7 @@ def test_trial_joins_both_processes(bench: Bench) -> None:
 
 
 def test_cache_is_cold_then_warm_then_gone(bench: Bench) -> None:
-    """The cold process finds the primer's files only, the warm one the cold one's too; then all is gone."""
+    """The cold process finds the primer's files only, the warm one the cold one's too."""
     toolchain = bench.primer_cache / "inductor" / "isa.so"
     toolchain.parent.mkdir(parents=True)
     toolchain.write_text("probe", encoding="utf-8")
@@ -63,7 +63,7 @@ def test_cache_is_cold_then_warm_then_gone(bench: Bench) -> None:
 
 
 def test_caches_of_the_last_trial_are_kept(bench: Bench) -> None:
-    """What its cold process compiled stays for its pairs; a failed trial leaves nothing."""
+    """Its cold process's code stays for its pairs; a failed trial leaves nothing."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     case = make_case()
     for index in (1, 2):
@@ -78,7 +78,7 @@ def test_caches_of_the_last_trial_are_kept(bench: Bench) -> None:
 
 
 def read_logs(bench: Bench, index: int) -> dict[str, str]:
-    """What the workers of a trial said, by role."""
+    """The logs of a trial's workers, by role."""
     folder = bench.settings.out / "logs" / "actor" / "inference-float32-smoke-default"
     return {
         path.stem.partition("-")[2]: path.read_text(encoding="utf-8").strip()
@@ -87,7 +87,7 @@ def read_logs(bench: Bench, index: int) -> dict[str, str]:
 
 
 def test_compile_is_timed_on_empty_caches_without_a_warm_process(bench: Bench) -> None:
-    """Whatever is kept; and what it compiled is kept instead."""
+    """Its result replaces the kept caches."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     assert run_trial(bench, make_case(), 1).failures == ()
     (trial,) = run_trial(bench, make_case(), 2, Content(compiles=True, warm=False)).trials
@@ -98,7 +98,7 @@ def test_compile_is_timed_on_empty_caches_without_a_warm_process(bench: Bench) -
 
 
 def test_no_cache_is_kept_where_the_disk_is_short(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pair then compiles, as it would have."""
+    """A pair then compiles."""
     monkeypatch.setattr(bench_module, "MIN_FREE_TO_KEEP_BYTES", 2**63)
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     assert run_trial(bench, make_case(), 1).failures == ()
@@ -108,12 +108,12 @@ def test_no_cache_is_kept_where_the_disk_is_short(bench: Bench, monkeypatch: pyt
 def test_benchmark_file_is_the_cold_ones(bench: Bench) -> None:
     """Each trial leaves one native benchmark file, named by case and index."""
     run_trial(bench, make_case(), 1)
-    found = [str(path.relative_to(bench.settings.out)) for path in bench.settings.out.rglob("*.json")]
-    assert found == ["benchmark/actor/inference-float32-smoke-default-1.json"]
+    files = [str(path.relative_to(bench.settings.out)) for path in bench.settings.out.rglob("*.json")]
+    assert files == ["benchmark/actor/inference-float32-smoke-default-1.json"]
 
 
-def test_worker_is_told_of_its_arm(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request names the arm's checkout and the gate's process; the arm's variables win."""
+def test_worker_gets_its_arm(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request has the arm's checkout and the gate's process; the arm's variables win."""
     monkeypatch.setenv("PYTHONPATH", "/mine")
     variables = {"PYTHONPATH": "/source:/mine", "COMPILE_GATE_PACKAGES": "/packages"}
     arm = replace(bench.arm, checkout="/scratch/base", origin="/project", variables=variables)
@@ -125,12 +125,12 @@ def test_worker_is_told_of_its_arm(bench: Bench, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("role", [WorkerRole.PRIME, WorkerRole.COLD])
 def test_workers_see_one_gpu_and_call_it_cuda(bench: Bench, role: WorkerRole) -> None:
-    """The number of a GPU would stand in its generated code: cuda:1 would change all of cuda:0's kernels."""
+    """A GPU's number would be in its generated code: cuda:1 would change all kernels."""
     settings = replace(bench.settings, device="cuda:1")
     gpu = GpuState(index=1, uuid="GPU-bbbb")
     job = make_job(replace(bench, settings=settings, gpu=gpu), role, make_case())
     assert (job.request.device, job.environment["CUDA_VISIBLE_DEVICES"]) == ("cuda", "GPU-bbbb")
-    # Of one that nvidia-smi does not tell, or a board in parts, the number is all there is.
+    # Of one that nvidia-smi does not list, or a board in parts, the number is all there is.
     for unknown in (None, replace(gpu, mig=True)):
         job = make_job(replace(bench, settings=settings, gpu=unknown), role, make_case())
         assert job.request.device == "cuda:1"
@@ -158,7 +158,7 @@ COLD_SAMPLES = {
 def test_failure_keeps_what_was_measured(
     bench: Bench, act: str, role: str, expected: dict[Metric, tuple[float, ...]] | None
 ) -> None:
-    """A crash in either process is the trial's failure; what either had measured before is kept beside it."""
+    """After a crash of either process the samples from before stay."""
     came = run_trial(bench, make_case(act, roles=[role]), 1)
     assert came.failures != ()
     assert f"in the {role} process" in describe_failure(came.failures[0])
@@ -168,18 +168,18 @@ def test_failure_keeps_what_was_measured(
         return
     (trial,) = came.trials
     assert expected == trial.samples
-    told = f"the {role} process failed: this trial is what was measured before"
-    assert told in map(describe_measuring, trial.warnings)
+    warning = f"the {role} process failed: this trial is what was measured before"
+    assert warning in map(describe_measuring, trial.warnings)
 
 
 def test_part_of_an_earlier_trial_is_not_taken(bench: Bench) -> None:
-    """A process that dies before it writes leaves nothing, whatever the trial before had written."""
+    """A process that dies before it writes has no result of an earlier trial."""
     run_trial(bench, make_case(), 1)
     came = run_trial(bench, make_case("silent", roles=["cold"]), 2)
     assert (came.trials, len(came.failures)) == ((), 1)
 
 
-def test_request_says_what_to_measure(bench: Bench) -> None:
+def test_request_names_what_to_measure(bench: Bench) -> None:
     """The request on disk holds role, case, device, threads and the arm's directory."""
     run_trial(bench, make_case(), 1)
     request = json.loads((bench.scratch / "warm.request.json").read_text(encoding="utf-8"))
@@ -194,7 +194,7 @@ def test_request_says_what_to_measure(bench: Bench) -> None:
 
 
 def test_full_disk_is_the_machines_fault(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without room for a trial none is started, and the error says where and how much."""
+    """The error names directory and size, and no trial starts."""
     monkeypatch.setattr(bench_module, "MIN_FREE_BYTES", 2**60)
     with pytest.raises(MachineError, match="MiB free, a trial may need"):
         run_trial(bench, make_case(), 1)
@@ -204,7 +204,7 @@ def test_full_disk_is_the_machines_fault(bench: Bench, monkeypatch: pytest.Monke
 
 
 def test_merge_believes_the_cold_process() -> None:
-    """Of what both report the cold process's is kept, but for the cache misses of a warm compile."""
+    """Of double values the cold process's count, except a warm compile's cache misses."""
     cold = WorkerResult(
         role=WorkerRole.COLD,
         stage=Stage.DONE,
@@ -272,12 +272,12 @@ def test_merge_takes_what_only_the_warm_process_has() -> None:
     ],
 )
 def test_case_paths_stay_inside(case_id: str, expected: str) -> None:
-    """A case id, however odd, names a path below the directory it is put in."""
+    """Any case id names a path below its directory."""
     assert Path(expected) == make_case_path(case_id)
 
 
 def test_primer_has_its_own_cache(bench: Bench) -> None:
-    """The primer has a cache of its own, which trials only copy."""
+    """Trials only copy it."""
     prime = make_job(bench, WorkerRole.PRIME)
     cold = make_job(bench, WorkerRole.COLD, make_case(), 1)
     assert str(bench.primer_cache / "inductor") == prime.environment["TORCHINDUCTOR_CACHE_DIR"]
@@ -286,20 +286,20 @@ def test_primer_has_its_own_cache(bench: Bench) -> None:
 
 
 def test_settings_name_the_real_worker(tmp_path: Path) -> None:
-    """Unless told otherwise the lab starts the gate's own worker, which ignores its working directory."""
+    """The default is the gate's worker, which ignores its working directory."""
     assert LabSettings(out=tmp_path).worker == ("-P", "-m", "gate.worker.worker")
 
 
 def test_a_target_needs_one_process(bench: Bench) -> None:
-    """Nothing is run for a target, so a second process on full caches would find nothing more."""
+    """Nothing runs for a target, so a second process would find nothing more."""
     bench = replace(bench, settings=replace(bench.settings, device="cuda:sm_90"))
     (trial,) = run_trial(bench, make_case(), 1).trials
     assert Metric.WARM_COMPILE_TIME not in trial.samples
     assert not list(bench.settings.out.rglob("*-warm.log"))
 
 
-def test_the_one_process_of_a_target_tells_all() -> None:
-    """Python calls of a compile, which a warm process counts elsewhere, are kept."""
+def test_the_one_process_of_a_target_reports_all() -> None:
+    """It keeps a compile's Python calls, which otherwise a warm process counts."""
     cold = WorkerResult(role=WorkerRole.COLD, stage=Stage.DONE, samples={Metric.COMPILE_CALLS: (7.0,)})
     joined = merge_results(BLANK, cold, repeat_samples(cold), WALL_S)
     assert joined.samples == {Metric.COMPILE_CALLS: (7.0,)}

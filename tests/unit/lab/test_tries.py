@@ -18,14 +18,14 @@ from .conftest import make_case
 
 
 def test_case_that_can_be_called_is_no_failure(bench: Bench) -> None:
-    """Nothing is left of it but its log."""
+    """Only its log is left."""
     assert try_in_worker(bench, make_case("ok")) is None
     assert not bench.trial_cache.exists()
     assert (bench.settings.out / "logs" / "actor" / "inference-float32-smoke-default" / "0-try.log").exists()
 
 
 def test_case_that_raises_or_crashes_is_a_failure(bench: Bench) -> None:
-    """Each with its kind: the cases after it are tried all the same, in processes of their own."""
+    """Each has its kind, and later cases are tried in their own processes."""
     kinds = []
     for act in ("error", "segfault"):
         failure = try_in_worker(bench, make_case(act, roles=["try"]))
@@ -34,20 +34,20 @@ def test_case_that_raises_or_crashes_is_a_failure(bench: Bench) -> None:
     assert kinds == [FailureKind.ERROR, FailureKind.CRASH]
 
 
-def test_a_factory_that_fails_beside_another_is_tried_alone(
+def test_a_factory_that_fails_next_to_another_is_tried_alone(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both modules look for ``helpers`` where each has put it on the search path: a trial has one of them."""
+    """Both modules import ``helpers`` from a path that each adds: a trial has one of them."""
     asked: list[tuple[str, ...]] = []
 
     def run(job: WorkerJob) -> WorkerResult:
         asked.append(job.request.factories)
-        told = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("No module named 'helpers'"))
+        failure = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("No module named 'helpers'"))
         failed = [
-            one for one in job.request.factories if one == "gone:build" or len(job.request.factories) > 1
+            name for name in job.request.factories if name == "gone:build" or len(job.request.factories) > 1
         ]
         return WorkerResult(
-            role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable=dict.fromkeys(failed[-2:], told)
+            role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable=dict.fromkeys(failed[-2:], failure)
         )
 
     cases = [replace(make_case(name=name), factory=f"{name}:build") for name in ("first", "second", "gone")]
@@ -60,17 +60,17 @@ def test_a_factory_that_fails_beside_another_is_tried_alone(
 def test_what_cannot_be_built_without_memory_is_built_in_earnest(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before minutes of warming up, alone, and each factory once for the same arguments."""
+    """Before the warm-up, alone, and once for a factory with the same arguments."""
     asked: list[tuple[str, ...]] = []
 
     def run(job: WorkerJob) -> WorkerResult:
         builds, factories = job.request.builds, job.request.factories
         asked.append((*factories, *(case.model for case in builds)))
-        told = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("no such width"))
+        failure = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("no such width"))
         unbuilt = {"wrong", "values"} if factories else {"wrong"}
         failed = [case.id for case in builds if case.model in unbuilt]
         return WorkerResult(
-            role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable=dict.fromkeys(failed, told)
+            role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable=dict.fromkeys(failed, failure)
         )
 
     monkeypatch.setattr(bench_module, "run_worker", run)
@@ -87,9 +87,9 @@ def test_what_cannot_be_built_without_memory_is_built_in_earnest(
 
 
 def test_a_base_that_can_build_no_case_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before head is measured for minutes; where it can build one of them, it is measured."""
-    told = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("No module named 'helpers'"))
-    result = WorkerResult(role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable={"gone:build": told})
+    """Before head is measured for minutes; a base that builds one case is measured."""
+    failure = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("No module named 'helpers'"))
+    result = WorkerResult(role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable={"gone:build": failure})
     monkeypatch.setattr(bench_module, "run_worker", lambda _: result)
     gone, good = (replace(make_case(name=name), factory=f"{name}:build") for name in ("gone", "good"))
     refuse_base(bench, [gone, good])

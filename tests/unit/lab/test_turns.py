@@ -13,23 +13,22 @@ from gate.records.protocol import BLOCKS_PER_ARM
 
 @dataclass
 class Actor:
-    """Takes its turn whenever it is told to."""
+    """Takes its turn whenever the lab asks."""
 
-    said: list[str] = field(default_factory=list)
+    received: list[str] = field(default_factory=list)
     is_gone: bool = False
     heard: Iterator[str] = field(default_factory=lambda: repeat("turn 0.03"))
 
     def send(self, line: str) -> None:
-        """Hear what the lab says."""
         self.said.append(line)
 
     def hear(self) -> str:
-        """Tell of a block, of 30 ms unless told."""
+        """Report a block, of 30 ms by default."""
         return next(self.heard)
 
 
 def test_an_arm_hears_where_the_next_block_is_its_own() -> None:
-    """0 1 1 0 0 1 1 0: who keeps the turn need not wait until its threads sleep."""
+    """0 1 1 0 0 1 1 0: an arm that keeps the turn need not wait for sleeping threads."""
     arms = Actor(), Actor()
     workers = [cast("LiveWorker", arm) for arm in arms]
     turns._alternate(workers, super_blocks=1, wanted=1, opened_s=math.inf)
@@ -38,7 +37,7 @@ def test_an_arm_hears_where_the_next_block_is_its_own() -> None:
 
 
 def test_disturbed_blocks_are_made_up_for() -> None:
-    """Three super-blocks are wanted, and in the first head has no undisturbed block: a fourth one follows."""
+    """Three super-blocks are wanted; head has no undisturbed block in the first: a fourth follows."""
     arms = Actor(), Actor(heard=chain(repeat("turn 0.0", 4), repeat("turn 0.03")))
     workers = [cast("LiveWorker", arm) for arm in arms]
     turns._alternate(workers, super_blocks=6, wanted=3, opened_s=math.inf)

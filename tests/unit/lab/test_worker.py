@@ -1,4 +1,4 @@
-"""Workers: every way to end is told from every other."""
+"""Workers: every way to end is distinguished from every other."""
 
 import re
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def test_endings(bench: Bench, act: str) -> None:
 
 
 def test_hang(bench: Bench, count_left: Callable[[], int]) -> None:
-    """A worker that hangs with stubborn children is HANG, names limit and stage, and leaves nobody."""
+    """A hang with stubborn children is HANG, names limit and stage, and leaves no process."""
     job = make_job(bench, WorkerRole.COLD, make_case("hang"), 2)
     failure = run_worker(replace(job, limit_s=1.0))
     assert isinstance(failure, CaseFailure)
@@ -74,7 +74,7 @@ def test_hang(bench: Bench, count_left: Callable[[], int]) -> None:
 
 
 def test_children_left_behind_do_not_fail_a_case(bench: Bench, count_left: Callable[[], int]) -> None:
-    """A worker that ends well and leaves children is a result; the children are ended."""
+    """The result counts; the children are ended."""
     result = run_worker(make_job(bench, WorkerRole.COLD, make_case("leave_children"), 1))
     assert isinstance(result, WorkerResult)
     assert result.samples[Metric.COMPILED_LATENCY] == (0.010, 0.011)
@@ -90,21 +90,21 @@ def test_flood(bench: Bench) -> None:
 
 
 def test_crash_after_the_end_is_a_warning(bench: Bench) -> None:
-    """A complete result counts though the interpreter crashed while shutting down, with a warning."""
+    """A complete result counts although the interpreter crashed in its shutdown."""
     result = run_worker(make_job(bench, WorkerRole.COLD, make_case("late_crash"), 1))
     assert isinstance(result, WorkerResult)
-    (told,) = map(describe_measuring, result.warnings)
-    assert told == "the cold process ended with SIGABRT after its result was complete"
+    (warning,) = map(describe_measuring, result.warnings)
+    assert warning == "the cold process ended with SIGABRT after its result was complete"
 
 
 def test_earlier_result_is_not_taken_for_this_one(bench: Bench) -> None:
-    """A worker that leaves nothing is not given the result of the one before."""
+    """A worker without a result does not get the previous one's."""
     assert isinstance(run_worker(make_job(bench, WorkerRole.COLD, make_case("ok"), 1)), WorkerResult)
     assert isinstance(run_worker(make_job(bench, WorkerRole.COLD, make_case("silent"), 2)), CaseFailure)
 
 
 def test_traceback_is_the_log_tail_of_an_error(bench: Bench) -> None:
-    """A failure that the worker could tell shows its traceback."""
+    """A failure that the worker could report shows its traceback."""
     failure = run_worker(make_job(bench, WorkerRole.COLD, make_case("error"), 1))
     assert isinstance(failure, CaseFailure)
     assert failure.log_tail == "Traceback\n  line 3"
@@ -115,13 +115,13 @@ def test_traceback_is_the_log_tail_of_an_error(bench: Bench) -> None:
 
 @pytest.mark.parametrize("says", [True, False], ids=["error", "crash"])
 def test_a_line_of_a_commits_checkout_is_named_from_its_top(bench: Bench, says: bool) -> None:
-    """The directory is gone once the run has ended: a reader knows the file by its name in the commit."""
+    """The directory is gone after the run: the file has its name in the commit."""
     job = make_job(bench, WorkerRole.COLD, make_case(), 1)
     job = replace(job, request=replace(job.request, checkout="/scratch/base"))
     line = '  File "/scratch/base/nets/model.py", line 3, in forward'
     fact = Fact(code=Code.RAISED, names=name_words(message="OSError: /scratch/base/data is missing"))
-    told = WorkerFailure(kind=FailureKind.ERROR, fact=fact, traceback=line)
-    left = WorkerResult(role=WorkerRole.COLD, stage=Stage.EAGER, failure=told)
+    reported = WorkerFailure(kind=FailureKind.ERROR, fact=fact, traceback=line)
+    left = WorkerResult(role=WorkerRole.COLD, stage=Stage.EAGER, failure=reported)
     ended = ProcessExit(status=1, log_tail=line.encode())
     failure = judge_exit(job, ended, left if says else Fact(code=Code.NO_RESULT))
     assert isinstance(failure, CaseFailure)
@@ -148,7 +148,7 @@ def test_log_below_the_current_directory_is_named_from_there(
     ],
 )
 def test_kill_names_the_likely_killer(bench: Bench, oom_kills: int, words: str) -> None:
-    """A SIGKILL from outside is put down to memory, for certain when the kernel says so."""
+    """A SIGKILL from outside is put down to memory, certainly if the kernel reports it."""
     ended = ProcessExit(status=-9, log_tail=b"", oom_kills=oom_kills)
     failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, Fact(code=Code.NO_RESULT))
     assert isinstance(failure, CaseFailure)
@@ -160,7 +160,7 @@ def test_kill_names_the_likely_killer(bench: Bench, oom_kills: int, words: str) 
 def test_an_arms_result_counts_once_its_imports_were_looked_at(
     bench: Bench, checkout: str, counts: bool
 ) -> None:
-    """A project's conftest may end the process by ``os._exit``: nobody knows what ran of another checkout."""
+    """A project's conftest may call ``os._exit`` before: code of another checkout may have run."""
     job = make_job(bench, WorkerRole.COLD, make_case(), 1)
     job = replace(job, request=replace(job.request, checkout=checkout))
     left = WorkerResult(role=WorkerRole.COLD, stage=Stage.ENDED)
@@ -169,7 +169,7 @@ def test_an_arms_result_counts_once_its_imports_were_looked_at(
 
 
 def test_a_worker_at_work_beyond_its_limit_did_not_end(bench: Bench) -> None:
-    """It is no hang; the figure is that of its processor time."""
+    """It is no hang; the message has its processor time."""
     ended = ProcessExit(status=-6, use=TimeUse(wall_s=431.0, cpu_s=300.2), log_tail=b"")
     failure = judge_exit(make_job(bench, WorkerRole.COLD, make_case(), 1), ended, Fact(code=Code.NO_RESULT))
     assert isinstance(failure, CaseFailure)
@@ -180,12 +180,12 @@ def test_a_worker_at_work_beyond_its_limit_did_not_end(bench: Bench) -> None:
     )
 
 
-def test_told_failure_beats_the_time_limit(bench: Bench) -> None:
-    """A worker that told its failure and then hung failed for the reason it told."""
-    told = WorkerFailure(
+def test_reported_failure_beats_the_time_limit(bench: Bench) -> None:
+    """A worker that reported its failure and then hung failed for that reason."""
+    reported = WorkerFailure(
         kind=FailureKind.NOT_FINITE, fact=Fact(code=Code.RAISED, names=name_words(message="NaN in output 0"))
     )
-    result = WorkerResult(role=WorkerRole.WARM, stage=Stage.DRIFT, failure=told)
+    result = WorkerResult(role=WorkerRole.WARM, stage=Stage.DRIFT, failure=reported)
     ended = ProcessExit(status=-9, use=TimeUse(wall_s=9.0, cpu_s=1.0), log_tail=b"")
     failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, result)
     assert isinstance(failure, CaseFailure)

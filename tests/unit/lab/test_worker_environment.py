@@ -49,7 +49,7 @@ def test_the_second_process_has_another_hash_seed() -> None:
     ["PATH", "HOME", "CXX", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "TORCH_HOME", "TRITON_PTXAS_PATH"],
 )
 def test_keeps_where_things_are_found(name: str) -> None:
-    """What says where something is found is inherited as it is."""
+    """Variables of search paths are inherited as they are."""
     assert make_worker_environment({name: "value"}, *PLACES, 1)[name] == "value"
 
 
@@ -73,15 +73,15 @@ def test_drops_what_would_change_the_measurement(name: str) -> None:
 
 
 def test_what_is_not_inherited_is_described() -> None:
-    """An allocator's settings matter to every figure; an OpenMP variable to a reader of the log alone."""
+    """An allocator's settings concern every figure; an OpenMP variable only the log's reader."""
     inherited = dict.fromkeys(
         ("PYTORCH_ALLOC_CONF", "OMP_NUM_THREADS", "PYTHONPATH", "PYTHONOPTIMIZE", "TORCHINDUCTOR_CACHE_DIR"),
         "1",
     )
-    (told,) = note_dropped_variables(inherited)
-    assert told.names["variables"] == ("OMP_NUM_THREADS", "PYTORCH_ALLOC_CONF", "TORCHINDUCTOR_CACHE_DIR")
-    (told,) = note_dropped_variables(inherited, of_stack=True)
-    assert describe_measuring(told).startswith("workers do not inherit PYTORCH_ALLOC_CONF, which would")
+    (fact,) = note_dropped_variables(inherited)
+    assert fact.names["variables"] == ("OMP_NUM_THREADS", "PYTORCH_ALLOC_CONF", "TORCHINDUCTOR_CACHE_DIR")
+    (fact,) = note_dropped_variables(inherited, of_stack=True)
+    assert describe_measuring(fact).startswith("workers do not inherit PYTORCH_ALLOC_CONF, which would")
     assert not note_dropped_variables({"PYTHONOPTIMIZE": "1", "PATH": "/bin"})
 
 
@@ -99,6 +99,6 @@ def test_fixed_settings_win() -> None:
 def test_python_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Relative entries of PYTHONPATH mean the caller's directory; empty ones are left out."""
     monkeypatch.chdir(tmp_path)
-    made = make_worker_environment({"PYTHONPATH": "src::/opt/site"}, *PLACES, 1)
-    assert f"{tmp_path}/src:/opt/site" == made["PYTHONPATH"]
+    environ = make_worker_environment({"PYTHONPATH": "src::/opt/site"}, *PLACES, 1)
+    assert f"{tmp_path}/src:/opt/site" == environ["PYTHONPATH"]
     assert "PYTHONPATH" not in make_worker_environment({"PYTHONPATH": ":"}, *PLACES, 1)

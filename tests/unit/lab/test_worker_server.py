@@ -1,4 +1,4 @@
-"""Forked workers: told as processes of their own are, and nothing of them survives."""
+"""Forked workers report as processes of their own do, and nothing of them survives."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ MakeCommand = Callable[..., ProcessCommand]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> ProcessCommand:
+def root_command(tmp_path: Path) -> ProcessCommand:
     """A server of workers that run a file of Python."""
     acting = str(Path(__file__).with_name("acting_server.py"))
     return ProcessCommand(
@@ -46,9 +46,8 @@ def place(tmp_path: Path) -> ProcessCommand:
 
 
 @pytest.fixture
-def server(place: ProcessCommand) -> Iterator[RootServer]:
-    """A server that runs."""
-    started = RootServer(place)
+def server(root_command: ProcessCommand) -> Iterator[RootServer]:
+    started = RootServer(root_command)
     try:
         yield started
     finally:
@@ -74,8 +73,8 @@ def command(tmp_path: Path, server: RootServer) -> MakeCommand:
     return make
 
 
-def test_tells_status_output_and_variables(command: MakeCommand, tmp_path: Path) -> None:
-    """The status and both streams come back, and the worker has the variables that it was given alone."""
+def test_sends_status_output_and_variables(command: MakeCommand, tmp_path: Path) -> None:
+    """The status and both streams come back; the worker has its own variables."""
     lines = (
         "import os, sys; print(os.environ.pop('GIVEN'), sorted(os.environ));"
         "print('two', file=sys.stderr); sys.exit(7)"
@@ -87,14 +86,14 @@ def test_tells_status_output_and_variables(command: MakeCommand, tmp_path: Path)
 
 
 def test_temporary_files_are_where_the_run_has_them(command: MakeCommand, tmp_path: Path) -> None:
-    """A worker's temporary files lie in its own TMPDIR, also where the server asked for its own before."""
+    """In the worker's own TMPDIR, also if the server used its own before."""
     asking = command("import tempfile; print(tempfile.gettempdir())")
-    own = replace(asking, environment={"TMPDIR": str(tmp_path)})
-    assert run_process(own).log_tail.decode() == f"{tmp_path}\n"
+    redirected = replace(asking, environment={"TMPDIR": str(tmp_path)})
+    assert run_process(redirected).log_tail.decode() == f"{tmp_path}\n"
 
 
 def test_an_error_is_on_stderr(command: MakeCommand) -> None:
-    """What a worker raises is printed, and its status is 1, as an interpreter's would be."""
+    """A worker's exception is printed, and its status is 1, as an interpreter's."""
     ended = run_process(command("raise ValueError('seen')"))
     assert ended.status == 1
     assert ended.log_tail.endswith(b"ValueError: seen\n")
@@ -110,7 +109,7 @@ def test_signal_is_a_negative_status(command: MakeCommand) -> None:
 def test_nothing_that_a_worker_started_survives(
     command: MakeCommand, server: RootServer, leave: str, then: str
 ) -> None:
-    """What a worker leaves behind dies with it, executed or only forked; the server lives on."""
+    """Its executed or forked processes die with it; the server lives on."""
     begun = time.monotonic()
     ended = run_process(command(f"{leave}\n{then}", limit_s=1.0 if then else 30.0))
     assert (ended.use is not None) == bool(then)
@@ -133,7 +132,7 @@ def test_a_server_is_busy_while_its_worker_lives(command: MakeCommand, server: R
     assert (busy, server.is_busy) == ([True], False)
 
 
-def test_a_worker_that_hangs_says_where(command: MakeCommand) -> None:
+def test_a_worker_that_hangs_shows_where(command: MakeCommand) -> None:
     """At the time limit the worker's fault handler prints where it was."""
     ended = run_process(command(SLEEP, limit_s=2.0))
     assert ended.status == -signal.SIGABRT
@@ -143,7 +142,7 @@ def test_a_worker_that_hangs_says_where(command: MakeCommand) -> None:
 
 
 def test_the_channel_has_the_number_that_the_worker_knows(command: MakeCommand) -> None:
-    """A descriptor that is given arrives under its own number, and its end is heard when the worker ends."""
+    """A descriptor keeps its number, and its end is noticed when the worker ends."""
     ours, theirs = socket.socketpair()
     number = theirs.detach()
     lines = f"import socket; socket.socket(fileno={number}).sendall(b'ready')"
@@ -153,7 +152,7 @@ def test_the_channel_has_the_number_that_the_worker_knows(command: MakeCommand) 
 
 
 def test_what_workers_use_is_our_own(command: MakeCommand, server: RootServer) -> None:
-    """CPU time of forked workers, also of a branch's, is not taken for that of other programs."""
+    """CPU time of forked workers, also of a branch's, is not other programs'."""
     spin = "import time\nwhile time.process_time() < 0.5: pass"
     branch = server.branch()
     for parent in (server, branch):
@@ -166,13 +165,13 @@ def test_what_workers_use_is_our_own(command: MakeCommand, server: RootServer) -
 
 
 def test_siblings_do_not_share_addresses(command: MakeCommand) -> None:
-    """Memory that workers allocate lies elsewhere in each, as it does in processes of their own."""
+    """Allocations are at other addresses in each, as in separate processes."""
     lines = "import ctypes; print(ctypes.addressof(ctypes.create_string_buffer(1 << 22)))"
     assert len({run_process(command(lines)).log_tail for _ in range(5)}) > 1
 
 
 def test_a_branch_has_workers_of_its_own(command: MakeCommand, server: RootServer) -> None:
-    """A server's branch forks workers too, which are its children, until it is hung up on."""
+    """A server's branch forks workers too, which are its children, until its connection closes."""
     branch = server.branch()
     ended = run_process(replace(command("import os; print(os.getppid())"), fork=branch.start))
     assert int(ended.log_tail) == branch.pid != server.pid
@@ -190,7 +189,7 @@ def test_a_branch_has_workers_of_its_own(command: MakeCommand, server: RootServe
 def test_a_server_that_is_killed_takes_its_worker_along(
     server: RootServer, command: MakeCommand, count_left: CountLeft
 ) -> None:
-    """The worker ends as if it were killed itself; nothing more can be started there, and that is said."""
+    """The worker ends as if killed itself; a further start is an error."""
 
     def start_and_kill(given: ProcessCommand, token: str) -> ForkedWorker:
         worker = server.start(given, token)
@@ -205,8 +204,8 @@ def test_a_server_that_is_killed_takes_its_worker_along(
 
 
 @pytest.mark.parametrize("late", [ServerAnswer(status=-9), ServerAnswer(pid=0)], ids=["reaped", "no_pid"])
-def test_a_late_answer_is_not_taken_for_another(place: ProcessCommand, late: ServerAnswer) -> None:
-    """A server that is too long about a worker's end answers later: no process has the number 0."""
+def test_a_late_answer_is_not_taken_for_another(root_command: ProcessCommand, late: ServerAnswer) -> None:
+    """A slow server's late answer is skipped: no process has the number 0."""
     ours, theirs = socket.socketpair()
     with theirs:
         slow = WorkerServer(os.getpid(), ours)
@@ -215,12 +214,12 @@ def test_a_late_answer_is_not_taken_for_another(place: ProcessCommand, late: Ser
         else:
             send(theirs, late)
         with pytest.raises(MachineError, match="the process that starts workers is gone"):
-            slow.start(place, "token")
+            slow.start(root_command, "token")
         slow.hang_up()
 
 
 def test_a_worker_that_is_gone_before_anyone_looks_is_not_waited_for(command: MakeCommand) -> None:
-    """A worker whose server was killed is gone from the process table: it is dead, not silent."""
+    """The worker of a killed server is gone from the process table: it is dead."""
     gone = subprocess.Popen((sys.executable, "-S", "-c", ""))
     gone.wait()
     reading, writing = os.pipe()
@@ -230,9 +229,9 @@ def test_a_worker_that_is_gone_before_anyone_looks_is_not_waited_for(command: Ma
     assert (ended.status, ended.use) == (-signal.SIGKILL, None)
 
 
-def test_closing_ends_workers_and_branches(place: ProcessCommand, command: MakeCommand) -> None:
-    """At the end nothing is left: no server, no branch, no worker."""
-    other = RootServer(place)
+def test_closing_ends_workers_and_branches(root_command: ProcessCommand, command: MakeCommand) -> None:
+    """Neither server, branch nor worker is left."""
+    other = RootServer(root_command)
     branch = other.branch()
     worker = branch.start(command(SLEEP), "token")
     family = [psutil.Process(pid) for pid in (other.pid, branch.pid, worker.pid)]
@@ -244,22 +243,22 @@ def test_closing_ends_workers_and_branches(place: ProcessCommand, command: MakeC
     branch.hang_up()
 
 
-def test_a_server_takes_nothing_down_at_its_end(place: ProcessCommand) -> None:
-    """With torch imported that takes more than a second, and what a module does at exit could take longer."""
-    run = f"runpy.run_path({place.argv[2]!r}, run_name='__main__')"
+def test_a_server_takes_nothing_down_at_its_end(root_command: ProcessCommand) -> None:
+    """With torch imported that takes more than a second, and exit handlers may take longer."""
+    run = f"runpy.run_path({root_command.argv[2]!r}, run_name='__main__')"
     acting = f"import atexit, runpy; atexit.register(print, 'at exit'); {run}"
-    other = RootServer(replace(place, argv=(sys.executable, "-c", acting)))
+    other = RootServer(replace(root_command, argv=(sys.executable, "-c", acting)))
     other.branch().hang_up()  # it serves
     other.close()
-    assert place.log.read_text() == ""
+    assert root_command.log.read_text() == ""
 
 
-def test_a_server_that_cannot_start_is_told(place: ProcessCommand) -> None:
-    """A server that ends at once is heard as gone; an interpreter that is missing is named."""
-    dead = RootServer(replace(place, argv=(sys.executable, "-c", "raise SystemExit(3)")))
+def test_a_server_that_cannot_start_is_reported(root_command: ProcessCommand) -> None:
+    """One that ends at once is gone; a missing interpreter is named."""
+    dead = RootServer(replace(root_command, argv=(sys.executable, "-c", "raise SystemExit(3)")))
     with pytest.raises(ServerError) as gone:
         dead.branch()
     assert gone.value.warning.code is Code.SERVER_GONE
     dead.close()
     with pytest.raises(MachineError, match="/nowhere/python cannot be started"):
-        RootServer(replace(place, argv=("/nowhere/python", *place.argv[1:])))
+        RootServer(replace(root_command, argv=("/nowhere/python", *root_command.argv[1:])))

@@ -26,9 +26,9 @@ with open_scratch() as scratch, open_worktree(Path(top), commit, scratch / "base
 """
 
 
-def kill_holder(top: Path, commit: str, place: Path) -> Path:
-    """Let a process check a commit out and kill it; return the checkout that it left."""
-    command = [sys.executable, "-c", HOLDER, str(top), commit, str(place)]
+def kill_holder(top: Path, commit: str, scratch_root: Path) -> Path:
+    """Let a process check a commit out and kill it; return the checkout."""
+    command = [sys.executable, "-c", HOLDER, str(top), commit, str(scratch_root)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
@@ -38,7 +38,7 @@ def kill_holder(top: Path, commit: str, place: Path) -> Path:
 
 
 def test_checkout_is_there_and_gone(repository: Path, tmp_path: Path) -> None:
-    """Within the block the commit's files are there; after it neither they nor git's note of them."""
+    """After the block neither the files nor git's note of them are left."""
     path = tmp_path / "base"
     with open_worktree(repository, run_git(repository, "rev-parse", "main"), path):
         assert (path / "shop.py").read_text(encoding="utf-8") == "SIDE = 'base'\n"
@@ -68,7 +68,7 @@ def test_checkout_that_fails_leaves_nothing(repository: Path, tmp_path: Path) ->
 
 
 def test_a_base_that_a_partial_clone_lacks_is_named(repository: Path, tmp_path: Path) -> None:
-    """Its remote is out of reach: no disk is full, and the fix is about the clone."""
+    """Its remote is out of reach: the fix is about the clone, not the disk."""
     run_git(repository, "config", "uploadpack.allowFilter", "true")
     clone, path = tmp_path / "clone", tmp_path / "base"
     remote = repository.rename(tmp_path / "remote")
@@ -81,7 +81,7 @@ def test_a_base_that_a_partial_clone_lacks_is_named(repository: Path, tmp_path: 
 
 
 def test_hooks_do_not_run(repository: Path, tmp_path: Path) -> None:
-    """The user's post-checkout hook is not run for a checkout that they do not know of."""
+    """The user's post-checkout hook does not know of the checkout."""
     hook = repository / ".git" / "hooks" / "post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n", encoding="utf-8")
@@ -91,38 +91,38 @@ def test_hooks_do_not_run(repository: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_leftover_of_a_kill_is_removed(repository: Path, place: Path, is_there: bool) -> None:
-    """What a killed run left is found and removed, whether or not its directory is gone already."""
-    left = kill_holder(repository, "main", place)
+def test_leftover_of_a_kill_is_removed(repository: Path, scratch_root: Path, is_there: bool) -> None:
+    """Whether or not its directory is gone already."""
+    left = kill_holder(repository, "main", scratch_root)
     if not is_there:
         with open_scratch():  # another run, perhaps in another repository
             pass
         assert not left.exists()
     assert list_worktrees(repository) == (left,)
     remove_leftover_worktrees(repository)
-    assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
+    assert (list_worktrees(repository), list(scratch_root.iterdir())) == ((), [])
 
 
-def test_worktree_of_another_host_stays(repository: Path, place: Path) -> None:
-    """Where hosts share a repository, a run of the other one goes on in a directory that is not seen here."""
-    elsewhere = place / f"{name_prefix('another host')}abcdefgh" / "base"
+def test_worktree_of_another_host_stays(repository: Path, scratch_root: Path) -> None:
+    """Another host that shares the repository may be using it in a directory not seen here."""
+    elsewhere = scratch_root / f"{name_prefix('another host')}abcdefgh" / "base"
     run_git(repository, "worktree", "add", "--quiet", "--detach", str(elsewhere))
     shutil.rmtree(elsewhere.parent)
     remove_leftover_worktrees(repository)
     assert list_worktrees(repository) == (elsewhere,)
 
 
-def test_worktrees_in_use_and_of_the_user_stay(repository: Path, place: Path) -> None:
-    """A checkout of a living run stays, and so does the user's own worktree, even a missing one."""
-    own, missing, alike = (place / name for name in ("own", "missing", "compile-gate-mine/base"))
-    for path in (own, missing, alike):
+def test_worktrees_in_use_and_of_the_user_stay(repository: Path, scratch_root: Path) -> None:
+    """A living run's checkout, and the user's own worktree, even a missing one."""
+    users, missing, alike = (scratch_root / name for name in ("own", "missing", "compile-gate-mine/base"))
+    for path in (users, missing, alike):
         run_git(repository, "worktree", "add", "--quiet", "--detach", str(path))
-    run_git(repository, "worktree", "lock", str(own))
+    run_git(repository, "worktree", "lock", str(users))
     for path in (missing / "shop.py", missing / ".git"):
         path.unlink(missing_ok=True)
     missing.rmdir()
     with open_scratch() as scratch, open_worktree(repository, "main", scratch / "base") as ours:
         remove_leftover_worktrees(repository)
-        assert {own, missing, alike, ours} == set(list_worktrees(repository))
+        assert {users, missing, alike, ours} == set(list_worktrees(repository))
         assert (scratch / OWNER_FILE).exists()
-    assert {own, missing, alike} == set(list_worktrees(repository))
+    assert {users, missing, alike} == set(list_worktrees(repository))

@@ -1,4 +1,4 @@
-"""What a worker of a test begins with."""
+"""The context that a worker of a test begins with."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ H100: Mapping[str, object] = {
     "major": 9,
     "minor": 0,
     "multi_processor_count": 132,
-    "total_memory": 85_045_870_592,  # 79.2 GiB, as this model tells
+    "total_memory": 85_045_870_592,  # 79.2 GiB, as this model reports
     "uuid": UUID,
 }
 
@@ -29,8 +29,8 @@ H100: Mapping[str, object] = {
 @contextmanager
 def play_gpu(properties: Mapping[str, object] = H100) -> Iterator[tuple[CudaDevice, mock.MagicMock]]:
     """Open ``cuda`` on a stand-in for ``torch.cuda``; yield the device and the stand-in."""
-    told = list_told_properties()
-    assert properties.keys() <= told, properties.keys() - told
+    supported = list_documented_properties()
+    assert properties.keys() <= supported, properties.keys() - supported
     cuda = mock.create_autospec(torch.cuda)
     cuda.get_device_properties.return_value = SimpleNamespace(**properties)
     cuda.device_count.return_value = 1
@@ -40,8 +40,8 @@ def play_gpu(properties: Mapping[str, object] = H100) -> Iterator[tuple[CudaDevi
         yield device, cuda
 
 
-def list_told_properties() -> set[str]:
-    """List what torch says that it tells of a device: its own type stub, as a CPU build lacks the class."""
+def list_documented_properties() -> set[str]:
+    """The properties of a device in torch's own type stub: a CPU build lacks the class."""
     stub = (Path(torch.__file__).parent / "_C" / "__init__.pyi").read_text(encoding="utf-8")
     declared = re.search(r"^class _CudaDeviceProperties:\n((?:    .*\n)+)", stub, re.MULTILINE)
     assert declared is not None

@@ -45,10 +45,10 @@ def test_missing_function_is_named(factories: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("source", ["import gate.moe", "from gate.moe import layer", "from gate import moe"])
-def test_a_package_of_the_same_name_is_told_from_a_slip(
+def test_a_package_of_the_same_name_is_no_slip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    """A project's own package ``gate`` is hidden by this one: the error says so."""
+    """The error explains that this package hides a project's own ``gate``."""
     (tmp_path / "gate").mkdir()
     (tmp_path / "gate" / "moe.py").write_text("layer = 1\n", encoding="utf-8")
     (tmp_path / "made_up_bench.py").write_text(source + "\n", encoding="utf-8")
@@ -150,10 +150,10 @@ def test_function_without_parameters_trains_its_inputs() -> None:
         pytest.param({"dynamic": False}, {"dynamic": False}, id="dynamic"),
     ],
 )
-def test_compile_gets_what_the_case_says(
+def test_compile_gets_the_settings_of_the_case(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], asked: dict[str, Any]
 ) -> None:
-    """Whatever a case does not say is torch.compile's own default."""
+    """Any other setting is torch.compile's own default."""
     got: list[dict[str, Any]] = []
     monkeypatch.setattr(torch, "compile", lambda _, **given: got.append(given))
     compile_function(abs, make_case(**changes))
@@ -175,7 +175,7 @@ def test_compile_gets_what_the_case_says(
     ids=str,
 )
 def test_cuda_graphs_are_known(changes: dict[str, Any], expected: bool) -> None:
-    """Their outputs are overwritten by the next call, so the calls must be told apart."""
+    """Their outputs are overwritten by the next call, so each call must be marked."""
     assert has_cudagraphs(make_case(**changes)) is expected
 
 

@@ -30,12 +30,11 @@ from .contexts import make_context
 
 
 def is_wrong() -> bool:
-    """Whether the fault shows."""
     return torch.compiler.is_compiling()
 
 
 def measure(model: Callable[..., Any], task: Task = Task.INFERENCE, **more: Any) -> WorkerResult:
-    """Measure drift of a model that does otherwise where it is compiled."""
+    """Measure drift of a model that behaves otherwise when it is compiled."""
     workload = Workload(forward=model, inputs=(torch.rand(8, 32),), loss=lambda out: (out**2).mean(), **more)
     return measure_workload(workload, Case(id="m/c", model="m", backend="eager", task=task))
 
@@ -54,7 +53,7 @@ def measure_workload(workload: Workload, case: Case) -> WorkerResult:
 
 
 class Counting(torch.nn.Module):
-    """Weighs its first calls otherwise; ``start`` is where the number of a wrong call begins."""
+    """Weighs its first calls otherwise; a wrong count begins at ``start``."""
 
     calls: torch.Tensor
 
@@ -64,7 +63,6 @@ class Counting(torch.nn.Module):
         self.register_buffer("calls", torch.zeros(()))
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Multiply by the number of the call."""
         self.calls += 1
         off = torch.where(self.calls >= self.first_wrong, 1.01, 1.0) if is_wrong() else 1.0
         return value * self.calls * off
@@ -72,7 +70,7 @@ class Counting(torch.nn.Module):
 
 @pytest.mark.parametrize(("first_wrong", "drifts"), [(1, True), (2, True), (3, True), (4, False)])
 def test_three_calls_in_order_are_compared(first_wrong: int, *, drifts: bool) -> None:
-    """A hundredth in any of them is 2^16 rounding steps, and what only a fourth call shows is not seen."""
+    """A hundredth in any of them is 2^16 rounding steps; a fourth call is not compared."""
     result = measure(Counting(first_wrong))
     assert (result.samples[Metric.DRIFT] > (10.0,)) is drifts
     assert result.drift_definition == DRIFT_DEFINITION == 2
@@ -87,7 +85,7 @@ def test_the_buffer_begins_once_for_all_calls_of_a_side() -> None:
     context = make_context(logbook, case)
     measure_drift(context, pair)
     assert logbook.result.workload["outputs"] == "output float32[2]"
-    assert [0.0] == [float(one) for one in subject.list_state()[:1]]
+    assert [0.0] == [float(tensor) for tensor in subject.list_state()[:1]]
 
 
 @pytest.mark.parametrize("counts", [True, False])
@@ -122,13 +120,13 @@ kept: list[torch.Tensor] = []
 
 @torch.library.custom_op("gate_test::remember", mutates_args=())
 def remember(value: torch.Tensor) -> torch.Tensor:
-    """Return for ever what the first call gave."""
+    """Return for ever the result of the first call."""
     kept.append(value.clone())
     return kept[0].clone()
 
 
 def build_remembering(*, wrong: bool) -> Workload:
-    """Build a model that returns its first input where it is compiled."""
+    """Build a model that returns its first input when it is compiled."""
     remember.register_fake(torch.empty_like)
     kept.clear()
 
@@ -140,7 +138,7 @@ def build_remembering(*, wrong: bool) -> Workload:
 
 @pytest.mark.parametrize("wrong", [True, False])
 def test_a_second_call_has_other_inputs_where_the_factory_draws_them(*, wrong: bool) -> None:
-    """With the same ones a result that is kept for ever is right."""
+    """With the same ones a result that is kept for ever would be right."""
     case = Case(
         id="m/c",
         model="m",
@@ -154,7 +152,7 @@ def test_a_second_call_has_other_inputs_where_the_factory_draws_them(*, wrong: b
 
 
 class Leaving(torch.nn.Module):
-    """Leaves words, sets and objects; ``what`` says which of them is another where it is compiled."""
+    """Leaves texts, sets and objects; ``what`` is the one that differs when it is compiled."""
 
     def __init__(self, what: str) -> None:
         super().__init__()
@@ -164,7 +162,6 @@ class Leaving(torch.nn.Module):
         self.current, self.log = self.one, ""
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Leave them; each call another number."""
         off = self.what if is_wrong() else ""
         length = len(self.seen)
         self.word = f"{length}{'!' * (off == 'word')}"
@@ -189,7 +186,7 @@ def test_what_is_left_in_python_is_compared_by_value(what: str, named: str) -> N
 
 @pytest.mark.parametrize(("what", "left"), [("current", ("the value current",)), ("", ())])
 def test_what_only_one_side_leaves_is_counted_and_no_drift(what: str, left: tuple[str, ...]) -> None:
-    """Many a model leaves out notes for itself where it is compiled: against a base that counts."""
+    """Many models leave out notes for themselves when compiled: against a base that counts."""
     result = measure(Leaving(what))
     assert result.samples[Metric.DRIFT] == (0.0,)
     assert result.samples[Metric.LAYOUT_DIFFERENCES] == (len(left),)
@@ -197,19 +194,18 @@ def test_what_only_one_side_leaves_is_counted_and_no_drift(what: str, left: tupl
 
 
 class Layer(torch.nn.Module):
-    """A layer; ``what`` says what a block of it does wrong where it is compiled."""
+    """A layer; ``what`` is wrong when it is compiled."""
 
     def __init__(self, what: str) -> None:
         super().__init__()
         self.what, self.inner = what, torch.nn.Linear(32, 32)
 
     def forward(self, value: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return what a loss needs, and something to log."""
-        made = self.inner(value)
+        out = self.inner(value)
         off = self.what if is_wrong() else ""
         if off == "gradient":
-            made = made + value * 0.01 - value.detach() * 0.01
-        return {"loss": (made**2).mean(), "logged": made.detach() * (1.01 if off == "logged" else 1.0)}
+            out = out + value * 0.01 - value.detach() * 0.01
+        return {"loss": (out**2).mean(), "logged": out.detach() * (1.01 if off == "logged" else 1.0)}
 
 
 @pytest.mark.parametrize(
@@ -225,18 +221,15 @@ def test_a_step_is_right_about_inputs_and_other_outputs_too(what: str, named: st
     assert (result.samples[Metric.DRIFT] == (MISMATCH,)) is bool(what)
 
 
-def test_what_cannot_be_differentiated_is_told() -> None:
+def test_what_cannot_be_differentiated_is_reported() -> None:
     """An input that the model writes cannot ask for a gradient: the step itself is compared."""
 
     class Writing(torch.nn.Module):
-        """Scales its input in place."""
-
         def __init__(self) -> None:
             super().__init__()
             self.inner = torch.nn.Linear(32, 32)
 
         def forward(self, value: torch.Tensor) -> torch.Tensor:
-            """Scale and apply."""
             return self.inner(value.mul_(0.5))  # type: ignore[no-any-return] # torch's
 
     result = measure(Writing(), Task.TRAINING)
@@ -245,8 +238,8 @@ def test_what_cannot_be_differentiated_is_told() -> None:
     assert "in-place operation" in note.name("why")
 
 
-def test_outputs_of_other_draws_are_not_compared_and_it_says_so() -> None:
-    """Where it is compiled it draws once more than in eager: what it computes of that says nothing."""
+def test_outputs_of_other_draws_are_not_compared_and_a_note_says_so() -> None:
+    """Compiled it draws once more than in eager, so its outputs show nothing."""
 
     class Drawing(torch.nn.Module):
         """Draws a number that it does not use."""
@@ -256,7 +249,6 @@ def test_outputs_of_other_draws_are_not_compared_and_it_says_so() -> None:
             self.inner = torch.nn.Linear(4, 4)
 
         def forward(self, value: torch.Tensor) -> dict[str, torch.Tensor]:
-            """Apply, and return more than the loss."""
             if torch.compiler.is_compiling():
                 torch.rand(())
             applied = self.inner(value)
@@ -275,7 +267,6 @@ class Masking(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, value: torch.Tensor, again: bool) -> torch.Tensor:
-        """Drop half."""
         mask = torch.bernoulli(torch.full_like(value, 0.5))
         ctx.again = again
         ctx.save_for_backward(mask)
@@ -283,7 +274,7 @@ class Masking(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Drop as the forward did, or anew."""
+        """Draw the forward's mask, or a new one."""
         (mask,) = ctx.saved_tensors
         return grads[0] * (torch.bernoulli(torch.full_like(mask, 0.5)) if ctx.again else mask), None
 
@@ -296,14 +287,13 @@ class Dropping(torch.nn.Module):
         self.inner, self.again = torch.nn.Linear(32, 32), False
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Apply and drop."""
         dropped: torch.Tensor = Masking.apply(self.inner(value), self.again)  # type: ignore[no-untyped-call]
         return dropped
 
 
 @pytest.mark.parametrize("again", [True, False])
 def test_gradients_of_another_mask_are_a_drift(*, again: bool) -> None:
-    """The forward draws what eager does: outputs are compared, and gradients are of another model."""
+    """Outputs are equal, since the forward draws as eager; gradients are of another model."""
     model = Dropping()
     case = Case(id="m/c", model="m", backend="eager", task=Task.TRAINING)
     workload = Workload(forward=model, inputs=(torch.rand(8, 32),), loss=lambda out: (out**2).mean())
@@ -323,7 +313,7 @@ def test_gradients_of_another_mask_are_a_drift(*, again: bool) -> None:
 
 
 def test_dropout_that_compiled_code_leaves_out_is_a_drift() -> None:
-    """It draws nothing, and computes the same under two seeds: these are no other random numbers."""
+    """It draws nothing, and its result is the same under two seeds."""
     result = measure(lambda value: value if is_wrong() else functional.dropout(value, 0.1))
     assert result.samples[Metric.DRIFT] > (20.0,)
 
@@ -332,7 +322,7 @@ _hidden = torch.Generator()
 
 
 def test_numbers_of_a_hidden_generator_are_not_judged() -> None:
-    """It moves no generator that a seed reaches, and draws others under another seed."""
+    """Its draws depend on the seed, but no known generator moves."""
     numbers = itertools.count()
 
     @torch.compiler.disable  # type: ignore[untyped-decorator] # torch's
@@ -353,7 +343,6 @@ class Forces(torch.nn.Module):
         self.net = torch.nn.Linear(3, 1)
 
     def forward(self, positions: torch.Tensor) -> torch.Tensor:
-        """Differentiate."""
         energy = self.net(positions).tanh().sum()
         return -torch.autograd.grad(energy, positions)[0]
 
@@ -380,11 +369,13 @@ def test_an_evaluation_sums_gradients_over_its_calls() -> None:
     layer = torch.nn.Linear(1, 1, bias=False)
     built = Workload(forward=layer, inputs=(torch.ones(1, 1),), loss=lambda out: out.sum())
     subject = make_subject(built, case, CpuDevice())
-    one, two = torch.ones(1, 1), torch.full((1, 1), 2.0)
-    found = evaluate(subject=_give(subject, two, one), function=subject.function)
-    assert {"the gradient of weight": 4.0} == {name: float(value) for name, value in found.gradients.items()}
-    assert list(found.outputs) == ["the loss", "the loss of call 2", "the loss of call 3"]
+    first, second = torch.ones(1, 1), torch.full((1, 1), 2.0)
+    evaluation = evaluate(subject=_give(subject, second, first), function=subject.function)
+    assert {"the gradient of weight": 4.0} == {
+        name: float(value) for name, value in evaluation.gradients.items()
+    }
+    assert list(evaluation.outputs) == ["the loss", "the loss of call 2", "the loss of call 3"]
 
 
 def _give(subject: Any, *later: torch.Tensor) -> Any:
-    return replace(subject, later=tuple([one] for one in later))
+    return replace(subject, later=tuple([value] for value in later))

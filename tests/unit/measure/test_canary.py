@@ -27,7 +27,6 @@ class PlayedGpu(CpuDevice):
         self.waits = 0
 
     def synchronize(self) -> None:
-        """Count it."""
         self.waits += 1
 
 

@@ -1,4 +1,4 @@
-"""Which checkout a worker imports measured code from: real interpreters, real installations."""
+"""The checkout from which a worker imports measured code: real interpreters, real installations."""
 
 import importlib.util
 import shutil
@@ -52,10 +52,10 @@ def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def site(interpreter: Path) -> Path:
     """The interpreter's empty site-packages."""
-    (found,) = interpreter.parent.parent.glob("lib/python*/site-packages")
-    for path in found.iterdir():
+    (site,) = interpreter.parent.parent.glob("lib/python*/site-packages")
+    for path in site.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return found
+    return site
 
 
 @pytest.fixture
@@ -65,16 +65,16 @@ def look(interpreter: Path, site: Path) -> Look:
     head = interpreter.parents[2]
     shutil.rmtree(head.parent / "base", ignore_errors=True)
     for side in ("head", "base"):
-        for place in ("flat", "src"):
-            path = head.parent / side / place / "shop.py"
+        for directory in ("flat", "src"):
+            path = head.parent / side / directory / "shop.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"SIDE = '{side}'\n", encoding="utf-8")
 
-    def run(side: str, place: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(side: str, directory: str, **variables: str) -> subprocess.CompletedProcess[str]:
         checkout, origin = (str(head.parent / "base"), str(head)) if side == "base" else ("", "")
         packages = [str(Path(gate.__file__).parents[1]), variables.get("PYTHONPATH", "")]
         factory, models = variables.get("factory", "shop:build"), variables.get("models", "")
-        arguments = [str(head.parent / side / place), checkout, origin, factory, models]
+        arguments = [str(head.parent / side / directory), checkout, origin, factory, models]
         return subprocess.run(
             [str(interpreter), "-P", "-c", LOOK, *arguments],
             env={"PYTHONPATH": ":".join(filter(None, packages)), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -92,7 +92,7 @@ def test_plain_directory(look: Look) -> None:
 
 
 def test_editable_installation(look: Look, site: Path, interpreter: Path) -> None:
-    """A path that pip -e put on the search path means the arm's checkout."""
+    """A path that pip -e added to the search path means the arm's checkout."""
     (site / "shop.pth").write_text(f"{interpreter.parents[2] / 'src'}\n", encoding="utf-8")
     assert [look(side, "flat").stdout.strip() for side in ("head", "base")] == ["head", "base"]
 
@@ -100,8 +100,8 @@ def test_editable_installation(look: Look, site: Path, interpreter: Path) -> Non
 def test_search_path_of_the_caller(look: Look, interpreter: Path) -> None:
     """PYTHONPATH=src means the arm's src."""
     path = str(interpreter.parents[2] / "src")
-    told = [look(side, "flat", PYTHONPATH=path).stdout.strip() for side in ("head", "base")]
-    assert told == ["head", "base"]
+    sides = [look(side, "flat", PYTHONPATH=path).stdout.strip() for side in ("head", "base")]
+    assert sides == ["head", "base"]
 
 
 def test_reference_models_of_an_arm(look: Look, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_reference_models_of_an_arm(look: Look, tmp_path: Path) -> None:
 
 
 def test_packages_within_the_checkout_stay(look: Look, site: Path) -> None:
-    """An environment that lies in the user's checkout is no code of theirs: its packages are found."""
+    """Packages of an environment inside the user's checkout are no code of theirs."""
     (site / "dependency.py").write_text("", encoding="utf-8")
     for side in ("head", "base"):
         shop = site.parents[4] / side / "flat" / "shop.py"
@@ -121,7 +121,7 @@ def test_packages_within_the_checkout_stay(look: Look, site: Path) -> None:
 
 
 def test_installed_copy_is_refused(look: Look, site: Path) -> None:
-    """An installed copy is not measured in place of the checkout; the fix is named."""
+    """It would be measured in place of the checkout; the fix is named."""
     (site / "shop.py").write_text("SIDE = 'installed'\n", encoding="utf-8")
     done = look("base", "flat")
     assert done.returncode == 1
@@ -137,8 +137,8 @@ def test_installed_copy_of_what_is_not_on_the_search_path_is_refused(
     """Its packages lie in a directory of their own, at the top or below: both arms would measure the copy."""
     (site / "shop.py").write_text("SIDE = 'installed'\n", encoding="utf-8")
     base = site.parents[4] / "base"
-    for place in ("flat", "src"):
-        (base / place / "shop.py").unlink()
+    for directory in ("flat", "src"):
+        (base / directory / "shop.py").unlink()
     (base / project).mkdir(parents=True, exist_ok=True)
     (base / project / "shop.py").write_text("SIDE = 'base'\n", encoding="utf-8")
     if project != "src":
@@ -147,7 +147,7 @@ def test_installed_copy_of_what_is_not_on_the_search_path_is_refused(
 
 
 def test_code_of_the_user_is_refused(look: Look, site: Path, interpreter: Path) -> None:
-    """A place that only head has must not lend its code to the base."""
+    """A directory that only head has must not lend its code to the base."""
     only = interpreter.parents[2] / "only"
     only.mkdir()
     (only / "shop.py").write_text("SIDE = 'head'\n", encoding="utf-8")
@@ -178,19 +178,19 @@ def tills(interpreter: Path) -> tuple[Path, Path]:
 def test_copy_of_what_a_factory_imports_is_refused(
     look: Look, site: Path, tills: tuple[Path, Path], is_built: bool
 ) -> None:
-    """The factory is the base's, the package that it imports is head's: both arms would measure that."""
-    place = tills[0].parents[1] / "build" / "lib" if is_built else site
-    place.mkdir(parents=True, exist_ok=True)
-    (site / "built.pth").write_text(f"{place}\n", encoding="utf-8")
-    shutil.copy(tills[0], place / "till.py")
-    told = f"till is imported from {place / 'till.py'}, and the arm's checkout has another src/till.py"
-    assert told in look("base", "flat").stderr
+    """The factory is the base's, but both arms would import head's package."""
+    copied_to = tills[0].parents[1] / "build" / "lib" if is_built else site
+    copied_to.mkdir(parents=True, exist_ok=True)
+    (site / "built.pth").write_text(f"{copied_to}\n", encoding="utf-8")
+    shutil.copy(tills[0], copied_to / "till.py")
+    message = f"till is imported from {copied_to / 'till.py'}, and the arm's checkout has another src/till.py"
+    assert message in look("base", "flat").stderr
     assert look("head", "flat").stdout.strip() == "head"
 
 
 def test_a_package_that_head_has_moved_is_refused(look: Look, tills: tuple[Path, Path]) -> None:
-    """The base has no ``src``, so head's stays on the search path; it has a ``till`` of its own elsewhere."""
-    head, base = (place.parents[1] for place in tills)
+    """The base has no ``src``, so head's stays on the search path; its own ``till`` is elsewhere."""
+    head, base = (till.parents[1] for till in tills)
     shutil.rmtree(base / "src")
     (head / "src" / "shop.py").unlink()
     (base / "till.py").write_text("COINS = 'base'\n", encoding="utf-8")
@@ -202,20 +202,20 @@ def test_a_package_that_head_has_moved_is_refused(look: Look, tills: tuple[Path,
 def test_a_copy_that_was_installed_before_the_last_change_is_refused(
     look: Look, site: Path, tills: tuple[Path, Path], is_stale: bool
 ) -> None:
-    """``pip install .`` in a virtual environment that CI keeps: whatever is edited, old code is measured."""
+    """With ``pip install .`` in an environment that CI keeps, old code is measured."""
     (site / "till.py").write_text("COINS = 'old'\n" if is_stale else tills[0].read_text(), encoding="utf-8")
-    told = site / "till-1.0.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
-    (told / "top_level.txt").write_text("till\n", encoding="utf-8")
+    info = site / "till-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
+    (info / "top_level.txt").write_text("till\n", encoding="utf-8")
     assert look("head", "flat").stdout.strip() == "head"  # a library that is called so
-    (told / "direct_url.json").write_text(f'{{"url": "file://{tills[0].parents[1]}"}}', encoding="utf-8")
+    (info / "direct_url.json").write_text(f'{{"url": "file://{tills[0].parents[1]}"}}', encoding="utf-8")
     (tills[0].parents[1] / ".git").mkdir(exist_ok=True)
-    for place in (tills[0].parent, site):  # a build writes the installed one anew
-        (place / "_version.py").write_text(f"PLACE = {str(place)!r}\n", encoding="utf-8")
+    for directory in (tills[0].parent, site):  # a build writes the installed one anew
+        (directory / "_version.py").write_text(f"PLACE = {str(directory)!r}\n", encoding="utf-8")
     shop = tills[0].parents[1] / "flat" / "shop.py"
     shop.write_text(f"import _version\n{shop.read_text()}", encoding="utf-8")
-    (told / "top_level.txt").write_text("till\n_version\n", encoding="utf-8")
+    (info / "top_level.txt").write_text("till\n_version\n", encoding="utf-8")
     done = look("head", "flat")
     if is_stale:
         assert f"till is imported from {site / 'till.py'}, a copy that was installed before" in done.stderr
@@ -226,7 +226,7 @@ def test_a_copy_that_was_installed_before_the_last_change_is_refused(
 def test_code_of_the_user_that_an_import_hook_finds_is_refused(
     look: Look, site: Path, tills: tuple[Path, Path]
 ) -> None:
-    """An editable installation need not be a place on the search path."""
+    """An editable installation need not be a directory on the search path."""
     hook = f"""
 import importlib.util, sys
 class Hook:
@@ -254,11 +254,11 @@ def test_what_both_checkouts_have_alike_may_be_imported_from_anywhere(
 
 @pytest.fixture
 def extension(site: Path, tills: tuple[Path, Path]) -> tuple[Path, Path]:
-    """The C++ of head's and base's ``till``, of which one build is installed, beside the same Python."""
+    """The C++ of head's and base's ``till``, of which one build is installed with the same Python."""
     spec = importlib.util.find_spec("_json")
     assert spec is not None
     assert spec.origin is not None
-    for side in (place.parents[1] for place in tills):
+    for side in (till.parents[1] for till in tills):
         (side / "src" / "till.py").unlink()
         for name, text in (("src/till/__init__.py", ""), ("csrc/till.cpp", side.name), ("csrc/lid.h", "")):
             (side / name).parent.mkdir(exist_ok=True)
@@ -273,9 +273,9 @@ def extension(site: Path, tills: tuple[Path, Path]) -> tuple[Path, Path]:
 def test_an_extension_that_is_built_from_other_sources_is_refused(
     look: Look, extension: tuple[Path, Path]
 ) -> None:
-    """The interpreter has one build for both arms; where the sources are the same it is both arms' own."""
-    told = "till._json is an extension of the project, and the arm's checkout has another csrc/till.cpp"
-    assert told in look("base", "flat").stderr
+    """The interpreter has one build for both arms, which is right if both have the same sources."""
+    message = "till._json is an extension of the project, and the arm's checkout has another csrc/till.cpp"
+    assert message in look("base", "flat").stderr
     assert look("head", "flat").stdout.strip() == "head"
     shutil.copy(*extension)
     assert look("base", "flat").stdout.strip() == "base"
@@ -284,7 +284,7 @@ def test_an_extension_that_is_built_from_other_sources_is_refused(
 def test_a_library_that_is_called_as_a_directory_of_the_project_is_none_of_it(
     look: Look, site: Path, extension: tuple[Path, Path]
 ) -> None:
-    """A project keeps its Triton kernels in ``triton``, say, and changes a header."""
+    """A project keeps its Triton kernels in ``triton``, and changes a header."""
     (site / "till" / "__init__.py").write_text("COINS = 'a library'\n", encoding="utf-8")
     assert extension[0].read_text() != extension[1].read_text()
     assert look("base", "flat").stdout.strip() == "base"
@@ -293,16 +293,16 @@ def test_a_library_that_is_called_as_a_directory_of_the_project_is_none_of_it(
 def test_an_extension_with_a_name_of_its_own_is_the_projects_by_where_pip_found_it(
     look: Look, site: Path, extension: tuple[Path, Path]
 ) -> None:
-    """As many build one for operators of theirs: no package of the project is called so."""
+    """An extension for own operators has no package of its name in the project."""
     (site / "till").rename(site / "till_ops")
-    for shop in (one.parents[1] / "flat" / "shop.py" for one in extension):
+    for shop in (source.parents[1] / "flat" / "shop.py" for source in extension):
         shop.write_text(f"import till_ops._json\nSIDE = '{shop.parents[1].name}'\n", encoding="utf-8")
     assert look("base", "flat").stdout.strip() == "base"
-    told = site / "till-1.0.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
-    (told / "top_level.txt").write_text("till_ops\n", encoding="utf-8")
-    (told / "direct_url.json").write_text(f'{{"url": "file://{extension[0].parents[1]}"}}', encoding="utf-8")
+    info = site / "till-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
+    (info / "top_level.txt").write_text("till_ops\n", encoding="utf-8")
+    (info / "direct_url.json").write_text(f'{{"url": "file://{extension[0].parents[1]}"}}', encoding="utf-8")
     assert "till_ops._json is an extension of the project" in look("base", "flat").stderr
 
 
@@ -319,17 +319,17 @@ def test_reference_models_are_the_installed_gates() -> None:
 def test_a_library_of_operators_that_was_built_in_the_users_checkout_is_refused(
     look: Look, site: Path, extension: tuple[Path, Path]
 ) -> None:
-    """No module tells of what ``torch.ops.load_library`` loads, here by a path that both arms have."""
+    """``torch.ops.load_library`` loads it without a module, by a path that both arms have."""
     built = extension[0].parents[1] / "build" / "till.so"
     built.parent.mkdir(exist_ok=True)
     (library,) = (site / "till").glob("_json*")
     library.rename(built)
-    for shop in (one.parents[1] / "flat" / "shop.py" for one in extension):
+    for shop in (source.parents[1] / "flat" / "shop.py" for source in extension):
         text = f"import torch\ntorch.ops.load_library({str(built)!r})\nSIDE = '{shop.parents[1].name}'\n"
         shop.write_text(text, encoding="utf-8")
     torch_site = str(Path(torch.__file__).parents[1])
-    told = "till.so is an extension of the project, and the arm's checkout has another csrc/till.cpp"
-    assert told in look("base", "flat", PYTHONPATH=torch_site).stderr
+    message = "till.so is an extension of the project, and the arm's checkout has another csrc/till.cpp"
+    assert message in look("base", "flat", PYTHONPATH=torch_site).stderr
     shutil.copy(*extension)
     assert look("base", "flat", PYTHONPATH=torch_site).stdout.strip() == "base"
 
@@ -360,38 +360,38 @@ def layers(look: Look, site: Path) -> Iterator[Path]:
 
 
 def change(layers: Path, how: str) -> str:
-    """Change head's submodule; return what the base is told of it."""
-    place = layers / "src" / "layers" / "__init__.py"
-    place.write_text("SIZE = 2\n", encoding="utf-8")
+    """Change head's submodule; return the base's error."""
+    path = layers / "src" / "layers" / "__init__.py"
+    path.write_text("SIZE = 2\n", encoding="utf-8")
     if how != "edited":
         run_git(layers, "commit", "--quiet", "--all", "--message", "other")
     if how == "bumped":
         run_git(layers.parents[1], "commit", "--quiet", "--all", "--message", "three")
-    return f"layers is imported from {place}, and the arm's checkout has another submodule third_party/layers"
+    return f"layers is imported from {path}, and the arm's checkout has another submodule third_party/layers"
 
 
 @pytest.mark.parametrize("how", ["edited", "checked_out", "bumped"])
 def test_a_submodule_that_is_not_the_bases_is_refused(look: Look, layers: Path, how: str) -> None:
-    """A worktree has none, so the base imports the user's own, which is the same program until it changes."""
+    """A worktree has none, so the base imports the user's, which is the same until it changes."""
     (layers / "src" / "layers.egg-info").mkdir()
     (layers / "src" / "layers.egg-info" / "PKG-INFO").touch()
     assert look("base", "flat").stdout.strip() == "either"
-    told = change(layers, how)
-    assert told in look("base", "flat").stderr
+    message = change(layers, how)
+    assert message in look("base", "flat").stderr
     assert look("head", "flat").stdout.strip() == "either"
 
 
 def test_a_copy_of_a_submodule_that_is_not_the_bases_is_refused(look: Look, site: Path, layers: Path) -> None:
-    """It is installed without ``-e``, from what the user has checked out."""
-    told = change(layers, "bumped")
+    """It is installed without ``-e``, from the user's checkout."""
+    message = change(layers, "bumped")
     (site / "layers.pth").unlink()
     shutil.copytree(layers / "src" / "layers", site / "layers")
     (layers / "pyproject.toml").touch()
-    assert told.replace(str(layers / "src"), str(site)) in look("base", "flat").stderr
+    assert message.replace(str(layers / "src"), str(site)) in look("base", "flat").stderr
 
 
 def test_a_clone_with_its_submodules_is_measured(look: Look, layers: Path) -> None:
-    """It has files of its own, so each arm imports another program."""
+    """Each arm imports its own submodule."""
     head = layers.parents[1]
     base = head.parent / "base"
     shutil.rmtree(base)

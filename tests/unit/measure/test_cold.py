@@ -1,4 +1,4 @@
-"""What a cold process makes of its calls, without compiling anything."""
+"""A cold process's calls, without any compile."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,10 +32,10 @@ class PlayedDevice(CpuDevice):
 
 
 @pytest.mark.parametrize(("kind", "later"), [(CUDA, {"cudagraph_capture": 1.25}), (CPU, {})])
-def test_what_later_calls_capture_is_told(
+def test_what_later_calls_capture_is_reported(
     monkeypatch: pytest.MonkeyPatch, kind: DeviceKind, later: dict[str, float]
 ) -> None:
-    """A graphed case captures in its second call. What the first call took stays as it was read after it."""
+    """A graphed case captures in its second call; the first call's figures stay."""
     first = {"dynamo": 3.0, FIRST_CALL: 5.0}
     logbook = Logbook(None, WorkerRole.COLD)
     logbook.record(phases_s=first)
@@ -58,7 +58,7 @@ def play_rounds(target: Callable[[], float | None], lead_in: Callable[[], None],
 def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
-    """A second pair finds empty caches after an interruption; else the first one has left some there."""
+    """After an interruption a second pair finds empty caches."""
     loaded: list[bytes] = []
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
@@ -83,8 +83,8 @@ def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
     assert len(logbook.result.samples[Metric.WARM_COMPILE_TIME]) == 1
 
 
-def test_blocks_that_a_recompile_spoilt_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of the timed blocks compiled: what is left of them is no time of a call."""
+def test_blocks_that_a_recompile_spoilt_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of the timed blocks compiled: their times are not those of a call."""
     rounds = Rounds(times={}, calls={}, recompiled=2)
     monkeypatch.setattr(trial, "run_rounds", lambda *_: rounds)
     logbook = Logbook(None, WorkerRole.COLD)
@@ -94,5 +94,5 @@ def test_blocks_that_a_recompile_spoilt_are_told(monkeypatch: pytest.MonkeyPatch
     workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
     with open_case(context, workload) as prepared:
         assert trial.measure_rounds(context, prepared, play_rounds) is rounds
-    told = "recompiled during 2 of the timed blocks; they are left out"
-    assert [describe_measuring(fact) for fact in logbook.result.warnings][-1] == told
+    warning = "recompiled during 2 of the timed blocks; they are left out"
+    assert [describe_measuring(fact) for fact in logbook.result.warnings][-1] == warning

@@ -1,4 +1,4 @@
-"""What is compared besides outputs: what a call writes, the loss, and all of it without float64."""
+"""What drift compares besides outputs: what a call writes, and the loss, also without float64."""
 
 import math
 import time
@@ -25,7 +25,7 @@ from .contexts import make_context
 
 
 class Model(torch.nn.Module):
-    """Leaves something everywhere; ``wrong`` names what is off by a hundredth, or is not left at all."""
+    """Writes everywhere; ``wrong`` names what is off by a hundredth, or is not written at all."""
 
     mean: torch.Tensor
 
@@ -110,7 +110,7 @@ def test_what_a_call_leaves_behind_is_compared(task: Task, wrong: str, named: st
 
 @pytest.mark.parametrize("task", Task)
 def test_what_is_left_alike_has_no_drift(task: Task) -> None:
-    """The same program on both sides leaves the same."""
+    """Both sides run the same program."""
     result = measure(Case(id="m/c", model="m", task=task))
     assert result.samples[Metric.DRIFT] == (0.0,)
     assert not result.warnings
@@ -124,13 +124,13 @@ def test_what_compiled_does_not_write_is_seen(lost: str, named: str) -> None:
     assert result.worst[Metric.DRIFT].output == named
 
 
-def test_a_note_that_compiled_code_does_not_keep_is_told() -> None:
-    """Many a model leaves out an attribute of its own where it is compiled: no error, and not silent."""
+def test_a_note_that_compiled_code_does_not_keep_is_reported() -> None:
+    """Compiled models often leave out an attribute of their own: a warning, no error."""
     result = measure(lost="note")
     assert result.samples[Metric.DRIFT] == (0.0,)
     assert result.samples[Metric.LAYOUT_DIFFERENCES] == (1.0,)
     assert [(Code.LEFT_BY_ONE, "the tensor note")] == [
-        (one.code, one.name("output")) for one in result.warnings
+        (fact.code, fact.name("output")) for fact in result.warnings
     ]
 
 
@@ -139,15 +139,15 @@ def test_the_loss_is_compared() -> None:
     result = measure(Case(id="m/c", model="m", task=Task.TRAINING), wrong="output", refuses=True)
     assert result.samples[Metric.DRIFT] == (MISMATCH,)
     assert result.worst[Metric.DRIFT].output == "the loss"
-    assert {"the loss", "the gradient of weight"} == {one.name("output") for one in result.warnings[1:]}
+    assert {"the loss", "the gradient of weight"} == {fact.name("output") for fact in result.warnings[1:]}
 
 
 def test_what_a_package_writes_is_not_seen() -> None:
-    """It has tensors of its own: that eager alone wrote its own is no error, and is told."""
+    """It has tensors of its own: the warning says that eager alone wrote."""
     result = measure(Case(id="m/c", model="m", kind=Kind.EXPORT), lost="mean")
     assert result.samples[Metric.DRIFT] == (0.0,)
-    (told,) = map(describe_measuring, result.warnings)
-    assert told.startswith(
+    (warning,) = map(describe_measuring, result.warnings)
+    assert warning.startswith(
         "what compiled code writes to the buffer mean, the input [1][0], the input [1][1], "
     )
 
@@ -156,7 +156,7 @@ def test_without_float64_a_hundredth_is_seen() -> None:
     """It is 84,000 rounding steps of float32 from eager: rounding explains a thousand."""
     result = measure(wrong="output", refuses=True)
     assert result.samples[Metric.DRIFT] == (MISMATCH,)
-    assert [Code.NO_FLOAT64, Code.OUTPUT_FAR] == [one.code for one in result.warnings]
+    assert [Code.NO_FLOAT64, Code.OUTPUT_FAR] == [fact.code for fact in result.warnings]
     assert result.warnings[1].numbers["error"] == pytest.approx(0.01, rel=1e-3)
     assert describe_measuring(result.warnings[1]) == (
         "output of compiled is off from eager's by 0.01, relative to its size: rounding explains 0.00012"
@@ -164,14 +164,14 @@ def test_without_float64_a_hundredth_is_seen() -> None:
 
 
 def test_without_float64_rounding_is_no_error() -> None:
-    """What is right has no drift, and the reason is told."""
+    """A right result has no drift, and the warning gives the reason."""
     result = measure(refuses=True)
     assert Metric.DRIFT not in result.samples
-    assert [Code.NO_FLOAT64] == [one.code for one in result.warnings]
+    assert [Code.NO_FLOAT64] == [fact.code for fact in result.warnings]
 
 
 @pytest.mark.parametrize(
-    ("eager", "compiled", "told"),
+    ("eager", "compiled", "warning"),
     [
         (3, 4, "output[1] differs between eager and compiled: int"),
         (True, 1, "output[1] differs between eager and compiled: bool"),
@@ -182,23 +182,23 @@ def test_without_float64_rounding_is_no_error() -> None:
         ({"a": 1}, {"b": 1}, "output[1]['a'] is returned by one of eager and compiled only"),
     ],
 )
-def test_what_is_no_tensor_is_compared_by_equality(eager: object, compiled: object, told: str) -> None:
+def test_what_is_no_tensor_is_compared_by_equality(eager: object, compiled: object, warning: str) -> None:
     """Another number, word or key than eager's is another answer."""
     result = measure_pair(lambda value: (value, eager), lambda value: (value, compiled))
     assert result.samples[Metric.DRIFT] == (MISMATCH,)
-    assert told == describe_measuring(result.warnings[0])
+    assert warning == describe_measuring(result.warnings[0])
 
 
 @pytest.mark.parametrize("leaf", [3, "a", None, math.inf, math.nan, 0.1, torch.float32, {"a": []}])
 def test_what_is_no_tensor_and_the_same_is_no_error(leaf: object) -> None:
-    """NaN among the numbers is one that the model means."""
+    """A NaN number may be meant."""
     result = measure_pair(lambda value: (value, leaf), lambda value: (value, leaf))
     assert result.samples[Metric.DRIFT] == (0.0,)
     assert not result.warnings
 
 
 def test_a_number_that_was_rounded_is_judged_as_a_tensor_is() -> None:
-    """A mean as a number is off by a rounding step where it is compiled, or by a hundredth."""
+    """A compiled mean is off by a rounding step, or by a hundredth."""
     for off, drifts in ((1 + 1e-7, False), (1.01, True)):
 
         def average(value: torch.Tensor, factor: float = off) -> float:
@@ -212,15 +212,14 @@ def test_an_object_that_nobody_can_compare_is_named() -> None:
     """Two objects without attributes and without an equality of their own may be anything."""
     result = measure_pair(lambda value: (value, object()), lambda value: (value, object()))
     assert result.samples[Metric.DRIFT] == (0.0,)
-    (told,) = map(describe_measuring, result.warnings)
-    assert told.startswith("output[1], of type object, is not compared")
+    (warning,) = map(describe_measuring, result.warnings)
+    assert warning.startswith("output[1], of type object, is not compared")
 
 
 class Exact(torch.nn.Module):
-    """Computes in float64 whatever it is given, as eager's BatchNorm does on a processor."""
+    """Computes in float64 for any input, as eager's BatchNorm does on a processor."""
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Multiply, with the only rounding at the end."""
         return (value.double() * 3).to(value.dtype)
 
 
@@ -263,7 +262,7 @@ class Deciding(torch.nn.Module):
 
 
 def decide(case: Case, **compiled: Any) -> WorkerResult:
-    """Measure drift of 2048 rows under one seed, where eager and compiled differ in these attributes."""
+    """Measure drift of 2048 rows under one seed, with these attributes of eager and compiled."""
     model = Deciding()
     logbook = Logbook(None, WorkerRole.WARM)
     context = make_context(logbook, case)
@@ -282,8 +281,8 @@ def decide(case: Case, **compiled: Any) -> WorkerResult:
 @pytest.mark.parametrize(("dtype", "adds"), [(DType.FLOAT32, 3e-7), (DType.BFLOAT16, 4e-3)])
 def test_a_whole_number_that_rounding_turns_is_no_other_answer(dtype: DType, adds: float) -> None:
     """Of 65,536 some lie within a step of the next: float64 turns them too when weights are off by steps."""
-    own = decide(Case(id="m/c", model="m", dtype=dtype, backend="eager"), adds=adds).samples
-    assert own[Metric.DRIFT] == (0.0,)
+    samples = decide(Case(id="m/c", model="m", dtype=dtype, backend="eager"), adds=adds).samples
+    assert samples[Metric.DRIFT] == (0.0,)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +307,6 @@ class Cast(torch.nn.Module):
         self.weight = torch.nn.Parameter(torch.rand(64))
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Multiply."""
         if self.weight.dtype != torch.bfloat16:
             raise TypeError("no such kernel")
         return (value * self.weight).float()
@@ -327,14 +325,13 @@ TABLE: dict[str, Any] = {"last": torch.zeros(64), "calls": 0}
 
 
 class Noting(torch.nn.Module):
-    """Writes what is outside of any model."""
+    """Writes outside of any model."""
 
     def __init__(self, factor: float = 1.0, calls: int = 1) -> None:
         super().__init__()
         self.factor, self.calls = factor, calls
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Copy the input, and count."""
         TABLE["last"].copy_(value * self.factor)
         TABLE["calls"] += self.calls
         return value.sin()
@@ -345,7 +342,7 @@ class Noting(torch.nn.Module):
     [((1.01,), "the tensor TABLE['last']"), ((1.0, 2), "the value TABLE['calls']")],
 )
 def test_state_in_a_python_module_is_compared(wrong: tuple[Any, ...], named: str) -> None:
-    """A forward finds it by its globals; it is put back as the model's own is."""
+    """A forward's globals lead to it; it is restored as the model's own is."""
     result = measure_pair(Noting(), Noting(*wrong))
     assert result.samples[Metric.DRIFT] > (14.0,)
     assert result.worst[Metric.DRIFT].output == named
@@ -353,14 +350,13 @@ def test_state_in_a_python_module_is_compared(wrong: tuple[Any, ...], named: str
 
 
 class Counter(torch.nn.Module):
-    """Counts, keeps a scale and looks at a clock."""
+    """Counts, keeps a scale and reads a clock."""
 
     def __init__(self) -> None:
         super().__init__()
         self.calls, self.scale, self.began, self.by, self.factor = 0, 0.0, 0, 1, 1.0
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Leave all that in attributes."""
         self.calls += self.by
         self.scale = value.abs().max().item() * self.factor
         self.began = time.perf_counter_ns()
@@ -387,19 +383,16 @@ def test_numbers_that_a_call_changes_are_compared(wrong: dict[str, Any], named: 
 
 
 class Scaling(torch.nn.Module):
-    """Multiplies by a parameter."""
-
     def __init__(self) -> None:
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(64))
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Multiply."""
         return value * self.weight
 
 
 def test_the_gradient_of_an_input_that_asks_for_it_is_compared() -> None:
-    """Beside a model's parameters it is one more, and a hundredth of it is lost where compiled."""
+    """It counts as a parameter's; the compiled one lacks a hundredth."""
     model, given = Scaling(), torch.rand(64, requires_grad=True)
     built = Workload(forward=model, inputs=(given,), loss=lambda output: output.square().mean())
     case = Case(id="m/c", model="m", task=Task.TRAINING)
@@ -434,7 +427,7 @@ class Filling(torch.nn.Module):
 
 
 def test_a_wrong_call_does_not_destroy_the_evidence() -> None:
-    """After some calls the input is all ones, and both sides agree: drift begins from what was before."""
+    """After some calls the input is all ones on both sides: drift begins from the state before."""
     case = Case(id="m/c", model="m", backend="eager")
     logbook = Logbook(None, WorkerRole.WARM)
     context = make_context(logbook, case, skips_calls=True)

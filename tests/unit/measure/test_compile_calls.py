@@ -18,13 +18,11 @@ def inner() -> None:
 
 
 def middle() -> None:
-    """Call the inner one three times."""
     for _ in range(3):
         inner()
 
 
 def outer() -> None:
-    """Call the middle one twice, and the inner one once."""
     middle()
     middle()
     inner()
@@ -38,14 +36,14 @@ def profile(step: Callable[[], None]) -> dict[str, Called]:
 
 def test_calls_within_a_function_are_those_of_all_that_it_calls() -> None:
     """Two of the middle with three each, and one more: 10 with its own, of which 8 within the middle."""
-    found = profile(outer)
-    assert (found["outer"].calls, found["outer"].within) == (1, 10)
-    assert (found["middle"].calls, found["middle"].within) == (2, 8)
-    assert (found["inner"].calls, found["inner"].within) == (7, 7)
+    counts = profile(outer)
+    assert (counts["outer"].calls, counts["outer"].within) == (1, 10)
+    assert (counts["middle"].calls, counts["middle"].within) == (2, 8)
+    assert (counts["inner"].calls, counts["inner"].within) == (7, 7)
 
 
 def test_functions_are_counted_alike_each_time() -> None:
-    """The counter is no clock."""
+    """The counter does not depend on time."""
     assert profile(outer) == profile(outer)
 
 

@@ -1,4 +1,4 @@
-"""What two looks at the machine say of the trial between them."""
+"""The conditions of a trial, from two looks at the machine."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from gate.records.facts import Disturbance
 
 
 def see(processes: int, slowed_s: float = 0.0) -> MachineState:
-    """Return a look at a GPU with so many processes, slowed for so long by its power cap."""
+    """A look at a GPU with this number of processes, slowed this long by its power cap."""
     state = DeviceState(processes=processes, slowed_s={"software power cap": slowed_s})
     return MachineState(state=state, canaries_s={})
 
@@ -29,7 +29,7 @@ def see(processes: int, slowed_s: float = 0.0) -> MachineState:
     ],
 )
 def test_arms_of_a_pair_are_no_strangers(looks: tuple[int, int], is_paired: bool, strangers: int) -> None:
-    """Two workers of a live pair share the device; a third process disturbs them, and that is told."""
+    """Two workers of a live pair share the device; a third process is a disturbance."""
     before, after = map(see, looks)
     conditions = make_conditions(before, after, is_paired=is_paired)
     assert conditions.foreign_processes == strangers
@@ -44,8 +44,8 @@ def test_a_canary_counts_with_the_median_of_both_looks() -> None:
     assert make_conditions(before, after, is_paired=False).canaries_s == {"copy": 3.0}
 
 
-def test_a_power_cap_between_the_looks_is_told_and_expected() -> None:
-    """Half a second below the clock for power is told, and disturbs nobody: matrix products do that."""
+def test_a_power_cap_between_the_looks_is_reported_and_expected() -> None:
+    """Half a second below the clock is noted, and disturbs nothing: matrix products do that."""
     conditions = make_conditions(see(1, 3.0), see(1, 3.5), is_paired=False)
     assert conditions.throttled == ("software power cap",)
     assert list_disturbances(conditions, cores=8, threads=2) == ()

@@ -1,4 +1,4 @@
-"""What is read from a container is also cast and moved: one test over each kind of container."""
+"""Each kind of container is read, cast and moved alike."""
 
 import threading
 from argparse import Namespace
@@ -46,15 +46,12 @@ class Table(Mapping[str, Any]):
         self._items = items
 
     def __getitem__(self, key: str) -> Any:
-        """Return an item."""
         return self._items[key]
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the keys."""
         return iter(self._items)
 
     def __len__(self) -> int:
-        """Count the items."""
         return len(self._items)
 
 
@@ -82,7 +79,7 @@ class Registered:
 
 
 pytree.register_pytree_node(
-    Registered, lambda one: ([one.get()], None), lambda items, _: Registered(next(iter(items)))
+    Registered, lambda registered: ([registered.get()], None), lambda items, _: Registered(next(iter(items)))
 )
 
 KINDS: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
@@ -111,7 +108,7 @@ KINDS: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_read_is_cast(kind: str) -> None:
-    """Each tensor that is found is another in the copy, at the same place; the original keeps its own."""
+    """Each tensor has a cast copy at the same path; the original keeps its own."""
     make, paths = KINDS[kind]
     value = make(torch.ones(3))
     before = dict(iterate_tensors(value))
@@ -119,14 +116,14 @@ def test_what_is_read_is_cast(kind: str) -> None:
     assert list(before) == paths
     assert type(copied) is type(value)
     expected = {path: tensor.double() + 1 for path, tensor in before.items()}
-    found = dict(iterate_tensors(copied))
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[path], expected[path]) for path in expected)
-    assert all(one is before[path] for path, one in iterate_tensors(value))
+    tensors = dict(iterate_tensors(copied))
+    assert tensors.keys() == expected.keys()
+    assert all(torch.equal(tensors[path], expected[path]) for path in expected)
+    assert all(tensor is before[path] for path, tensor in iterate_tensors(value))
 
 
 def test_one_tensor_stays_one() -> None:
-    """What is given twice is written to in both places."""
+    """A tensor that is given twice is written in both places."""
     value = torch.ones(3)
     first, second = map_tensors(torch.clone, (value, Plain(value)))
     assert first is second.value
@@ -141,13 +138,13 @@ def test_what_cannot_be_seen_into_stays_itself() -> None:
     assert copied.parent is copied
 
 
-def test_an_object_says_where_its_tensors_are() -> None:
+def test_an_object_names_where_its_tensors_are() -> None:
     """A device among the attributes follows the tensors."""
     assert map_tensors(lambda tensor: tensor.to("meta"), Batch(torch.ones(3))).device.type == "meta"
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         pytest.param([{torch.ones(3)}], r"\[0\] is a set of tensors, which has no order", id="set"),
         pytest.param(
@@ -157,15 +154,15 @@ def test_an_object_says_where_its_tensors_are() -> None:
         ),
     ],
 )
-def test_what_cannot_be_rebuilt_is_named(value: Any, told: str) -> None:
+def test_what_cannot_be_rebuilt_is_named(value: Any, message: str) -> None:
     """The error names the types and what to give instead."""
-    with pytest.raises(UsageError, match=told) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         map_tensors(torch.clone, value)
     assert caught.value.fix.startswith("Give ")
 
 
 def test_leaves_are_all_there_is() -> None:
-    """Numbers, text, empty containers and what cannot be looked into have places as well."""
+    """Numbers, text, empty containers and opaque objects have paths as well."""
     lock = threading.Lock()
     value = {"n": 3, "held": Frozen(None, 4), "empty": [], "lock": lock}
     assert dict(iterate_leaves(value)) == {
@@ -189,7 +186,6 @@ class Equal:
     """An object that knows its equals."""
 
     def __eq__(self, other: object) -> bool:
-        """Any of them is."""
         return isinstance(other, Equal)
 
     __hash__ = None  # type: ignore[assignment] # as of any class with its own comparison
@@ -216,5 +212,5 @@ class Equal:
     ],
 )
 def test_leaves_are_compared_where_that_can_be(left: Any, right: Any, expected: bool | None) -> None:
-    """Two objects that only know themselves are neither the same nor different: nobody can tell."""
+    """Two objects that know only themselves are neither the same nor different."""
     assert compare_leaves(left, right) is expected

@@ -1,4 +1,4 @@
-"""A case that is made ready: what its eager calls tell."""
+"""A case that is made ready, and the warnings of its eager calls."""
 
 import threading
 import weakref
@@ -21,18 +21,18 @@ from .contexts import make_context
 
 
 @pytest.mark.parametrize(
-    ("caches", "told"), [({}, []), ({"fx_graph": CacheUse(misses=1)}, [Code.EAGER_COMPILED])]
+    ("caches", "codes"), [({}, []), ({"fx_graph": CacheUse(misses=1)}, [Code.EAGER_COMPILED])]
 )
-def test_eager_calls_that_compile_are_told(
-    monkeypatch: pytest.MonkeyPatch, caches: dict[str, CacheUse], told: list[Code]
+def test_eager_calls_that_compile_are_reported(
+    monkeypatch: pytest.MonkeyPatch, caches: dict[str, CacheUse], codes: list[Code]
 ) -> None:
-    """A model that compiles parts of itself makes eager what it should be held against."""
+    """A model that compiles parts of itself has no eager side to compare with."""
     report = GraphReport(counts={}, caches=caches)
     monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
     context = make_context()
     with open_case(context, Workload(forward=torch.nn.ReLU(), inputs=(torch.ones(1),))):
         pass
-    assert told == [fact.code for fact in context.logbook.result.warnings]
+    assert codes == [fact.code for fact in context.logbook.result.warnings]
 
 
 def test_an_input_that_cannot_be_looked_into_is_named() -> None:
@@ -48,14 +48,14 @@ def test_an_input_that_cannot_be_looked_into_is_named() -> None:
     ]
 
 
-def test_a_parameter_that_no_module_holds_is_told() -> None:
-    """The function has no more than a weak reference to it: nobody can cast, move or copy it."""
+def test_a_parameter_that_no_module_holds_is_reported() -> None:
+    """The function has only a weak reference to it: nobody can cast, move or copy it."""
     context = make_context()
     weight = torch.nn.Parameter(torch.ones(3))
     hidden: Callable[[], Any] = weakref.ref(weight)
     workload = Workload(forward=lambda value: torch.mul(value, hidden()), inputs=(torch.ones(3),))
     with open_case(context, workload):
         pass
-    told = "forward uses a parameter of 3 that no module which can be found has registered"
+    note = "forward uses a parameter of 3 that no module which can be found has registered"
     notes = [describe_measuring(fact) for fact in context.logbook.result.warnings]
-    assert f"{told}: it is not cast, moved or copied for float64" in notes
+    assert f"{note}: it is not cast, moved or copied for float64" in notes

@@ -22,13 +22,13 @@ def test_the_fingerprint_knows_what_code_is_generated_for() -> None:
     t4_properties = {**H100, "name": "Tesla T4", "major": 7, "minor": 5, "multi_processor_count": 40}
     with play_gpu(t4_properties) as (device, _):
         t4 = device.identify()
-    here, there = (replace(CUDA_HOST, device_model=one.model, device_traits=one.traits) for one in (h100, t4))
+    here, there = (replace(CUDA_HOST, device_model=gpu.model, device_traits=gpu.traits) for gpu in (h100, t4))
     assert not has_same_stack(here, there)
     assert not has_same_codegen(here, there)
 
 
 def test_an_assembler_that_torch_chose_itself_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch names its own ptxas once it compiles: its path says nothing of the GPU."""
+    """Torch sets its own ptxas once it compiles: the path is no property of the GPU."""
     monkeypatch.setenv("TRITON_PTXAS_PATH", str(Path(torch.__file__).parent / "bin" / "ptxas"))
     monkeypatch.setenv("TRITON_PTXAS_BLACKWELL_PATH", "/opt/cuda/bin/ptxas")
     with play_gpu() as (device, _):
@@ -63,7 +63,7 @@ def test_memory_of_a_cuda_graph_is_resident() -> None:
 
 
 def test_peaks_are_what_was_added() -> None:
-    """Compiling's peak is told above what was there before, on a GPU as on a CPU."""
+    """Compiling's peak is above what was there before, on a GPU as on a CPU."""
     with play_gpu() as (device, cuda):
         cuda.memory_allocated.return_value = 100
         cuda.max_memory_allocated.return_value = 164
@@ -73,7 +73,7 @@ def test_peaks_are_what_was_added() -> None:
 
 
 def test_what_is_in_use_is_what_the_allocator_handed_out() -> None:
-    """Once the device has done what it was asked to do; cached blocks are nobody's."""
+    """After the device is idle; cached blocks do not count."""
     with play_gpu() as (device, cuda):
         cuda.memory_allocated.return_value = 4096
         assert device.read_used() == 4096
@@ -81,14 +81,14 @@ def test_what_is_in_use_is_what_the_allocator_handed_out() -> None:
 
 
 def test_an_arm_that_is_about_to_be_timed_holds_what_it_needs() -> None:
-    """What eager calls, tuning and compiling left in the allocator is room for the other arm of a pair."""
+    """Memory that eager calls, tuning and compiling left in the allocator is freed for the other arm."""
     with play_gpu() as (device, cuda):
         device.keep_freed_memory()
         assert [call[0] for call in cuda.mock_calls][-2:] == ["synchronize", "empty_cache"]
 
 
 def test_a_profile_is_taken_after_one_that_is_thrown_away() -> None:
-    """Setting a profiler up takes long, as do the first launches under it: one call pays for that."""
+    """A profiler's start and its first launches are slow: one call pays for that."""
     calls: list[int] = []
     with play_gpu() as (device, _), mock.patch.object(torch.profiler, "profile") as profile:
         profile.return_value.__enter__.return_value.key_averages.return_value = []
@@ -104,5 +104,5 @@ def test_torch_knows_what_is_relied_on() -> None:
     sources = (
         importlib.import_module(name) for name in ("torch.cuda.memory", "torch._inductor.cudagraph_trees")
     )
-    told = "".join(map(inspect.getsource, sources))
-    assert all(key in told for key in ("total_size", "allocated_size", "segment_pool_id"))
+    source = "".join(map(inspect.getsource, sources))
+    assert all(key in source for key in ("total_size", "allocated_size", "segment_pool_id"))

@@ -1,4 +1,4 @@
-"""Two real processes that train one model: what both compute, and what is told when one is gone."""
+"""Two real processes that train one model, and what is reported if one is gone."""
 
 import multiprocessing.spawn
 import os
@@ -51,8 +51,8 @@ OPENED: list[Protocol] = []
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let both processes find the factory, and end what a test started: of it nothing is left."""
+def ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let both processes find the factory; end them after the test."""
     (tmp_path / "made_up_ranks.py").write_text(MODEL)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
@@ -97,14 +97,14 @@ def test_both_processes_compute_the_mean_gradient(strategy: Strategy, buckets: i
             drawn = reference.draw_state(subject, 7)
             reference.write_values(subject.list_state(), drawn or [])
         expected = reference.evaluate(subject, subject.function)
-        found = reference.evaluate(subject, compiled)
-        torch.testing.assert_close(dict(found.gradients), dict(expected.gradients))
-        torch.testing.assert_close(dict(found.outputs), dict(expected.outputs))
+        result = reference.evaluate(subject, compiled)
+        torch.testing.assert_close(dict(result.gradients), dict(expected.gradients))
+        torch.testing.assert_close(dict(result.outputs), dict(expected.outputs))
     assert not torch.equal(subject.workload.inputs[0][0][0], subject.workload.inputs[1][0][0])
     assert protocol.observe(subject, compiled, step).samples == {Metric.BUCKETS: (buckets,)}
 
 
-def test_a_second_process_that_is_gone_is_told() -> None:
+def test_a_second_process_that_is_gone_is_reported() -> None:
     """A step after the other process has ended fails with its status, and does not wait for it."""
     protocol = Distributed(Case(id="m/c", model="m", kind=Kind.DISTRIBUTED, task=Task.TRAINING))
     context = multiprocessing.get_context("spawn")
@@ -118,8 +118,10 @@ def test_a_second_process_that_is_gone_is_told() -> None:
         protocol.make_eager_step(cast("Subject", None))()
 
 
-def test_a_second_process_that_never_joins_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has ended before it could: the first one says so at once, and does not wait until its time is up."""
+def test_a_second_process_that_never_joins_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended before: the first one reports it at once, before its time is up."""
     monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(str(shutil.which("false"))))
     begun = time.monotonic()
     with pytest.raises(RuntimeError, match="the second process ended with status 1; see the log"):
@@ -131,7 +133,7 @@ def test_a_second_process_that_never_joins_is_told(tmp_path: Path, monkeypatch: 
 def test_the_second_process_imports_libraries_as_the_first_one_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both start in the project's directory, where a file may be called as a library is, or the gate."""
+    """Both start in the project's directory, where a file may have the name of a library, or the gate."""
     (tmp_path / "project").mkdir()
     for name in ("statistics.py", "gate.py"):
         (tmp_path / "project" / name).write_text("raise SystemExit(3)\n")
@@ -141,7 +143,7 @@ def test_the_second_process_imports_libraries_as_the_first_one_does(
 
 
 def test_a_function_is_refused() -> None:
-    """What is spread is a module and its parameters."""
+    """Only a module and its parameters can be distributed."""
     case = Case(id="m/c", model="m", kind=Kind.DISTRIBUTED, task=Task.TRAINING)
     workload = Workload(forward=torch.sin, inputs=(torch.ones(1),), loss=torch.sum)
     subject = make_subject(workload, case, CpuDevice())

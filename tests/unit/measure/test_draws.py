@@ -1,4 +1,4 @@
-"""Random forwards and Python state: the same draws on all sides, or aloud that drift cannot be judged."""
+"""Random forwards and Python state: the same draws on all sides, or a warning that drift is unknown."""
 
 import functools
 import itertools
@@ -41,12 +41,12 @@ def sample(value: torch.Tensor) -> torch.Tensor:
     return value + noise * torch.bernoulli(value.sigmoid()) + torch.empty_like(value).exponential_()
 
 
-_own = torch.Generator()
+_generator = torch.Generator()
 
 
-def sample_by_itself(value: torch.Tensor, own: torch.Generator = _own) -> torch.Tensor:
+def sample_by_itself(value: torch.Tensor, generator: torch.Generator = _generator) -> torch.Tensor:
     """Add noise of a generator that no seed reaches."""
-    return value + torch.randn(value.shape, generator=own)
+    return value + torch.randn(value.shape, generator=generator)
 
 
 def count(value: torch.Tensor) -> torch.Tensor:
@@ -64,7 +64,7 @@ def measure(forward: Callable[..., Any], factor: float = 1.0, **more: Any) -> tu
 
 
 def measure_model(model: Callable[..., Any], more: dict[str, Any]) -> tuple[WorkerResult, bool]:
-    """Measure drift of what is wrong by itself where it is compiled."""
+    """Measure drift of a model that is wrong by itself when compiled."""
     case = Case(id="m/c", model="m", **{"backend": "eager", **more})
     logbook = Logbook(None, WorkerRole.WARM)
     context = make_context(logbook, case)
@@ -90,12 +90,12 @@ def test_with_the_same_draws_only_a_fault_has_drift(forward: Callable[..., Any],
 def test_a_generator_of_its_own_draws_the_same_in_float64() -> None:
     """It is put back before each call; float64 would draw others from it, and hide what is wrong."""
     for factor, drifts in ((1.0, False), (1.01, True)):
-        result, _ = measure(functools.partial(sample_by_itself, own=_own), factor)
+        result, _ = measure(functools.partial(sample_by_itself, generator=_generator), factor)
         assert (result.samples[Metric.DRIFT] > (10.0,)) is drifts
 
 
 def draw_more(value: torch.Tensor) -> torch.Tensor:
-    """Draw other numbers where it is compiled, as a compiler does that has a generator of its own."""
+    """Draw other numbers when compiled, as a compiler with its own generator does."""
     if torch.compiler.is_compiling():
         torch.rand(1)
     return value + torch.randn_like(value)
@@ -109,13 +109,13 @@ def draw_more(value: torch.Tensor) -> torch.Tensor:
         (count, {}, Code.STATE_UNJUDGED),
     ],
 )
-def test_what_cannot_be_compared_is_told(
+def test_what_cannot_be_compared_is_reported(
     forward: Callable[..., Any], more: dict[str, Any], code: Code
 ) -> None:
-    """No number is made up: neither one that is always 0, nor one that is always large."""
+    """No number is invented, neither 0 nor a large one."""
     result, repeats = measure(forward, **more)
     assert not result.samples
-    assert [code] == [one.code for one in result.warnings]
+    assert [code] == [fact.code for fact in result.warnings]
     assert not repeats
 
 
@@ -127,16 +127,16 @@ def jitter(value: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(("factor", "is_wrong"), [(1.0, False), (1.05, True)])
 def test_an_operator_that_draws_inside_is_compared_with_eager(factor: float, *, is_wrong: bool) -> None:
-    """Float64 cannot be given what it draws: that is told, and five percent are another answer."""
+    """Float64 cannot have its draws, as a warning reports; five percent are another answer."""
     jitter.register_fake(torch.empty_like)
     result, _ = measure(jitter, factor)
     assert result.samples.get(Metric.DRIFT) == ((MISMATCH,) if is_wrong else None)
     codes = [Code.NO_FLOAT64, *([Code.OUTPUT_FAR] if is_wrong else [])]
-    assert codes == [one.code for one in result.warnings]
+    assert codes == [fact.code for fact in result.warnings]
 
 
 def test_numbers_that_change_nothing_are_no_reason() -> None:
-    """What is drawn and not used is as if it were not drawn."""
+    """Unused draws count as none."""
     result, repeats = measure(lambda value: (torch.rand(3), value.sin())[1])
     assert (set(result.samples.values()), repeats) == ({(0.0,)}, True)
 

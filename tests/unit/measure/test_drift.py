@@ -77,7 +77,7 @@ def test_worst_output_counts() -> None:
 
 
 def test_the_worst_of_a_group_is_named() -> None:
-    """Pooled gradients have one drift, of -2 and 0 in size; what compiled is further off in is "b"."""
+    """Pooled gradients have one drift, of -2 and 0 in size; compiled is further off in "b"."""
     reference = {"a": REFERENCE["output"], "b": REFERENCE["output"]}
     eager = {"a": make_outputs(0.25)["output"], "b": make_outputs(0.25)["output"]}
     compiled = {"a": make_outputs(0.25)["output"], "b": make_outputs(0.5)["output"]}
@@ -135,7 +135,7 @@ def test_few_elements_within_chance_leave_the_rest_alone() -> None:
 
 
 def test_gradients_that_should_be_zero_do_not_decide() -> None:
-    """Pooled, a tensor of rounding noise is measured against the others' size."""
+    """Pooled, a tensor of rounding noise is relative to the others' size."""
     noise = torch.full((SIZE,), 1e-12, dtype=torch.float64)
     reference = {"weight": REFERENCE["output"], "bias": noise}
     eager = {"weight": make_outputs(2**-10)["output"], "bias": torch.zeros(SIZE)}
@@ -173,7 +173,7 @@ def make_masked(value: float, dtype: torch.dtype = torch.float32) -> dict[str, t
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
 def test_infinities_that_all_share_are_no_error(value: float) -> None:
-    """A mask of -inf is right on all three sides: what is judged is the finite half, off by 2^-4 and 2^-2."""
+    """A mask of -inf is right on all three sides: the finite half, off by 2^-4 and 2^-2, is judged."""
     reference = make_masked(value, torch.float64)
     eager, compiled = make_masked(value)["output"].clone(), make_masked(value)["output"].clone()
     eager[SIZE:] += 2**-4
@@ -186,18 +186,18 @@ def test_infinities_that_all_share_are_no_error(value: float) -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 @pytest.mark.parametrize("pooled", [False, True])
 def test_what_float64_does_not_know_hides_no_error(value: float, pooled: bool) -> None:
-    """Half of the reference is no number: the other half, off by 2^-4 and 2^-2, is judged, and it is told."""
+    """Half of the reference is no number: the other half, off by 2^-4 and 2^-2, is judged, with a warning."""
     eager, compiled = make_masked(1.0), make_masked(1.0)
     eager["output"][SIZE:] += 2**-4
     compiled["output"][SIZE:] += 2**-2
     drift = compute_drift(make_masked(value, torch.float64), eager, compiled, pooled=pooled)
     assert drift.log2_ratio == pytest.approx(2.0)
-    (told,) = map(describe_measuring, drift.warnings)
-    assert told.startswith(f"drift leaves out {SIZE} of 2,000 elements of output")
+    (warning,) = map(describe_measuring, drift.warnings)
+    assert warning.startswith(f"drift leaves out {SIZE} of 2,000 elements of output")
 
 
 def test_an_output_that_float64_does_not_know_at_all_leaves_the_others() -> None:
-    """It has no error, and no say in the others' size."""
+    """It has no error, and does not count in the others' size."""
     reference = {**REFERENCE, "lost": torch.full((SIZE,), math.nan, dtype=torch.float64)}
     eager, compiled = ({**make_outputs(off), "lost": torch.ones(SIZE)} for off in (0.0625, 0.25))
     assert compute_drift(reference, eager, compiled).log2_ratio == pytest.approx(2.0)
@@ -223,14 +223,14 @@ def test_an_infinity_that_not_all_share_is_an_error(
 
 @pytest.mark.parametrize("pooled", [False, True])
 def test_what_is_infinite_all_over_and_gradients_are_errors(pooled: bool) -> None:
-    """An output without a finite element tells nothing, and no gradient is meant to be infinite."""
+    """An output without a finite element shows nothing, and no gradient is meant to be infinite."""
     value = torch.full((SIZE,), math.inf) if not pooled else make_masked(math.inf)["output"]
     with pytest.raises(NotFiniteError, match="infinity in output of the eager call"):
         compute_drift({"output": value.double()}, {"output": value}, {"output": value}, pooled=pooled)
 
 
-def test_a_first_output_may_hold_infinities_beside_finite_values() -> None:
-    """Whether they are meant is told by the drift; NaN, and nothing finite at all, cannot be."""
+def test_a_first_output_may_hold_infinities_among_finite_values() -> None:
+    """Drift shows whether they are meant; NaN, and no finite value at all, are errors."""
     check_any_finite({**make_masked(-math.inf), "none": torch.ones(0)}, Side.EAGER)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch is to leave them out
@@ -252,7 +252,7 @@ def test_a_first_output_may_hold_infinities_beside_finite_values() -> None:
     ],
 )
 def test_another_answer_is_a_mismatch(other: torch.Tensor) -> None:
-    """Integer outputs must be equal; a difference is a large, finite drift that says so."""
+    """Integer outputs must be equal; a difference is a large, finite drift."""
     drift = compute_drift({}, {"ids": torch.tensor([1, 2, 3])}, {"ids": other})
     assert drift.log2_ratio == MISMATCH
     assert len(drift.warnings) == 1
@@ -286,14 +286,14 @@ def test_without_a_reference_a_mask_is_no_error() -> None:
 
 
 def test_an_output_of_another_shape_in_float64_is_compared_with_eager() -> None:
-    """Where a length depends on rounding, nobody knows it in float64; the rest has its drift."""
+    """A length that depends on rounding is unknown in float64; the rest has its drift."""
     reference = {**REFERENCE, "sound": torch.ones(5, dtype=torch.float64)}
     eager = {**make_outputs(0.25), "sound": torch.ones(6)}
     compiled = {**make_outputs(0.5), "sound": torch.ones(6)}
     drift = compute_drift(reference, eager, compiled)
     assert (drift.log2_ratio, drift.worst) == (pytest.approx(1.0), "output")
-    (told,) = map(describe_measuring, drift.warnings)
-    assert told.startswith(
+    (warning,) = map(describe_measuring, drift.warnings)
+    assert warning.startswith(
         "sound is float64[5] in float64 and float32[6] in eager: what is right is not known"
     )
     wrong = compute_drift(reference, eager, {**compiled, "sound": torch.full((6,), 1.01)})
@@ -301,7 +301,7 @@ def test_an_output_of_another_shape_in_float64_is_compared_with_eager() -> None:
 
 
 @pytest.mark.parametrize(
-    ("eager", "compiled", "told"),
+    ("eager", "compiled", "warning"),
     [
         (
             torch.tensor([1, 2, 3]),
@@ -325,18 +325,18 @@ def test_an_output_of_another_shape_in_float64_is_compared_with_eager() -> None:
         ),
     ],
 )
-def test_another_answer_says_by_how_much(eager: torch.Tensor, compiled: torch.Tensor, told: str) -> None:
+def test_another_answer_shows_by_how_much(eager: torch.Tensor, compiled: torch.Tensor, warning: str) -> None:
     """Of whole numbers, of booleans, of numbers that wrap around, and of another type."""
     assert [
-        describe_measuring(one) for one in compute_drift({}, {"ids": eager}, {"ids": compiled}).warnings
-    ] == [told]
+        describe_measuring(fact) for fact in compute_drift({}, {"ids": eager}, {"ids": compiled}).warnings
+    ] == [warning]
 
 
 def test_missing_output_is_a_mismatch() -> None:
     """An output that only one side returns is another answer."""
     drift = compute_drift({}, {"a": torch.ones(2)}, {})
-    (told,) = map(describe_measuring, drift.warnings)
-    assert told == "a is returned by one of eager and compiled only"
+    (warning,) = map(describe_measuring, drift.warnings)
+    assert warning == "a is returned by one of eager and compiled only"
 
 
 def test_checksum_has_six_digits() -> None:

@@ -1,4 +1,4 @@
-"""Whether what is under test was changed while it is measured: a real checkout, real imports."""
+"""Edits of the code under test during its measurement: a real checkout, real imports."""
 
 import importlib
 import os
@@ -30,7 +30,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def request_of(repository: Path) -> WorkerRequest:
-    """A request that measures the repository as it lies there, made before anything is edited."""
+    """A request that measures the repository, made before anything is edited."""
     (repository / ".gitignore").write_text("made.py\n", encoding="utf-8")
     return WorkerRequest(
         role=WorkerRole.COLD,
@@ -59,7 +59,7 @@ def import_module(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 def write_later(request: WorkerRequest, name: str) -> None:
-    """Write a file of the checkout, as somebody does who goes on working."""
+    """Write a file of the checkout, as a user who goes on working does."""
     assert request.tree is not None
     path = Path(request.tree.top, name)
     path.write_text("SIDE = 'edited'\n", encoding="utf-8")
@@ -67,7 +67,7 @@ def write_later(request: WorkerRequest, name: str) -> None:
 
 
 def test_nothing_was_edited(request_of: WorkerRequest, import_module: Import) -> None:
-    """What was there as the run began is what the run says it is of."""
+    """The code is that of the run's begin."""
     import_module("shop")
     check_edits(request_of)
 
@@ -102,20 +102,20 @@ def test_what_a_compiler_generates_in_the_checkout_is_not_its_code(
     kept: str,
 ) -> None:
     """Where the run keeps its files there, which git may not ignore: by TMPDIR, or those of the arm."""
-    place = repository / "run"
-    place.mkdir()
-    monkeypatch.syspath_prepend(str(place))
+    directory = repository / "run"
+    directory.mkdir()
+    monkeypatch.syspath_prepend(str(directory))
     write_later(request_of, "run/generated.py")
     import_module("generated")
     if kept == "temporary":
-        monkeypatch.setattr(tempfile, "tempdir", str(place))
-    check_edits(replace(request_of, result=str(place / "cold.json") if kept == "result" else ""))
+        monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    check_edits(replace(request_of, result=str(directory / "cold.json") if kept == "result" else ""))
 
 
 def test_an_environment_in_the_checkout_costs_no_git(
     request_of: WorkerRequest, import_module: Import, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was installed after the sources were checked out: thousands of modules, and none is asked about."""
+    """Its thousands of modules are older than the sources: git is not asked."""
     (repository / ".venv").mkdir()
     monkeypatch.setattr(sys, "prefix", str(repository / ".venv"))
     monkeypatch.syspath_prepend(str(repository / ".venv"))
@@ -126,7 +126,7 @@ def test_an_environment_in_the_checkout_costs_no_git(
 
 
 def test_a_file_that_nothing_imports_may_be_edited(request_of: WorkerRequest, import_module: Import) -> None:
-    """Whoever waits for a check goes on with something else."""
+    """A user may go on working during a check."""
     import_module("shop")
     write_later(request_of, "new.py")
     check_edits(request_of)
@@ -135,7 +135,7 @@ def test_a_file_that_nothing_imports_may_be_edited(request_of: WorkerRequest, im
 def test_what_a_server_has_imported_stays_what_it_was(
     request_of: WorkerRequest, import_module: Import
 ) -> None:
-    """Its workers are copies of it: an edit since changes nothing that they run."""
+    """Its workers are copies of it: a later edit has no effect on them."""
     import_module("shop")
     check_edits(request_of)
     assert not has_moved_on()
@@ -146,7 +146,7 @@ def test_what_a_server_has_imported_stays_what_it_was(
 def test_a_file_that_moves_on_after_a_server_imported_it(
     request_of: WorkerRequest, import_module: Import, repository: Path
 ) -> None:
-    """What lies there says nothing of what runs: such a file makes no case the base's program."""
+    """The file no longer shows what runs, so no case counts as the base's program."""
     import_module("shop")
     check_edits(request_of)
     run_git(repository, "checkout", "--quiet", "main", "--", "shop.py")
@@ -159,5 +159,5 @@ def test_a_file_that_moves_on_after_a_server_imported_it(
 
 
 def test_outside_of_git_nobody_knows(tmp_path: Path) -> None:
-    """There is no tree to look at."""
+    """There is no tree to compare with."""
     assert read_working_tree(tmp_path) is None

@@ -50,17 +50,16 @@ def test_compiled_graphs_are_a_cold_compile(cache: CacheUse) -> None:
 
 def make_report(*skipped: Fact, **counts: int) -> GraphReport:
     """Return a report with some counts."""
-    known = {Metric(name): value for name, value in counts.items()}
-    return GraphReport(counts=known, skipped=skipped)
+    values = {Metric(name): value for name, value in counts.items()}
+    return GraphReport(counts=values, skipped=skipped)
 
 
 def skip(**names: str) -> Fact:
-    """A frame that was left to eager."""
     return Fact(code=Code.LEFT_TO_EAGER, names=name_words(**names))
 
 
 @pytest.mark.parametrize(
-    ("skipped", "told"),
+    ("skipped", "message"),
     [
         ((), "nothing was compiled, 0 graphs: it makes no tensors, or Dynamo is disabled or skips it"),
         (
@@ -69,9 +68,9 @@ def skip(**names: str) -> Fact:
         ),
     ],
 )
-def test_an_eager_call_is_no_compiled_one(skipped: tuple[Fact, ...], told: str) -> None:
-    """Without a graph there is nothing to measure; Dynamo's own reasons are told where it has some."""
-    with pytest.raises(UsageError, match=told):
+def test_an_eager_call_is_no_compiled_one(skipped: tuple[Fact, ...], message: str) -> None:
+    """Without a graph there is nothing to measure; the error has Dynamo's reasons if there are any."""
+    with pytest.raises(UsageError, match=message):
         PLAIN.check_compiled(make_report(*skipped, unique_graphs=0))
 
 
@@ -83,5 +82,5 @@ def test_an_eager_call_is_no_compiled_one(skipped: tuple[Fact, ...], told: str) 
     ],
 )
 def test_a_graph_is_a_compile(report: GraphReport) -> None:
-    """Library calls need no kernels of their own; what torch does not tell is not held against the case."""
+    """Library calls need no kernels of their own; an unknown count is no evidence against it."""
     PLAIN.check_compiled(report)

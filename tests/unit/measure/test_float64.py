@@ -34,7 +34,6 @@ class Experts(torch.nn.Module):
         self.register_buffer("ends", torch.tensor([16, 16, 48], dtype=torch.int32), persistent=False)
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Multiply the rows by their expert's weight."""
         return torch.nn.functional.grouped_mm(value, self.weight, offs=self.ends)
 
 
@@ -50,7 +49,6 @@ class Single(torch.nn.Linear):
     """A layer whose kernel has every type but float64."""
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Refuse float64."""
         if value.dtype == torch.float64:
             raise TypeError("no float64 here")
         return super().forward(value)
@@ -64,7 +62,7 @@ FACTORIES: dict[str, Callable[[], torch.nn.Module]] = {
 
 
 def measure(monkeypatch: pytest.MonkeyPatch, name: str, factor: float, dtype: DType) -> WorkerResult:
-    """Measure the drift of a model that is multiplied where it is compiled."""
+    """Measure the drift of a model that is multiplied when it is compiled."""
     module = ModuleType("made_up_float64")
     module.build = lambda: Workload(forward=FACTORIES[name](), inputs=(torch.randn(48, 16),))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "made_up_float64", module)
@@ -93,12 +91,12 @@ def test_there_is_a_reference(monkeypatch: pytest.MonkeyPatch, name: str) -> Non
 
 
 def test_16_bits_are_compared_with_float32_where_there_is_no_float64(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eager's rounding error is a third of a percent: ten percent are 2^4 of it, and the note says why."""
+    """Eager's rounding error is a third of a percent: ten percent are 2^4 of it; a note gives the reason."""
     for factor, drifts in ((1.0, False), (1.1, True)):
         result = measure(monkeypatch, "single", factor, DType.BFLOAT16)
         (drift,) = result.samples[Metric.DRIFT]
         assert (4 < drift < MISMATCH) is drifts
-        assert [Code.FLOAT32_REFERENCE] == [one.code for one in result.warnings]
+        assert [Code.FLOAT32_REFERENCE] == [fact.code for fact in result.warnings]
         assert Metric.DRIFT_FLOAT32 not in result.samples
 
 
@@ -108,16 +106,16 @@ def test_16_bits_are_compared_with_float32_where_there_is_no_float64(monkeypatch
 )
 def test_groups_are_multiplied_as_torch_does(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     """In every arrangement of the groups; the second of them is empty, and the last rows are in none."""
-    one, other = torch.randn(left), torch.randn(right)
+    x, y = torch.randn(left), torch.randn(right)
     ends = None if len(left) == len(right) == 3 else torch.tensor([4, 4, 11], dtype=torch.int32)
-    expected = torch.stack([a @ b for a, b in zip(one, other, strict=True)]) if ends is None else None
+    expected = torch.stack([a @ b for a, b in zip(x, y, strict=True)]) if ends is None else None
     if ends is not None and len(left) == len(right) == 2:
-        expected = torch.stack([one[:, a:b] @ other[a:b] for a, b in ((0, 4), (4, 4), (4, 11))])
+        expected = torch.stack([x[:, a:b] @ y[a:b] for a, b in ((0, 4), (4, 4), (4, 11))])
     elif ends is not None and len(left) == 2:
-        expected = torch.cat([one[:4] @ other[0], one[4:11] @ other[2], torch.zeros(1, 5)])
+        expected = torch.cat([x[:4] @ y[0], x[4:11] @ y[2], torch.zeros(1, 5)])
     elif ends is not None:
-        expected = torch.cat([one[0] @ other[:, :4], one[2] @ other[:, 4:11], torch.zeros(6, 1)], dim=1)
+        expected = torch.cat([x[0] @ y[:, :4], x[2] @ y[:, 4:11], torch.zeros(6, 1)], dim=1)
     with in_float64():
-        found = torch._grouped_mm(one, other, offs=ends)
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(multiply_groups(one, other, offs=ends), expected)
+        product = torch._grouped_mm(x, y, offs=ends)
+    torch.testing.assert_close(product, expected)
+    torch.testing.assert_close(multiply_groups(x, y, offs=ends), expected)

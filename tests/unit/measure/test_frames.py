@@ -1,4 +1,4 @@
-"""What a reader is shown of a traceback."""
+"""The lines of a traceback that a reader sees."""
 
 import contextlib
 import importlib
@@ -18,7 +18,7 @@ GATE, TORCH = Path(gate.__file__).parent, Path(torch.__file__).parent
 
 
 def make_frames(*files: str) -> list[FrameSummary]:
-    """Return frames of these files, outermost first."""
+    """Frames of these files, outermost first."""
     return [FrameSummary(file, 1, "f", lookup_line=False) for file in files]
 
 
@@ -60,13 +60,13 @@ def make_frames(*files: str) -> list[FrameSummary]:
     ],
 )
 def test_frames_are_those_of_measured_code(files: list[str], shown: list[str]) -> None:
-    """The lines that a reader can do something about, in their order."""
+    """The lines that a reader can change, in their order."""
     frames = make_frames(*(file.replace("pytest/__init__.py", "_pytest/runner.py") for file in files))
     assert shown == [frame.filename for frame in choose_frames(frames)]
 
 
 def fail_to_load(factory: str) -> BaseException:
-    """Load a factory and return what that raises, without the frame of this file."""
+    """Load a factory and return the exception, without the frame of this file."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever the module raises
         load_factory(factory)
     assert caught.value.__traceback__ is not None
@@ -96,21 +96,21 @@ def test_causes_are_shown_with_their_lines(make_module: Callable[[str], Path]) -
     """An error that was raised from another shows both, each with the user's lines."""
     source = "try:\n    {}[3]\nexcept KeyError as error:\n    raise ValueError('no 3') from error\n"
     make_module("raises_from").write_text(source)
-    told = format_error(fail_to_load("raises_from:build"))
-    assert told.count("raises_from.py") == 2
-    assert "KeyError: 3" in told
-    assert "ValueError: no 3" in told
-    assert "importlib" not in told
+    text = format_error(fail_to_load("raises_from:build"))
+    assert text.count("raises_from.py") == 2
+    assert "KeyError: 3" in text
+    assert "ValueError: no 3" in text
+    assert "importlib" not in text
 
 
 def test_error_without_a_line_of_the_users_has_no_traceback() -> None:
-    """A factory's module that there is not: what is wrong is told above, so the fix is left to say."""
+    """A missing module of a factory leaves only the fix to show."""
     assert format_error(fail_to_load("no_such_bench.models:build")) == (
         "Modules are imported from the directory of gate.yml, or from what is installed.\n"
     )
 
 
-def test_a_package_named_as_this_one_is_told() -> None:
+def test_a_package_named_as_this_one_is_reported() -> None:
     """The import name ``gate`` is taken: a user's own package of that name is never found."""
     with pytest.raises(UsageError, match="`gate` is compile-gate's own package"):
         load_factory("gate.moe:build")

@@ -20,7 +20,6 @@ from gate.report.words.facts import describe_measuring
 
 
 def make_frame(file: str, line: int) -> traceback.FrameSummary:
-    """Return one frame of a stack."""
     return traceback.FrameSummary(file, line, "forward")
 
 
@@ -40,13 +39,13 @@ def test_places_do_not_name_the_machine(file: str, expected: str) -> None:
     assert expected == graph.format_location(file, 7, "/home/me/project")
 
 
-def test_places_beside_gate_yml_are_relative_in_each_checkout(tmp_path: Path) -> None:
-    """Of a gate.yml in a directory of its own the model may lie beside it: two checkouts say the same."""
+def test_paths_next_to_gate_yml_are_relative_in_each_checkout(tmp_path: Path) -> None:
+    """A gate.yml in a directory of its own, next to the model's, gives one path in two checkouts."""
     for checkout in (tmp_path / "base", tmp_path / "head"):
         (checkout / "ci").mkdir(parents=True)
         (checkout / ".git").touch()  # as a worktree has it
-        place = graph.format_location(str(checkout / "src" / "model.py"), 7, str(checkout / "ci"))
-        assert place == "../src/model.py:7"
+        location = graph.format_location(str(checkout / "src" / "model.py"), 7, str(checkout / "ci"))
+        assert location == "../src/model.py:7"
 
 
 def test_location_is_the_users_innermost_line() -> None:
@@ -57,27 +56,27 @@ def test_location_is_the_users_innermost_line() -> None:
 
 
 def test_a_break_names_its_function_and_its_number_in_torchs_registry() -> None:
-    """Behind another break the function is called what it was; the number is in the address of its page."""
+    """After another break the function keeps its name; the number is in its page's address."""
     resumed = traceback.FrameSummary("/p/a.py", 3, "torch_dynamo_resume_in_build_at_12")
     reason = "Failed to trace\n visit: https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0059.html"
-    found = graph._describe_break(SimpleNamespace(reason=reason, user_stack=[resumed]), "/p")
-    assert found.innermost is not None
-    assert (found.innermost.function, found.registry) == ("build", "GB0059")
+    graph_break = graph._describe_break(SimpleNamespace(reason=reason, user_stack=[resumed]), "/p")
+    assert graph_break.innermost is not None
+    assert (graph_break.innermost.function, graph_break.registry) == ("build", "GB0059")
 
 
 def test_a_break_in_torchs_own_code_alone_is_placed_there() -> None:
-    """No line of the user's is on the stack: torch's innermost one is all there is."""
+    """No line of the user's is on the stack: torch's innermost one counts."""
     frames = [make_frame(f"{torch.__path__[0]}/nn/{name}.py", 7) for name in ("outer", "inner")]
-    found = graph._describe_break(SimpleNamespace(reason="a reason", user_stack=frames), "/p")
-    assert (found.location, found.stack) == ("torch/nn/inner.py:7", ())
+    graph_break = graph._describe_break(SimpleNamespace(reason="a reason", user_stack=frames), "/p")
+    assert (graph_break.location, graph_break.stack) == ("torch/nn/inner.py:7", ())
 
 
 def test_a_hostile_name_is_cut() -> None:
     """A name of a million characters would fill each report."""
     frame = traceback.FrameSummary("/p/a.py", 3, "f" * 1_000_000)
-    found = graph._describe_break(SimpleNamespace(reason="a reason", user_stack=[frame]), "/p")
-    assert found.innermost is not None
-    assert len(found.innermost.function) == graph.MAX_CODE
+    graph_break = graph._describe_break(SimpleNamespace(reason="a reason", user_stack=[frame]), "/p")
+    assert graph_break.innermost is not None
+    assert len(graph_break.innermost.function) == graph.MAX_CODE
 
 
 def test_nothing_compiled_is_all_zero() -> None:
@@ -98,8 +97,8 @@ def test_nothing_compiled_is_all_zero() -> None:
     assert CacheUse(hits=0, misses=0) == report.cache
 
 
-def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A torch without the records gives no counts, and says which are missing."""
+def test_what_torch_does_not_report_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch without the records gives no counts, and names the missing ones."""
     monkeypatch.setattr(PrivateName, "find", lambda _: None)
     report = graph.observe_graphs("")
     assert {} == dict(report.counts)
@@ -107,8 +106,8 @@ def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -
     assert len(report.unknown) == 8
 
 
-def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line each: the guard that failed and where, and what was left to eager where."""
+def test_recompiles_and_skipped_frames_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line each, with the failed guard or the skipped frame, and its location."""
     records = [
         SimpleNamespace(recompile_reason=None, guard_count=4),
         SimpleNamespace(
@@ -182,10 +181,10 @@ def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch)
         ),
     ],
 )
-def test_recompile_is_told_by_guard_line_and_place(
+def test_recompile_is_reported_by_guard_line_and_location(
     reason: str, expected: Recompile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As torch 2.13 writes them; its path, which begins where torch's own does not, is found again."""
+    """As torch 2.13 writes them; its relative path is completed."""
     file = str(tmp_path / "head" / "net" / "a.py")
     reason = reason.format(short=shorten_filename(file))  # type: ignore[no-untyped-call] # torch's
     record = SimpleNamespace(
@@ -218,14 +217,14 @@ def test_recompile_is_told_by_guard_line_and_place(
     ],
 )
 def test_graph_break_names_the_function(reason: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As torch 2.13 writes it: its first line says what kind of break it is, a later one of what.
+    """As torch 2.13 writes it: the first line is the kind of break, a later one names the function.
 
     Of a branch on a tensor's value it records a function of its own.
     """
     reason = reason.format(context="Developer debug context: ")
     breaks = [SimpleNamespace(reason=reason, user_stack=())]
     monkeypatch.setattr(torch._dynamo.utils, "graph_break_reasons", breaks)
-    assert [one.reason for one in graph.observe_graphs("").graph_breaks] == [expected]
+    assert [graph_break.reason for graph_break in graph.observe_graphs("").graph_breaks] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +245,7 @@ def test_graph_break_names_the_function(reason: str, expected: str, monkeypatch:
 def test_kernels_that_are_compiled_though_their_graph_was_found_are_counted(
     graphs: Counter[str], kernels: tuple[int, int], expected: CacheUse | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Torch counts each as missed, those found as found besides, and again what a found graph compiled."""
+    """Torch counts each as missed, found ones too, and again what a found graph compiled."""
     hits, misses = kernels
     counters = {
         "frames": Counter(total=1, ok=1),
@@ -285,6 +284,6 @@ def test_torch_has_what_phases_are_read_from() -> None:
 
 
 def test_recompile_error_is_recognized() -> None:
-    """The stance's own exception is told from a model's."""
+    """A model's exception is not the stance's own."""
     assert graph.is_recompile_error(RuntimeError("Detected recompile when ... 'fail_on_recompile'. file"))
     assert not graph.is_recompile_error(RuntimeError("shapes do not match"))

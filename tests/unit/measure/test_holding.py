@@ -1,4 +1,4 @@
-"""Modules behind a forward that is none itself: found, cast, trained and copied."""
+"""Modules behind a forward that is none itself are found, cast, trained and copied."""
 
 import functools
 import weakref
@@ -29,7 +29,7 @@ class Layer(torch.nn.Module):
         self.inner = make_layer()
 
     def encode(self, value: Any, *, twice: bool = False) -> Any:
-        """Call what it has; a training call is told from one of inference."""
+        """Call the inner module; training and inference differ."""
         assert self.inner.training == self.training
         return self.inner(value) * (2 if twice else 1)
 
@@ -41,16 +41,13 @@ class Pipeline:
         self.parts = {"layers": [make_layer()]}
 
     def __call__(self, value: Any) -> Any:
-        """Call the module."""
         return self.parts["layers"][0](value)
 
     def run(self, value: Any) -> Any:
-        """Call itself."""
         return self(value)
 
 
 def make_layer() -> torch.nn.Linear:
-    """Make a layer that multiplies by WEIGHT."""
     layer = torch.nn.Linear(1, 1, bias=False)
     torch.nn.init.constant_(layer.weight, WEIGHT)
     return layer
@@ -96,8 +93,8 @@ def _recurse() -> Callable[..., Any]:
 
 
 def _default() -> Callable[..., Any]:
-    made = make_layer()
-    return lambda value, layer=made: layer(value)
+    layer = make_layer()
+    return lambda value, layer=layer: layer(value)
 
 
 def _read_global() -> Callable[..., Any]:
@@ -160,12 +157,12 @@ def test_the_reference_is_made_of_a_copy(kind: str) -> None:
     """The copy computes in float64 with weights of its own; the original stays what it was."""
     subject = build(FORWARDS[kind]())
     twin = make_exact_twin(subject)
-    (own,), (copied,) = subject.list_leaves(), twin.list_leaves()
+    (leaf,), (copied,) = subject.list_leaves(), twin.list_leaves()
     with torch.no_grad():
         copied.fill_(3.0)
     assert twin.workload.forward(*twin.workload.inputs).tolist() == [[3.0]] * 4
     assert twin.workload.forward(*twin.workload.inputs).dtype == torch.float64
-    assert (own.item(), own.dtype) == (WEIGHT, torch.float32)
+    assert (leaf.item(), leaf.dtype) == (WEIGHT, torch.float32)
     assert subject.workload.forward(*subject.workload.inputs).tolist() == [[WEIGHT]] * 4
     exact = evaluate_reference(subject)
     assert [1.0] == [gradient.item() for gradient in exact.gradients.values()]
@@ -204,21 +201,21 @@ def test_a_criterion_without_weights_changes_no_name() -> None:
 
 
 def test_a_module_within_another_is_held_once() -> None:
-    """The outer one holds it."""
+    """By the outer one."""
     layer = Layer()
     inner = layer.inner
     assert find_held(lambda value: layer.encode(inner(value))) is layer
 
 
 def test_frozen_modules_are_refused_in_training() -> None:
-    """Nothing would be trained, and nobody would see it."""
+    """Nothing would be trained, without a sign of it."""
     with pytest.raises(UsageError, match="nothing requires a gradient") as caught:
         build(make_layer().requires_grad_(requires_grad=False))
     assert caught.value.fix.startswith("Call requires_grad_(True) on what is trained")
 
 
 def test_what_cannot_be_copied_is_named() -> None:
-    """A cached function keeps the module that it has: the error says what to give instead."""
+    """A cached function keeps its module: the error names what to give instead."""
     layer = make_layer()
     cached = functools.cache(lambda value: layer(value))  # noqa: PLW0108 - a closure
     with pytest.raises(UsageError, match="holds modules, and cannot be copied") as caught:
@@ -227,7 +224,7 @@ def test_what_cannot_be_copied_is_named() -> None:
 
 
 def test_what_leads_to_no_module_is_shared() -> None:
-    """A counter beside the module is the same one in the copy, and other functions stay as they are."""
+    """A counter next to the module is shared with the copy; other functions stay as they are."""
     layer, other, seen = make_layer(), make_layer(), []
 
     def run(value: Any) -> Any:
@@ -257,7 +254,6 @@ class Shared:
     layer = make_layer()
 
     def run(self, value: Any) -> Any:
-        """Call the module."""
         return self.layer(value)
 
 
@@ -274,7 +270,6 @@ class Unregistered(torch.nn.Module):
         self.layers, self.own = [make_layer()], make_layer()
 
     def forward(self, value: Any) -> Any:
-        """Call both."""
         return self.own(self.layers[0](value))
 
 
@@ -282,20 +277,20 @@ class Unregistered(torch.nn.Module):
     "make", [_refer_weakly, Unregistered, lambda: Shared().run], ids=["weak", "list", "class"]
 )
 def test_parameters_that_nobody_finds_are_seen_in_use(make: Callable[[], Any]) -> None:
-    """A note in inference; in training, and where their type is in the way, an error with the fix."""
-    told = "forward uses a parameter of 1x1 that no module which can be found has registered"
+    """A note in inference; in training, or if their type is wrong, an error with the fix."""
+    message = "forward uses a parameter of 1x1 that no module which can be found has registered"
     inference = build(make(), task=Task.INFERENCE)
-    assert call_watched(inference, lambda: inference.workload.forward(*inference.workload.inputs)) == told
+    assert call_watched(inference, lambda: inference.workload.forward(*inference.workload.inputs)) == message
     for changes in ({}, {"task": Task.INFERENCE, "dtype": DType.BFLOAT16}):
         subject = build(make(), **changes)
-        with pytest.raises(UsageError, match=told) as caught:
+        with pytest.raises(UsageError, match=message) as caught:
             call_watched(subject, make_step(subject, subject.function))
         assert caught.value.fix.startswith("Register what it uses in a module")
 
 
 @pytest.mark.parametrize("kind", FORWARDS)
-def test_parameters_that_are_found_are_nothing_to_tell(kind: str) -> None:
-    """Whatever forward is, what it uses is known."""
+def test_parameters_that_are_found_are_not_reported(kind: str) -> None:
+    """For any kind of forward."""
     subject = build(FORWARDS[kind]())
     assert not call_watched(subject, make_step(subject, subject.function))
 

@@ -27,7 +27,7 @@ OTHER = "def helper():\n    pass\n"
 
 
 def test_comments_and_includes_are_not_code() -> None:
-    """Another source line in a comment and another place of a header leave the identity alone."""
+    """Another source line in a comment and another path of a header keep the identity."""
     moved = GRAPH.replace("[add]", "[sum]").replace("torch/csrc", "other/csrc").replace("/cache/a", "/b")
     assert compute_identity([GRAPH]) == compute_identity([moved])
 
@@ -47,7 +47,7 @@ def test_changed_kernel_shows_by_name() -> None:
 
 
 def test_changed_host_code_changes_the_digest_only() -> None:
-    """What calls the kernels is part of the program too."""
+    """The code that calls the kernels is part of the program too."""
     before, after = compute_identity([GRAPH]), compute_identity([GRAPH.replace("(buf0)", "(buf1)")])
     assert before.digest != after.digest
     assert before.kernels == after.kernels
@@ -90,7 +90,7 @@ CHOICE = """{"XBLOCK": 512, "num_warps": 8, "num_stages": 1, "configs_hash": "1f
 
 
 def test_tuned_configurations_are_an_identity_of_their_own(tmp_path: Path) -> None:
-    """Another tile is another program of the same code; how long trying took is nothing of it."""
+    """Another tile is another program of the same code; the tuning's seconds do not count."""
     (tmp_path / "graph.py").write_text(GRAPH)
     plain = read_identity(tmp_path)
     assert plain.tuned == ""

@@ -13,7 +13,7 @@ WORK = bytes(200_000_000)  # a hash sum of it takes a tenth of a second or more
 
 
 def test_waits_until_a_busy_thread_has_ended() -> None:
-    """A thread at work outside of Python's lock, as OpenMP's are, is waited for: its work is done then.
+    """A thread at work outside of Python's lock, as OpenMP's are, is waited for.
 
     By the thread's own clock: on a busy machine nobody knows when it ends.
     """
@@ -47,14 +47,13 @@ def test_thread_that_never_sleeps_is_waited_for_in_vain(
 
 
 def test_process_of_one_thread_does_not_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A thread that has ended while it was looked at is nothing to wait for."""
+    """A thread that ends during the look is not waited for."""
     monkeypatch.setattr(turns, "_TASKS", tmp_path)
     (tmp_path / "17").mkdir()  # a thread without a state: it is gone
     assert turns.await_idle_threads(limit_s=0.0)
 
 
 def test_sleeping_threads_are_not_waited_for() -> None:
-    """A thread that waits for something sleeps."""
     done = threading.Event()
     thread = threading.Thread(target=done.wait)
     thread.start()

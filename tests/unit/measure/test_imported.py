@@ -33,15 +33,15 @@ FILES = {
 def look(
     head: Path, base: Path | str, *changed: str, factory: str = "models.small:build"
 ) -> list[str] | None:
-    """What a process that imports ``models.small`` finds changed; a place to import from begins with +."""
+    """The changed imports of a process that imports ``models.small``; a + begins a directory of imports."""
     done = subprocess.run(
         (sys.executable, "-c", LOOK, str(head), str(base), factory, *changed),
         capture_output=True,
         text=True,
         check=True,
     )
-    found: list[str] | None = json.loads(done.stdout)
-    return found
+    modules: list[str] | None = json.loads(done.stdout)
+    return modules
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def checkouts(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_nothing_differs_between_equal_checkouts(checkouts: tuple[Path, Path]) -> None:
-    """Also where a file that nobody imports is another one."""
+    """Also if a file that nobody imports differs."""
     head, base = checkouts
     assert look(head, base) == []
     (head / "other.py").write_text("X = 2\n")
@@ -81,7 +81,7 @@ def test_a_checkout_behind_a_link_is_the_same_checkout(checkouts: tuple[Path, Pa
 
 
 def test_a_module_that_is_a_link_is_the_file_behind_it(checkouts: tuple[Path, Path]) -> None:
-    """The link says the same in head and base; what it leads to does not."""
+    """The link is the same in head and base; its target is not."""
     head, base = checkouts
     for side, text in ((head, "W = 2\n"), (base, "W = 1\n")):
         (side / "real.py").write_text(text)
@@ -90,7 +90,7 @@ def test_a_module_that_is_a_link_is_the_file_behind_it(checkouts: tuple[Path, Pa
     assert look(head, base) == ["real.py"]
 
 
-def test_nobody_can_tell_without_a_base_or_of_a_users_own_test(checkouts: tuple[Path, Path]) -> None:
+def test_without_a_base_or_for_a_users_own_test_nothing_is_known(checkouts: tuple[Path, Path]) -> None:
     """There is nothing to compare with, and pytest may have dropped a conftest file."""
     head, base = checkouts
     assert look(head, "") is None
@@ -98,7 +98,7 @@ def test_nobody_can_tell_without_a_base_or_of_a_users_own_test(checkouts: tuple[
 
 
 def test_a_changed_file_of_which_an_installed_copy_runs_is_named(checkouts: tuple[Path, Path]) -> None:
-    """The project was installed as a copy: what is imported is neither head's nor the base's file."""
+    """The imported copy is neither head's nor the base's file."""
     head, base = checkouts
     site = head.parent / "lib" / "site-packages"
     for name in ("models/__init__.py", "models/small.py"):
@@ -124,7 +124,7 @@ print(json.dumps(list_imported_packages(request)))
 
 
 def install(site: Path, name: str, version: str, module: str) -> None:
-    """Install a module as pip does, of a distribution that is called otherwise."""
+    """Install a module as pip does, from a distribution with another name."""
     (site / f"{module}.py").write_text("")
     about = site / f"{module}-{version}.dist-info"
     about.mkdir()
@@ -133,7 +133,7 @@ def install(site: Path, name: str, version: str, module: str) -> None:
 
 
 def test_imported_packages_are_named_with_their_versions(tmp_path: Path) -> None:
-    """By the distribution's normalized name: not what is not imported, the runner, or the project's copy."""
+    """By the distribution's normalized name, without the runner and the project's copy."""
     site, project = tmp_path / "site", tmp_path / "project"
     site.mkdir()
     project.mkdir()
@@ -145,6 +145,6 @@ def test_imported_packages_are_named_with_their_versions(tmp_path: Path) -> None
     done = subprocess.run(
         (sys.executable, "-c", LIST, str(project), str(site)), capture_output=True, text=True, check=True
     )
-    found = json.loads(done.stdout)
-    assert found["einops-core"] == "0.8.1"
-    assert found.keys().isdisjoint({"mine", "unused", "pytest", "pluggy", "torch"})
+    versions = json.loads(done.stdout)
+    assert versions["einops-core"] == "0.8.1"
+    assert versions.keys().isdisjoint({"mine", "unused", "pytest", "pluggy", "torch"})

@@ -8,7 +8,7 @@ from gate.measure.packages import list_owners, list_packages
 
 
 def install(site: Path, name: str) -> None:
-    """Leave what pip does of a package of one module."""
+    """Write pip's files of a package of one module."""
     info = site / f"{name}-1.5.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n", encoding="utf-8")
@@ -18,7 +18,7 @@ def install(site: Path, name: str) -> None:
 def test_what_is_installed_is_read_once_for_a_search_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What comes later is not seen by a process, unless it searches elsewhere as well."""
+    """A process does not see later installations, unless its search path changes."""
     install(tmp_path / "first", "early")
     monkeypatch.syspath_prepend(tmp_path / "first")
     assert (list_owners()["early"], list_packages()["early"]) == (["early"], "1.5")

@@ -50,7 +50,7 @@ def test_all_that_passed_are_believed(cache: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_where_one_fails_each_process_probes(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that cannot do all the processor can leaves no mark, and takes an older one away."""
+    """A compiler that lacks an instruction set leaves no mark, and removes an older one."""
     use(Prober({"avx512", "avx2"}), monkeypatch)
     probe_isas()
     prober = Prober({"avx2"})
@@ -61,7 +61,7 @@ def test_where_one_fails_each_process_probes(cache: Path, monkeypatch: pytest.Mo
     assert prober.saw_ok == [None, None]
 
 
-def test_a_torch_that_does_not_tell(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_that_does_not_report(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without torch's own lists nothing is marked and nothing breaks."""
     monkeypatch.setattr("gate.measure.private.importlib", SimpleNamespace(import_module=lambda _: object()))
     probe_isas()

@@ -1,4 +1,4 @@
-"""What calls keep of memory: seen to the byte, and no cache that fills up is taken for it."""
+"""Memory that calls keep is seen to the byte, and a cache that fills up does not count."""
 
 import functools
 import inspect
@@ -18,19 +18,17 @@ HISTORY: deque[torch.Tensor] = deque(maxlen=40)
 
 
 class CountingDevice(CpuDevice):
-    """A device whose memory in use is what the calls say that they keep."""
+    """A device whose memory in use is what the calls keep."""
 
     def __init__(self, keeps: Callable[[int], int]) -> None:
         super().__init__()
         self.keeps, self.calls, self.used = keeps, 0, 10 * MIB
 
     def call(self) -> None:
-        """Call once more."""
         self.calls += 1
         self.used += self.keeps(self.calls)
 
     def read_used(self) -> int:
-        """Read what was kept so far."""
         return self.used
 
 
@@ -50,9 +48,9 @@ def test_what_still_grows_after_thousands_of_calls_is_kept(
 ) -> None:
     """A bounded history is not, however many calls fill it; what keeps nothing costs few calls."""
     device = CountingDevice(keeps)
-    found = measure_kept(device.call, device)
-    assert (found.bytes, found.calls) == (kept_bytes, device.calls)
-    assert found.calls in calls
+    kept = measure_kept(device.call, device)
+    assert (kept.bytes, kept.calls) == (kept_bytes, device.calls)
+    assert kept.calls in calls
 
 
 def keep_tensors(kept: list[object]) -> None:
@@ -60,7 +58,7 @@ def keep_tensors(kept: list[object]) -> None:
 
 
 def keep_objects(kept: list[object]) -> None:
-    kept.append([{place: None} for place in range(100)])
+    kept.append([{index: None} for index in range(100)])
 
 
 def keep_cycle(_: list[object]) -> None:
@@ -108,7 +106,7 @@ def test_the_line_that_keeps_is_found() -> None:
 
 
 def test_what_no_measured_line_makes_has_no_line() -> None:
-    """Here the gate's own line calls what makes an object a call: whoever called the gate made none."""
+    """The gate's own line makes an object at each call: its caller made none."""
     kept: list[object] = []
     makers = map(kept.append, map(bytearray, itertools.repeat(1000)))
     assert find_keeper(functools.partial(next, makers), "/nowhere") == ""
@@ -116,7 +114,7 @@ def test_what_no_measured_line_makes_has_no_line() -> None:
 
 
 def test_another_allocator_is_not_taken_for_one_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody counts, that is said."""
+    """A warning says that nobody counts."""
     monkeypatch.setattr(cpu, "_is_counted", lambda: False)
     with pytest.raises(OSError, match="counted by glibc"):
         measure_kept(lambda: None, CpuDevice())

@@ -1,4 +1,4 @@
-"""Kinds of cases: what a call of each is, with a backend that compiles nothing, so that it is quick."""
+"""Kinds of cases and their calls, with a backend that compiles nothing."""
 
 import importlib
 import os
@@ -41,13 +41,11 @@ class Layer(torch.nn.Module):
         self.inner = torch.nn.Linear(3, 3)
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Return numbers between -1 and 1."""
         result: torch.Tensor = torch.tanh(self.inner(value))
         return result
 
 
 def build(rows: int = 4) -> Workload:
-    """Build a layer and ``rows`` inputs."""
     return Workload(
         forward=Layer(), inputs=(torch.randn(rows, 3),), loss=lambda output: output.square().mean()
     )
@@ -72,7 +70,6 @@ def make_case(kind: Kind, **changes: Any) -> Case:
 
 
 def prepare(case: Case) -> tuple[Protocol, Subject]:
-    """Build a case."""
     protocol = make_protocol(case)
     return protocol, protocol.make_subject(protocol.build(), CpuDevice())
 
@@ -130,7 +127,7 @@ def test_a_training_step_over_shapes_has_gradients_of_all() -> None:
     """The loss is the sum of the shapes' losses, so the gradient is the sum of theirs."""
     _, subject = prepare(make_shapes("static", task=Task.TRAINING))
     gradients = []
-    for shapes in (subject.workload.inputs, *((one,) for one in subject.workload.inputs)):
+    for shapes in (subject.workload.inputs, *((shape,) for shape in subject.workload.inputs)):
         subject.function(*shapes).backward()
         gradients.append([leaf.grad.clone() for leaf in subject.list_leaves() if leaf.grad is not None])
         for leaf in subject.list_leaves():
@@ -145,7 +142,9 @@ def test_other_seeds_are_drawn_for_all_shapes() -> None:
     _, subject = prepare(make_shapes("static"))
     before = [tensor.clone() for tensor in subject.list_state()]
     reference.write_values(subject.list_state(), reference.draw_state(subject, 7) or [])
-    assert not any(torch.equal(one, other) for one, other in zip(before, subject.list_state(), strict=True))
+    assert not any(
+        torch.equal(first, second) for first, second in zip(before, subject.list_state(), strict=True)
+    )
 
 
 def test_float64_reference_of_shapes_is_that_of_each() -> None:
@@ -189,8 +188,8 @@ def test_a_package_is_built_once_and_then_loaded(tmp_path: Path, monkeypatch: py
     assert [protocol.count_misses(report) for protocol in protocols] == [1, 0]
     size = (tmp_path / "package-float32.pt2").stat().st_size
     seen = [protocol.observe(subject, compiled, lambda: None) for protocol in protocols]
-    assert [one.samples for one in seen] == [{Metric.PACKAGE_BYTES: (size,)}] * 2
-    assert [list(one.parts_s) for one in seen] == [["export", "build", "load"], ["load"]]
+    assert [trial.samples for trial in seen] == [{Metric.PACKAGE_BYTES: (size,)}] * 2
+    assert [list(trial.parts_s) for trial in seen] == [["export", "build", "load"], ["load"]]
     assert protocols[0].count_kernels() == 1
     identity = protocols[0].identify()
     assert identity == protocols[1].identify() != CodeIdentity(digest="")
@@ -253,7 +252,7 @@ def test_what_onnx_needs_is_imported_before_a_call_is_timed(monkeypatch: pytest.
 
 
 class StallingBatches(tuple[Any, ...]):
-    """Batches of which each takes as long to be read as was said last."""
+    """Batches that take a given time to be read."""
 
     __slots__ = ()
     stalls_s: ClassVar[list[float]] = [0.0]
@@ -282,12 +281,12 @@ def test_a_loader_that_stalls_is_seen() -> None:
 
 
 def test_a_loader_with_processes_gives_the_same_batches() -> None:
-    """What worker processes load is what lies in memory, in the same order."""
+    """Worker processes load what is in memory, in the same order."""
     _, subject = prepare(make_case(Kind.DATA, settings={"batches": 3, "workers": 1}))
     loaded = list(make_loader(subject, 1))
     assert len(loaded) == 3
-    for (inputs, _), (own, _) in zip(loaded, subject.workload.inputs, strict=True):
-        assert torch.equal(inputs[0], own[0])
+    for (inputs, _), (expected, _) in zip(loaded, subject.workload.inputs, strict=True):
+        assert torch.equal(inputs[0], expected[0])
 
 
 def test_a_spike_of_one_request_is_in_the_percentiles() -> None:
@@ -305,14 +304,14 @@ def test_a_spike_of_one_request_is_in_the_percentiles() -> None:
 
 
 def test_a_cache_without_hits_is_a_miss() -> None:
-    """A second process that found nothing counts one miss at least, though none was told."""
+    """A second process that found nothing counts at least one miss, also if torch reports none."""
     protocol = make_protocol(make_case(Kind.CACHE))
     reports = [GraphReport(counts={}, caches={"fx_graph": cache}) for cache in (CacheUse(), CacheUse(hits=1))]
     assert [protocol.count_misses(report) for report in reports] == [1, 0]
 
 
 def test_what_saves_no_artifacts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second process that has no file to load says so, and does not compile as if it had."""
+    """A second process without a file to load is an error, and does not compile."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     protocol = make_protocol(make_case(Kind.CACHE))
     with pytest.raises(UsageError, match="saved no cache artifacts"):
@@ -322,7 +321,7 @@ def test_what_saves_no_artifacts_is_refused(tmp_path: Path, monkeypatch: pytest.
 def test_each_second_process_takes_an_empty_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What an earlier one of the same arm compiled must not be found, nor what Triton did in the first."""
+    """It must not find an earlier one's code, nor Triton's files of the first."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
     monkeypatch.setattr(torch.compiler, "load_cache_artifacts", lambda content: content)
@@ -372,7 +371,6 @@ class Blocks(torch.nn.Module):
         self.head = torch.nn.Linear(3, 64)
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Call one after the other."""
         for layer in self.layers:
             value = layer(value)
         result: torch.Tensor = self.head(value)
@@ -384,7 +382,7 @@ class Blocks(torch.nn.Module):
 def test_a_part_is_compiled_and_computes_the_same(
     monkeypatch: pytest.MonkeyPatch, part: str, graphs: int
 ) -> None:
-    """Each way gives eager's outputs, with other weights too, and leaves eager's own module alone."""
+    """Each way gives eager's outputs, with other weights too, and leaves eager's module alone."""
 
     def build_stack() -> Workload:
         return Workload(forward=Blocks(), inputs=(torch.randn(4, 3),))

@@ -17,12 +17,11 @@ from tests.told import warn
 
 
 def load(path: Path) -> dict[str, object]:
-    """Return the result file's content."""
     content: dict[str, object] = json.loads(path.read_text())
     return content
 
 
-def test_file_tells_the_stage_being_entered(tmp_path: Path) -> None:
+def test_file_names_the_stage_being_entered(tmp_path: Path) -> None:
     """After a crash the file names the stage in which it happened."""
     logbook = Logbook(tmp_path / "result.json", WorkerRole.COLD)
     logbook.enter(Stage.COMPILE)
@@ -57,7 +56,7 @@ def test_failure_keeps_its_stage(tmp_path: Path) -> None:
 
 
 def test_not_finite_has_its_own_kind() -> None:
-    """NaN in an output is told apart from an exception."""
+    """NaN in an output is no exception's kind."""
     logbook = Logbook(None, WorkerRole.WARM)
     logbook.fail(NotFiniteError("NaN in output of the eager call"))
     assert logbook.result.failure is not None
@@ -71,7 +70,7 @@ def test_samples_must_be_finite() -> None:
         Logbook(None, WorkerRole.WARM).add_samples({Metric.DRIFT: (math.nan,)})
 
 
-def test_warning_is_told_once() -> None:
+def test_warning_is_reported_once() -> None:
     """The same warning from several stages is one warning."""
     logbook = Logbook(None, WorkerRole.COLD)
     logbook.add_warnings(*warn("a", "b"))
@@ -84,21 +83,21 @@ def view_wrongly(value: torch.Tensor) -> torch.Tensor:
     return value.view(3, 7)
 
 
-def test_what_fails_as_it_is_traced_is_told_as_eager_would() -> None:
-    """Dynamo's own words, its frames and its page of advice stay in the log."""
+def test_what_fails_as_it_is_traced_is_reported_as_eager_would() -> None:
+    """Dynamo's texts, frames and advice stay in the log."""
     with pytest.raises(Exception, match="making fake tensor call") as caught:
         torch.compile(view_wrongly, backend="eager")(torch.zeros(4, 8))
-    told = make_worker_failure(caught.value)
-    said = "RuntimeError: shape '[3, 7]' is invalid for input of size 32"
+    failure = make_worker_failure(caught.value)
+    message = "RuntimeError: shape '[3, 7]' is invalid for input of size 32"
     line = inspect.getsourcelines(view_wrongly)[1] + 2
-    assert told.fact.name("message") == said
-    assert told.traceback.splitlines()[:3] == [
+    assert failure.fact.name("message") == message
+    assert failure.traceback.splitlines()[:3] == [
         "Traceback (most recent call last):",
         f'  File "{__file__}", line {line}, in view_wrongly',
         "    return value.view(3, 7)",
     ]
-    assert told.traceback.endswith(f"\n{said}\n")
-    assert "fake" not in told.traceback
+    assert failure.traceback.endswith(f"\n{message}\n")
+    assert "fake" not in failure.traceback
 
 
 @pytest.mark.parametrize(
@@ -110,5 +109,5 @@ def test_what_fails_as_it_is_traced_is_told_as_eager_would() -> None:
     ],
 )
 def test_errors_are_described_in_one_line(error: Exception, expected: str) -> None:
-    """The type tells kinds of errors apart; our own say it in words."""
+    """The type names the error; our own errors are sentences."""
     assert expected == describe_error(error)

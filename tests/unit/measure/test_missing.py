@@ -1,4 +1,4 @@
-"""What an exception of a primer says that a machine lacks."""
+"""What a machine lacks, by a primer's exception."""
 
 import sys
 
@@ -13,7 +13,7 @@ TORCH = f"torch for {sys.executable}"
 
 
 def assert_fixes(fix: str, expected: str) -> None:
-    """Check that a fix says what is expected, or that there is none."""
+    """Check that a fix has these texts, or that there is none."""
     assert bool(fix) == bool(expected)
     assert expected in fix
 
@@ -36,20 +36,20 @@ class InvalidCxxCompiler(RuntimeError):  # noqa: N818 - as Inductor calls it
         (ValueError("something else"), ""),
     ],
 )
-def test_what_is_missing_is_told_by_what_fixes_it(error: Exception, expected: str) -> None:
-    """Where an exception has no type for it, what the compiler or driver said decides."""
+def test_what_is_missing_is_named_by_what_fixes_it(error: Exception, expected: str) -> None:
+    """If the exception's type does not show it, the compiler's or driver's message does."""
     assert_fixes(find_fix(error), expected)
 
 
 def test_an_exception_is_looked_at_with_its_causes() -> None:
-    """Inductor wraps what a compiler said in an exception of its own."""
+    """Inductor wraps a compiler's message in an exception of its own."""
     wrapped = RuntimeError("backend failed")
     wrapped.__cause__ = InvalidCxxCompiler()
     assert CXX in find_fix(wrapped)
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("cause", "expected"),
     [
         (RuntimeError("fatal error: Python.h: No such file or directory"), HEADERS),
         (OSError(28, "No space left on device"), ""),
@@ -57,8 +57,8 @@ def test_an_exception_is_looked_at_with_its_causes() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", [CPU, CUDA])
-def test_our_own_words_decide_nothing(kind: DeviceKind, said: Exception, expected: str) -> None:
-    """`prime_toolchain` says "the C++ compiler does not work" of whatever it was, and what to install."""
-    wrapped = MachineError(f"the {kind.toolchain} does not work: {said}", "Install a C++ compiler.")
-    wrapped.__cause__ = said
+def test_our_own_words_decide_nothing(kind: DeviceKind, cause: Exception, expected: str) -> None:
+    """`prime_toolchain` reports "the C++ compiler does not work" for any cause."""
+    wrapped = MachineError(f"the {kind.toolchain} does not work: {cause}", "Install a C++ compiler.")
+    wrapped.__cause__ = cause
     assert_fixes(find_fix(wrapped), expected)

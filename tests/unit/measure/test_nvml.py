@@ -1,4 +1,4 @@
-"""What NVML tells: the real nvidia-ml-py over a library that plays machines, each in a process of its own."""
+"""NVML's reports: the real nvidia-ml-py on a library that plays machines, each in its own process."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from gate.measure.device.nvml import DeviceState, NvmlDevice, list_throttling, l
 from tests.told import describe_measuring
 
 STUB = Path(__file__).parent / "stub_nvml.c"
-UUID = "12345678-aaaa-bbbb-cccc-000000000000"  # as torch tells it
+UUID = "12345678-aaaa-bbbb-cccc-000000000000"  # as torch reports it
 LOOK = """
 import json, sys
 from dataclasses import asdict
@@ -42,30 +42,30 @@ HEALTHY_TRAITS = {
 
 @pytest.fixture
 def look(tmp_path: Path) -> Look:
-    """Return what looks twice at a machine by its name in the stub."""
+    """Look twice at a machine of the stub, by its name."""
 
     def look_at(machine: str) -> dict[str, Any]:
         library = tmp_path / "libnvidia-ml.so.1"
         flags = ("-shared", "-fPIC", "-w", f"-DMACHINE={machine}", "-x", "c")
         subprocess.run(["g++", *flags, str(STUB), "-o", str(library)], check=True)
-        told = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", LOOK, UUID],
             env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)},
             stdout=subprocess.PIPE,
             check=True,
         )
-        found = json.loads(told.stdout)
-        assert isinstance(found, dict)
-        return found | {"states": [read_back(state) for state in found["states"]]}
+        report = json.loads(done.stdout)
+        assert isinstance(report, dict)
+        return report | {"states": [read_back(state) for state in report["states"]]}
 
     return look_at
 
 
 def read_back(state: dict[str, Any]) -> DeviceState:
-    """Read a state as it was, from JSON, which has no tuples."""
-    known = {**state, "throttled": tuple(state["throttled"]), "unseen": tuple(state["unseen"])}
-    assert known.keys() == asdict(DeviceState()).keys()
-    return DeviceState(**known)
+    """Read a state from JSON, which has no tuples."""
+    fields = {**state, "throttled": tuple(state["throttled"]), "unseen": tuple(state["unseen"])}
+    assert fields.keys() == asdict(DeviceState()).keys()
+    return DeviceState(**fields)
 
 
 def test_reasons_are_named() -> None:
@@ -74,11 +74,11 @@ def test_reasons_are_named() -> None:
 
 
 def test_a_healthy_gpu(look: Look) -> None:
-    """All is told, nothing is wrong: one process, no reason, and whatever changes its speed."""
-    found = look("HEALTHY")
-    before, after = found["states"]
-    assert (found["uuid"], found["driver"], found["clocks"]) == (f"GPU-{UUID}", "580.159.04", "700 W")
-    assert found["traits"] == HEALTHY_TRAITS
+    """All is known, nothing is wrong: one process, no reason, and the traits that change its speed."""
+    report = look("HEALTHY")
+    before, after = report["states"]
+    assert (report["uuid"], report["driver"], report["clocks"]) == (f"GPU-{UUID}", "580.159.04", "700 W")
+    assert report["traits"] == HEALTHY_TRAITS
     assert after.processes == 1
     assert (list_throttling(before, after), list_unwatched(after)) == ((), ())
 
@@ -92,11 +92,11 @@ def test_throttling_between_two_looks_is_seen(look: Look) -> None:
 
 def test_a_gpu_instance_is_watched(look: Look) -> None:
     """An instance is found by the UUID alone; clocks, limits and throttling are asked of its board."""
-    found = look("MIG")
-    assert found["uuid"] == f"MIG-{UUID}"
-    assert found["traits"] == {**HEALTHY_TRAITS, "mig": "on"}
-    assert found["clocks"] == "700 W"
-    assert list_unwatched(found["states"][0]) == ()
+    report = look("MIG")
+    assert report["uuid"] == f"MIG-{UUID}"
+    assert report["traits"] == {**HEALTHY_TRAITS, "mig": "on"}
+    assert report["clocks"] == "700 W"
+    assert list_unwatched(report["states"][0]) == ()
 
 
 def test_strangers_are_counted(look: Look) -> None:
@@ -113,11 +113,11 @@ def test_energy_is_the_boards(look: Look, machine: str, joules: float | None) ->
     assert look(machine)["energy"] == joules
 
 
-def test_a_driver_that_is_gone_is_told(look: Look) -> None:
-    """NVML's own words say why nobody watches; nothing else fails."""
-    found = look("GONE")
-    assert (found["driver"], found["clocks"], found["traits"]) == ("", "", {})
-    assert tuple(map(describe_measuring, list_unwatched(found["states"][0]))) == (
+def test_a_driver_that_is_gone_is_reported(look: Look) -> None:
+    """The warning has NVML's message; nothing else fails."""
+    report = look("GONE")
+    assert (report["driver"], report["clocks"], report["traits"]) == ("", "", {})
+    assert tuple(map(describe_measuring, list_unwatched(report["states"][0]))) == (
         (
             "the GPU cannot be monitored for throttling, other processes: NVML cannot be used: Driver Not"
             " Loaded"
@@ -125,32 +125,32 @@ def test_a_driver_that_is_gone_is_told(look: Look) -> None:
     )
 
 
-def test_what_a_driver_hides_is_told(look: Look) -> None:
-    """A list of processes without this one shows no other either; reasons may need a right."""
-    (told,) = list_unwatched(look("HIDDEN")["states"][0])
-    assert describe_measuring(told).endswith("throttling, other processes: the driver does not report it")
+def test_what_a_driver_hides_is_reported(look: Look) -> None:
+    """A list of processes without this one lacks others too; reasons may need a right."""
+    (fact,) = list_unwatched(look("HIDDEN")["states"][0])
+    assert describe_measuring(fact).endswith("throttling, other processes: the driver does not report it")
 
 
-def test_an_unknown_device_is_told(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A UUID that NVML does not know leaves nothing unsaid."""
+def test_an_unknown_device_is_reported(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warning lists all that NVML cannot report of such a UUID."""
     monkeypatch.setattr(sys.modules[__name__], "UUID", "99999999-aaaa-bbbb-cccc-000000000000")
-    (told,) = list_unwatched(look("HEALTHY")["states"][0])
-    assert describe_measuring(told).endswith(
+    (fact,) = list_unwatched(look("HEALTHY")["states"][0])
+    assert describe_measuring(fact).endswith(
         "NVML does not know the device GPU-99999999-aaaa-bbbb-cccc-000000000000"
     )
 
 
-def test_without_nvml_all_is_unknown_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """nvidia-ml-py is optional; that nobody watches is not."""
+def test_without_nvml_all_is_unknown_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvidia-ml-py is optional, but its absence is a warning."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     device = NvmlDevice("abc")
     assert (device.read_driver(), device.read_clock_policy(), device.read_traits()) == ("", "", {})
-    (told,) = list_unwatched(device.read_state())
-    assert "pip install nvidia-ml-py" in describe_measuring(told)
+    (fact,) = list_unwatched(device.read_state())
+    assert "pip install nvidia-ml-py" in describe_measuring(fact)
 
 
 def test_a_short_slowdown_is_no_throttling() -> None:
-    """5 ms are less than one timed block; a counter that only one look knows tells nothing."""
+    """5 ms are less than a timed block; a counter that only one look has shows nothing."""
     before = DeviceState(slowed_s={"thermal slowdown": 1.0})
     after = DeviceState(slowed_s={"thermal slowdown": 1.005, "software power cap": 9.0})
     assert list_throttling(before, after) == ()

@@ -1,4 +1,4 @@
-"""Options of torch.compile: read, set, and those that code sets for what it compiles."""
+"""Options of torch.compile: read, set, and those that measured code sets."""
 
 import json
 from pathlib import Path
@@ -15,11 +15,11 @@ INDUCTOR, DYNAMO = torch._inductor.config, torch._dynamo.config
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What the primer leaves in the cache of a trial."""
+    """The options that the primer wrote into a trial's cache."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     keep_options()
-    found: dict[str, str] = json.loads((tmp_path / OPTIONS_FILE).read_text(encoding="utf-8"))
-    return found
+    options: dict[str, str] = json.loads((tmp_path / OPTIONS_FILE).read_text(encoding="utf-8"))
+    return options
 
 
 def compile_small() -> None:
@@ -39,7 +39,7 @@ def test_options_are_read_by_name_without_paths_and_logs() -> None:
 
 
 def test_what_code_sets_is_found_and_nothing_else(kept: dict[str, str]) -> None:
-    """As one compile was made; without any setting there is none."""
+    """From the record of one compile; without any setting there is none."""
     compile_small()
     assert read_set_options() == {}
     other = not INDUCTOR.epilogue_fusion
@@ -55,7 +55,7 @@ def test_what_code_sets_is_found_and_nothing_else(kept: dict[str, str]) -> None:
 def test_where_the_primer_left_nothing_nothing_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No option is taken for one that code has set."""
+    """No option counts as set by code."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     with DYNAMO.patch(recompile_limit=3):
         compile_small()

@@ -1,4 +1,4 @@
-"""How many kernels are compiled at once, by torch's own answers."""
+"""The number of kernels that are compiled at once, by torch's own answers."""
 
 import os
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def ask_torch() -> tuple[int, int]:
 
 @pytest.mark.usefixtures("serial")
 def test_what_nobody_times_is_compiled_on_all_cores() -> None:
-    """Within it is six at once, afterwards one by one again."""
+    """Within the block six at once, afterwards one by one again."""
     with compile_together():
         assert ask_torch() == (6, 1)
     assert ask_torch() == (1, 1)
@@ -38,7 +38,7 @@ def test_what_nobody_times_is_compiled_on_all_cores() -> None:
 
 @pytest.mark.usefixtures("serial")
 def test_tuning_alone_is_on_all_cores() -> None:
-    """Kernels stay one by one, whose compile is timed and must repeat."""
+    """Kernels compile one by one, because that is timed and must repeat."""
     tune_together()
     assert ask_torch() == (1, 6)
 

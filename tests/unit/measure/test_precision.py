@@ -1,4 +1,4 @@
-"""TF32 by either interface, on torch's own settings: each way of setting it in a process of its own."""
+"""TF32 by either interface, on torch's own settings: each setting in a process of its own."""
 
 import json
 import subprocess
@@ -64,17 +64,17 @@ WAYS = {
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, str]:
-    """Return what each way of setting it came to, or the traceback."""
+def outcomes() -> dict[str, str]:
+    """The outcome of each setting."""
     done = subprocess.run([sys.executable, "-c", PLAY, *WAYS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(line) for line in done.stdout.splitlines())
 
 
-@pytest.mark.parametrize("said", WAYS)
-def test_tf32_is_off_within_and_as_it_was_after(told: dict[str, str], said: str) -> None:
-    """However a user has set it, drift is measured without TF32, and afterwards all is as it was.
+@pytest.mark.parametrize("setting", WAYS)
+def test_tf32_is_off_within_and_as_it_was_after(outcomes: dict[str, str], setting: str) -> None:
+    """Drift is measured without TF32, whatever the user has set, and the settings are restored.
 
     What PyTorch recommends to write since 2.9 failed every warm process.
     """
-    assert told[said] == WAYS[said]
+    assert outcomes[setting] == WAYS[setting]

@@ -1,4 +1,4 @@
-"""A release without one of the private names that are read: all else is measured, and what is not is said."""
+"""A release without one of the private names loses the metrics of that name, with a warning."""
 
 from pathlib import Path
 
@@ -14,18 +14,20 @@ from gate.measure.toolchain import list_isas, load_toolchain
 
 
 @pytest.mark.parametrize(
-    "name", [one for one in PRIVATE_NAMES if one is not TRITON_DRIVER], ids=lambda one: one.name
+    "name",
+    [private for private in PRIVATE_NAMES if private is not TRITON_DRIVER],
+    ids=lambda private: private.name,
 )
 def test_this_release_has_them_all(name: PrivateName) -> None:
     """Triton's too, where it is installed."""
     assert name.find() is not None
 
 
-@pytest.mark.parametrize("gone", PRIVATE_NAMES, ids=lambda one: f"{one.module}.{one.name}")
+@pytest.mark.parametrize("gone", PRIVATE_NAMES, ids=lambda private: f"{private.module}.{private.name}")
 def test_one_name_less_leaves_its_own_metrics_unknown(
     gone: PrivateName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever reads it goes on, and no other metric is lost."""
+    """No other metric is lost."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     find = PrivateName.find
     monkeypatch.setattr(PrivateName, "find", lambda name: None if name == gone else find(name))

@@ -1,4 +1,4 @@
-"""Memory of the process: parsing what Linux tells, and seeing what a call takes."""
+"""Memory of the process: Linux's files, and what a call takes."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ STATUS = "Name:\tpython\nVmPeak:\t  900000 kB\nVmHWM:\t    5000 kB\nVmRSS:\t    
 
 @pytest.fixture
 def status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that stands in for what Linux tells of this process, and one that takes orders."""
+    """A file in place of Linux's status of this process, and one in place of clear_refs."""
     path = tmp_path / "status"
     path.write_text(STATUS)
     monkeypatch.setattr(cpu, "_STATUS", path)
@@ -31,7 +31,7 @@ def test_status_is_read_in_bytes() -> None:
 
 @pytest.mark.usefixtures("status")
 def test_missing_key_is_an_error() -> None:
-    """A kernel that does not tell must not look like 0 bytes."""
+    """An unknown value must not look like 0 bytes."""
     with pytest.raises(OSError, match="has no VmSwap"):
         read_status("VmSwap")
 

@@ -8,7 +8,7 @@ STEP = 2.0**-23
 
 
 def push_sums(count: int) -> torch.Tensor:
-    """Sum 1000 times what is 1.1 in all, off by rounding; return how far each sum is off, in its steps."""
+    """Sum 1000 times 1.1 in parts with rounding; return how far each sum is off, in its steps."""
     parts = torch.full((count,), 1.1 / count, dtype=torch.float64)
     with Pushing(STEP, torch.Generator().manual_seed(0)):
         sums = [parts.sum() for _ in range(1000)]

@@ -1,4 +1,4 @@
-"""Code that is written otherwise and computes the same is as exact as before, and laid out as before."""
+"""Refactored code that computes the same is as exact, and laid out, as before."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ WIDTH = 32
 
 
 class Model(nn.Module):
-    """A layer, a norm and state; a function says what a call does with them."""
+    """A layer, a norm and state, used by a function."""
 
     mean: torch.Tensor
     count: torch.Tensor
@@ -42,7 +42,6 @@ class Model(nn.Module):
         self.calls, self.seen, self.last = 0, {0}, ""
 
     def forward(self, value: torch.Tensor) -> Any:
-        """Run it."""
         return self.run(self, self.first(value))
 
 
@@ -107,9 +106,9 @@ def normalize_by_module(self: Model, value: torch.Tensor) -> list[torch.Tensor]:
 
 
 def normalize_by_function(self: Model, value: torch.Tensor) -> list[torch.Tensor]:
-    made = [functional.layer_norm(value, (WIDTH,), self.norm.weight, self.norm.bias, self.norm.eps)]
-    made.append(value.permute(1, 0, 2))
-    return made
+    values = [functional.layer_norm(value, (WIDTH,), self.norm.weight, self.norm.bias, self.norm.eps)]
+    values.append(value.permute(1, 0, 2))
+    return values
 
 
 def split_with_chunks(self: Model, value: torch.Tensor) -> torch.Tensor:
@@ -135,10 +134,9 @@ def count_by_copy(self: Model, value: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def sum_all(returned: Any) -> torch.Tensor:
-    """Reduce whatever was returned."""
     values = returned.values() if isinstance(returned, dict) else returned
     parts = [values] if isinstance(values, torch.Tensor) else list(values)
-    return torch.stack([(one**2).mean() for one in parts]).sum()
+    return torch.stack([(part**2).mean() for part in parts]).sum()
 
 
 def measure(run: Callable[[Any, torch.Tensor], Any], task: Task) -> WorkerResult:
@@ -176,7 +174,7 @@ def test_a_refactoring_is_no_drift(
     before: Callable[[Any, torch.Tensor], Any], after: Callable[[Any, torch.Tensor], Any], task: Task
 ) -> None:
     """No metric of exactness grows by its limit, and no output lies otherwise."""
-    old, new = (measure(one, task).samples for one in (before, after))
+    old, new = (measure(module, task).samples for module in (before, after))
     for metric in (Metric.DRIFT, Metric.DRIFT_FLOAT32):
         assert new[metric][0] - old[metric][0] <= SPECS[metric].threshold.absolute
     assert new[Metric.LAYOUT_DIFFERENCES] == old[Metric.LAYOUT_DIFFERENCES]

@@ -30,7 +30,6 @@ class Casting(torch.nn.Module):
 
 
 def build() -> Workload:
-    """Build the casting layer."""
     return Workload(forward=Casting(), inputs=(torch.randn(4, 8),), loss=torch.sum)
 
 
@@ -96,13 +95,13 @@ def test_twin_has_the_rounded_values(subject: Subject) -> None:
     """The float32 twin of a bfloat16 model has its weights, not the ones before rounding."""
     twin = reference.make_twin(subject, torch.float32)
     assert all(
-        own.dtype == torch.float32 and torch.equal(own, other.float())
-        for own, other in zip(twin.list_state(), subject.list_state(), strict=True)
+        rounded.dtype == torch.float32 and torch.equal(rounded, value.float())
+        for rounded, value in zip(twin.list_state(), subject.list_state(), strict=True)
     )
 
 
 class SmallGpu(CpuDevice):
-    """A device, as far as a processor can play one, whose memory is given back when it is asked for."""
+    """A processor that plays a GPU and counts how often its memory is freed."""
 
     kind = CUDA
 
@@ -111,7 +110,6 @@ class SmallGpu(CpuDevice):
         self.freed = 0
 
     def free_memory(self) -> None:
-        """Count how often it was asked."""
         self.freed += 1
 
 
@@ -121,8 +119,8 @@ def refuse_float64(subject: Subject, error: RuntimeError, times: int) -> None:
     raised = iter([error] * times)
 
     def refuse(_: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
-        if inputs[0].dtype == torch.float64 and (found := next(raised, None)):
-            raise found
+        if inputs[0].dtype == torch.float64 and (error := next(raised, None)):
+            raise error
 
     # A deep copy of the model has the hook too, and shares what it has raised.
     subject.module.register_forward_pre_hook(refuse)
@@ -140,16 +138,16 @@ def refuse_float64(subject: Subject, error: RuntimeError, times: int) -> None:
 def test_reference_that_has_no_room_is_computed_by_the_processor(
     monkeypatch: pytest.MonkeyPatch, error: RuntimeError, task: Task
 ) -> None:
-    """A float64 model that does not fit on the card has the same reference: no metric goes missing."""
+    """It is the same reference: no metric goes missing."""
     subject = make(monkeypatch, task)
     expected = reference.evaluate_reference(subject)
     threads, device = torch.get_num_threads(), SmallGpu()
     small = replace(subject, device=device)
     refuse_float64(small, error, times=1)
     exact = reference.evaluate_reference(small)
-    for told, known in ((exact.gradients, expected.gradients), (exact.outputs, expected.outputs)):
-        assert told.keys() == known.keys()
-        assert all(torch.equal(told[name], known[name]) for name in known)
+    for actual, wanted in ((exact.gradients, expected.gradients), (exact.outputs, expected.outputs)):
+        assert actual.keys() == wanted.keys()
+        assert all(torch.equal(actual[name], wanted[name]) for name in wanted)
     assert (device.freed, torch.get_num_threads()) == (2, threads)
 
 
@@ -157,9 +155,9 @@ def test_reference_that_has_no_room_is_computed_by_the_processor(
 def test_host_memory_is_looked_at_before_it_is_used(
     monkeypatch: pytest.MonkeyPatch, task: Task, needed: int
 ) -> None:
-    """40 values (a weight of 8, inputs of 4 x 8) are 320 bytes in float64, with gradients twice as many.
+    """40 values (a weight of 8, inputs of 4 x 8) are 320 bytes in float64, twice as many with gradients.
 
-    A system out of memory kills what takes most, and says nothing: the case would be called KILLED.
+    A system out of memory kills the largest process, without a message: the case would be called KILLED.
     """
     subject = replace(make(monkeypatch, task), device=SmallGpu())
     monkeypatch.setattr(SmallGpu, "read_peak", lambda _: 0)
@@ -173,7 +171,7 @@ def test_host_memory_is_looked_at_before_it_is_used(
     assert reference.evaluate_reference(subject).outputs
 
 
-def test_the_attempt_on_the_device_tells_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_attempt_on_the_device_shows_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It had taken 12 GiB when it ended: with 11.5 GiB free the processor does not begin."""
     subject = replace(make(monkeypatch, Task.INFERENCE), device=SmallGpu())
     monkeypatch.setattr(SmallGpu, "read_peak", lambda _: 12 * 2**30)
@@ -184,7 +182,7 @@ def test_the_attempt_on_the_device_tells_what_is_needed(monkeypatch: pytest.Monk
 
 
 def test_another_error_of_the_reference_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is no want of memory is not tried again elsewhere; nor is want of the processor's own memory."""
+    """Only a lack of memory is tried again, and not the processor's own."""
     subject = make(monkeypatch, Task.INFERENCE)
     for device, error in (
         (SmallGpu(), RuntimeError("expected scalar type Half but found Double")),
@@ -208,7 +206,6 @@ class Counting(torch.nn.Module):
         self.register_buffer("calls", torch.zeros(1))
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Write to a buffer and to the input, as a model with a cache does."""
         self.calls.add_(1)
         return value.mul_(2) + self.calls
 
@@ -221,10 +218,12 @@ def test_a_call_that_writes_to_buffers_and_inputs_is_asked_the_same_again(task: 
     subject = make_subject(built, case, CpuDevice())
     if subject.is_training:  # torch writes to no leaf in place
         subject = replace(subject, spread=lambda function: lambda value: function(value * 1))
-    found = [reference.evaluate(subject, subject.function) for _ in range(2)]
-    told = [{name: float(value.max()) for name, value in one.outputs.items()} for one in found]
-    assert [{"the loss": 28.0} if subject.is_training else {"output": 7.0}] * 2 == told
-    assert [(0.0,), (3.0, 3.0, 3.0, 3.0)] == [tuple(one.tolist()) for one in subject.list_state()]
+    evaluations = [reference.evaluate(subject, subject.function) for _ in range(2)]
+    outputs = [
+        {name: float(value.max()) for name, value in evaluation.outputs.items()} for evaluation in evaluations
+    ]
+    assert [{"the loss": 28.0} if subject.is_training else {"output": 7.0}] * 2 == outputs
+    assert [(0.0,), (3.0, 3.0, 3.0, 3.0)] == [tuple(tensor.tolist()) for tensor in subject.list_state()]
 
 
 def test_what_expand_repeats_is_written_once() -> None:
@@ -235,7 +234,7 @@ def test_what_expand_repeats_is_written_once() -> None:
     reference.write_values(
         subject.list_state(), [torch.tensor([[1.0, 2.0, 3.0]] * 2), torch.ones(2, 3).to_sparse()]
     )
-    dense, sparse = (one.to_dense().tolist() for one in subject.list_inputs())
+    dense, sparse = (tensor.to_dense().tolist() for tensor in subject.list_inputs())
     assert dense == [[1.0, 2.0, 3.0]] * 2
     assert sparse == [[1.0, 1.0, 1.0]] * 2
 
@@ -250,11 +249,9 @@ class Turning(torch.nn.Module):
         self.register_buffer("angles", torch.polar(torch.ones(3), torch.arange(3.0)))
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Multiply by complex numbers."""
         return torch.view_as_complex(value.float()) * self.angles
 
     def __len__(self) -> int:
-        """No part has anything to list."""
         return 0
 
 
@@ -263,10 +260,10 @@ def test_complex_numbers_stay_complex() -> None:
     case = Case(id="m/c", model="m")
     built = Workload(forward=Turning(), inputs=(torch.ones(3, 2),))
     subject = make_subject(built, case, CpuDevice())
-    own = reference.evaluate(subject, subject.function).outputs["output"]
+    output = reference.evaluate(subject, subject.function).outputs["output"]
     exact = reference.evaluate_reference(subject).outputs["output"]
-    assert torch.allclose(own[2], (1 + 1j) * torch.exp(torch.tensor(2j)))
-    assert (own.dtype, exact.dtype) == (torch.complex64, torch.complex128)
+    assert torch.allclose(output[2], (1 + 1j) * torch.exp(torch.tensor(2j)))
+    assert (output.dtype, exact.dtype) == (torch.complex64, torch.complex128)
     assert [torch.complex64] == [tensor.dtype for tensor in subject.list_state() if tensor.is_complex()]
 
 

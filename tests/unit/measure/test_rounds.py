@@ -78,24 +78,20 @@ class Machine:
     """A clock and a counter of waiting that calls move; the calls with these numbers wait for 4 s."""
 
     def __init__(self, waiting: set[int]) -> None:
-        """Begin at 0."""
         self.now_s = self.waited_s = 0.0
         self.looked = self._calls = 0
         self._waiting = waiting
 
     def call(self) -> None:
-        """Take a second, and wait for four where it is time to."""
         disturbed = self._calls in self._waiting
         self._calls += 1
         self.now_s += 5.0 if disturbed else 1.0
         self.waited_s += 4.0 if disturbed else 0.0
 
     def update_threads(self) -> None:
-        """Count how often threads are looked for."""
         self.looked += 1
 
     def read_s(self) -> float:
-        """Read what was waited for."""
         return self.waited_s
 
 
@@ -117,15 +113,15 @@ def test_calls_that_waited_are_no_part_of_what_a_block_takes_undisturbed(
     assert machine.looked == 1
 
 
-def test_a_block_in_which_every_call_waited_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not that it was fast: 0.0 stands for no undisturbed call."""
+def test_a_block_in_which_every_call_waited_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.0 means that no call was undisturbed, not that it was fast."""
     runner, machine = make_watched(set(range(3)), calls=3)
     monkeypatch.setattr(time, "perf_counter", lambda: machine.now_s)
     assert [runner(), runner()] == [0.0, 3.0]
     assert runner.undisturbed_s == [0.0, 3.0]
 
 
-def test_what_nobody_watches_is_not_told() -> None:
+def test_what_nobody_watches_is_not_reported() -> None:
     """Outside a pair, and on a GPU, a block is timed as a whole, by one clock."""
     outcome = run_rounds(
         dict.fromkeys(Side, lambda: None),
@@ -148,7 +144,7 @@ def test_undisturbed_times_are_those_of_a_call_in_schedule_order(monkeypatch: py
 
 
 def test_other_errors_pass_through() -> None:
-    """What the model raises is the model's."""
+    """The model's own exception is raised."""
 
     def broken() -> None:
         raise RuntimeError("out of memory")

@@ -42,7 +42,7 @@ def profiled_python() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "setting_name"),
     [
         (flushed_denormals, "denormals flushed"),
         (partial(torch.backends.mkldnn.flags, enabled=False), "oneDNN off"),
@@ -56,17 +56,17 @@ def profiled_python() -> Iterator[None]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 @pytest.mark.filterwarnings("ignore:TF32 acceleration on top of oneDNN")  # of mkldnn.flags, without a GPU
-def test_what_slows_all_of_torch_is_told(
-    setting: Callable[[], AbstractContextManager[object]], told: str
+def test_what_slows_all_of_torch_is_reported(
+    setting: Callable[[], AbstractContextManager[object]], setting_name: str
 ) -> None:
-    """It leaves the generated code as it is, so that only this tells of it."""
+    """The generated code is the same, so only this shows it."""
     before = describe_runtime()
     with setting():
-        assert describe_runtime() == f"{before}, {told}"
+        assert describe_runtime() == f"{before}, {setting_name}"
     assert describe_runtime() == before
 
 
-def test_threads_are_told() -> None:
+def test_threads_are_reported() -> None:
     """A module that leaves torch one thread slows eager and compiled alike."""
     with one_thread():
         assert describe_runtime().split(", ")[0] == "1 thread"

@@ -22,7 +22,7 @@ from .contexts import make_context
 
 
 class PlayedGpu(CpuDevice):
-    """The processor, where code asks whether there is TF32."""
+    """The processor, as a device with TF32."""
 
     kind = CUDA
 
@@ -57,7 +57,7 @@ def measure(compiled: Callable[..., object], subject: Subject, device: CpuDevice
 def test_code_with_tf32_in_it_is_compiled_anew() -> None:
     """A convolution that Inductor tuned keeps the TF32 of its compile.
 
-    Held against eager without, it would exceed the limit of drift in an unchanged program.
+    Compared with eager without TF32, an unchanged program would exceed the limit of drift.
     """
     seen: list[str] = []
 
@@ -97,7 +97,6 @@ class Heavy(torch.nn.Linear):
     """A layer that the card has room for in its own type alone, and in what the reference has."""
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Call it."""
         if value.dtype == torch.float32:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 56.00 GiB")
         return super().forward(value)
@@ -112,7 +111,7 @@ def measure_heavy(device: CpuDevice) -> WorkerResult:
 
 
 def test_no_room_for_a_copy_in_float32_leaves_the_drift_of_the_case() -> None:
-    """What was compared in the case's own type is told, and a note says why the other is not."""
+    """The drift in the case's own type stays, with a note on the other."""
     result = measure_heavy(PlayedGpu())
     assert (result.samples[Metric.DRIFT], Metric.DRIFT_FLOAT32 in result.samples) == ((0.0,), False)
     (note,) = result.warnings
@@ -121,7 +120,7 @@ def test_no_room_for_a_copy_in_float32_leaves_the_drift_of_the_case() -> None:
 
 
 def test_what_cannot_be_done_in_float32_leaves_the_drift_of_the_case() -> None:
-    """The model runs in its own type: a note says why it is not compared in another."""
+    """A note explains why only the case's own type was compared."""
     result = measure_heavy(CpuDevice())
     assert (result.samples[Metric.DRIFT], Metric.DRIFT_FLOAT32 in result.samples) == ((0.0,), False)
     (note,) = result.warnings
@@ -136,7 +135,7 @@ class Boxed:
 
 
 def test_an_output_without_a_tensor_is_not_called_as_good_as_eager() -> None:
-    """Whatever is compiled wrong in it would be a drift of 0."""
+    """A wrong value in it would be a drift of 0."""
     case = Case(id="m/c", model="m")
     subject = make_subject(Workload(forward=Boxed, inputs=(torch.ones(4),)), case, CpuDevice())
     result = measure(lambda value: Boxed(value + 1), subject, CpuDevice())
@@ -149,8 +148,8 @@ def overflow_float64(value: torch.Tensor) -> torch.Tensor:
     return value * math.nan if value.dtype == torch.float64 else value + 1
 
 
-def test_a_reference_without_a_finite_number_tells_no_drift() -> None:
-    """Nothing is known of any element: a drift of 0 would tell that all is well."""
+def test_a_reference_without_a_finite_number_gives_no_drift() -> None:
+    """A drift of 0 would mean that all is well."""
     case = Case(id="m/c", model="m")
     subject = make_subject(Workload(forward=overflow_float64, inputs=(torch.ones(4),)), case, CpuDevice())
     result = measure(lambda value: value + 2, subject, CpuDevice())
@@ -173,14 +172,13 @@ def make_inexact() -> Subject:
 
 
 def test_without_a_reference_what_is_right_has_no_drift() -> None:
-    """Nothing tells how exact it is: that is noted, and no number is made up."""
+    """How exact it is stays unknown: a note, and no number."""
     result = measure(lambda value: value + 1, make_inexact(), CpuDevice())
     assert Metric.DRIFT not in result.samples
     assert [Code.NO_FLOAT64] == [fact.code for fact in result.warnings]
 
 
 def test_without_a_reference_nan_is_still_an_error() -> None:
-    """Whatever else is unknown, this is wrong."""
     with pytest.raises(NotFiniteError, match="NaN in output of the compiled call"):
         measure(lambda value: value * float("nan"), make_inexact(), CpuDevice())
 

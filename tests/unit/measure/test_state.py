@@ -1,4 +1,4 @@
-"""What a call leaves behind is put back."""
+"""The state that a call leaves behind is restored."""
 
 import random
 from collections import deque
@@ -15,7 +15,6 @@ from gate.workload import Workload
 
 
 def make(forward: Any, *inputs: Any, **kwargs: Any) -> Subject:
-    """Return an inference subject."""
     workload = Workload(forward=forward, inputs=inputs, kwargs=kwargs)
     return make_subject(workload, Case(id="m/c", model="m"), CpuDevice())
 
@@ -61,7 +60,7 @@ class Counting(torch.nn.Module):
 
 
 def test_the_same_is_asked_again() -> None:
-    """What a module counts, keeps, rebinds and draws by itself is as before: a call returns the same."""
+    """A module's counts, caches and draws are restored: a call returns the same."""
     model = Counting()
     subject = make(model, torch.ones(2), cache=Cache())
     (value,), cache = subject.workload.inputs, subject.workload.kwargs["cache"]
@@ -73,7 +72,7 @@ def test_the_same_is_asked_again() -> None:
     assert (model.calls, model.seen, list(model.last), len(cache.keys)) == (0, set(), [1, 2], 1)
     assert model.mean is model.get_buffer("mean") is state.live["the buffer mean"]
     assert [0.0, 0.0, 0.0, 1.0] == [
-        float(one.detach().max()) for one in (model.mean, model.weight, model.plain, value)
+        float(tensor.detach().max()) for tensor in (model.mean, model.weight, model.plain, value)
     ]
 
 
@@ -108,7 +107,7 @@ def test_a_function_keeps_state_in_what_it_closes_over() -> None:
 
 
 def test_a_library_that_a_model_holds_is_left_alone() -> None:
-    """What an import adds to it while the model is called is no state of the model."""
+    """What an import adds to it during a call is no state of the model."""
 
     class Lazy(ModuleType):
         """A package that loads its parts when they are asked for."""
@@ -121,7 +120,7 @@ def test_a_library_that_a_model_holds_is_left_alone() -> None:
 
 
 def test_what_nobody_has_filled_is_no_number() -> None:
-    """Of a cache of NaN the element that was written counts, and the rest not; untouched, nothing does."""
+    """Of a cache of NaN only the element that was written counts."""
     cache = torch.full((3,), torch.nan)
     subject = make(lambda value: value, cache)
     state = copy_state(subject)

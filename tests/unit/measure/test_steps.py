@@ -1,4 +1,4 @@
-"""Parameters after some steps: how much further compiled code leaves them from float64 than eager does."""
+"""Parameters after some steps: how much further from float64 compiled code leaves them than eager."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +30,7 @@ def make_line(task: Task = Task.TRAINING, **more: Any) -> Subject:
     return make_subject(workload, Case(id="m/c", model="m", factory="m:f", task=task), CpuDevice())
 
 
-def test_parameters_move_by_what_the_optimizer_says() -> None:
+def test_parameters_move_by_what_the_optimizer_computes() -> None:
     """Ten steps of SGD with a gradient of 1 and a rate of 0.1 move a weight by 1, and leave no gradient."""
     subject = make_line()
 
@@ -98,7 +98,7 @@ def test_what_has_no_steps(change: Callable[[Subject], Subject]) -> None:
 
 
 def test_the_reference_of_a_quantized_model_is_what_it_was_made_of() -> None:
-    """A weight of 1.3 that was rounded to 1 is held against 1.3, and no other weights are drawn for it."""
+    """A weight of 1.3 that was rounded to 1 is compared with 1.3, and no other weights are drawn for it."""
     exact, rounded = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(1, 1, bias=False)
     torch.nn.init.constant_(exact.weight, 1.3)
     torch.nn.init.constant_(rounded.weight, 1.0)

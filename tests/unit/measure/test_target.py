@@ -1,4 +1,4 @@
-"""What is counted of code that is compiled for a target, and what a target cannot know."""
+"""The counts of code that is compiled for a target, and what a target cannot know."""
 
 import sys
 from importlib import metadata
@@ -42,12 +42,12 @@ def make_cubin(kernel: str, *, registers: int = 10, stack_bytes: int = 0) -> Cub
     return Cubin(kernel=kernel, registers=registers, shared_bytes=64, stack_bytes=stack_bytes, size_bytes=100)
 
 
-def test_registers_and_stack_are_read_from_what_the_tool_tells() -> None:
-    """Stack and local memory are both a thread's own memory; shared memory is asked of Triton."""
+def test_registers_and_stack_are_read_from_the_tools_output() -> None:
+    """Stack and local memory are both a thread's own memory; shared memory is Triton's figure."""
     assert parse_usage(TOLD) == (12, 24)
 
 
-def test_a_tool_that_tells_nothing_is_no_zero() -> None:
+def test_a_tool_that_prints_nothing_is_no_zero() -> None:
     """Another format of the tool fails the case, instead of counting 0 registers."""
     with pytest.raises(ValueError, match="no resource usage"):
         parse_usage("Resource usage:\n none")
@@ -70,7 +70,7 @@ def test_a_kernel_counts_with_the_least_stack_of_its_configurations() -> None:
 
 
 def test_launches_are_those_of_the_call(tmp_path: Path) -> None:
-    """Kernels and library calls count as often as they are called; comments, sources and views do not."""
+    """Kernels and library calls count each time; comments, sources and views do not."""
     (tmp_path / "graph.py").write_text(GRAPH)
     (tmp_path / "kernel.py").write_text("    other.run(1)\n")
     assert count_launches(tmp_path) == 4
@@ -87,25 +87,25 @@ def test_launches_are_those_of_the_call(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_chosen_on_the_device_is_unavailable(case: Case, why: str) -> None:
-    """It fails with its reason and with what to leave out; a guess would be judged as if it were known."""
+    """It fails with its reason and fix; a guess would be judged as a known value."""
     with pytest.raises(UsageError, match=f"UNAVAILABLE: .*{why}") as caught:
         check_knowable(case)
     assert "!a" in str(caught.value.fix)
 
 
 def test_a_plain_case_is_available() -> None:
-    """What follows from the code alone is known."""
+    """The code alone decides its counts."""
     check_knowable(CASE)
 
 
 def test_an_unknown_target_is_refused() -> None:
-    """Only what is known of a board can be told to the compiler."""
+    """The compiler must know the board."""
     with pytest.raises(MachineError, match="no such target: cuda:sm_71"):
         imitate_gpu("cuda:sm_71")
 
 
 def test_a_target_is_imitated_before_torch_is_imported() -> None:
-    """Torch asks for devices when it is imported, as it has been here."""
+    """Torch looks for devices at its import, which has happened here."""
     with pytest.raises(RuntimeError, match="before"):
         imitate_gpu("cuda:sm_90")
 
@@ -113,7 +113,7 @@ def test_a_target_is_imitated_before_torch_is_imported() -> None:
 def test_nothing_is_pretended_where_torch_knows_real_devices(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Two answers to which device there is cannot be loaded into one process."""
+    """One process cannot have two answers to which device there is."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libtorch_cuda.so").touch()
     monkeypatch.delitem(sys.modules, "torch")
@@ -143,16 +143,16 @@ def test_nothing_is_pretended_where_nobody_tried_torch(
 
 @pytest.mark.parametrize("planted", ["writable", "link"])
 def test_no_library_is_loaded_from_where_others_can_write(tmp_path: Path, planted: str) -> None:
-    """Its name can be guessed: what somebody else has put there would be run."""
-    place = tmp_path / "hooks"
+    """Its name can be guessed: another user's file would be run."""
+    hooks = tmp_path / "hooks"
     (tmp_path / "theirs").mkdir(mode=0o700)
     if planted == "link":
-        place.symlink_to(tmp_path / "theirs")
+        hooks.symlink_to(tmp_path / "theirs")
     else:
-        place.mkdir()
-        place.chmod(0o777)
+        hooks.mkdir()
+        hooks.chmod(0o777)
     with pytest.raises(MachineError, match="other users can write to"):
-        imitation._make_private(place)
+        imitation._make_private(hooks)
     assert imitation._make_private(tmp_path / "own").stat().st_mode & 0o777 == 0o700
 
 

@@ -16,7 +16,7 @@ from gate.measure.device.cpu import CpuDevice, compute_allocated_growth
     ],
 )
 def test_growth_is_the_largest_sum(changes: list[int], expected: int) -> None:
-    """What counts is how much was alive at once, not how much was asked for."""
+    """Only memory that was alive at once counts."""
     assert expected == compute_allocated_growth(changes)
 
 

@@ -12,8 +12,6 @@ from gate.measure.workload.tensors import compute_bytes, convert_tensor, copy_mo
 
 @dataclass
 class Output:
-    """An output record, as libraries return."""
-
     logits: torch.Tensor
     extra: Any = None
 
@@ -45,7 +43,7 @@ def test_shared_storage_counts_once() -> None:
 
 
 def test_a_tensor_of_others_holds_what_they_hold() -> None:
-    """A wrapper, as a quantized weight is one, has the bytes of its parts: twice 6 numbers of 4 bytes."""
+    """A wrapper, such as a quantized weight, has the bytes of its parts: twice 6 numbers of 4 bytes."""
     wrapped = TwoTensor(torch.zeros(6), torch.zeros(6))  # type: ignore[no-untyped-call] # torch's own test helper
     assert compute_bytes([wrapped]) == 2 * 6 * 4
 
@@ -63,7 +61,7 @@ class Tied(torch.nn.Module):
 
 
 def test_a_module_is_copied_in_another_type() -> None:
-    """Weights that are one stay one, what is not trained is not, whole numbers stay whole."""
+    """Tied weights stay tied, frozen ones frozen, whole numbers whole."""
     module = Tied()
     copied = copy_module(module, "cpu", torch.float64)
     assert isinstance(copied, Tied)
@@ -89,7 +87,7 @@ def test_a_copy_shares_nothing_with_its_module() -> None:
 
 
 def test_no_copy_as_it_was_is_made_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a card has no memory for the weights twice, a copy of them elsewhere takes none of it."""
+    """A card without memory for the weights twice needs none for a copy elsewhere."""
     module = Tied()
 
     def refuse(*_: object) -> torch.Tensor:
@@ -101,7 +99,7 @@ def test_no_copy_as_it_was_is_made_first(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_recurrent_module_computes_as_its_copy_does() -> None:
-    """It lists its weights by itself: the copy's list holds the copy's."""
+    """It has a list of its weights: the copy's list holds the copy's."""
     module, value = torch.nn.LSTM(4, 4), torch.randn(2, 1, 4)
     copied = copy_module(module, "cpu", torch.float64)
     assert torch.allclose(copied(value.double())[0], module(value)[0].double(), atol=1e-6)

@@ -25,7 +25,7 @@ def open_line() -> Iterator[tuple[socket.socket, Turns]]:
 
 
 def test_worker_offers_its_blocks_and_hears_what_both_run() -> None:
-    """Number and size of the blocks are the lab's, since both arms must run the same."""
+    """The lab sets number and size of the blocks, since both arms must run the same."""
     sizes = {Side.EAGER: BlockSize(timed=4, led=1), Side.COMPILED: BlockSize(timed=6, led=2)}
     with open_line() as (ours, turns):
         agreed = {Side.EAGER: BlockSize(timed=5, led=1), Side.COMPILED: BlockSize(timed=6, led=3)}
@@ -37,8 +37,8 @@ def test_worker_offers_its_blocks_and_hears_what_both_run() -> None:
 
 
 @pytest.mark.parametrize(("answer", "goes_on"), [(b"go\n", True), (b"stop\n", False)])
-def test_worker_tells_its_last_block_and_hears_whether_there_is_another(answer: bytes, goes_on: bool) -> None:
-    """The lab ends the rounds early where they have told enough."""
+def test_worker_sends_its_last_block_and_reads_whether_there_is_another(answer: bytes, goes_on: bool) -> None:
+    """The lab ends the rounds once the interval is narrow enough."""
     with open_line() as (ours, turns):
         ours.sendall(answer)
         assert turns.wait(0.03125) is goes_on
@@ -46,7 +46,7 @@ def test_worker_tells_its_last_block_and_hears_whether_there_is_another(answer: 
 
 
 def test_threads_sleep_before_the_other_arms_turn_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that runs the next block as well does not wait for its own threads."""
+    """A worker that runs the next block too does not wait for its own threads."""
     asked = Mock(return_value=True)
     monkeypatch.setattr("gate.measure.turns.await_idle_threads", asked)
     with open_line() as (ours, turns):
@@ -59,7 +59,7 @@ def test_threads_sleep_before_the_other_arms_turn_alone(monkeypatch: pytest.Monk
 
 
 def test_threads_that_never_sleep_are_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or a model with a busy thread of its own would cost a quarter of a second a block."""
+    """Otherwise a model with a busy thread would cost a quarter of a second a block."""
     asked = Mock(return_value=False)
     monkeypatch.setattr("gate.measure.turns.await_idle_threads", asked)
     with open_line() as (ours, turns):
@@ -70,20 +70,20 @@ def test_threads_that_never_sleep_are_waited_for_once(monkeypatch: pytest.Monkey
 
 
 def test_waiting_is_counted() -> None:
-    """The time in which the other arm was at work is not this one's."""
+    """The time of the other arm's turn is not this one's."""
     with open_line() as (ours, turns):
 
         def answer_late() -> None:
-            told.append(ours.recv(64))
+            received.append(ours.recv(64))
             time.sleep(0.05)
             ours.sendall(b"go\n")
 
-        told: list[bytes] = []
+        received: list[bytes] = []
         other = threading.Thread(target=answer_late)
         other.start()
         turns.wait()
         other.join()
-    assert told == [b"turn 0.0\n"]
+    assert received == [b"turn 0.0\n"]
     assert 0.05 <= turns.take_waited_s() < 5
     assert turns.take_waited_s() == 0.0
 
@@ -92,8 +92,8 @@ def test_waiting_is_counted() -> None:
     ("answer", "words"),
     [(b"", "hung up"), (b"rounds 3\n", "said 'rounds'")],
 )
-def test_line_that_breaks_is_told(answer: bytes, words: str) -> None:
-    """A lab that hangs up, or says something else, ends the worker instead of hanging it."""
+def test_line_that_breaks_is_reported(answer: bytes, words: str) -> None:
+    """A lab that hangs up, or sends something else, ends the worker."""
     with open_line() as (ours, turns):
         if answer:
             ours.sendall(answer)

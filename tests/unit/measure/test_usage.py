@@ -1,4 +1,4 @@
-"""What a call makes of its device."""
+"""A call's use of its device."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ LINEAR_FLOPS = 2 * 4 * 8 * 16  # four rows of 8 by a matrix of 8 x 16
 
 
 class PlayedGpu(CpuDevice):
-    """A device that tells what a GPU would: a profile, and 3 J for each look at its energy."""
+    """A device with a GPU's profile, and 3 J for each look at its energy."""
 
     kind = CUDA
 
@@ -44,19 +44,16 @@ class PlayedGpu(CpuDevice):
         self.told, self.joules, self.looks = events, joules, 0
 
     def profile(self, run: Call, calls: int) -> Sequence[FunctionEventAvg]:
-        """Return what it was made with."""
         del calls
         run()
         return self.told
 
     def read_energy_j(self) -> float | None:
-        """Return 3 J more at each look."""
         self.looks += 1
         return None if self.joules is None else self.joules * self.looks
 
 
 def make(device: CpuDevice, task: Task = Task.INFERENCE) -> tuple[WorkerContext, Prepared]:
-    """Return a linear layer, ready to be called."""
     case = Case(id="m/c", model="m", backend="eager", task=task)
     context = make_context(case=case, sampling=Sampling())
     loss: Callable[[Any], torch.Tensor] | None = torch.sum if task is Task.TRAINING else None
@@ -80,13 +77,13 @@ def test_a_training_step_counts_its_backward_too() -> None:
 
 @pytest.mark.parametrize(("share", "value"), [(0.50, 50), (0.95, 95), (0.99, 99)])
 def test_percentiles_are_values_that_were_seen(share: float, value: int) -> None:
-    """Of 1 to 100 in any order; of one value all are that."""
+    """Of 1 to 100 in any order; a single value is all of them."""
     assert compute_percentile(range(100, 0, -1), share) == value
     assert compute_percentile([7.0], share) == 7.0
 
 
-def test_a_cpu_tells_its_operations_alone() -> None:
-    """Nothing is timed anew there: a trial of a CPU gets longer by one eager call."""
+def test_a_cpu_shows_its_operations_alone() -> None:
+    """Nothing is timed anew: a CPU's trial gets longer by one eager call."""
     context, prepared = make(CpuDevice())
     with torch.no_grad():
         record_usage(context, prepared, 1e-5)
@@ -95,7 +92,7 @@ def test_a_cpu_tells_its_operations_alone() -> None:
 
 
 def make_event(name: str, count: int, device_us: int = 0) -> FunctionEventAvg:
-    """Return an average as ``key_averages`` lists it; with device time, of the device's own side."""
+    """An average as ``key_averages`` lists it; with device time, of the device's own side."""
     event = FunctionEventAvg()
     event.key, event.count, event.self_device_time_total = name, count, device_us
     event.device_type = DeviceType.CUDA if device_us else DeviceType.CPU
@@ -123,7 +120,7 @@ HOST_ONLY = [make_event("cudaDeviceSynchronize", 2), make_event("aten::mm", 5), 
         # The same as one graph; cut in three pieces with a kernel between; and graphs disabled altogether.
         ([make_event("cudaGraphLaunch", 5)], 1, 1),
         ([make_event("cudaGraphLaunch", 15), make_event("cudaLaunchKernel", 10)], 5, 3),
-        # What is not the same in each call is no property of the program; what is not told is not 0.
+        # What is not the same in each call is no property of the program; an unknown figure is not 0.
         ([make_event("cudaLaunchKernel", 17)], None, None),
         ([], None, None),
     ],
@@ -131,10 +128,10 @@ HOST_ONLY = [make_event("cudaDeviceSynchronize", 2), make_event("aten::mm", 5), 
 def test_launches_of_one_call(
     events: list[FunctionEventAvg], launches: int | None, graphs: int | None
 ) -> None:
-    """A graph that is cut, or not used at all, shows in what the host launches, whatever torch counts."""
+    """A graph that is cut, or not used, shows in the host's launches, whatever torch counts."""
     kernels = [make_event("triton_poi_fused_add_0", 5, device_us=400)]
-    found = count_host_launches([*HOST_ONLY, *events, *kernels], 5)
-    assert (found.get(Metric.LAUNCHES), found.get(Metric.CUDAGRAPH_LAUNCHES)) == (launches, graphs)
+    counts = count_host_launches([*HOST_ONLY, *events, *kernels], 5)
+    assert (counts.get(Metric.LAUNCHES), counts.get(Metric.CUDAGRAPH_LAUNCHES)) == (launches, graphs)
 
 
 def test_kernels_of_one_call_by_name_and_time() -> None:
@@ -151,39 +148,39 @@ def test_kernels_of_one_call_by_name_and_time() -> None:
 
 def test_only_the_longest_kernels_are_named() -> None:
     """Of 20 kernels of 1 to 20 us the 16 longest are named; the others, 1 + 2 + 3 + 4 us, are summed."""
-    found = usage._keep_longest({f"kernel_{us}": us * 1e-6 for us in range(1, 21)})
-    assert list(found)[:2] == ["kernel_20", "kernel_19"]
-    assert len(found) == MAX_KERNELS + 1
-    assert found[OTHERS] == pytest.approx(10e-6)
+    times = usage._keep_longest({f"kernel_{us}": us * 1e-6 for us in range(1, 21)})
+    assert list(times)[:2] == ["kernel_20", "kernel_19"]
+    assert len(times) == MAX_KERNELS + 1
+    assert times[OTHERS] == pytest.approx(10e-6)
 
 
-def test_a_gpu_tells_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts, times by kernel, joules and single calls are all kept; what is unknown is left out."""
+def test_a_gpu_shows_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts, times by kernel, joules and single calls are kept; unknown ones are left out."""
     monkeypatch.setattr(usage, "_ENERGY_S", 0.01)
     launches = [make_event("cudaLaunchKernel", 10), make_event("cudaMemcpyAsync", 5)]
     context, prepared = make(PlayedGpu([*launches, make_event("gemm", 5, device_us=25)]))
     with torch.no_grad():
         record_usage(context, prepared, 1e-5)
     samples = context.logbook.result.samples
-    told = (Metric.LAUNCHES, Metric.CUDAGRAPH_LAUNCHES, Metric.COPIES, Metric.DEVICE_TIME)
-    assert [samples[metric] for metric in told] == [(3.0,), (0.0,), (1.0,), (pytest.approx(5e-6),)]
+    metrics = (Metric.LAUNCHES, Metric.CUDAGRAPH_LAUNCHES, Metric.COPIES, Metric.DEVICE_TIME)
+    assert [samples[metric] for metric in metrics] == [(3.0,), (0.0,), (1.0,), (pytest.approx(5e-6),)]
     assert samples[Metric.DEVICE_UTILIZATION] == (pytest.approx(0.5),)
     assert samples[Metric.CALL_P50] <= samples[Metric.CALL_P95] <= samples[Metric.CALL_P99]
     assert context.logbook.result.kernels_s == {"gemm": 5e-6}
 
 
-@pytest.mark.parametrize(("mode", "told"), [(Mode.REDUCE_OVERHEAD, True), (Mode.DEFAULT, False)])
-def test_a_case_that_asks_for_graphs_and_launches_none_is_told(
-    monkeypatch: pytest.MonkeyPatch, mode: Mode, told: bool
+@pytest.mark.parametrize(("mode", "is_reported"), [(Mode.REDUCE_OVERHEAD, True), (Mode.DEFAULT, False)])
+def test_a_case_that_asks_for_graphs_and_launches_none_is_reported(
+    monkeypatch: pytest.MonkeyPatch, mode: Mode, is_reported: bool
 ) -> None:
-    """The mode reduce-overhead falls back to plain calls in silence, where a graph cannot be captured."""
+    """The mode reduce-overhead silently falls back to plain calls if a graph cannot be captured."""
     monkeypatch.setattr(usage, "_ENERGY_S", 0.01)
     context, prepared = make(PlayedGpu([make_event("cudaLaunchKernel", 10)]))
     context = replace(context, case=replace(context.case, mode=mode))
     with torch.no_grad():
         record_usage(context, prepared, 1e-5)
     notes = [describe_measuring(fact) for fact in context.logbook.result.warnings]
-    assert ("the case asks for CUDA graphs, and no call launches one" in notes) is told
+    assert ("the case asks for CUDA graphs, and no call launches one" in notes) is is_reported
 
 
 def test_energy_is_what_the_counter_grew_by_over_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +192,7 @@ def test_energy_is_what_the_counter_grew_by_over_the_calls(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("joules", [None, 0.0])
-def test_a_counter_that_stands_still_tells_no_energy(
+def test_a_counter_that_stands_still_gives_no_energy(
     monkeypatch: pytest.MonkeyPatch, joules: float | None
 ) -> None:
     """Nor does a board without one: 0 J a call would be the best of all."""
@@ -204,13 +201,13 @@ def test_a_counter_that_stands_still_tells_no_energy(
 
 
 def test_long_calls_are_not_made_a_hundred_times() -> None:
-    """Of calls of more than 0.1 s no percentile is told, rather than one of few."""
+    """Calls of more than 0.1 s have no percentile, rather than one of few."""
     assert usage.time_single_calls(lambda: None, CpuDevice(), 0.2) == ()
     assert len(usage.time_single_calls(lambda: None, CpuDevice(), 1e-3)) == 100
 
 
-def test_a_model_that_cannot_be_watched_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counting is no reason for a case to fail."""
+def test_a_model_that_cannot_be_watched_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The case does not fail."""
 
     def refuse(*_: object) -> int:
         raise RuntimeError("no dispatch here")
@@ -218,7 +215,7 @@ def test_a_model_that_cannot_be_watched_says_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(usage, "count_flops", refuse)
     context, prepared = make(CpuDevice())
     record_usage(context, prepared, 1e-5)
-    # What other tests have compiled in this process is told as well.
-    (fact,) = (one for one in context.logbook.result.warnings if one.metrics == (Metric.FLOPS,))
-    told = "flops not measured: RuntimeError: no dispatch here"
-    assert describe_measuring(fact) == told
+    # There are warnings about what other tests have compiled in this process, too.
+    (fact,) = (fact for fact in context.logbook.result.warnings if fact.metrics == (Metric.FLOPS,))
+    message = "flops not measured: RuntimeError: no dispatch here"
+    assert describe_measuring(fact) == message

@@ -1,4 +1,4 @@
-"""How long the threads of this process waited for a processor, by the kernel's own account."""
+"""How long this process's threads waited for a processor, by the kernel's own account."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ def spin() -> None:
 
 
 def test_a_core_that_another_program_shares_is_waited_for() -> None:
-    """Two that never sleep have half a core each; a tenth of the time is the least that says so."""
+    """Two that never sleep have half a core each; a tenth of the time is certainly exceeded."""
     with share_a_core(), closing(ThreadWaits()) as waits:
         waits.update_threads()
         before_s = waits.read_s()
@@ -46,7 +46,7 @@ def test_a_core_that_another_program_shares_is_waited_for() -> None:
 
 
 def test_sleeping_is_no_waiting() -> None:
-    """Who sleeps wants no processor; the least of ten, as on a busy machine one waits to wake up."""
+    """A sleeping thread wants no processor; the least of ten, since on a busy machine waking up waits."""
     with closing(ThreadWaits()) as waits:
         waits.update_threads()
         waited_s = []
@@ -58,23 +58,23 @@ def test_sleeping_is_no_waiting() -> None:
 
 
 def test_a_thread_that_began_later_counts_once_it_was_found() -> None:
-    """A pool that a model starts at its first call is waited for as well."""
+    """A model's pool that starts at its first call counts as well."""
     with closing(ThreadWaits()) as waits:
         waits.update_threads()
         stop = threading.Event()
         other = threading.Thread(target=stop.wait)
         other.start()
-        known = str(other.native_id)
-        assert known not in waits._files
+        thread_id = str(other.native_id)
+        assert thread_id not in waits._files
         waits.update_threads()
-        assert known in waits._files
+        assert thread_id in waits._files
         stop.set()
         other.join()
-        while Path("/proc/self/task", known).exists():  # Python has left it, and the kernel not yet
+        while Path("/proc/self/task", thread_id).exists():  # Python has left it, and the kernel not yet
             time.sleep(0.001)
         waits.read_s()  # of a thread that has ended nothing is asked
         waits.update_threads()
-        assert known not in waits._files
+        assert thread_id not in waits._files
 
 
 def test_files_are_closed() -> None:

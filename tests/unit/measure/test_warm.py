@@ -34,7 +34,7 @@ class DeviceWithWorkspace(CpuDevice):
         return tensor_bytes + 32 * MIB
 
     def measure_growth(self, run: Call) -> int:
-        """Return 4 MiB, whatever is called."""
+        """Return 4 MiB for any call."""
         run()
         return 4 * MIB
 
@@ -51,7 +51,7 @@ def make_warm(device: CpuDevice) -> WorkerContext:
 
 
 def test_workspaces_of_libraries_count_on_both_sides() -> None:
-    """Where compiled needs no more than eager, the ratio is 1, and not 12 for a small model."""
+    """If compiled needs no more than eager, the ratio is 1, and not 12 for a small model."""
     context = make_warm(DeviceWithWorkspace())
     logbook = context.logbook
     graph.start_observation()  # a worker is a fresh process: no other test's compiles are counted in it
@@ -69,13 +69,12 @@ class Counted(torch.nn.Linear):
     calls = 0
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Count."""
         self.calls += 1
         return super().forward(value) + self.calls
 
 
 def test_a_model_that_compiles_at_each_call_is_noted() -> None:
-    """Warming up ends after 64 calls, and says that the model has not settled."""
+    """Warming up ends after 64 calls, with a note that the model has not settled."""
     context = make_warm(CpuDevice())
     graph.start_observation()
     with torch._dynamo.config.patch(recompile_limit=80, accumulated_recompile_limit=80):
@@ -84,7 +83,7 @@ def test_a_model_that_compiles_at_each_call_is_noted() -> None:
 
 
 class Watched(torch.nn.Linear):
-    """Keeps what it saw, in a list that nothing empties."""
+    """Keeps its inputs in a list that nothing empties."""
 
     def __init__(self) -> None:
         super().__init__(128, 128)
@@ -97,11 +96,10 @@ class Watched(torch.nn.Linear):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator] # torch's
     def keep(self, value: torch.Tensor) -> None:
-        """Keep a copy."""
         self.seen.append(value.detach().clone())
 
 
-def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_calls_keep_is_reported_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each compiled call keeps 64 KiB, and eager's as well.
 
     It is rounded to 1 KiB: with the objects of a tensor, less than 1 KiB, it reads as 64 or 65 KiB.
@@ -112,7 +110,7 @@ def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.Monkey
     measure_warm(context, Workload(forward=Watched(), inputs=(torch.randn(128, 128),)))
     (growth,) = logbook.result.samples[Metric.MEMORY_GROWTH]
     assert growth in {64 * 1024, 65 * 1024}
-    (fact,) = [one for one in logbook.result.warnings if one.code is Code.MEMORY_KEPT]
+    (fact,) = [fact for fact in logbook.result.warnings if fact.code is Code.MEMORY_KEPT]
     assert fact.numbers["bytes"] == growth
     assert fact.numbers["eager"] in {64 * 1024, 65 * 1024}
     line = inspect.getsourcelines(Watched.keep)[1] + 3
@@ -120,19 +118,16 @@ def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.Monkey
 
 
 class Dropping(torch.nn.Module):
-    """A layer with dropout."""
-
     def __init__(self) -> None:
         super().__init__()
         self.layer = torch.nn.Linear(8, 8)
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Drop half."""
         return torch.nn.functional.dropout(self.layer(value), 0.5, training=True)
 
 
 def test_steps_of_random_training_are_not_compared() -> None:
-    """Ten steps draw ten times: the drift of one is judged, and a note stands for that of ten."""
+    """Ten steps draw ten times: the drift of one is judged, and a note replaces that of ten."""
     case = Case(id="m/c", model="m", backend="eager", task=Task.TRAINING)
     logbook = Logbook(None, WorkerRole.WARM)
     context = make_context(logbook, case, device=DeviceWithWorkspace(), skips_calls=True)
@@ -146,12 +141,12 @@ def test_steps_of_random_training_are_not_compared() -> None:
     assert logbook.result.samples[Metric.DRIFT] == (0.0,)
     assert Metric.DRIFT_STEPS not in logbook.result.samples
     assert (Code.UNMEASURED, (Metric.DRIFT_STEPS,)) in [
-        (one.code, one.metrics) for one in logbook.result.warnings
+        (fact.code, fact.metrics) for fact in logbook.result.warnings
     ]
 
 
 @pytest.mark.parametrize(
-    ("found", "is_counted"),
+    ("use", "is_counted"),
     [
         (CacheUse(misses=2), True),
         (CacheUse(hits=2, misses=4), True),  # the second of two equal blocks, behind a graph break
@@ -159,13 +154,13 @@ def test_steps_of_random_training_are_not_compared() -> None:
     ],
 )
 def test_a_graph_that_repeats_within_a_model_is_counted(
-    found: CacheUse, is_counted: bool, monkeypatch: pytest.MonkeyPatch
+    use: CacheUse, is_counted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A graph is found once the same call has compiled it; only if all were found was something left over."""
     context = make_warm(CpuDevice())
     logbook = context.logbook
     monkeypatch.setattr(trial, "count_compile_calls", lambda *_, **__: CompileCalls(total=7))
-    observed = SimpleNamespace(cache=found, caches={}, unknown=())
+    observed = SimpleNamespace(cache=use, caches={}, unknown=())
     monkeypatch.setattr(graph, "observe_graphs", lambda _: observed)
     prepared: Any = SimpleNamespace(compiled_step=lambda: None)
     trial._count_calls(context, prepared)

@@ -1,4 +1,4 @@
-"""How the worker calls pytest."""
+"""The worker's call of pytest."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from gate.worker.worker import make_arguments, run_request
 
 
 def make_request(tmp_path: Path, case: Case, role: WorkerRole = WorkerRole.COLD) -> WorkerRequest:
-    """Return a request whose result and benchmark files lie in ``tmp_path``."""
+    """A request whose result and benchmark files lie in ``tmp_path``."""
     return WorkerRequest(
         role=role,
         case=case,
@@ -65,10 +65,10 @@ def test_benchmarks_are_stored_outside_the_project(tmp_path: Path) -> None:
         assert f"--benchmark-storage=file://{tempfile.gettempdir()}" in arguments
 
 
-def test_factories_are_imported_and_their_errors_told(
+def test_factories_are_imported_and_their_errors_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each failing factory with its own error and the user's line; a module that exits ends nothing else."""
+    """Each failing factory has its own error and the user's line; a module that exits ends nothing else."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "sound_bench.py").write_text(
         "import torch\nfrom gate import Workload\n"
@@ -100,9 +100,9 @@ def test_factories_are_imported_and_their_errors_told(
     path = tmp_path / "request.json"
     path.write_text(json.dumps(codec.encode(request)))
     run_request(str(path), time.perf_counter())
-    told = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
-    assert (told.stage, told.failure) == (Stage.DONE, None)
-    messages = {factory: failure.fact.name("message") for factory, failure in told.unimportable.items()}
+    left = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
+    assert (left.stage, left.failure) == (Stage.DONE, None)
+    messages = {factory: failure.fact.name("message") for factory, failure in left.unimportable.items()}
     assert messages == {
         "broken_bench:build": "ZeroDivisionError: division by zero",
         "exiting_bench:build": "SystemExit: 0",
@@ -110,14 +110,14 @@ def test_factories_are_imported_and_their_errors_told(
         "sound/wrong": "TypeError: build() got an unexpected keyword argument 'depth'",
         "sound/values": "RuntimeError: Tensor.item() cannot be called on meta tensors",
     }
-    assert 'broken_bench.py", line 1' in told.unimportable["broken_bench:build"].traceback
+    assert 'broken_bench.py", line 1' in left.unimportable["broken_bench:build"].traceback
     path.write_text(json.dumps(codec.encode(replace(request, factories=(), builds=request.builds[1:]))))
     run_request(str(path), time.perf_counter())  # in earnest: what needs values has them
-    told = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
-    assert set(told.unimportable) == {"sound/wrong"}
+    left = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
+    assert set(left.unimportable) == {"sound/wrong"}
 
 
-def test_what_another_plugin_raises_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_plugin_raises_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the end of the session, before the trial's own result was complete."""
 
     def refuse(*_: object, **__: object) -> int:
@@ -138,5 +138,5 @@ def test_what_another_plugin_raises_is_told(tmp_path: Path, monkeypatch: pytest.
         else None
     )
     assert failure is not None
-    told = "pytest ended with RuntimeError: no report for you before the result was complete; see the log"
-    assert told in describe_failure(failure)
+    message = "pytest ended with RuntimeError: no report for you before the result was complete; see the log"
+    assert message in describe_failure(failure)

@@ -1,4 +1,4 @@
-"""The guide's snippets are the example project's files, and the example project is sound."""
+"""The guide's snippets are the example project's files, which work."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ SNIPPETS = re.findall(r"^`(\S+)`:\n\n```\w+\n(.*?)```", GUIDE.read_text(), flags
 
 
 def drop_blank_lines(text: str) -> str:
-    """Return the lines that say something, so that a snippet may leave the spacing out."""
+    """Drop blank lines, which a snippet may leave out."""
     return "\n".join(line for line in text.splitlines() if line.strip())
 
 

@@ -1,4 +1,4 @@
-"""What some rows of the field compute, against the same written out by hand; eager, and tiny."""
+"""What some rows of the field compute, compared with the same written by hand; eager, and tiny."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_a_token_goes_through_its_own_experts() -> None:
     result = call(workload.forward, tokens)
 
     with torch.no_grad():
-        for token, own in zip(tokens, result, strict=True):
+        for token, output in zip(tokens, result, strict=True):
             normed = layer.norm(token)
             weights = functional.softmax(layer.router(normed), dim=-1)
             best = weights.argsort(descending=True)[:2]
@@ -56,7 +56,7 @@ def test_a_token_goes_through_its_own_experts() -> None:
                 left, right = (normed @ layer.up[expert]).chunk(2)
                 share = weights[expert] / weights[best].sum()
                 total += share * ((functional.silu(left) * right) @ layer.down[expert])
-            torch.testing.assert_close(own, total)
+            torch.testing.assert_close(output, total)
 
 
 def test_an_optimizer_step_is_adamw_and_keeps_its_inputs() -> None:
@@ -96,7 +96,7 @@ def test_a_scaled_step_moves_as_an_unscaled_one() -> None:
 
 
 def test_ten_scaled_steps_have_a_reference() -> None:
-    """The scaler works beside float64 gradients: the same code on both sides leaves the same parameters."""
+    """The scaler works with float64 gradients: both sides leave the same parameters."""
     workload = build_scaled(batch=4, width=8, depth=1)
     case = Case(id="m/c", model="m", task=Task.TRAINING)
     subject = make_subject(workload, case, CpuDevice())

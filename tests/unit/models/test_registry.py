@@ -1,4 +1,4 @@
-"""The reference registry as data: what it offers, without importing a model."""
+"""The cases of the reference registry, without importing a model."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from gate.project.selection import select_cases
 from gate.records.cases import Case, DType, Kind, Mode, Task
 
 FAMILIES = {"resnet50", "vit", "bert", "llama", "unet", "lstm", "stencil", "elementwise"}
-# The rows of the field beside the families: each runs on a CPU in a small case, and has one at full size.
+# The rows of the field besides the families: each runs on a CPU in a small case, and has one at full size.
 FIELD = {
     *("convnext", "t5", "whisper", "decode", "vae", "dit", "gru", "blocks"),
     *("tokens", "nbody", "flow", "functions", "custom_op"),
@@ -58,12 +58,12 @@ def test_each_row_of_the_field_runs_on_a_cpu_and_at_full_size(registry: tuple[Ca
 
 
 def test_each_case_stands_in_a_row_of_the_summary(registry: tuple[Case, ...]) -> None:
-    """A report averages by family: no reference case is left to stand under its own model."""
+    """A report averages by family: no reference case is under its own model."""
     assert [case.id for case in registry if name_family(case) not in WORKLOADS] == []
 
 
 def test_the_field_has_every_kind_backend_and_mode(registry: tuple[Case, ...]) -> None:
-    """What a case can be is measured somewhere in the registry."""
+    """The registry measures each somewhere."""
     assert {case.kind for case in registry} == set(Kind)
     assert {case.mode for case in registry} == set(Mode)
     assert {case.backend for case in registry} == {"inductor", "eager", "aot_eager"}
@@ -102,7 +102,7 @@ def test_smoke_selection_fits_its_time(cases: tuple[Case, ...]) -> None:
 
 
 def test_the_first_look_is_part_of_smoke_and_takes_two_minutes(cases: tuple[Case, ...]) -> None:
-    """`make gate` is what somebody tries first; what it measures has recorded baselines."""
+    """`make gate` is a user's first command; its cases have recorded baselines."""
     quick, smoke = select_cases(cases, "tag:quick"), select_cases(cases, "tag:smoke")
     assert {case.id for case in quick} < {case.id for case in smoke}
     assert {case.dtype for case in quick} == {DType.FLOAT32, DType.BFLOAT16}

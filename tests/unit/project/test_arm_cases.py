@@ -1,4 +1,4 @@
-"""What each arm defines."""
+"""The cases that each arm defines."""
 
 import shutil
 from dataclasses import replace
@@ -47,22 +47,22 @@ def load_defaults(tmp_path: Path, other: str, tags: str = "[]") -> tuple[list[st
     base = load_base_cases(settled, choice.cases, tmp_path / other)
     head = load_head_cases(settled, choice.cases, tmp_path / other)
     assert base.notes == ()
-    own = [[case.model for case in cases if case.factory == "shop:build"] for cases in (base.cases, head)]
-    return own[0], own[1]
+    models = [[case.model for case in cases if case.factory == "shop:build"] for cases in (base.cases, head)]
+    return models[0], models[1]
 
 
 def test_each_side_has_its_own_default_selection(tmp_path: Path) -> None:
-    """Where nothing is selected, a model that only one side has is not left out unseen."""
+    """Without a selection, a model of only one side is not silently left out."""
     assert load_defaults(tmp_path, "gone") == (["shop", "gone"], ["shop", "gone"])
 
 
 def test_the_default_of_the_other_side_follows_its_tags(tmp_path: Path) -> None:
-    """The base's tagged case is selected, and the one that the tree runs is compared all the same."""
+    """The base's tagged case is selected, and the one of the working tree is compared too."""
     assert load_defaults(tmp_path, "gone", "[smoke]") == (["shop", "gone"], ["gone"])
 
 
-def test_a_case_that_only_the_base_has_is_found_beside_one_that_only_head_has(tmp_path: Path) -> None:
-    """A selection of several models names what there is of each."""
+def test_a_case_that_only_the_base_has_is_found_next_to_one_that_only_head_has(tmp_path: Path) -> None:
+    """A selection of several models names what exists of each."""
     head, base = write(tmp_path / "head"), write(tmp_path / "base", sizes="[small, gone]")
     head.write_text(
         head.read_text(encoding="utf-8").replace('select: "', 'select: "new/*,')
@@ -107,14 +107,14 @@ def test_base_defines_its_own_cases(tmp_path: Path) -> None:
 
 
 def test_cases_that_only_one_side_has(tmp_path: Path) -> None:
-    """What head added is absent, and what head dropped is there while head's selection names it."""
+    """Head's new case is absent; one that it dropped stays while its selection names it."""
     head = write(tmp_path / "head", sizes="[small, large]")
     base = write(tmp_path / "base", sizes="[small, tiny]")
     assert list_names(load(head, base.parent)) == ["elementwise/smoke", "shop/small", "shop/tiny"]
 
 
 def test_selection_that_the_base_cannot_follow(tmp_path: Path) -> None:
-    """A case that head selects by an id the base does not know is absent there, and nothing else is."""
+    """Only the case whose id the base does not know is absent there."""
     head, base = write(tmp_path / "head"), tmp_path / "base"
     base.mkdir()
     (base / "gate.yml").write_text("version: 1\n", encoding="utf-8")
@@ -122,7 +122,7 @@ def test_selection_that_the_base_cannot_follow(tmp_path: Path) -> None:
 
 
 def test_base_without_configuration(tmp_path: Path) -> None:
-    """A directory from before the gate was introduced is measured by head's, which a note says."""
+    """Head's configuration measures a directory from before the gate, with a note."""
     loaded = load(write(tmp_path / "head"), tmp_path)
     assert list_names(loaded) == ["elementwise/smoke", "shop/small"]
     assert [note.code for note in loaded.notes] == [Code.BASE_UNCONFIGURED]
@@ -153,7 +153,7 @@ def test_base_defines_the_reference_models_that_are_under_test(tmp_path: Path) -
 
 
 def test_unknown_reference_models_of_a_base_are_not_taken_for_heads(tmp_path: Path) -> None:
-    """Where the models are under test, a base without a usable gate.yml has none to compare with."""
+    """With the models under test, a base without a usable gate.yml has none to compare with."""
     head, base = copy_gate(tmp_path / "head"), copy_gate(tmp_path / "base", "# as it was\n")
     base.write_text("version: 9\n", encoding="utf-8")
     assert load(head, base.parent).cases == ()
@@ -179,7 +179,7 @@ def test_models_of_another_gate_are_no_reference(tmp_path: Path) -> None:
     ],
 )
 def test_base_whose_configuration_cannot_be_used(tmp_path: Path, content: str, words: str) -> None:
-    """An invalid or newer gate.yml, or a missing registry, is told and costs the base its own models only."""
+    """An invalid or newer gate.yml, or a missing registry, is noted and costs only the base's own models."""
     base = tmp_path / "base"
     base.mkdir()
     (base / "gate.yml").write_text(content, encoding="utf-8")
@@ -200,7 +200,7 @@ def test_base_whose_configuration_cannot_be_used(tmp_path: Path, content: str, w
     ],
 )
 def test_a_rule_for_a_case_that_an_arm_lacks_is_no_fault(tmp_path: Path, rule: str) -> None:
-    """The working tree's rules judge, whatever those of the base and of another head fit."""
+    """The working tree's rules judge, whatever cases the arms have."""
     tree, arm = write(tmp_path / "tree"), write(tmp_path / "arm")
     arm.write_text(arm.read_text(encoding="utf-8") + rule, encoding="utf-8")
     assert list_names(load(tree, arm.parent)) == ["elementwise/smoke", "shop/small"]
@@ -209,7 +209,7 @@ def test_a_rule_for_a_case_that_an_arm_lacks_is_no_fault(tmp_path: Path, rule: s
 
 
 def test_configuration_under_another_name(tmp_path: Path) -> None:
-    """The base's file of the same name counts, and where there is none its gate.yml."""
+    """The base's file of the same name counts, else its gate.yml."""
     head = write(tmp_path / "head").rename(tmp_path / "head" / "perf.yml")
     base = write(tmp_path / "base", layers=5)
     assert load(head, base.parent).cases[1].arguments == {"layers": 5}
@@ -237,14 +237,14 @@ def test_head_defines_its_own_cases(tmp_path: Path) -> None:
 
 
 def test_head_without_configuration_runs_the_working_trees_cases(tmp_path: Path) -> None:
-    """There is nothing else to go by."""
+    """There are no others."""
     tree = load_config(write(tmp_path / "tree"))
     cases = select_cases(load_cases(tree), tree.select)
     assert load_head_cases(tree, cases, tmp_path) == cases
 
 
 def test_head_whose_configuration_cannot_be_used_is_refused(tmp_path: Path) -> None:
-    """Nothing could be said of it; the error names the file and the key."""
+    """The error names the file and the key."""
     tree = load_config(write(tmp_path / "tree"))
     (tmp_path / "gate.yml").write_text("version: 1\ntrails: 3\n", encoding="utf-8")
     with pytest.raises(FileError, match="trails"):
@@ -252,7 +252,7 @@ def test_head_whose_configuration_cannot_be_used_is_refused(tmp_path: Path) -> N
 
 
 def test_a_named_head_must_have_what_is_selected(tmp_path: Path) -> None:
-    """Else a case that somebody asked for would be left out unnoticed."""
+    """Otherwise a requested case would silently be left out."""
     text = write(tmp_path / "tree").read_text(encoding="utf-8")
     tree = replace(load_config(tmp_path / "tree" / "gate.yml"), select="shop,fresh")
     (tmp_path / "base").mkdir()
@@ -270,6 +270,6 @@ def test_a_base_without_any_case_has_none(tmp_path: Path) -> None:
 
 
 def test_only_what_the_change_removed_is_marked() -> None:
-    """One that is marked may fail without making the check incomplete."""
+    """A marked case may fail without making the check incomplete."""
     kept, gone = (Case(id=f"{name}/x", model=name) for name in ("kept", "gone"))
     assert [case.is_removed for case in mark_removed((kept, gone), ["gone/x"])] == [False, True]

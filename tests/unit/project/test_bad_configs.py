@@ -1,4 +1,4 @@
-"""What people get wrong in gate.yml is told at once, with its place and a fix, and never a traceback."""
+"""Mistakes in gate.yml are reported at once, with line and fix, and never as a traceback."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ MARK = " # !"
 
 
 def list_bad_files() -> Iterator[tuple[str, list[str]]]:
-    """Each file of the corpus, and the places of its mistakes as ``2 trials``."""
+    """Each file of the corpus, and the lines and keys of its mistakes as ``2 trials``."""
     for part in re.split("^=====", CORPUS, flags=re.MULTILINE)[1:]:
         lines = part.removesuffix("\n").split("\n")
         places = [
@@ -29,7 +29,7 @@ def list_bad_files() -> Iterator[tuple[str, list[str]]]:
 
 
 def load(path: Path) -> None:
-    """All that is done with a gate.yml before anything is measured."""
+    """Everything that happens to a gate.yml before anything is measured."""
     config = load_config(path)
     choose_cases(config, load_cases(config))
 
@@ -41,8 +41,8 @@ def test_the_corpus_is_what_it_was() -> None:
 
 
 @pytest.mark.parametrize(("text", "places"), list(list_bad_files()))
-def test_every_mistake_is_told_with_its_place(tmp_path: Path, text: str, places: list[str]) -> None:
-    """All of them at once, in the order of the lines, each with a fix that says something new."""
+def test_every_mistake_is_reported_with_its_line(tmp_path: Path, text: str, places: list[str]) -> None:
+    """All at once, in the order of the lines, each with a helpful fix."""
     path = tmp_path / "gate.yml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FileError) as caught:
@@ -93,18 +93,18 @@ LINES = st.tuples(st.sampled_from([*KEYS, "  trials", "- name"]), VALUES).map(":
 def test_no_document_raises_anything_but_file_errors(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], begin: str
 ) -> None:
-    """Whatever is put together of YAML and keys is taken, or refused with its file and two lines each."""
-    # Not beside other tests' directories: a gate.yml is looked for upwards.
+    """Any YAML is accepted, or refused with its file and two lines for each mistake."""
+    # Not next to other tests' directories: a gate.yml is looked for upwards.
     path = tmp_path_factory.getbasetemp() / "documents" / "gate.yml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(begin + "\n".join(lines), encoding="utf-8")
-    told: list[FileError] = []
+    errors: list[FileError] = []
     try:
         load(path)
     except FileError as error:
-        told = list_errors(error)
-    for one in told:
-        assert one.file.startswith(str(path))
-        assert one.problem
-        assert one.fix
-        assert "\n" not in one.what + one.fix
+        errors = list_errors(error)
+    for mistake in errors:
+        assert mistake.file.startswith(str(path))
+        assert mistake.problem
+        assert mistake.fix
+        assert "\n" not in mistake.what + mistake.fix

@@ -1,4 +1,4 @@
-"""What a GPU cannot run is known from what it tells of itself."""
+"""What a GPU cannot run follows from its reported properties."""
 
 import pytest
 
@@ -29,13 +29,13 @@ NO_BFLOAT16 = Fact(code=Code.NO_BFLOAT16, numbers={"capability": 7.5, "needed": 
         (Case(id="m/x", model="m", gpu_memory_gib=16), H200, None),
     ],
 )
-def test_what_a_card_cannot_run_is_told(case: Case, card: Card, why: Fact | None) -> None:
-    """Two processes on one card, a type that it lacks, more memory than it has; nothing of a CPU."""
+def test_what_a_card_cannot_run_is_reported(case: Case, card: Card, why: Fact | None) -> None:
+    """Two processes, a type that it lacks, more memory than it has; a CPU has no such limits."""
     assert list_unavailable([case], card) == ({"m/x": why} if why else {})
 
 
-def test_what_a_case_needs_and_is_absent_is_told_first() -> None:
-    """Whatever the card could do, nothing is compiled without them."""
+def test_what_a_case_needs_and_is_absent_is_reported_first() -> None:
+    """Without the packages the card does not matter."""
     case = Case(id="m/x", model="m", dtype=DType.BFLOAT16, needs=("timm", "einops"))
     lacking = Fact(code=Code.PACKAGES_LACKING, names={"packages": ("timm", "einops")})
     assert list_unavailable([case], T4, {"timm", "einops", "onnx"}) == {"m/x": lacking}

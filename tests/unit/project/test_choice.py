@@ -1,4 +1,4 @@
-"""What is measured where nothing, or something, is selected."""
+"""The measured cases, with and without a selection."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def list_own(choice: Choice) -> list[str]:
 
 
 def test_the_default_is_the_tag_smoke(tmp_path: Path) -> None:
-    """Of the reference models and of whoever uses the tag."""
+    """Reference models', and those of a user who has the tag."""
     assert {"smoke"} == {tag for case in choose(tmp_path, "").cases for tag in case.tags if tag == "smoke"}
     choice = choose(tmp_path, OWN + TAGGED)
     assert (choice.selection, choice.note) == ("tag:smoke", "")
@@ -41,7 +41,7 @@ def test_the_default_is_the_tag_smoke(tmp_path: Path) -> None:
 
 
 def test_where_no_case_has_the_tag_all_are_measured(tmp_path: Path) -> None:
-    """Who never wrote a tag need not know that there is one; a note says what happened."""
+    """A user without tags need not know of them; a note explains it."""
     choice = choose(tmp_path, ALONE + OWN + UNTAGGED)
     assert list_own(choice) == [case.id for case in choice.cases] == [*MIXER, "smoothing/test"]
     assert choice.selection == "mixer,smoothing"
@@ -51,7 +51,7 @@ def test_where_no_case_has_the_tag_all_are_measured(tmp_path: Path) -> None:
 
 
 def test_each_case_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a look at each name for each case, a thousand models took seconds and ten thousand minutes."""
+    """Quadratic, a thousand models took seconds and ten thousand minutes."""
     looks: list[str] = []
     monkeypatch.setattr(cases_module, "fits_term", lambda term, *_: looks.append(term))
     names = [f"m{number}" for number in range(200)]
@@ -64,7 +64,7 @@ def test_each_case_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_reference_models_do_not_stand_for_ones_own(tmp_path: Path) -> None:
-    """A green check of BERT says nothing of a model that was listed and never measured."""
+    """A green check of BERT shows nothing of a model that was listed and never measured."""
     choice = choose(tmp_path, OWN)
     assert list_own(choice) == MIXER
     assert choice.selection == "tag:smoke,mixer"
@@ -94,7 +94,7 @@ def test_a_wrong_selection_of_gate_yml_names_its_line(
 def test_a_file_whose_name_looks_like_an_option_is_still_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--config=--odd/gate.yml` is where the mistake is: nobody gave `--select`."""
+    """The mistake is in `--config=--odd/gate.yml`, not in `--select`."""
     monkeypatch.chdir(tmp_path)
     Path("--odd").mkdir()
     with pytest.raises(FileError) as caught:

@@ -83,7 +83,7 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
-    """Paths are relative to the file, thresholds are laid over the defaults part by part."""
+    """Paths are relative to the file, thresholds replace the defaults part by part."""
     config = load_config(write_config(tmp_path, FULL))
     assert config.device == "cuda:1"
     assert config.threads == 4
@@ -124,7 +124,7 @@ def test_the_dump_loads_as_the_same_configuration(tmp_path: Path) -> None:
     assert render_config(make_config(GateFile(version=1))).startswith("version: 1\nmodels: [] ")
 
 
-def test_the_dump_tells_where_each_value_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dump_shows_where_each_value_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line of the file, an option, or the default."""
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path, FULL)
@@ -145,17 +145,17 @@ def test_the_dump_tells_where_each_value_comes_from(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
 def test_limits_of_a_gpu_have_room_for_its_compiles(tmp_path: Path, device: str) -> None:
-    """A tuned UNet compiles for 7 minutes: a limit of 5 takes it for hung. What is set stays as it is."""
+    """A tuned UNet compiles for 7 minutes, which a limit of 5 takes for a hang; set limits stay."""
     plain = make_config(GateFile(version=1))
     gpu, cpu = apply_options(plain, device=device), apply_options(plain, device="cpu")
     assert (cpu.budget_s, cpu.pair_budget_s, cpu.trial_timeout_s) == (330.0, 600.0, 300.0)
     assert gpu.trial_timeout_s >= 3 * 7 * 60
     # Two pairs settle nothing less than nothing: each is two trials of up to 350 s.
     assert min(gpu.budget_s, gpu.pair_budget_s) >= 2 * 2 * 350
-    own = load_config(write_config(tmp_path, f"version: 1\ndevice: {device}\nbudget_s: 330\n"))
-    told = apply_options(own, pair_budget_s=60.0)
-    assert (told.budget_s, told.pair_budget_s, told.trial_timeout_s) == (330.0, 60.0, gpu.trial_timeout_s)
-    assert apply_options(own, device="cpu").trial_timeout_s == 300.0
+    config = load_config(write_config(tmp_path, f"version: 1\ndevice: {device}\nbudget_s: 330\n"))
+    given = apply_options(config, pair_budget_s=60.0)
+    assert (given.budget_s, given.pair_budget_s, given.trial_timeout_s) == (330.0, 60.0, gpu.trial_timeout_s)
+    assert apply_options(config, device="cpu").trial_timeout_s == 300.0
 
 
 def test_options_replace_keys_and_none_leaves_them(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ CHANGES: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
 @given(changes=CHANGES)
 @settings(max_examples=300)
 def test_what_the_schema_takes_the_decoder_takes(changes: dict[str, Any]) -> None:
-    """A file without a mistake becomes a record, whatever is in it."""
+    """A file without a mistake becomes a record."""
     value = {"version": 1, **changes}
     if not list_invalid("config", value):
         decode(GateFile, value, "x")
@@ -223,20 +223,20 @@ QUARANTINE = (
 
 
 def test_a_quarantine_of_what_never_decides_is_refused(tmp_path: Path) -> None:
-    """It would do nothing, unnoticed."""
+    """It would silently do nothing."""
     with pytest.raises(FileError, match=r"gate.yml:3: quarantine\[0\].metric: guards never decides"):
         load_config(write_config(tmp_path, QUARANTINE))
 
 
 def test_a_metric_with_a_limit_can_be_put_into_quarantine(tmp_path: Path) -> None:
-    """It decides whatever its role, so there is something to keep from deciding."""
+    """It decides, whatever its role."""
     limited = QUARANTINE + "limits:\n  - {metric: guards, at_most: 5}\n"
     (entry,) = load_config(write_config(tmp_path, limited)).quarantine
     assert entry.metric is Metric.GUARDS
 
 
-def test_beside_limits_that_are_wrong_no_quarantine_is_called_idle(tmp_path: Path) -> None:
-    """The metric may be the one that the wrong limit is meant for."""
+def test_with_wrong_limits_no_quarantine_is_called_idle(tmp_path: Path) -> None:
+    """The wrong limit may be meant for that metric."""
     with pytest.raises(FileError) as caught:
         load_config(write_config(tmp_path, QUARANTINE + "limits:\n  - {metric: guard, at_most: 5}\n"))
-    assert [one.key for one in (caught.value, *caught.value.others)] == ["limits[0].metric"]  # type: ignore[attr-defined]
+    assert [error.key for error in (caught.value, *caught.value.others)] == ["limits[0].metric"]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Where gate.yml is looked for."""
+"""The search for gate.yml."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +12,17 @@ from tests.users import act_as_ordinary_user
 
 @pytest.fixture
 def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with a gate.yml at its top; work goes on two directories below."""
-    place = tmp_path / "repository"
-    (place / "src" / "model").mkdir(parents=True)
-    (place / ".git").mkdir()
-    (place / "gate.yml").write_text("version: 1\ntrials: 2\n", encoding="utf-8")
-    monkeypatch.chdir(place / "src" / "model")
-    return place
+    """A repository with a gate.yml at its top; the test works two directories below."""
+    top = tmp_path / "repository"
+    (top / "src" / "model").mkdir(parents=True)
+    (top / ".git").mkdir()
+    (top / "gate.yml").write_text("version: 1\ntrials: 2\n", encoding="utf-8")
+    monkeypatch.chdir(top / "src" / "model")
+    return top
 
 
 def test_the_nearest_above_holds(top: Path) -> None:
-    """From a subdirectory the project's own is found, and its paths stay relative to where it lies."""
+    """A subdirectory uses the project's own, whose paths stay relative to it."""
     assert find_config() == Path("../../gate.yml")
     config = load_config(None)
     assert (config.trials, config.is_found, config.source) == (2, True, "../../gate.yml")
@@ -35,7 +35,7 @@ def test_the_nearest_above_holds(top: Path) -> None:
 
 @pytest.mark.parametrize("is_worktree", [False, True])
 def test_the_top_of_the_repository_is_the_last(top: Path, is_worktree: bool) -> None:
-    """What lies above it is another project's; a worktree's .git is a file."""
+    """Above it is another project; a worktree's .git is a file."""
     mark = top / "src" / ".git"
     if is_worktree:
         mark.write_text("gitdir: elsewhere\n", encoding="utf-8")
@@ -46,17 +46,17 @@ def test_the_top_of_the_repository_is_the_last(top: Path, is_worktree: bool) -> 
 
 
 def test_a_link_that_leads_nowhere_is_no_missing_file(top: Path) -> None:
-    """Somebody meant to have a configuration here."""
+    """It is a configuration that somebody meant to have."""
     Path("gate.yml").symlink_to(top / "elsewhere.yml")
     with pytest.raises(FileError, match="does not exist"):
         load_config(None)
 
 
-@pytest.mark.parametrize("place", [".", "..", "../.."])
-def test_another_spelling_is_named(top: Path, place: str) -> None:
+@pytest.mark.parametrize("directory", [".", "..", "../.."])
+def test_another_spelling_is_named(top: Path, directory: str) -> None:
     """gate.yaml would not be read, and the reference models measured in its place."""
     (top / "gate.yml").unlink()
-    Path(place, "gate.yaml").write_text("version: 1\ntrials: 2\n", encoding="utf-8")
+    Path(directory, "gate.yaml").write_text("version: 1\ntrials: 2\n", encoding="utf-8")
     with pytest.raises(FileError, match=r"gate\.yaml: is not read: the file is called gate\.yml") as caught:
         load_config(None)
     assert "Rename it" in caught.value.fix
@@ -70,7 +70,7 @@ def test_both_spellings_are_no_mistake(top: Path) -> None:
 
 @pytest.fixture
 def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The directory ``project/src`` below one that may not be looked into."""
+    """The directory ``project/src`` below one without the right to look into it."""
     closed, here = tmp_path / "closed", tmp_path / "closed" / "project" / "src"
     here.mkdir(parents=True)
     monkeypatch.chdir(here)
@@ -81,7 +81,7 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.usefixtures("closed")
 def test_a_directory_that_may_not_be_looked_into_is_an_error() -> None:
-    """Whether there is a gate.yml cannot be told, so that the defaults would be a guess."""
+    """It may hold a gate.yml, so the defaults would be a guess."""
     denied = r"^\.\./\.\./gate\.yml: .*Permission denied"
     with act_as_ordinary_user(), pytest.raises(FileError, match=denied):
         find_config()
@@ -89,7 +89,7 @@ def test_a_directory_that_may_not_be_looked_into_is_an_error() -> None:
 
 @pytest.mark.usefixtures("closed")
 def test_a_project_below_a_closed_directory_is_found() -> None:
-    """Its own directories may be looked into; a ``sudo -u`` that stays where it is comes there."""
+    """Its own directories are readable, as with ``sudo -u`` in place."""
     Path("../gate.yml").write_text("version: 1\n", encoding="utf-8")
     with act_as_ordinary_user():
         assert find_config() == Path("../gate.yml")

@@ -1,4 +1,4 @@
-"""The settings of a case's kind: what fits, and what a mistake is told as."""
+"""The settings of a case's kind, and the errors of wrong ones."""
 
 from pathlib import Path
 
@@ -129,7 +129,7 @@ def test_a_kind_is_part_of_id_and_definition(tmp_path: Path) -> None:
 def test_a_mistake_names_file_key_and_fix(
     tmp_path: Path, entry: str, key: str, problem: str, fix: str
 ) -> None:
-    """What does not fit is told with the line, the key and what to write instead."""
+    """With the line, the key and what to write instead."""
     with pytest.raises(FileError) as caught:
         load_config(write(tmp_path, entry))
     assert caught.value.file.endswith("gate.yml:7")
@@ -142,7 +142,7 @@ def test_what_a_kind_listens_to_is_taken(tmp_path: Path) -> None:
     """Saved artifacts are torch.compile's, and shapes have a backend; all of it is in the id."""
     entry = f"{{kind: shapes, mode: max-autotune, backend: other, settings: {{{VARY}}}}}"
     other = "{kind: cache, options: {max_autotune: true}}\n    dynamic: true"
-    ids = [load_cases(load_config(write(tmp_path, one)))[0].id for one in (entry, other)]
+    ids = [load_cases(load_config(write(tmp_path, model)))[0].id for model in (entry, other)]
     assert ids == [
         "mlp/inference-float32-smoke-max-autotune-other-shapes",
         "mlp/inference-float32-smoke-default-dynamic-max_autotune-true-cache",

@@ -1,4 +1,4 @@
-"""What a base without gate.yml is lent."""
+"""The files that a base without gate.yml borrows."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,14 +9,13 @@ from gate.project.registry import load_cases
 
 
 def write_files(directory: Path, files: dict[str, str]) -> None:
-    """Write files, with their directories."""
     for name, content in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(content, encoding="utf-8")
 
 
 def test_a_checkout_without_configuration_is_lent_what_cases_are_built_of(tmp_path: Path) -> None:
-    """gate.yml, registries, factories and tests that it lacks; what it has stays its own."""
+    """It borrows missing gate.yml, registries, factories and tests; its own files stay."""
     text = (
         "version: 1\nregistry: [perf/more.yml, ../outside.yml]\nreference_models: true\n"
         "models:\n  - {name: shop, factory: 'bench.shop:build', cases: [{}]}\n"
@@ -45,7 +44,7 @@ def test_a_checkout_without_configuration_is_lent_what_cases_are_built_of(tmp_pa
 
 
 def test_new_modules_that_a_factory_imports_go_with_it(tmp_path: Path) -> None:
-    """Through each other, from packages and layouts; what the base has stays its own."""
+    """Also through each other, from packages and layouts; the base's own files stay."""
     model = "{name: a, factory: 'bench:build', cases: [{}]}"
     files = {
         "gate.yml": f"version: 1\nreference_models: false\nmodels: [{model}]\n",

@@ -61,7 +61,7 @@ def test_the_longest_case_goes_first() -> None:
 
 @given(cases=CASES, shards=st.integers(1, 15))
 def test_shards_partition_the_cases(cases: tuple[Case, ...], shards: int) -> None:
-    """Each case is in exactly one shard, no shard is empty, and none is missing without need."""
+    """Each case is in exactly one shard; a shard is empty only if cases are too few."""
     parts = shard_cases(cases, shards)
     assert len(parts) == min(shards, len(cases))
     assert all(parts)
@@ -141,7 +141,7 @@ def make_paired(name: str, commit: str = "base") -> Run:
 
 
 def test_merged_shards_keep_the_base_of_all() -> None:
-    """Pairs of a case that the merged base does not know would count for nothing."""
+    """Pairs of a case that the merged base lacks would not count."""
     merged = merge([make_paired("a"), make_paired("b")])
     assert merged.base is not None
     assert [case.id for case in merged.base.cases] == ["a/x", "b/x"]
@@ -155,13 +155,12 @@ def test_shards_with_another_base_are_refused(other: Run) -> None:
 
 
 def test_one_run_merges_to_itself() -> None:
-    """A matrix of one job is no special case."""
     run = make_run("a", "b")
     assert merge([run]) == run
 
 
 def test_a_case_whose_shard_is_missing_stays_planned() -> None:
-    """It has no trials, which is INCOMPLETE later and not silence."""
+    """It has no trials, which is INCOMPLETE later."""
     planned = tuple(map(make_case, "abc"))
     merged = merge([make_run("a"), make_run("c")], planned)
     assert merged.cases == planned
@@ -169,7 +168,7 @@ def test_a_case_whose_shard_is_missing_stays_planned() -> None:
 
 
 def test_runs_that_all_hold_the_whole_plan_merge() -> None:
-    """What overlaps is what was measured, not what was planned."""
+    """The measured cases must not overlap; the plans may."""
     merged = merge([make_run("a", "b", measured="a"), make_run("a", "b", measured="b")])
     assert [case.id for case in merged.cases] == ["a/x", "b/x"]
     assert merged.selection == "a,b"
@@ -181,7 +180,7 @@ def make_shard(name: str, number: int, of: int = 3, cases: int = 3, selection: s
     return replace(make_run(name), shard=shard, selection=selection)
 
 
-def test_a_shard_is_a_part_of_the_cases_and_says_which() -> None:
+def test_a_shard_is_a_part_of_the_cases_and_names_itself() -> None:
     """Of 4, 9 and 5 seconds the second of two parts has the 4 and the 5."""
     cases = (make_case("a", 4), make_case("b", 9), make_case("c", 5))
     assert pick_shard(cases, 2, 2) == ((cases[0], cases[2]), Shard(number=2, of=2, cases=3))
@@ -197,20 +196,20 @@ def test_a_shard_is_a_part_of_the_cases_and_says_which() -> None:
     ],
 )
 def test_a_shard_that_cannot_be_is_refused(number: int, of: int, what: str) -> None:
-    """A shard without any case would be missed by nobody."""
+    """Nobody would miss a shard without cases."""
     with pytest.raises(UsageError) as caught:
         pick_shard(tuple(map(make_case, "abc")), number, of)
     assert caught.value.what == what
 
 
 def test_all_shards_are_the_whole() -> None:
-    """In whatever order; joined, it is no shard any more."""
+    """In any order; merged, it is no shard."""
     merged = merge([make_shard("b", 2), make_shard("a", 1), make_shard("c", 3)])
     assert (merged.shard, merged.selection, len(merged.cases)) == (None, "tag:pr", 3)
 
 
 def test_a_missing_shard_is_refused_unless_its_cases_are_planned() -> None:
-    """Nothing else says which cases it had: without them what is left would pass."""
+    """Nothing else names its cases: without them the rest would pass."""
     runs = [make_shard("a", 1), make_shard("c", 3)]
     with pytest.raises(UsageError) as caught:
         merge(runs)
@@ -257,7 +256,7 @@ def test_an_unfinished_shard_leaves_the_whole_unfinished() -> None:
 
 
 def test_shards_of_other_numbers_of_trials_do_not_merge() -> None:
-    """Whichever number the whole had, some cases would seem to lack trials, or be excused from them."""
+    """Some cases would seem to lack trials, or be excused from them."""
     with pytest.raises(UsageError, match=r"the number of trials of 2\.json is 3, and that of 1\.json 1"):
         merge([make_run("a"), replace(make_run("b"), trials_planned=3)])
 
@@ -371,7 +370,7 @@ def test_what_is_no_noise_is_not_pooled(runs: list[Run], what: str) -> None:
 
 
 def test_a_selection_that_lacks_cases_of_a_missing_shard_is_refused() -> None:
-    """Of three divided cases it names one that is there: the third would be gone, and not MISSING."""
+    """It names one of three divided cases: the third would be gone, and not MISSING."""
     runs = [make_shard("a", 1), make_shard("c", 3)]
     with pytest.raises(UsageError, match="names 2 of the 3 cases that were divided") as caught:
         merge(runs, (make_case("a"),))
@@ -381,9 +380,9 @@ def test_a_selection_that_lacks_cases_of_a_missing_shard_is_refused() -> None:
 def test_a_trial_is_pooled_once() -> None:
     """An earlier save of a run has the same trials: copies agree, and look like little noise."""
     run = record("a", 2, 0)
-    run = replace(run, trials=tuple(replace(one, started="2026-03-01T00:00:00Z") for one in run.trials))
+    run = replace(run, trials=tuple(replace(trial, started="2026-03-01T00:00:00Z") for trial in run.trials))
     earlier = replace(run, trials=run.trials[:1])
     with pytest.raises(UsageError, match=r"^two\.json holds a trial of a/x that one.json holds as well"):
         pool_runs([run, earlier], NAMES)
-    later = replace(run, trials=tuple(replace(one, started="2026-03-01T01:00:00Z") for one in run.trials))
+    later = replace(run, trials=tuple(replace(trial, started="2026-03-01T01:00:00Z") for trial in run.trials))
     assert len(pool_runs([run, later], NAMES).trials) == 4

@@ -77,7 +77,7 @@ def test_a_users_test_is_a_case(tmp_path: Path) -> None:
     assert case.factory == ""
 
 
-def test_a_dynamic_model_says_so_in_its_ids(tmp_path: Path) -> None:
+def test_a_dynamic_model_shows_it_in_its_ids(tmp_path: Path) -> None:
     """Only where dynamic is true; false is the absence of guesses, not a shape class."""
     (case,) = load(tmp_path, make_model("dynamic=true"))
     assert case.id == "m/inference-float32-smoke-default-dynamic"
@@ -108,15 +108,15 @@ def test_a_dynamic_model_says_so_in_its_ids(tmp_path: Path) -> None:
     ],
 )
 def test_the_definition_follows_what_is_measured(tmp_path: Path, line: str, is_same: bool) -> None:
-    """Names, tags, expectations and where it is built do not change a workload; anything else does."""
+    """Names, tags, expectations and paths do not change a workload; anything else does."""
     before = load_definition(tmp_path, make_model("name=m"))
     assert is_same == (before == load_definition(tmp_path, make_model(line)))
 
 
 def test_the_definition_does_not_depend_on_the_order_of_keys(tmp_path: Path) -> None:
     """YAML mappings have no order."""
-    one = load_definition(tmp_path, make_model("arguments={x: 1, y: 2}"))
-    assert one == load_definition(tmp_path, make_model("arguments={y: 2, x: 1}"))
+    definition = load_definition(tmp_path, make_model("arguments={x: 1, y: 2}"))
+    assert definition == load_definition(tmp_path, make_model("arguments={y: 2, x: 1}"))
 
 
 def test_a_definition_is_the_same_in_every_release(tmp_path: Path) -> None:
@@ -130,7 +130,9 @@ def test_recorded_baselines_are_of_todays_definitions() -> None:
     definitions = {case.id: case.definition for case in load_cases(load_config(None))}
     stored = load_baselines(Path(__file__).parents[3] / "baselines")
     assert stored
-    assert [] == [one.case_id for one in stored if definitions.get(one.case_id) != one.definition]
+    assert [] == [
+        baseline.case_id for baseline in stored if definitions.get(baseline.case_id) != baseline.definition
+    ]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_recorded_baselines_are_of_todays_definitions() -> None:
     ],
 )
 def test_an_unusual_compile_is_named_in_the_id(tmp_path: Path, entry: str, rest: str) -> None:
-    """Two cases of one model that are compiled in other ways have other ids, which are file names."""
+    """Two cases of one model with different compiles have different ids, which are file names."""
     (case,) = load(tmp_path, make_model(f"cases=[{entry}]"))
     assert case.id == f"m/inference-float32-smoke-{rest}"
 
@@ -159,7 +161,7 @@ def test_a_list_of_backends_is_expanded(tmp_path: Path) -> None:
 
 
 def test_options_and_a_mode_exclude_each_other(tmp_path: Path) -> None:
-    """torch.compile refuses both, after minutes; the file says so at once."""
+    """torch.compile refuses both only after minutes."""
     text = make_model("cases=[{mode: [default, max-autotune], options: {max_autotune: true}}]")
     with pytest.raises(FileError, match=r"gate\.yml:4: models\[0\]\.cases\[0\]\.options: .*'max-autotune'"):
         load(tmp_path, text)
@@ -198,7 +200,7 @@ def test_an_error_in_a_registry_file_names_that_file(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path}/more.yml:10: models[0].sises: unknown key\nDid you mean 'sizes'?"
 
 
-def test_the_mistakes_of_all_registry_files_are_told_at_once(tmp_path: Path) -> None:
+def test_the_mistakes_of_all_registry_files_are_reported_at_once(tmp_path: Path) -> None:
     """In the order in which the files are named, each in the order of its lines."""
     (tmp_path / "one.yml").write_text("version: 1\nmodels: x\ntests: y\n", encoding="utf-8")
     (tmp_path / "two.yml").write_text("version: 3\n", encoding="utf-8")
@@ -220,10 +222,8 @@ def test_the_mistakes_of_all_registry_files_are_told_at_once(tmp_path: Path) -> 
         ("reference_models: true", "or leave the reference models out with `reference_models: false`."),
     ],
 )
-def test_a_name_that_is_taken_twice_is_told_with_what_can_be_done(
-    tmp_path: Path, other: str, fix: str
-) -> None:
-    """To leave the reference models out only helps against one of theirs."""
+def test_a_name_that_is_taken_twice_is_reported_with_its_fix(tmp_path: Path, other: str, fix: str) -> None:
+    """Leaving the reference models out only helps against one of theirs."""
     path = tmp_path / "gate.yml"
     name = "bert" if other else "m"
     text = make_model(f"name={name}") + ("" if other else make_model("name=m").removeprefix("models:\n"))
@@ -263,7 +263,7 @@ def test_a_name_that_is_taken_twice_is_told_with_what_can_be_done(
     ],
 )
 def test_contradictions_are_refused(tmp_path: Path, text: str, what: str) -> None:
-    """Each with both places where there are two."""
+    """With both lines where there are two."""
     with pytest.raises(FileError) as caught:
         load(tmp_path, text)
     assert caught.value.what == f"{tmp_path}/" + what.format(dir=tmp_path)

@@ -8,7 +8,7 @@ from gate.records.cases import Case
 
 
 def make_case(model: str, rest: str, *tags: str) -> Case:
-    """Make a case that has nothing but what is selected by."""
+    """Make a case that has only the fields for selecting."""
     return Case(id=f"{model}/{rest}", model=model, tags=tags)
 
 
@@ -85,7 +85,7 @@ def test_a_selection_names_cases(selection: str, expected: list[str]) -> None:
     ],
 )
 def test_a_selection_of_nothing_is_refused(selection: str, what: str, fix: str) -> None:
-    """Every term must match, removing ones too: a slip must not measure more or less than was meant."""
+    """Every term must match, also a removing one."""
     with pytest.raises(UsageError) as caught:
         select(selection)
     assert (what, fix) == (caught.value.what, caught.value.fix)
@@ -101,7 +101,7 @@ def select_or_nothing(terms: list[str]) -> set[str]:
 
 @given(terms=st.lists(st.sampled_from(TERMS), min_size=1, max_size=4), data=st.data())
 def test_naming_unites_in_any_order(terms: list[str], data: st.DataObject) -> None:
-    """A selection is the union of its terms, and their order is of no account."""
+    """A selection is the union of its terms."""
     union = set().union(*(select(term) for term in terms))
     assert union == set(select(",".join(data.draw(st.permutations(terms)))))
 

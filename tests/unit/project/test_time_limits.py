@@ -1,4 +1,4 @@
-"""How long a run may take where gate.yml does not say."""
+"""A run's time limits if gate.yml sets none."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def test_slow_cases_get_the_time_that_they_are_expected_to_take(
     expected: list[float], trials: int, timeout_s: float, budget_s: float, pair_budget_s: float
 ) -> None:
     """Limits of small cases would end a slow one as hung, and leave no time for its second pair."""
-    fitted = fit_limits(replace(CONFIG, trials=trials), [make_case(one) for one in expected])
+    fitted = fit_limits(replace(CONFIG, trials=trials), [make_case(expected_s) for expected_s in expected])
     assert (fitted.trial_timeout_s, fitted.budget_s, fitted.pair_budget_s) == (
         timeout_s,
         budget_s,
@@ -37,7 +37,7 @@ def test_slow_cases_get_the_time_that_they_are_expected_to_take(
 
 
 def test_what_somebody_has_set_stays() -> None:
-    """Whoever gives a limit means it, however slow the cases are."""
+    """However slow the cases are."""
     keys = ("trial_timeout_s", "budget_s", "pair_budget_s")
     config = replace(CONFIG, origins=dict.fromkeys(keys, "gate.yml:3"))
     assert fit_limits(config, [make_case(5000.0)]) == config

@@ -7,7 +7,7 @@ from gate.records.bounds import Amount, Fraction, parse_percent, read_amount, wr
 
 
 def list_fixes(key: str, written: object) -> list[str]:
-    """How the schema of gate.yml wants what is written for a fraction; none where it fits."""
+    """The fixes of gate.yml's schema for a fraction; none if it is valid."""
     is_relative = key == "relative"
     plain = {"thresholds": {"drift": {key: written}}} if is_relative else {key: written}
     return [item.fix for item in list_invalid("config", {"version": 1, **plain})]
@@ -60,14 +60,14 @@ def test_a_fraction_is_written_as_percent_or_as_a_number(written: object, fracti
     ],
 )
 def test_what_could_be_misread_is_refused(written: object, advice: str) -> None:
-    """A bare 5 was meant as 5 %, and a bare 1 may be either: the advice shows both forms."""
+    """A bare 5 means 5 %, and a bare 1 may be either: the fix shows both forms."""
     example = "Write, for example, `relative: 8%`."
     assert list_fixes("relative", written) == [advice or example]
 
 
 @pytest.mark.parametrize("written", ["0%", "0.0 %", "00%", "51%", "50.1%", "100%", 0, 0.51, 1, 5])
 def test_an_error_budget_is_neither_nothing_nor_more_than_half(written: object) -> None:
-    """Without a budget nothing could be judged; with more than half, a verdict would say nothing."""
+    """Without a budget nothing could be judged; beyond half a verdict means nothing."""
     assert list_fixes("error_budget", written)
 
 
@@ -80,7 +80,7 @@ def test_an_error_budget_is_a_fraction(written: object, fraction: float) -> None
 
 @given(fraction=st.floats(0, 10))
 def test_what_is_rendered_as_percent_reads_the_same(fraction: float) -> None:
-    """The configuration that is printed is the one in force; what has no such form is printed as a number."""
+    """A value without such a form is printed as a number."""
     text = write_percent(fraction)
     assert text == "" or Fraction().read(text) == fraction
     assert text or Fraction().read(fraction) == fraction
@@ -88,7 +88,7 @@ def test_what_is_rendered_as_percent_reads_the_same(fraction: float) -> None:
 
 @given(percent=st.decimals(0, 60, places=2))
 def test_the_bound_in_the_pattern_is_the_bound_of_the_number(percent: object) -> None:
-    """The regular expression of percentages says the same as the range of numbers."""
+    """The regular expression of percentages and the range of numbers agree."""
     text = f"{percent}%"
     fraction = parse_percent(text)
     assert fraction is not None
@@ -96,7 +96,7 @@ def test_the_bound_in_the_pattern_is_the_bound_of_the_number(percent: object) ->
 
 
 def test_an_amount_is_kept_as_it_is_written() -> None:
-    """Whether percent fit is only known with the metric."""
+    """The metric decides whether percent fit."""
     assert [Amount().read(written) for written in ("8%", 2, 0.3, "8", -1, None)] == [
         "8%",
         2.0,

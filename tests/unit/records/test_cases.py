@@ -19,5 +19,5 @@ from gate.records.cases import Case, Mode
 def test_a_case_is_tuned_by_its_mode_or_an_option(
     mode: Mode, options: dict[str, object], *, tuned: bool
 ) -> None:
-    """Such kernels are chosen by timing them, so nothing else may run meanwhile."""
+    """Such kernels are chosen by timing, so nothing else may run meanwhile."""
     assert Case(id="a/b", model="a", mode=mode, options=options).is_tuned is tuned

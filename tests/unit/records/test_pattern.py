@@ -1,4 +1,4 @@
-"""One way to say which cases are meant, for selections, rules and acceptances alike."""
+"""Patterns of cases, for selections, rules and acceptances alike."""
 
 import pytest
 
@@ -19,9 +19,9 @@ from gate.records.cases import Policy, fits_pattern
     ],
 )
 def test_a_pattern_means_cases(pattern: str, fitting: list[str]) -> None:
-    """Models, globs and tags; a part that is removed stays so; what says nothing means nothing."""
+    """Models, globs and tags; a removed part stays removed; an empty pattern means nothing."""
     tags = {"bert/b": ("night", "slow")}
     ids = ["bert/a", "bert/b", "gpt/a"]
-    assert [one for one in ids if fits_pattern(pattern, one, tags.get(one, ()))] == fitting
+    assert [case_id for case_id in ids if fits_pattern(pattern, case_id, tags.get(case_id, ()))] == fitting
     policy = Policy(thresholds={}, tags=tags)
-    assert [one for one in ids if policy.fits(pattern, one)] == fitting
+    assert [case_id for case_id in ids if policy.fits(pattern, case_id)] == fitting

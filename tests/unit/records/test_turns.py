@@ -14,13 +14,12 @@ SECONDS = st.floats(0, 1e6)
 
 @given(st.builds(Offer, super_block_s=SECONDS, sizes=SIZES))
 def test_offer_survives_the_line(offer: Offer) -> None:
-    """What a worker offers is what the lab reads, to the last digit."""
+    """To the last digit."""
     assert read_line(Offer, "ready", write_line("ready", offer)) == offer
 
 
 @given(st.builds(RoundPlan, super_blocks=NUMBERS, sizes=SIZES))
 def test_plan_survives_the_line(plan: RoundPlan) -> None:
-    """What the lab plans is what a worker reads."""
     assert read_line(RoundPlan, "rounds", write_line("rounds", plan)) == plan
 
 
@@ -32,7 +31,7 @@ def test_turn_survives_the_line(seconds: float) -> None:
 
 @pytest.mark.parametrize("line", ["", "turn", "turn soon", "turn 1 2", "turn NaN", "turn {}", "ready 0.5"])
 def test_another_line_is_none(line: str) -> None:
-    """Whatever is not ``turn`` and a time means that the worker is gone."""
+    """Anything but ``turn`` and a time means that the worker is gone."""
     assert read_line(float, "turn", line) is None
 
 

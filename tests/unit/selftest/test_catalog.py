@@ -1,4 +1,4 @@
-"""The catalogue of faults: what is asked of the gate for each."""
+"""The catalogue of faults, and what the gate must do about each."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_every_kind_is_there_and_no_fault_twice(device: str) -> None:
 
 
 def test_sizes_of_slowdowns() -> None:
-    """Slowdowns of 2, 3, 5, 10 and 30 % are planted, and what is asked grows with the size."""
+    """2, 3, 5, 10 and 30 %; the required rate grows with the size."""
     slowdowns = [fault for fault in list_faults("cpu") if fault.kind is FaultKind.SLOWDOWN]
     asked = {fault.size: fault.caught for fault in slowdowns}
     assert {0.02: 0.0, 0.03: 0.0, 0.05: 0.80, 0.10: 0.95, 0.30: 0.95} == asked
@@ -32,14 +32,14 @@ def test_smaller_slowdowns_are_asked_for_on_a_gpu() -> None:
 
 
 def test_harmless_changes() -> None:
-    """Nothing at all and a faster eager must not be red; the latter is planted in the base."""
+    """Nothing, and a faster eager, planted in the base, must not be red."""
     harmless = {fault.kind: fault for fault in list_faults("cpu") if fault.is_harmless}
     assert {FaultKind.NOTHING, FaultKind.EAGER_FASTER} == set(harmless)
     assert [FaultKind.EAGER_FASTER] == [fault.kind for fault in list_faults("cpu") if fault.is_in_base]
 
 
 def test_what_is_exact_must_always_be_caught() -> None:
-    """A fault that is tried once has a metric or a kind of failure to show in, and is never to be missed."""
+    """A fault that is tried once has a metric or a failure to show in, and must never be missed."""
     once = [fault for fault in list_faults("cpu") if fault.is_certain]
     assert {(1.0, 0.0)} == {(fault.caught, fault.missed) for fault in once}
     assert all((fault.metric is None) != (fault.failure is None) for fault in once)
@@ -48,7 +48,7 @@ def test_what_is_exact_must_always_be_caught() -> None:
 
 
 def test_quick_leaves_out_statistics() -> None:
-    """Of what takes pairs, nothing and 30 % are left; of the rest all."""
+    """Of faults that need pairs, nothing and 30 % are left; of the rest all."""
     quick = list_faults("cpu", quick=True)
     pairs = [(fault.kind, fault.size) for fault in quick if not fault.is_certain]
     assert [(FaultKind.NOTHING, 0.0), (FaultKind.SLOWDOWN, 0.30)] == pairs
@@ -56,7 +56,7 @@ def test_quick_leaves_out_statistics() -> None:
 
 
 def test_faults_are_chosen_by_name() -> None:
-    """A pattern takes all sizes; nothing at all comes along, for it is what the others are measured by."""
+    """A pattern takes all sizes; "nothing" is always added for comparison."""
     chosen = choose_faults(list_faults("cpu"), "graph_break, slowdown-*0%")
     assert [fault.name for fault in chosen] == ["graph_break", "nothing", "slowdown-30%", "slowdown-10%"]
 

@@ -1,4 +1,4 @@
-"""How much is planted, and the case that carries it."""
+"""The size of a planted fault, and the case that carries it."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def test_slowdown_is_a_fraction_of_the_bases_median() -> None:
 def test_what_the_threshold_hides_is_not_asked_for(
     size: float, centre_s: float, threshold: Threshold
 ) -> None:
-    """It is planted as it is, and the gate need not catch it."""
+    """It is planted unchanged, and the gate need not catch it."""
     chosen = choose_size(find_fault(FaultKind.SLOWDOWN, size), (centre_s,), threshold)
     assert (pytest.approx(size), False) == (chosen.planted, chosen.is_asked)
 
@@ -92,7 +92,7 @@ def test_planted_share_does_not_depend_on_the_unit(size: float, values: list[flo
 
 
 def test_planted_case_is_compared_as_the_original() -> None:
-    """Id and definition are the original's, so it is neither another case nor stale; the factory is ours."""
+    """It has the original's id and definition, so it is not stale; the factory is ours."""
     planted = plant_case(CASE, find_fault(FaultKind.SLOWDOWN, 0.05), FaultSize(amount=0.0005))
     arguments = {
         "factory": "package.module:build",
@@ -136,7 +136,7 @@ def test_where_memory_fits(case: Case, fitting: bool) -> None:
     ids=str,
 )
 def test_unusual_compiles_get_no_fault(changes: dict[str, object]) -> None:
-    """There a fault shows in other ways: a graph break, for one, is an error with ``fullgraph``."""
+    """Faults show otherwise there: a graph break is an error with ``fullgraph``."""
     case = replace(CASE, **changes)  # type: ignore[arg-type] # a mapping of fields
     assert not is_fitting(find_fault(FaultKind.GRAPH_BREAK, 0.0), case)
 

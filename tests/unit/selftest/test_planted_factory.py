@@ -1,4 +1,4 @@
-"""Planting a fault leaves the workload what it was: only its forward has a seam around it."""
+"""A planted fault leaves the workload as it is, but for a seam around its forward."""
 
 import copy
 import sys
@@ -96,7 +96,7 @@ def test_function_stays_a_function() -> None:
 def test_slower_eager() -> None:
     """20 ms are planted into each eager call of the function, and a compiled slowdown costs eager nothing.
 
-    By the clock of this thread, which other programs do not stop: the planted time is spent at work.
+    By the clock of this thread, which other programs do not stop.
     """
 
     def time_call(fault: str, read_s: Callable[[], float]) -> float:

@@ -1,4 +1,4 @@
-"""What planted slowdowns go by, on a GPU that wakes up."""
+"""Calibration of planted slowdowns on a GPU that wakes up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class WakingGpu:
         self.at_s += cycles / (IDLE_HZ if self.at_s < 0.1 else FULL_HZ)
 
     def make_event(self, *, enable_timing: bool) -> WakingEvent:
-        """Return an event of this device."""
         assert enable_timing
         return WakingEvent(self)
 
@@ -39,11 +38,9 @@ class WakingEvent:
         self.at_s = 0.0
 
     def record(self) -> None:
-        """Keep the moment."""
         self.at_s = self.gpu.at_s
 
     def elapsed_time(self, end: WakingEvent) -> float:
-        """Return milliseconds."""
         return 1e3 * (end.at_s - self.at_s)
 
 

@@ -1,4 +1,4 @@
-"""What counts as caught, and when the gate has failed its own test."""
+"""The result of an attempt, and when the gate fails its own test."""
 
 from functools import partial
 
@@ -38,14 +38,14 @@ def make_failure(kind: FailureKind) -> CaseFailure:
     ],
 )
 def test_only_the_faults_own_metric_counts(status: Status, result: Result) -> None:
-    """Another metric that is red catches nothing: the gate must see what was planted."""
+    """Another metric that is red catches nothing."""
     rows = [make_row(Metric.GRAPH_BREAKS, Status.REGRESSED), make_row(Metric.COMPILED_LATENCY, status)]
     opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), rows, ())
     assert (result, rows[1]) == (opinion.result, opinion.row)
 
 
 def test_metric_that_was_not_judged_is_missed() -> None:
-    """No row, no catch."""
+    """There is no row."""
     rows = [make_row(Metric.DRIFT, Status.REGRESSED)]
     assert judge_fault(find_fault(FaultKind.LOST_CACHE), rows, ()).result is Result.MISSED
 
@@ -72,8 +72,8 @@ def test_harmless_change(statuses: list[Status], result: Result) -> None:
     assert judge_fault(find_fault(FaultKind.NOTHING), rows, ()).result is result
 
 
-def test_failure_must_be_told_as_what_it_is() -> None:
-    """A hang that is told as a crash is not caught; nor is one that leaves the case unfailed."""
+def test_failure_must_be_reported_as_what_it_is() -> None:
+    """A hang that is reported as a crash, or not at all, is not caught."""
     hang, failed = find_fault(FaultKind.HANG), [make_row(Metric.COMPILED_LATENCY, Status.FAILED)]
     assert judge_fault(hang, failed, [make_failure(FailureKind.HANG)]).result is Result.CAUGHT
     assert judge_fault(hang, failed, [make_failure(FailureKind.CRASH)]).result is Result.MISSED
@@ -81,7 +81,7 @@ def test_failure_must_be_told_as_what_it_is() -> None:
     assert judge_fault(hang, [], []).result is Result.MISSED
 
 
-def test_trial_that_fails_otherwise_tells_nothing() -> None:
+def test_trial_that_fails_otherwise_reports_nothing() -> None:
     """A slowdown whose worker crashed was neither caught nor missed."""
     crash = make_failure(FailureKind.CRASH)
     opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), [], [crash])
@@ -96,8 +96,8 @@ def make_attempts(fault: str, letters: str, *, is_asked: bool = True) -> list[At
     """Make attempts of 41 s with these results."""
     size = FaultSize(planted=FAULTS[fault].size, is_asked=is_asked)
     opinions = [Opinion(result=LETTERS[letter]) for letter in letters]
-    made = partial(Attempt, fault=FAULTS[fault], case_id=CASE, size=size, wall_s=41.0)
-    return [made(opinion=opinion) for opinion in opinions]
+    make = partial(Attempt, fault=FAULTS[fault], case_id=CASE, size=size, wall_s=41.0)
+    return [make(opinion=opinion) for opinion in opinions]
 
 
 def make_score(fault: str, letters: str, small: str = "") -> Score:
@@ -148,7 +148,7 @@ def test_table() -> None:
     ],
 )
 def test_an_attempt_in_a_line(fault: str, opinion: Opinion, line: str) -> None:
-    """What came of it, and what the gate said: of a metric, of a failure, or nothing."""
+    """The result, and the gate's finding: of a metric, of a failure, or none."""
     assert line == Attempt(fault=FAULTS[fault], case_id=CASE, size=FaultSize(), opinion=opinion).describe()
 
 
@@ -188,7 +188,7 @@ def test_what_chance_does_not_explain_is_a_complaint(fault: str, results: str, c
 def test_what_must_be_caught_and_never_was_is_open(
     fault: str, results: str, small: str, *, is_open: bool
 ) -> None:
-    """Where chance explains it, it is neither good nor a complaint."""
+    """If chance explains it, it is neither a pass nor a failure."""
     assert make_score(fault, results, small).is_open is is_open
 
 
@@ -197,7 +197,7 @@ def test_what_must_be_caught_and_never_was_is_open(
     results=st.text("CIM", min_size=1, max_size=30),
 )
 def test_a_better_result_never_raises_a_complaint(fault: str, results: str) -> None:
-    """Where nothing is complained of, turning any attempt into a catch does not change that."""
+    """Turning any attempt into a catch adds no failure."""
     if make_score(fault, results).complaint:
         return
     for index in range(len(results)):
@@ -205,7 +205,7 @@ def test_a_better_result_never_raises_a_complaint(fault: str, results: str) -> N
 
 
 def test_attempts_of_too_small_a_dose_excuse_no_other() -> None:
-    """Of 19 misses in 20 attempts the one in which less was planted than is asked for takes nothing away."""
+    """Of 19 misses in 20 attempts the one with too small a fault changes nothing."""
     score = make_score("slowdown-5%", "M" * 19, small="M")
     assert (score.is_asked, score.complaint) == (True, "20 of 20 were missed")
     assert make_score("slowdown-5%", "C", small="M" * 9).complaint == ""

@@ -1,4 +1,4 @@
-"""What is guessed of a module's inputs, and what is told where no guess works."""
+"""Guessed inputs of a module, and the error if no guess works."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -68,16 +68,16 @@ class Levels(Base):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with the models."""
-    place: Path = tmp_path_factory.mktemp("guessed")
-    (place / "guessed_models.py").write_text(MODELS, encoding="utf-8")
-    return place
+    directory: Path = tmp_path_factory.mktemp("guessed")
+    (directory / "guessed_models.py").write_text(MODELS, encoding="utf-8")
+    return directory
 
 
-def ask(place: Path, name: str) -> dict[str, Any]:
+def ask(top: Path, name: str) -> dict[str, Any]:
     """Look at one of the models."""
-    return look({"directory": str(place), "target": f"guessed_models:{name}", "arguments": {}, "inputs": []})
+    return look({"directory": str(top), "target": f"guessed_models:{name}", "arguments": {}, "inputs": []})
 
 
 @pytest.mark.parametrize(
@@ -92,31 +92,31 @@ def ask(place: Path, name: str) -> dict[str, Any]:
         ("Short", ["8x16 int64<100 from words (Embedding 100)"]),
     ],
 )
-def test_inputs_are_guessed_and_say_from_what(place: Path, name: str, expected: list[str]) -> None:
-    """Sizes are those of the layers, types those of the parameters; and the factory that is written works."""
-    found = ask(place, name)
-    told = [
-        f"{'list of ' * one.get('lists', 0)}{'x'.join(map(str, one['shape']))} {one['dtype']}"
-        + (f"<{one['high']}" if "high" in one else "")
-        + f" from {one['source']}"
-        for one in found["inputs"]
+def test_inputs_are_guessed_with_their_source(directory: Path, name: str, expected: list[str]) -> None:
+    """Sizes come from layers, types from parameters; and the written factory works."""
+    guessed = ask(directory, name)
+    descriptions = [
+        f"{'list of ' * item.get('lists', 0)}{'x'.join(map(str, item['shape']))} {item['dtype']}"
+        + (f"<{item['high']}" if "high" in item else "")
+        + f" from {item['source']}"
+        for item in guessed["inputs"]
     ]
-    assert told == expected
+    assert descriptions == expected
     sketch = Sketch(
         target=f"guessed_models:{name}",
         is_factory=False,
-        called=found["called"],
-        inputs=tuple(TensorSketch(**{**one, "shape": tuple(one["shape"])}) for one in found["inputs"]),
+        called=guessed["called"],
+        inputs=tuple(TensorSketch(**{**item, "shape": tuple(item["shape"])}) for item in guessed["inputs"]),
         arguments={},
     )
-    made: dict[str, Any] = {}
-    exec(render_factory(sketch), made)  # noqa: S102 - our own text
-    workload = made["build"]()
+    module: dict[str, Any] = {}
+    exec(render_factory(sketch), module)  # noqa: S102 - our own text
+    workload = module["build"]()
     workload.forward(*workload.inputs)
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "told"),
+    ("name", "kind", "message"),
     [
         (
             "Dict",
@@ -132,34 +132,34 @@ def test_inputs_are_guessed_and_say_from_what(place: Path, name: str, expected: 
         ("", "name", "this is a module; it has Base, Record, Two"),
     ],
 )
-def test_what_cannot_be_guessed_is_told(place: Path, name: str, kind: str, told: str) -> None:
-    """The error is the likeliest guess's, and a name that there is not is answered with those there are."""
+def test_what_cannot_be_guessed_is_reported(directory: Path, name: str, kind: str, message: str) -> None:
+    """The error is the likeliest guess's; a wrong name is answered with the existing ones."""
     with pytest.raises(UnusableTargetError) as caught:
-        ask(place, name)
+        ask(directory, name)
     assert caught.value.kind == kind
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     # Nobody knows which of them a wrong name meant; the last class of a module is the whole.
-    assert (": write guessed_models:" in str(caught.value)) is (told.startswith("this is a module"))
+    assert (": write guessed_models:" in str(caught.value)) is (message.startswith("this is a module"))
 
 
 def test_a_file_is_answered_with_the_modules_name() -> None:
-    """A path is what a shell completes."""
+    """A shell completes paths."""
     with pytest.raises(UsageError, match=r"'zoo/model\.py:TinyNet' is a file") as caught:
         check_probed_name("zoo/model.py:TinyNet")
     assert caught.value.fix == "Write zoo.model:TinyNet."
 
 
-def test_init_says_what_was_guessed_and_what_a_kept_factory_lacks(
+def test_init_names_what_was_guessed_and_what_a_kept_factory_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A second call with another input changes nothing, and says so."""
+    """A second call with another input changes nothing, with a note."""
     monkeypatch.chdir(tmp_path)
     guessed = TensorSketch(shape=(8, 64), source="stem (Linear 64)")
 
     def sketch(
         _: Path, target: str, _arguments: object, given: Sequence[TensorSketch], *_more: object
     ) -> Sketch:
-        inputs = tuple(replace(one, name="clicked") for one in given or (guessed,))
+        inputs = tuple(replace(tensor, name="clicked") for tensor in given or (guessed,))
         return Sketch(target=target, is_factory=False, called=True, inputs=inputs, arguments={})
 
     monkeypatch.setattr("gate.cli.init.probe_module", sketch)
@@ -178,7 +178,7 @@ def test_init_says_what_was_guessed_and_what_a_kept_factory_lacks(
 
 
 def test_sizes_have_no_comma_too_many() -> None:
-    """What is written reads as one would write it, with the name of the parameter that takes it."""
+    """The text reads as a person would write it, with the parameter's name."""
     inputs = (
         TensorSketch(shape=(8, 64), dtype="int64", high=500, name="clicked"),
         TensorSketch(shape=(8,), dtype="float16"),

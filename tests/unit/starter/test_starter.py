@@ -1,4 +1,4 @@
-"""What a project begins with: the look at a module, the files, and the pin of the action."""
+"""A project's first files: the look at a module, the files, and the pin of the action."""
 
 import errno
 import json
@@ -67,19 +67,19 @@ def test_a_model_is_named_after_its_class(target: str, name: str) -> None:
     ],
 )
 def test_an_input_is_sizes_a_type_and_a_bound(text: str, tensor: TensorSketch) -> None:
-    """Sizes joined by x, then a type, then what whole numbers stay below."""
+    """Sizes joined by x, a type, and the bound of whole numbers."""
     assert parse_input(text) == tensor
 
 
 @pytest.mark.parametrize("text", ["", "8y3", "8x", "x8", "8x3:complex7", "-1x3"])
 def test_what_is_no_tensor_is_refused(text: str) -> None:
-    """With an example of one."""
+    """The error shows an example of one."""
     with pytest.raises(UsageError, match="is no tensor"):
         parse_input(text)
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "told"),
+    ("source", "target", "message"),
     [
         ("import no_such", "mine:build", "mine cannot be imported: ModuleNotFoundError"),
         (
@@ -107,19 +107,19 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
         ("import os; os._exit(3)", "mine:build", None),
     ],
 )
-def test_what_cannot_be_begun_with_is_told(
-    tmp_path: Path, source: str, target: str, told: str | None
+def test_what_cannot_be_begun_with_is_reported(
+    tmp_path: Path, source: str, target: str, message: str | None
 ) -> None:
-    """In the words of the user's own module, with a fix; a process that dies takes nothing with it."""
+    """The error is the module's own, with a fix; a process that dies takes nothing with it."""
     (tmp_path / "mine.py").write_text(source, encoding="utf-8")
-    with pytest.raises(Exception, match=told or r"died \(status 3\): it wrote no error"):
+    with pytest.raises(Exception, match=message or r"died \(status 3\): it wrote no error"):
         probe_module(tmp_path, target, {})
 
 
 def test_a_factory_is_named_itself_and_nothing_is_written_over(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first call writes all, pinned; the second changes no byte, says so, and shows the entry."""
+    """The first call writes all, pinned; the second changes no byte, and shows the entry."""
     arguments = ("init", "acme:build", "--argument", "width=4", "--action", f"acme/compile-gate@{COMMIT}")
     assert main(arguments) == 0
     assert "wrote  gate.yml" in capsys.readouterr().out
@@ -135,9 +135,9 @@ def test_a_factory_is_named_itself_and_nothing_is_written_over(
     )
     (project / "gate.yml").write_text("version: 1\n# mine\n", encoding="utf-8")
     assert main(arguments) == 0
-    told = capsys.readouterr().out
-    assert "kept   gate.yml: it was there already" in told
-    assert "    factory: acme:build" in told
+    output = capsys.readouterr().out
+    assert "kept   gate.yml: it was there already" in output
+    assert "    factory: acme:build" in output
     assert (project / "gate.yml").read_text(encoding="utf-8") == "version: 1\n# mine\n"
     kept = {path: path.read_bytes() for path in written if path.name != "gate.yml" or path.parent != project}
     assert all(written[path] == content for path, content in kept.items())
@@ -146,7 +146,7 @@ def test_a_factory_is_named_itself_and_nothing_is_written_over(
 def test_a_namesake_in_another_module_gets_no_factory_of_the_first(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What gate_net.py builds would be measured for it: nothing is written, and the fix is told."""
+    """gate_net.py would build the other class: nothing is written, and the fix is shown."""
 
     def sketch(_: Path, target: str, *_given: object) -> Sketch:
         return Sketch(target=target, is_factory=False, called=True, inputs=(), arguments={})
@@ -170,18 +170,18 @@ def test_a_namesake_in_another_module_gets_no_factory_of_the_first(
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(
-    ("drift", "told"),
+    ("drift", "note"),
     [
         (17.0, "note   compiled results are off by 131,072x eager's own error already"),
         (64.0, "note   compiled results are another answer than eager's already"),
         (7.9, ""),
     ],
 )
-def test_a_model_that_is_wrong_from_the_start_is_told(
+def test_a_model_that_is_wrong_from_the_start_is_reported(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     drift: float,
-    told: str,
+    note: str,
 ) -> None:
     """No change is to blame for it, so no check would be red."""
 
@@ -191,7 +191,7 @@ def test_a_model_that_is_wrong_from_the_start_is_told(
     monkeypatch.setattr("gate.cli.init.probe_module", sketch)
     assert main(["init", "acme:build"]) == 0
     printed = capsys.readouterr().out
-    assert told in printed if told else "note " not in printed
+    assert note in printed if note else "note " not in printed
 
 
 @pytest.mark.slow
@@ -199,7 +199,7 @@ def test_a_model_that_is_wrong_from_the_start_is_told(
 def test_the_first_drift_is_of_the_factory_that_was_written(
     tmp_path: Path, factor: str, low: float, high: float
 ) -> None:
-    """A hundredth where it is compiled is 2^16 rounding steps."""
+    """A hundredth in compiled code is 2^16 rounding steps."""
     source = (
         "import torch, gate\n\ndef build():\n"
         f"    def forward(x): return x.sin() * ({factor} if torch.compiler.is_compiling() else 1.0)\n"
@@ -224,7 +224,7 @@ NOTEBOOK = {
 
 
 def test_a_notebook_gives_what_it_defines(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """No other process can import it, and its training is not run again; its module is written once."""
+    """No process can import it, and its training must not run again; its module is written once."""
     path = project / "nb" / "my-net.ipynb"
     path.parent.mkdir()
     path.write_text(json.dumps(NOTEBOOK), encoding="utf-8")
@@ -257,7 +257,7 @@ def test_what_is_written_can_be_read(project: Path, capsys: pytest.CaptureFixtur
 def test_without_a_pin_no_workflow_is_written(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A workflow that names nobody's action would fail on every pull request."""
+    """A workflow with nobody's action would fail on every pull request."""
     monkeypatch.setattr("gate.cli.init.find_action", lambda _: "")
     assert main(["init", "acme:build"]) == 0
     assert "--action OWNER/compile-gate@COMMIT" in capsys.readouterr().out
@@ -273,13 +273,13 @@ def test_without_a_pin_no_workflow_is_written(
     ("option", "names"), [("--comments", RESPOND_WORKFLOWS), ("--long-workflows", LONG_WORKFLOWS)]
 )
 def test_more_workflows_are_an_option(project: Path, option: str, names: tuple[str, ...]) -> None:
-    """A second file that answers comments; or all in full, where nothing elsewhere can be called."""
+    """A second file answers comments; or all are written in full, if no other repository can be called."""
     assert main(["init", "acme:build", "--action", f"acme/compile-gate@{COMMIT}", option]) == 0
     assert {path.name for path in (project / ".github/workflows").iterdir()} == set(names)
 
 
 def test_a_second_workflow_takes_the_runner_of_the_first(project: Path) -> None:
-    """And its interpreter, which somebody wrote there since."""
+    """It also takes an interpreter that somebody has written there."""
     given = ["init", "acme:build", "--action", f"acme/compile-gate@{COMMIT}"]
     assert main([*given, "--runner", "self-hosted, mine"]) == 0
     first, second = (project / f".github/workflows/{name}" for name in RESPOND_WORKFLOWS)
@@ -289,13 +289,13 @@ def test_a_second_workflow_takes_the_runner_of_the_first(project: Path) -> None:
     written = second.read_text(encoding="utf-8")
     assert """      runner: '["self-hosted", "mine"]'\n""" in written
     assert "      python: /opt/torch/bin/python # the interpreter" in written
-    assert f"respond.yml@{COMMIT}\n" in written  # whose release that is, nobody said
+    assert f"respond.yml@{COMMIT}\n" in written  # of an unknown release
 
 
-def test_what_gate_yml_says_of_a_model_need_not_be_said_again(
+def test_what_gate_yml_says_of_a_model_need_not_be_repeated(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is tried again, what is missing is written; other arguments are told, and change nothing."""
+    """Nothing is tried again, missing files are written; other arguments are noted, without effect."""
 
     def sketch(_: Path, target: str, arguments: Mapping[str, object], *_given: object) -> Sketch:
         if not arguments:
@@ -308,17 +308,17 @@ def test_what_gate_yml_says_of_a_model_need_not_be_said_again(
     written = {path: path.read_bytes() for path in project.glob("gate*")}
     capsys.readouterr()
     assert main(["init", "acme.model:Net", "--comments", "--action", f"acme/compile-gate@{COMMIT}"]) == 0
-    told = capsys.readouterr().out
-    assert "kept   gate.yml: it lists acme.model:Net already\n" in told
+    output = capsys.readouterr().out
+    assert "kept   gate.yml: it lists acme.model:Net already\n" in output
     for name in RESPOND_WORKFLOWS:
-        assert f"wrote  .github/workflows/{name}\n" in told
+        assert f"wrote  .github/workflows/{name}\n" in output
         text = (project / ".github/workflows" / name).read_text(encoding="utf-8")
         assert """runner: '["self-hosted", "linux", "gpu"]'""" in text  # as gate.yml measures on one
     for width, is_told in ((4, False), (5, True)):
         assert main(["init", "acme.model:Net", "--argument", f"width={width}"]) == 0
-        told = capsys.readouterr().out
-        assert "gate_net.py stays as it is" not in told  # the values are in gate.yml
-        assert ("note   gate.yml stays as it is, and lists this model with other" in told) is is_told
+        output = capsys.readouterr().out
+        assert "gate_net.py stays as it is" not in output  # the values are in gate.yml
+        assert ("note   gate.yml stays as it is, and lists this model with other" in output) is is_told
     assert written == {path: path.read_bytes() for path in project.glob("gate*")}
     (project / "gate_net.py").unlink()
     assert main(["init", "acme.model:Net"]) == 2  # the factory would have to be written again
@@ -351,7 +351,7 @@ def test_a_branch_or_tag_pins_nothing() -> None:
 def test_the_pin_is_what_pip_installed(
     origin: dict[str, object], pin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where pip took a commit from GitHub; nothing where it did not."""
+    """If pip took a commit from GitHub; otherwise there is none."""
     monkeypatch.setattr(workflow_files, "_read_origin", lambda: origin)
     assert find_action() == pin
 
@@ -369,14 +369,14 @@ def test_a_clone_is_pinned_where_its_remote_has_the_commit(
     run_git(clone, "commit", "--quiet", "--allow-empty", "--message", "Begin")
     assert find_action(clone) == ""
     run_git(clone, "update-ref", "refs/remotes/origin/main", "HEAD")
-    found = f"acme/compile-gate@{run_git(clone, 'rev-parse', 'HEAD')}"
-    assert find_action(clone) == found
+    pinned = f"acme/compile-gate@{run_git(clone, 'rev-parse', 'HEAD')}"
+    assert find_action(clone) == pinned
     run_git(clone, "tag", "v1.2.0")
-    assert find_action(clone) == f"{found} # v1.2.0"
+    assert find_action(clone) == f"{pinned} # v1.2.0"
 
 
 def test_the_workflows_that_are_written_name_no_placeholder() -> None:
-    """Each, short and long: the action pinned, the runner's labels, nothing left to replace."""
+    """Short and long ones: the action pinned, the runner's labels, nothing left to replace."""
     names = (*RESPOND_WORKFLOWS, *LONG_WORKFLOWS)
     written = load_workflows(names, f"acme/compile-gate@{COMMIT}", "self-hosted, mine")
     files = {Path(path).name: text for path, text in written.items()}
@@ -387,10 +387,10 @@ def test_the_workflows_that_are_written_name_no_placeholder() -> None:
     assert get_workflows_directory().is_dir()
 
 
-def test_workflows_in_full_are_not_given_what_a_short_one_says() -> None:
-    """A step of theirs stands deeper: only what calls this repository's workflows is told the same."""
-    said = "    with:\n      runner: mine\n      python: C:\\1\n"
-    written = load_workflows((*RESPOND_WORKFLOWS, *LONG_WORKFLOWS), f"acme/gate@{COMMIT}", "linux", said)
+def test_workflows_in_full_are_not_given_the_inputs_of_a_short_one() -> None:
+    """Their steps are indented deeper: only calls of this repository's workflows get the inputs."""
+    inputs = "    with:\n      runner: mine\n      python: C:\\1\n"
+    written = load_workflows((*RESPOND_WORKFLOWS, *LONG_WORKFLOWS), f"acme/gate@{COMMIT}", "linux", inputs)
     files = {Path(path).name: text for path, text in written.items()}
     assert all("      runner: mine\n      python: C:\\1\n" in files[name] for name in RESPOND_WORKFLOWS)
     assert not any("mine" in files[name] or "C:" in files[name] for name in LONG_WORKFLOWS)
@@ -450,7 +450,7 @@ def test_an_argument_of_null_has_no_annotation() -> None:
 def test_of_a_file_that_cannot_be_written_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of it would be kept by the next call; the files before it stay."""
+    """The next call would keep half of it; earlier files stay."""
 
     def fill_disk(descriptor: int) -> None:
         if os.fstat(descriptor).st_size > ROOM:
@@ -463,8 +463,8 @@ def test_of_a_file_that_cannot_be_written_nothing_is_left(
     assert [path.name for path in tmp_path.iterdir()] == ["a.yml"]
 
 
-def test_a_file_in_the_place_of_a_directory_is_told(tmp_path: Path) -> None:
-    """It is neither kept nor written over."""
+def test_a_file_in_the_place_of_a_directory_is_reported(tmp_path: Path) -> None:
+    """It is neither kept nor replaced."""
     (tmp_path / ".github").touch()
     with pytest.raises(UsageError, match=r"\.github is not a directory"):
         write_missing(tmp_path, {".github/workflows/gate.yml": "on: push"})
@@ -485,7 +485,7 @@ def test_labels_come_in_two_forms(text: str, labels: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["self-hosted linux", "bob's-box", "a, # b", "", "[]", '["a", 1]', "a,,b"])
 def test_what_is_no_label_is_refused(text: str) -> None:
-    """A job that asks for it would be queued until GitHub gives it up, or the file would be no YAML."""
+    """A job with it would be queued until GitHub gives up, or the file would be no YAML."""
     with pytest.raises(UsageError, match="--runner"):
         parse_labels(text)
 
@@ -500,7 +500,7 @@ def test_a_project_below_the_top_is_named_in_the_workflows() -> None:
 
 
 def test_a_release_knows_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its wheel says so; the tag is that of the version."""
+    """Its wheel names it; the tag is that of the version."""
     url = f"https://github.com/acme/compile-gate/tree/{'b' * 40}"
     monkeypatch.setattr("gate.starter.workflow_files.find_url", lambda _: url)
     assert find_action() == f"acme/compile-gate@{'b' * 40} # v{__version__}"

@@ -33,7 +33,7 @@ def save_all(path: Path, *acceptances: Acceptance) -> None:
 
 
 def test_a_link_that_leads_nowhere_is_not_an_empty_list(tmp_path: Path) -> None:
-    """What somebody linked there was meant to count."""
+    """Its target was meant to count."""
     (tmp_path / "accepted.yml").symlink_to(tmp_path / "nowhere")
     with pytest.raises(FileError, match="does not exist"):
         load_acceptances(tmp_path / "accepted.yml")
@@ -77,7 +77,7 @@ accepted:
 
 
 def test_the_same_case_and_metric_is_replaced(tmp_path: Path) -> None:
-    """The newer word counts."""
+    """The newer entry counts."""
     path = tmp_path / "accepted.yml"
     again = replace(FIRST, allowance=0.2, expires="2026-12-31")
     save_all(path, FIRST, SECOND, again)
@@ -85,7 +85,7 @@ def test_the_same_case_and_metric_is_replaced(tmp_path: Path) -> None:
 
 
 def test_comments_survive_an_addition(tmp_path: Path) -> None:
-    """People write why; adding an entry must not delete it."""
+    """They hold reasons."""
     path = tmp_path / "accepted.yml"
     save_all(path, FIRST)
     path.write_text("# ours\n" + path.read_text(encoding="utf-8") + "\n\n", encoding="utf-8")
@@ -95,7 +95,7 @@ def test_comments_survive_an_addition(tmp_path: Path) -> None:
 
 
 def test_several_entries_of_another_case_and_metric_are_kept(tmp_path: Path) -> None:
-    """As after a merge: each of them counts, and an addition leaves them and all comments alone."""
+    """As after a merge: each counts, and an addition keeps them and all comments."""
     path = tmp_path / "accepted.yml"
     wider = replace(FIRST, allowance=0.15)
     save_all(path, FIRST)
@@ -107,7 +107,7 @@ def test_several_entries_of_another_case_and_metric_are_kept(tmp_path: Path) -> 
 
 
 def test_several_entries_of_one_case_and_metric_become_the_new_one(tmp_path: Path) -> None:
-    """The newer word counts; the wider of those before would count beside it."""
+    """The newer entry counts; a wider old one would still count next to it."""
     path = tmp_path / "accepted.yml"
     save_all(path, FIRST, SECOND)
     with path.open("a", encoding="utf-8") as file:
@@ -118,7 +118,7 @@ def test_several_entries_of_one_case_and_metric_become_the_new_one(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("comment", "is_lost"), [("# ours\n", True), ("", False)])
-def test_a_replacement_says_whether_comments_are_gone(tmp_path: Path, comment: str, is_lost: bool) -> None:
+def test_a_replacement_reports_whether_comments_are_gone(tmp_path: Path, comment: str, is_lost: bool) -> None:
     """The file is written anew for it."""
     path = tmp_path / "accepted.yml"
     save_all(path, FIRST)
@@ -168,10 +168,10 @@ def test_a_file_in_another_style_keeps_its_entries(tmp_path: Path, text: str) ->
         ),
     ],
 )
-def test_an_acceptance_that_says_too_little_is_refused(
+def test_an_acceptance_with_too_few_keys_is_refused(
     tmp_path: Path, acceptance: Acceptance, what: str
 ) -> None:
-    """A reason and a day to come are what makes it one; nothing is written otherwise."""
+    """Without a reason and a future day nothing is written."""
     with pytest.raises(UsageError) as caught:
         save_all(tmp_path / "accepted.yml", acceptance)
     assert what == caught.value.what
@@ -185,7 +185,7 @@ def test_the_day_of_expiry_still_counts(tmp_path: Path) -> None:
 
 
 def test_expired_acceptances_are_still_loaded(tmp_path: Path) -> None:
-    """The report says that they are past; the file does not fail."""
+    """The report names them as expired; the file is valid."""
     path = tmp_path / "accepted.yml"
     save_acceptance(path, replace(FIRST, expires="2020-01-01"), "2019-12-31")
     assert load_acceptances(path)[0].expires == "2020-01-01"
@@ -218,8 +218,8 @@ def test_a_wrong_file_is_refused_with_the_line(tmp_path: Path, line: str, what: 
     assert path.read_text(encoding="utf-8").endswith(entry)
 
 
-def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
-    """Allowances that could be misread among them; whether a metric can fail is not known here."""
+def test_all_mistakes_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
+    """Also ambiguous allowances; whether a metric can fail is unknown here."""
     path = tmp_path / "accepted.yml"
     entries = [
         "{case: a, metric: peak_memory, allowance: 8, reason: r, expires: 2026-12-01}",

@@ -1,4 +1,4 @@
-"""The release anchor's file: what is written reads back, and what is wrong is told with its line."""
+"""The release anchor's file: a written one reads back, and a mistake has its line."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -59,14 +59,14 @@ def test_an_anchor_is_replaced_and_what_it_lacks_is_left_out(tmp_path: Path) -> 
 def test_whatever_is_written_reads_back(
     name: str, reason: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Quotes, colons, words that YAML takes for others."""
+    """Quotes, colons, and texts that YAML takes for other types."""
     anchor = AnchorFile(version=1, commit=COMMIT, name=name, created="2026-03-01", reason=reason)
     save_anchor(tmp_path_factory.getbasetemp(), anchor)
     assert load_anchor(tmp_path_factory.getbasetemp()) == anchor
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (COMMIT, "0123456", ":2: commit: expected a whole commit id, got "),
         ("created: 2026-03-01", "created: soon", ":3: created: expected a time such as"),
@@ -75,32 +75,34 @@ def test_whatever_is_written_reads_back(
         ("version: 1", "version: 2", ":1: version: "),
     ],
 )
-def test_what_is_wrong_is_told_with_line_key_and_fix(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_what_is_wrong_is_reported_with_line_key_and_fix(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     """As for every other file that people write."""
     text = f"version: 1\ncommit: '{COMMIT}'\ncreated: 2026-03-01\nreason: r\n"
     (tmp_path / "anchor.yml").write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(FileError) as caught:
         load_anchor(tmp_path)
-    assert f"anchor.yml{told}" in caught.value.what
+    assert f"anchor.yml{message}" in caught.value.what
     assert caught.value.fix
 
 
 def test_an_anchor_without_a_reason_is_not_written(tmp_path: Path) -> None:
-    """The option that lacks is named."""
+    """The missing option is named."""
     with pytest.raises(UsageError, match="--reason: expected a text that is not empty"):
         save_anchor(tmp_path, replace(BARE, reason=""))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_that_leads_nowhere_is_not_no_anchor(tmp_path: Path) -> None:
-    """What somebody linked there was meant to count."""
+    """Its target was meant to count."""
     (tmp_path / "anchor.yml").symlink_to(tmp_path / "nowhere")
     with pytest.raises(FileError, match="does not exist"):
         load_anchor(tmp_path)
 
 
 def test_what_is_judged_by_knows_whether_there_is_an_anchor(tmp_path: Path) -> None:
-    """It lies beside the baselines; one that cannot be used stops a check, as accepted.yml does."""
+    """It lies next to the baselines; a broken one stops a check, as accepted.yml does."""
     (tmp_path / "gate.yml").write_text("version: 1\nbaselines: stored\n", encoding="utf-8")
     config = load_config(tmp_path / "gate.yml")
     assert not load_policy(config).has_anchor
@@ -112,7 +114,7 @@ def test_what_is_judged_by_knows_whether_there_is_an_anchor(tmp_path: Path) -> N
 
 
 def test_it_is_described_in_a_line() -> None:
-    """Name, commit, day, who and why; with the time of day also how old it is."""
+    """Name, commit, day, author and reason; with the time of day also its age."""
     assert describe_anchor(ANCHOR) == (
         "v1.2 (0123456), recorded 2026-03-01 by Ada: the release of March: #12"
     )

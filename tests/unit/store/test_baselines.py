@@ -73,7 +73,7 @@ def make_baseline(case_id: str = CASE.id, /, **trials: float) -> Baseline:
 
 
 def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
-    """Times are rounded to six digits and bytes are not; with what the trials share."""
+    """Times are rounded to six digits, bytes are not; shared fields are stored once."""
     run = make_run(
         make_trial(0, compiled_latency=0.00123456789, peak_memory=123456789.0),
         make_trial(1, compiled_latency=0.002, peak_memory=123456789.0),
@@ -91,7 +91,7 @@ def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
 
 
 def test_pairs_are_no_baseline() -> None:
-    """Of a run with pairs the trials on their own are stored; one of pairs alone has no baseline."""
+    """Only trials outside of pairs are stored; a run of pairs alone has no baseline."""
     alone = make_trial(1, graph_breaks=1.0)
     pair = tuple(replace(alone, arm=arm, pairing=Pairing.LIVE) for arm in ("base", "head"))
     (stored,) = make_baselines(make_run(alone, *pair), Provenance())
@@ -100,7 +100,7 @@ def test_pairs_are_no_baseline() -> None:
 
 
 def test_parts_of_a_trial_are_no_baseline() -> None:
-    """A check that measured latencies again has one trial to record, and no refresh takes that for three."""
+    """A check that measured latencies again has one whole trial, too few for a refresh."""
     light = [replace(make_trial(index, compiled_latency=2.0), extent=Extent.COLD) for index in (2, 3)]
     run = make_run(make_trial(1, compiled_latency=1.0, cold_compile_time=9.0), *light)
     (baseline,) = make_baselines(run, PROVENANCE)
@@ -110,7 +110,7 @@ def test_parts_of_a_trial_are_no_baseline() -> None:
 
 
 def test_phases_are_stored_as_medians() -> None:
-    """A phase that a trial did not have took it no time."""
+    """A phase that a trial lacks took no time."""
     phases = ({"dynamo": 2.0, "inductor": 3.00000004}, {"dynamo": 4.0}, {"dynamo": 2.5, "inductor": 5.0})
     trials = [
         replace(make_trial(index, drift=0.1), phases_s=phases_s) for index, phases_s in enumerate(phases, 1)
@@ -129,7 +129,7 @@ def test_a_baseline_from_before_there_were_phases_loads(tmp_path: Path) -> None:
 
 
 def test_what_can_repeat_exactly_is_not_rounded() -> None:
-    """Counters, calls and bytes are compared for equality: the same again is exact_equal."""
+    """Counters, calls and bytes are compared for equality."""
     same = {"guards": 1234567.0, "compile_calls": 1234567.0, "peak_memory": 123456789.0}
     trials = [make_trial(index, CASE, **same) for index in range(3)]
     (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
@@ -146,7 +146,7 @@ def disturb(trial: Trial) -> Trial:
 def test_disturbed_trials_are_left_out_of_what_depends_on_the_host() -> None:
     """Of five trials the disturbed one, 40 % slower, is no part of the latency, and its counter stays."""
     seconds = (0.010, 0.0101, 0.014, 0.0099, 0.010)
-    trials = [make_trial(index, compiled_latency=one, guards=7.0) for index, one in enumerate(seconds)]
+    trials = [make_trial(index, compiled_latency=value, guards=7.0) for index, value in enumerate(seconds)]
     trials[2] = disturb(trials[2])
     (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
     assert baseline.trials[Metric.COMPILED_LATENCY] == (0.010, 0.0101, 0.0099, 0.010)
@@ -159,7 +159,7 @@ def test_disturbed_trials_are_left_out_of_what_depends_on_the_host() -> None:
 
 
 def test_disturbed_trials_stay_where_too_few_others_are_left() -> None:
-    """A baseline needs three trials: with two undisturbed ones all are kept, and a note names the case."""
+    """With two undisturbed ones of the three that it needs, all are kept, with a note."""
     trials = [make_trial(index, compiled_latency=0.010) for index in range(3)]
     run = make_run(*trials[:2], disturb(trials[2]))
     (baseline,) = make_baselines(run, PROVENANCE)
@@ -180,7 +180,7 @@ def test_what_differs_between_trials_is_not_stored_as_shared() -> None:
 
 
 def test_code_that_each_trial_tuned_otherwise_is_the_same_code() -> None:
-    """Tuning is drawn anew in each trial: what differs has no identity, the code keeps its own."""
+    """Tuning differs in each trial and has no identity; the code keeps its own."""
     code = CodeIdentity(digest="foo", kernels={"k": "1"}, tuned="a")
     trials = [replace(make_trial(index), identity=code) for index in range(2)]
     (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
@@ -200,7 +200,7 @@ def test_cases_without_a_full_measurement_have_no_baseline() -> None:
 
 
 def test_a_refresh_needs_every_case_well_measured() -> None:
-    """The error tells which case lacks what, and how to record the others."""
+    """The error names what each case lacks, and how to record the others."""
     failure = make_failure(OTHER.id, "m")
     trials = [make_trial(0), make_trial(1), *(make_trial(index, OTHER) for index in range(3))]
     run = replace(make_run(*trials, cases=(CASE, OTHER)), failures=(failure,))
@@ -214,7 +214,7 @@ def test_a_refresh_needs_every_case_well_measured() -> None:
 
 
 def test_a_refresh_needs_the_trials_that_were_planned() -> None:
-    """Three would do, but five were asked for: where the other two are, nobody knows."""
+    """Three would do, but two of the planned five are missing without a reason."""
     run = make_run(*map(make_trial, range(3)))
     with pytest.raises(IncompleteError, match=r"smoke-default \(3 of 5 trials\)"):
         check_refresh(replace(run, trials_planned=5))
@@ -301,8 +301,8 @@ def test_nothing_stored_is_no_error(tmp_path: Path) -> None:
     assert load_baselines(tmp_path) == ()
 
 
-def test_other_files_beside_the_baselines_are_left_alone(tmp_path: Path) -> None:
-    """accepted.yml and a README live there too."""
+def test_other_files_next_to_the_baselines_are_left_alone(tmp_path: Path) -> None:
+    """accepted.yml and a README are there too."""
     (tmp_path / "accepted.yml").write_text("version: 1\n", encoding="utf-8")
     (tmp_path / "README.md").write_text("x", encoding="utf-8")
     assert load_baselines(tmp_path) == ()
@@ -346,7 +346,7 @@ def test_a_metric_without_values_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_files_of_one_case_are_refused(tmp_path: Path) -> None:
-    """Which of them would count?"""
+    """It is unknown which of them counts."""
     (path,) = save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.1)], {}, POLICY))
     (tmp_path / "copy.json").write_bytes(path.read_bytes())
     with pytest.raises(FileError, match="holds the case 'mlp/inference-float32-smoke-default' of the same"):
@@ -354,7 +354,7 @@ def test_two_files_of_one_case_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
-    """Naming a run where baselines are due is a slip."""
+    """A run was named in place of baselines."""
     (tmp_path / "run.json").write_text("{}", encoding="utf-8")
     with pytest.raises(FileError, match="cannot be listed: Not a directory"):
         load_baselines(tmp_path / "run.json")
@@ -370,7 +370,7 @@ def shared_directory() -> Iterator[Path]:
 
 @pytest.mark.parametrize("hidden", [".", "{environment}", "{environment}/vit", "{file}"])
 def test_what_may_not_be_read_is_not_taken_for_absent(shared_directory: Path, hidden: str) -> None:
-    """A case whose stored baseline is out of reach is no new case: neither file nor directory."""
+    """A case with an unreadable baseline, file or directory, is not new."""
     stored = shared_directory / "baselines"
     proposals = propose_baselines([make_baseline(drift=0.1), make_baseline(OTHER.id, drift=0.1)], {}, POLICY)
     save_baselines(stored, proposals)
@@ -383,7 +383,7 @@ def test_what_may_not_be_read_is_not_taken_for_absent(shared_directory: Path, hi
 
 
 def test_baselines_in_a_closed_directory_are_not_taken_for_absent(shared_directory: Path) -> None:
-    """Whether there are any cannot be told."""
+    """It is unknown whether there are any."""
     (shared_directory / "closed").mkdir(mode=0o700)
     (shared_directory / "closed" / "baselines").mkdir()
     (shared_directory / "closed").chmod(0)
@@ -394,7 +394,7 @@ def test_baselines_in_a_closed_directory_are_not_taken_for_absent(shared_directo
 
 @pytest.mark.parametrize("target", ["nowhere", "elsewhere"])
 def test_a_link_in_place_of_a_directory_is_refused(tmp_path: Path, target: str) -> None:
-    """A link is not followed, so what lies behind it must not pass for absent."""
+    """A link is not followed, so its target must not pass for absent."""
     save_baselines(tmp_path / "elsewhere", propose_baselines([make_baseline(drift=0.1)], {}, POLICY))
     (tmp_path / "baselines").mkdir()
     (tmp_path / "baselines" / ENVIRONMENT_ID).symlink_to(tmp_path / target)
@@ -403,7 +403,7 @@ def test_a_link_in_place_of_a_directory_is_refused(tmp_path: Path, target: str) 
 
 
 def test_a_link_that_leads_nowhere_is_not_an_empty_store(tmp_path: Path) -> None:
-    """`baselines` as a link whose target is not mounted holds more than nothing."""
+    """`baselines` may be a link whose target is not mounted."""
     (tmp_path / "baselines").symlink_to(tmp_path / "nowhere")
     with pytest.raises(FileError, match="No such file or directory"):
         load_baselines(tmp_path / "baselines")
@@ -443,15 +443,15 @@ def test_a_case_id_never_leads_out_of_the_directory(case_id: str) -> None:
             {"peak_memory": 1.1e9, "memory_ratio": 1.1},
             ["peak_memory", "memory_ratio"],
         ),
-        # the ratio is not measured any more, and nothing tells which of both it was.
+        # the ratio is not measured any more, and it is unknown which of both it was.
         ({"peak_memory": 1e9, "memory_ratio": 1.0}, {"peak_memory": 1e9}, ["memory_ratio"]),
         ({"memory_ratio": 1.0}, {"memory_ratio": 1.1}, ["memory_ratio"]),
     ],
 )
-def test_a_proposal_tells_what_moves_the_wrong_way(
+def test_a_proposal_names_what_moves_the_wrong_way(
     old: dict[str, float], new: dict[str, float], metrics: list[str]
 ) -> None:
-    """Deciding metrics only, beyond both parts of their threshold; what vanished counts too."""
+    """Deciding metrics only, beyond both parts of their threshold; a missing one counts too."""
     (proposal,) = propose_baselines([make_baseline(**new)], {OLD: make_baseline(**old)}, POLICY)
     assert proposal.kind is ProposalKind.CHANGED
     assert metrics == [setback.metric.value for setback in proposal.setbacks]
@@ -486,7 +486,7 @@ def test_a_baseline_that_somebody_moved_is_replaced_where_it_lies(tmp_path: Path
 
 
 def test_baselines_of_other_environments_are_not_replaced() -> None:
-    """A new machine records beside them."""
+    """A new machine records its own."""
     old = replace(make_baseline(graph_breaks=0.0), environment=replace(CPU_HOST, isa="avx512"))
     (proposal,) = propose_baselines([make_baseline(graph_breaks=5.0)], {OLD: old}, POLICY)
     assert (proposal.kind, proposal.setbacks) == (ProposalKind.NEW, ())
@@ -503,7 +503,7 @@ def test_a_regression_is_not_recorded_without_a_reason(tmp_path: Path) -> None:
         "the refresh would hide a regression: mlp/inference-float32-smoke-default graph_breaks 0 -> 2"
     )
     assert load_baselines(tmp_path) == tuple(old)
-    explained = [replace(one, provenance=Provenance(reason="the new attention breaks")) for one in new]
+    explained = [replace(item, provenance=Provenance(reason="the new attention breaks")) for item in new]
     save_baselines(tmp_path, propose_baselines(explained, load_placed(tmp_path), POLICY))
     assert load_baselines(tmp_path) == tuple(explained)
 

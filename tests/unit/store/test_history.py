@@ -1,4 +1,4 @@
-"""The history: what is appended is read again, whoever writes beside, and whatever tore."""
+"""Appended history lines are read again, with other writers at work and after damage."""
 
 import io
 import json
@@ -46,35 +46,37 @@ def test_what_is_appended_is_read_again(tmp_path: Path, name: str) -> None:
     """A file, or a directory with a file for each run; the same line twice is one run."""
     path, reading = tmp_path / name, HistoryReading()
     lines = write(path, 1.0, 2.0, 2.0)
-    found = list(read_history(path, reading))
-    assert sorted(found, key=lambda line: line.head.id) == sorted(set_of(lines), key=lambda one: one.head.id)
+    stored = list(read_history(path, reading))
+    assert sorted(stored, key=lambda line: line.head.id) == sorted(
+        set_of(lines), key=lambda line: line.head.id
+    )
     assert reading.lines == 2
     assert reading.damaged == []
     assert path.is_dir() == (name == "history")
 
 
 def set_of(lines: list[HistoryLine]) -> list[HistoryLine]:
-    """Each once."""
+    """The distinct lines."""
     return list({line.head.id: line for line in lines}.values())
 
 
-def test_a_line_that_was_torn_is_told_and_loses_no_other(tmp_path: Path) -> None:
-    """A writer that was killed amid its line: the next line begins on its own."""
+def test_a_line_that_was_torn_is_reported_and_loses_no_other(tmp_path: Path) -> None:
+    """After a writer was killed amid its line, the next line begins on its own."""
     path, reading = tmp_path / "history.jsonl", HistoryReading()
     write(path, 1.0)
     torn = path.read_bytes()[:-20]
     path.write_bytes(path.read_bytes() + torn)
     (line,) = write(path, 2.0)
-    found = list(read_history(path, reading))
-    assert [one.cases["a/x"][Metric.COMPILED_LATENCY][0] for one in found] == [1.0, 2.0]
-    assert found[1] == line
-    assert [told.partition(": ")[0] for told in reading.damaged] == [f"{path}:2"]
+    lines = list(read_history(path, reading))
+    assert [entry.cases["a/x"][Metric.COMPILED_LATENCY][0] for entry in lines] == [1.0, 2.0]
+    assert lines[1] == line
+    assert [damage.partition(": ")[0] for damage in reading.damaged] == [f"{path}:2"]
     path.write_bytes(path.read_bytes()[:-5])
     assert "was not written to its end" in list_damage(path)[-1]
 
 
 def test_a_mark_of_the_encoding_costs_no_line(tmp_path: Path) -> None:
-    """An editor or a shell wrote a byte order mark in front of the first line."""
+    """An editor or a shell wrote a byte order mark before the first line."""
     path, reading = tmp_path / "history.jsonl", HistoryReading()
     (line,) = write(path, 1.0)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
@@ -82,14 +84,14 @@ def test_a_mark_of_the_encoding_costs_no_line(tmp_path: Path) -> None:
 
 
 def list_damage(path: Path) -> list[str]:
-    """What is told of the lines that are left out."""
+    """The messages about lines that are left out."""
     reading = HistoryReading()
     list(read_history(path, reading))
     return reading.damaged
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"schema": "compile-gate/history/2"}, "schema"),
         ({"created": "yesterday"}, "created"),
@@ -102,8 +104,8 @@ def list_damage(path: Path) -> list[str]:
         ({"cases": {"\ud800": {"drift": [1]}}}, "UTF-8"),
     ],
 )
-def test_a_line_that_is_wrong_is_told_with_its_key(
-    tmp_path: Path, change: dict[str, object], told: str
+def test_a_line_that_is_wrong_is_reported_with_its_key(
+    tmp_path: Path, change: dict[str, object], message: str
 ) -> None:
     """Nothing of it is taken."""
     path = tmp_path / "history.jsonl"
@@ -111,12 +113,12 @@ def test_a_line_that_is_wrong_is_told_with_its_key(
     plain = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(plain | change) + "\n", encoding="utf-8")
     (damage,) = list_damage(path)
-    assert told in damage
+    assert message in damage
 
 
 @given(data=st.binary(max_size=200))
 def test_no_bytes_break_a_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    """Whatever lies between two lines, the line before it is read."""
+    """The line before any damage is read."""
     path = tmp_path_factory.mktemp("bytes") / "history.jsonl"
     (line,) = write(path, 1.0)
     with path.open("ab") as file:
@@ -139,7 +141,7 @@ def test_a_key_and_a_metric_of_another_release_are_left_out(tmp_path: Path) -> N
     assert path.read_text(encoding="utf-8") == text
 
 
-def test_writers_beside_each_other_lose_nothing(tmp_path: Path) -> None:
+def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     """Four processes append 25 lines each, while one compacts the file again and again."""
     path = tmp_path / "history.jsonl"
     write(path, 0.5)
@@ -177,7 +179,7 @@ def test_a_directory_is_compacted_into_a_file_a_month(tmp_path: Path) -> None:
 
 
 def test_what_is_old_can_be_left_out(tmp_path: Path) -> None:
-    """By its day, without a look at its figures: a damaged old line is told by nobody."""
+    """Its day alone decides: a damaged old line is not reported."""
     path = tmp_path / "history.jsonl"
     write(path, 1.0, 2.0)
     with path.open("a", encoding="utf-8") as file:
@@ -188,8 +190,8 @@ def test_what_is_old_can_be_left_out(tmp_path: Path) -> None:
     assert list(read_history(path, reading, "2026-03-02")) == []
 
 
-def test_a_history_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """With what writes one."""
+def test_a_history_that_is_not_there_is_reported(tmp_path: Path) -> None:
+    """The error names the command that writes one."""
     with pytest.raises(FileError, match="holds no history"):
         list(read_history(tmp_path / "none.jsonl", HistoryReading()))
     with pytest.raises(FileError, match="holds no history"):
@@ -204,18 +206,18 @@ def test_what_a_newer_release_wrote_outlives_a_compaction(tmp_path: Path) -> Non
     """A line of a later format, and a metric of a later release: an older one may run the job."""
     path = tmp_path / "history.jsonl"
     write(path, 1.0)
-    known = path.read_text(encoding="utf-8").replace(
+    kept = path.read_text(encoding="utf-8").replace(
         '"compiled_latency":', '"novelty":[1],"compiled_latency":'
     )
     newer = '{"schema":"compile-gate/history/2","what":"nobody knows"}\n'
-    path.write_text(newer + known + "{torn\n", encoding="utf-8")
+    path.write_text(newer + kept + "{torn\n", encoding="utf-8")
     reading = compact_history(path)
-    assert path.read_text(encoding="utf-8") == known + newer
+    assert path.read_text(encoding="utf-8") == kept + newer
     assert [damage.partition(" ")[0] for damage in reading.damaged] == [f"{path}:1:", f"{path}:3:"]
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """A directory that is called as a file is none of the history."""
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
+    """A directory with a file's name is no part of the history."""
     path = tmp_path / "runs"
     write(path, 1.0)
     (path / "odd.jsonl").mkdir()
@@ -229,12 +231,11 @@ class Narrow(io.FileIO):
     """A file that takes three bytes at a time."""
 
     def write(self, data: Any, /) -> int:
-        """Write the first three."""
         return super().write(bytes(data)[:3])
 
 
 def test_a_line_that_is_written_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system may take less than what it is given."""
+    """A system may write less than it gets."""
     path, line = tmp_path / "history.jsonl", make_history_line(HEAD, {"a/x": {Metric.RECOMPILES: (1.0,)}})
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", lambda self, mode, buffering: Narrow(self, mode))  # noqa: ARG005

@@ -1,4 +1,4 @@
-"""The file of what was accepted of a commit: strict, bounded, for one commit."""
+"""The file of a commit's acceptances: strict, bounded, for one commit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -128,8 +128,8 @@ def test_a_file_of_something_else_is_refused(text: str, key: str, words: str) ->
         ({"environment": "cpu-*"}, "environment"),  # of accepted.yml alone: nobody looked at all machines
     ],
 )
-def test_an_entry_that_says_too_little_or_too_much_is_refused(changes: dict[str, object], key: str) -> None:
-    """One case, metric, gate and machine, a bounded reason of one line, somebody's login and a day."""
+def test_an_entry_with_too_few_or_too_many_keys_is_refused(changes: dict[str, object], key: str) -> None:
+    """One case, metric, gate and machine, a bounded reason of one line, a login and a day."""
     entry = replace(FIRST, **changes)  # type: ignore[arg-type] # the test's
     with pytest.raises(FileError) as caught:
         decode(render_commit_file(COMMIT, (entry,)))
@@ -137,7 +137,7 @@ def test_an_entry_that_says_too_little_or_too_much_is_refused(changes: dict[str,
 
 
 def test_a_file_is_bounded() -> None:
-    """More entries or bytes than a person reads are refused; as many as may be are not."""
+    """More entries or bytes than a person reads are refused."""
     most = (replace(FIRST, reason="x" * 300),) * MAX_ACCEPTED
     assert decode(render_commit_file(COMMIT, most)) == most
     with pytest.raises(FileError, match="more than 1000"):
@@ -147,7 +147,7 @@ def test_a_file_is_bounded() -> None:
 
 
 def test_a_second_comment_adds_to_the_first() -> None:
-    """Of the same case and metric the newer word counts; the rest stays."""
+    """For the same case and metric the newer entry counts; the rest stays."""
     again = replace(FIRST, allowance=0.5, author="bob")
     assert merge_acceptances((FIRST, SECOND, LACK), (again,)) == (again, SECOND, LACK)
 
@@ -156,7 +156,7 @@ def test_a_second_comment_adds_to_the_first() -> None:
 def test_what_another_gate_or_machine_accepts_is_kept_apart(gate: str) -> None:
     """Of the same commit, case and metric: two entries, and two of a lack of baselines."""
     other = "cpu-intel-torch2.13.0-1a2b3c4d" if gate == FIRST.gate else FIRST.environment
-    others = tuple(replace(one, gate=gate, environment=other) for one in (FIRST, LACK))
+    others = tuple(replace(acceptance, gate=gate, environment=other) for acceptance in (FIRST, LACK))
     assert merge_acceptances((FIRST, LACK), others) == (FIRST, LACK, *others)
 
 
@@ -186,14 +186,14 @@ def test_an_acceptance_of_a_commit_lasts_two_weeks() -> None:
 
 @pytest.mark.parametrize("case", ["tag:night", "m/*"])
 def test_a_policy_knows_the_tags_that_it_names(tmp_path: Path, case: str) -> None:
-    """The tags of the configuration that judges; where no entry names one, no registry is read for them."""
+    """The judging configuration's tags; no registry is read if no entry names a tag."""
     (tmp_path / "gate.yml").write_text(
         "version: 1\nreference_models: false\nbaselines: b\n"
         "models:\n  - {name: m, factory: 'a.b:c', cases: [{tags: [night]}, {mode: max-autotune}]}\n"
     )
     (tmp_path / "b").mkdir()
     entry = "{metric: drift, allowance: 1, reason: r, author: a, expires: 2027-01-01, case: "
-    entries = "".join(f"  - {entry}'{one}'}}\n" for one in (case, "other/*"))
+    entries = "".join(f"  - {entry}'{pattern}'}}\n" for pattern in (case, "other/*"))
     (tmp_path / "b/accepted.yml").write_text(f"version: 1\naccepted:\n{entries}")
     policy = load_policy(load_config(tmp_path / "gate.yml"))
     fitting = [name for name in policy.tags if policy.fits(case, name)]

@@ -65,17 +65,17 @@ def test_unknown_selection_is_a_usage_error(project: pytest.Pytester) -> None:
     assert "no_such_model" in collected.stdout.str() + collected.stderr.str()
 
 
-def test_selection_of_own_tests_only_says_so(project: pytest.Pytester) -> None:
-    """The suite's test runs registry models: users' tests are not left out silently."""
+def test_selection_of_own_tests_only_is_noted(project: pytest.Pytester) -> None:
+    """The suite's test runs registry models only."""
     collected = collect(project, "--gate-select", "tag:own")
     assert collected.ret == pytest.ExitCode.INTERRUPTED
     assert "selects tests of your own only" in collected.stdout.str() + collected.stderr.str()
 
 
-def test_factories_are_imported_from_beside_the_configuration(
+def test_factories_are_imported_from_the_configurations_directory(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever pytest is started, a factory beside gate.yml is found, after all that is found without."""
+    """Wherever pytest starts, after everything that is found without it."""
     project.makepyfile(project_model="NAME = 'beside'")
     below = project.mkdir("below")
     top = str(project.path.resolve())
@@ -99,7 +99,7 @@ def test_broken_configuration_is_a_usage_error(project: pytest.Pytester) -> None
     assert "threads" in collected.stderr.str()
 
 
-def test_header_says_where_is_measured(project: pytest.Pytester) -> None:
+def test_header_names_where_is_measured(project: pytest.Pytester) -> None:
     """The device comes from the configuration."""
     project.path.joinpath("gate.yml").write_text(f"{CONFIG}device: cuda:1\n")
     run = project.runpytest_inprocess(*PLUGIN, "--collect-only")

@@ -30,7 +30,7 @@ class Benchmark:
         rounds: int = 1,
         iterations: int = 1,
     ) -> None:
-        """Add a row of blocks and fill it: call the target, after the set-up where there is one."""
+        """Add a row of blocks: call the target, after the set-up if there is one."""
         data: list[float] = []
         if not self._disabled:
             stats = SimpleNamespace(data=data)
@@ -44,7 +44,7 @@ class Benchmark:
 
 
 def test_two_rows_replace_the_blocks() -> None:
-    """The table shows seconds per call of each side, grouped by case, with what they were made from."""
+    """The table shows each side's seconds per call, grouped by case."""
     rows: list[Any] = []
     timer = BlockTimer(Benchmark(rows), rows)
     assert [0.0, 1.0] == timer(lambda: None, lambda: None, 2)
@@ -64,38 +64,38 @@ def test_two_rows_replace_the_blocks() -> None:
     assert expected == rows[1].extra_info
 
 
-def test_arm_of_a_pair_tells_each_block_and_stops_when_told() -> None:
-    """Nothing runs after the lab's word, neither a block nor what leads it in, and only what ran counts."""
+def test_arm_of_a_pair_sends_each_block_and_stops_when_asked() -> None:
+    """After the lab's stop no block and no leading calls run."""
     rows: list[Any] = []
-    told: list[float] = []
+    blocks: list[float] = []
     ran: list[str] = []
 
     def wait(block_s: float) -> bool:
-        told.append(block_s)
-        return len(told) <= 2
+        blocks.append(block_s)
+        return len(blocks) <= 2
 
     timer = BlockTimer(Benchmark(rows), rows, wait)
     assert [0.0, 1.0] == timer(lambda: ran.append("block"), lambda: ran.append("lead"), 5)
     assert ["lead", "block", "lead", "block"] == ran
-    assert [0.0, 0.0, 1.0] == told
+    assert [0.0, 0.0, 1.0] == blocks
 
 
-def test_arm_tells_what_its_target_knows_of_a_block() -> None:
-    """A block that another program disturbed takes less than the clock says, or tells nothing: 0.0."""
-    told: list[float] = []
-    known = iter([0.25, 0.0, 0.5])
+def test_arm_sends_what_its_target_knows_of_a_block() -> None:
+    """A disturbed block takes less than the clock's time, or is unknown: 0.0."""
+    blocks: list[float] = []
+    times = iter([0.25, 0.0, 0.5])
 
     def wait(block_s: float) -> bool:
-        told.append(block_s)
+        blocks.append(block_s)
         return True
 
     timer = BlockTimer(Benchmark([]), [], wait)
-    timer(lambda: next(known), lambda: None, 3)
-    assert [0.0, 0.25, 0.0] == told
+    timer(lambda: next(times), lambda: None, 3)
+    assert [0.0, 0.25, 0.0] == blocks
 
 
 def test_parameters_can_be_written() -> None:
-    """The case stands in pytest-benchmark's JSON by its id; a test's own parameters stay as they are."""
+    """pytest-benchmark's JSON has the case's id; a test's own parameters stay."""
     rows: list[Any] = []
     params = {"gate_case": Case(id="m/c", model="m", factory="a:b"), "width": 64}
     timer = BlockTimer(Benchmark(rows, params=params), rows)

@@ -42,7 +42,7 @@ XFAIL = "import pytest\n@pytest.mark.xfail"
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "words"),
     [
         pytest.param("import no_such_thing_at_all", "No module named 'no_such_thing_at_all'", id="import"),
         pytest.param("def test_mine():\n    pass", "measured nothing", id="no measurement"),
@@ -64,11 +64,11 @@ XFAIL = "import pytest\n@pytest.mark.xfail"
         pytest.param("import sys\ndef test_mine():\n    sys.exit(0)", "SystemExit: 0", id="system exit"),
     ],
 )
-def test_test_that_measures_nothing_is_a_failure(pytester: pytest.Pytester, source: str, told: str) -> None:
-    """Whatever keeps a test from measuring is in the result: nothing is skipped silently."""
+def test_test_that_measures_nothing_is_a_failure(pytester: pytest.Pytester, source: str, words: str) -> None:
+    """Nothing is skipped silently, whatever keeps a test from measuring."""
     failure = run_trial(pytester, source)["failure"]
     assert failure["kind"] == "error"
-    assert told in failure["fact"]["names"]["message"][0]
+    assert words in failure["fact"]["names"]["message"][0]
 
 
 MEASURES = (
@@ -114,7 +114,7 @@ def pytest_runtest_makereport(item):
 
 
 def try_plainly(pytester: pytest.Pytester, source: str = MEASURES, args: tuple[str, ...] = ()) -> str:
-    """Try a test; return what failed, empty where it was built and called, and nothing was left behind."""
+    """Try a test; return its failure, empty if it was built and called and left nothing behind."""
     before = set(pytester.path.iterdir())
     tried = run_trial(pytester, source, WorkerRole.TRY, args=args)
     left = {path.name for path in pytester.path.iterdir()} - {path.name for path in before}
@@ -143,7 +143,7 @@ def try_plainly(pytester: pytest.Pytester, source: str = MEASURES, args: tuple[s
     ],
 )
 def test_everyday_options_do_not_matter(pytester: pytest.Pytester, options: str) -> None:
-    """A test that gate.yml names is called once, whatever `addopts` leave out, spread, trace or repeat."""
+    """A test of gate.yml is called once, whatever `addopts` deselect, distribute, trace or repeat."""
     pytester.makepyfile(takes_over=TAKES_OVER, counts_on_its_run=COUNTS_ON_ITS_RUN)
     pytester.syspathinsert()
     pytester.makeini(f"[pytest]\nfilterwarnings = error\naddopts = {options}\n")
@@ -151,7 +151,7 @@ def test_everyday_options_do_not_matter(pytester: pytest.Pytester, options: str)
 
 
 def test_everyday_settings_do_not_matter(pytester: pytest.Pytester) -> None:
-    """Neither does a time limit per test, nor what pytest logs and keeps in the project."""
+    """Nor a time limit for each test, nor pytest's logs and files in the project."""
     limits = "timeout = 0.001\ntimeout_func_only = true\nfaulthandler_timeout = 1\n"
     logs = "log_cli = true\nlog_level = DEBUG\nlog_file = tests.log\ncache_dir = kept\n"
     pytester.makeini(f"[pytest]\n{limits}{logs}addopts = --strict-config\n")
@@ -159,7 +159,7 @@ def test_everyday_settings_do_not_matter(pytester: pytest.Pytester) -> None:
 
 
 def test_where_code_is_found_holds(pytester: pytest.Pytester) -> None:
-    """Of `addopts` a trial takes how tests are imported, and the plugins whose fixtures they use."""
+    """A trial keeps the import options and fixture plugins of `addopts`."""
     pytester.makepyfile(our_fixtures="import pytest\n@pytest.fixture\ndef size():\n    return 3\n")
     pytester.makeini("[pytest]\naddopts = --import-mode=importlib -m slow -p our_fixtures\npythonpath = .\n")
     source = (
@@ -174,7 +174,7 @@ def test_where_code_is_found_holds(pytester: pytest.Pytester) -> None:
 
 @pytest.mark.parametrize("scope", ["function", "session"])
 def test_names_that_the_project_has_too(pytester: pytest.Pytester, scope: str) -> None:
-    """A conftest may have options called as the gate's, and a fixture called as pytest-benchmark's."""
+    """A conftest may have the gate's options and pytest-benchmark's fixture name."""
     pytester.makeini("[pytest]\naddopts = -p no:benchmark\n")
     pytester.makeconftest(
         "import pytest\n"
@@ -200,7 +200,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def test_an_entry_names_the_options_that_its_test_needs(pytester: pytest.Pytester) -> None:
-    """They are `args`; the failure without them says so, and which ones of `addopts` do not hold."""
+    """They are `args`; the failure without them names the `addopts` that do not hold."""
     pytester.makeconftest(RUNSLOW)
     pytester.makeini("[pytest]\naddopts = --runslow\n")
     why = "a trial does not take '--runslow' of addopts: options that the test needs go into `args`"
@@ -209,7 +209,7 @@ def test_an_entry_names_the_options_that_its_test_needs(pytester: pytest.Pyteste
 
 
 @pytest.mark.parametrize(
-    ("conftest", "told"),
+    ("conftest", "message"),
     [
         pytest.param(
             "def pytest_collection_modifyitems(items):\n    items.clear()",
@@ -241,34 +241,34 @@ def test_an_entry_names_the_options_that_its_test_needs(pytester: pytest.Pyteste
         ),
     ],
 )
-def test_what_is_in_the_way_is_named(pytester: pytest.Pytester, conftest: str, told: str) -> None:
-    """The failure says which code left the test out, broke the session or slows it."""
+def test_what_is_in_the_way_is_named(pytester: pytest.Pytester, conftest: str, message: str) -> None:
+    """The failure names the code that skipped the test, broke the session or slows it."""
     pytester.makeconftest(conftest)
-    assert told.format(pytester.path) in try_plainly(pytester)
+    assert message.format(pytester.path) in try_plainly(pytester)
 
 
 def test_an_option_that_leaves_the_test_out_is_named(pytester: pytest.Pytester) -> None:
     """The entry itself deselects it."""
-    told = try_plainly(pytester, args=("-k", "other"))
-    assert "measured nothing (the test is left out by a plugin or an option of its `args`)" in told
+    message = try_plainly(pytester, args=("-k", "other"))
+    assert "measured nothing (the test is left out by a plugin or an option of its `args`)" in message
 
 
 def test_options_that_do_not_exist_are_named(pytester: pytest.Pytester) -> None:
-    """The failure is the line that says what is wrong, and not pytest's list of all options."""
+    """The failure is the one line of the error, without pytest's list of options."""
     assert try_plainly(pytester, args=("--nope",)).startswith("pytest: unrecognized arguments: --nope")
 
 
 def test_a_module_that_skips_itself_is_named(pytester: pytest.Pytester) -> None:
     """The failure has the reason and the line."""
     source = f"import pytest\npytest.importorskip('no_such_thing')\n{MEASURES}"
-    told = (
+    message = (
         f"could not import 'no_such_thing': No module named 'no_such_thing' ({pytester.path}/test_mine.py:2)"
     )
-    assert told in try_plainly(pytester, source)
+    assert message in try_plainly(pytester, source)
 
 
 def test_every_trial_draws_the_same_numbers(pytester: pytest.Pytester) -> None:
-    """Neither fixtures nor the test follow a plugin that seeds otherwise, as pytest-randomly does."""
+    """Fixtures and test ignore a plugin that seeds otherwise, as pytest-randomly does."""
     pytester.makepyfile(takes_over=TAKES_OVER)
     pytester.syspathinsert()
     pytester.makeini("[pytest]\naddopts = -p takes_over\n")
@@ -307,13 +307,13 @@ _BODY = "    open('ran', 'w').close()\n"
 def test_a_node_of_several_tests_is_refused(
     pytester: pytest.Pytester, source: str, node: str, ids: str, role: WorkerRole
 ) -> None:
-    """One case cannot be two tests: none is run, and the failure names the key and the tests there are."""
+    """One case cannot be two tests: the failure names the key and the tests."""
     failure = run_trial(pytester, source, role, node)["failure"]
-    told = (
+    message = (
         f"gate.yml: tests: mine: node: {node!r} names 2 tests, and a case is one; "
         f"write an entry for each that is to be measured, with one of: {ids}"
     )
-    assert (failure["kind"], failure["fact"]["names"]["message"]) == ("error", [told])
+    assert (failure["kind"], failure["fact"]["names"]["message"]) == ("error", [message])
     assert not pytester.path.joinpath("ran").exists()
 
 
@@ -326,7 +326,7 @@ def test_one_of_several_tests_is_a_case(pytester: pytest.Pytester) -> None:
 
 
 def test_worker_needs_no_configuration(pytester: pytest.Pytester) -> None:
-    """A trial's settings are its request's: a broken gate.yml does not matter to it."""
+    """A trial's settings come from its request: a broken gate.yml does not matter."""
     pytester.path.joinpath("gate.yml").write_text("nonsense: 1\n")
     assert (
         "OSError"
@@ -337,14 +337,14 @@ def test_worker_needs_no_configuration(pytester: pytest.Pytester) -> None:
 
 
 def test_installed_suite_has_its_empty_settings() -> None:
-    """The settings that shield registry models lie beside the suite."""
+    """They shield registry models."""
     import gate.suite  # noqa: PLC0415 - its place is what is asked
 
     assert Path(gate.suite.__path__[0], "trial.ini").read_text().endswith("[pytest]\n")
 
 
 def test_trying_a_test_calls_and_traces_it(pytester: pytest.Pytester) -> None:
-    """What it measures is called eagerly and traced: no code is generated, nothing is timed."""
+    """No code is generated, nothing is timed."""
     source = (
         "import torch\n"
         "def test_mine(compile_benchmark):\n"
@@ -357,7 +357,7 @@ def test_trying_a_test_calls_and_traces_it(pytester: pytest.Pytester) -> None:
 
 
 def test_trying_what_compiles_to_nothing_fails(pytester: pytest.Pytester) -> None:
-    """A check of it would fail as well: it would compare eager with eager."""
+    """Its check would compare eager with eager."""
     source = (
         "import torch\ndef test_mine(compile_benchmark):\n    compile_benchmark(lambda x: x, torch.ones(3))\n"
     )
@@ -374,7 +374,7 @@ def test_trying_a_test_that_measures_nothing_fails(pytester: pytest.Pytester) ->
 
 @pytest.mark.parametrize("role", [WorkerRole.TRY, WorkerRole.COLD])
 def test_a_failure_that_a_test_catches_is_a_failure(pytester: pytest.Pytester, role: WorkerRole) -> None:
-    """What could not be measured was not measured, whatever the test makes of it."""
+    """The test was not measured, even if it passes."""
     source = (
         "import torch\n"
         "def forward(x):\n"
