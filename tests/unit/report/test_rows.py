@@ -339,6 +339,17 @@ def test_what_is_fixed_is_measured_in_the_working_tree(empty: Verdict) -> None:
     assert write_again(["a"], [], judged, fixed=True) == "compile-gate ab 1a2b3c4 --select a"
 
 
+def test_minutes_that_were_up_are_doubled_to_measure_again(empty: Verdict) -> None:
+    """The same eight would end as they did; eight that sufficed stay, and so does what nobody set."""
+    up = Fact(code=Code.TIME_UP, cases=("a",), numbers={"minutes": 8.0})
+    asked = replace(empty, base=PairBase(commit="1a2b3c4"), baseline_environments=())
+    asked = replace(asked, options={"--minutes": "8"}, notes=())
+    assert write_again(["a"], [], asked) == "compile-gate ab --minutes 8 1a2b3c4 --select a"
+    for options in ({"--minutes": "8"}, {}):
+        short = replace(asked, options=options, notes=(up,))
+        assert write_again(["a"], [], short) == "compile-gate ab --minutes 16 1a2b3c4 --select a"
+
+
 @pytest.mark.parametrize(
     ("device_kind", "named"), [("cpu", []), ("cuda", ["--device", "cuda"]), ("cuda; rm -rf b", [])]
 )
