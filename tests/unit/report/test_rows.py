@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.explain.advice import make_headline
+from gate.decide.explain.advice import add_base_to_headline, make_headline
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -35,6 +35,19 @@ def compare(
 
 def hold(verdict: Verdict, *comparisons: Comparison) -> Verdict:
     return replace(verdict, cases=(), comparisons=comparisons, failures=(), causes=())
+
+
+def test_of_two_stacks_both_are_named_first(empty: Verdict) -> None:
+    """What was upgraded is the head; of two commits only the base is named."""
+    headline = add_base_to_headline(
+        make_headline(Outcome.PASS, [compare("a/x", Metric.GRAPH_BREAKS, Status.UNCHANGED)], ())
+    )
+    base = PairBase(label="torch 2.13.0+cpu (/old/python)", other_stack=True)
+    new = replace(empty.environment, torch="2.15.0+cpu")
+    upgraded = write_headline(replace(empty, headline=headline, base=base, environment=new))
+    assert upgraded.endswith(", torch 2.15.0+cpu against torch 2.13.0+cpu (/old/python).")
+    same = write_headline(replace(empty, headline=headline, base=PairBase(label="main")))
+    assert same.endswith(", against main.")
 
 
 @pytest.mark.parametrize(("shift", "told"), [(-0.32, "47 % faster"), (0.47, "47 % slower")])
