@@ -16,7 +16,7 @@ from gate.metrics import COMPILE_TIMES, SPECS, Family
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.events import Noted
-from gate.records.facts import Fact, name_words
+from gate.records.facts import Fact, make_text, name_words
 from gate.records.run import BASE_ARM, Probe, Run
 from gate.records.verdict import Comparison, Status, Verdict
 
@@ -82,7 +82,10 @@ def probe_defaults(measurer: Measurer, run: Run, verdict: Verdict, run_s: float)
     prober = _Prober(
         measurer.engine, run, Probe(case_id=worst.case_id, metric=metric, change=change), options
     )
-    prober.search(DEFAULTS_SHARE * run_s)
+    try:
+        prober.search(DEFAULTS_SHARE * run_s)
+    except KeyboardInterrupt:  # all that the verdict rests on is measured
+        measurer.observe(Noted(fact=make_text("stopped; the verdict is of what was measured before")))
     return prober.run
 
 

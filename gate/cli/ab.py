@@ -124,7 +124,8 @@ def compare_arms(options: Namespace, request: Project, policy: Policy, arms: Arm
             checked = Checked(run=probed, verdict=decide_side_by_side(probed, policy))
             measurer.save(probed)
         if short := list_unfinished(checked.run, policy):
-            notes = (Fact(code=Code.TIME_UP, cases=short), *checked.verdict.notes)
+            up = Fact(code=Code.TIME_UP, cases=short, numbers={"minutes": options.minutes})
+            notes = (up, *checked.verdict.notes)
             checked = replace(checked, verdict=replace(checked.verdict, notes=notes))
         yield checked
 

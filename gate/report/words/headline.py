@@ -48,7 +48,8 @@ def write_headline(verdict: Verdict) -> str:
         for code, fact in facts.items()
         if code in _WRITERS or code in _TEMPLATES
     ]
-    against = f", against {name_base(verdict.base)}" if Code.AGAINST_BASE in facts else ""
+    stack = f"torch {verdict.environment.torch} " if verdict.base and verdict.base.other_stack else ""
+    against = f", {stack}against {name_base(verdict.base)}" if Code.AGAINST_BASE in facts else ""
     return f"{upper_first('; '.join(parts))}{against}."
 
 

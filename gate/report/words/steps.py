@@ -62,6 +62,16 @@ def _repeat(verdict: Verdict, *names: str) -> str:
     return " ".join(f"{name} {shlex.quote(value)}" if value else name for name, value in given)
 
 
+def _write_ab_setting(verdict: Verdict) -> str:
+    """Twice the minutes, where they were up before all was settled."""
+    spent = max(
+        (fact.numbers.get("minutes", 0) for fact in verdict.notes if fact.code is Code.TIME_UP), default=0
+    )
+    if spent:
+        verdict = replace(verdict, options={**verdict.options, "--minutes": f"{2 * spent:g}"})
+    return write_setting(verdict, *_OF_AB)
+
+
 def write_command(name: str, setting: str) -> str:
     return f"compile-gate {name}" + (f" {setting}" if setting else "")
 
@@ -97,7 +107,7 @@ def write_again(
     is_paired = any(comparison.pairs for comparison in comparisons) or not verdict.uses_baselines
     if is_paired and verdict.base:
         base = replace(verdict.base, head_commit="") if fixed else verdict.base
-        return write_ab(names, base, write_setting(verdict, *_OF_AB))
+        return write_ab(names, base, _write_ab_setting(verdict))
     return write_selected("check", names, write_setting(verdict, *_OF_CHECK))
 
 
@@ -174,15 +184,15 @@ def _ab(fact: Fact, verdict: Verdict) -> str:
     if Code.NO_BASE in codes:
         return ""
     before = "HEAD~1 " if Code.NOTHING_DIFFERS in codes else ""
-    return write_selected("ab", fact.cases, write_setting(verdict, *_OF_AB), before)
+    return write_selected("ab", fact.cases, _write_ab_setting(verdict), before)
 
 
 def _ab_base(fact: Fact, verdict: Verdict) -> str:
-    return write_ab(fact.cases, verdict.base, write_setting(verdict, *_OF_AB))
+    return write_ab(fact.cases, verdict.base, _write_ab_setting(verdict))
 
 
 def _ab_anchor(fact: Fact, verdict: Verdict) -> str:
-    return write_selected("ab", fact.cases, write_setting(verdict, *_OF_AB), "--anchor ")
+    return write_selected("ab", fact.cases, _write_ab_setting(verdict), "--anchor ")
 
 
 def _refresh(_fact: Fact, verdict: Verdict) -> str:

@@ -13,6 +13,7 @@ from gate.decide.explain.defaults import find_default, note_defaults
 from gate.decide.side_by_side import decide_side_by_side
 from gate.records.cases import Metric
 from gate.records.codes import Code
+from gate.records.events import Noted
 from gate.records.run import Probe, Run, Trial
 from gate.records.verdict import Outcome
 from gate.report.words.facts import write_note
@@ -140,6 +141,29 @@ def test_the_pairs_take_at_most_a_fifth_of_the_time_of_a_run() -> None:
     verdict = decide_side_by_side(run, POLICY)
     for run_s, pairs in ((200.0, 4), (45.0, 0)):
         assert len(probe_defaults(make_measurer(open_lane(OPTIONS[:1])), run, verdict, run_s).probes) == pairs
+
+
+def test_a_stop_keeps_the_run_and_the_pairs_so_far() -> None:
+    """Ctrl-C in the second pair: the verdict keeps its ground, and a reader hears of it."""
+    run, lanes, seen = make_measured(), open_lane(OPTIONS[:1]), list[str]()
+    measure = lanes.measure
+
+    def stop(lane: str, unit: Unit) -> tuple[UnitResult, float]:
+        if len(lanes.asked) > 1:
+            raise KeyboardInterrupt
+        return measure(lane, unit)
+
+    def observe(event: object) -> None:
+        assert isinstance(event, Noted)
+        seen.append(event.fact.code)
+
+    lanes.measure = stop
+    measurer = Measurer(engine=lanes, save=lambda _: None, observe=observe)
+    probed = probe_defaults(measurer, run, decide_side_by_side(run, POLICY), RUN_S)
+    assert probed == replace(run, probes=probed.probes)
+    assert [probe.options for probe in probed.probes] == [OPTIONS]
+    assert seen == [Code.PROBING, Code.TEXT]
+    assert decide_side_by_side(probed, POLICY).outcome is Outcome.REGRESSION
 
 
 def test_nothing_is_looked_for_where_nothing_regressed_or_lanes_share_the_work() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.explain.advice import make_headline
+from gate.decide.explain.advice import add_base_to_headline, make_headline
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -35,6 +35,19 @@ def compare(
 
 def keep_rows(verdict: Verdict, *comparisons: Comparison) -> Verdict:
     return replace(verdict, cases=(), comparisons=comparisons, failures=(), causes=())
+
+
+def test_of_two_stacks_both_are_named_first(empty: Verdict) -> None:
+    """What was upgraded is the head; of two commits only the base is named."""
+    headline = add_base_to_headline(
+        make_headline(Outcome.PASS, [compare("a/x", Metric.GRAPH_BREAKS, Status.UNCHANGED)], ())
+    )
+    base = PairBase(label="torch 2.13.0+cpu (/old/python)", other_stack=True)
+    new = replace(empty.environment, torch="2.15.0+cpu")
+    upgraded = write_headline(replace(empty, headline=headline, base=base, environment=new))
+    assert upgraded.endswith(", torch 2.15.0+cpu against torch 2.13.0+cpu (/old/python).")
+    same = write_headline(replace(empty, headline=headline, base=PairBase(label="main")))
+    assert same.endswith(", against main.")
 
 
 @pytest.mark.parametrize(("shift", "speed"), [(-0.32, "47 % faster"), (0.47, "47 % slower")])
@@ -343,6 +356,17 @@ def test_what_is_fixed_is_measured_in_the_working_tree(empty: Verdict) -> None:
     judged = replace(empty, base=PairBase(commit="1a2b3c4", head_commit="5d6e7f8"), baseline_environments=())
     assert write_again(["a"], [], judged) == "compile-gate ab 1a2b3c4 5d6e7f8 --select a"
     assert write_again(["a"], [], judged, fixed=True) == "compile-gate ab 1a2b3c4 --select a"
+
+
+def test_minutes_that_were_up_are_doubled_to_measure_again(empty: Verdict) -> None:
+    """The same eight would end as they did; eight that sufficed stay, and so does what nobody set."""
+    up = Fact(code=Code.TIME_UP, cases=("a",), numbers={"minutes": 8.0})
+    asked = replace(empty, base=PairBase(commit="1a2b3c4"), baseline_environments=())
+    asked = replace(asked, options={"--minutes": "8"}, notes=())
+    assert write_again(["a"], [], asked) == "compile-gate ab --minutes 8 1a2b3c4 --select a"
+    for options in ({"--minutes": "8"}, {}):
+        short = replace(asked, options=options, notes=(up,))
+        assert write_again(["a"], [], short) == "compile-gate ab --minutes 16 1a2b3c4 --select a"
 
 
 @pytest.mark.parametrize(
