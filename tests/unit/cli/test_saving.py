@@ -190,7 +190,9 @@ def test_a_verdict_is_on_disk_before_a_lane_is_closed(
     assert {path.name for path in written} >= set(REPORT_FILES)
 
 
-def test_a_baseline_is_on_disk_before_a_lane_is_closed(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_baseline_is_on_disk_before_a_lane_is_closed(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Minutes of measuring are not lost with a lane that hangs by then."""
     shutil.rmtree(sandbox.top / "baselines")
     written = list_at_closing(sandbox.top / "baselines", monkeypatch)
