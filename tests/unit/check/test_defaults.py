@@ -158,7 +158,7 @@ def test_a_stop_keeps_the_run_and_the_pairs_so_far() -> None:
         seen.append(event.fact.code)
 
     lanes.measure = stop
-    measurer = Measurer(engine=lanes, save=lambda _: None, observe=observe)
+    measurer = Measurer(engine=lanes, save=lambda _: None, keep=lambda _: None, observe=observe)
     probed = probe_defaults(measurer, run, decide_side_by_side(run, POLICY), RUN_S)
     assert probed == replace(run, probes=probed.probes)
     assert [probe.options for probe in probed.probes] == [OPTIONS]

@@ -132,23 +132,23 @@ def commit_slowdown(sandbox: Sandbox) -> str:
 def test_a_step_that_is_stopped_keeps_its_pairs(history: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """The step is stopped after one pair, goes on with the second, and counts once."""
     good = commit_slowdown(history)
-    step = history.top / "out/bisect" / history.git("rev-parse", "HEAD~1")[:12] / "run.json"
+    path = history.top / "out/bisect" / history.git("rev-parse", "HEAD~1")[:12] / "run.json"
     arguments = ("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet")
     real = Measurer.add_pairs
 
     def add_once(self: Measurer, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
-        if step.is_file():
+        if path.is_file():
             raise KeyboardInterrupt
         return real(self, run, needs, limit_s)
 
     with monkeypatch.context() as patch:
         patch.setattr(Measurer, "add_pairs", add_once)
         assert history.run(*arguments) == 130
-    before = RUN.load(step)
+    before = RUN.load(path)
     assert [trial.index for trial in before.trials] == [1, 1]
     history.read()
     assert history.run(*arguments, "--resume") == 0
-    after = RUN.load(step)
+    after = RUN.load(path)
     assert after.trials[:2] == before.trials
     (step,) = BISECTION.load(history.top / "out/bisect/bisection.json").steps
     assert step.pairs * 2 == len(after.trials)
