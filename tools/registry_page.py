@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gate.decide.conclude.shown import summarize_suite
+from gate.decide.conclude.suite_summary import summarize_suite
 from gate.decide.stats import estimate_metric
 from gate.project.config import Config, load_config
 from gate.project.registry import load_cases

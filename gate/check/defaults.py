@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.schedule import Pace, Slot, name_device, predict_pair_s
 from gate.check.work import Engine, Unit, UnitResult
 from gate.decide.constants import MORE_WORK
@@ -63,7 +63,7 @@ def compute_change(metric: Metric, pairs: Sequence[Pair]) -> float | None:
     return median(changes) if changes else None
 
 
-def probe_defaults(measurer: Measurer, run: Run, verdict: Verdict, run_s: float) -> Run:
+def probe_defaults(measurer: LaneMeasurer, run: Run, verdict: Verdict, run_s: float) -> Run:
     """Add pairs that show which options, set back, undo the worst regression of a run of two stacks.
 
     They take at most DEFAULTS_SHARE of ``run_s``, the seconds that the run itself may take. Only on a single

@@ -15,7 +15,7 @@ from gate.records.run import CANDIDATE_ARM, Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measurer(Lanes):
+class LaneMeasurer(Lanes):
     budget_s: float = math.inf  # for trials, in seconds of the run
 
     def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:

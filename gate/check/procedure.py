@@ -133,7 +133,7 @@ def _settle_limits(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Run:
 
 def _count_looks(terms: CheckTerms) -> Policy:
     """The error budget is for the whole verdict, however often the same trials are judged."""
-    return replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
+    return replace(terms.policy, times_judged=terms.max_trials - terms.trials + 1)
 
 
 def _screen_against_base(run: Run, terms: CheckTerms) -> Screening:

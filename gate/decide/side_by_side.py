@@ -146,7 +146,7 @@ def _is_open(row: Comparison, suspect: Suspect, rules: PairRules) -> bool:
     if not is_exact(row.metric):
         return row.metric in LEADING and row.metric in suspect.metrics
     # What got better in one pair is measured again only where all is asked for, or where it flickers.
-    is_better = row.change is not None and row.change.centre < 0 and row.metric not in rules.counts.shown
+    is_better = row.change is not None and row.change.centre < 0 and row.metric not in rules.counts.varied
     return suspect.thorough or row.metric in suspect.screened.seen or not is_better
 
 

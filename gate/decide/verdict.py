@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
+from gate.decide.conclude.case_evidence import add_traces, bound_sources, show_case
 from gate.decide.conclude.coverage import is_judged, measure_tally
 from gate.decide.conclude.limits import apply_limits
 from gate.decide.conclude.outcome import decide_outcome, remark_regressed_anyway
-from gate.decide.conclude.shown import add_traces, bound_sources, show_case, summarize_suite
+from gate.decide.conclude.suite_summary import summarize_suite
 from gate.decide.evidence.gather import Evidence, gather_evidence
 from gate.decide.evidence.trials import (
     blame_disturbance,

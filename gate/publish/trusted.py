@@ -11,7 +11,7 @@ from gate.decide.conclude.accept import is_in_force, keep_own, list_covered, not
 from gate.decide.conclude.coverage import Coverage, is_judged, is_lack_accepted, measure_coverage
 from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
 from gate.decide.conclude.outcome import decide_outcome
-from gate.decide.conclude.shown import summarize_suite
+from gate.decide.conclude.suite_summary import summarize_suite
 from gate.decide.explain.advice import make_headline
 from gate.decide.explain.notes import list_notes, note_machine, note_tally, note_target
 from gate.errors import ExitCode

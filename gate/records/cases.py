@@ -280,7 +280,7 @@ class Policy:
     quarantine: tuple[Quarantine, ...] = ()
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
-    looks: int = 1  # how often this run's data were judged: the budget is divided by it
+    times_judged: int = 1  # of this run's data: the budget is divided by it
     has_anchor: bool = False  # whether there is a release anchor to compare head with
     days: Mapping[str, Mapping[Metric, tuple[float, ...]]] = field(  # what other days of this machine
         default_factory=dict  # measured of each case, one value a day: how sessions differ

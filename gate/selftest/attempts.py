@@ -89,7 +89,7 @@ class Attempts:
         return arms * count_trials(fault) * self._estimate_trial_s(case)
 
     def try_fault(self, fault: Fault, case: Case, number: int) -> Attempt:
-        """Plant a fault, measure until the decision is made, and judge; raises as ``Measurer.add_pairs``.
+        """Plant a fault, measure until the decision is made, and judge; raises as ``LaneMeasurer.add_pairs``.
 
         Its size is that of the same pairs, too: a machine whose load changes makes the same seconds another
         fraction.

@@ -60,7 +60,7 @@ def test_constants_are_those_of_the_code() -> None:
 # arithmetic needs.
 _UNDECIDING = {
     "decide/conclude/accept.py": "_STEPS _PERCENT _MAX_NAMED",
-    "decide/conclude/shown.py": "MAX_SHOWN_KERNELS MAX_SOURCE_CHARS MAX_ALL_CHARS _MAX_PARTS _DIGITS",
+    "decide/conclude/case_evidence.py": "MAX_SHOWN_KERNELS MAX_SOURCE_CHARS MAX_ALL_CHARS _MAX_PARTS _DIGITS",
     "decide/evidence/trials.py": "_DIGITS",
     "decide/evidence/values.py": "PAIRS_IN_SUPER_BLOCK",
     "decide/explain/advice.py": "ACCEPTANCE_DAYS _MAX_ACCEPTED _ALLOWANCE_MARGIN",

@@ -59,7 +59,7 @@ def _judge_limits(
 ) -> dict[tuple[str, Metric], Comparison]:
     """Each limit has its own error budget, however many others there are."""
     noise = {limit.metric: _learn_noise(cases, limit.metric) for limit in policy.limits}
-    alpha = LIMIT_SHARE * policy.error_budget / policy.looks
+    alpha = LIMIT_SHARE * policy.error_budget / policy.times_judged
     return {
         (evidence.case.id, limit.metric): _judge_alone(
             evidence, limit, noise[limit.metric].get(evidence.case.id), alpha

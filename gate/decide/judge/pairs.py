@@ -178,7 +178,7 @@ def make_pair_rules(
         alpha=budget / _CONVICTING_LOOKS,
         priors={key: compute_priors(of_cases, assume_noise(*key)) for key, of_cases in variances.items()},
         processor=compute_priors(processors, ASSUMED_PROCESSOR),
-        counts=CountRules(alpha=budget, flickering=flickering, shown=find_flickering(both)),
+        counts=CountRules(alpha=budget, flickering=flickering, varied=find_flickering(both)),
     )
 
 

@@ -86,7 +86,7 @@ def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) 
     for question, logs in ((question, question.logs) for question in questions if question.logs):
         variances.setdefault(question.metric, {})[question.case.id] = logs.variance
     return JudgingRules(
-        alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
+        alpha=policy.error_budget / (max(deciding, 1) * policy.times_judged),
         priors={metric: compute_priors(of_cases, trusts_own=True) for metric, of_cases in variances.items()},
         counts=CountRules(alpha=policy.error_budget / max(deciding, 1), flickering=flickering),
         has_base=has_base,

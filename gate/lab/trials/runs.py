@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.schedule import want_whole
 from gate.check.work import Answer, Unit, UnitResult
 from gate.lab.arms.arms import CodeState
@@ -66,12 +66,12 @@ class OwnLane:
         """Do nothing: it always answers."""
 
 
-def make_measurer(lab: Lab, save: Callable[[Run], None]) -> Measurer:
+def make_measurer(lab: Lab, save: Callable[[Run], None]) -> LaneMeasurer:
     def save_whole(run: Run) -> None:
         with defer_interrupts():
             save(run)
 
-    return Measurer(engine=OwnLane(lab), save=save_whole, observe=lab.observe)
+    return LaneMeasurer(engine=OwnLane(lab), save=save_whole, observe=lab.observe)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +138,7 @@ def compare_options(base: Mapping[str, str], head: Mapping[str, str]) -> dict[st
     return {name: values for name, values in sides.items() if values[0] != values[1]}
 
 
-def measure_plan(measurer: Measurer, run: Run) -> Run:
+def measure_plan(measurer: LaneMeasurer, run: Run) -> Run:
     """Measure what ``run`` lacks. It is saved before the first trial and after each.
 
     Raises:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gate.check.defaults import compute_change, list_settable, probe_defaults
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.work import Unit, UnitResult
 from gate.decide.evidence.pairs import Pair
 from gate.decide.explain.defaults import find_default, note_defaults
@@ -54,9 +54,9 @@ def open_lane(causes: Collection[str], broken: Collection[str] = ()) -> FakeLane
     return FakeLanes(places=make_places(1), measure=measure)
 
 
-def make_measurer(lanes: FakeLanes) -> Measurer:
+def make_measurer(lanes: FakeLanes) -> LaneMeasurer:
     """A measurer of which nothing is saved or shown."""
-    return Measurer(engine=lanes, save=lambda _: None, observe=lambda _: None)
+    return LaneMeasurer(engine=lanes, save=lambda _: None, observe=lambda _: None)
 
 
 @pytest.mark.parametrize("cause", OPTIONS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.procedure import (
     PairLimit,
     check_against_base,
@@ -86,9 +86,9 @@ def make_engine(
     )
 
 
-def make_fleet(engine: FakeLanes, **changes: Any) -> Measurer:
+def make_fleet(engine: FakeLanes, **changes: Any) -> LaneMeasurer:
     settings: dict[str, Any] = {"save": lambda _: None, "observe": lambda _: None}
-    return Measurer(engine=engine, **(settings | changes))
+    return LaneMeasurer(engine=engine, **(settings | changes))
 
 
 def make_subjects(count: int, **changes: Any) -> list[Subject]:
@@ -100,7 +100,7 @@ def plan(subjects: Sequence[Subject], trials: int = 1) -> Run:
     return replace(make_run(subjects), trials=(), trials_planned=trials, finished=False)
 
 
-def measure(fleet: Measurer, run: Run) -> Run:
+def measure(fleet: LaneMeasurer, run: Run) -> Run:
     return fleet.add_trials(run, want_whole(case.id for case in run.cases), run.trials_planned)
 
 

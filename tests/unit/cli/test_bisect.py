@@ -12,7 +12,7 @@ import pytest
 from gate.bisect import command as bisect
 from gate.bisect import lab
 from gate.bisect.lab import Ends
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.decide.suspects import Suspect
 from gate.files.codec import BISECTION, RUN
 from gate.lab.arms.arms import ArmSource, open_arm
@@ -134,15 +134,15 @@ def test_a_step_that_is_stopped_keeps_its_pairs(history: Place, monkeypatch: pyt
     good = commit_slowdown(history)
     step = history.top / "out/bisect" / history.git("rev-parse", "HEAD~1")[:12] / "run.json"
     arguments = ("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet")
-    real = Measurer.add_pairs
+    real = LaneMeasurer.add_pairs
 
-    def add_once(self: Measurer, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
+    def add_once(self: LaneMeasurer, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         if step.is_file():
             raise KeyboardInterrupt
         return real(self, run, needs, limit_s)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Measurer, "add_pairs", add_once)
+        patch.setattr(LaneMeasurer, "add_pairs", add_once)
         assert history.run(*arguments) == 130
     before = RUN.load(step)
     assert [trial.index for trial in before.trials] == [1, 1]

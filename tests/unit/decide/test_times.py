@@ -273,7 +273,8 @@ def test_error_budget_is_shared_by_all_comparisons() -> None:
     """A change that is convicted alone is not convicted at a thousandth of the budget."""
     one = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
     states = [
-        state(find_row(decide(one, **to), LATENCY)) for to in ({}, {"error_budget": 1e-5}, {"looks": 1000})
+        state(find_row(decide(one, **to), LATENCY))
+        for to in ({}, {"error_budget": 1e-5}, {"times_judged": 1000})
     ]
     assert states == [WORSE, SUSPECT, SUSPECT]
 

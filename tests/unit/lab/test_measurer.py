@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.procedure import Checked, CheckTerms, check_against_base
 from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import Slot, want_whole
@@ -28,7 +28,7 @@ def lab(bench: Bench) -> Lab:
     return make_lab(bench)
 
 
-def make_quiet(lab: Lab) -> Measurer:
+def make_quiet(lab: Lab) -> LaneMeasurer:
     return make_measurer(lab, lambda _: None)
 
 
