@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
 
-from gate.decide.evidence.programs import part_phases
+from gate.decide.evidence.compiles import part_phases
 from gate.files.codec import RUN
 from gate.records.facts import FIRST_CALL, OTHER_PHASE, PHASES
 from gate.records.run import Trial

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import torch
 
-from gate.decide.explain.functions import follow_growth
+from gate.decide.explain.compiler_functions import follow_growth
 from gate.measure.calls import CompileCalls, count_compile_calls
 
 NAMED = 3

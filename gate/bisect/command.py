@@ -5,8 +5,8 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gate.bisect.lab import BisectLab, Question, UnusablePointError, open_bisect_lab, parse_ends
 from gate.bisect.levels import MAX_END_PAIRS
+from gate.bisect.points import BisectLab, Question, UnusablePointError, open_bisect_lab, parse_ends
 from gate.bisect.search import (
     FailureJudge,
     Forecast,

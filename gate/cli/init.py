@@ -20,7 +20,8 @@ from gate.programs import ask_program
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.report.words.templates import describe_error_factor
-from gate.starter.files import (
+from gate.starter.notebook import export_notebook
+from gate.starter.project_files import (
     CONFIG_FILE,
     SCHEMA_FILE,
     Sketch,
@@ -34,7 +35,6 @@ from gate.starter.files import (
     render_model,
     write_missing,
 )
-from gate.starter.notebook import export_notebook
 from gate.starter.workflow_files import (
     CHECK_WORKFLOWS,
     LONG_WORKFLOWS,

@@ -13,10 +13,10 @@ from gate.metrics import SPECS
 from gate.records.codes import Code
 from gate.records.shown import Shown
 from gate.records.verdict import JUDGED, RED, Comparison, MachineShift, Outcome, Status, SuiteRow, Verdict
-from gate.report.blocks import LEAST_SHOWN, SHOWN, Block, count_causes, make_blocks
+from gate.report.case_blocks import LEAST_SHOWN, SHOWN, Block, count_causes, make_blocks
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
+from gate.report.comparison_rows import STATUS_ORDER
 from gate.report.footer import Cell, list_footer, make_figures, write_subject
-from gate.report.rows import STATUS_ORDER
 from gate.report.words.comparisons import find_largest, render_noticed
 from gate.report.words.facts import write_notes
 from gate.report.words.headline import LIKELY, name_case, write_doubt, write_headline, write_why

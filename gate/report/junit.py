@@ -11,9 +11,9 @@ from gate.records.cases import Metric, group_cases
 from gate.records.codes import Code
 from gate.records.run import BASE_ARM, CaseFailure
 from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
-from gate.report.blocks import render_command
+from gate.report.case_blocks import render_command
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import WHOLE_CASE
+from gate.report.comparison_rows import WHOLE_CASE
 from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause, doubt_cause, write_notes
 from gate.report.words.headline import write_headline, write_opening

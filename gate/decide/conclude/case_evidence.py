@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 
+from gate.decide.evidence.compiles import match_kernels, part_phases
 from gate.decide.evidence.gather import Evidence
-from gate.decide.evidence.programs import match_kernels, part_phases
 from gate.decide.evidence.values import collect_medians
 from gate.metrics import SPECS, Family
 from gate.records.cases import Metric

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from gate.decide.constants import ALIKE_ERRORS
+from gate.decide.evidence.compiles import sum_processor_s
 from gate.decide.evidence.gather import index_base_cases
-from gate.decide.evidence.programs import sum_processor_s
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.stats import compute_hodges_lehmann
 from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family

@@ -22,7 +22,7 @@ from gate.decide.explain.compiled import (
     find_phases,
     find_recompiles,
 )
-from gate.decide.explain.functions import find_functions
+from gate.decide.explain.compiler_functions import find_functions
 from gate.decide.explain.inquiry import (
     LEAST_WEIGHT,
     MAX_NAMED,

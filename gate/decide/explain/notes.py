@@ -7,8 +7,8 @@ from statistics import median
 
 from gate.decide.conclude import accept
 from gate.decide.conclude.coverage import classify_unjudged, is_lack_accepted, list_unaccepted
+from gate.decide.evidence.compiles import find_unchanged_code
 from gate.decide.evidence.gather import Evidence
-from gate.decide.evidence.programs import find_unchanged_code
 from gate.decide.evidence.trials import note_count
 from gate.decide.judge.drift import get_limit
 from gate.decide.judge.machine import name_shifts

@@ -20,9 +20,9 @@ from gate.decide.constants import (
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
 )
+from gate.decide.evidence.compiles import Work, compare_work
 from gate.decide.evidence.gather import Evidence, Question, Stored, index_base_cases
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
-from gate.decide.evidence.programs import Work, compare_work
 from gate.decide.evidence.trials import make_baseline
 from gate.decide.evidence.values import collect_values
 from gate.decide.judge.compare import add_questions, follow_leaders, judge_steady, list_comparisons

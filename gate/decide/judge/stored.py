@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.constants import ALONE_EDGES, BASE_EDGES, CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
+from gate.decide.evidence.compiles import Work, compare_work, runs_stored_code
 from gate.decide.evidence.gather import Evidence
-from gate.decide.evidence.programs import Work, compare_work, runs_stored_code
 from gate.decide.judge.compare import follow_leaders, judge_steady, list_comparisons
 from gate.decide.judge.comparison import answer_question
 from gate.decide.judge.counted import (

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gate.bisect import command as bisect
-from gate.bisect import lab
-from gate.bisect.lab import Ends
+from gate.bisect import points
+from gate.bisect.points import Ends
 from gate.check.measurer import LaneMeasurer
 from gate.decide.suspects import Suspect
 from gate.files.codec import BISECTION, RUN
@@ -343,8 +343,8 @@ def test_the_interpreters_of_a_list_are_points(
         opened.append((name, Path(interpreter.python).name))
         return real(name, directory, "v3" if interpreter.python >= pythons[2] else "v1", None)
 
-    monkeypatch.setattr(lab, "prepare_interpreter", prepare)
-    monkeypatch.setattr(lab, "open_arm", open_other)
+    monkeypatch.setattr(points, "prepare_interpreter", prepare)
+    monkeypatch.setattr(points, "open_arm", open_other)
     assert history.run("bisect", CASE_ID, "--quiet", "--pythons", *pythons) == 0
     assert f"first bad: {pythons[2]}\n" in history.read().out
     assert opened == [

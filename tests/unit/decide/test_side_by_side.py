@@ -14,7 +14,7 @@ from gate.records.cases import Acceptance, Metric, Override, Policy, Quarantine,
 from gate.records.codes import Code
 from gate.records.run import CodeIdentity, GraphBreak, Provenance, Shard
 from gate.records.verdict import Outcome, PairBase, Reason, Status, Verdict
-from gate.report.blocks import render_command
+from gate.report.case_blocks import render_command
 from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause
 from tests.make import POLICY, PairedCase, find_row, pair_up, state

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.evidence.programs import Work
+from gate.decide.evidence.compiles import Work
 from gate.decide.judge.interval import Bar, Reading
 from gate.decide.judge.stored import Times, judge_time
 from gate.decide.stats import Variance
