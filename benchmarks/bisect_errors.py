@@ -34,7 +34,6 @@ from gate.bisect.search import (
     settle_metric,
     settle_step,
 )
-from gate.check.work import count_pairs
 from gate.decide.stats import compute_rate
 from gate.records.cases import Metric
 from gate.records.studies import Mark
@@ -57,7 +56,7 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
     """One bisection: what came of it, and all the pairs that it took."""
     first = rng.randint(1, commits)
     ends = settle_ends(open_pairs(rng, sd, slower), POLICY, METRIC)
-    row, pairs = find_row(ends, POLICY, METRIC), count_pairs(ends)[CASE_ID]
+    row, pairs = find_row(ends, POLICY, METRIC), ends.pair_counts[CASE_ID]
     if row is None or read_mark(row) is not Mark.BAD:
         return UNTOLD, pairs
     judge = make_judge(ends, POLICY, row)
@@ -66,7 +65,7 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
         nonlocal pairs
         pair_run = open_pairs(rng, sd, slower if int(point) >= first else 0.0)
         run, mark = settle_step(pair_run, judge)
-        pairs += count_pairs(run)[CASE_ID]
+        pairs += run.pair_counts[CASE_ID]
         return mark or Mark.SKIP
 
     points = [str(number) for number in range(commits + 1)]
@@ -76,7 +75,7 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
     named = int(next(iter(candidates)))
     pair = open_pairs(rng, sd, slower if named == first else 0.0)
     run = settle_metric(pair, judge.policy, judge.metric)
-    pairs += count_pairs(run)[CASE_ID]
+    pairs += run.pair_counts[CASE_ID]
     if read_mark(find_row(run, judge.policy, METRIC)) is not Mark.BAD:
         return UNTOLD, pairs
     return RIGHT if named == first else WRONG, pairs

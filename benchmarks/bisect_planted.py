@@ -27,7 +27,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gate.check.work import count_pairs
 from gate.decide.stats import compute_rate
 from gate.files.codec import BISECTION, RUN
 from gate.records.studies import Mark
@@ -152,7 +151,7 @@ def run_once(run: int, planted: int, options: argparse.Namespace) -> PlantedRun:
 
 def count_all_pairs(out: Path) -> int:
     """All pairs of a search, by the runs that it left."""
-    return sum(count_pairs(RUN.load(path))[CASE] for path in out.glob("*/run.json"))
+    return sum(RUN.load(path).pair_counts[CASE] for path in out.glob("*/run.json"))
 
 
 def read_outcome(code: int, output: str, ids: list[str], planted: int) -> tuple[str, int | None]:

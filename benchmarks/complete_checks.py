@@ -179,8 +179,10 @@ def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
         red=tuple(f"{row.case_id} {row.metric}" for row in others if row.status is Status.REGRESSED),
         open=tuple(f"{row.case_id} {row.metric}" for row in others if row.status is Status.INCONCLUSIVE),
         seconds=seconds,
-        pairs=sum(map(len, list_pairs(run).values())),
-        suspects_s=tuple(round(sum(map(compute_wall_s, pairs)), 1) for pairs in list_pairs(run).values()),
+        pairs=sum(map(len, list_pairs(run.trials).values())),
+        suspects_s=tuple(
+            round(sum(map(compute_wall_s, pairs)), 1) for pairs in list_pairs(run.trials).values()
+        ),
         machine=run.environment.cpu,
         gate=find_commit(),
     )

@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     pairs: dict[str, list[Pair]] = {}
     for path in parser.parse_args().runs:
-        for case_id, case_pairs in list_pairs(codec.RUN.load(path)).items():
+        for case_id, case_pairs in list_pairs(codec.RUN.load(path).trials).items():
             pairs.setdefault(case_id, []).extend(pair for pair in case_pairs if pair.is_live)
     print("| case | metric | pairs | blocks left | undisturbed calls | all calls | expected from blocks |")
     print("| --- | --- | --- | --- | --- | --- | --- |")

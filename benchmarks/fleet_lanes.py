@@ -21,7 +21,7 @@ from gate.check.measurer import LaneMeasurer
 from gate.check.procedure import Checked, CheckTerms, check_against_base
 from gate.check.schedule import want_whole
 from gate.check.work import Unit, UnitResult
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.records.events import ignore_event
 from gate.records.run import Provenance
 

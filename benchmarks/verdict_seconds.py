@@ -169,7 +169,7 @@ def run_check(project: Path, gate: Path, name: str, commit_id: str) -> Check:
     verdict, run = codec.VERDICT.load(out / "verdict.json"), codec.RUN.load(out / "run.json")
     rows = [row for row in verdict.comparisons if row.decides]
     alone = [trial for trial in run.trials if trial.pairing is Pairing.ALONE]
-    pairs = [pair for case_pairs in list_pairs(run).values() for pair in case_pairs]
+    pairs = [pair for case_pairs in list_pairs(run.trials).values() for pair in case_pairs]
     return Check(
         name=name,
         gate=commit_id,

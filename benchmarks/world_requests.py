@@ -18,8 +18,8 @@ from gate.check.procedure import (
 )
 from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import Slot, compute_trial_s, want_whole
+from gate.decide.evidence.baseline import make_baselines
 from gate.decide.evidence.pairs import Pair
-from gate.decide.evidence.trials import make_baselines
 from gate.decide.evidence.values import collect_values
 from gate.records.cases import AbsoluteLimit, Metric, Policy, collect_columns
 from gate.records.run import Pairing, Provenance

@@ -70,7 +70,7 @@ def probe_defaults(measurer: LaneMeasurer, run: Run, verdict: Verdict, run_s: fl
     lane.
     """
     worst, options = find_worst(verdict), list_settable(run.base.defaults) if run.base else {}
-    pairs = list_pairs(run).get(worst.case_id, ()) if worst else ()
+    pairs = list_pairs(run.trials).get(worst.case_id, ()) if worst else ()
     if not (run_s and worst and pairs and options) or len(measurer.engine.list_lanes()) != 1:
         return run
     metric = choose_metric(worst, pairs)
@@ -119,7 +119,9 @@ class _Prober:
     def _undoes(self, names: tuple[str, ...]) -> bool | None:
         """``None`` if head fails, False once time is up."""
         slot = Slot(case=self._case, index=_FURTHER, metrics=(self._blank.metric,))
-        pair_s = predict_pair_s(Pace(self.run.cases, self.run.trials), slot, name_device(self.run))
+        pair_s = predict_pair_s(
+            Pace(self.run.cases, self.run.trials), slot, name_device(self.run.environment)
+        )
         if self._engine.read_s() + pair_s > self._end_s:
             return False
         pair = self._measure(names)

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gate.check.schedule import Pace, name_device, predict_pair_s
-from gate.check.work import count_pairs, list_pair_slots
+from gate.check.work import make_pair_slots
 from gate.decide.conclude.limits import find_open_limits
 from gate.decide.conclude.outcome import list_open
 from gate.decide.constants import LOOKS, MIN_PAIRS, SETTLING_PAIRS
+from gate.decide.judge.screening import Screening
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, list_unsettled
 from gate.decide.suspects import Suspect, clear_unchanged_sources, list_suspects
-from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
+from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.devices import TARGET_KIND
 from gate.metrics import SPECS, Family
 from gate.records.cases import Metric, Policy, group_cases
@@ -168,25 +169,23 @@ def settle_pairs(
     stopped: set[str] = set()  # no time, no counterpart or a failure: asking again would not help
     fast = limit.fail_fast
     while needs := _list_needs(run, list_unsettled(run, policy, suspects, fail_fast=fast), stopped):
-        case_id, pairs = needs[0].case_id, count_pairs(run)
+        case_id, pairs = needs[0].case_id, run.pair_counts
         asked = needs if run.wall_s < limit.end_s else needs[:1]
         run = measurer.add_pairs(run, asked, limit.compute_end_s(needs[0], pairs))
-        if count_pairs(run)[case_id] < pairs[case_id] + needs[0].more:
+        if run.pair_counts[case_id] < pairs[case_id] + needs[0].more:
             stopped.add(case_id)
     return replace(run, finished=True)
 
 
 def list_unfinished(run: Run, policy: Policy) -> tuple[str, ...]:
     """The cases that :func:`settle_pairs` would give more pairs, had there been time."""
-    needs = _list_needs(run, list_unsettled(run, policy), ())
-    return tuple(dict.fromkeys(slot.case.id for slot in list_pair_slots(run, needs)))
+    return tuple(need.case_id for need in _list_needs(run, list_unsettled(run, policy), ()))
 
 
-def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Suspect:
+def make_need(suspect: Suspect, pairs: int, device_kind: str) -> Suspect:
     """Two pairs settle anything exact, and all that is known of a target is exact."""
-    pairs = count_pairs(run)[suspect.case_id] if pairs is None else pairs
     look = next((look for look in LOOKS if look > pairs), pairs)
-    if run.environment.device_kind == TARGET_KIND:
+    if device_kind == TARGET_KIND:
         look = min(look, max(MIN_PAIRS, pairs))
     return replace(suspect, more=look - pairs)
 
@@ -220,22 +219,20 @@ def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]
 
     A metric that the last pairs of a case had no time for stays open after the last look.
     """
-    pairs = count_pairs(run)
+    pairs = run.pair_counts
     untouched = {trial.case_id for trial in run.trials if trial.changed_imports is not None}
     untouched -= {trial.case_id for trial in run.trials if trial.changed_imports}
     wanted = {suspect.case_id: suspect for suspect in unsettled if suspect.case_id not in stopped}
-    needs = {case_id: make_need(run, suspect, pairs[case_id]) for case_id, suspect in wanted.items()}
-    pace, device = Pace(run.cases, run.trials), name_device(run)
-    seconds = dict.fromkeys(needs, 0.0)  # of the pairs that take a case to its next look, or settle most
-    most = [
-        replace(suspect, more=max(suspect.more, SETTLING_PAIRS - pairs[name]))
-        for name, suspect in needs.items()
-    ]
-    for slot in list_pair_slots(run, most):
-        seconds[slot.case.id] += predict_pair_s(pace, slot, device)
+    kind = run.environment.device_kind
+    needs = {case_id: make_need(suspect, pairs[case_id], kind) for case_id, suspect in wanted.items()}
+    pace, device = Pace(run.cases, run.trials), name_device(run.environment)
+    cases = {case.id: case for case in run.cases}
 
     def rank(name: str) -> tuple[float, ...]:
-        took_s = max(seconds[name], _LEAST_S)
+        """By the pairs that take a case to its next look, or settle most."""
+        most = replace(needs[name], more=max(needs[name].more, SETTLING_PAIRS - pairs[name]))
+        slots = make_pair_slots(cases[name], most, pairs[name])
+        took_s = max(sum(predict_pair_s(pace, slot, device) for slot in slots), _LEAST_S)
         return rank_suspect(wanted[name], pairs[name], took_s, untouched=name in untouched)
 
     ordered = sorted(wanted, key=rank)

@@ -20,14 +20,14 @@ from gate.decide.constants import (
     MIN_SUPER_BLOCKS,
     PROCESS_SD,
 )
-from gate.decide.evidence.steal import compute_own_steal, compute_usual_steal, excuse_steal, get_steal
+from gate.decide.evidence.disturbed import compute_own_steal, compute_usual_steal, excuse_steal, get_steal
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS, get_kind, is_target, name_target
 from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
 from gate.records.cases import Case, Metric
 from gate.records.protocol import BLOCKS_PER_ARM, Stage
-from gate.records.run import Extent, Pairing, Run, Trial
+from gate.records.run import Environment, Extent, Pairing, Trial
 
 # Asks for a trial of the case as a whole.
 EVERY_METRIC = frozenset(Metric)
@@ -126,13 +126,13 @@ class Pace:
         self._expected_s = {case.id: case.expected_s for case in cases}
         self._took: dict[str, list[Trial]] = {}
         self._whole_s = self._whole_expected_s = 0.0
-        self.repeated = self._trials = 0
+        self.repeated = self.trials = 0
         self._stolen: list[float] = []
         for trial in trials:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
-        self._trials += 1
+        self.trials += 1
         self.repeated += trial.conditions.repeated
         if share := get_steal(trial):
             self._stolen.append(share)
@@ -143,8 +143,8 @@ class Pace:
 
     @property
     def own_steal(self) -> float:
-        """As of :func:`gate.decide.evidence.steal.compute_own_steal`."""
-        return compute_usual_steal(self._stolen, self._trials)
+        """As of :func:`gate.decide.evidence.disturbed.compute_own_steal`."""
+        return compute_usual_steal(self._stolen, self.trials)
 
     def list_own(self, case: Case) -> Sequence[Trial]:
         return self._took.get(case.id, ())
@@ -170,13 +170,12 @@ class Pace:
         return EXTENT_SHARES[extent] * case.expected_s * self.scale
 
 
-def name_device(run: Run) -> str:
-    environment = run.environment
+def name_device(environment: Environment) -> str:
     target = name_target(environment.device_kind, environment.device_traits.get("capability", ""))
     return target or (environment.device_kind if environment.device_kind in KINDS else DEFAULT_DEVICE)
 
 
-def fit_slot(run: Run, slot: Slot, left_s: float) -> Slot | None:
+def fit_slot(pace: Pace, slot: Slot, device: str, left_s: float) -> Slot | None:
     """The pair, or as much of it as ends within ``left_s`` seconds, or ``None``.
 
     All, its cold processes, its latencies: what is counted twice is sure. A run without measurements tries
@@ -185,11 +184,10 @@ def fit_slot(run: Run, slot: Slot, left_s: float) -> Slot | None:
     """
     wanted = frozenset(slot.metrics)
     cold, latencies = wanted.difference(OF_WARM), wanted.intersection(INTERLEAVED)
-    pace, device = Pace(run.cases, run.trials), name_device(run)
     was_measured = bool(pace.list_own(slot.case))
     parts = (cold, latencies) if was_measured else ()
     lighter = tuple(replace(slot, metrics=part) for part in parts if part)
-    share = 1.0 if run.trials else GUESSED_SHARE
+    share = 1.0 if pace.trials else GUESSED_SHARE
     return next(
         (
             candidate

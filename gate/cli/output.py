@@ -13,7 +13,7 @@ from gate.decide.conclude.accept import keep_own
 from gate.decide.conclude.coverage import is_lack_accepted, measure_coverage
 from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
 from gate.decide.constants import SESSION_DAYS
-from gate.decide.evidence.trials import set_aside_disturbed
+from gate.decide.evidence.disturbed import set_aside_disturbed
 from gate.decide.evidence.values import collect_values
 from gate.decide.stats import estimate_metric
 from gate.errors import ExitCode, FileError, GateError, UsageError

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
 from gate.decide.constants import LOOKS, MOVED_WIDTHS, SETTLING_PAIRS
-from gate.decide.evidence.gather import index_base_cases
-from gate.decide.evidence.pairs import list_alike
 from gate.decide.judge.compare import follow_times
 from gate.decide.judge.machine import Machine
 from gate.decide.judge.pairs import (
@@ -18,14 +16,15 @@ from gate.decide.judge.pairs import (
     gather_case_pairs,
     make_pair_rules,
 )
+from gate.decide.judge.screening import BaseFindings, Screening
 from gate.decide.suspects import CALLS, Suspect, is_exact, list_suspects
-from gate.decide.verdict import BaseFindings, Screening, conclude_verdict
+from gate.decide.verdict import conclude_verdict
 from gate.fingerprint import compute_environment_id
 from gate.metrics import COMPILE_TIMES, DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import BASE_ARM, Run
+from gate.records.run import BASE_ARM, Run, Trial
 from gate.records.verdict import (
     BROKEN,
     MAYBE_WORSE,
@@ -56,12 +55,11 @@ def list_unsettled(
     policy = keep_own(policy, compute_environment_id(run.environment))
     sides, rules = gather_judged(run, policy, suspects)
     failed = {failure.case_id for failure in run.failures}
-    alike = list_alike(run)
     given = {suspect.case_id: suspect for suspect in suspects or ()}
     unsettled, idle, is_red = [], set(), False
     for side in sides:
         case = side.case
-        if case.id in failed or case.id not in alike:
+        if case.id in failed or not side.is_alike:
             continue
         suspect = given.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
         rows = follow_times(compare_paired(side, rules)) if side.paired else ()
@@ -131,7 +129,8 @@ def gather_judged(
         times, cases = sum(metric in side.questions for side in sides for metric in LEADING), len(sides)
     else:
         sides = gather_case_pairs(run, policy, {suspect.case_id: suspect.screened for suspect in suspects})
-        alike = list_alike(run)  # what the base lacks, or defines otherwise, gets no pair and no test
+        # What the base lacks, or defines otherwise, gets no pair and no test.
+        alike = {side.case.id for side in sides if side.is_alike}
         tested = [suspect.metrics for suspect in suspects if suspect.case_id in alike]
         times, cases = sum(metric in metrics for metrics in tested for metric in LEADING), len(tested)
     elsewhere = max(0, run.shard.cases - len(run.cases)) if run.shard else 0
@@ -174,23 +173,25 @@ def confirm_screening(
         return screening
     sides, rules = gather_judged(run, policy, suspects)
     wanted = {suspect.case_id: suspect for suspect in suspects}
+    base_failed = {failure.case_id for failure in run.failures if failure.arm == BASE_ARM}
+    absent = {side.case.id: _explain_absence(side, base_failed) for side in sides}
     rows = {(row.case_id, row.metric): row for side in sides for row in compare_paired(side, rules)}
     comparisons = tuple(
-        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], run, rules)
+        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], absent, rules)
         if row.case_id in wanted
         else row
         for row in screening.comparisons
     )
-    revised = screening.revise((*comparisons, *_list_lost(rows, comparisons, run)))
+    revised = screening.revise((*comparisons, *_list_lost(rows, comparisons, run.trials)))
     paired = {side.case.id: side for side in sides if side.paired}
     return replace(revised, base=replace(revised.base, sides=paired))
 
 
 def _list_lost(
-    rows: Mapping[tuple[str, Metric], Comparison], comparisons: Iterable[Comparison], run: Run
+    rows: Mapping[tuple[str, Metric], Comparison], comparisons: Iterable[Comparison], trials: Iterable[Trial]
 ) -> list[Comparison]:
     """What the base measures and no trial of head does, unless a stored value has shown it already."""
-    heads = [trial for trial in run.trials if trial.arm != BASE_ARM]
+    heads = [trial for trial in trials if trial.arm != BASE_ARM]
     shown = {(trial.case_id, metric) for trial in heads for metric in trial.samples}
     shown |= {(row.case_id, row.metric) for row in comparisons}
     return [row for key, row in rows.items() if row.reason is Reason.NOT_MEASURED and key not in shown]
@@ -205,7 +206,11 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
 
 
 def _confirm_row(
-    row: Comparison, paired: Comparison | None, suspect: Suspect, run: Run, rules: PairRules
+    row: Comparison,
+    paired: Comparison | None,
+    suspect: Suspect,
+    absent: Mapping[str, Code],
+    rules: PairRules,
 ) -> Comparison:
     # It measured this and that before it failed, or ended too early; or head lacks what is stored.
     if row.is_of_whole_case or row.status is Status.MISSING:
@@ -220,7 +225,7 @@ def _confirm_row(
         if row.metric not in rules.counts.flickering and _flickers(row, paired):
             return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
         return _remark_stored(paired, row)
-    return _withhold(row, _explain_absence(run, row.case_id)) if is_asked else row
+    return _withhold(row, absent[row.case_id]) if is_asked else row
 
 
 def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
@@ -273,11 +278,9 @@ def _withhold(row: Comparison, why: Code) -> Comparison:
     return replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNPAIRED, found=row.reason)
 
 
-def _explain_absence(run: Run, case_id: str) -> Code:
-    if case_id not in index_base_cases(run):
+def _explain_absence(side: CasePairs, base_failed: Collection[str]) -> Code:
+    if side.base_case is None:
         return Code.BASE_LACKS_CASE
-    if case_id not in list_alike(run):
+    if not side.is_alike:
         return Code.BASE_DEFINES_OTHERWISE
-    if any(failure.case_id == case_id and failure.arm == BASE_ARM for failure in run.failures):
-        return Code.BASE_FAILED
-    return Code.NO_PAIR
+    return Code.BASE_FAILED if side.case.id in base_failed else Code.NO_PAIR

@@ -14,8 +14,8 @@ from gate.decide.evidence.compiles import (
 from gate.decide.evidence.gather import Evidence
 from gate.decide.judge.counted import count_repeats
 from gate.decide.judge.pairs import NOT_SCREENED, Screened
+from gate.decide.judge.screening import Screening
 from gate.decide.stats import compute_logs, compute_variance, pool_variances
-from gate.decide.verdict import Screening
 from gate.metrics import GRAPH_COUNTERS, SPECS, Family
 from gate.records.cases import Metric, group_cases
 from gate.records.run import Pairing, Run

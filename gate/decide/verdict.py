@@ -6,70 +6,37 @@ comparisons by those of their pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
 from gate.decide.conclude.case_evidence import add_traces, bound_sources, show_case
-from gate.decide.conclude.coverage import is_judged, measure_tally
+from gate.decide.conclude.coverage import measure_tally
 from gate.decide.conclude.limits import apply_limits
 from gate.decide.conclude.outcome import decide_outcome, remark_regressed_anyway
 from gate.decide.conclude.suite_summary import summarize_suite
-from gate.decide.evidence.gather import Evidence, gather_evidence
-from gate.decide.evidence.trials import (
+from gate.decide.evidence.disturbed import (
     blame_disturbance,
+    collect_head,
     doubt_stored,
     drop_host_metrics,
     note_disturbed,
     set_aside_disturbed,
 )
+from gate.decide.evidence.gather import gather_evidence
 from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_causes
-from gate.decide.explain.defaults import add_defaults, note_defaults
+from gate.decide.explain.defaults import add_defaults
 from gate.decide.explain.inquiry import MAYBE_MOVED
 from gate.decide.judge.compare import add_questions, follow_times
-from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift
+from gate.decide.judge.machine import compare_machine, make_machine_shift
+from gate.decide.judge.screening import Screening
 from gate.decide.judge.stored import compare_case, make_rules
-from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks, compute_environment_id
 from gate.metrics import SPECS, Scope
 from gate.records.cases import Policy, group_by, group_cases
-from gate.records.codes import Code
-from gate.records.facts import Fact
 from gate.records.run import Baseline, Environment, Run
-from gate.records.verdict import NOT_WORSE, CaseEvidence, Cause, Comparison, PairBase, Status, Verdict
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BaseFindings:
-    """What the base adds to a screening."""
-
-    sides: Mapping[str, Evidence] = field(default_factory=dict)  # by case, of those that ran in pairs
-    acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
-    same: tuple[str, ...] = ()  # cases whose times are clear: their program is the base's
-    in_pairs: bool = False  # all was compared in pairs: nothing that is stored counts
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Screening:
-    """All comparisons of a run, before acceptances."""
-
-    evidence: tuple[Evidence, ...]
-    comparisons: tuple[Comparison, ...]
-    machine: Machine  # over all places
-    places: Mapping[str, Machine]  # the machine at each that cases ran at
-    base: BaseFindings = field(default_factory=BaseFindings)
-
-    def revise(self, comparisons: Sequence[Comparison]) -> Screening:
-        """What the new rows no longer convict is acquitted."""
-        acquitted = (
-            before
-            for before, after in zip(self.comparisons, comparisons, strict=False)
-            if before.decides and before.baseline is not None and after.status in NOT_WORSE
-            if before.status is Status.REGRESSED or before.has_remark(Code.SINCE_UPGRADE)
-        )
-        base = replace(self.base, acquitted=(*self.base.acquitted, *acquitted))
-        return replace(self, comparisons=tuple(comparisons), base=base)
+from gate.records.verdict import CaseEvidence, Cause, Comparison, PairBase, Verdict
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
@@ -98,7 +65,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     if run.counts_only:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
-    comparisons = _apply_policy(run, screening, policy)
+    comparisons, head = _apply_policy(run, screening, policy), collect_head(run.trials)
     outcome, base = decide_outcome(comparisons, finished=run.finished), screening.base
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
     matches = (case.find_baseline(metric) for case in screening.evidence for metric in case.values)
@@ -110,12 +77,18 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         comparisons=comparisons,
         failures=run.failures,
         causes=add_defaults(_rank_all(screening, comparisons, run.environment), run),
-        next_steps=_list_next_steps(run, base, comparisons, policy),
+        next_steps=(
+            *blame_disturbance(head, comparisons, run.environment.cores),
+            *advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs),
+            *(advice.suggest_anchor(base.acquitted) if policy.has_anchor else ()),
+        ),
         evidence=_show_all(run, screening, comparisons),
         notes=(
-            *_list_notes_of_run(run, in_pairs=base.in_pairs),
+            *notes.list_notes_of_run(run, in_pairs=base.in_pairs),
             *notes.list_notes(run, comparisons, used, policy, in_pairs=base.in_pairs),
-            *_list_notes_of_rows(run, screening, comparisons),
+            *notes.list_notes_of_rows(run, screening, comparisons),
+            *note_disturbed(head, run.environment.cores),
+            *notes.list_notes_of_trials(run),
             *note_quarantine(comparisons, policy),
         ),
         machine=make_machine_shift(screening.machine),
@@ -127,53 +100,12 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         ),
         base_environment=run.base.environment if run.base else used[0].environment if used else None,
         base=_name_base(run),
-        tally=measure_tally(run, comparisons, base.acquitted),
+        tally=measure_tally(run, head, comparisons, base.acquitted),
         summary=summarize_suite(run.cases, comparisons),
         trials=len(run.trials),
         wall_s=run.wall_s,
         toolchain_s=run.toolchain_s,
         overhead_s=sum(trial.overhead_s for trial in run.trials),
-    )
-
-
-def _list_next_steps(
-    run: Run, base: BaseFindings, comparisons: Sequence[Comparison], policy: Policy
-) -> tuple[Fact, ...]:
-    drifted = [row.case_id for row in base.acquitted] if policy.has_anchor else []
-    return (
-        *blame_disturbance(run, comparisons),
-        *advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs),
-        *advice.suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
-    )
-
-
-def _list_notes_of_run(run: Run, *, in_pairs: bool) -> tuple[Fact, ...]:
-    return (
-        *note_defaults(run),
-        *notes.note_target(run.environment.device_kind == TARGET_KIND),
-        *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
-        *(notes.note_unchanged_code(run) if in_pairs else ()),
-    )
-
-
-def _list_notes_of_rows(
-    run: Run, screening: Screening, comparisons: Sequence[Comparison]
-) -> tuple[Fact, ...]:
-    # Unknown in a shard: the base also has the cases of the other shards.
-    vanished = (
-        notes.note_gone((case.id for case in run.base.cases), run.cases) if run.base and not run.shard else ()
-    )
-    is_judged_at_all = any(map(is_judged, comparisons))
-    return (
-        *notes.note_acquitted(screening.base.acquitted),
-        *notes.note_unchanged_speedup(comparisons),
-        *notes.note_cases(Code.UNCHANGED_SOURCES, screening.base.same),
-        *vanished,
-        *notes.note_difference(screening.evidence, run.environment),
-        *notes.note_machine(make_machine_shift(screening.machine), judged=is_judged_at_all),
-        *note_disturbed(run),
-        *notes.note_lanes(run),
-        *notes.note_warnings(run),
     )
 
 

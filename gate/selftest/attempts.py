@@ -146,7 +146,11 @@ class Attempts:
         save = partial(RUN.save, path=path)
         measurer, end_s = make_measurer(self.lab, save), run.wall_s + self.limit_s
         for look in range(FREE_LOOKS):
-            needs = [make_need(run, suspect) for suspect in list_unsettled(run, self.policy, suspects)]
+            pairs, kind = run.pair_counts, run.environment.device_kind
+            needs = [
+                make_need(suspect, pairs[suspect.case_id], kind)
+                for suspect in list_unsettled(run, self.policy, suspects)
+            ]
             if not look and suspects is None:
                 needs = [replace(need, more=max(need.more, TRIALS_ONCE)) for need in needs]
             run = measurer.add_pairs(run, needs, math.inf)

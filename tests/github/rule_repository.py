@@ -8,7 +8,7 @@ from action.samples import commit
 from refreshes import make_run
 
 from gate.action.inputs import ActionStep, parse_inputs
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.errors import UsageError
 from gate.files.codec import BASELINE
 from gate.lab.arms.base_checkout import open_base_tree

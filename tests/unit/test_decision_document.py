@@ -61,7 +61,7 @@ def test_constants_are_those_of_the_code() -> None:
 _UNDECIDING = {
     "decide/conclude/accept.py": "_STEPS _PERCENT _MAX_NAMED",
     "decide/conclude/case_evidence.py": "MAX_SHOWN_KERNELS MAX_SOURCE_CHARS MAX_ALL_CHARS _MAX_PARTS _DIGITS",
-    "decide/evidence/trials.py": "_DIGITS",
+    "decide/evidence/baseline.py": "_DIGITS",
     "decide/evidence/values.py": "PAIRS_IN_SUPER_BLOCK",
     "decide/explain/advice.py": "ACCEPTANCE_DAYS _MAX_ACCEPTED _ALLOWANCE_MARGIN",
     "decide/explain/causes.py": "_NOTABLE _NOT_IMPORTED _MAX_DIFFERENCES",

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gate.decide.conclude.accept import is_in_force
-from gate.decide.evidence.pairs import list_pairs
-from gate.decide.evidence.steal import excuse_run
-from gate.decide.evidence.trials import is_disturbed, list_screened
+from gate.decide.evidence.disturbed import HeadTrials, is_disturbed
 from gate.metrics import SPECS, Scope
 from gate.records.cases import Policy
 from gate.records.codes import Code
@@ -79,10 +77,10 @@ def classify_unjudged(comparison: Comparison) -> Code | None:
     return Code.OTHER_MACHINES if SPECS[comparison.metric].scope is Scope.HOST else Code.OTHER_STACK
 
 
-def measure_tally(run: Run, comparisons: Sequence[Comparison], cleared: Sequence[Comparison] = ()) -> Tally:
-    excused = excuse_run(run)
-    pairs = [pair for case_pairs in list_pairs(excused).values() for pair in case_pairs] if run.base else []
-    trials = list_screened(excused)
+def measure_tally(
+    run: Run, head: HeadTrials, comparisons: Sequence[Comparison], cleared: Sequence[Comparison] = ()
+) -> Tally:
+    pairs, trials = head.pairs if run.base else (), head.alone
     return Tally(
         finished=run.finished,
         trials=len(trials),

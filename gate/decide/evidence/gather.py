@@ -40,10 +40,6 @@ class Question:
         return SPECS[self.metric]
 
 
-def index_base_cases(run: Run) -> Mapping[str, Case]:
-    return {case.id: case for case in run.base.cases} if run.base else {}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stored:
     baseline: Baseline
@@ -139,7 +135,7 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
     """In the plan's order. Trials of pairs count only for cases without trials that ran alone."""
     heads = group_cases(trial for trial in run.trials if trial.arm == CANDIDATE_ARM)
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
-    stored, bases = group_cases(baselines), index_base_cases(run)
+    stored, bases = group_cases(baselines), run.base_cases
     gathered = []
     for case in run.cases:
         case_trials = heads.get(case.id, [])

@@ -9,7 +9,6 @@ from gate.decide.conclude import accept
 from gate.decide.conclude.coverage import classify_unjudged, measure_coverage
 from gate.decide.conclude.outcome import decide_outcome, list_regressed_cases
 from gate.decide.constants import DRIFT_WRONG, LOOKS
-from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day
 from gate.metrics import SPECS, Family
 from gate.records.bounds import MOST_ALLOWED
@@ -147,7 +146,7 @@ def _suggest_for_undecided(
 
 
 def _suggest_fixes(run: Run, failed: Sequence[str]) -> tuple[Fact, ...]:
-    alike = list_alike(run) if run.base else frozenset(failed)
+    alike = run.pairable if run.base else frozenset(failed)
     has_log = {failure.case_id for failure in run.failures}
     old = [case_id for case_id in failed if case_id in alike]
     return (
@@ -166,6 +165,10 @@ def is_short(comparison: Comparison) -> bool:
 def suggest(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
     cases = tuple(dict.fromkeys(case_ids))
     return (Fact(code=code, cases=cases),) if cases else ()
+
+
+def suggest_anchor(acquitted: Iterable[Comparison]) -> tuple[Fact, ...]:
+    return suggest(Code.HOLD_AGAINST_ANCHOR, (row.case_id for row in acquitted))
 
 
 def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Comparison]) -> tuple[Fact, ...]:

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.definitions import compare_all, compare_definitions, compare_items
+from gate.decide.evidence.disturbed import describe_packages
 from gate.decide.evidence.gather import Evidence
-from gate.decide.evidence.trials import describe_packages
 from gate.decide.evidence.values import collect_medians
 from gate.decide.explain.compiled import (
     find_breaks,

@@ -6,12 +6,14 @@ from datetime import date
 from statistics import median
 
 from gate.decide.conclude import accept
-from gate.decide.conclude.coverage import classify_unjudged, is_lack_accepted, list_unaccepted
+from gate.decide.conclude.coverage import classify_unjudged, is_judged, is_lack_accepted, list_unaccepted
 from gate.decide.evidence.compiles import find_unchanged_code
+from gate.decide.evidence.disturbed import note_count
 from gate.decide.evidence.gather import Evidence
-from gate.decide.evidence.trials import note_count
+from gate.decide.explain.defaults import note_defaults
 from gate.decide.judge.drift import get_limit
-from gate.decide.judge.machine import name_shifts
+from gate.decide.judge.machine import make_machine_shift, name_shifts
+from gate.decide.judge.screening import Screening
 from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks, describe_difference
 from gate.metrics import SPECS, Family
@@ -68,6 +70,32 @@ def list_notes(
         *_note_limits(run, comparisons),
         *([] if in_pairs else _note_age(used, policy)),
     )
+
+
+def list_notes_of_run(run: Run, *, in_pairs: bool) -> tuple[Fact, ...]:
+    return (
+        *note_defaults(run),
+        *note_target(run.environment.device_kind == TARGET_KIND),
+        *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
+        *(note_unchanged_code(run) if in_pairs else ()),
+    )
+
+
+def list_notes_of_rows(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[Fact, ...]:
+    # Unknown in a shard: the base also has the cases of the other shards.
+    planned = run.base.cases if run.base and not run.shard else ()
+    return (
+        *note_acquitted(screening.base.acquitted),
+        *note_unchanged_speedup(comparisons),
+        *note_cases(Code.UNCHANGED_SOURCES, screening.base.same),
+        *note_gone((case.id for case in planned), run.cases),
+        *note_difference(screening.evidence, run.environment),
+        *note_machine(make_machine_shift(screening.machine), judged=any(map(is_judged, comparisons))),
+    )
+
+
+def list_notes_of_trials(run: Run) -> tuple[Fact, ...]:
+    return (*note_lanes(run), *note_warnings(run))
 
 
 def note_target(is_target: bool) -> tuple[Fact, ...]:

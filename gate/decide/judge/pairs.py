@@ -20,10 +20,10 @@ from gate.decide.constants import (
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
 )
+from gate.decide.evidence.baseline import make_baseline
 from gate.decide.evidence.compiles import Work, compare_work
-from gate.decide.evidence.gather import Evidence, Question, Stored, index_base_cases
+from gate.decide.evidence.gather import Evidence, Question, Stored
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
-from gate.decide.evidence.trials import make_baseline
 from gate.decide.evidence.values import collect_values
 from gate.decide.judge.compare import add_questions, follow_leaders, judge_steady, list_comparisons
 from gate.decide.judge.comparison import answer_question
@@ -91,12 +91,17 @@ class CasePairs(Evidence):
     processor: Paired | None  # of cold compiles
     screened: Screened = NOT_SCREENED
 
+    @property
+    def is_alike(self) -> bool:
+        """The base defines it alike."""
+        return self.base_case is not None and self.base_case.definition == self.case.definition
+
 
 def gather_case_pairs(
     run: Run, policy: Policy, screened: Mapping[str, Screened] | None = None
 ) -> tuple[CasePairs, ...]:
     wanted = dict.fromkeys((case.id for case in run.cases), NOT_SCREENED) if screened is None else screened
-    pairs, bases = list_pairs(run), index_base_cases(run)
+    pairs, bases, other_stack = list_pairs(run.trials), run.base_cases, compares_stacks(run)
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
     heads = group_cases(
         trial
@@ -120,7 +125,7 @@ def gather_case_pairs(
             base_case=base_case,
             paired=collect_paired(case_pairs),
             processor=collect_processor(case_pairs),
-            other_stack=compares_stacks(run),
+            other_stack=other_stack,
             screened=wanted[case.id],
         )
         sides.append(add_questions(side, policy, in_pairs=True))

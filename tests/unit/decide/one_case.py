@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from gate.decide.judge.screening import Screening
 from gate.decide.side_by_side import confirm_screening
-from gate.decide.verdict import Screening, conclude_verdict, screen_run
+from gate.decide.verdict import conclude_verdict, screen_run
 from gate.records.cases import Metric
 from gate.records.run import Baseline, CaseFailure, FailureKind
 from gate.records.verdict import Verdict

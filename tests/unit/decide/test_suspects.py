@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from gate.decide.judge.screening import Screening
 from gate.decide.suspects import Suspect, list_suspects
-from gate.decide.verdict import Screening
 from gate.records.run import CodeIdentity
 from gate.records.verdict import Reason, Status
 from tests.make import find_row

@@ -474,7 +474,7 @@ def test_time_that_is_left_goes_to_counters_then_to_latencies(
     case = make_case()
     run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
     run = replace(run, environment=replace(run.environment, device_kind=device))
-    slot = fit_slot(run, Slot(case=case, index=2, metrics=EVERYTHING), left_s)
+    slot = fit_slot(pace_of(run), Slot(case=case, index=2, metrics=EVERYTHING), device, left_s)
     assert expected == (slot and slot.metrics)
 
 
@@ -484,9 +484,9 @@ def test_latencies_alone_are_no_first_measurement() -> None:
     run = make_run(*make_pair(other, 1, 7.5), cases=(case, other), base=(case, other))
     slot = Slot(case=case, index=1, metrics=EVERYTHING)
     whole_s = predict_pair_s(pace_of(run), slot, "cpu")
-    assert fit_slot(run, slot, whole_s) == slot
-    assert fit_slot(run, slot, whole_s - 1) is None
+    assert fit_slot(pace_of(run), slot, "cpu", whole_s) == slot
+    assert fit_slot(pace_of(run), slot, "cpu", whole_s - 1) is None
     alone = Trial(case_id=case.id, index=1, stages_s={"rounds": whole_s / 2})
-    known = fit_slot(replace(run, trials=(*run.trials, alone)), slot, whole_s - 1)
+    known = fit_slot(pace_of(replace(run, trials=(*run.trials, alone))), slot, "cpu", whole_s - 1)
     assert known is not None
     assert known.metrics == LATENCY
