@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
-from gate.check.schedule import Pace, Slot, fit_slot, name_device, plan_trial, predict_pair_s
+from gate.check.schedule import Pace, Slot, fit_slot, make_pair_slots, name_device, plan_trial, predict_pair_s
 from gate.decide.constants import MIN_PAIRS, SETTLING_PAIRS
 from gate.decide.suspects import Suspect
 from gate.metrics import SPECS, Family
@@ -112,14 +112,6 @@ def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[Slot, ...]:
         for need in needs
         if need.case_id in can_pair
         for slot in make_pair_slots(cases[need.case_id], need, begun[need.case_id])
-    )
-
-
-def make_pair_slots(case: Case, need: Suspect, begun: int) -> tuple[Slot, ...]:
-    """Those after the ``begun`` ones."""
-    return tuple(
-        Slot(case=case, index=begun + step, metrics=need.metrics, unchanged_code=need.unchanged_code)
-        for step in range(1, need.more + 1)
     )
 
 

@@ -6,11 +6,11 @@ comparisons by those of their pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
-from gate.decide.conclude.case_evidence import add_traces, bound_sources, show_case
+from gate.decide.conclude.case_evidence import show_all
 from gate.decide.conclude.coverage import measure_tally
 from gate.decide.conclude.limits import apply_limits
 from gate.decide.conclude.outcome import decide_outcome, remark_regressed_anyway
@@ -25,18 +25,18 @@ from gate.decide.evidence.disturbed import (
 )
 from gate.decide.evidence.gather import gather_evidence
 from gate.decide.explain import advice, notes
-from gate.decide.explain.causes import rank_causes
+from gate.decide.explain.causes import rank_all
 from gate.decide.explain.defaults import add_defaults
-from gate.decide.explain.inquiry import MAYBE_MOVED
 from gate.decide.judge.compare import add_questions, follow_times
 from gate.decide.judge.machine import compare_machine, make_machine_shift
 from gate.decide.judge.screening import Screening
 from gate.decide.judge.stored import compare_case, make_rules
 from gate.fingerprint import compares_stacks, compute_environment_id
 from gate.metrics import SPECS, Scope
-from gate.records.cases import Policy, group_by, group_cases
-from gate.records.run import Baseline, Environment, Run
-from gate.records.verdict import CaseEvidence, Cause, Comparison, PairBase, Verdict
+from gate.records.cases import Policy, group_by
+from gate.records.codes import Code
+from gate.records.run import Baseline, Run
+from gate.records.verdict import Comparison, PairBase, Verdict
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
@@ -65,9 +65,18 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     if run.counts_only:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
-    comparisons, head = _apply_policy(run, screening, policy), collect_head(run.trials)
-    outcome, base = decide_outcome(comparisons, finished=run.finished), screening.base
+    base, cores = screening.base, run.environment.cores
+    head = collect_head(run.trials)
+    disturbed = note_disturbed(head, cores)
+    comparisons = _apply_policy(run, screening, policy)
+    outcome = decide_outcome(comparisons, finished=run.finished)
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
+    drifted = [row.case_id for row in base.acquitted] if policy.has_anchor else []
+    steps = (
+        *blame_disturbance(head, comparisons, cores),
+        *advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs),
+        *advice.suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
+    )
     matches = (case.find_baseline(metric) for case in screening.evidence for metric in case.values)
     used = tuple({id(match): match for match in matches if match is not None}.values())
     return Verdict(
@@ -76,19 +85,16 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         cases=run.cases,
         comparisons=comparisons,
         failures=run.failures,
-        causes=add_defaults(_rank_all(screening, comparisons, run.environment), run),
-        next_steps=(
-            *blame_disturbance(head, comparisons, run.environment.cores),
-            *advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs),
-            *(advice.suggest_anchor(base.acquitted) if policy.has_anchor else ()),
-        ),
-        evidence=_show_all(run, screening, comparisons),
+        causes=add_defaults(rank_all(screening, comparisons, run.environment), run),
+        next_steps=steps,
+        evidence=show_all(run, screening, comparisons),
         notes=(
             *notes.list_notes_of_run(run, in_pairs=base.in_pairs),
             *notes.list_notes(run, comparisons, used, policy, in_pairs=base.in_pairs),
             *notes.list_notes_of_rows(run, screening, comparisons),
-            *note_disturbed(head, run.environment.cores),
-            *notes.list_notes_of_trials(run),
+            *disturbed,
+            *notes.note_lanes(run),
+            *notes.note_warnings(run),
             *note_quarantine(comparisons, policy),
         ),
         machine=make_machine_shift(screening.machine),
@@ -127,38 +133,3 @@ def _name_base(run: Run) -> PairBase | None:
         other_stack=compares_stacks(run),
         pythons=base.pythons,
     )
-
-
-def _rank_all(
-    screening: Screening, comparisons: Iterable[Comparison], environment: Environment
-) -> tuple[Cause, ...]:
-    rows = group_cases(comparisons)
-    return tuple(
-        cause
-        for evidence in screening.evidence
-        for cause in rank_causes(
-            screening.base.sides.get(evidence.case.id, evidence),
-            rows.get(evidence.case.id, ()),
-            screening.places.get(evidence.place, screening.machine),
-            environment,
-        )
-    )
-
-
-def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
-    """With the kernels of those that moved."""
-    moved = {row.case_id: row.severity for row in comparisons if row.decides and row.status in MAYBE_MOVED}
-    trials = group_cases(run.trials)
-    shown = (
-        add_traces(
-            show_case(
-                screening.base.sides.get(evidence.case.id, evidence),
-                run.sources,
-                moved=evidence.case.id in moved,
-            ),
-            trials.get(evidence.case.id, ()),
-        )
-        for evidence in screening.evidence
-        if evidence.trials
-    )
-    return bound_sources(shown, first=sorted(moved, key=moved.__getitem__, reverse=True))

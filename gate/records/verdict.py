@@ -153,6 +153,7 @@ class Status(StrEnum):
 BROKEN = frozenset({Status.FAILED, Status.MISSING})  # it could not be measured
 UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE})  # compared with nothing that is stored
 JUDGED = frozenset(Status) - BROKEN - UNJUDGED
+MAYBE_MOVED = JUDGED - {Status.UNCHANGED}
 NOT_WORSE = frozenset({Status.UNCHANGED, Status.IMPROVED})
 MAYBE_WORSE = JUDGED - NOT_WORSE - {Status.ACCEPTED}  # REGRESSED or INCONCLUSIVE
 MOVED = frozenset({Status.REGRESSED, Status.IMPROVED})  # by more than its threshold

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from gate.check.procedure import PairLimit, make_need, settle_pairs
-from gate.check.schedule import compute_trial_s
+from gate.check.procedure import PairLimit, settle_pairs
+from gate.check.schedule import compute_trial_s, make_need
 from gate.cli.setup import RUN_FILE
 from gate.decide.evidence.values import collect_values
 from gate.decide.judge.compare import get_threshold

@@ -78,8 +78,7 @@ _UNDECIDING = {
     "decide/stats.py": "_TINY _CONVERGED _MAX_TERMS _HALVINGS",
     "check/defaults.py": "DEFAULTS_SHARE _FURTHER",
     "check/handout.py": "MOST_ANEW",
-    "check/procedure.py": "_LEAST_S",
-    "check/schedule.py": "EXTENT_SHARES _FURTHER",
+    "check/schedule.py": "EXTENT_SHARES _FURTHER _LEAST_S",
     "check/work.py": "MAX_SOURCES_CHARS REPEAT_SHARE",
 }
 

@@ -1,16 +1,17 @@
 """Both sides of each case that a verdict shows beside its comparisons."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from gate.decide.evidence.compiles import match_kernels, part_phases
 from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.values import collect_medians
+from gate.decide.judge.screening import Screening
 from gate.metrics import SPECS, Family
-from gate.records.cases import Metric
-from gate.records.run import BASE_ARM, CANDIDATE_ARM, Compiled, Trial
-from gate.records.verdict import CaseEvidence, KernelChange, SideEvidence
+from gate.records.cases import Metric, group_cases
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Compiled, Run, Trial
+from gate.records.verdict import MAYBE_MOVED, CaseEvidence, Comparison, KernelChange, SideEvidence
 
 # Kernels of one case that are shown: more are counted.
 MAX_SHOWN_KERNELS = 12
@@ -20,6 +21,25 @@ MAX_ALL_CHARS = 400_000
 _MAX_PARTS = 50  # of a case; a list of shapes is shorter
 _DIGITS = 5  # a dot of a plot is not read more exactly
 _SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)
+
+
+def show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
+    """With the kernels of those that moved."""
+    moved = {row.case_id: row.severity for row in comparisons if row.decides and row.status in MAYBE_MOVED}
+    trials = group_cases(run.trials)
+    shown = (
+        add_traces(
+            show_case(
+                screening.base.sides.get(evidence.case.id, evidence),
+                run.sources,
+                moved=evidence.case.id in moved,
+            ),
+            trials.get(evidence.case.id, ()),
+        )
+        for evidence in screening.evidence
+        if evidence.trials
+    )
+    return bound_sources(shown, first=sorted(moved, key=moved.__getitem__, reverse=True))
 
 
 def show_case(evidence: Evidence, sources: Mapping[str, str], *, moved: bool) -> CaseEvidence:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from gate.decide.conclude.accept import is_in_force
 from gate.decide.evidence.disturbed import HeadTrials, is_disturbed
-from gate.metrics import SPECS, Scope
+from gate.metrics import SPECS, Family, Scope
 from gate.records.cases import Policy
 from gate.records.codes import Code
 from gate.records.run import Run
-from gate.records.verdict import JUDGED, Comparison, Reason, Status, Tally
+from gate.records.verdict import JUDGED, UNJUDGED, Comparison, Reason, Status, Tally
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +66,16 @@ def is_judged(comparison: Comparison) -> bool:
     is_waived = comparison.status is Status.ACCEPTED or comparison.reason is Reason.UNPAIRED
     is_bare = is_waived and comparison.baseline is None
     return comparison.decides and comparison.status in JUDGED and not is_bare
+
+
+def is_unconfirmed(comparison: Comparison) -> bool:
+    is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
+    noisy = comparison.decides and SPECS[comparison.metric].family is Family.NOISY
+    return noisy and (is_alone or comparison.reason is Reason.UNPAIRED)
+
+
+def is_unjudged(comparisons: Sequence[Comparison]) -> bool:
+    return any(row.decides and row.status in UNJUDGED for row in comparisons)
 
 
 def classify_unjudged(comparison: Comparison) -> Code | None:

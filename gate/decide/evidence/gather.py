@@ -141,6 +141,7 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
         case_trials = heads.get(case.id, [])
         trials = [trial for trial in case_trials if trial.pairing is Pairing.ALONE] or case_trials
         place = _name_common_place(trials)
+        environment = make_case_environment(run, trials)
         gathered.append(
             Evidence(
                 case=case,
@@ -148,10 +149,8 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
                 card=_get_card(run, place),
                 trials=tuple(trials),
                 failures=tuple(failures.get(case.id, ())),
+                stored=_rank_stored(case, environment, trials, stored.get(case.id, ())),
                 values=collect_values(trials),
-                stored=_rank_stored(
-                    case, make_case_environment(run, trials), trials, stored.get(case.id, ())
-                ),
                 planned=run.trials_planned,
                 base_case=bases.get(case.id),
             )

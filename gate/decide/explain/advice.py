@@ -6,10 +6,10 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 
 from gate.decide.conclude import accept
-from gate.decide.conclude.coverage import classify_unjudged, measure_coverage
+from gate.decide.conclude.coverage import classify_unjudged, is_unconfirmed, is_unjudged, measure_coverage
 from gate.decide.conclude.outcome import decide_outcome, list_regressed_cases
 from gate.decide.constants import DRIFT_WRONG, LOOKS
-from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day
+from gate.decide.explain.notes import parse_day
 from gate.metrics import SPECS, Family
 from gate.records.bounds import MOST_ALLOWED
 from gate.records.cases import Metric, Policy, group_cases
@@ -165,10 +165,6 @@ def is_short(comparison: Comparison) -> bool:
 def suggest(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
     cases = tuple(dict.fromkeys(case_ids))
     return (Fact(code=code, cases=cases),) if cases else ()
-
-
-def suggest_anchor(acquitted: Iterable[Comparison]) -> tuple[Fact, ...]:
-    return suggest(Code.HOLD_AGAINST_ANCHOR, (row.case_id for row in acquitted))
 
 
 def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Comparison]) -> tuple[Fact, ...]:

@@ -6,7 +6,14 @@ from datetime import date
 from statistics import median
 
 from gate.decide.conclude import accept
-from gate.decide.conclude.coverage import classify_unjudged, is_judged, is_lack_accepted, list_unaccepted
+from gate.decide.conclude.coverage import (
+    classify_unjudged,
+    is_judged,
+    is_lack_accepted,
+    is_unconfirmed,
+    is_unjudged,
+    list_unaccepted,
+)
 from gate.decide.evidence.compiles import find_unchanged_code
 from gate.decide.evidence.disturbed import note_count
 from gate.decide.evidence.gather import Evidence
@@ -94,10 +101,6 @@ def list_notes_of_rows(run: Run, screening: Screening, comparisons: Sequence[Com
     )
 
 
-def list_notes_of_trials(run: Run) -> tuple[Fact, ...]:
-    return (*note_lanes(run), *note_warnings(run))
-
-
 def note_target(is_target: bool) -> tuple[Fact, ...]:
     return (Fact(code=Code.NO_DEVICE),) if is_target else ()
 
@@ -176,16 +179,6 @@ def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     if not in_force:
         return [Fact(code=Code.LACK_EXPIRED, names=accept.name_terms(accepted[0]))]
     return [Fact(code=Code.LACK_UNACCEPTED, cases=list_unaccepted(comparisons, policy))]
-
-
-def is_unconfirmed(comparison: Comparison) -> bool:
-    is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
-    noisy = comparison.decides and SPECS[comparison.metric].family is Family.NOISY
-    return noisy and (is_alone or comparison.reason is Reason.UNPAIRED)
-
-
-def is_unjudged(comparisons: Sequence[Comparison]) -> bool:
-    return any(row.decides and row.status in UNJUDGED for row in comparisons)
 
 
 def _note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code]) -> list[Fact]:

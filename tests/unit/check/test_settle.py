@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.procedure import NO_LIMIT, PairLimit, make_need, settle_pairs
+from gate.check.procedure import NO_LIMIT, PairLimit, settle_pairs
 from gate.check.rehearsal import Rehearsal
-from gate.check.schedule import Slot
+from gate.check.schedule import Slot, make_need
 from gate.decide.evidence.pairs import Pair
 from gate.decide.judge.pairs import Screened
 from gate.decide.suspects import Suspect
