@@ -71,14 +71,10 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     comparisons = _apply_policy(run, screening, policy)
     outcome = decide_outcome(comparisons, finished=run.finished)
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
-    drifted = [row.case_id for row in base.acquitted] if policy.has_anchor else []
-    steps = (
-        *blame_disturbance(head, comparisons, cores),
-        *advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs),
-        *advice.suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
-    )
-    matches = (case.find_baseline(metric) for case in screening.evidence for metric in case.values)
-    used = tuple({id(match): match for match in matches if match is not None}.values())
+    steps = advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs)
+    if policy.has_anchor:
+        steps += advice.suggest(Code.HOLD_AGAINST_ANCHOR, (row.case_id for row in base.acquitted))
+    used = screening.list_used()
     return Verdict(
         outcome=outcome,
         headline=advice.add_base_to_headline(headline) if base.in_pairs else headline,
@@ -86,7 +82,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         comparisons=comparisons,
         failures=run.failures,
         causes=add_defaults(rank_all(screening, comparisons, run.environment), run),
-        next_steps=steps,
+        next_steps=(*blame_disturbance(head, comparisons, cores), *steps),
         evidence=show_all(run, screening, comparisons),
         notes=(
             *notes.list_notes_of_run(run, in_pairs=base.in_pairs),

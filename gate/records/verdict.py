@@ -257,6 +257,17 @@ class Comparison:
         return self.decides or self.quarantined
 
     @property
+    def is_judged(self) -> bool:
+        """It decides, and was not accepted or short of time for a pair without any baseline."""
+        is_waived = self.status is Status.ACCEPTED or self.reason is Reason.UNPAIRED
+        return self.decides and self.status in JUDGED and not (is_waived and self.baseline is None)
+
+    @property
+    def is_incomparable(self) -> bool:
+        """It decides, and there is nothing to compare it with."""
+        return self.decides and self.status in UNJUDGED
+
+    @property
     def waits_for_pairs(self) -> bool:
         """Further pairs may settle it."""
         return self.status is Status.INCONCLUSIVE and self.more_pairs is not None

@@ -9,7 +9,7 @@ from gate.metrics import SPECS, Family, Scope
 from gate.records.cases import Policy
 from gate.records.codes import Code
 from gate.records.run import Run
-from gate.records.verdict import JUDGED, UNJUDGED, Comparison, Reason, Status, Tally
+from gate.records.verdict import Comparison, Reason, Status, Tally
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +28,7 @@ class Coverage:
 
 def measure_coverage(comparisons: Iterable[Comparison]) -> Coverage:
     deciding = [row for row in comparisons if row.decides]
-    judged = [row for row in deciding if is_judged(row)]
+    judged = [row for row in deciding if row.is_judged]
     return Coverage(
         comparisons=len(deciding),
         judged=len(judged),
@@ -41,7 +41,7 @@ def list_uncompared(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
     """Cases where something that decides was not compared; all, if nothing decides."""
     rows = tuple(comparisons)
     deciding = [row for row in rows if row.decides]
-    return tuple(dict.fromkeys(row.case_id for row in deciding or rows if not is_judged(row)))
+    return tuple(dict.fromkeys(row.case_id for row in deciding or rows if not row.is_judged))
 
 
 def list_unaccepted(comparisons: Iterable[Comparison], policy: Policy) -> tuple[str, ...]:
@@ -61,21 +61,10 @@ def is_lack_accepted(comparisons: Sequence[Comparison], policy: Policy) -> bool:
     return bool(list_uncompared(comparisons)) and not list_unaccepted(comparisons, policy)
 
 
-def is_judged(comparison: Comparison) -> bool:
-    """Not where it was accepted, or had no time for a pair, and has no baseline."""
-    is_waived = comparison.status is Status.ACCEPTED or comparison.reason is Reason.UNPAIRED
-    is_bare = is_waived and comparison.baseline is None
-    return comparison.decides and comparison.status in JUDGED and not is_bare
-
-
 def is_unconfirmed(comparison: Comparison) -> bool:
     is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
     noisy = comparison.decides and SPECS[comparison.metric].family is Family.NOISY
     return noisy and (is_alone or comparison.reason is Reason.UNPAIRED)
-
-
-def is_unjudged(comparisons: Sequence[Comparison]) -> bool:
-    return any(row.decides and row.status in UNJUDGED for row in comparisons)
 
 
 def classify_unjudged(comparison: Comparison) -> Code | None:

@@ -6,14 +6,7 @@ from datetime import date
 from statistics import median
 
 from gate.decide.conclude import accept
-from gate.decide.conclude.coverage import (
-    classify_unjudged,
-    is_judged,
-    is_lack_accepted,
-    is_unconfirmed,
-    is_unjudged,
-    list_unaccepted,
-)
+from gate.decide.conclude.coverage import classify_unjudged, is_lack_accepted, is_unconfirmed, list_unaccepted
 from gate.decide.evidence.compiles import find_unchanged_code
 from gate.decide.evidence.disturbed import note_count
 from gate.decide.evidence.gather import Evidence
@@ -28,7 +21,7 @@ from gate.records.cases import Case, Metric, Policy, collect_columns, group_by
 from gate.records.codes import Code
 from gate.records.facts import Fact, list_distinct, name_words
 from gate.records.run import BASE_ARM, Baseline, Environment, Run
-from gate.records.verdict import UNJUDGED, Comparison, MachineShift, Reason, Status, Tally
+from gate.records.verdict import Comparison, MachineShift, Reason, Status, Tally
 
 # Machines age: after this many days a baseline is mentioned.
 OLD_BASELINE_DAYS = 30
@@ -97,7 +90,9 @@ def list_notes_of_rows(run: Run, screening: Screening, comparisons: Sequence[Com
         *note_cases(Code.UNCHANGED_SOURCES, screening.base.same),
         *note_gone((case.id for case in planned), run.cases),
         *note_difference(screening.evidence, run.environment),
-        *note_machine(make_machine_shift(screening.machine), judged=any(map(is_judged, comparisons))),
+        *note_machine(
+            make_machine_shift(screening.machine), judged=any(row.is_judged for row in comparisons)
+        ),
     )
 
 
@@ -170,7 +165,7 @@ def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fa
 
 def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     accepted = [entry for entry in policy.acceptances if entry.metric is None]
-    if not accepted or not is_unjudged(comparisons):
+    if not accepted or not any(row.is_incomparable for row in comparisons):
         return []
     in_force = [entry for entry in accepted if accept.is_in_force(entry, policy)]
     if is_lack_accepted(comparisons, policy):
@@ -182,7 +177,7 @@ def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
 
 
 def _note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code]) -> list[Fact]:
-    unjudged = [row for row in comparisons if row.decides and row.status in UNJUDGED]
+    unjudged = [row for row in comparisons if row.is_incomparable]
     notes = []
     for code in (*codes.values(), *_OTHER_BASELINES):
         rows = [row for row in unjudged if (classify_unjudged(row) or codes.get(row.reason)) is code]

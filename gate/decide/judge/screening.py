@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from gate.decide.evidence.gather import Evidence
 from gate.decide.judge.machine import Machine
 from gate.records.codes import Code
+from gate.records.run import Baseline
 from gate.records.verdict import NOT_WORSE, Comparison, Status
 
 
@@ -30,6 +31,11 @@ class Screening:
     machine: Machine  # over all places
     places: Mapping[str, Machine]  # the machine at each that cases ran at
     base: BaseFindings = field(default_factory=BaseFindings)
+
+    def list_used(self) -> tuple[Baseline, ...]:
+        """The stored baselines that anything was compared with."""
+        matches = (case.find_baseline(metric) for case in self.evidence for metric in case.values)
+        return tuple({id(match): match for match in matches if match is not None}.values())
 
     def revise(self, comparisons: Sequence[Comparison]) -> Screening:
         """What the new rows no longer convict is acquitted."""
