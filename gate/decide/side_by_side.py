@@ -8,14 +8,7 @@ from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, kee
 from gate.decide.constants import LOOKS, MOVED_WIDTHS, SETTLING_PAIRS
 from gate.decide.judge.compare import follow_times
 from gate.decide.judge.machine import Machine
-from gate.decide.judge.pairs import (
-    CasePairs,
-    PairRules,
-    Tests,
-    compare_paired,
-    gather_case_pairs,
-    make_pair_rules,
-)
+from gate.decide.judge.pairs import CasePairs, PairRules, compare_paired, gather_case_pairs, make_pair_rules
 from gate.decide.judge.screening import BaseFindings, Screening
 from gate.decide.suspects import CALLS, Suspect, is_exact, list_suspects
 from gate.decide.verdict import conclude_verdict
@@ -135,8 +128,8 @@ def gather_judged(
         times, cases = sum(metric in metrics for metrics in tested for metric in LEADING), len(tested)
     elsewhere = max(0, run.shard.cases - len(run.cases)) if run.shard else 0
     repeats = suspects[0].screened.repeats if suspects else {}
-    tests = Tests(times=times + elsewhere * len(LEADING), cases=cases + elsewhere)
-    return sides, make_pair_rules(sides, policy, tests, repeats)
+    times, cases = times + elsewhere * len(LEADING), cases + elsewhere
+    return sides, make_pair_rules(sides, policy, repeats, times=times, cases=cases)
 
 
 def _is_open(row: Comparison, suspect: Suspect, rules: PairRules) -> bool:

@@ -5,11 +5,21 @@ from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.disturbed import is_disturbed, set_aside_disturbed
-from gate.decide.evidence.gather import make_case_environment
+from gate.decide.evidence.gather import Stored, make_case_environment
 from gate.decide.evidence.values import collect_medians, collect_values
 from gate.metrics import SPECS
 from gate.records.cases import Case, collect_columns, group_cases
-from gate.records.run import Baseline, CodeIdentity, Environment, Extent, Pairing, Provenance, Run, Trial
+from gate.records.run import (
+    BaseArm,
+    Baseline,
+    CodeIdentity,
+    Environment,
+    Extent,
+    Pairing,
+    Provenance,
+    Run,
+    Trial,
+)
 
 _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
 
@@ -37,6 +47,22 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
         for case in run.cases
         if case.id in trials and case.id not in failed
     )
+
+
+def store_base(
+    base: BaseArm | None, base_case: Case | None, trials: Sequence[Trial], definition: str
+) -> tuple[Stored, ...]:
+    """Of the base's ``trials`` in pairs; empty without any."""
+    if base is None or base_case is None or not trials:
+        return ()
+    stored = Stored(
+        baseline=make_baseline(base_case, trials, environment=base.environment, provenance=base.provenance),
+        same_host=True,
+        same_stack=True,
+        same_codegen=True,
+        same_definition=base_case.definition == definition,
+    )
+    return (stored,)
 
 
 def make_baseline(

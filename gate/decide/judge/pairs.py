@@ -20,10 +20,10 @@ from gate.decide.constants import (
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
 )
-from gate.decide.evidence.baseline import make_baseline
+from gate.decide.evidence.baseline import store_base
 from gate.decide.evidence.compiles import Work, compare_work
-from gate.decide.evidence.gather import Evidence, Question, Stored
-from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
+from gate.decide.evidence.gather import Evidence, Question
+from gate.decide.evidence.pairs import Paired, collect_paired, collect_processor, list_pairs
 from gate.decide.evidence.values import collect_values
 from gate.decide.judge.compare import add_questions, follow_leaders, judge_steady, list_comparisons
 from gate.decide.judge.comparison import answer_question
@@ -53,10 +53,10 @@ from gate.decide.judge.machine import explain_open
 from gate.decide.stats import Variance, compute_priors, compute_t_quantile, compute_variance
 from gate.fingerprint import compares_stacks
 from gate.metrics import COMPILE_TIMES, LATENCIES, MEMORY_PEAKS
-from gate.records.cases import Case, Metric, Policy, group_cases
+from gate.records.cases import Metric, Policy, group_cases
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import CANDIDATE_ARM, BaseArm, Pairing, Run
+from gate.records.run import CANDIDATE_ARM, Pairing, Run
 from gate.records.verdict import MOVED, NOT_WORSE, Comparison, Reason, Status
 
 # More pairs than this are not promised: they take too long.
@@ -119,33 +119,17 @@ def gather_case_pairs(
             # The fullest last: causes are read off the last one, and some trials only measure latencies.
             trials=tuple(sorted(trials, key=lambda trial: len(trial.samples))),
             failures=tuple(failures.get(case.id, ())),
-            values=collect_values(trials),
-            stored=_store_base(run.base, base_case, case_pairs, case.definition),
-            absence=absence if base_case else Reason.NO_BASELINE,
-            base_case=base_case,
             paired=collect_paired(case_pairs),
             processor=collect_processor(case_pairs),
+            values=collect_values(trials),
+            stored=store_base(run.base, base_case, [pair.base for pair in case_pairs], case.definition),
+            absence=absence if base_case else Reason.NO_BASELINE,
+            base_case=base_case,
             other_stack=other_stack,
             screened=wanted[case.id],
         )
         sides.append(add_questions(side, policy, in_pairs=True))
     return tuple(sides)
-
-
-def _store_base(
-    base: BaseArm | None, base_case: Case | None, pairs: Sequence[Pair], definition: str
-) -> tuple[Stored, ...]:
-    if base is None or base_case is None or not pairs:
-        return ()
-    trials = [pair.base for pair in pairs]
-    stored = Stored(
-        baseline=make_baseline(base_case, trials, environment=base.environment, provenance=base.provenance),
-        same_host=True,
-        same_stack=True,
-        same_codegen=True,
-        same_definition=base_case.definition == definition,
-    )
-    return (stored,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,22 +142,17 @@ class PairRules:
     counts: CountRules
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tests:
-    times: int
-    cases: int  # of which counts are compared
-
-
 def make_pair_rules(
-    sides: Sequence[CasePairs], policy: Policy, tests: Tests, repeats: Mapping[Metric, Repeats]
+    sides: Sequence[CasePairs], policy: Policy, repeats: Mapping[Metric, Repeats], *, times: int, cases: int
 ) -> PairRules:
+    """For tests of so many ``times``, and of the counts of so many ``cases``."""
     paired_repeats = count_repeats(question for side in sides for question in side.questions.values())
     both = {
         metric: repeats.get(metric, NO_REPEATS).join(paired_repeats.get(metric, NO_REPEATS))
         for metric in (*repeats, *paired_repeats)
     }
     flickering = find_flickering(both, MEMORY_PEAKS)
-    budget = policy.error_budget / max(tests.times + tests.cases * count_chances(flickering), 1)
+    budget = policy.error_budget / max(times + cases * count_chances(flickering), 1)
     variances: dict[tuple[Metric, bool], dict[str, Variance]] = {}
     for side in sides:
         for paired in side.paired.values():
