@@ -111,9 +111,8 @@ def check_against_base(measurer: Measurer | None, run: Run, terms: CheckTerms) -
         run = settle_pairs(measurer, run, policy, limit, suspects)
         # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.
         screening = _screen_against_base(run, terms)
-    return Checked(
-        run=run, verdict=conclude_verdict(run, confirm_screening(screening, run, policy, suspects), policy)
-    )
+    confirmed = confirm_screening(screening, run, policy, suspects)
+    return Checked(run=run, verdict=conclude_verdict(run, confirmed, policy))
 
 
 def _settle_limits(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Run:

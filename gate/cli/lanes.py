@@ -282,7 +282,8 @@ def note_config(config: Config, options: Namespace, observe: Observer) -> None:
         what = f"this machine has a GPU, and {config.source} measures the CPU"
         observe(Noted(fact=make_text(f"{what}: write `device: cuda` there, or give --device cuda")))
     if not is_surprising(config, options):
-        observe(Noted(fact=make_text(describe_source(config))))
+        source = describe_source(config)
+        observe(Noted(fact=make_text(source)))
 
 
 def add_base(lab: Lab, run: Run, sources: ArmSources, config: Config) -> Run:

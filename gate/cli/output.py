@@ -48,7 +48,8 @@ def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
     VERDICT.save(verdict, out / VERDICT_FILE)
     for name, row in FORMATS.items():
         if row.file:
-            write_atomic(out / row.file, render_verdict(verdict, name, code))
+            text = render_verdict(verdict, name, code)
+            write_atomic(out / row.file, text)
     from gate.report.pages import render_case_pages  # noqa: PLC0415 - jinja is slow to import
 
     remove_files(*_list_case_pages(out))
@@ -145,11 +146,12 @@ def report_verdict(
 ) -> ExitCode:
     """What the code means is printed where it is not plain; on stderr if a program reads the report."""
     code = code_verdict(verdict, config, policy)
+    accepted = code is not code_verdict(verdict, config)
+    notice = render_exit_notice(verdict.outcome, code, is_lack_accepted=accepted)
     if out:
         save_reports(verdict, out, code)
     print_report(verdict, options, code)
-    accepted = code is not code_verdict(verdict, config)
-    if notice := render_exit_notice(verdict.outcome, code, is_lack_accepted=accepted):
+    if notice:
         print(notice, file=sys.stdout if options.format == "text" else sys.stderr)
     if out:
         show_page(out, options)

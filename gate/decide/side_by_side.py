@@ -45,8 +45,8 @@ def list_unsettled(
     counts alone convict it, for its compile times as well. Then others that had SETTLING_PAIRS and look no
     slower than their thresholds wait; with ``fail_fast`` all do.
     """
-    policy = keep_own(policy, compute_environment_id(run.environment))
     sides, rules = gather_judged(run, policy, suspects)
+    policy = keep_own(policy, compute_environment_id(run.environment))
     failed = {failure.case_id for failure in run.failures}
     given = {suspect.case_id: suspect for suspect in suspects or ()}
     unsettled, idle, is_red = [], set(), False
@@ -117,11 +117,11 @@ def gather_judged(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> tuple[tuple[CasePairs, ...], PairRules]:
     """A shard counts what the other shards may ask, too, so that joining them changes no result."""
+    screened = None if suspects is None else {suspect.case_id: suspect.screened for suspect in suspects}
+    sides = gather_case_pairs(run, policy, screened)
     if suspects is None:
-        sides = gather_case_pairs(run, policy)
         times, cases = sum(metric in side.questions for side in sides for metric in LEADING), len(sides)
     else:
-        sides = gather_case_pairs(run, policy, {suspect.case_id: suspect.screened for suspect in suspects})
         # What the base lacks, or defines otherwise, gets no pair and no test.
         alike = {side.case.id for side in sides if side.is_alike}
         tested = [suspect.metrics for suspect in suspects if suspect.case_id in alike]
@@ -175,7 +175,8 @@ def confirm_screening(
         else row
         for row in screening.comparisons
     )
-    revised = screening.revise((*comparisons, *_list_lost(rows, comparisons, run.trials)))
+    lost = _list_lost(rows, comparisons, run.trials)
+    revised = screening.revise((*comparisons, *lost))
     paired = {side.case.id: side for side in sides if side.paired}
     return replace(revised, base=replace(revised.base, sides=paired))
 

@@ -36,7 +36,7 @@ from gate.metrics import SPECS, Scope
 from gate.records.cases import Policy, group_by
 from gate.records.codes import Code
 from gate.records.run import Baseline, Run
-from gate.records.verdict import Comparison, PairBase, Verdict
+from gate.records.verdict import PairBase, Verdict
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
@@ -66,9 +66,14 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
     base, cores = screening.base, run.environment.cores
+    limited = apply_limits(
+        follow_times(screening.comparisons), screening.evidence, policy, run.environment.device_kind
+    )
+    believed = doubt_stored(limited, run, screening.evidence)
     head = collect_head(run.trials)
     disturbed = note_disturbed(head, cores)
-    comparisons = _apply_policy(run, screening, policy)
+    accepted = apply_quarantine(apply_acceptances(believed, policy), policy)
+    comparisons = remark_regressed_anyway(accepted)
     outcome = decide_outcome(comparisons, finished=run.finished)
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
     steps = advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs)
@@ -96,12 +101,12 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         machine=make_machine_shift(screening.machine),
         environment=run.environment,
         provenance=run.provenance,
+        base=_name_base(run),
+        base_environment=run.base.environment if run.base else used[0].environment if used else None,
         baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
         baseline_environments=tuple(
             dict.fromkeys(compute_environment_id(baseline.environment) for baseline in used)
         ),
-        base_environment=run.base.environment if run.base else used[0].environment if used else None,
-        base=_name_base(run),
         tally=measure_tally(run, head, comparisons, base.acquitted),
         summary=summarize_suite(run.cases, comparisons),
         trials=len(run.trials),
@@ -109,13 +114,6 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         toolchain_s=run.toolchain_s,
         overhead_s=sum(trial.overhead_s for trial in run.trials),
     )
-
-
-def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
-    rows = follow_times(screening.comparisons)
-    limited = apply_limits(rows, screening.evidence, policy, run.environment.device_kind)
-    believed = doubt_stored(limited, run, screening.evidence)
-    return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
 
 
 def _name_base(run: Run) -> PairBase | None:

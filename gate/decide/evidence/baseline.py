@@ -71,6 +71,7 @@ def make_baseline(
     """Not rounded, of at least one trial. What was compiled is unknown where trials disagree."""
     compiled = [trial for trial in trials if trial.phases_s] or trials
     fullest = max(compiled, key=lambda trial: (len(trial.samples), len(trial.graph_breaks)))
+    canaries_s = collect_columns(trial.conditions.canaries_s for trial in trials)
     kernels_s = collect_medians(trial.kernels_s for trial in trials)
     return Baseline(
         case_id=case.id,
@@ -78,16 +79,16 @@ def make_baseline(
         environment=environment,
         provenance=provenance,
         trials=collect_values(trials),
+        phases_s=collect_medians(trial.phases_s for trial in trials),
+        parts_s=collect_medians(trial.parts_s for trial in trials),
         disturbed=sum(map(is_disturbed, trials)),
         identity=_choose_common_identity(compiled),
         workload=_keep_common([trial.workload for trial in compiled if trial.workload]),
         graph_breaks=fullest.graph_breaks,
         recompile_reasons=fullest.recompile_reasons,
         caches=fullest.caches,
-        canaries_s=dict(sorted(collect_columns(trial.conditions.canaries_s for trial in trials).items())),
-        phases_s=collect_medians(trial.phases_s for trial in trials),
+        canaries_s=dict(sorted(canaries_s.items())),
         kernels_s=dict(sorted(kernels_s.items(), key=lambda item: -item[1])),
-        parts_s=collect_medians(trial.parts_s for trial in trials),
         drift_definition=max(trial.drift_definition for trial in trials),
         packages=fullest.packages,
         functions=next((trial.functions for trial in reversed(trials) if trial.functions), {}),

@@ -101,7 +101,7 @@ def gather_case_pairs(
     run: Run, policy: Policy, screened: Mapping[str, Screened] | None = None
 ) -> tuple[CasePairs, ...]:
     wanted = dict.fromkeys((case.id for case in run.cases), NOT_SCREENED) if screened is None else screened
-    pairs, bases, other_stack = list_pairs(run.trials), run.base_cases, compares_stacks(run)
+    other_stack, bases, pairs = compares_stacks(run), run.base_cases, list_pairs(run.trials)
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
     heads = group_cases(
         trial
