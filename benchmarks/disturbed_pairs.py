@@ -39,9 +39,9 @@ def main() -> None:
     print("| case | metric | pairs | blocks left | undisturbed calls | all calls | expected from blocks |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for metric in LATENCIES:
-        for case_id, case_pairs in pairs.items():
-            print(describe(case_id.split("/")[0], metric, case_pairs))
-        print(describe("all", metric, [pair for case_pairs in pairs.values() for pair in case_pairs]))
+        for case_id, members in pairs.items():
+            print(describe(case_id.split("/")[0], metric, members))
+        print(describe("all", metric, [pair for members in pairs.values() for pair in members]))
 
 
 def describe(name: str, metric: Metric, pairs: Sequence[Pair]) -> str:

@@ -10,7 +10,7 @@ from gate.decide.judge.compare import follow_times
 from gate.decide.judge.machine import Machine
 from gate.decide.judge.pairs import CasePairs, PairRules, compare_paired, gather_case_pairs, make_pair_rules
 from gate.decide.judge.screening import BaseFindings, Screening
-from gate.decide.suspects import CALLS, Suspect, is_exact, list_suspects
+from gate.decide.suspects import CALLS, Suspect, is_exact
 from gate.decide.verdict import conclude_verdict
 from gate.fingerprint import compute_environment_id
 from gate.metrics import COMPILE_TIMES, DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
@@ -155,13 +155,12 @@ def judge_pairs(
 
 
 def confirm_screening(
-    screening: Screening, run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
+    screening: Screening, run: Run, policy: Policy, suspects: Sequence[Suspect]
 ) -> Screening:
     """Replace the suspects' comparisons of the screen by those of their pairs with the base.
 
     Where no pair came back nothing is convicted.
     """
-    suspects = list_suspects(screening) if suspects is None else suspects
     if run.base is None or not suspects:
         return screening
     sides, rules = gather_judged(run, policy, suspects)

@@ -28,7 +28,7 @@ from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_all
 from gate.decide.explain.defaults import add_defaults
 from gate.decide.judge.compare import add_questions, follow_times
-from gate.decide.judge.machine import compare_machine, make_machine_shift
+from gate.decide.judge.machine import compare_machine
 from gate.decide.judge.screening import Screening
 from gate.decide.judge.stored import compare_case, make_rules
 from gate.fingerprint import compares_stacks, compute_environment_id
@@ -61,7 +61,8 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
-    policy = keep_own(policy, compute_environment_id(run.environment))
+    pair_base, here = _name_base(run), compute_environment_id(run.environment)
+    policy = keep_own(policy, here)
     if run.counts_only:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
@@ -98,10 +99,10 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *notes.note_warnings(run),
             *note_quarantine(comparisons, policy),
         ),
-        machine=make_machine_shift(screening.machine),
+        machine=screening.machine_shift,
         environment=run.environment,
         provenance=run.provenance,
-        base=_name_base(run),
+        base=pair_base,
         base_environment=run.base.environment if run.base else used[0].environment if used else None,
         baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
         baseline_environments=tuple(

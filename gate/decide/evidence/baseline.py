@@ -71,6 +71,8 @@ def make_baseline(
     """Not rounded, of at least one trial. What was compiled is unknown where trials disagree."""
     compiled = [trial for trial in trials if trial.phases_s] or trials
     fullest = max(compiled, key=lambda trial: (len(trial.samples), len(trial.graph_breaks)))
+    workload = _keep_common([trial.workload for trial in compiled if trial.workload])
+    identity = _choose_common_identity(compiled)
     canaries_s = collect_columns(trial.conditions.canaries_s for trial in trials)
     kernels_s = collect_medians(trial.kernels_s for trial in trials)
     return Baseline(
@@ -82,8 +84,8 @@ def make_baseline(
         phases_s=collect_medians(trial.phases_s for trial in trials),
         parts_s=collect_medians(trial.parts_s for trial in trials),
         disturbed=sum(map(is_disturbed, trials)),
-        identity=_choose_common_identity(compiled),
-        workload=_keep_common([trial.workload for trial in compiled if trial.workload]),
+        identity=identity,
+        workload=workload,
         graph_breaks=fullest.graph_breaks,
         recompile_reasons=fullest.recompile_reasons,
         caches=fullest.caches,

@@ -12,7 +12,7 @@ from gate.decide.evidence.disturbed import note_count
 from gate.decide.evidence.gather import Evidence
 from gate.decide.explain.defaults import note_defaults
 from gate.decide.judge.drift import get_limit
-from gate.decide.judge.machine import make_machine_shift, name_shifts
+from gate.decide.judge.machine import name_shifts
 from gate.decide.judge.screening import Screening
 from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks, describe_difference
@@ -90,9 +90,7 @@ def list_notes_of_rows(run: Run, screening: Screening, comparisons: Sequence[Com
         *note_cases(Code.UNCHANGED_SOURCES, screening.base.same),
         *note_gone((case.id for case in planned), run.cases),
         *note_difference(screening.evidence, run.environment),
-        *note_machine(
-            make_machine_shift(screening.machine), judged=any(row.is_judged for row in comparisons)
-        ),
+        *note_machine(screening.machine_shift, judged=any(row.is_judged for row in comparisons)),
     )
 
 

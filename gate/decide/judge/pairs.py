@@ -101,7 +101,8 @@ def gather_case_pairs(
     run: Run, policy: Policy, screened: Mapping[str, Screened] | None = None
 ) -> tuple[CasePairs, ...]:
     wanted = dict.fromkeys((case.id for case in run.cases), NOT_SCREENED) if screened is None else screened
-    other_stack, bases, pairs = compares_stacks(run), run.base_cases, list_pairs(run.trials)
+    other_stack = compares_stacks(run)
+    pairs, bases = list_pairs(run.trials), run.base_cases
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
     heads = group_cases(
         trial
@@ -146,6 +147,11 @@ def make_pair_rules(
     sides: Sequence[CasePairs], policy: Policy, repeats: Mapping[Metric, Repeats], *, times: int, cases: int
 ) -> PairRules:
     """For tests of so many ``times``, and of the counts of so many ``cases``."""
+    variances: dict[tuple[Metric, bool], dict[str, Variance]] = {}
+    for side in sides:
+        for paired in side.paired.values():
+            variances.setdefault((paired.metric, paired.is_live), {})[side.case.id] = _measure_first(paired)
+    processors = {side.case.id: _measure_first(side.processor) for side in sides if side.processor}
     paired_repeats = count_repeats(question for side in sides for question in side.questions.values())
     both = {
         metric: repeats.get(metric, NO_REPEATS).join(paired_repeats.get(metric, NO_REPEATS))
@@ -153,11 +159,6 @@ def make_pair_rules(
     }
     flickering = find_flickering(both, MEMORY_PEAKS)
     budget = policy.error_budget / max(times + cases * count_chances(flickering), 1)
-    variances: dict[tuple[Metric, bool], dict[str, Variance]] = {}
-    for side in sides:
-        for paired in side.paired.values():
-            variances.setdefault((paired.metric, paired.is_live), {})[side.case.id] = _measure_first(paired)
-    processors = {side.case.id: _measure_first(side.processor) for side in sides if side.processor}
     return PairRules(
         alpha=budget / _CONVICTING_LOOKS,
         priors={key: compute_priors(of_cases, assume_noise(*key)) for key, of_cases in variances.items()},
@@ -256,7 +257,7 @@ def _judge_reading(
         judged = read_pairs(side.processor, rules.processor[side.case.id])
         remarks = (Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(judged.change)}),)
     bar = Bar(alpha=rules.alpha, threshold=side.questions[metric].threshold)
-    ruling = decide_pairs(judged, bar)
+    ruling, detectable = decide_pairs(judged, bar), compute_pair_detectable(judged, bar)
     if (
         ruling == UNCHANGED
         and metric in LATENCIES
@@ -269,14 +270,14 @@ def _judge_reading(
         ruling = UNCHANGED
     if ruling[0] in NOT_WORSE and is_confirmed(clock, bar):
         ruling = Status.INCONCLUSIVE, Reason.UNCORROBORATED
+    change = clock.make_change(detectable)
+    if clock.trials < MIN_PAIRS:
+        change = replace(change, low=change.centre, high=change.centre)
     eager = readings.get(Metric.EAGER_LATENCY)
     if eager and ruling[0] is Status.REGRESSED and metric is Metric.COMPILED_LATENCY:
         remarks = (Fact(code=Code.EAGER_CHANGED, numbers={"change": math.expm1(eager.change)}),)
     if ruling == UNSETTLED:
         remarks += explain_open(side, metric)
-    change = clock.make_change(compute_pair_detectable(judged, bar))
-    if clock.trials < MIN_PAIRS:
-        change = replace(change, low=change.centre, high=change.centre)
     return replace(
         answer_question(side.questions[metric], ruling, *remarks, change=change, reading=clock),
         pairs=judged.trials,

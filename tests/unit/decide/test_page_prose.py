@@ -9,6 +9,7 @@ import pytest
 
 from gate.decide.judge.counted import CountRules, judge_counted
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side
+from gate.decide.suspects import list_suspects
 from gate.decide.verdict import screen_run
 from gate.records.cases import AbsoluteLimit, Metric
 from gate.records.verdict import Reason, Status
@@ -43,7 +44,8 @@ def judge_unpaired() -> Ruling:
     """A latency that looks 30 % slower than what is stored, of which no pair came back."""
     one = Situation(case_id=PAIRED, before={LATENCY: (0.010,) * 5}, after={LATENCY: (0.013,)})
     run = pair_up(PairedCase(pairs=0, alone={LATENCY: (0.013,)}))
-    rows = confirm_screening(screen_run(run, make_stored(one), POLICY), run, POLICY)
+    screened = screen_run(run, make_stored(one), POLICY)
+    rows = confirm_screening(screened, run, POLICY, list_suspects(screened))
     (row,) = rows.comparisons
     return row.status, row.reason
 
