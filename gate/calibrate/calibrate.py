@@ -117,7 +117,7 @@ def _replay_all(run: Run, policy: Policy, effort: Effort) -> Iterator[Replay]:
 def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterator[Fact]:
     if not run.finished:
         yield Fact(code=Code.STOPPED)
-    yield from note_disturbed(collect_head(run.trials), run.environment.cores)
+    yield from note_disturbed(collect_head(run))
     if unknown := list_unknown(run):
         numbers = {"more": len(unknown) - 1, "trials": _MIN_KNOWN}
         yield Fact(code=Code.NOISE_UNKNOWN, numbers=numbers, cases=unknown[:1])

@@ -46,10 +46,8 @@ class PairLimit:
     def compute_end_s(self, suspect: Suspect, pairs: Mapping[str, int]) -> float:
         """Of the suspect's next pair; ``pairs`` are those of each case so far."""
         case_pairs, most = pairs.get(suspect.case_id, 0), max(pairs.values(), default=0)
-        is_first, is_again = (
-            case_pairs == most < MIN_PAIRS,
-            case_pairs > 0 and awaits_count(suspect, case_pairs),
-        )
+        is_first = case_pairs == most < MIN_PAIRS
+        is_again = case_pairs > 0 and awaits_count(suspect, case_pairs)
         return math.inf if self.fits_two and (is_first or is_again) else self.end_s
 
 

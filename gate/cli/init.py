@@ -20,8 +20,7 @@ from gate.programs import ask_program
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.report.words.templates import describe_error_factor
-from gate.starter.notebook import export_notebook
-from gate.starter.project_files import (
+from gate.starter.new_files import (
     CONFIG_FILE,
     SCHEMA_FILE,
     Sketch,
@@ -35,6 +34,7 @@ from gate.starter.project_files import (
     render_model,
     write_missing,
 )
+from gate.starter.notebook import export_notebook
 from gate.starter.workflow_files import (
     CHECK_WORKFLOWS,
     LONG_WORKFLOWS,

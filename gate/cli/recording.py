@@ -113,11 +113,7 @@ def run_refresh(options: Namespace) -> ExitCode:
     for proposal in proposals:
         print(_describe(proposal))
     left = note_left((proposal.baseline for proposal in proposals), policy)
-    for note in (
-        *note_disturbed(collect_head(run.trials), run.environment.cores),
-        *note_kept_disturbed(run, fewest),
-        *left,
-    ):
+    for note in (*note_disturbed(collect_head(run)), *note_kept_disturbed(run, fewest), *left):
         print(f"note  {write_note(note)}")
     recorded, each = format_noun(len(proposals), "baseline"), format_noun(trials, "trial")
     print(f"Recorded {recorded} of {each} each in {config.baselines}; commit what is new there.")
@@ -191,7 +187,7 @@ def refuse_disturbed(run: Run, fewest: int, *, anyway: bool, is_measured: bool =
     hopeless = list_hopeless(run, fewest)
     if not hopeless or anyway:
         return
-    why = " ".join(map(write_note, note_disturbed(collect_head(run.trials), run.environment.cores)))
+    why = " ".join(map(write_note, note_disturbed(collect_head(run))))
     what = f"fewer than {fewest} undisturbed trials came back of {join_some(hopeless)}. {why}"
     again = "--anyway --resume" if is_measured else "--anyway"
     raise MachineError(what, f"Run it again once the machine is quiet; {again} takes what there is.")

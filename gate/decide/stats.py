@@ -123,11 +123,9 @@ def compute_priors(
         for case_id, variance in variances.items()
         if variance.df > 0
     }
-    ordered, all_df, priors = (
-        sorted(unbiased.values()),
-        sum(variance.df for variance in variances.values()),
-        {},
-    )
+    ordered = sorted(unbiased.values())
+    all_df = sum(variance.df for variance in variances.values())
+    priors = {}
     for case_id, variance in variances.items():
         others, df = [*ordered], all_df - variance.df
         if case_id in unbiased:

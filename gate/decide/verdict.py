@@ -66,13 +66,12 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     if run.counts_only:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
-    base, cores = screening.base, run.environment.cores
-    limited = apply_limits(
-        follow_times(screening.comparisons), screening.evidence, policy, run.environment.device_kind
-    )
+    base = screening.base
+    followed = follow_times(screening.comparisons)
+    limited = apply_limits(followed, screening.evidence, policy, run.environment.device_kind)
     believed = doubt_stored(limited, run, screening.evidence)
-    head = collect_head(run.trials)
-    disturbed = note_disturbed(head, cores)
+    head = collect_head(run)
+    disturbed = note_disturbed(head)
     accepted = apply_quarantine(apply_acceptances(believed, policy), policy)
     comparisons = remark_regressed_anyway(accepted)
     outcome = decide_outcome(comparisons, finished=run.finished)
@@ -81,6 +80,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     if policy.has_anchor:
         steps += advice.suggest(Code.HOLD_AGAINST_ANCHOR, (row.case_id for row in base.acquitted))
     used = screening.list_used()
+    environments = (compute_environment_id(baseline.environment) for baseline in used)
     return Verdict(
         outcome=outcome,
         headline=advice.add_base_to_headline(headline) if base.in_pairs else headline,
@@ -88,7 +88,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         comparisons=comparisons,
         failures=run.failures,
         causes=add_defaults(rank_all(screening, comparisons, run.environment), run),
-        next_steps=(*blame_disturbance(head, comparisons, cores), *steps),
+        next_steps=(*blame_disturbance(head, comparisons), *steps),
         evidence=show_all(run, screening, comparisons),
         notes=(
             *notes.list_notes_of_run(run, in_pairs=base.in_pairs),
@@ -99,15 +99,13 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *notes.note_warnings(run),
             *note_quarantine(comparisons, policy),
         ),
-        machine=screening.machine_shift,
+        machine=screening.machine.since_recorded,
         environment=run.environment,
         provenance=run.provenance,
         base=pair_base,
         base_environment=run.base.environment if run.base else used[0].environment if used else None,
         baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
-        baseline_environments=tuple(
-            dict.fromkeys(compute_environment_id(baseline.environment) for baseline in used)
-        ),
+        baseline_environments=tuple(dict.fromkeys(environments)),
         tally=measure_tally(run, head, comparisons, base.acquitted),
         summary=summarize_suite(run.cases, comparisons),
         trials=len(run.trials),

@@ -252,5 +252,4 @@ def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
 def note_machine(run: Run) -> tuple[Fact, ...]:
     """Without names, which are the run's own words."""
     kept = note_kept_disturbed(run, get_min_trials(run.environment.device_kind))
-    notes = note_disturbed(collect_head(run.trials), run.environment.cores)
-    return tuple(replace(note, names={}) for note in (*notes, *kept))
+    return tuple(replace(note, names={}) for note in (*note_disturbed(collect_head(run)), *kept))

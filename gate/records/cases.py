@@ -81,9 +81,7 @@ class Case:
     tags: tuple[str, ...] = ()
     expected_s: NotNegative = 30.0  # one trial on the reference machine, about: for time left and limits
     gpu_memory_gib: NotNegative = 0.0  # that a trial needs at least; 0: not known
-    needs: tuple[
-        str, ...
-    ] = ()  # packages, by the names that pip installs them by; torch is taken for granted
+    needs: tuple[str, ...] = ()  # packages, by pip's names; torch is taken for granted
     definition: str = ""  # hash of all that defines the workload; a changed definition is stale
     is_removed: bool = False  # judged by the base's rules, and the change's own no longer have it so
 

@@ -363,9 +363,8 @@ class Run:
     sources: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)  # by their names
     probes: tuple[Probe, ...] = ()  # for the default that made something worse
-    lanes: tuple[
-        LaneFact, ...
-    ] = ()  # what became of those that were left out or lost, and what is odd of others
+    # What became of those that were left out or lost, and what is odd of others.
+    lanes: tuple[LaneFact, ...] = ()
 
     @property
     def base_cases(self) -> Mapping[str, Case]:

@@ -137,10 +137,8 @@ def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) 
 
 def order_comparison(comparison: Comparison) -> tuple[bool, int, bool, float, bool]:
     """The gravest first, a ratio behind what it is a ratio of, latency before its equals."""
-    follows, is_other = (
-        SPECS[comparison.metric].follows is not None,
-        comparison.metric is not Metric.COMPILED_LATENCY,
-    )
+    follows = SPECS[comparison.metric].follows is not None
+    is_other = comparison.metric is not Metric.COMPILED_LATENCY
     return (not comparison.decides, RANK[comparison.status], follows, -abs(comparison.severity), is_other)
 
 

@@ -25,7 +25,7 @@ from gate.programs import TimeLimit
 from gate.records.cases import Case, Metric
 from gate.records.protocol import Sampling, WorkerRole
 from gate.starter.guesses import Guess, guess_inputs, is_module
-from gate.starter.project_files import (
+from gate.starter.new_files import (
     Sketch,
     make_sketch,
     make_tensor,

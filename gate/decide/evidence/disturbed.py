@@ -76,13 +76,17 @@ class HeadTrials:
     alone: tuple[Trial, ...]
     pairs: tuple[Pair, ...]
     own_steal: float  # a share of the time
+    cores: int  # of the host
 
 
-def collect_head(trials: Collection[Trial]) -> HeadTrials:
-    own_steal = compute_own_steal(trials)
-    excused = excuse_steal(trials, own_steal) if own_steal else trials
-    pairs = (pair for case_pairs in list_pairs(excused).values() for pair in case_pairs)
-    return HeadTrials(alone=tuple(list_screened(excused)), pairs=tuple(pairs), own_steal=own_steal)
+def collect_head(run: Run) -> HeadTrials:
+    trials = excuse_run(run).trials
+    return HeadTrials(
+        alone=tuple(list_screened(trials)),
+        pairs=tuple(pair for case_pairs in list_pairs(trials).values() for pair in case_pairs),
+        own_steal=compute_own_steal(run.trials),
+        cores=run.environment.cores,
+    )
 
 
 def excuse_run(run: Run) -> Run:
@@ -161,18 +165,18 @@ def describe_packages(baseline: Baseline, evidence: Evidence) -> tuple[str, ...]
     return tuple(f"{PACKAGE} {name} {old} -> {new}" for name, (old, new) in changes.items())
 
 
-def note_disturbed(head: HeadTrials, cores: int) -> tuple[Fact, ...]:
+def note_disturbed(head: HeadTrials) -> tuple[Fact, ...]:
     notes = [Fact(code=Code.OWN_STEAL, numbers={"share": head.own_steal})] if head.own_steal else []
     paired = [pair.head for pair in head.pairs]
     for code, trials in ((Code.TRIALS_DISTURBED, head.alone), (Code.PAIRS_DISTURBED, paired)):
         disturbed = [trial.conditions for trial in trials if is_disturbed(trial)]
-        by = sum_up_disturbances(code, disturbed, cores)
+        by = sum_up_disturbances(code, disturbed, head.cores)
         counted = note_count(code, len(disturbed), len(trials))
         notes += [replace(by, numbers={**fact.numbers, **by.numbers}) for fact in counted]
     return tuple(notes)
 
 
-def blame_disturbance(head: HeadTrials, comparisons: Iterable[Comparison], cores: int) -> tuple[Fact, ...]:
+def blame_disturbance(head: HeadTrials, comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
     """To quiet the machine comes first where every trial was disturbed and nothing is red."""
     tried = [*head.alone, *(pair.head for pair in head.pairs)]
     statuses = {row.status for row in comparisons if row.decides}
@@ -180,7 +184,7 @@ def blame_disturbance(head: HeadTrials, comparisons: Iterable[Comparison], cores
     if not is_open or not tried or not all(map(is_disturbed, tried)):
         return ()
     conditions = [trial.conditions for trial in tried]
-    return (sum_up_disturbances(Code.QUIET_FIRST, conditions, cores),)
+    return (sum_up_disturbances(Code.QUIET_FIRST, conditions, head.cores),)
 
 
 def note_count(code: Code, disturbed: int, measured: int) -> tuple[Fact, ...]:

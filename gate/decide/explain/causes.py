@@ -32,7 +32,7 @@ from gate.decide.explain.inquiry import (
     rank_moves,
     shorten,
 )
-from gate.decide.judge.machine import Machine, make_machine_shift, name_shifts
+from gate.decide.judge.machine import Machine, name_shifts
 from gate.decide.judge.screening import Screening
 from gate.fingerprint import PACKAGE, describe_acting
 from gate.metrics import explained_by
@@ -179,7 +179,7 @@ def find_kernels(inquiry: Inquiry) -> list[Cause]:
 
 def find_machine(inquiry: Inquiry) -> list[Cause]:
     """Not for pairs, whose sides ran on it at one moment."""
-    numbers = name_shifts(make_machine_shift(inquiry.machine))
+    numbers = name_shifts(inquiry.machine.since_recorded)
     if inquiry.is_of_pairs or not numbers:
         return []
     # It explains no count, and nothing that pairs show. A note names a machine that moved the other way.

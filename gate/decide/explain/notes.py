@@ -90,7 +90,7 @@ def list_notes_of_rows(run: Run, screening: Screening, comparisons: Sequence[Com
         *note_cases(Code.UNCHANGED_SOURCES, screening.base.same),
         *note_gone((case.id for case in planned), run.cases),
         *note_difference(screening.evidence, run.environment),
-        *note_machine(screening.machine_shift, judged=any(row.is_judged for row in comparisons)),
+        *note_machine(screening.machine.since_recorded, judged=any(row.is_judged for row in comparisons)),
     )
 
 

@@ -32,11 +32,9 @@ def get_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: boo
     A policy names every metric: a part that equals the metric's default does not count as set for pairs.
     """
     spec = SPECS[metric]
-    threshold, usual, paired = (
-        policy.thresholds.get(metric, spec.threshold),
-        spec.threshold,
-        spec.side_by_side,
-    )
+    threshold = policy.thresholds.get(metric, spec.threshold)
+    usual = spec.threshold
+    paired = spec.side_by_side
     if in_pairs:
         threshold = Threshold(
             relative=paired.relative if threshold.relative == usual.relative else threshold.relative,
@@ -85,9 +83,7 @@ def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) 
         if row is None:
             continue
         drifted = SPECS[metric].family is Family.LOG2 and row.status in MAYBE_WORSE
-        worst = (
-            find_worst_output(evidence.trials, metric) if drifted else None
-        )  # the output that drifted most
+        worst = find_worst_output(evidence.trials, metric) if drifted else None
         rows.append(replace(row, remarks=(*row.remarks, worst)) if worst else row)
     if not (whole or rows):
         nothing = Fact(code=Code.NOTHING_MEASURED)

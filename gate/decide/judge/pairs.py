@@ -136,9 +136,8 @@ def gather_case_pairs(
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairRules:
     alpha: float  # one-sided, of each leading metric at each look
-    priors: Mapping[
-        tuple[Metric, bool], Mapping[str, Variance]
-    ]  # of a metric in live pairs or others, by case
+    # Of a metric in live pairs or others, by case.
+    priors: Mapping[tuple[Metric, bool], Mapping[str, Variance]]
     processor: Mapping[str, Variance]  # of CPU times of cold compiles, by case
     counts: CountRules
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.evidence.gather import Evidence
-from gate.decide.judge.machine import Machine, make_machine_shift
+from gate.decide.judge.machine import Machine
 from gate.records.codes import Code
 from gate.records.run import Baseline
-from gate.records.verdict import NOT_WORSE, Comparison, MachineShift, Status
+from gate.records.verdict import NOT_WORSE, Comparison, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,10 +31,6 @@ class Screening:
     machine: Machine  # over all places
     places: Mapping[str, Machine]  # the machine at each that cases ran at
     base: BaseFindings = field(default_factory=BaseFindings)
-
-    @property
-    def machine_shift(self) -> MachineShift:
-        return make_machine_shift(self.machine)
 
     def list_used(self) -> tuple[Baseline, ...]:
         """The stored baselines that anything was compared with."""

@@ -151,7 +151,7 @@ def test_disturbed_pairs_are_noted() -> None:
         for index in (1, 2)
         for arm in ("base", "head")
     ]
-    assert tuple(map(tell_note, note_disturbed(collect_head(pairs), CPU_HOST.cores))) == (
+    assert tuple(map(tell_note, note_disturbed(collect_head(make_run(*pairs))))) == (
         f"The machine was disturbed during 1 of 2 pairs, base and head alike: {BUSY}.",
     )
 

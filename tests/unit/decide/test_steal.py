@@ -65,7 +65,7 @@ def test_a_baseline_is_made_of_what_such_a_machine_measures() -> None:
     (baseline,) = make_baselines(run, Provenance())
     assert (len(baseline.trials[COLD]), baseline.disturbed) == (5, 0)
     assert list_hopeless(run, 3) == ()
-    (note,) = note_disturbed(collect_head(run.trials), run.environment.cores)
+    (note,) = note_disturbed(collect_head(run))
     assert (note.code, note.numbers) == (Code.OWN_STEAL, {"share": 0.08})
 
 
