@@ -34,7 +34,6 @@ from gate.bisect.search import (
     settle_metric,
     settle_step,
 )
-from gate.check.work import count_pairs
 from gate.decide.stats import compute_rate
 from gate.records.cases import Metric
 from gate.records.studies import Mark
@@ -57,29 +56,29 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
     """One bisection: what came of it, and all the pairs that it took."""
     first = rng.randint(1, commits)
     ends = settle_ends(open_pairs(rng, sd, slower), POLICY, METRIC)
-    row, pairs = find_row(ends, POLICY, METRIC), count_pairs(ends)[CASE_ID]
+    row, pairs = find_row(ends, POLICY, METRIC), ends.pair_counts[CASE_ID]
     if row is None or read_mark(row) is not Mark.BAD:
         return UNTOLD, pairs
     judge = make_judge(ends, POLICY, row)
 
     def ask(point: str) -> Mark:
         nonlocal pairs
-        asked = open_pairs(rng, sd, slower if int(point) >= first else 0.0)
-        run, mark = settle_step(asked, judge)
-        pairs += count_pairs(run)[CASE_ID]
+        pair_run = open_pairs(rng, sd, slower if int(point) >= first else 0.0)
+        run, mark = settle_step(pair_run, judge)
+        pairs += run.pair_counts[CASE_ID]
         return mark or Mark.SKIP
 
     points = [str(number) for number in range(commits + 1)]
     candidates = search_first(partial(rank_list, points), points[0], points[-1], ask, {})
     if candidates is None or len(candidates) > 1:
         return UNTOLD, pairs
-    found = int(next(iter(candidates)))
-    pair = open_pairs(rng, sd, slower if found == first else 0.0)
+    named = int(next(iter(candidates)))
+    pair = open_pairs(rng, sd, slower if named == first else 0.0)
     run = settle_metric(pair, judge.policy, judge.metric)
-    pairs += count_pairs(run)[CASE_ID]
+    pairs += run.pair_counts[CASE_ID]
     if read_mark(find_row(run, judge.policy, METRIC)) is not Mark.BAD:
         return UNTOLD, pairs
-    return RIGHT if found == first else WRONG, pairs
+    return RIGHT if named == first else WRONG, pairs
 
 
 def describe(count: int, total: int) -> str:
@@ -101,8 +100,10 @@ def main() -> int:
         rng = random.Random(f"{options.seed} {sd}")  # noqa: S311 - noise
         ends = [bisect_once(rng, sd, options.slower, options.commits) for _ in range(options.bisections)]
         tally = Counter(end for end, _ in ends)
-        told = ", ".join(f"{name} {describe(tally[name], len(ends))}" for name in (RIGHT, WRONG, UNTOLD))
-        print(f"pairs vary by {sd:.1%}: {told}; {sum(pairs for _, pairs in ends) / len(ends):.0f} pairs each")
+        shares = ", ".join(f"{name} {describe(tally[name], len(ends))}" for name in (RIGHT, WRONG, UNTOLD))
+        print(
+            f"pairs vary by {sd:.1%}: {shares}; {sum(pairs for _, pairs in ends) / len(ends):.0f} pairs each"
+        )
     return 0
 
 

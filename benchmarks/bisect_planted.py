@@ -27,7 +27,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gate.check.work import count_pairs
 from gate.decide.stats import compute_rate
 from gate.files.codec import BISECTION, RUN
 from gate.records.studies import Mark
@@ -113,8 +112,8 @@ def _git(top: Path, *arguments: str) -> str:
 
 def run_once(run: int, planted: int, options: argparse.Namespace) -> PlantedRun:
     """Plant and bisect once."""
-    with tempfile.TemporaryDirectory(prefix="planted-") as place:
-        top = Path(place)
+    with tempfile.TemporaryDirectory(prefix="planted-") as directory:
+        top = Path(directory)
         ids = plant(top, options.commits, planted, options.layers)
         command = [sys.executable, "-m", "gate", "bisect", CASE, METRIC, "--good", ids[0], "--quiet"]
         before, begun = os.getloadavg()[0], time.monotonic()
@@ -127,7 +126,7 @@ def run_once(run: int, planted: int, options: argparse.Namespace) -> PlantedRun:
             text=True,
         )
         minutes = (time.monotonic() - begun) / 60
-        outcome, found = read_outcome(done.returncode, done.stdout, ids, planted)
+        outcome, named = read_outcome(done.returncode, done.stdout, ids, planted)
         path = top / "out" / "bisect" / "bisection.json"
         state = BISECTION.load(path) if path.is_file() else None
         steps = state.steps if state else ()
@@ -137,7 +136,7 @@ def run_once(run: int, planted: int, options: argparse.Namespace) -> PlantedRun:
             run=run,
             planted=planted,
             outcome=outcome,
-            found=found,
+            found=named,
             exit_code=done.returncode,
             change=state.change if state else None,
             steps=len(steps),
@@ -150,20 +149,22 @@ def run_once(run: int, planted: int, options: argparse.Namespace) -> PlantedRun:
         )
 
 
-def count_all_pairs(place: Path) -> int:
+def count_all_pairs(out: Path) -> int:
     """All pairs of a search, by the runs that it left."""
-    return sum(count_pairs(RUN.load(path))[CASE] for path in place.glob("*/run.json"))
+    return sum(RUN.load(path).pair_counts[CASE] for path in out.glob("*/run.json"))
 
 
-def read_outcome(code: int, told: str, ids: list[str], planted: int) -> tuple[str, int | None]:
+def read_outcome(code: int, output: str, ids: list[str], planted: int) -> tuple[str, int | None]:
     """What the command says: its outcome, and the number of the commit that it names."""
-    named = _NAMED.search(told)
-    found = next((place for place, one in enumerate(ids) if named and one.startswith(named[1])), None)
-    if code == 0 and found is not None:
-        return (FOUND if found == planted else WRONG), found
+    named = _NAMED.search(output)
+    number_named = next(
+        (number for number, commit_id in enumerate(ids) if named and commit_id.startswith(named[1])), None
+    )
+    if code == 0 and number_named is not None:
+        return (FOUND if number_named == planted else WRONG), number_named
     if code == 11:  # noqa: PLR2004 - could not tell
-        return (CANDIDATES if ids[planted][:7] in _CANDIDATE.findall(told) else UNTOLD), found
-    return FAILED, found
+        return (CANDIDATES if ids[planted][:7] in _CANDIDATE.findall(output) else UNTOLD), number_named
+    return FAILED, number_named
 
 
 def read_lines(path: Path) -> list[Mapping[str, object]]:
@@ -176,14 +177,14 @@ def describe(lines: list[Mapping[str, object]]) -> str:
     """All runs in a line."""
     tally = Counter(str(line["outcome"]) for line in lines)
     rate = compute_rate(tally[FOUND], len(lines))
-    told = ", ".join(f"{count} {name}" for name, count in tally.most_common())
+    outcomes = ", ".join(f"{count} {name}" for name, count in tally.most_common())
     steps, pairs, minutes = (
         sum(float(str(line[name])) for line in lines) / len(lines) for name in ("steps", "pairs", "minutes")
     )
     longest = max(float(str(line["minutes"])) for line in lines)
     share = f"{tally[FOUND]} of {len(lines)} found ({rate.low:.0%} to {rate.high:.0%})"
     return (
-        f"{share}: {told}; {steps:.1f} steps, {pairs:.0f} pairs and {minutes:.1f} minutes each, "
+        f"{share}: {outcomes}; {steps:.1f} steps, {pairs:.0f} pairs and {minutes:.1f} minutes each, "
         f"{longest:.1f} at most"
     )
 
@@ -200,15 +201,15 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print what `bisect` says")
     options = parser.parse_args()
     order = random.Random(options.seed).sample(range(1, options.commits + 1), options.commits)  # noqa: S311
-    known = {line["run"] for line in read_lines(options.file) if line["outcome"] != FAILED}
+    finished = {line["run"] for line in read_lines(options.file) if line["outcome"] != FAILED}
     for run in range(options.runs):
-        if run in known:
+        if run in finished:
             continue
-        one = run_once(run, order[run % len(order)], options)
+        result = run_once(run, order[run % len(order)], options)
         with options.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(one)) + "\n")
-        told = f"{one.steps} steps, {one.pairs} pairs and {one.minutes:.1f} minutes"
-        print(f"run {run}: planted at {one.planted}, {one.outcome} in {told}", flush=True)
+            file.write(json.dumps(asdict(result)) + "\n")
+        effort = f"{result.steps} steps, {result.pairs} pairs and {result.minutes:.1f} minutes"
+        print(f"run {run}: planted at {result.planted}, {result.outcome} in {effort}", flush=True)
     print(describe(read_lines(options.file)))
     return 0
 

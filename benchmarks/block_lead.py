@@ -87,7 +87,7 @@ def compare(workload: Workload, super_blocks: int, threads: int) -> tuple[float,
     plain = {side: BlockSize(timed=size.timed) for side, size in led.items()}
     timer = Timer("step()", globals={"step": steps[Side.COMPILED]}, num_threads=threads)
     ratios: dict[str, list[float]] = {"led in": [], "not": []}
-    told: list[float] = []
+    all_calls_s: list[float] = []
     for _ in range(super_blocks):  # in turn: both see the same machine
         for name, sizes in (("led in", led), ("not", plain)):
             theirs: list[float] = []
@@ -106,14 +106,18 @@ def compare(workload: Workload, super_blocks: int, threads: int) -> tuple[float,
                 return ours
 
             rounds = run_rounds(steps, sizes, 1, time_blocks)
-            beside = [
-                one for side, one in zip(make_schedule(1), theirs, strict=True) if side is Side.COMPILED
+            calls_s = [
+                seconds
+                for side, seconds in zip(make_schedule(1), theirs, strict=True)
+                if side is Side.COMPILED
             ]
             ratios[name] += [
-                own / other for own, other in zip(rounds.times[Side.COMPILED], beside, strict=True)
+                block_s / other for block_s, other in zip(rounds.times[Side.COMPILED], calls_s, strict=True)
             ]
-            told += beside
-    return statistics.median(told), {name: statistics.median(found) for name, found in ratios.items()}
+            all_calls_s += calls_s
+    return statistics.median(all_calls_s), {
+        name: statistics.median(values) for name, values in ratios.items()
+    }
 
 
 def main() -> None:

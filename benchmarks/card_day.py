@@ -102,8 +102,8 @@ class Day:
             shutil.unpack_archive(folder / WORK, self.work)
         self.log = folder / LOG
         state = folder / STATE
-        known = json.loads(state.read_text()) if state.exists() else {}
-        self.rows = {part.name: Row(**known.get(part.name, {})) for part in PARTS}
+        rows = json.loads(state.read_text()) if state.exists() else {}
+        self.rows = {part.name: Row(**rows.get(part.name, {})) for part in PARTS}
         make_project(self.work / "project", small=small)
 
     def keep(self) -> None:
@@ -189,11 +189,11 @@ def run_git(project: Path, *arguments: str) -> None:
 def list_baseline_steps(day: Day) -> list[Step]:
     """A baseline of each case, the quickest first."""
     cases = ("plain/*",) if day.small else PULL_REQUEST
-    own = ("--trials", "3", *(("--anyway",) if day.small else ("--reference-models",)))
+    choice = ("--trials", "3", *(("--anyway",) if day.small else ("--reference-models",)))
     return [
         Step(
             arguments=(
-                *("baseline", "refresh", "--select", case, *own),
+                *("baseline", "refresh", "--select", case, *choice),
                 *("--baselines", str(day.work / "baselines")),
             ),
             out=f"refresh/{case.replace('/', '-').replace('*', 'all')}",
@@ -204,35 +204,37 @@ def list_baseline_steps(day: Day) -> list[Step]:
 
 def list_unchanged_steps(day: Day) -> list[Step]:
     """A check of what nobody changed, with the baselines of today."""
-    own = ("--select", "plain/*") if day.small else ("--reference-models", "--select", ",".join(PULL_REQUEST))
+    choice = (
+        ("--select", "plain/*") if day.small else ("--reference-models", "--select", ",".join(PULL_REQUEST))
+    )
     stored = ("--no-base", "--baselines", str(day.work / "baselines"))
-    return [Step(arguments=("check", *own, *stored), out="unchanged", good=JUDGED)]
+    return [Step(arguments=("check", *choice, *stored), out="unchanged", good=JUDGED)]
 
 
 def list_fault_steps(day: Day) -> list[Step]:
     """A check of a head with four faults; on a CPU of those that no time shows."""
     cases = ",".join(f"{fault}/*" for fault in FAULTS if not (day.small and fault == "slow"))
-    own = ("--select", cases, *(("--counts-only",) if day.small else ()))
-    return [Step(arguments=("check", "--base", "main", *own), out="faults", good=JUDGED)]
+    choice = ("--select", cases, *(("--counts-only",) if day.small else ()))
+    return [Step(arguments=("check", "--base", "main", *choice), out="faults", good=JUDGED)]
 
 
 def list_graph_steps(day: Day) -> list[Step]:
     """Pairs of a program with itself."""
-    own = ("--select", "graphed/*") if day.small else ("--reference-models", "--select", GRAPHED)
+    choice = ("--select", "graphed/*") if day.small else ("--reference-models", "--select", GRAPHED)
     once = ("--trials", "1", "--pairs", "1" if day.small else "2", "--anyway")
     good = (SUCCESS, 12) if day.small else (SUCCESS,)  # one pair is too few to judge by
-    return [Step(arguments=("calibrate", *own, *once), out="graphs", good=good)]
+    return [Step(arguments=("calibrate", *choice, *once), out="graphs", good=good)]
 
 
 def list_target_steps(day: Day) -> list[Step]:
     """Compile for a card that need not be there; a torch for CUDA refuses."""
-    own = ("--select", "plain/*") if day.small else ("--reference-models", "--select", TARGETED)
-    return [Step(arguments=("measure", "--target", "cuda:sm_90", "--trials", "1", *own), out="target")]
+    choice = ("--select", "plain/*") if day.small else ("--reference-models", "--select", TARGETED)
+    return [Step(arguments=("measure", "--target", "cuda:sm_90", "--trials", "1", *choice), out="target")]
 
 
 def list_selftest_steps(day: Day) -> list[Step]:
     """Five faults; on a CPU one, if a minute is enough for it."""
-    own = (
+    choice = (
         ("--select", "plain/*", "--faults", "wrong_eps", "--minutes", "1")
         if day.small
         else (
@@ -240,7 +242,7 @@ def list_selftest_steps(day: Day) -> list[Step]:
             *("--faults", "graph_break,memory-10%,wrong_eps,lost_cache,slowdown-30%"),
         )
     )
-    return [Step(arguments=("selftest", "--quick", *own), out="selftest", good=(0, 10, 12))]
+    return [Step(arguments=("selftest", "--quick", *choice), out="selftest", good=(0, 10, 12))]
 
 
 def describe_outcome(out: str) -> Callable[[Day], str]:
@@ -249,10 +251,10 @@ def describe_outcome(out: str) -> Callable[[Day], str]:
     def describe(day: Day) -> str:
         verdict, run = day.load(out, "verdict.json"), day.load(out)
         cases = len({trial["case_id"] for trial in run.get("trials", [])})
-        red = [one for one in verdict.get("comparisons", []) if one["status"] == "REGRESSED"]
-        told = ", ".join(f"{one['case_id']} {one['metric']}" for one in red if one.get("decides"))
+        red = [row for row in verdict.get("comparisons", []) if row["status"] == "REGRESSED"]
+        rows_red = ", ".join(f"{row['case_id']} {row['metric']}" for row in red if row.get("decides"))
         minutes = f"{cases} of {len(run.get('cases', []))} cases in {run.get('wall_s', 0) / 60:.1f} min"
-        return "; ".join(filter(None, (str(verdict.get("outcome", "no verdict")), told, minutes)))
+        return "; ".join(filter(None, (str(verdict.get("outcome", "no verdict")), rows_red, minutes)))
 
     return describe
 
@@ -260,11 +262,13 @@ def describe_outcome(out: str) -> Callable[[Day], str]:
 def describe_faults(day: Day) -> str:
     """Whether each fault is seen in its metric."""
     rows = day.load("faults", "verdict.json").get("comparisons", [])
-    found = []
+    seen = []
     for fault, metric in FAULTS.items():
-        own = [one for one in rows if one["case_id"].startswith(f"{fault}/") and one["metric"] == metric]
-        found.append(f"{fault}: {metric} {own[0]['status'] if own else 'not measured'}")
-    return f"{', '.join(found)}; {describe_outcome('faults')(day)}"
+        fault_rows = [
+            row for row in rows if row["case_id"].startswith(f"{fault}/") and row["metric"] == metric
+        ]
+        seen.append(f"{fault}: {metric} {fault_rows[0]['status'] if fault_rows else 'not measured'}")
+    return f"{', '.join(seen)}; {describe_outcome('faults')(day)}"
 
 
 def describe_first(day: Day) -> str:
@@ -290,47 +294,50 @@ def describe_baselines(day: Day) -> str:
 
 def describe_graphs(day: Day) -> str:
     """How pairs came about, and by how much their sides differ."""
-    trials = [one for one in day.load("graphs").get("trials", []) if one["pairing"] == "live"]
+    trials = [trial for trial in day.load("graphs").get("trials", []) if trial["pairing"] == "live"]
     graphs = [
-        one["samples"]["cudagraph_launches"][0] for one in trials if "cudagraph_launches" in one["samples"]
+        trial["samples"]["cudagraph_launches"][0]
+        for trial in trials
+        if "cudagraph_launches" in trial["samples"]
     ]
     calls: dict[tuple[str, int], list[float]] = {}
-    for one in trials:
-        if values := one["samples"].get("compiled_latency"):
-            calls.setdefault((one["case_id"], one["index"]), []).append(statistics.median(values))
+    for trial in trials:
+        if values := trial["samples"].get("compiled_latency"):
+            calls.setdefault((trial["case_id"], trial["index"]), []).append(statistics.median(values))
     moves = [abs(max(both) / min(both) - 1) for both in calls.values() if len(both) == 2]  # noqa: PLR2004
-    told = f"arms differ by {100 * max(moves):.1f} % at most" if moves else "no pair came about"
-    return f"{len(trials)} live trials, {max(graphs, default=0):g} CUDA graphs a call, {told}"
+    difference = f"arms differ by {100 * max(moves):.1f} % at most" if moves else "no pair came about"
+    return f"{len(trials)} live trials, {max(graphs, default=0):g} CUDA graphs a call, {difference}"
 
 
 def describe_target(day: Day) -> str:
     """Whether the card compiled what was compiled without one."""
     target, here = day.load("target"), list_trials(day, but="target")
     versions = {run.get("environment", {}).get("torch", "") for run in (target, day.load("unchanged"))}
-    told = []
+    sentences = []
     for trial in target.get("trials", []):
-        own = next(
-            (one for one in here if one["case_id"] == trial["case_id"] and one["identity"]["digest"]), None
+        measured = next(
+            (other for other in here if other["case_id"] == trial["case_id"] and other["identity"]["digest"]),
+            None,
         )
-        if own is None:
-            told.append(f"{trial['case_id']} was not measured here")
+        if measured is None:
+            sentences.append(f"{trial['case_id']} was not measured here")
             continue
-        apart = [name for name in COMPARED if trial["samples"].get(name) != own["samples"].get(name)]
-        is_same = trial["identity"]["digest"] == own["identity"]["digest"]
-        told.append(
+        apart = [name for name in COMPARED if trial["samples"].get(name) != measured["samples"].get(name)]
+        is_same = trial["identity"]["digest"] == measured["identity"]["digest"]
+        sentences.append(
             f"{trial['case_id']}: {'same' if is_same else 'other'} code, "
             f"{'other ' + ', '.join(apart) if apart else 'same counts'}"
         )
     more = f"; torch {' and '.join(sorted(versions - {''}))}" if len(versions - {""}) > 1 else ""
-    return ("; ".join(told) or "nothing was compiled") + more
+    return ("; ".join(sentences) or "nothing was compiled") + more
 
 
 def describe_interleaved(day: Day) -> str:
     """Its drift: 64 where numbers are wrong."""
     drifts = [
-        one["samples"]["drift"][0]
-        for one in day.load("interleaved").get("trials", [])
-        if "drift" in one["samples"]
+        trial["samples"]["drift"][0]
+        for trial in day.load("interleaved").get("trials", [])
+        if "drift" in trial["samples"]
     ]
     return (
         f"drift {drifts[0]:g}, which is {'wrong' if drifts[0] > 1 else 'right'}" if drifts else "not measured"
@@ -344,7 +351,7 @@ def describe_selftest(day: Day) -> str:
     tried = ((test.get("name", ""), test.find("properties/property[@name='result']")) for test in tests)
     attempts = ((re.sub(r"test_fault\[|-.*", "", name), result) for name, result in tried)
     return (
-        ", ".join(f"{fault} {one.get('value')}" for fault, one in attempts if one is not None)
+        ", ".join(f"{fault} {result.get('value')}" for fault, result in attempts if result is not None)
         or "nothing was tried"
     )
 

@@ -34,8 +34,8 @@ class Scaled(nn.Module):
 
     def forward(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - the model's
         """Call the model."""
-        found = self.model(*arguments, **options)
-        return (found[0] * self.scale, *found[1:]) if isinstance(found, tuple) else found * self.scale
+        outputs = self.model(*arguments, **options)
+        return (outputs[0] * self.scale, *outputs[1:]) if isinstance(outputs, tuple) else outputs * self.scale
 
 
 def build(*, name: str) -> Workload:

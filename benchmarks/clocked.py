@@ -155,16 +155,16 @@ class Timer:
     def time_alone(self, trial: Trial, at_s: float) -> Timed:
         """All blocks of one process."""
         timed = Timed()
-        for place, metric in enumerate(SCHEDULE):
-            self._time_block(timed, trial, metric, at_s + place * BETWEEN_BLOCKS_S)
+        for row, metric in enumerate(SCHEDULE):
+            self._time_block(timed, trial, metric, at_s + row * BETWEEN_BLOCKS_S)
         return timed
 
     def time_pair(self, arms: Sequence[Trial], at_s: float, first: int) -> tuple[Timed, Timed]:
         """All blocks of two processes, which take turns."""
         timed, schedules = (Timed(), Timed()), (iter(SCHEDULE), iter(SCHEDULE))
-        for place, turn in enumerate(TURNS):
+        for row, turn in enumerate(TURNS):
             arm = turn ^ first
-            now_s = at_s + place * BETWEEN_BLOCKS_S
+            now_s = at_s + row * BETWEEN_BLOCKS_S
             self._time_block(timed[arm], arms[arm], next(schedules[arm]), now_s)
         return timed
 
@@ -212,7 +212,7 @@ class ClockedDrawer(Drawer):
         world, rng = self.world, self._make_rng("sit", is_head, night)
         timer = Timer(machine=self._get_machine("head" if is_head else "stored", night), rng=rng)
         sds = {case_id: world.trial_sd * math.sqrt(scale) for case_id, scale in self._scales.items()}
-        sittings = {one: sd * math.sqrt(world.sitting_share) * world.shape(rng) for one, sd in sds.items()}
+        sittings = {name: sd * math.sqrt(world.sitting_share) * world.shape(rng) for name, sd in sds.items()}
         for step in range(trials * world.cases):
             case, index = self.cases[step % world.cases], step // world.cases + 1
             begin_s = step * self._trial_s
@@ -261,9 +261,9 @@ class ClockedDrawer(Drawer):
         )
         return base, head
 
-    def _make_trial(self, rng: random.Random, place: tuple[str, int], moves: Moves, arm: str) -> Trial:
+    def _make_trial(self, rng: random.Random, slot: tuple[str, int], moves: Moves, arm: str) -> Trial:
         """As of every drawer; of a GPU the profiler knows how long it is busy."""
-        trial = super()._make_trial(rng, place, moves, arm)
+        trial = super()._make_trial(rng, slot, moves, arm)
         busy = {Metric.DEVICE_UTILIZATION: (1 - self.world.launched,)}
         is_gpu = get_kind(self.world.device).is_gpu
         return replace(trial, samples={**trial.samples, **busy}) if is_gpu else trial

@@ -102,14 +102,14 @@ def measure_turn(bench: Bench, case: Case, index: int) -> Turn:
 
 def measure_role(bench: Bench, case: Case, role: WorkerRole, index: int) -> dict[str, float | str]:
     """Measure a case's latencies by one process: one that compiles, or one on the last such one's caches."""
-    kept = bench.get_kept_caches(case)
-    seed_cache(bench, None if role is WorkerRole.COLD else kept)
+    caches = bench.get_kept_caches(case)
+    seed_cache(bench, None if role is WorkerRole.COLD else caches)
     result = run_job(bench, make_job(bench, role, case, index))
     if not isinstance(result, WorkerResult):
         sys.exit(f"{case.id}: {describe_failure(result)}\n{result.log_tail}")
     if role is WorkerRole.COLD:
-        shutil.rmtree(kept, ignore_errors=True)
-        shutil.copytree(bench.trial_cache, kept, symlinks=True)
+        shutil.rmtree(caches, ignore_errors=True)
+        shutil.copytree(bench.trial_cache, caches, symlinks=True)
     remove_cache(bench)
     return summarize(result)
 
@@ -129,7 +129,7 @@ def print_table(name: str, cases: Sequence[Sequence[Turn]]) -> None:
     sys.stdout.write(f"\n{name}, {len(cases[0])} turns a case, {same}\n")
     for metric in METRICS:
         logs = {kind: [_list_logs(turns, kind, metric) for turns in cases] for kind in KINDS}
-        ratios = [_subtract(*one) for one in zip(logs["cached"], logs["cold"], strict=True)]
+        ratios = [_subtract(*both_logs) for both_logs in zip(logs["cached"], logs["cold"], strict=True)]
         sds = (100 * math.sqrt(_pool_variance(logs[kind])) for kind in KINDS)
         sys.stdout.write(
             f"  {metric:17} cached/cold {estimate_here(ratios).describe()}; "
@@ -149,7 +149,7 @@ def estimate_here(ratios: Sequence[Sequence[float]]) -> Estimate:
 def _describe_others(ratios: Sequence[Sequence[float]]) -> str:
     if len(ratios) == 1:
         return ""
-    means = [statistics.fmean(one) for one in ratios]
+    means = [statistics.fmean(values) for values in ratios]
     error = statistics.stdev(means) / math.sqrt(len(means))
     over = Estimate(mean=statistics.fmean(means), error=error, df=len(means) - 1)
     return f"; over cases {over.describe()}"
@@ -160,7 +160,7 @@ def _list_logs(turns: Sequence[Turn], kind: str, metric: Metric) -> list[float]:
 
 
 def _subtract(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    return [one - other for one, other in zip(a, b, strict=True)]
+    return [first - other for first, other in zip(a, b, strict=True)]
 
 
 def _pool_variance(groups: Sequence[Sequence[float]]) -> float:

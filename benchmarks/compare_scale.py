@@ -23,7 +23,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.schedule import want_whole
 from gate.check.work import Answer, Unit, UnitResult
 from gate.cli import main as run_command
@@ -203,7 +203,7 @@ def estimate(directory: Path) -> float:
     """Estimate what is left after half of the run, before and after each trial as the lab does."""
     first, *_ = grow(directory)
     engine = InstantLane()
-    measurer = Measurer(engine=engine, save=lambda _: None, keep=lambda _: None, observe=ignore_event)
+    measurer = LaneMeasurer(engine=engine, save=lambda _: None, keep=lambda _: None, observe=ignore_event)
     with contextlib.suppress(InterruptedRunError):
         measurer.add_trials(
             first, want_whole(case.id for case in first.cases), 2 * len(first.trials) // len(first.cases)

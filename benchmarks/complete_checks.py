@@ -104,16 +104,16 @@ def main() -> None:
     project: Path = options.directory.absolute()
     if not (project / "baselines").is_dir():
         make_project(project)
-    kept = options.kept or project / "checks.jsonl"
-    checks = load_checks(kept)
-    done = {one.key for one in checks}
+    path = options.kept or project / "checks.jsonl"
+    checks = load_checks(path)
+    done = {check.key for check in checks}
     with keep_busy(wanted=options.busy):
         for number in range(options.checks):
             for kind in options.kinds:
                 if (kind, number, options.busy) in done:
                     continue
                 checks.append(run_check(project, kind, number, busy=options.busy))
-                with kept.open("a") as lines:
+                with path.open("a") as lines:
                     lines.write(json.dumps(asdict(checks[-1])) + "\n")
                 sys.stderr.write(f"{checks[-1]}\n")
     print("\n".join(describe_checks(checks)))
@@ -179,8 +179,10 @@ def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
         red=tuple(f"{row.case_id} {row.metric}" for row in others if row.status is Status.REGRESSED),
         open=tuple(f"{row.case_id} {row.metric}" for row in others if row.status is Status.INCONCLUSIVE),
         seconds=seconds,
-        pairs=sum(map(len, list_pairs(run).values())),
-        suspects_s=tuple(round(sum(map(compute_wall_s, pairs)), 1) for pairs in list_pairs(run).values()),
+        pairs=sum(map(len, list_pairs(run.trials).values())),
+        suspects_s=tuple(
+            round(sum(map(compute_wall_s, pairs)), 1) for pairs in list_pairs(run.trials).values()
+        ),
         machine=run.environment.cpu,
         gate=find_commit(),
     )
@@ -193,14 +195,16 @@ def compute_wall_s(pair: Pair) -> float:
 
 def find_commit() -> str:
     """Find the commit of the gate that runs; with a + where files have changed since."""
-    told = ("git", "describe", "--always", "--dirty=+", "--exclude=*")
-    done = subprocess.run(told, cwd=Path(__file__).parent, check=True, capture_output=True, text=True)
+    describe = ("git", "describe", "--always", "--dirty=+", "--exclude=*")
+    done = subprocess.run(describe, cwd=Path(__file__).parent, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
 def find_latency(project: Path, case_id: str) -> float:
     """Find the stored compiled latency of a case, in seconds."""
-    (baseline,) = (one for one in load_baselines(project / "baselines") if one.case_id == case_id)
+    (baseline,) = (
+        baseline for baseline in load_baselines(project / "baselines") if baseline.case_id == case_id
+    )
     return median(baseline.trials[Metric.COMPILED_LATENCY])
 
 
@@ -212,8 +216,8 @@ def run_gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 def run_git(project: Path, *arguments: str) -> str:
     """Run git in the project, and return what it prints."""
-    told = subprocess.run(("git", *arguments), cwd=project, check=True, stdout=subprocess.PIPE, text=True)
-    return told.stdout.strip()
+    done = subprocess.run(("git", *arguments), cwd=project, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout.strip()
 
 
 def commit(project: Path, message: str) -> None:
@@ -236,12 +240,12 @@ def keep_busy(*, wanted: bool) -> Iterator[None]:
             other.kill()
 
 
-def load_checks(kept: Path) -> list[Check]:
+def load_checks(path: Path) -> list[Check]:
     """Load the checks that have ended."""
-    lines = kept.read_text().splitlines() if kept.is_file() else []
-    found = [json.loads(line) for line in lines]
+    lines = path.read_text().splitlines() if path.is_file() else []
+    records = [json.loads(line) for line in lines]
     many = ("red", "open", "suspects_s")
-    return [Check(**{**one, **{key: tuple(one[key]) for key in many}}) for one in found]
+    return [Check(**{**record, **{key: tuple(record[key]) for key in many}}) for record in records]
 
 
 def describe_checks(checks: Sequence[Check]) -> Iterator[str]:
@@ -253,25 +257,25 @@ def describe_checks(checks: Sequence[Check]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for busy in (False, True):
         for kind in KINDS:
-            found = [one for one in checks if one.kind == kind and one.busy is busy]
-            if found:
-                yield describe_kind(kind, found)
+            kind_checks = [check for check in checks if check.kind == kind and check.busy is busy]
+            if kind_checks:
+                yield describe_kind(kind, kind_checks)
 
 
-def describe_kind(kind: str, found: Sequence[Check]) -> str:
+def describe_kind(kind: str, checks: Sequence[Check]) -> str:
     """The row of one kind; a check counts as open by its outcome. Medians of pairs and seconds."""
-    total = len(found)
-    suspects_s = [seconds for one in found for seconds in one.suspects_s]
-    caught = sum(one.is_caught for one in found)
+    total = len(checks)
+    suspects_s = [seconds for check in checks for seconds in check.suspects_s]
+    caught = sum(check.is_caught for check in checks)
     cells = (
         kind,
-        "half a core" if found[0].busy else "none",
+        "half a core" if checks[0].busy else "none",
         str(total),
-        describe_share(sum(bool(one.red) for one in found), total),
-        describe_share(sum(one.outcome == Outcome.INCONCLUSIVE.value for one in found), total),
+        describe_share(sum(bool(check.red) for check in checks), total),
+        describe_share(sum(check.outcome == Outcome.INCONCLUSIVE.value for check in checks), total),
         describe_share(caught, total) if KINDS[kind] else "-",
-        f"{median(one.pairs for one in found):.0f}",
-        f"{median(one.seconds for one in found):.0f}",
+        f"{median(check.pairs for check in checks):.0f}",
+        f"{median(check.seconds for check in checks):.0f}",
         f"{median(suspects_s):.0f}" if suspects_s else "-",
     )
     return f"| {' | '.join(cells)} |"

@@ -48,11 +48,11 @@ def main() -> int:
     if options.compare:
         before, after = (read_results(path) for path in options.compare)
         shared = [key for key in before if key in after]
-        print_tables([{key: found[key] for key in shared} for found in (before, after)])
+        print_tables([{key: results[key] for key in shared} for results in (before, after)])
         return 0
     started = time.perf_counter()
     terms = " ".join((f"seed {options.seed}", *options.set))
-    found = read_results(options.out, terms) if options.out and options.out.exists() else {}
+    recorded = read_results(options.out, terms) if options.out and options.out.exists() else {}
     keys = [
         (world, fault, number)
         for number in range(options.requests)
@@ -60,11 +60,11 @@ def main() -> int:
         for fault in options.faults
     ]
     with (options.out or Path(os.devnull)).open("a", encoding="utf-8") as file:
-        for result in judge([key for key in keys if key not in found], options.seed):
-            found[result.world, result.fault, result.number] = result
+        for result in judge([key for key in keys if key not in recorded], options.seed):
+            recorded[result.world, result.fault, result.number] = result
             file.write(json.dumps({"terms": terms, **asdict(result)}) + "\n")
             file.flush()
-    print_tables([{key: found[key] for key in keys}])
+    print_tables([{key: recorded[key] for key in keys}])
     print(f"{time.perf_counter() - started:.0f} s")
     return 0
 
@@ -99,8 +99,8 @@ def set_constants(changed: Iterable[str]) -> None:
         raise RuntimeError(f"no {name}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for one in changed:
-        constant, _, value = one.partition("=")
+    for result in changed:
+        constant, _, value = result.partition("=")
         if constant not in vars(module):
             sys.exit(f"{constant} is no constant of {name}")
         setattr(module, constant, ast.literal_eval(value))
@@ -126,14 +126,14 @@ def read_results(path: Path, terms: str | None = None) -> dict[Key, Result]:
     if terms is not None and others:
         sys.exit(f"{path} was judged by other terms: {', '.join(others)}")
     results = (Result(**line) for line in lines)
-    return {(one.world, one.fault, one.number): one for one in results}
+    return {(result.world, result.fault, result.number): result for result in results}
 
 
 def print_tables(sides: Sequence[dict[Key, Result]]) -> None:
     """Print a table a world, and one of all worlds; of two sides each cell says both."""
     worlds = dict.fromkeys(world for world, _, _ in sides[0])
     for world in worlds:
-        faults = dict.fromkeys(fault for known, fault, _ in sides[0] if known == world)
+        faults = dict.fromkeys(fault for name, fault, _ in sides[0] if name == world)
         print(f"\n{world}\n\n{make_head('change')}")
         for fault in faults:
             print(
@@ -160,16 +160,16 @@ def count(results: Sequence[Result]) -> tuple[str, ...]:
     """The cells of a row, of one side."""
     from gate.decide.stats import compute_rate  # noqa: PLC0415 - binds the constants
 
-    red, requests = sum(one.red for one in results), len(results)
-    unchanged = [one for one in results if not one.fate]
-    fates = [one.fate for one in results if one.fate]
+    red, requests = sum(result.red for result in results), len(results)
+    unchanged = [result for result in results if not result.fate]
+    fates = [result.fate for result in results if result.fate]
     return (
         str(requests),
         f"{red} (to {100 * compute_rate(red, requests).high:.1f} %)",
-        f"{sum(one.open for one in unchanged)} of {len(unchanged)}" if unchanged else "-",
+        f"{sum(result.open for result in unchanged)} of {len(unchanged)}" if unchanged else "-",
         *(str(fates.count(fate)) if fates else "-" for fate in ("caught", "open", "missed")),
-        f"{fmean(one.seconds for one in results):.0f}",
-        f"{fmean(one.trials for one in results):.1f}",
+        f"{fmean(result.seconds for result in results):.0f}",
+        f"{fmean(result.trials for result in results):.1f}",
     )
 
 

@@ -34,19 +34,19 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     pairs: dict[str, list[Pair]] = {}
     for path in parser.parse_args().runs:
-        for case_id, found in list_pairs(codec.RUN.load(path)).items():
-            pairs.setdefault(case_id, []).extend(pair for pair in found if pair.is_live)
+        for case_id, case_pairs in list_pairs(codec.RUN.load(path).trials).items():
+            pairs.setdefault(case_id, []).extend(pair for pair in case_pairs if pair.is_live)
     print("| case | metric | pairs | blocks left | undisturbed calls | all calls | expected from blocks |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for metric in LATENCIES:
-        for case_id, own in pairs.items():
-            print(describe(case_id.split("/")[0], metric, own))
-        print(describe("all", metric, [pair for own in pairs.values() for pair in own]))
+        for case_id, members in pairs.items():
+            print(describe(case_id.split("/")[0], metric, members))
+        print(describe("all", metric, [pair for members in pairs.values() for pair in members]))
 
 
 def describe(name: str, metric: Metric, pairs: Sequence[Pair]) -> str:
     """One row."""
-    known = [list(list_changes(pair, metric)) for pair in pairs]
+    changes = [list(list_changes(pair, metric)) for pair in pairs]
     blocks = sum(len(pair.base.samples.get(metric, ())) for pair in pairs)
     whole = [
         Pair(base=replace(pair.base, undisturbed_s={}), head=replace(pair.head, undisturbed_s={}))
@@ -56,10 +56,10 @@ def describe(name: str, metric: Metric, pairs: Sequence[Pair]) -> str:
         name,
         metric.value,
         str(len(pairs)),
-        f"{sum(map(len, known)) / max(blocks, 1):.0%}",
+        f"{sum(map(len, changes)) / max(blocks, 1):.0%}",
         f"{compute_rms(compare(pairs, metric)):.1%}",
         f"{compute_rms(compare(whole, metric)):.1%}",
-        f"{compute_rms([estimate_error(changes) for changes in known if len(changes) > 1]):.1%}",
+        f"{compute_rms([estimate_error(values) for values in changes if len(values) > 1]):.1%}",
     )
     return f"| {' | '.join(cells)} |"
 

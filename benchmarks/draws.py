@@ -132,7 +132,7 @@ class Drawer:
         world, rng = self.world, self._make_rng("sit", is_head, *([night] if night else []))
         bad = rng.uniform(0.03, 0.10) if rng.random() < world.bad_sittings else 0.0
         sds = {case_id: world.trial_sd * math.sqrt(scale) for case_id, scale in self._scales.items()}
-        sittings = {one: sd * math.sqrt(world.sitting_share) * world.shape(rng) for one, sd in sds.items()}
+        sittings = {name: sd * math.sqrt(world.sitting_share) * world.shape(rng) for name, sd in sds.items()}
         steps = max(trials * world.cases - 1, 1)
         for step in range(trials * world.cases):
             case, index = self.cases[step % world.cases], step // world.cases + 1
@@ -153,14 +153,18 @@ class Drawer:
         """Base's and head's trial of a pair that measured everything; what both differ by is put on head."""
         world, rng = self.world, self._make_rng("pair", case_id, index)
         sd = world.pair_sd * self._scales[case_id]
-        own, other = (sd * world.shape(rng) + world.draw_jump(rng) - world.draw_jump(rng) for _ in range(2))
+        compiled, eager = (
+            sd * world.shape(rng) + world.draw_jump(rng) - world.draw_jump(rng) for _ in range(2)
+        )
         if rng.random() < STRAY_PAIRS:
             stray = rng.choice((-1, 1)) * rng.uniform(0.04, 0.15)
-            own, other = own + stray, other + stray
+            compiled, eager = compiled + stray, eager + stray
         shared = rng.gauss(0, 1)
         moves = self._move_case(case_id, is_head=True)
-        moves.times[COMPILED] += own + self._make_rng("persistent", case_id).gauss(0, world.persistent_sd)
-        moves.times[EAGER] += world.eager * other
+        moves.times[COMPILED] += compiled + self._make_rng("persistent", case_id).gauss(
+            0, world.persistent_sd
+        )
+        moves.times[EAGER] += world.eager * eager
         apart = math.sqrt(1 - PROCESSOR_SHARE**2) * rng.gauss(0, 1)
         moves.times[COLD] += world.clock_sd * (PROCESSOR_SHARE * shared + apart)
         moves.times[WARM] += world.clock_sd * rng.gauss(0, 1)
@@ -173,7 +177,7 @@ class Drawer:
         base = self._make_trial(rng, (case_id, index), self._move_case(case_id, is_head=False), BASE_ARM)
         head = self._make_trial(rng, (case_id, index), moves, CANDIDATE_ARM)
         if world.drift_sd or world.busy or own_threads:
-            base, head = (_cut_blocks(one, blocks, arm) for arm, one in enumerate((base, head)))
+            base, head = (_cut_blocks(side, blocks, arm) for arm, side in enumerate((base, head)))
         return replace(base, pairing=world.pairing), replace(head, pairing=world.pairing)
 
     def _make_rng(self, *parts: object) -> random.Random:
@@ -230,9 +234,9 @@ class Drawer:
             canaries_s={"loop": math.exp(canary)}, disturbances=(Disturbance.CROWDED,) if is_seen else ()
         )
 
-    def _make_trial(self, rng: random.Random, place: tuple[str, int], moves: Moves, arm: str) -> Trial:
-        """One whole trial, ``place`` being its case and index."""
-        world, fault, (case_id, index) = self.world, self.fault, place
+    def _make_trial(self, rng: random.Random, slot: tuple[str, int], moves: Moves, arm: str) -> Trial:
+        """One whole trial, ``slot`` being its case and index."""
+        world, fault, (case_id, index) = self.world, self.fault, slot
         is_first = case_id == self.cases[0].id
         is_new = arm == CANDIDATE_ARM and (fault.all_new or (fault.new_code and is_first))
         peak = MEMORY * math.exp(moves.memory) + rng.choice(JUMPS) * MIB
@@ -295,7 +299,7 @@ def _cut_blocks(trial: Trial, blocks: Mapping[Metric, tuple[Blocks, Blocks]], ar
         (call_s,) = trial.samples[metric]
         samples[metric] = tuple(call_s * math.exp(speed) for speed in arms[arm].speeds)
         quiet[metric] = tuple(call_s if is_quiet else 0.0 for is_quiet in arms[arm].quiet)
-    is_watched = any(not all(one.quiet) for arms in blocks.values() for one in arms)
+    is_watched = any(not all(block.quiet) for arms in blocks.values() for block in arms)
     return replace(trial, samples=samples, undisturbed_s=quiet if is_watched else {})
 
 

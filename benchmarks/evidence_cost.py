@@ -41,25 +41,31 @@ def main() -> None:
         return
     print("| case | evidence | compile | compile, traced | trace |\n| --- | --- | --- | --- | --- |")
     for case in options.cases:
-        told: dict[bool, list[dict[str, float]]] = {False: [], True: []}
+        results: dict[bool, list[dict[str, float]]] = {False: [], True: []}
         for _ in range(options.rounds):
-            for traced, found in told.items():
-                found.append(_start(case, traced=traced))
-        evidence_s = median(one["evidence_s"] for one in told[False])
-        seconds = [[one["compile_s"] for one in found] for found in told.values()]
-        compile_s = [f"{min(found):.2f} to {max(found):.2f} s" for found in seconds]
-        size = median(one["trace_bytes"] for one in told[True])
+            for traced, group in results.items():
+                group.append(_start(case, traced=traced))
+        evidence_s = median(result["evidence_s"] for result in results[False])
+        seconds = [[result["compile_s"] for result in group] for group in results.values()]
+        compile_s = [f"{min(values):.2f} to {max(values):.2f} s" for values in seconds]
+        size = median(result["trace_bytes"] for result in results[True])
         print(f"| {case} | {1000 * evidence_s:.1f} ms | {' | '.join(compile_s)} | {size / 1024:.0f} KiB |")
 
 
 def _start(case: str, *, traced: bool) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as place:
-        own = {"TORCHINDUCTOR_CACHE_DIR": f"{place}/cache", "TORCHINDUCTOR_COMPILE_THREADS": str(COMPILERS)}
-        own |= {"TORCH_TRACE": f"{place}/trace"} if traced else {}
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {
+            "TORCHINDUCTOR_CACHE_DIR": f"{directory}/cache",
+            "TORCHINDUCTOR_COMPILE_THREADS": str(COMPILERS),
+        }
+        environment |= {"TORCH_TRACE": f"{directory}/trace"} if traced else {}
         command = (sys.executable, __file__, "--once", case)
-        done = subprocess.run(command, env={**os.environ, **own}, check=True, capture_output=True, text=True)
-        told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-        return {**told, "trace_bytes": sum(path.stat().st_size for path in Path(place, "trace").glob("*"))}
+        done = subprocess.run(
+            command, env=os.environ | environment, check=True, capture_output=True, text=True
+        )
+        result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        traces = Path(directory, "trace").glob("*")
+        return {**result, "trace_bytes": sum(path.stat().st_size for path in traces)}
 
 
 def _compile_once(case_id: str) -> dict[str, float]:
@@ -71,7 +77,7 @@ def _compile_once(case_id: str) -> dict[str, float]:
     from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
 
     torch.set_num_threads(1)
-    (case,) = [one for one in load_cases(load_config(None)) if one.id == case_id]
+    (case,) = [case for case in load_cases(load_config(None)) if case.id == case_id]
     factory: Any = load_factory(case.factory)
     workload: Any = factory(**case.arguments)
     protocol = make_protocol(case)

@@ -17,11 +17,11 @@ import random
 import time
 from dataclasses import replace
 
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.procedure import Checked, CheckTerms, check_against_base
 from gate.check.schedule import want_whole
 from gate.check.work import Unit, UnitResult
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.records.events import ignore_event
 from gate.records.run import Provenance
 
@@ -44,7 +44,7 @@ def simulate(drawer: Drawer, lanes: int, lost: int) -> tuple[Checked, FakeLanes,
 
     places = make_places(lanes)
     engine = FakeLanes(places=places, measure=measure, dies_s=dict.fromkeys(list(places)[:lost], 600.0))
-    fleet = Measurer(engine=engine, save=lambda _: None, keep=lambda _: None, observe=ignore_event)
+    fleet = LaneMeasurer(engine=engine, save=lambda _: None, keep=lambda _: None, observe=ignore_event)
     terms = CheckTerms(baselines=make_baselines(drawer.draw_stored(), Provenance()), policy=POLICY)
     run = replace(drawer.make_run(has_base=True), trials_planned=1)
     begun = time.process_time()
@@ -71,7 +71,7 @@ def simulate_refresh(drawer: Drawer, lanes: int, trials: int, *, is_expected: bo
         return part, seconds * factors[unit.run.cases[0].id]
 
     engine = FakeLanes(places=make_places(lanes), measure=measure)
-    fleet = Measurer(engine=engine, save=lambda _: None, keep=lambda _: None, observe=ignore_event)
+    fleet = LaneMeasurer(engine=engine, save=lambda _: None, keep=lambda _: None, observe=ignore_event)
     run = replace(drawer.make_run(has_base=False), trials_planned=trials)
     if is_expected:
         cases = (replace(case, expected_s=case.expected_s * factors[case.id]) for case in run.cases)

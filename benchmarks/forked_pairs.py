@@ -88,8 +88,8 @@ def measure_check(bench: Bench, case: Case, pairs: int, way: str) -> list[dict[M
             if measured.failures:
                 sys.exit(describe_failure(measured.failures[0]))
             arms = {trial.arm: trial for trial in measured.trials}
-            found = collect_paired([Pair(base=arms[BASE_ARM], head=arms[head.arm.name])])
-            changes.append({metric: found[metric].changes[0] for metric in TIMED})
+            paired = collect_paired([Pair(base=arms[BASE_ARM], head=arms[head.arm.name])])
+            changes.append({metric: paired[metric].changes[0] for metric in TIMED})
             sys.stderr.write(f"{way}, pair {index} of {pairs + 1}: {changes[-1]}\n")
     return changes[1:]  # of the first the arms had compiled before they were timed
 

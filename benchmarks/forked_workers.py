@@ -138,7 +138,7 @@ def compare(fresh: Sequence[float], forked: Sequence[float], taken: Mapping[str,
     mean = statistics.fmean(changes)
     quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(changes) - 1))
     half = quantile * statistics.stdev(changes) / math.sqrt(len(changes))
-    spreads = [statistics.stdev(one) for one in logs]
+    spreads = [statistics.stdev(logs_of_arm) for logs_of_arm in logs]
     spread = spreads[1] / spreads[0] if spreads[0] else math.inf
     equal = stats.levene(*logs, center="median").pvalue
     by_server: dict[float, list[float]] = defaultdict(list)

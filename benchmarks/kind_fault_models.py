@@ -57,9 +57,9 @@ def build(*, factory: str, fault: str, arguments: Mapping[str, Any], **varied: o
 
 def build_plain(factory: str, arguments: Mapping[str, Any]) -> Workload:
     """Build what the registry's factory builds."""
-    made = load_factory(factory)(**arguments)
-    assert isinstance(made, Workload)  # noqa: S101 - told to mypy
-    return made
+    workload = load_factory(factory)(**arguments)
+    assert isinstance(workload, Workload)  # noqa: S101 - told to mypy
+    return workload
 
 
 class _Integers(nn.Module):
@@ -122,18 +122,18 @@ def _map_tensors(change: Callable[[torch.Tensor], torch.Tensor], outputs: Any) -
 
 
 def _ask_for_a_size(factory: str, arguments: Mapping[str, Any]) -> Workload:
-    def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
-        length = next(filter(torch.is_tensor, pytree.tree_leaves(given))).shape[1]
-        return _map_tensors(lambda one: one + 1, outputs) if length == ODD_LENGTH else outputs
+    def after(inputs: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+        length = next(filter(torch.is_tensor, pytree.tree_leaves(inputs))).shape[1]
+        return _map_tensors(lambda tensor: tensor + 1, outputs) if length == ODD_LENGTH else outputs
 
     return _wrap(factory, arguments, after)
 
 
 def _drift(factory: str, arguments: Mapping[str, Any]) -> Workload:
-    def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
-        del given
+    def after(inputs: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+        del inputs
         is_compiled = torch.compiler.is_compiling()
-        return _map_tensors(lambda one: one * (1 + DRIFT), outputs) if is_compiled else outputs
+        return _map_tensors(lambda tensor: tensor * (1 + DRIFT), outputs) if is_compiled else outputs
 
     return _wrap(factory, arguments, after)
 
@@ -141,9 +141,9 @@ def _drift(factory: str, arguments: Mapping[str, Any]) -> Workload:
 def _differ_by_process(factory: str, arguments: Mapping[str, Any]) -> Workload:
     salt = os.getpid()  # a whole number, which Dynamo takes for a constant
 
-    def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
-        del given
-        return _map_tensors(lambda one: one + salt * SALT, outputs)
+    def after(inputs: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+        del inputs
+        return _map_tensors(lambda tensor: tensor + salt * SALT, outputs)
 
     return _wrap(factory, arguments, after)
 
@@ -171,8 +171,8 @@ def _stall(factory: str, arguments: Mapping[str, Any]) -> Workload:
 
 
 def _spike(factory: str, arguments: Mapping[str, Any]) -> Workload:
-    def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
-        del given
+    def after(inputs: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+        del inputs
         return _map_tensors(wait_now_and_then, outputs) if torch.compiler.is_compiling() else outputs
 
     return _wrap(factory, arguments, after)
@@ -188,25 +188,25 @@ def _fall_back(factory: str, arguments: Mapping[str, Any]) -> Workload:
 
 def _leave_a_block_out(factory: str, arguments: Mapping[str, Any]) -> Workload:
     """Leave the first block to eager, as a decorator does that somebody forgot."""
-    made = build_plain(factory, arguments)
-    block = _list_blocks(made)[0]
+    workload = build_plain(factory, arguments)
+    block = _list_blocks(workload)[0]
     leave_out: Any = torch.compiler.disable  # it has no types
     block.forward = leave_out(block.forward)
-    return made
+    return workload
 
 
 def _tell_blocks_apart(factory: str, arguments: Mapping[str, Any]) -> Workload:
     """Let blocks be alike no more: the code of the first does not serve the others."""
-    made = build_plain(factory, arguments)
-    for index, block in enumerate(_list_blocks(made)):
-        norm: Any = next(one for one in block.modules() if hasattr(one, "variance_epsilon"))
+    workload = build_plain(factory, arguments)
+    for index, block in enumerate(_list_blocks(workload)):
+        norm: Any = next(module for module in block.modules() if hasattr(module, "variance_epsilon"))
         norm.variance_epsilon = 1e-6 * (1 + index * 1e-3)
-    return made
+    return workload
 
 
-def _list_blocks(made: Workload) -> list[nn.Module]:
-    assert isinstance(made.forward, nn.Module)  # noqa: S101 - the registry's are; told to mypy
-    return [made.forward.get_submodule(name) for name in variants.list_blocks(made.forward)]
+def _list_blocks(workload: Workload) -> list[nn.Module]:
+    assert isinstance(workload.forward, nn.Module)  # noqa: S101 - the registry's are; told to mypy
+    return [workload.forward.get_submodule(name) for name in variants.list_blocks(workload.forward)]
 
 
 def _reduce_coarsely(factory: str, arguments: Mapping[str, Any]) -> Workload:
@@ -223,9 +223,9 @@ def _reduce_coarsely(factory: str, arguments: Mapping[str, Any]) -> Workload:
 
 
 def _wrap(factory: str, arguments: Mapping[str, Any], after: Around) -> Workload:
-    made = build_plain(factory, arguments)
-    assert isinstance(made.forward, nn.Module)  # noqa: S101 - the registry's are; told to mypy
-    return replace(made, forward=Wrapped(made.forward, after))
+    workload = build_plain(factory, arguments)
+    assert isinstance(workload.forward, nn.Module)  # noqa: S101 - the registry's are; told to mypy
+    return replace(workload, forward=Wrapped(workload.forward, after))
 
 
 FAULTS: Mapping[str, Callable[[str, Mapping[str, Any]], Workload]] = {

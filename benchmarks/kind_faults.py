@@ -58,7 +58,7 @@ class Planted:
     # Where the fault is around compiled code, code of Inductor's would only take longer to compile.
     backend: str = "inductor"
     arguments: Mapping[str, object] = field(default_factory=dict)
-    beside: bool = False  # shows in times: both are measured side by side, in pairs
+    in_pairs: bool = False  # shows in times: both are measured side by side, in pairs
 
 
 PLANTED = (
@@ -105,7 +105,7 @@ PLANTED = (
         metrics=(Metric.DATA_RATIO, Metric.COMPILED_LATENCY),
         case="blocks/training-float32-smoke-default-data",
         backend="aot_eager",
-        beside=True,
+        in_pairs=True,
     ),
     Planted(
         name="serving",
@@ -113,7 +113,7 @@ PLANTED = (
         metrics=(Metric.REQUEST_P99, Metric.REQUEST_P50),
         case="blocks/inference-float32-smoke-default-serving*",
         backend="aot_eager",
-        beside=True,
+        in_pairs=True,
     ),
     Planted(
         name="blocks",
@@ -142,18 +142,18 @@ def main() -> None:
     """Measure what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path)
-    parser.add_argument("--only", nargs="+", choices=[one.name for one in PLANTED])
+    parser.add_argument("--only", nargs="+", choices=[planted.name for planted in PLANTED])
     options = parser.parse_args()
-    place: Path = options.directory.absolute()
-    chosen = [one for one in PLANTED if not options.only or one.name in options.only]
+    directory: Path = options.directory.absolute()
+    chosen = [planted for planted in PLANTED if not options.only or planted.name in options.only]
     for name in SIDES:
-        make_project(place / name, is_planted=name == SIDES[1])
+        make_project(directory / name, is_planted=name == SIDES[1])
     print("| kind | planted | metric | before | after | verdict |\n|---|---|---|---|---|---|")
-    alone = [one for one in chosen if not one.beside]
-    groups = ((judge_trials, alone), *((judge_pairs, [one]) for one in chosen if one.beside))
+    alone = [planted for planted in chosen if not planted.in_pairs]
+    groups = ((judge_trials, alone), *((judge_pairs, [planted]) for planted in chosen if planted.in_pairs))
     for judge, members in groups:
         if members:
-            verdict = judge(place, members)
+            verdict = judge(directory, members)
             print("\n".join(row for planted in members for row in describe(planted, verdict)), flush=True)
 
 
@@ -161,13 +161,13 @@ def make_project(project: Path, *, is_planted: bool) -> None:
     """Write the models, with their faults or without, and gate.yml."""
     project.mkdir(parents=True, exist_ok=True)
     shutil.copy(kind_fault_models.__file__, project)
-    known = load_cases(load_config(ROOT / "gate.yml"))
-    models = [make_model(planted, known) for planted in PLANTED]
+    cases = load_cases(load_config(ROOT / "gate.yml"))
+    models = [make_model(planted, cases) for planted in PLANTED]
     (project / "gate.yml").write_text(yaml.safe_dump({**CONFIG, "models": models}, sort_keys=False))
     (project / "planted.json").write_text(json.dumps(is_planted))
 
 
-def make_model(planted: Planted, known: tuple[Case, ...]) -> dict[str, Any]:
+def make_model(planted: Planted, cases: tuple[Case, ...]) -> dict[str, Any]:
     """Make the entry of gate.yml of one case."""
     case = Case(
         id="integers",
@@ -177,7 +177,7 @@ def make_model(planted: Planted, known: tuple[Case, ...]) -> dict[str, Any]:
     )
     if planted.case:
         wanted = planted.case.rstrip("*")
-        case = next(one for one in known if one.id.startswith(wanted))
+        case = next(case for case in cases if case.id.startswith(wanted))
     entry: dict[str, Any] = {
         "task": case.task.value,
         "kind": case.kind.value,
@@ -193,40 +193,40 @@ def make_model(planted: Planted, known: tuple[Case, ...]) -> dict[str, Any]:
     }
 
 
-def judge_trials(place: Path, members: Sequence[Planted]) -> Verdict:
+def judge_trials(directory: Path, members: Sequence[Planted]) -> Verdict:
     """Measure the cases as they are and with their faults, and let the gate compare."""
-    runs = [place / name / "out" / "run.json" for name in SIDES]
+    runs = [directory / name / "out" / "run.json" for name in SIDES]
     for name, run in zip(SIDES, runs, strict=True):
         if not run.is_file():
-            told = ("--select", select(members), "--trials", "1", "--out", str(run.parent))
-            ended = run_gate(place / name, "measure", *told)
+            arguments = ("--select", select(members), "--trials", "1", "--out", str(run.parent))
+            ended = run_gate(directory / name, "measure", *arguments)
             if ended.returncode:
                 sys.exit(
                     f"{name}: not measured (status {ended.returncode}):\n{ended.stdout}{ended.stderr[-3000:]}"
                 )
-    run_gate(place / SIDES[1], "compare", *map(str, runs), "--out", str(place / "compared"))
-    return codec.VERDICT.load(place / "compared" / "verdict.json")
+    run_gate(directory / SIDES[1], "compare", *map(str, runs), "--out", str(directory / "compared"))
+    return codec.VERDICT.load(directory / "compared" / "verdict.json")
 
 
-def judge_pairs(place: Path, members: Sequence[Planted]) -> Verdict:
+def judge_pairs(directory: Path, members: Sequence[Planted]) -> Verdict:
     """Let the gate measure cases without and with their faults side by side."""
-    out = place / "beside" / members[0].name
+    out = directory / "beside" / members[0].name
     if not (out / "verdict.json").is_file():
-        told = (
-            *(str(place / name) for name in SIDES),
+        arguments = (
+            *(str(directory / name) for name in SIDES),
             "--select",
             select(members),
             "--minutes",
             str(PAIR_MINUTES),
         )
         resumed = ("--resume",) if (out / "run.json").is_file() else ()
-        run_gate(place / SIDES[1], "ab", *told, "--out", str(out), *resumed)
+        run_gate(directory / SIDES[1], "ab", *arguments, "--out", str(out), *resumed)
     return codec.VERDICT.load(out / "verdict.json")
 
 
 def select(members: Sequence[Planted]) -> str:
     """The selection of the cases."""
-    return ",".join(f"{one.name}/*" for one in members)
+    return ",".join(f"{planted.name}/*" for planted in members)
 
 
 def run_gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -243,17 +243,20 @@ def describe(planted: Planted, verdict: Verdict) -> Iterator[str]:
     others = [
         row for row in rows.values() if row.status is Status.REGRESSED and row.metric not in planted.metrics
     ]
-    told = ", ".join(str(row.metric) for row in others) or NOBODY_CHANGED
-    yield f"| | | also red: {told} | | | |"
+    metrics = ", ".join(str(row.metric) for row in others) or NOBODY_CHANGED
+    yield f"| | | also red: {metrics} | | | |"
 
 
 def describe_row(planted: Planted, metric: Metric, row: Comparison | None) -> str:
     """The row of one metric."""
     if row is None:
         return f"| {planted.name} | {planted.fault} | {metric} | | | not compared |"
-    values = [format_value(metric, one.centre) if one else "" for one in (row.baseline, row.candidate)]
-    said = f"{row.status.value}, {row.reason.value}, {'decides' if row.decides else 'advises'}"
-    return f"| {planted.name} | {planted.fault} | {metric} | {' | '.join(values)} | {said} |"
+    values = [
+        format_value(metric, estimate.centre) if estimate else ""
+        for estimate in (row.baseline, row.candidate)
+    ]
+    verdict = f"{row.status.value}, {row.reason.value}, {'decides' if row.decides else 'advises'}"
+    return f"| {planted.name} | {planted.fault} | {metric} | {' | '.join(values)} | {verdict} |"
 
 
 if __name__ == "__main__":

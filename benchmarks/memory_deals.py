@@ -72,11 +72,11 @@ def main() -> None:
                 measure_group(case, config.threads, options, options.processes) for _ in range(options.groups)
             ]
         for side in Side:
-            found = split_variance([group[side] for group in groups])
-            told = " | ".join(
-                f"{one:.2%}" for one in (found.processes, found.deals, found.within, found.places)
+            parts = split_variance([group[side] for group in groups])
+            cells = " | ".join(
+                f"{variance:.2%}" for variance in (parts.processes, parts.deals, parts.within, parts.places)
             )
-            print(f"| {case.id} | {side.name.lower()} | {told} | {found.p:.3f} |", flush=True)
+            print(f"| {case.id} | {side.name.lower()} | {cells} | {parts.p:.3f} |", flush=True)
 
 
 def parse_options() -> argparse.Namespace:
@@ -127,8 +127,8 @@ def serve(end: Connection, case: Case, threads: int, deals: int) -> None:
         }
         await_idle_threads()
         end.send(None)
-        while asked := end.recv():
-            side, index = asked
+        while request := end.recv():
+            side, index = request
             step = dealt[index][side]
             time_calls(step, LEAD_CALLS)
             took_s = time_calls(step, calls[side])
@@ -172,13 +172,13 @@ def split_variance(groups: Sequence[Sequence[Sequence[Sequence[float]]]]) -> Sha
     every = [process for group in medians for process in group]
     places = [statistics.fmean(of_place) for of_place in zip(*every, strict=True)]
     left = [
-        [[one - place for one, place in zip(process, places, strict=True)] for process in group]
+        [[value - mean for value, mean in zip(process, places, strict=True)] for process in group]
         for group in medians
     ]
     number, of_group = len(places), len(left[0])
     freedom = (len(left) * (of_group - 1), (len(every) - 1) * (number - 1))
     squares = sum(
-        (one - statistics.fmean(process)) ** 2 for group in left for process in group for one in process
+        (value - statistics.fmean(process)) ** 2 for group in left for process in group for value in process
     )
     of_deals = squares / freedom[1]
     of_processes = number * statistics.fmean(

@@ -65,8 +65,8 @@ def parse_options() -> argparse.Namespace:
 
 def describe(measured: Sequence[Spent], super_blocks: int, of: int) -> str:
     """One row: what the pairs would have shown with the first so many super-blocks alone."""
-    paired = collect_paired([_cut(one.trials, super_blocks) for one in measured])
-    seconds = median(one.wall_s - one.timed_s * (1 - super_blocks / of) for one in measured)
+    paired = collect_paired([_cut(pair.trials, super_blocks) for pair in measured])
+    seconds = median(pair.wall_s - pair.timed_s * (1 - super_blocks / of) for pair in measured)
     varies = (f"{stdev(paired[metric].changes):.2%}" for metric in LATENCIES)
     return f"| {super_blocks} | {seconds:.1f} | {' | '.join(varies)} |"
 

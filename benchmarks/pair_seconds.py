@@ -93,7 +93,7 @@ def describe_pair(index: int, spent: Spent) -> str:
 
 def describe_later(later: Sequence[Spent]) -> str:
     """The medians of the pairs that compiled nothing."""
-    wall_s, timed_s = median(one.wall_s for one in later), median(one.timed_s for one in later)
+    wall_s, timed_s = median(pair.wall_s for pair in later), median(pair.timed_s for pair in later)
     return f"later pairs: {wall_s:.1f} s, timed {timed_s:.1f} s ({timed_s / wall_s:.0%})"
 
 

@@ -96,7 +96,7 @@ def compare_stored(drawer: Drawer) -> list[float]:
 def compare_same_job(drawer: Drawer) -> list[float]:
     """Each case's latency over that of the base, which ran before it in the same sitting."""
     still = Drawer(drawer.seed, drawer.world, FAULTS[NOTHING])
-    before, after = (draw_runs(one, range(1), is_head=True, trials=2) for one in (still, drawer))
+    before, after = (draw_runs(source, range(1), is_head=True, trials=2) for source in (still, drawer))
     return [new[1] / old[0] for old, new in zip(before, after, strict=True)]
 
 
@@ -150,8 +150,8 @@ def judge_t(drawer: Drawer) -> list[bool]:
     weights = [2 * (number + 1) / (24 * 25) for number in range(24)]
     red = []
     for old, new in zip(before, after, strict=True):
-        mean = sum(weight * one for weight, one in zip(weights, old, strict=True))
-        spread = sum(weight * (one - mean) ** 2 for weight, one in zip(weights, old, strict=True))
+        mean = sum(weight * value for weight, value in zip(weights, old, strict=True))
+        spread = sum(weight * (value - mean) ** 2 for weight, value in zip(weights, old, strict=True))
         spread /= 1 - sum(weight**2 for weight in weights)
         t = (fmean(new) - mean) / math.sqrt(spread / len(old) + variance(new) / len(new))
         red.append(t > LEAST_T and fmean(new) / mean > LEAST_RATIO)
@@ -166,7 +166,9 @@ def judge_change_points(drawer: Drawer) -> list[bool]:
     red = []
     for old, new in zip(before, after, strict=True):
         points, _ = otava.compute_change_points([*old, *new], 50, 0.001, 0.0)
-        red.append(any(one.index >= len(old) - 3 and one.stats.mean_2 > one.stats.mean_1 for one in points))
+        red.append(
+            any(point.index >= len(old) - 3 and point.stats.mean_2 > point.stats.mean_1 for point in points)
+        )
     return red
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
 
-from gate.decide.evidence.programs import part_phases
+from gate.decide.evidence.compiles import part_phases
 from gate.files.codec import RUN
 from gate.records.facts import FIRST_CALL, OTHER_PHASE, PHASES
 from gate.records.run import Trial
@@ -35,16 +35,16 @@ def main() -> int:
             cases.setdefault(trial.case_id, []).append(compute_shares(trial))
     if not cases:
         sys.exit("no trial of these tells the phases of its compile")
-    named = [name for name in (*PHASES, OTHER_PHASE) if any(one.get(name) for one in flatten(cases))]
+    named = [name for name in (*PHASES, OTHER_PHASE) if any(shares.get(name) for shares in flatten(cases))]
     print(f"| case | trials | {' | '.join(named)} | accounted for, least |")
     print(f"| --- | --- | {'--- | ' * len(named)}--- |")
     for case_id, shares in cases.items():
-        medians = [median(one.get(name, 0.0) for one in shares) for name in named]
-        told = " | ".join(f"{100 * share:.1f} %" for share in medians)
-        print(f"| {case_id} | {len(shares)} | {told} | {100 * min(map(find_accounted, shares)):.1f} % |")
-    whole = all(abs(sum(one.values()) - 1) < ROUNDING for one in flatten(cases))
-    told = "each" if whole else "not each"
-    print(f"\nIn {told} of {len(list(flatten(cases)))} trials the parts add up to the call.")
+        medians = [median(trial_shares.get(name, 0.0) for trial_shares in shares) for name in named]
+        cells = " | ".join(f"{100 * share:.1f} %" for share in medians)
+        print(f"| {case_id} | {len(shares)} | {cells} | {100 * min(map(find_accounted, shares)):.1f} % |")
+    whole = all(abs(sum(shares.values()) - 1) < ROUNDING for shares in flatten(cases))
+    coverage = "each" if whole else "not each"
+    print(f"\nIn {coverage} of {len(list(flatten(cases)))} trials the parts add up to the call.")
     return 0 if whole and min(map(find_accounted, flatten(cases))) >= LEAST_SHARE else 1
 
 
@@ -61,7 +61,7 @@ def find_accounted(shares: Mapping[str, float]) -> float:
 
 def flatten(cases: Mapping[str, list[Mapping[str, float]]]) -> Iterable[Mapping[str, float]]:
     """All trials' shares."""
-    return (one for shares in cases.values() for one in shares)
+    return (trial_shares for shares in cases.values() for trial_shares in shares)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import torch
 
-from gate.decide.explain.functions import follow_growth
+from gate.decide.explain.compiler_functions import follow_growth
 from gate.measure.calls import CompileCalls, count_compile_calls
 
 NAMED = 3
@@ -52,15 +52,15 @@ def main() -> None:
     ) as pool:  # what a compile keeps is of its process alone
         before, again = pool.apply(count), pool.apply(count)
         print(f"unchanged: {before.total} and {again.total} calls")
-        found = sum(show(name, before, pool.apply(count, (name,))) for name in names)
-    print(f"{found} of {len(names)}")
+        counted = sum(show(name, before, pool.apply(count, (name,))) for name in names)
+    print(f"{counted} of {len(names)}")
 
 
 def show(name: str, before: CompileCalls, after: CompileCalls) -> bool:
     """Print what is named, and return whether the plant is among it."""
     named = follow_growth(before.functions, after.functions)[: -1 - NAMED : -1]
     function = name.replace(":", ".")
-    is_found = any(one in (function, f"planted.{name}") for one in named)
+    is_found = any(name_seen in (function, f"planted.{name}") for name_seen in named)
     print(
         f"{'found' if is_found else 'LOST '} {function} {after.total / before.total - 1:+.1%}: {named}",
         flush=True,
@@ -92,9 +92,9 @@ def count(name: str = "") -> CompileCalls:
 def plant(name: str) -> Iterator[None]:
     """Slow a function down; its slower form is called ``planted.NAME`` in a profile."""
     module, _, path = name.partition(":")
-    *owners, own = path.split(".")
+    *owners, attribute = path.split(".")
     owner = functools.reduce(getattr, owners, importlib.import_module(module))
-    original = getattr(owner, own)
+    original = getattr(owner, attribute)
 
     def slower(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - of any function
         for _ in range(AGAIN.get(name, 1) - 1):
@@ -104,7 +104,7 @@ def plant(name: str) -> Iterator[None]:
         return original(*args, **kwargs)
 
     slower.__code__ = slower.__code__.replace(co_filename="planted.py", co_qualname=name)
-    with patch.object(owner, own, slower):
+    with patch.object(owner, attribute, slower):
         yield
 
 

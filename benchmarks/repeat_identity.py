@@ -65,8 +65,8 @@ def main() -> int:
         for record in measure_cases(left, repeat, replace(config, out=out.parent / "repeats")):
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
-            told = record["failure"] or ""
-            sys.stderr.write(f"{repeat} {record['case']}: {record['wall_s']:.0f} s {told}\n")
+            end = record["failure"] or ""
+            sys.stderr.write(f"{repeat} {record['case']}: {record['wall_s']:.0f} s {end}\n")
     return 0
 
 
@@ -94,14 +94,14 @@ def measure_cases(cases: Sequence[Case], repeat: int, config: Config) -> Iterato
                 bench = stack.enter_context(open_bench(arm, settings))
                 prime_bench(bench)
             begun = time.monotonic()
-            came = run_trial(bench, case, repeat)
+            outcome = run_trial(bench, case, repeat)
             yield {
                 "case": case.id,
                 "definition": case.definition,
                 "repeat": repeat,
                 "wall_s": time.monotonic() - begun,
-                "failure": "".join(map(describe_failure, came.failures)),
-                "trial": next(map(encode, came.trials), None),
+                "failure": "".join(map(describe_failure, outcome.failures)),
+                "trial": next(map(encode, outcome.trials), None),
             }
 
 
@@ -115,32 +115,32 @@ def read_records(path: Path) -> list[Record]:
 def is_taken(records: Sequence[Record], case: Case, repeat: int) -> bool:
     """Whether this repeat of the case as it is defined now is there, and did not fail."""
     return any(
-        one["case"] == case.id
-        and one["repeat"] == repeat
-        and one["definition"] == case.definition
-        and not one["failure"]
-        for one in records
+        record["case"] == case.id
+        and record["repeat"] == repeat
+        and record["definition"] == case.definition
+        and not record["failure"]
+        for record in records
     )
 
 
 def group_records(records: Sequence[Record]) -> Mapping[str, list[Record]]:
     """Group by case what did not fail, of each case's last definition."""
-    last = {one["case"]: one["definition"] for one in records}
+    last = {record["case"]: record["definition"] for record in records}
     grouped: dict[str, list[Record]] = defaultdict(list)
-    for one in records:
-        if one["trial"] and not one["failure"] and one["definition"] == last[one["case"]]:
-            grouped[one["case"]].append(one)
+    for record in records:
+        if record["trial"] and not record["failure"] and record["definition"] == last[record["case"]]:
+            grouped[record["case"]].append(record)
     return grouped
 
 
 def sum_up_case(records: Sequence[Record]) -> dict[str, Any]:
     """Sum a case's repeats up: how many, in what they differ, what one costs, and by how much calls vary."""
-    calls = [one["trial"]["samples"].get(Metric.COMPILE_CALLS, [0.0])[0] for one in records]
+    calls = [record["trial"]["samples"].get(Metric.COMPILE_CALLS, [0.0])[0] for record in records]
     return {
         "repeats": len(records),
-        "differing": list_differing([one["trial"] for one in records]),
+        "differing": list_differing([record["trial"] for record in records]),
         "cpu_s": round(statistics.median(map(read_cpu_s, records)), 1),
-        "wall_s": round(statistics.median(one["wall_s"] for one in records), 1),
+        "wall_s": round(statistics.median(record["wall_s"] for record in records), 1),
         "calls_spread": round((max(calls) - min(calls)) / min(calls), 6) if min(calls) else 0.0,
     }
 
@@ -155,19 +155,19 @@ def list_differing(trials: Sequence[Mapping[str, Any]]) -> list[str]:
     """List what is not the same in all trials, with the values: counters, code, workload, graph breaks."""
     views = [make_view(trial) for trial in trials]
     names = dict.fromkeys(name for view in views for name in view)
-    found = []
+    differing = []
     for name in names:
         values = list(dict.fromkeys(view.get(name, "none") for view in views))
         if len(values) > 1:
-            found.append(f"{name}: {' / '.join(values)}")
-    return found
+            differing.append(f"{name}: {' / '.join(values)}")
+    return differing
 
 
 def make_view(trial: Mapping[str, Any]) -> dict[str, str]:
     """What has to be the same, by name."""
     counters = {str(name): str(trial["samples"][name]) for name in COUNTERS if name in trial["samples"]}
     kernels = trial["identity"]["kernels"]
-    breaks = [(one["reason"], one["location"]) for one in trial["graph_breaks"]]
+    breaks = [(graph_break["reason"], graph_break["location"]) for graph_break in trial["graph_breaks"]]
     return {
         **counters,
         **{f"kernel {name}": digest[:8] for name, digest in kernels.items()},

@@ -55,10 +55,10 @@ def draw_outliers(rng: random.Random) -> Iterator[float]:
 
 def draw_wandering(rng: random.Random) -> Iterator[float]:
     """The machine drifts from night to night."""
-    own, level, keep = SD / math.sqrt(2), 0.0, 0.8
+    noise_sd, level, keep = SD / math.sqrt(2), 0.0, 0.8
     while True:
-        level = keep * level + math.sqrt(1 - keep**2) * rng.gauss(0, own)
-        yield level + rng.gauss(0, own)
+        level = keep * level + math.sqrt(1 - keep**2) * rng.gauss(0, noise_sd)
+        yield level + rng.gauss(0, noise_sd)
 
 
 WORLDS: Mapping[str, Callable[[random.Random], Iterator[float]]] = {
@@ -92,15 +92,15 @@ def judge(name: str, find: Find, options: argparse.Namespace) -> None:
     for world in WORLDS:
         rng = random.Random(f"{options.seed} {world}")  # noqa: S311 - noise
         alarms = sum(len(find(draw_year(rng, world, 0.0, 0))) for _ in range(options.years))
-        told = [f"{alarms / options.years:.3f} false alarms a year"]
+        figures_text = [f"{alarms / options.years:.3f} false alarms a year"]
         for size in SIZES:
             hits = 0
             for _ in range(options.steps):
                 at = rng.randrange(30, NIGHTS - 30)
-                hits += any(abs(place - at) <= NEAR for place in find(draw_year(rng, world, size, at)))
+                hits += any(abs(step - at) <= NEAR for step in find(draw_year(rng, world, size, at)))
             rate = compute_rate(hits, options.steps)
-            told.append(f"+{size:.0%} {hits / options.steps:.1%} ({rate.low:.1%} to {rate.high:.1%})")
-        print(f"{name:5} {world:9}: {', found of '.join(told)}", flush=True)
+            figures_text.append(f"+{size:.0%} {hits / options.steps:.1%} ({rate.low:.1%} to {rate.high:.1%})")
+        print(f"{name:5} {world:9}: {', found of '.join(figures_text)}", flush=True)
 
 
 def write_history(path: Path, runs: int, cases: int, seed: int) -> None:
@@ -108,10 +108,10 @@ def write_history(path: Path, runs: int, cases: int, seed: int) -> None:
     rng, begun = random.Random(seed), datetime(2026, 1, 1, tzinfo=UTC)  # noqa: S311 - noise
     metrics = [metric for metric in Metric if metric in (*NOISY, *STILL)]
     for run in range(runs):
-        told: dict[str, dict[Metric, Figures]] = {}
+        by_world: dict[str, dict[Metric, Figures]] = {}
         for case in range(cases):
             slower = 1.05 if case % 10 == 0 and run >= runs // 2 else 1.0
-            told[f"model_{case}/inference-float32-smoke-default"] = {
+            by_world[f"model_{case}/inference-float32-smoke-default"] = {
                 metric: _draw_figures(rng, metric, slower) for metric in metrics
             }
         head = HistoryHead(
@@ -122,7 +122,7 @@ def write_history(path: Path, runs: int, cases: int, seed: int) -> None:
             commit=f"{run:040x}",
             torch=("2.11.0", "2.12.0", "2.13.0")[3 * run // runs],
         )
-        append_line(path, make_history_line(head, told))
+        append_line(path, make_history_line(head, by_world))
 
 
 NOISY = {

@@ -107,18 +107,18 @@ def main() -> None:
         make_project(project)
     for case in dict.fromkeys(case for name in options.names for case in NAMES[name][0].split(",")):
         record_baseline(project, gate, case)
-    kept, commit_id = (
+    path, commit_id = (
         project / "seconds.jsonl",
         run_git(gate, "describe", "--always", "--dirty=+", "--exclude=*"),
     )
     for number in range(options.checks):
         for name in options.names:
-            done = sum((one.name, one.gate) == (name, commit_id) for one in load_checks(kept))
+            done = sum((check.name, check.gate) == (name, commit_id) for check in load_checks(path))
             if done <= number:
                 check = run_check(project, gate, name, commit_id)
-                with kept.open("a") as lines:
+                with path.open("a") as lines:
                     lines.write(json.dumps(asdict(check)) + "\n")
-    print("\n".join(describe_checks(load_checks(kept))))
+    print("\n".join(describe_checks(load_checks(path))))
 
 
 def parse_options() -> argparse.Namespace:
@@ -149,9 +149,9 @@ def record_baseline(project: Path, gate: Path, case: str) -> None:
         run_gate(project, gate, "baseline", "refresh", "--anyway", "--select", case, *trials)
 
 
-def write_amounts(project: Path, hidden: int, told: str) -> None:
+def write_amounts(project: Path, hidden: int, text: str) -> None:
     """Write the file that every case imports."""
-    (project / "amounts.py").write_text(f"# {told}\nTOWER_HIDDEN = {hidden}\n")
+    (project / "amounts.py").write_text(f"# {text}\nTOWER_HIDDEN = {hidden}\n")
 
 
 def run_check(project: Path, gate: Path, name: str, commit_id: str) -> Check:
@@ -168,8 +168,8 @@ def run_check(project: Path, gate: Path, name: str, commit_id: str) -> Check:
     seconds = time.monotonic() - begun
     verdict, run = codec.VERDICT.load(out / "verdict.json"), codec.RUN.load(out / "run.json")
     rows = [row for row in verdict.comparisons if row.decides]
-    alone = [one for one in run.trials if one.pairing is Pairing.ALONE]
-    pairs = [pair for own in list_pairs(run).values() for pair in own]
+    alone = [trial for trial in run.trials if trial.pairing is Pairing.ALONE]
+    pairs = [pair for case_pairs in list_pairs(run.trials).values() for pair in case_pairs]
     return Check(
         name=name,
         gate=commit_id,
@@ -206,11 +206,11 @@ def run_gate(project: Path, gate: Path, *arguments: str) -> None:
     (project / "out" / f"{arguments[0]}.log").write_text(f"{done.stdout}\n{done.stderr}")
 
 
-def load_checks(kept: Path) -> list[Check]:
+def load_checks(path: Path) -> list[Check]:
     """Load the checks that have ended."""
-    lines = kept.read_text().splitlines() if kept.is_file() else []
-    found = [json.loads(line) for line in lines]
-    return [Check(**{**one, **{key: tuple(one[key]) for key in ("red", "open")}}) for one in found]
+    lines = path.read_text().splitlines() if path.is_file() else []
+    records = [json.loads(line) for line in lines]
+    return [Check(**{**record, **{key: tuple(record[key]) for key in ("red", "open")}}) for record in records]
 
 
 def describe_checks(checks: Sequence[Check]) -> Iterator[str]:
@@ -218,19 +218,21 @@ def describe_checks(checks: Sequence[Check]) -> Iterator[str]:
     yield "| check | gate | checks | outcomes | seconds | warm-up | trials | pairs | cold | their seconds |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for name in NAMES:
-        for gate in dict.fromkeys(one.gate for one in checks):
-            found = [one for one in checks if (one.name, one.gate) == (name, gate)]
-            if found:
-                yield describe_name(found)
+        for gate in dict.fromkeys(check.gate for check in checks):
+            of_gate = [check for check in checks if (check.name, check.gate) == (name, gate)]
+            if of_gate:
+                yield describe_name(of_gate)
 
 
-def describe_name(found: Sequence[Check]) -> str:
+def describe_name(checks: Sequence[Check]) -> str:
     """The row of one name, of one commit."""
-    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in Counter(o.outcome for o in found).items())
+    outcomes = ", ".join(
+        f"{count} {outcome}" for outcome, count in Counter(o.outcome for o in checks).items()
+    )
     parts = ("seconds", "prepared_s", "trials_s", "pairs", "cold_pairs", "pairs_s")
     cells = (
-        *(found[0].name, found[0].gate, str(len(found)), outcomes),
-        *(f"{median(getattr(one, part) for one in found):.0f}" for part in parts),
+        *(checks[0].name, checks[0].gate, str(len(checks)), outcomes),
+        *(f"{median(getattr(check, part) for check in checks):.0f}" for part in parts),
     )
     return f"| {' | '.join(cells)} |"
 

@@ -18,8 +18,8 @@ from gate.check.procedure import (
 )
 from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import Slot, compute_trial_s, want_whole
+from gate.decide.evidence.baseline import make_baselines
 from gate.decide.evidence.pairs import Pair
-from gate.decide.evidence.trials import make_baselines
 from gate.decide.evidence.values import collect_values
 from gate.records.cases import AbsoluteLimit, Metric, Policy, collect_columns
 from gate.records.run import Pairing, Provenance
@@ -108,7 +108,7 @@ def draw_days(drawer: Drawer) -> dict[str, dict[Metric, tuple[float, ...]]]:
     days: dict[str, list[Mapping[Metric, float]]] = {}
     for night in range(1, drawer.world.days + 1):
         for trial in drawer.draw_sitting(1, is_head=False, night=night):
-            values = {metric: found[0] for metric, found in collect_values([trial]).items()}
+            values = {metric: values[0] for metric, values in collect_values([trial]).items()}
             days.setdefault(trial.case_id, []).append(values)
     return {case_id: collect_columns(tables) for case_id, tables in days.items()}
 

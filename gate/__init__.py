@@ -126,7 +126,7 @@ def compare(*, baseline: Run | tuple[Baseline, ...], candidate: Run, policy: Pol
     Raises:
         FileError: The baseline is a run that was stopped, or that lacks trials that it planned.
     """
-    from gate.decide.evidence.trials import make_baselines  # noqa: PLC0415 - see load_run
+    from gate.decide.evidence.baseline import make_baselines  # noqa: PLC0415 - see load_run
     from gate.decide.verdict import decide_verdict  # noqa: PLC0415 - see load_run
     from gate.store.baselines import check_whole  # noqa: PLC0415 - see load_run
 

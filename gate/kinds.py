@@ -24,7 +24,7 @@ _INFERENCE = frozenset({Task.INFERENCE})
 _OF_COMPILE = frozenset({"mode", "backend", "options", "dynamic"})
 # Tags of the registry that name what a workload is an example of: rows of its summary. A case of none
 # stands under its model.
-FAMILIES = frozenset(
+WORKLOAD_FAMILIES = frozenset(
     {
         "cnn", "transformer", "llm", "diffusion", "recurrent", "train", "physics", "functions",
         "custom", "shapes", "breaks", "modes", "backends", "quantization", "export", "caches",
@@ -209,4 +209,4 @@ def get_setting(case: Case, name: str, make: Callable[[Any], T]) -> T:
 
 def name_family(case: Case) -> str:
     """The first tag that is a family, or the model."""
-    return next((tag for tag in case.tags if tag in FAMILIES), case.model)
+    return next((tag for tag in case.tags if tag in WORKLOAD_FAMILIES), case.model)

@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from gate.decide.evidence.pairs import Paired
-from gate.decide.verdict import Screening, decide_verdict
+from gate.decide.judge.screening import Screening
+from gate.decide.verdict import decide_verdict
 from gate.files.record_checks import check_verdict
 from gate.metrics import SPECS
 from gate.records.cases import Acceptance, Case, DType, Kind, Metric, Policy, Task

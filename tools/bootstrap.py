@@ -54,8 +54,8 @@ def create_environment(directory: Path, host_torch: str) -> Path:
     interpreter = directory / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if host_torch:
         code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-        own = subprocess.run([interpreter, "-c", code], check=True, capture_output=True, text=True)
-        (Path(own.stdout.strip()) / "host_packages.pth").write_text("\n".join(list_host_packages()) + "\n")
+        done = subprocess.run([interpreter, "-c", code], check=True, capture_output=True, text=True)
+        (Path(done.stdout.strip()) / "host_packages.pth").write_text("\n".join(list_host_packages()) + "\n")
     return interpreter
 
 
@@ -64,12 +64,12 @@ def write_constraints(directory: Path, host_torch: str, torch: str) -> Path:
     pinned = ROOT / "constraints.txt"
     if not (host_torch or torch):
         return pinned
-    own = directory / "own-constraints.txt"
+    constraints = directory / "own-constraints.txt"
     # A release of torch needs its own of triton.
     of_torch = ("torch==", "triton==")
     others = [line for line in pinned.read_text().splitlines() if torch and not line.startswith(of_torch)]
-    own.write_text("\n".join([*others, f"torch=={torch or host_torch}"]) + "\n")
-    return own
+    constraints.write_text("\n".join([*others, f"torch=={torch or host_torch}"]) + "\n")
+    return constraints
 
 
 def install(interpreter: Path, extras: str, constraints: Path) -> None:

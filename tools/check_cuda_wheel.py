@@ -89,12 +89,12 @@ def check_build() -> Problems:
 def check_names() -> Problems:
     """Every name is there, and takes what it is called with."""
     for module, names in CALLED.items():
-        found = importlib.import_module(module)
+        loaded = importlib.import_module(module)
         for name, parameter in names.items():
-            one = getattr(found, name, None)
-            if one is None:
+            attribute = getattr(loaded, name, None)
+            if attribute is None:
                 yield f"{module} has no {name}"
-            elif parameter and not _takes(one, parameter):
+            elif parameter and not _takes(attribute, parameter):
                 yield f"{module}.{name} takes no {parameter}"
 
 
@@ -120,11 +120,11 @@ def check_documented() -> Problems:
     """Keys that only a device shows: what torch's own documentation and sources say of them."""
     memory = importlib.import_module("torch.cuda.memory")
     trees = importlib.import_module("torch._inductor.cudagraph_trees")  # reads a segment's pool itself
-    told = f"{inspect.getsource(memory)}{inspect.getsource(trees)}"
+    source = f"{inspect.getsource(memory)}{inspect.getsource(trees)}"
     for key in SEGMENT_KEYS:
-        if key not in told:
+        if key not in source:
             yield f"torch neither documents nor reads a segment's {key}"
-    if "reserved_bytes.all.current" not in told and "reserved_bytes.{all" not in told:
+    if "reserved_bytes.all.current" not in source and "reserved_bytes.{all" not in source:
         yield "torch.cuda.memory_stats documents no reserved_bytes"
     sources = Path(str(memory.__file__)).parents[1]
     for part, names in COUNTERS.items():
@@ -145,10 +145,10 @@ def check_precision() -> Problems:
     """Both interfaces to TF32, read and written without a device."""
     torch = importlib.import_module("torch")
     for path in PRECISIONS:
-        one: object = torch
+        value: object = torch
         for name in path.split("."):
-            one = getattr(one, name, None)
-        if not hasattr(one, "fp32_precision"):
+            value = getattr(value, name, None)
+        if not hasattr(value, "fp32_precision"):
             yield f"torch.{path} has no fp32_precision"
     torch.set_float32_matmul_precision("high")
     if torch.get_float32_matmul_precision() != "high":

@@ -136,7 +136,7 @@ def check_page(browser: Browser, path: Path, out: Path, axe: str) -> Iterator[st
         page = browser.new_page(
             viewport={"width": width, "height": 1000}, color_scheme="dark" if scheme == "dark" else "light"
         )
-        found = watch(page)
+        faults = watch(page)
         session = page.context.new_cdp_session(page)
         session.send("Performance.enable")
         begun = time.monotonic()
@@ -144,60 +144,60 @@ def check_page(browser: Browser, path: Path, out: Path, axe: str) -> Iterator[st
         page.evaluate("document.documentElement.getBoundingClientRect().height")
         wall_s, took_s = time.monotonic() - begun, read_thread_s(session)
         if took_s > LONGEST_S:
-            found.append(f"took {took_s:.1f} s to open, and {LONGEST_S} s are too long")
-        use(page, found)
+            faults.append(f"took {took_s:.1f} s to open, and {LONGEST_S} s are too long")
+        use(page, faults)
         if path.stat().st_size < LARGE_BYTES:
-            found += ask_axe(page, axe)
+            faults += ask_axe(page, axe)
         page.screenshot(path=out / f"{path.stem}-{view}.png", full_page=path.stat().st_size < LARGE_BYTES)
         page.close()
         spent = f"{path.stat().st_size / 1e6:.2f} MB, {took_s:.2f} s in {wall_s:.2f} s"
-        print(f"{path.name} {view}: {spent}, {len(found)} faults")
-        yield from (f"{path.name} {view}: {one}" for one in found)
+        print(f"{path.name} {view}: {spent}, {len(faults)} faults")
+        yield from (f"{path.name} {view}: {fault}" for fault in faults)
 
 
 def read_thread_s(session: CDPSession) -> float:
     """Read the processor seconds that the page's main thread has taken."""
     metrics: Any = session.send("Performance.getMetrics")["metrics"]
-    return float(next(one["value"] for one in metrics if one["name"] == "ThreadTime"))
+    return float(next(metric["value"] for metric in metrics if metric["name"] == "ThreadTime"))
 
 
 def watch(page: Page) -> list[str]:
     """Collect requests, errors and dialogs from now on."""
-    found: list[str] = []
-    page.on("request", lambda one: _note(found, one.url))
-    page.on("console", lambda one: found.append(f"the console says: {one.text}"))
-    page.on("pageerror", lambda error: found.append(f"the script failed: {error}"))
-    page.on("dialog", lambda one: _refuse(found, one))
-    return found
+    faults: list[str] = []
+    page.on("request", lambda request: _note(faults, request.url))
+    page.on("console", lambda message: faults.append(f"the console says: {message.text}"))
+    page.on("pageerror", lambda error: faults.append(f"the script failed: {error}"))
+    page.on("dialog", lambda dialog: _refuse(faults, dialog))
+    return faults
 
 
-def _refuse(found: list[str], dialog: Dialog) -> None:
-    found.append(f"a dialog says: {dialog.message}")
+def _refuse(faults: list[str], dialog: Dialog) -> None:
+    faults.append(f"a dialog says: {dialog.message}")
     dialog.dismiss()
 
 
-def _note(found: list[str], url: str) -> None:
+def _note(faults: list[str], url: str) -> None:
     if not url.startswith(("file:", "data:")):
-        found.append(f"asked for {url}")
+        faults.append(f"asked for {url}")
 
 
-def use(page: Page, found: list[str]) -> None:
+def use(page: Page, faults: list[str]) -> None:
     """Filter, sort, follow a link and print, as a person with a keyboard does."""
     rows = page.locator("tr[data-case]")
     if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-        found.append("is wider than the window")
+        faults.append("is wider than the window")
     if not page.locator("#filter").count():
         return
     page.keyboard.press("/")
     page.keyboard.type("no case is called so")
     if page.locator("tr[data-case]:not([hidden])").count():
-        found.append("the filter leaves cases that it should not")
+        faults.append("the filter leaves cases that it should not")
     page.locator("#filter").fill("")
     more = page.locator("[data-more]:not([hidden])")
     if rows.count() > MOST_ROWS and not more.count():
-        found.append("shows all of many cases")
+        faults.append("shows all of many cases")
     if more.count() and page.locator("tr[data-case]:not([hidden])").count() != MOST_ROWS:
-        found.append(f"shows other than {MOST_ROWS} cases before somebody asks")
+        faults.append(f"shows other than {MOST_ROWS} cases before somebody asks")
     if not page.locator("table[data-sortable]").count():
         return
     page.locator("table[data-sortable] thead button").first.press("Enter")
@@ -205,11 +205,11 @@ def use(page: Page, found: list[str]) -> None:
     try:  # the event that unfolds it comes after the key
         page.locator("details:target[open]").wait_for(timeout=_UNFOLDS_MS)
     except PlaywrightTimeoutError:
-        found.append("a link to a case does not unfold it")
+        faults.append("a link to a case does not unfold it")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     if page.locator("details.case:not([open])").count():
-        found.append("not all cases are unfolded to be printed")
+        faults.append("not all cases are unfolded to be printed")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
     page.evaluate("scrollTo(0, 0)")
@@ -220,9 +220,9 @@ def ask_axe(page: Page, axe: str) -> list[str]:
     page.evaluate(axe)
     result: Any = page.evaluate("axe.run(document, {resultTypes: ['violations'], elementRef: false})")
     return [
-        f"axe: {one['id']} ({one['impact']}): {one['help']}; {one['nodes'][0]['html'][:160]}"
-        for one in result["violations"]
-        if one["impact"] in _GRAVE
+        f"axe: {fault['id']} ({fault['impact']}): {fault['help']}; {fault['nodes'][0]['html'][:160]}"
+        for fault in result["violations"]
+        if fault["impact"] in _GRAVE
     ]
 
 
@@ -259,7 +259,7 @@ def write_history(out: Path, *, without_times: bool) -> Path:
 
 def drop_times(case: tuple[str, Mapping[Metric, Figures]]) -> tuple[str, Mapping[Metric, Figures]]:
     """Leave what the load of a machine does not move: counts."""
-    return case[0], {metric: one for metric, one in case[1].items() if SPECS[metric].unit is Unit.COUNT}
+    return case[0], {metric: values for metric, values in case[1].items() if SPECS[metric].unit is Unit.COUNT}
 
 
 def take_picture(browser: Browser, path: Path, picture: Path) -> None:

@@ -51,10 +51,10 @@ def render_keys(section: str) -> str:
     schema = json.loads((_SCHEMAS / f"{SECTIONS[section]}.json").read_text(encoding="utf-8"))
     definitions = schema["$defs"]
     described = definitions.get(section, schema)
-    known = definitions["CaseEntry"]["properties"] if section == "TestEntry" else {}
+    own_keys = definitions["CaseEntry"]["properties"] if section == "TestEntry" else {}
     rows = []
     for name, key in described["properties"].items():
-        is_known = key == known.get(name)
+        is_known = key == own_keys.get(name)
         text = "As of a [case](#cases)." if is_known else key["description"]
         rest = "; required" if name in described["required"] else describe_default(key, definitions)
         value = describe_value(key, definitions) + rest

@@ -59,8 +59,8 @@ class Mutant:
 
 def draw_mutants(root: Path, room: str, count: int, seed: int) -> list[Mutant]:
     """Draw up to ``count`` places of ``gate/ROOM``, and one of the changes that each allows."""
-    place = root / "gate" / room
-    files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    folder = root / "gate" / room
+    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
     groups = [group for path in files for group in list_mutants(path, root)]
     generator = random.Random(seed)  # noqa: S311 - repeatable, not secret
     return [generator.choice(group) for group in generator.sample(groups, min(count, len(groups)))]
@@ -124,7 +124,7 @@ def _walk(tree: ast.Module) -> Iterator[tuple[_Node, ast.stmt]]:
         for name, value in ast.iter_fields(node):
             if name not in _SKIPPED_FIELDS:
                 children = value if isinstance(value, list) else [value]
-                waiting += [(one, statement) for one in children if _may_change(one)]
+                waiting += [(child, statement) for child in children if _may_change(child)]
 
 
 def _may_change(node: object) -> bool:
@@ -144,8 +144,8 @@ def _list_changes(node: _Node, statement: ast.stmt) -> Iterator[tuple[str, str]]
     is_test = isinstance(statement, ast.If | ast.While) and node is statement.test
     negated = [("negated", ast.UnaryOp(ast.Not(), node))] if is_test else []
     for kind, new in (*negated, *_list_expressions(node)):
-        told = ast.unparse(ast.fix_missing_locations(new))
-        yield kind, told if isinstance(new, ast.Constant) else f"({told})"
+        text = ast.unparse(ast.fix_missing_locations(new))
+        yield kind, text if isinstance(new, ast.Constant) else f"({text})"
 
 
 def _is_removable(node: ast.stmt) -> bool:
@@ -184,8 +184,8 @@ def _list_values(node: ast.BinOp | ast.Call | ast.Constant) -> Iterator[tuple[st
             if other_op := _OPERATORS.get(type(op)):
                 yield "operator", ast.BinOp(left, other_op(), right)
         case ast.Call(func=ast.Name(id=name), args=[_, *_]) if name in _CALLS:
-            kept = [one for one in node.keywords if name != "sorted"]
-            yield "function", ast.Call(ast.Name(_CALLS[name], ast.Load()), node.args, kept)
+            keywords = [keyword for keyword in node.keywords if name != "sorted"]
+            yield "function", ast.Call(ast.Name(_CALLS[name], ast.Load()), node.args, keywords)
         case ast.Constant(value=bool(value)):
             yield "truth", ast.Constant(not value)
         case ast.Constant(value=int(value)):
@@ -200,4 +200,4 @@ def _is_text(node: ast.expr) -> bool:
 
 def filter_lines(mutants: Sequence[Mutant], changed: dict[str, set[int]]) -> list[Mutant]:
     """Keep the mutants of lines that changed, by file."""
-    return [one for one in mutants if one.line in changed.get(one.file, ())]
+    return [mutant for mutant in mutants if mutant.line in changed.get(mutant.file, ())]

@@ -69,7 +69,7 @@ def render_command_table() -> str:
     rows = []
     for title, commands in GROUPS.items():
         rows.append((f"**{title}**", ""))
-        rows += [(f"`{one.name}`", one.summary) for one in list_commands(commands)]
+        rows += [(f"`{command.name}`", command.summary) for command in list_commands(commands)]
     return render_table(("command", "does"), rows)
 
 
@@ -83,7 +83,7 @@ def render_kind_table() -> str:
     """Return the table of kinds of cases."""
     rows = []
     for spec in KINDS.values():
-        settings = "<br>".join(_describe_setting(name, one) for name, one in spec.settings.items())
+        settings = "<br>".join(_describe_setting(name, setting) for name, setting in spec.settings.items())
         rows.append(
             (f"`{spec.kind}`", spec.title, settings, _list_metrics(spec.adds), _list_metrics(spec.lacks))
         )

@@ -29,10 +29,10 @@ def find_obstacle() -> str:
     for name in ("node", "npm"):
         if shutil.which(name) is None:
             return f"{name} is not installed"
-    told = subprocess.run(["node", "--version"], check=False, capture_output=True, text=True).stdout
-    major = told.strip().lstrip("v").partition(".")[0]
+    version = subprocess.run(["node", "--version"], check=False, capture_output=True, text=True).stdout
+    major = version.strip().lstrip("v").partition(".")[0]
     if not major.isdecimal() or int(major) < OLDEST_NODE:
-        return f"node is {told.strip() or 'of an unknown version'}, and {OLDEST_NODE} or later is needed"
+        return f"node is {version.strip() or 'of an unknown version'}, and {OLDEST_NODE} or later is needed"
     return ""
 
 

@@ -48,15 +48,15 @@ def main() -> int:
     parser.add_argument("--commits", type=int, default=16)
     parser.add_argument("--trials", type=int, default=2)
     options = parser.parse_args()
-    known = read_commits(options.out)
-    with tempfile.TemporaryDirectory(prefix="trend-") as place:
-        top = Path(place)
+    commits = read_commits(options.out)
+    with tempfile.TemporaryDirectory(prefix="trend-") as directory:
+        top = Path(directory)
         shutil.copytree(ROOT / "examples" / "custom-model" / "mixer", top / "mixer")
         (top / "gate.yml").write_text(_CONFIG, encoding="utf-8")
         (top / ".gitignore").write_text("out/\n__pycache__/\n", encoding="utf-8")
         _git(top, "init", "--quiet", "--initial-branch=main")
         for number in range(options.commits):
-            if commit(top, number, is_planted=number == options.commits // 2) in known:
+            if commit(top, number, is_planted=number == options.commits // 2) in commits:
                 continue
             check(top, options)
             load = ", ".join(f"{value:.1f}" for value in os.getloadavg())

@@ -24,12 +24,14 @@ _MEASURE = ("measure", "--select", "mixer/inference-float32-smoke-default", "--t
 def main() -> int:
     """Measure, plant the fault, measure again, and compare."""
     with tempfile.TemporaryDirectory(prefix="compile-gate-fault-") as scratch:
-        place = Path(scratch) / "custom-model"
-        shutil.copytree(_EXAMPLE, place, ignore=shutil.ignore_patterns("out*", "baselines", "__pycache__"))
-        if code := _run(place, *_MEASURE, "before"):
+        project = Path(scratch) / "custom-model"
+        shutil.copytree(_EXAMPLE, project, ignore=shutil.ignore_patterns("out*", "baselines", "__pycache__"))
+        if code := _run(project, *_MEASURE, "before"):
             return code
-        plant_fault(place / _MODEL)
-        return _run(place, *_MEASURE, "after") or _run(place, "compare", "before/run.json", "after/run.json")
+        plant_fault(project / _MODEL)
+        return _run(project, *_MEASURE, "after") or _run(
+            project, "compare", "before/run.json", "after/run.json"
+        )
 
 
 def plant_fault(model: Path) -> None:
@@ -47,9 +49,9 @@ def plant_fault(model: Path) -> None:
     print("".join(difflib.unified_diff(text.splitlines(True), planted.splitlines(True), _MODEL, _MODEL, n=1)))
 
 
-def _run(place: Path, *arguments: str) -> int:
+def _run(project: Path, *arguments: str) -> int:
     print(f"$ compile-gate {' '.join(arguments)}", flush=True)
-    return subprocess.run([sys.executable, "-m", "gate", *arguments], cwd=place, check=False).returncode
+    return subprocess.run([sys.executable, "-m", "gate", *arguments], cwd=project, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -52,11 +52,11 @@ class RoomTests:
     def choose(self, mutant: Mutant, root: Path) -> list[str]:
         """Choose the tests that can notice a change, the quickest first; of a constant those of its users."""
         of_file = self.lines.get(mutant.file, {})
-        found = {test for line in range(mutant.line, mutant.last + 1) for test in of_file.get(line, ())}
-        if not found and (names := find_names(mutant, root)):
-            found = {test for file, line in find_uses(names, root) for test in self._list(file, line)}
+        tests = {test for line in range(mutant.line, mutant.last + 1) for test in of_file.get(line, ())}
+        if not tests and (names := find_names(mutant, root)):
+            tests = {test for file, line in find_uses(names, root) for test in self._list(file, line)}
         chosen, total_s = [], 0.0
-        for test in sorted(found & self.seconds.keys(), key=lambda one: (self.seconds[one], one)):
+        for test in sorted(tests & self.seconds.keys(), key=lambda name: (self.seconds[name], name)):
             total_s += self.seconds[test]
             if total_s > TESTS_S:
                 break
@@ -175,20 +175,25 @@ def play(mutant: Mutant, tests: Sequence[str], top: Path) -> str:
 
 def find_reason(mutant: Mutant) -> str:
     """Find why a change keeps the meaning of its line; '' if it is not said to."""
-    known = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("mutant", [])
+    equivalent = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("mutant", [])
     keys = ("file", "source", "old", "new")
     return next(
-        (str(one["why"]) for one in known if all(one[key] == getattr(mutant, key) for key in keys)), ""
+        (
+            str(entry["why"])
+            for entry in equivalent
+            if all(entry[key] == getattr(mutant, key) for key in keys)
+        ),
+        "",
     )
 
 
 def list_changed_lines(since: str) -> dict[str, set[int]]:
     """List the lines of each file that are new since a commit."""
     command = ("git", "diff", "--no-ext-diff", "--no-color", "-U0", since, "--", "gate")
-    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     lines: dict[str, set[int]] = defaultdict(set)
     file = ""
-    for line in told.splitlines():
+    for line in output.splitlines():
         if line.startswith("+++ "):
             file = line.removeprefix("+++ ").partition("/")[2]
         elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
@@ -204,13 +209,13 @@ def play_all(mutants: Sequence[Mutant], tests: Sequence[str], scratch: Path) -> 
         copy_repository(scratch / str(number))
         copies.put(scratch / str(number))
     first = scratch / "0"
-    known = learn_tests(first, tests)
-    print(f"{len(known.seconds)} tests pass; {len(mutants)} changes meet those that run them", flush=True)
+    learned = learn_tests(first, tests)
+    print(f"{len(learned.seconds)} tests pass; {len(mutants)} changes meet those that run them", flush=True)
 
     def play_one(mutant: Mutant) -> str:
         if find_reason(mutant):
             return SAME
-        chosen = known.choose(mutant, ROOT)
+        chosen = learned.choose(mutant, ROOT)
         top = copies.get()
         end = play(mutant, chosen, top)
         copies.put(top)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gate.decide.conclude.shown import summarize_suite
+from gate.decide.conclude.suite_summary import summarize_suite
 from gate.decide.stats import estimate_metric
 from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
@@ -117,7 +117,7 @@ def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _make_row(case: Case, values: Mapping[str, Any] | None) -> tuple[str, ...]:
-    told = [
+    sentences = [
         format_value(metric, values[metric]) if values and metric in values else "" for metric in _COLUMNS
     ]
     return (
@@ -127,7 +127,7 @@ def _make_row(case: Case, values: Mapping[str, Any] | None) -> tuple[str, ...]:
         "CPU" if values else "no record",
         f"{values['cpu_s']:.0f} s" if values and "cpu_s" in values else "",
         _tell_repeats(values) if values and "repeats" in values else "",
-        *told,
+        *sentences,
     )
 
 
@@ -153,9 +153,9 @@ def read_trials(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
         record: dict[str, Any] = json.loads(line)
         if record.get("trial") and not record.get("failure"):
             samples = record["trial"]["samples"]
-            values = {name: statistics.median(found) for name, found in samples.items() if found}
+            values = {name: statistics.median(measured) for name, measured in samples.items() if measured}
             values[Metric.WARM_SPEEDUP] = values[Metric.EAGER_LATENCY] / values[Metric.COMPILED_LATENCY]
-            yield record["case"], {one: float(f"{values[one]:.4g}") for one in _KEPT if one in values}
+            yield record["case"], {name: float(f"{values[name]:.4g}") for name in _KEPT if name in values}
 
 
 def main(arguments: list[str]) -> int:

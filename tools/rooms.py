@@ -26,5 +26,5 @@ def list_tests(room: str) -> tuple[str, ...]:
     """List the folders and files of a room's tests: ``decide``, or ``worker/server``."""
     package = room.partition("/")[0]
     folder = f"tests/unit/{package}"
-    own = folder if (ROOT / folder).is_dir() else f"tests/unit/test_{package}.py"
-    return _TESTS.get(package, (own,))
+    tests = folder if (ROOT / folder).is_dir() else f"tests/unit/test_{package}.py"
+    return _TESTS.get(package, (tests,))

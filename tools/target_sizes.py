@@ -103,8 +103,8 @@ def render_sizes(lines: Sequence[dict[str, Any]]) -> str:
     rows = [_render_row(key, compiled[key]) for key in sorted(compiled, key=_order_row)]
     table = ["| " + " | ".join(row) + " |" for row in (header, ("---",) * len(header), *rows)]
     missing = [_name_missing(case, compiled) for case in choose_cases()]
-    told = ", ".join(filter(None, missing))
-    rest = f"Not compiled yet: {told}." if told else "All cases were compiled."
+    lacks = ", ".join(filter(None, missing))
+    rest = f"Not compiled yet: {lacks}." if lacks else "All cases were compiled."
     return "\n".join([*table, "", rest])
 
 
@@ -125,8 +125,8 @@ def _render_row(key: tuple[str, str], lines: Sequence[dict[str, Any]]) -> tuple[
     numbers = [f"{first[name]:,}" for name in COLUMNS.values()]
     minutes = sum(first[name] for name in SPENT) / 60
     same = all({name: line[name] for name in SAME} == {name: first[name] for name in SAME} for line in lines)
-    told = ("yes" if same else "**no**") if len(lines) >= REPEATS else "compiled once"
-    return (f"`{_shorten(key[0])}`", f"`{key[1]}`", *numbers, f"{minutes:.1f}", told)
+    answer = ("yes" if same else "**no**") if len(lines) >= REPEATS else "compiled once"
+    return (f"`{_shorten(key[0])}`", f"`{key[1]}`", *numbers, f"{minutes:.1f}", answer)
 
 
 def _shorten(case_id: str) -> str:
@@ -178,10 +178,10 @@ def compile_case(name: str, target: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(directory, "inductor"))
         os.environ["TRITON_CACHE_DIR"] = str(Path(directory, "triton"))
-        found = _compile(case, TargetDevice(target))
-        found["binaries"] = _hash_binaries(Path(directory))
-    made = {"case": name, "target": target, **read_versions(), **found}
-    return {**made, "wall_s": round(time.monotonic() - begun)}
+        compiled = _compile(case, TargetDevice(target))
+        compiled["binaries"] = _hash_binaries(Path(directory))
+    record = {"case": name, "target": target, **read_versions(), **compiled}
+    return {**record, "wall_s": round(time.monotonic() - begun)}
 
 
 def _compile(case: Case, device: Any) -> dict[str, Any]:  # noqa: ANN401 - its module imports torch

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from gate.action.base import find_head_sha
+from gate.action.base_commit import find_head_sha
 from gate.action.inputs import INPUTS, ActionMode, ActionStep, parse_inputs
 from gate.action.launch import read_given
 from gate.action.rules import RuleSource, open_rule_source

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gate.action.base import (
+from gate.action.base_commit import (
     AcceptedFiles,
     BaseCommit,
     check_commit,
@@ -18,7 +18,7 @@ from gate.action.base import (
 from gate.action.inputs import ActionStep
 from gate.errors import UsageError
 from gate.git import find_checkout
-from gate.lab.arms.base import open_base_tree
+from gate.lab.arms.base_checkout import open_base_tree
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.publish.submitted import WORKFLOWS

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from gate.action.base import find_base
+from gate.action.base_commit import find_base
 from gate.action.inputs import TRUSTED_MODES, ActionStep
 from gate.action.launch import drop_hidden, make_command
 from gate.action.rules import RuleSource

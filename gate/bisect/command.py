@@ -5,8 +5,8 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gate.bisect.lab import BisectLab, Question, UnusablePointError, open_bisect_lab, parse_ends
 from gate.bisect.levels import MAX_END_PAIRS
+from gate.bisect.points import BisectLab, Question, UnusablePointError, open_bisect_lab, parse_ends
 from gate.bisect.search import (
     FailureJudge,
     Forecast,
@@ -21,7 +21,6 @@ from gate.bisect.search import (
     settle_found,
     settle_step,
 )
-from gate.check.work import count_pairs
 from gate.cli.output import list_reports, remove_files, save_reports
 from gate.cli.setup import RUN_FILE, load_project, parse_metric
 from gate.decide.side_by_side import decide_side_by_side
@@ -69,7 +68,7 @@ class Bisector:
         step = BisectionStep(
             point=point,
             mark=mark,
-            pairs=count_pairs(run)[question.case_id] if run else 0,
+            pairs=run.pair_counts[question.case_id] if run else 0,
             wall_s=max(time.monotonic() - begun, run.wall_s if run else 0.0),
             change=find_change(run, self.judge) if run else None,
         )

@@ -19,7 +19,7 @@ from gate.bisect.levels import (
 )
 from gate.check.procedure import PairLimit, PairMeasurer, settle_pairs
 from gate.check.schedule import compute_pair_s
-from gate.check.work import count_pairs, list_pair_slots
+from gate.check.work import list_pair_slots
 from gate.decide.judge.pairs import NOT_SCREENED, gather_case_pairs
 from gate.decide.side_by_side import judge_pairs
 from gate.decide.suspects import Suspect
@@ -157,7 +157,7 @@ class FailureJudge:
     def read(self, run: Run) -> Mark | None:
         """``None`` where nothing was measured. A failure of another kind hides this one."""
         if not run.failures:
-            return Mark.GOOD if count_pairs(run) else None
+            return Mark.GOOD if run.pair_counts else None
         failure = run.failures[0]
         is_same = failure.arm != BASE_ARM and _list_traits(failure) == _list_traits(self.failure)
         return Mark.BAD if is_same else Mark.SKIP
@@ -214,9 +214,9 @@ def settle_metric(
         return row.waits_for_pairs or (levels is not None and not levels.is_known)
 
     need = replace(suspect, more=1)
-    while (before := count_pairs(run).total()) < MAX_END_PAIRS and is_open():
+    while (before := run.pair_counts.total()) < MAX_END_PAIRS and is_open():
         run = measurer.add_pairs(run, (need,), limit_s)
-        if count_pairs(run).total() == before:
+        if run.pair_counts.total() == before:
             break
     return replace(run, finished=True)
 
@@ -232,7 +232,7 @@ def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
 def settle_failure(pairs: OpenPairs, judge: FailureJudge) -> tuple[Run, Mark | None]:
     """``None`` where the time is up."""
     need = Suspect(case_id=pairs.run.cases[0].id, metrics=NOISY_DECIDING, more=1, unchanged_code=True)
-    run = pairs.run if count_pairs(pairs.run) else pairs.measurer.add_pairs(pairs.run, (need,), pairs.limit_s)
+    run = pairs.run if pairs.run.pair_counts else pairs.measurer.add_pairs(pairs.run, (need,), pairs.limit_s)
     mark = judge.read(run)
     if mark is None and not list_pair_slots(run, (need,)):  # one arm lacks the case, or defines it otherwise
         mark = Mark.SKIP
@@ -260,14 +260,14 @@ def settle_step(pairs: OpenPairs, judge: StepJudge | FailureJudge) -> tuple[Run,
             mark = Mark.SKIP
             break
         before, run = run, pairs.measurer.add_pairs(run, (need,), pairs.limit_s)
-        if count_pairs(run) == count_pairs(before) and list_pair_slots(run, (need,)):
+        if run.pair_counts == before.pair_counts and list_pair_slots(run, (need,)):
             break
     return replace(run, finished=True), mark
 
 
 def read_step(run: Run, judge: StepJudge) -> Mark | None:
     """``None`` asks for another pair."""
-    if not count_pairs(run):
+    if not run.pair_counts:
         return None
     if judge.levels is not None:
         (side,) = gather_case_pairs(run, judge.policy, {run.cases[0].id: NOT_SCREENED})

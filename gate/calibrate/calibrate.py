@@ -23,8 +23,9 @@ from gate.check.procedure import Checked, CheckTerms, check_against_base, check_
 from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import Slot, want_whole
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
+from gate.decide.evidence.baseline import make_baselines
+from gate.decide.evidence.disturbed import collect_head, list_hopeless, note_disturbed
 from gate.decide.evidence.pairs import Pair, list_pairs
-from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed
 from gate.decide.stats import compute_rate
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
 from gate.records.cases import Metric, Policy
@@ -116,7 +117,7 @@ def _replay_all(run: Run, policy: Policy, effort: Effort) -> Iterator[Replay]:
 def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterator[Fact]:
     if not run.finished:
         yield Fact(code=Code.STOPPED)
-    yield from note_disturbed(run)
+    yield from note_disturbed(collect_head(run))
     if unknown := list_unknown(run):
         numbers = {"more": len(unknown) - 1, "trials": _MIN_KNOWN}
         yield Fact(code=Code.NOISE_UNKNOWN, numbers=numbers, cases=unknown[:1])
@@ -212,7 +213,7 @@ def judge_request(run: Run, request: SimulatedRequest, policy: Policy, effort: E
 def gather_recorded(run: Run, effort: Effort) -> Recorded:
     trials = {case.id: list_alone(run, case) for case in run.cases}
     cases = tuple(case for case in run.cases if _count_stored(trials[case.id], effort))
-    listed = list_pairs(run)
+    listed = list_pairs(run.trials)
     pairs = {case.id: _sort_pairs(listed.get(case.id, ()), trials[case.id]) for case in cases}
     itself = BaseArm(label="itself", environment=run.environment, provenance=run.provenance, cases=run.cases)
     return Recorded(

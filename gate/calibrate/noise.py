@@ -12,13 +12,7 @@ from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, c
 from gate.decide.judge.compare import get_threshold, judge_steady
 from gate.decide.judge.interval import Bar, Level, Reading, compute_edge, read_stored, to_fraction
 from gate.decide.judge.machine import SESSION
-from gate.decide.judge.pairs import (
-    Tests,
-    compute_pair_detectable,
-    gather_case_pairs,
-    make_pair_rules,
-    read_metric,
-)
+from gate.decide.judge.pairs import compute_pair_detectable, gather_case_pairs, make_pair_rules, read_metric
 from gate.decide.stats import (
     LogArms,
     Variance,
@@ -162,7 +156,7 @@ class PairSeries:
 def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
     """As if one case were suspect."""
     sides = gather_case_pairs(run, policy)
-    rules = make_pair_rules(sides, policy, Tests(times=len(LEADING), cases=1), {})
+    rules = make_pair_rules(sides, policy, {}, times=len(LEADING), cases=1)
     return tuple(
         PairSeries(
             case_id=side.case.id,

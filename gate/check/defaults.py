@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.schedule import Pace, Slot, name_device, predict_pair_s
 from gate.check.work import Engine, Unit, UnitResult
 from gate.decide.constants import MORE_WORK
@@ -63,14 +63,14 @@ def compute_change(metric: Metric, pairs: Sequence[Pair]) -> float | None:
     return median(changes) if changes else None
 
 
-def probe_defaults(measurer: Measurer, run: Run, verdict: Verdict, run_s: float) -> Run:
+def probe_defaults(measurer: LaneMeasurer, run: Run, verdict: Verdict, run_s: float) -> Run:
     """Add pairs that show which options, set back, undo the worst regression of a run of two stacks.
 
     They take at most DEFAULTS_SHARE of ``run_s``, the seconds that the run itself may take. Only on a single
     lane.
     """
     worst, options = find_worst(verdict), list_settable(run.base.defaults) if run.base else {}
-    pairs = list_pairs(run).get(worst.case_id, ()) if worst else ()
+    pairs = list_pairs(run.trials).get(worst.case_id, ()) if worst else ()
     if not (run_s and worst and pairs and options) or len(measurer.engine.list_lanes()) != 1:
         return run
     metric = choose_metric(worst, pairs)
@@ -122,7 +122,9 @@ class _Prober:
     def _undoes(self, names: tuple[str, ...]) -> bool | None:
         """``None`` if head fails, False once time is up."""
         slot = Slot(case=self._case, index=_FURTHER, metrics=(self._blank.metric,))
-        pair_s = predict_pair_s(Pace(self.run.cases, self.run.trials), slot, name_device(self.run))
+        pair_s = predict_pair_s(
+            Pace(self.run.cases, self.run.trials), slot, name_device(self.run.environment)
+        )
         if self._engine.read_s() + pair_s > self._end_s:
             return False
         pair = self._measure(names)

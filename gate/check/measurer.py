@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.check.handout import Call, Lanes
-from gate.check.work import PairWork, TrialWork, count_pairs
+from gate.check.work import PairWork, TrialWork
 from gate.decide.suspects import Suspect
 from gate.records.cases import Metric
 from gate.records.run import CANDIDATE_ARM, Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measurer(Lanes):
+class LaneMeasurer(Lanes):
     budget_s: float = math.inf  # for trials, in seconds of the run
 
     def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
@@ -49,7 +49,7 @@ class Measurer(Lanes):
         """
         failed = {failure.case_id for failure in run.failures}
         open_needs = {need.case_id: need for need in needs if need.case_id not in failed}
-        pairs = count_pairs(run)
+        pairs = run.pair_counts
         work = PairWork(
             wanted=open_needs,
             targets={case_id: pairs[case_id] + need.more for case_id, need in open_needs.items()},

@@ -5,21 +5,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from gate.check.schedule import Pace, name_device, predict_pair_s
-from gate.check.work import count_pairs, list_pair_slots
+from gate.check.schedule import awaits_count, list_needs
 from gate.decide.conclude.limits import find_open_limits
 from gate.decide.conclude.outcome import list_open
-from gate.decide.constants import LOOKS, MIN_PAIRS, SETTLING_PAIRS
+from gate.decide.constants import MIN_PAIRS
+from gate.decide.judge.screening import Screening
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, list_unsettled
 from gate.decide.suspects import Suspect, clear_unchanged_sources, list_suspects
-from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
-from gate.devices import TARGET_KIND
-from gate.metrics import SPECS, Family
+from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.records.cases import Metric, Policy, group_cases
 from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Verdict
-
-_LEAST_S = 0.1  # of a pair, where its time is unknown
 
 
 class TrialMeasurer(Protocol):
@@ -113,9 +109,8 @@ def check_against_base(measurer: Measurer | None, run: Run, terms: CheckTerms) -
         run = settle_pairs(measurer, run, policy, limit, suspects)
         # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.
         screening = _screen_against_base(run, terms)
-    return Checked(
-        run=run, verdict=conclude_verdict(run, confirm_screening(screening, run, policy, suspects), policy)
-    )
+    confirmed = confirm_screening(screening, run, policy, suspects)
+    return Checked(run=run, verdict=conclude_verdict(run, confirmed, policy))
 
 
 def _settle_limits(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Run:
@@ -131,7 +126,7 @@ def _settle_limits(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Run:
 
 def _count_looks(terms: CheckTerms) -> Policy:
     """The error budget is for the whole verdict, however often the same trials are judged."""
-    return replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
+    return replace(terms.policy, times_judged=terms.max_trials - terms.trials + 1)
 
 
 def _screen_against_base(run: Run, terms: CheckTerms) -> Screening:
@@ -161,81 +156,19 @@ def settle_pairs(
 ) -> Run:
     """Look by look, until all is settled, the last look is over or the time is up.
 
-    One case after the other, by :func:`rank_suspect`; the whole plan where ``suspects`` is ``None``.
+    One case after the other, by its rank; the whole plan where ``suspects`` is ``None``.
     """
     stopped: set[str] = set()  # no time, no counterpart or a failure: asking again would not help
     fast = limit.fail_fast
-    while needs := _list_needs(run, list_unsettled(run, policy, suspects, fail_fast=fast), stopped):
-        case_id, pairs = needs[0].case_id, count_pairs(run)
+    while needs := list_needs(run, list_unsettled(run, policy, suspects, fail_fast=fast), stopped):
+        case_id, pairs = needs[0].case_id, run.pair_counts
         asked = needs if run.wall_s < limit.end_s else needs[:1]
         run = measurer.add_pairs(run, asked, limit.compute_end_s(needs[0], pairs))
-        if count_pairs(run)[case_id] < pairs[case_id] + needs[0].more:
+        if run.pair_counts[case_id] < pairs[case_id] + needs[0].more:
             stopped.add(case_id)
     return replace(run, finished=True)
 
 
 def list_unfinished(run: Run, policy: Policy) -> tuple[str, ...]:
     """The cases that :func:`settle_pairs` would give more pairs, had there been time."""
-    needs = _list_needs(run, list_unsettled(run, policy), ())
-    return tuple(dict.fromkeys(slot.case.id for slot in list_pair_slots(run, needs)))
-
-
-def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Suspect:
-    """Two pairs settle anything exact, and all that is known of a target is exact."""
-    pairs = count_pairs(run)[suspect.case_id] if pairs is None else pairs
-    look = next((look for look in LOOKS if look > pairs), pairs)
-    if run.environment.device_kind == TARGET_KIND:
-        look = min(look, max(MIN_PAIRS, pairs))
-    return replace(suspect, more=look - pairs)
-
-
-def rank_suspect(suspect: Suspect, pairs: int, seconds: float, *, untouched: bool) -> tuple[float, ...]:
-    """The smallest is next; ``seconds`` is how long its settling takes.
-
-    Counts come first, in one pair of each case and then in a second: a crash shows there, too. Then begun
-    cases, up to SETTLING_PAIRS. Then what looks worst by stored values, then those with the fewest pairs. An
-    ``untouched`` case, which imports nothing that changed, waits unless it looks worse than stored. A
-    convicted one comes last: its pairs change no outcome.
-    """
-    turn = pairs if pairs >= SETTLING_PAIRS else -min(pairs, 1)
-    if awaits_count(suspect, pairs):
-        turn = pairs - MIN_PAIRS - 1
-    return (
-        suspect.convicted,
-        untouched and suspect.screened.doubt <= 0,
-        turn,
-        -max(suspect.screened.doubt, 0.0),
-        seconds,
-    )
-
-
-def awaits_count(suspect: Suspect, pairs: int) -> bool:
-    return pairs < MIN_PAIRS and any(SPECS[metric].family is not Family.NOISY for metric in suspect.metrics)
-
-
-def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]) -> list[Suspect]:
-    """All but the most pressing one are for later.
-
-    A metric that the last pairs of a case had no time for stays open after the last look.
-    """
-    pairs = count_pairs(run)
-    untouched = {trial.case_id for trial in run.trials if trial.changed_imports is not None}
-    untouched -= {trial.case_id for trial in run.trials if trial.changed_imports}
-    wanted = {suspect.case_id: suspect for suspect in unsettled if suspect.case_id not in stopped}
-    needs = {case_id: make_need(run, suspect, pairs[case_id]) for case_id, suspect in wanted.items()}
-    pace, device = Pace(run.cases, run.trials), name_device(run)
-    seconds = dict.fromkeys(needs, 0.0)  # of the pairs that take a case to its next look, or settle most
-    most = [
-        replace(suspect, more=max(suspect.more, SETTLING_PAIRS - pairs[name]))
-        for name, suspect in needs.items()
-    ]
-    for slot in list_pair_slots(run, most):
-        seconds[slot.case.id] += predict_pair_s(pace, slot, device)
-
-    def rank(name: str) -> tuple[float, ...]:
-        took_s = max(seconds[name], _LEAST_S)
-        return rank_suspect(wanted[name], pairs[name], took_s, untouched=name in untouched)
-
-    ordered = sorted(wanted, key=rank)
-    left = [needs[case_id] for case_id in ordered if needs[case_id].more]
-    return [replace(need, later=number > 0) for number, need in enumerate(left)]
+    return tuple(need.case_id for need in list_needs(run, list_unsettled(run, policy), ()))

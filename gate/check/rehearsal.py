@@ -38,9 +38,10 @@ class Rehearsal:
         cases = [case for case in run.cases if case.id in wanted]
         slots = make_trial_schedule(cases, trials, run.trials, wanted)
         pace, dropped = Pace(run.cases, run.trials), set[str]()
+        device = name_device(run.environment)
         for slot in slots:
             case = slot.case
-            content = plan_trial(slot.metrics, pace.list_own(case), name_device(run))
+            content = plan_trial(slot.metrics, pace.list_own(case), device)
             if run.wall_s + pace.predict_s(case, content.extent) > self.budget_s:
                 dropped.add(case.id)
             if case.id not in dropped:
@@ -51,16 +52,16 @@ class Rehearsal:
 
     def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         """Or their latencies alone where no more ends in time."""
-        dropped: set[str] = set()
+        dropped, device = set[str](), name_device(run.environment)
         for wanted in list_pair_slots(run, [need for need in needs if not need.later]):
             case = wanted.case
             if case.id in dropped:
                 continue
-            slot = fit_slot(Pace(run.cases, run.trials), wanted, name_device(run), limit_s - run.wall_s)
+            slot = fit_slot(Pace(run.cases, run.trials), wanted, device, limit_s - run.wall_s)
             if slot is None:
                 dropped.add(case.id)
             else:
-                pair = self._measure_pair(slot, name_device(run))
+                pair = self._measure_pair(slot, device)
                 run = _add(run, pair, compute_pair_s(case, pair))
         return run
 

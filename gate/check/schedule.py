@@ -17,20 +17,25 @@ from gate.decide.constants import (
     LEAST_SUPER_BLOCKS,
     LIGHT_PAIR_SHARE,
     LIVE_PAIR_SD,
+    LOOKS,
+    MIN_PAIRS,
     MIN_SUPER_BLOCKS,
     PROCESS_SD,
+    SETTLING_PAIRS,
 )
-from gate.decide.evidence.steal import compute_own_steal, compute_usual_steal, excuse_steal, get_steal
+from gate.decide.evidence.disturbed import compute_own_steal, compute_usual_steal, excuse_steal, get_steal
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
-from gate.devices import DEFAULT_DEVICE, KINDS, get_kind, is_target, name_target
+from gate.decide.suspects import Suspect
+from gate.devices import DEFAULT_DEVICE, KINDS, TARGET_KIND, get_kind, is_target, name_target
 from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
 from gate.records.cases import Case, Metric
 from gate.records.protocol import BLOCKS_PER_ARM, Stage
-from gate.records.run import Extent, Pairing, Run, Trial
+from gate.records.run import Environment, Extent, Pairing, Run, Trial
 
 # Asks for a trial of the case as a whole.
 EVERY_METRIC = frozenset(Metric)
+_LEAST_S = 0.1  # of a pair, where its time is unknown
 _FURTHER = 2  # the index of whatever is not the first: no later one differs from it
 EXTENT_SHARES = {Extent.WHOLE: 1.0, Extent.COLD: COLD_SHARE}  # of a whole trial's time
 _LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER)  # before a side has loaded
@@ -142,7 +147,7 @@ class Pace:
 
     @property
     def own_steal(self) -> float:
-        """As of :func:`gate.decide.evidence.steal.compute_own_steal`."""
+        """As of :func:`gate.decide.evidence.disturbed.compute_own_steal`."""
         return compute_usual_steal(self._stolen, self.trials)
 
     def list_own(self, case: Case) -> Sequence[Trial]:
@@ -169,10 +174,75 @@ class Pace:
         return EXTENT_SHARES[extent] * case.expected_s * self.scale
 
 
-def name_device(run: Run) -> str:
-    environment = run.environment
+def name_device(environment: Environment) -> str:
     target = name_target(environment.device_kind, environment.device_traits.get("capability", ""))
     return target or (environment.device_kind if environment.device_kind in KINDS else DEFAULT_DEVICE)
+
+
+def make_pair_slots(case: Case, need: Suspect, begun: int) -> tuple[Slot, ...]:
+    """Those after the ``begun`` ones."""
+    return tuple(
+        Slot(case=case, index=begun + step, metrics=need.metrics, unchanged_code=need.unchanged_code)
+        for step in range(1, need.more + 1)
+    )
+
+
+def make_need(suspect: Suspect, pairs: int, device_kind: str) -> Suspect:
+    """Two pairs settle anything exact, and all that is known of a target is exact."""
+    look = next((look for look in LOOKS if look > pairs), pairs)
+    if device_kind == TARGET_KIND:
+        look = min(look, max(MIN_PAIRS, pairs))
+    return replace(suspect, more=look - pairs)
+
+
+def rank_suspect(suspect: Suspect, pairs: int, seconds: float, *, untouched: bool) -> tuple[float, ...]:
+    """The smallest is next; ``seconds`` is how long its settling takes.
+
+    Counts come first, in one pair of each case and then in a second: a crash shows there, too. Then begun
+    cases, up to SETTLING_PAIRS. Then what looks worst by stored values, then those with the fewest pairs. An
+    ``untouched`` case, which imports nothing that changed, waits unless it looks worse than stored. A
+    convicted one comes last: its pairs change no outcome.
+    """
+    turn = pairs if pairs >= SETTLING_PAIRS else -min(pairs, 1)
+    if awaits_count(suspect, pairs):
+        turn = pairs - MIN_PAIRS - 1
+    return (
+        suspect.convicted,
+        untouched and suspect.screened.doubt <= 0,
+        turn,
+        -max(suspect.screened.doubt, 0.0),
+        seconds,
+    )
+
+
+def awaits_count(suspect: Suspect, pairs: int) -> bool:
+    return pairs < MIN_PAIRS and any(SPECS[metric].family is not Family.NOISY for metric in suspect.metrics)
+
+
+def list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]) -> list[Suspect]:
+    """All but the most pressing one are for later.
+
+    A metric that the last pairs of a case had no time for stays open after the last look.
+    """
+    pairs = run.pair_counts
+    untouched = {trial.case_id for trial in run.trials if trial.changed_imports is not None}
+    untouched -= {trial.case_id for trial in run.trials if trial.changed_imports}
+    wanted = {suspect.case_id: suspect for suspect in unsettled if suspect.case_id not in stopped}
+    kind = run.environment.device_kind
+    needs = {case_id: make_need(suspect, pairs[case_id], kind) for case_id, suspect in wanted.items()}
+    pace, device = Pace(run.cases, run.trials), name_device(run.environment)
+    cases = {case.id: case for case in run.cases}
+
+    def rank(name: str) -> tuple[float, ...]:
+        """By the pairs that take a case to its next look, or settle most."""
+        most = replace(needs[name], more=max(needs[name].more, SETTLING_PAIRS - pairs[name]))
+        slots = make_pair_slots(cases[name], most, pairs[name])
+        took_s = max(sum(predict_pair_s(pace, slot, device) for slot in slots), _LEAST_S)
+        return rank_suspect(wanted[name], pairs[name], took_s, untouched=name in untouched)
+
+    ordered = sorted(wanted, key=rank)
+    left = [needs[case_id] for case_id in ordered if needs[case_id].more]
+    return [replace(need, later=number > 0) for number, need in enumerate(left)]
 
 
 def fit_slot(pace: Pace, slot: Slot, device: str, left_s: float) -> Slot | None:

@@ -2,21 +2,20 @@
 
 import math
 from bisect import insort
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
-from gate.check.schedule import Pace, Slot, fit_slot, name_device, plan_trial, predict_pair_s
+from gate.check.schedule import Pace, Slot, fit_slot, make_pair_slots, name_device, plan_trial, predict_pair_s
 from gate.decide.constants import MIN_PAIRS, SETTLING_PAIRS
-from gate.decide.evidence.pairs import list_alike
 from gate.decide.suspects import Suspect
 from gate.metrics import SPECS, Family
 from gate.records.bounds import Natural
 from gate.records.cases import Case, Metric
 from gate.records.facts import Fact
-from gate.records.run import BASE_ARM, CANDIDATE_ARM, CaseFailure, Pairing, Place, Run, Trial
+from gate.records.run import CANDIDATE_ARM, CaseFailure, Pairing, Place, Run, Trial
 
 # Of kernels that differ, in a whole run, which is written after every pair.
 MAX_SOURCES_CHARS = 4_000_000
@@ -105,26 +104,14 @@ def make_trial_schedule(
 
 
 def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[Slot, ...]:
-    begun = count_pairs(run)
+    begun = run.pair_counts
     cases = {case.id: case for case in run.cases}
-    failed = {failure.case_id for failure in run.failures}
-    alike = list_alike(run)
-    open_needs = [need for need in needs if need.case_id not in failed and need.case_id in alike]
+    can_pair = run.pairable - {failure.case_id for failure in run.failures}
     return tuple(
-        Slot(
-            case=cases[need.case_id],
-            index=begun[need.case_id] + step,
-            metrics=need.metrics,
-            unchanged_code=need.unchanged_code,
-        )
-        for need in open_needs
-        for step in range(1, need.more + 1)
-    )
-
-
-def count_pairs(run: Run) -> Counter[str]:
-    return Counter(
-        trial.case_id for trial in run.trials if trial.pairing is not Pairing.ALONE and trial.arm == BASE_ARM
+        slot
+        for need in needs
+        if need.case_id in can_pair
+        for slot in make_pair_slots(cases[need.case_id], need, begun[need.case_id])
     )
 
 
@@ -186,7 +173,7 @@ class TrialWork:
 
     def predict_s(self, case_run: Run, slot: Slot, pace: Pace) -> float:
         return pace.predict_s(
-            slot.case, plan_trial(slot.metrics, case_run.trials, name_device(case_run)).extent
+            slot.case, plan_trial(slot.metrics, case_run.trials, name_device(case_run.environment)).extent
         )
 
     def plan(self, case_run: Run, slot: Slot, whole: Run, pace: Pace) -> Unit | None:
@@ -216,7 +203,7 @@ class PairWork:
     def list_slots(self, case_run: Run) -> tuple[Slot, ...]:
         """None where the case failed or has no counterpart."""
         case_id = case_run.cases[0].id
-        more = self.targets[case_id] - count_pairs(case_run)[case_id]
+        more = self.targets[case_id] - case_run.pair_counts[case_id]
         return list_pair_slots(case_run, [replace(self.wanted[case_id], more=more)])
 
     def foresee_slots(self, case_run: Run) -> tuple[Slot, ...]:
@@ -224,23 +211,23 @@ class PairWork:
         suspect, target = self.wanted[case_run.cases[0].id], self.targets[case_run.cases[0].id]
         is_timed = any(SPECS[metric].family is Family.NOISY for metric in suspect.metrics)
         usual = SETTLING_PAIRS if is_timed else MIN_PAIRS
-        begun = count_pairs(case_run)[suspect.case_id]
+        begun = case_run.pair_counts[suspect.case_id]
         slots = list_pair_slots(case_run, [replace(suspect, more=max(usual, target) - begun)])
         return slots[max(target - begun, 0) :]
 
     def rank(self, case_run: Run) -> Rank:
         """The most pressing one comes first of those for later."""
         case_id = case_run.cases[0].id
-        return (1, 0) if self.wanted[case_id].later else (0, count_pairs(case_run)[case_id])
+        return (1, 0) if self.wanted[case_id].later else (0, case_run.pair_counts[case_id])
 
     def predict_s(self, case_run: Run, slot: Slot, pace: Pace) -> float:
-        return predict_pair_s(pace, slot, name_device(case_run))
+        return predict_pair_s(pace, slot, name_device(case_run.environment))
 
     def plan(self, case_run: Run, slot: Slot, whole: Run, pace: Pace) -> Unit | None:
         """The next pair, or as much of it as ends in time; ``None`` where nothing does."""
         del whole
         known = Pace(case_run.cases, case_run.trials) if case_run.trials else pace
-        fitting = fit_slot(known, slot, name_device(case_run), self.limit_s - case_run.wall_s)
+        fitting = fit_slot(known, slot, name_device(case_run.environment), self.limit_s - case_run.wall_s)
         if fitting is None:
             return None
         return Unit(
@@ -268,7 +255,7 @@ def join_sources(kept: Mapping[str, str], new: Mapping[str, str]) -> Mapping[str
 def count_done(run: Run, *, paired: bool) -> int:
     """Pairs, or trials that were measured, failed, or both."""
     if paired:
-        return sum(count_pairs(run).values())
+        return sum(run.pair_counts.values())
     measured = {(trial.case_id, trial.index) for trial in run.trials if trial.pairing is Pairing.ALONE}
     return len(measured | {(failure.case_id, failure.trial) for failure in run.failures})
 

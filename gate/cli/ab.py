@@ -14,7 +14,6 @@ from gate.cli.commands import AB_MINUTES
 from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import code_verdict, print_traces, record_creep, report_verdict, save_reports, show_page
 from gate.cli.setup import Project, load_project, note_idle, note_origin, note_stop
-from gate.decide.evidence.pairs import list_alike
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, FileError, UsageError
 from gate.lab.arms.arms import ArmOptions, make_checkouts, open_arms, resolve_arms
@@ -108,7 +107,7 @@ def compare_arms(options: Namespace, request: Project, policy: Policy, arms: Arm
     with open_measurer(options, replace(request, arms=arms), opening, previous) as (measurer, begun):
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
         # come then, so that what a kill leaves on disk is no finished run.
-        unpaired = {case.id for case in begun.cases} - list_alike(begun)
+        unpaired = {case.id for case in begun.cases} - begun.pairable
         alone = replace(measurer, save=lambda run: measurer.save(replace(run, finished=False)))
         run = replace(alone.add_trials(begun, want_whole(unpaired), 1), finished=False)
         end_s, is_default = run.toolchain_s + 60 * options.minutes, options.minutes == AB_MINUTES

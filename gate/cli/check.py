@@ -58,8 +58,8 @@ def run_check(options: Namespace) -> ExitCode:
 
 def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
     request = load_project(options, rules)
-    config = request.config
-    policy = load_policy(config, options.accepted, gate=name_judge(options, config))
+    config, gate = request.config, name_judge(options, request.config)
+    policy = load_policy(config, options.accepted, gate=gate)
     terms = CheckTerms(
         baselines=load_baselines(config.baselines),
         policy=policy,
@@ -92,10 +92,11 @@ def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
         else:
             checked = check_against_base(bounded, run, terms)
         measurer.save(checked.run)
+        base, opened = checked.run.base, (*note_shard(checked.run), *notes)
         verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
         verdict = note_stop(note_origin(verdict, config, options), options)
-        verdict = replace(verdict, notes=(*note_shard(checked.run), *notes, *verdict.notes))
-        verdict = note_rules(verdict, config, checked.run.base.provenance.commit if checked.run.base else "")
+        verdict = replace(verdict, notes=(*opened, *verdict.notes))
+        verdict = note_rules(verdict, config, base.provenance.commit if base else "")
         append_run(config, checked.run, HistoryKind.CHECK)
         # Before lanes are closed: some are still at pairs that nobody needs any more.
         save_reports(verdict, config.out, code_verdict(verdict, config, policy))

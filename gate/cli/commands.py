@@ -226,7 +226,7 @@ _EXPLAIN = Command(
     example="compile-gate explain bert",
     success="the case was shown, whatever the verdict says",
     codes=(ExitCode.MACHINE,),
-    run="gate.cli.stored:run_explain",
+    run="gate.cli.reports:run_explain",
     arguments=(
         argument(
             "case",
@@ -244,7 +244,7 @@ _REPORT = Command(
     example="compile-gate report --format markdown",
     success="the verdict was rendered, whatever it says",
     codes=(ExitCode.MACHINE,),
-    run="gate.cli.stored:run_report",
+    run="gate.cli.reports:run_report",
     arguments=(
         _VERDICT,
         argument(
@@ -262,7 +262,7 @@ _TREND = Command(
     example="compile-gate trend perf/history --out site",
     success="the pages were written; damaged lines of the history are named",
     codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
-    run="gate.cli.stored:run_trend",
+    run="gate.cli.reports:run_trend",
     arguments=(
         argument(
             "history",
@@ -286,7 +286,7 @@ _COMPARE = Command(
     example="compile-gate compare old/run.json new/run.json",
     success="PASS: the run is whole, and nothing that has a baseline regressed",
     codes=_VERDICT_CODES,
-    run="gate.cli.stored:run_compare",
+    run="gate.cli.reports:run_compare",
     arguments=(
         argument(
             "baseline",
@@ -503,7 +503,7 @@ _MERGE = Command(
     example="compile-gate merge shard-*/run.json --select tag:smoke --out out",
     success="the runs fit together and were joined, whatever failed in them",
     codes=(ExitCode.MACHINE,),
-    run="gate.cli.stored:run_merge",
+    run="gate.cli.reports:run_merge",
     arguments=(
         argument("runs", nargs="+", metavar="RUN", help="the run.json of each shard"),
         *(*CONFIG, *RULES, to_directory("write the joined run there, as run.json", required=True)),

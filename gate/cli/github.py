@@ -11,9 +11,16 @@ from gate.decide.conclude.exit_codes import FailOn
 from gate.errors import ExitCode, UsageError
 from gate.files.invalid import quote_value
 from gate.git import find_checkout
-from gate.github.accept import accept_regression
+from gate.github.accept_command import accept_regression
 from gate.github.client import GitHubClient, Patience
-from gate.github.command import ANSWERING, GOES_ON, Answerer, authorize, describe_protection, make_outputs
+from gate.github.comment_command import (
+    ANSWERING,
+    GOES_ON,
+    Answerer,
+    authorize,
+    describe_protection,
+    make_outputs,
+)
 from gate.github.finding import Settings, fetch_run
 from gate.github.job import (
     JobContext,
@@ -31,7 +38,7 @@ from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
 from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
-from gate.publish.commands import (
+from gate.publish.comment_commands import (
     ACCEPT_COMMAND,
     REFRESH_COMMAND,
     AcceptTerms,

@@ -20,7 +20,7 @@ from gate.programs import ask_program
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.report.words.templates import describe_error_factor
-from gate.starter.files import (
+from gate.starter.new_files import (
     CONFIG_FILE,
     SCHEMA_FILE,
     Sketch,

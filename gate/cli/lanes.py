@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
 from gate.decide.evidence.gather import list_short
@@ -126,7 +126,7 @@ def _refuse_other(
 @contextmanager
 def open_measurer(
     options: Namespace, request: Project, opening: Opening, previous: Run | None
-) -> Iterator[tuple[Measurer, Run]]:
+) -> Iterator[tuple[LaneMeasurer, Run]]:
     """With ``previous``; lanes get that without its trials, and refuse to continue another run.
 
     Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.driver.open_fleet`.
@@ -148,7 +148,7 @@ def open_measurer(
             read_states = partial(read_code_states, config.directory, request.arms)
             lanes = opened.enter_context(_open_fleet(asked, open_begun, read_states, config, observe))
             patience_s = _PATIENCE * config.trial_timeout_s
-            measurer = Measurer(
+            measurer = LaneMeasurer(
                 engine=lanes, save=saver.save, keep=saver.keep, observe=observe, patience_s=patience_s
             )
             run = lanes.run
@@ -179,7 +179,7 @@ def _choose_cores(cores: tuple[int, ...], threads: int) -> tuple[int, ...]:
 @contextmanager
 def open_measured(
     options: Namespace, request: Project, trials: int, opening: Opening | None = None
-) -> Iterator[tuple[Measurer, Run]]:
+) -> Iterator[tuple[LaneMeasurer, Run]]:
     check_factories(request.config, request.cases)
     traces = getattr(options, "trace", False)  # neither a refresh nor a calibration has the option
     opening = opening or partial(open_lane, trials=trials, traces=traces)
@@ -284,7 +284,8 @@ def note_config(config: Config, options: Namespace, observe: Observer) -> None:
         what = f"this machine has a GPU, and {config.source} measures the CPU"
         observe(Noted(fact=make_text(f"{what}: write `device: cuda` there, or give --device cuda")))
     if not is_surprising(config, options):
-        observe(Noted(fact=make_text(describe_source(config))))
+        source = describe_source(config)
+        observe(Noted(fact=make_text(source)))
 
 
 def add_base(lab: Lab, run: Run, sources: ArmSources, config: Config) -> Run:

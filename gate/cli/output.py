@@ -13,7 +13,7 @@ from gate.decide.conclude.accept import keep_own
 from gate.decide.conclude.coverage import is_lack_accepted, measure_coverage
 from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
 from gate.decide.constants import SESSION_DAYS
-from gate.decide.evidence.trials import set_aside_disturbed
+from gate.decide.evidence.disturbed import set_aside_disturbed
 from gate.decide.evidence.values import collect_values
 from gate.decide.stats import estimate_metric
 from gate.errors import ExitCode, FileError, GateError, UsageError
@@ -150,11 +150,12 @@ def report_verdict(
 ) -> ExitCode:
     """What the code means is printed where it is not plain; on stderr if a program reads the report."""
     code = code_verdict(verdict, config, policy)
+    accepted = code is not code_verdict(verdict, config)
+    notice = render_exit_notice(verdict.outcome, code, is_lack_accepted=accepted)
     if out:
         save_reports(verdict, out, code)
     print_report(verdict, options, code)
-    accepted = code is not code_verdict(verdict, config)
-    if notice := render_exit_notice(verdict.outcome, code, is_lack_accepted=accepted):
+    if notice:
         print(notice, file=sys.stdout if options.format == "text" else sys.stderr)
     if out:
         show_page(out, options)

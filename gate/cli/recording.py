@@ -10,14 +10,14 @@ from pathlib import Path
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check.schedule import want_whole
-from gate.check.work import count_pairs
 from gate.cli.commands import CALIBRATION_PAIRS
 from gate.cli.lanes import load_measured, open_measured
 from gate.cli.output import append_run
 from gate.cli.setup import Project, load_configured, load_project, parse_metric
 from gate.decide.conclude.accept import note_left
 from gate.decide.constants import MIN_BASELINE_TRIALS
-from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed, note_kept_disturbed
+from gate.decide.evidence.baseline import make_baselines
+from gate.decide.evidence.disturbed import collect_head, list_hopeless, note_disturbed, note_kept_disturbed
 from gate.decide.suspects import Suspect
 from gate.devices import get_kind, is_target
 from gate.errors import ExitCode, MachineError, UsageError
@@ -114,7 +114,7 @@ def run_refresh(options: Namespace) -> ExitCode:
     for proposal in proposals:
         print(_describe(proposal))
     left = note_left((proposal.baseline for proposal in proposals), policy)
-    for note in (*note_disturbed(run), *note_kept_disturbed(run, fewest), *left):
+    for note in (*note_disturbed(collect_head(run)), *note_kept_disturbed(run, fewest), *left):
         print(f"note  {write_note(note)}")
     recorded, each = format_noun(len(proposals), "baseline"), format_noun(trials, "trial")
     print(f"Recorded {recorded} of {each} each in {config.baselines}; commit what is new there.")
@@ -193,7 +193,7 @@ def refuse_disturbed(run: Run, fewest: int, *, anyway: bool, is_measured: bool =
     hopeless = list_hopeless(run, fewest)
     if not hopeless or anyway:
         return
-    why = " ".join(map(write_note, note_disturbed(run)))
+    why = " ".join(map(write_note, note_disturbed(collect_head(run))))
     what = f"fewer than {fewest} undisturbed trials came back of {join_some(hopeless)}. {why}"
     again = "--anyway --resume" if is_measured else "--anyway"
     raise MachineError(what, f"Run it again once the machine is quiet; {again} takes what there is.")
@@ -257,7 +257,7 @@ def _measure(options: Namespace, request: Project) -> Run:
             changes=run.changes,
         )
         needs = [
-            Suspect(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - count_pairs(run)[case.id])
+            Suspect(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - run.pair_counts[case.id])
             for case in run.cases
         ]
         paired = measurer.add_pairs(replace(run, base=base), needs, math.inf)

@@ -78,7 +78,7 @@ def open_rules(options: Namespace) -> Iterator[BaseRules | None]:
     if not sha:
         yield None
         return
-    from gate.lab.arms.base import open_base_tree  # noqa: PLC0415 - the lab is slow to import
+    from gate.lab.arms.base_checkout import open_base_tree  # noqa: PLC0415 - the lab is slow to import
 
     given = {name: getattr(options, name, None) or "" for name in ("config", "baselines", "select")}
     here = Path.cwd()

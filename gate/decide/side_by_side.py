@@ -6,26 +6,18 @@ from dataclasses import replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
 from gate.decide.constants import LOOKS, MOVED_WIDTHS, SETTLING_PAIRS
-from gate.decide.evidence.gather import index_base_cases
-from gate.decide.evidence.pairs import list_alike
 from gate.decide.judge.compare import follow_times
 from gate.decide.judge.machine import Machine
-from gate.decide.judge.pairs import (
-    CasePairs,
-    PairRules,
-    Tests,
-    compare_paired,
-    gather_case_pairs,
-    make_pair_rules,
-)
-from gate.decide.suspects import CALLS, Suspect, is_exact, list_suspects
-from gate.decide.verdict import BaseFindings, Screening, conclude_verdict
+from gate.decide.judge.pairs import CasePairs, PairRules, compare_paired, gather_case_pairs, make_pair_rules
+from gate.decide.judge.screening import BaseFindings, Screening
+from gate.decide.suspects import CALLS, Suspect, is_exact
+from gate.decide.verdict import conclude_verdict
 from gate.fingerprint import compute_environment_id
 from gate.metrics import COMPILE_TIMES, DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import BASE_ARM, Run
+from gate.records.run import BASE_ARM, Run, Trial
 from gate.records.verdict import (
     BROKEN,
     MAYBE_WORSE,
@@ -53,15 +45,14 @@ def list_unsettled(
     counts alone convict it, for its compile times as well. Then others that had SETTLING_PAIRS and look no
     slower than their thresholds wait; with ``fail_fast`` all do.
     """
-    policy = keep_own(policy, compute_environment_id(run.environment))
     sides, rules = gather_judged(run, policy, suspects)
+    policy = keep_own(policy, compute_environment_id(run.environment))
     failed = {failure.case_id for failure in run.failures}
-    alike = list_alike(run)
     given = {suspect.case_id: suspect for suspect in suspects or ()}
     unsettled, idle, is_red = [], set(), False
     for side in sides:
         case = side.case
-        if case.id in failed or case.id not in alike:
+        if case.id in failed or not side.is_alike:
             continue
         suspect = given.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
         rows = follow_times(compare_paired(side, rules)) if side.paired else ()
@@ -126,18 +117,19 @@ def gather_judged(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> tuple[tuple[CasePairs, ...], PairRules]:
     """A shard counts what the other shards may ask, too, so that joining them changes no result."""
+    screened = None if suspects is None else {suspect.case_id: suspect.screened for suspect in suspects}
+    sides = gather_case_pairs(run, policy, screened)
     if suspects is None:
-        sides = gather_case_pairs(run, policy)
         times, cases = sum(metric in side.questions for side in sides for metric in LEADING), len(sides)
     else:
-        sides = gather_case_pairs(run, policy, {suspect.case_id: suspect.screened for suspect in suspects})
-        alike = list_alike(run)  # what the base lacks, or defines otherwise, gets no pair and no test
+        # What the base lacks, or defines otherwise, gets no pair and no test.
+        alike = {side.case.id for side in sides if side.is_alike}
         tested = [suspect.metrics for suspect in suspects if suspect.case_id in alike]
         times, cases = sum(metric in metrics for metrics in tested for metric in LEADING), len(tested)
     elsewhere = max(0, run.shard.cases - len(run.cases)) if run.shard else 0
     repeats = suspects[0].screened.repeats if suspects else {}
-    tests = Tests(times=times + elsewhere * len(LEADING), cases=cases + elsewhere)
-    return sides, make_pair_rules(sides, policy, tests, repeats)
+    times, cases = times + elsewhere * len(LEADING), cases + elsewhere
+    return sides, make_pair_rules(sides, policy, repeats, times=times, cases=cases)
 
 
 def _is_open(row: Comparison, suspect: Suspect, rules: PairRules) -> bool:
@@ -146,7 +138,7 @@ def _is_open(row: Comparison, suspect: Suspect, rules: PairRules) -> bool:
     if not is_exact(row.metric):
         return row.metric in LEADING and row.metric in suspect.metrics
     # What got better in one pair is measured again only where all is asked for, or where it flickers.
-    is_better = row.change is not None and row.change.centre < 0 and row.metric not in rules.counts.shown
+    is_better = row.change is not None and row.change.centre < 0 and row.metric not in rules.counts.varied
     return suspect.thorough or row.metric in suspect.screened.seen or not is_better
 
 
@@ -163,34 +155,36 @@ def judge_pairs(
 
 
 def confirm_screening(
-    screening: Screening, run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
+    screening: Screening, run: Run, policy: Policy, suspects: Sequence[Suspect]
 ) -> Screening:
     """Replace the suspects' comparisons of the screen by those of their pairs with the base.
 
     Where no pair came back nothing is convicted.
     """
-    suspects = list_suspects(screening) if suspects is None else suspects
     if run.base is None or not suspects:
         return screening
     sides, rules = gather_judged(run, policy, suspects)
     wanted = {suspect.case_id: suspect for suspect in suspects}
+    base_failed = {failure.case_id for failure in run.failures if failure.arm == BASE_ARM}
+    absent = {side.case.id: _explain_absence(side, base_failed) for side in sides}
     rows = {(row.case_id, row.metric): row for side in sides for row in compare_paired(side, rules)}
     comparisons = tuple(
-        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], run, rules)
+        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], absent, rules)
         if row.case_id in wanted
         else row
         for row in screening.comparisons
     )
-    revised = screening.revise((*comparisons, *_list_lost(rows, comparisons, run)))
+    lost = _list_lost(rows, comparisons, run.trials)
+    revised = screening.revise((*comparisons, *lost))
     paired = {side.case.id: side for side in sides if side.paired}
     return replace(revised, base=replace(revised.base, sides=paired))
 
 
 def _list_lost(
-    rows: Mapping[tuple[str, Metric], Comparison], comparisons: Iterable[Comparison], run: Run
+    rows: Mapping[tuple[str, Metric], Comparison], comparisons: Iterable[Comparison], trials: Iterable[Trial]
 ) -> list[Comparison]:
     """What the base measures and no trial of head does, unless a stored value has shown it already."""
-    heads = [trial for trial in run.trials if trial.arm != BASE_ARM]
+    heads = [trial for trial in trials if trial.arm != BASE_ARM]
     shown = {(trial.case_id, metric) for trial in heads for metric in trial.samples}
     shown |= {(row.case_id, row.metric) for row in comparisons}
     return [row for key, row in rows.items() if row.reason is Reason.NOT_MEASURED and key not in shown]
@@ -205,7 +199,11 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
 
 
 def _confirm_row(
-    row: Comparison, paired: Comparison | None, suspect: Suspect, run: Run, rules: PairRules
+    row: Comparison,
+    paired: Comparison | None,
+    suspect: Suspect,
+    absent: Mapping[str, Code],
+    rules: PairRules,
 ) -> Comparison:
     # It measured this and that before it failed, or ended too early; or head lacks what is stored.
     if row.is_of_whole_case or row.status is Status.MISSING:
@@ -220,7 +218,7 @@ def _confirm_row(
         if row.metric not in rules.counts.flickering and _flickers(row, paired):
             return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
         return _remark_stored(paired, row)
-    return _withhold(row, _explain_absence(run, row.case_id)) if is_asked else row
+    return _withhold(row, absent[row.case_id]) if is_asked else row
 
 
 def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
@@ -273,11 +271,9 @@ def _withhold(row: Comparison, why: Code) -> Comparison:
     return replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNPAIRED, found=row.reason)
 
 
-def _explain_absence(run: Run, case_id: str) -> Code:
-    if case_id not in index_base_cases(run):
+def _explain_absence(side: CasePairs, base_failed: Collection[str]) -> Code:
+    if side.base_case is None:
         return Code.BASE_LACKS_CASE
-    if case_id not in list_alike(run):
+    if not side.is_alike:
         return Code.BASE_DEFINES_OTHERWISE
-    if any(failure.case_id == case_id and failure.arm == BASE_ARM for failure in run.failures):
-        return Code.BASE_FAILED
-    return Code.NO_PAIR
+    return Code.BASE_FAILED if side.case.id in base_failed else Code.NO_PAIR

@@ -124,8 +124,9 @@ def compute_priors(
         for case_id, variance in variances.items()
         if variance.df > 0
     }
-    ordered, priors = sorted(unbiased.values()), {}
+    ordered = sorted(unbiased.values())
     all_df = sum(variance.df for variance in variances.values())
+    priors = {}
     for case_id, variance in variances.items():
         df = all_df - variance.df
         if df >= MIN_LEARNED_DF:

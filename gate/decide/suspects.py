@@ -5,17 +5,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.constants import LIVE_PAIR_SD, MIN_BASELINE_TRIALS, TWO_SPEEDS
-from gate.decide.evidence.gather import Evidence
-from gate.decide.evidence.programs import (
+from gate.decide.evidence.compiles import (
     has_other_counts,
     has_torch_calls_alone,
     is_code_changed,
     is_other_workload,
 )
+from gate.decide.evidence.gather import Evidence
 from gate.decide.judge.counted import count_repeats
 from gate.decide.judge.pairs import NOT_SCREENED, Screened
+from gate.decide.judge.screening import Screening
 from gate.decide.stats import compute_logs, compute_variance, pool_variances
-from gate.decide.verdict import Screening
 from gate.metrics import GRAPH_COUNTERS, SPECS, Family
 from gate.records.cases import Metric, group_cases
 from gate.records.run import Pairing, Run

@@ -6,69 +6,37 @@ comparisons by those of their pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
-from gate.decide.conclude.coverage import is_judged, measure_tally
+from gate.decide.conclude.case_evidence import show_all
+from gate.decide.conclude.coverage import measure_tally
 from gate.decide.conclude.limits import apply_limits
 from gate.decide.conclude.outcome import decide_outcome, remark_regressed_anyway
-from gate.decide.conclude.shown import add_traces, bound_sources, show_case, summarize_suite
-from gate.decide.evidence.gather import Evidence, gather_evidence
-from gate.decide.evidence.trials import (
+from gate.decide.conclude.suite_summary import summarize_suite
+from gate.decide.evidence.disturbed import (
     blame_disturbance,
+    collect_head,
     doubt_stored,
     drop_host_metrics,
     note_disturbed,
     set_aside_disturbed,
 )
+from gate.decide.evidence.gather import gather_evidence
 from gate.decide.explain import advice, notes
-from gate.decide.explain.causes import rank_causes
-from gate.decide.explain.defaults import add_defaults, note_defaults
-from gate.decide.explain.inquiry import MAYBE_MOVED
+from gate.decide.explain.causes import rank_all
+from gate.decide.explain.defaults import add_defaults
 from gate.decide.judge.compare import add_questions, follow_times
-from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift
+from gate.decide.judge.machine import compare_machine
+from gate.decide.judge.screening import Screening
 from gate.decide.judge.stored import compare_case, make_rules
-from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks, compute_environment_id
 from gate.metrics import SPECS, Scope
-from gate.records.cases import Policy, group_by, group_cases
+from gate.records.cases import Policy, group_by
 from gate.records.codes import Code
-from gate.records.facts import Fact
-from gate.records.run import Baseline, Environment, Run
-from gate.records.verdict import NOT_WORSE, CaseEvidence, Cause, Comparison, PairBase, Status, Verdict
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BaseFindings:
-    """What the base adds to a screening."""
-
-    sides: Mapping[str, Evidence] = field(default_factory=dict)  # by case, of those that ran in pairs
-    acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
-    same: tuple[str, ...] = ()  # cases whose times are clear: their program is the base's
-    in_pairs: bool = False  # all was compared in pairs: nothing that is stored counts
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Screening:
-    """All comparisons of a run, before acceptances."""
-
-    evidence: tuple[Evidence, ...]
-    comparisons: tuple[Comparison, ...]
-    machine: Machine  # over all places
-    places: Mapping[str, Machine]  # the machine at each that cases ran at
-    base: BaseFindings = field(default_factory=BaseFindings)
-
-    def revise(self, comparisons: Sequence[Comparison]) -> Screening:
-        """What the new rows no longer convict is acquitted."""
-        acquitted = (
-            before
-            for before, after in zip(self.comparisons, comparisons, strict=False)
-            if before.decides and before.baseline is not None and after.status in NOT_WORSE
-            if before.status is Status.REGRESSED or before.has_remark(Code.SINCE_UPGRADE)
-        )
-        base = replace(self.base, acquitted=(*self.base.acquitted, *acquitted))
-        return replace(self, comparisons=tuple(comparisons), base=base)
+from gate.records.run import Baseline, Run
+from gate.records.verdict import PairBase, Verdict
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
@@ -93,94 +61,58 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
-    policy = keep_own(policy, compute_environment_id(run.environment))
+    pair_base, here = _name_base(run), compute_environment_id(run.environment)
+    policy = keep_own(policy, here)
     if run.counts_only:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
-    comparisons = _apply_policy(run, screening, policy)
-    outcome, base = decide_outcome(comparisons, finished=run.finished), screening.base
+    base = screening.base
+    followed = follow_times(screening.comparisons)
+    limited = apply_limits(followed, screening.evidence, policy, run.environment.device_kind)
+    believed = doubt_stored(limited, run, screening.evidence)
+    head = collect_head(run)
+    disturbed = note_disturbed(head)
+    accepted = apply_quarantine(apply_acceptances(believed, policy), policy)
+    comparisons = remark_regressed_anyway(accepted)
+    outcome = decide_outcome(comparisons, finished=run.finished)
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
-    matches = (case.find_baseline(metric) for case in screening.evidence for metric in case.values)
-    used = tuple({id(match): match for match in matches if match is not None}.values())
+    steps = advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs)
+    if policy.has_anchor:
+        steps += advice.suggest(Code.HOLD_AGAINST_ANCHOR, (row.case_id for row in base.acquitted))
+    used = screening.list_used()
+    environments = (compute_environment_id(baseline.environment) for baseline in used)
     return Verdict(
         outcome=outcome,
         headline=advice.add_base_to_headline(headline) if base.in_pairs else headline,
         cases=run.cases,
         comparisons=comparisons,
         failures=run.failures,
-        causes=add_defaults(_rank_all(screening, comparisons, run.environment), run),
-        next_steps=_list_next_steps(run, base, comparisons, policy),
-        evidence=_show_all(run, screening, comparisons),
+        causes=add_defaults(rank_all(screening, comparisons, run.environment), run),
+        next_steps=(*blame_disturbance(head, comparisons), *steps),
+        evidence=show_all(run, screening, comparisons),
         notes=(
-            *_list_notes_of_run(run, in_pairs=base.in_pairs),
+            *notes.list_notes_of_run(run, in_pairs=base.in_pairs),
             *notes.list_notes(run, comparisons, used, policy, in_pairs=base.in_pairs),
-            *_list_notes_of_rows(run, screening, comparisons),
+            *notes.list_notes_of_rows(run, screening, comparisons),
+            *disturbed,
+            *notes.note_lanes(run),
+            *notes.note_warnings(run),
             *note_quarantine(comparisons, policy),
         ),
-        machine=make_machine_shift(screening.machine),
+        machine=screening.machine.since_recorded,
         environment=run.environment,
         provenance=run.provenance,
-        baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
-        baseline_environments=tuple(
-            dict.fromkeys(compute_environment_id(baseline.environment) for baseline in used)
-        ),
+        base=pair_base,
         base_environment=run.base.environment if run.base else used[0].environment if used else None,
-        base=_name_base(run),
-        tally=measure_tally(run, comparisons, base.acquitted),
+        baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
+        baseline_environments=tuple(dict.fromkeys(environments)),
+        tally=measure_tally(run, head, comparisons, base.acquitted),
         summary=summarize_suite(run.cases, comparisons),
         trials=len(run.trials),
         wall_s=run.wall_s,
         toolchain_s=run.toolchain_s,
         overhead_s=sum(trial.overhead_s for trial in run.trials),
     )
-
-
-def _list_next_steps(
-    run: Run, base: BaseFindings, comparisons: Sequence[Comparison], policy: Policy
-) -> tuple[Fact, ...]:
-    drifted = [row.case_id for row in base.acquitted] if policy.has_anchor else []
-    return (
-        *blame_disturbance(run, comparisons),
-        *advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs),
-        *advice.suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
-    )
-
-
-def _list_notes_of_run(run: Run, *, in_pairs: bool) -> tuple[Fact, ...]:
-    return (
-        *note_defaults(run),
-        *notes.note_target(run.environment.device_kind == TARGET_KIND),
-        *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
-        *(notes.note_unchanged_code(run) if in_pairs else ()),
-    )
-
-
-def _list_notes_of_rows(
-    run: Run, screening: Screening, comparisons: Sequence[Comparison]
-) -> tuple[Fact, ...]:
-    # Unknown in a shard: the base also has the cases of the other shards.
-    vanished = (
-        notes.note_gone((case.id for case in run.base.cases), run.cases) if run.base and not run.shard else ()
-    )
-    is_judged_at_all = any(map(is_judged, comparisons))
-    return (
-        *notes.note_acquitted(screening.base.acquitted),
-        *notes.note_unchanged_speedup(comparisons),
-        *notes.note_cases(Code.UNCHANGED_SOURCES, screening.base.same),
-        *vanished,
-        *notes.note_difference(screening.evidence, run.environment),
-        *notes.note_machine(make_machine_shift(screening.machine), judged=is_judged_at_all),
-        *note_disturbed(run),
-        *notes.note_lanes(run),
-        *notes.note_warnings(run),
-    )
-
-
-def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
-    rows = follow_times(screening.comparisons)
-    limited = apply_limits(rows, screening.evidence, policy, run.environment.device_kind)
-    believed = doubt_stored(limited, run, screening.evidence)
-    return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
 
 
 def _name_base(run: Run) -> PairBase | None:
@@ -194,38 +126,3 @@ def _name_base(run: Run) -> PairBase | None:
         other_stack=compares_stacks(run),
         pythons=base.pythons,
     )
-
-
-def _rank_all(
-    screening: Screening, comparisons: Iterable[Comparison], environment: Environment
-) -> tuple[Cause, ...]:
-    rows = group_cases(comparisons)
-    return tuple(
-        cause
-        for evidence in screening.evidence
-        for cause in rank_causes(
-            screening.base.sides.get(evidence.case.id, evidence),
-            rows.get(evidence.case.id, ()),
-            screening.places.get(evidence.place, screening.machine),
-            environment,
-        )
-    )
-
-
-def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
-    """With the kernels of those that moved."""
-    moved = {row.case_id: row.severity for row in comparisons if row.decides and row.status in MAYBE_MOVED}
-    trials = group_cases(run.trials)
-    shown = (
-        add_traces(
-            show_case(
-                screening.base.sides.get(evidence.case.id, evidence),
-                run.sources,
-                moved=evidence.case.id in moved,
-            ),
-            trials.get(evidence.case.id, ()),
-        )
-        for evidence in screening.evidence
-        if evidence.trials
-    )
-    return bound_sources(shown, first=sorted(moved, key=moved.__getitem__, reverse=True))

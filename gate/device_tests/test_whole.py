@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli.setup import RUN_FILE
-from gate.decide.evidence.programs import part_phases
+from gate.decide.evidence.compiles import part_phases
 from gate.device_tests.plugin import DeviceReport
 from gate.device_tests.test_clocks import expect_estimates
 from gate.devices import CUDA

@@ -108,7 +108,7 @@ class Openings:
 
 
 class RayEngine:
-    """Actors as the lanes of :class:`gate.check.measurer.Measurer`, and the run to be measured on them."""
+    """Actors as lanes of :class:`gate.check.measurer.LaneMeasurer`, and the run to be measured there."""
 
     def __init__(
         self, run: Run, openings: Openings, host_code: Sequence[CodeState], tree_changes: str

@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 from gate.decide.conclude.exit_codes import FailOn
 from gate.errors import FileError, UsageError
 from gate.github.client import GitHubClient
-from gate.github.events import (
+from gate.github.git_data import GitData
+from gate.github.job import find_text
+from gate.github.run_events import (
     Target,
     get_workflow_run,
     got_other_base,
@@ -15,8 +17,6 @@ from gate.github.events import (
     note_touched,
     parse_time,
 )
-from gate.github.git_data import GitData
-from gate.github.job import find_text
 from gate.github.run_jobs import FAILURE, SUCCESS, choose_conclusion, find_failed_step, list_jobs, name_lost
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError

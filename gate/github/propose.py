@@ -18,9 +18,9 @@ from gate.files.codec import BASELINE
 from gate.files.yaml_in import MAX_YAML_BYTES
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
-from gate.github.events import parse_pull
 from gate.github.git_data import GitData, Tip, quote_branch
 from gate.github.job import JobContext, find_text
+from gate.github.run_events import parse_pull
 from gate.github.transport import DeniedError, MissingError, RejectedError, UncertainWriteError
 from gate.project.config import load_config, make_default_config
 from gate.project.registry import load_cases

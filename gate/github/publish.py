@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gate.github.client import GitHubClient
-from gate.github.events import check_workflow, find_workflow_run, has_moved, resolve_target
 from gate.github.finding import Settings, Task, make_result, resolve_upgrade
 from gate.github.job import MAX_ANNOTATIONS, JobContext, render_annotation
+from gate.github.run_events import check_workflow, find_workflow_run, has_moved, resolve_target
 from gate.github.run_jobs import SUCCESS
 from gate.github.sticky import Draft, StickyComment, StickyIssue
 from gate.github.transport import GitHubError, UncertainWriteError

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gate.github.client import GitHubClient
-from gate.github.events import parse_time
 from gate.github.job import find_text, find_value
+from gate.github.run_events import parse_time
 
 SUCCESS = "success"
 FAILURE = "failure"

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any
 
 from gate.github.client import GitHubClient
-from gate.github.events import find_workflow_run
 from gate.github.job import find_text
+from gate.github.run_events import find_workflow_run
 from gate.github.transport import UncertainWriteError
 from gate.publish.body import Marker, parse_marker
 

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 from gate.errors import UsageError
 from gate.kinds import has_metric
 from gate.measure import graph
+from gate.measure.compile_options import read_set_options
 from gate.measure.compilers import tune_together
 from gate.measure.device.device import Device
 from gate.measure.environment import describe_runtime, describe_settings
@@ -19,7 +20,6 @@ from gate.measure.identity import read_sources
 from gate.measure.kinds.protocol import Protocol, make_protocol
 from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import check_any_finite, describe_tensor
-from gate.measure.options import read_set_options
 from gate.measure.turns import Turns
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from gate.decide.evidence.programs import find_unchanged_code
+from gate.decide.evidence.compiles import find_unchanged_code
 from gate.devices import TARGET_KIND
 from gate.errors import UsageError
 from gate.records.cases import Case

@@ -19,13 +19,13 @@ def select_cases(cases: tuple[Case, ...], selection: str) -> tuple[Case, ...]:
     Raises:
         UsageError: A term matches nothing, or nothing is left.
     """
+    selected = find_cases(cases, selection)
     removed, named = split_pattern(selection)
     if not removed and not named:
         raise UsageError("the selection is empty", "Name cases, as in --select tag:smoke.")
     for term in (*removed, *named):
         if not any(fits_term(term, case.id, case.tags) for case in cases):
             raise _describe_unknown(cases, term)
-    selected = find_cases(cases, selection)
     if not selected:
         raise UsageError(
             f"the selection {selection!r} leaves no case", "List what there is with `compile-gate models`."

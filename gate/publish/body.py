@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, field
 
 from gate.decide.conclude.accept import list_set_apart
-from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
-from gate.publish.commands import REFRESH_COMMAND as REFRESH
+from gate.publish.comment_commands import ACCEPT_COMMAND as ACCEPT
+from gate.publish.comment_commands import REFRESH_COMMAND as REFRESH
 from gate.publish.submitted import CiRun, Refusal
 from gate.publish.trusted import TrustedResult
 from gate.records.codes import Code

@@ -12,7 +12,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from gate.decide.evidence.trials import make_baselines, note_disturbed, note_kept_disturbed
+from gate.decide.evidence.baseline import make_baselines
+from gate.decide.evidence.disturbed import collect_head, note_disturbed, note_kept_disturbed
 from gate.errors import FileError, UsageError
 from gate.files.codec import RUN, SHOWN, NewerFileError
 from gate.files.invalid import MAX_INTEGER
@@ -251,4 +252,4 @@ def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
 def note_machine(run: Run) -> tuple[Fact, ...]:
     """Without names, which are the run's own words."""
     kept = note_kept_disturbed(run, get_min_trials(run.environment.device_kind))
-    return tuple(replace(note, names={}) for note in (*note_disturbed(run), *kept))
+    return tuple(replace(note, names={}) for note in (*note_disturbed(collect_head(run)), *kept))

@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import is_in_force, keep_own, list_covered, note_elsewhere
-from gate.decide.conclude.coverage import Coverage, is_judged, is_lack_accepted, measure_coverage
+from gate.decide.conclude.coverage import Coverage, is_lack_accepted, measure_coverage
 from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
 from gate.decide.conclude.outcome import decide_outcome
-from gate.decide.conclude.shown import summarize_suite
+from gate.decide.conclude.suite_summary import summarize_suite
 from gate.decide.explain.advice import make_headline
 from gate.decide.explain.notes import list_notes, note_machine, note_tally, note_target
 from gate.errors import ExitCode
@@ -102,7 +102,7 @@ def make_trusted_verdict(verdict: Shown, base: Base, run: CiRun, context: RunCon
             *([Fact(code=Code.NO_BASELINES_HERE)] if environment is _BLANK else []),
             *list_notes(shown, comparisons, used, keep_own(base.policy, get_environment_id(verdict))),
             *note_tally(verdict.tally),
-            *note_machine(verdict.machine, judged=any(map(is_judged, comparisons))),
+            *note_machine(verdict.machine, judged=any(row.is_judged for row in comparisons)),
         ),
         machine=verdict.machine,
         environment=environment,

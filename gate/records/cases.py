@@ -81,9 +81,7 @@ class Case:
     tags: tuple[str, ...] = ()
     expected_s: NotNegative = 30.0  # one trial on the reference machine, about: for time left and limits
     gpu_memory_gib: NotNegative = 0.0  # that a trial needs at least; 0: not known
-    needs: tuple[
-        str, ...
-    ] = ()  # packages, by the names that pip installs them by; torch is taken for granted
+    needs: tuple[str, ...] = ()  # packages, by pip's names; torch is taken for granted
     definition: str = ""  # hash of all that defines the workload; a changed definition is stale
     is_removed: bool = False  # judged by the base's rules, and the change's own no longer have it so
 
@@ -280,7 +278,7 @@ class Policy:
     quarantine: tuple[Quarantine, ...] = ()
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
-    looks: int = 1  # how often this run's data were judged: the budget is divided by it
+    times_judged: int = 1  # of this run's data: the budget is divided by it
     has_anchor: bool = False  # whether there is a release anchor to compare head with
     days: Mapping[str, Mapping[Metric, tuple[float, ...]]] = field(  # what other days of this machine
         default_factory=dict  # measured of each case, one value a day: how sessions differ

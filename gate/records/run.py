@@ -1,5 +1,6 @@
 """What was measured: trials, failures, the machine around them, and the baselines made of them."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -362,9 +363,24 @@ class Run:
     sources: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)  # by their names
     probes: tuple[Probe, ...] = ()  # for the default that made something worse
-    lanes: tuple[
-        LaneFact, ...
-    ] = ()  # what became of those that were left out or lost, and what is odd of others
+    # What became of those that were left out or lost, and what is odd of others.
+    lanes: tuple[LaneFact, ...] = ()
+
+    @property
+    def base_cases(self) -> Mapping[str, Case]:
+        return {case.id: case for case in self.base.cases} if self.base else {}
+
+    @property
+    def pairable(self) -> frozenset[str]:
+        """The cases that its base defines alike."""
+        bases = {name: case.definition for name, case in self.base_cases.items()}
+        return frozenset(case.id for case in self.cases if bases.get(case.id) == case.definition)
+
+    @property
+    def pair_counts(self) -> Counter[str]:
+        """Of each case."""
+        paired = (trial for trial in self.trials if trial.pairing is not Pairing.ALONE)
+        return Counter(trial.case_id for trial in paired if trial.arm == BASE_ARM)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

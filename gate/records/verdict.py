@@ -153,6 +153,7 @@ class Status(StrEnum):
 BROKEN = frozenset({Status.FAILED, Status.MISSING})  # it could not be measured
 UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE})  # compared with nothing that is stored
 JUDGED = frozenset(Status) - BROKEN - UNJUDGED
+MAYBE_MOVED = JUDGED - {Status.UNCHANGED}
 NOT_WORSE = frozenset({Status.UNCHANGED, Status.IMPROVED})
 MAYBE_WORSE = JUDGED - NOT_WORSE - {Status.ACCEPTED}  # REGRESSED or INCONCLUSIVE
 MOVED = frozenset({Status.REGRESSED, Status.IMPROVED})  # by more than its threshold
@@ -254,6 +255,17 @@ class Comparison:
     def may_decide(self) -> bool:
         """It decides, or would but for a quarantine."""
         return self.decides or self.quarantined
+
+    @property
+    def is_judged(self) -> bool:
+        """It decides, and was not accepted or short of time for a pair without any baseline."""
+        is_waived = self.status is Status.ACCEPTED or self.reason is Reason.UNPAIRED
+        return self.decides and self.status in JUDGED and not (is_waived and self.baseline is None)
+
+    @property
+    def is_incomparable(self) -> bool:
+        """It decides, and there is nothing to compare it with."""
+        return self.decides and self.status in UNJUDGED
 
     @property
     def waits_for_pairs(self) -> bool:

@@ -12,10 +12,10 @@ from gate.metrics import SPECS
 from gate.records.codes import Code
 from gate.records.shown import Shown
 from gate.records.verdict import JUDGED, RED, Comparison, MachineShift, Outcome, Status, SuiteRow, Verdict
-from gate.report.blocks import LEAST_SHOWN, SHOWN, Block, count_causes, make_blocks
+from gate.report.case_blocks import LEAST_SHOWN, SHOWN, Block, count_causes, make_blocks
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
+from gate.report.comparison_rows import STATUS_ORDER
 from gate.report.footer import Cell, list_footer, make_figures, write_subject
-from gate.report.rows import STATUS_ORDER
 from gate.report.words.comparisons import find_largest, render_noticed
 from gate.report.words.facts import write_notes
 from gate.report.words.headline import LIKELY, name_case, write_doubt, write_headline, write_why
@@ -71,33 +71,36 @@ class Report:
 
 def make_report(verdict: Verdict, *, everything: bool = False, most: int | None = None) -> Report:
     """``everything`` shows unchanged comparisons too; only the first ``most`` cases are shown one by one."""
+    written = write_steps(verdict)
     steps = tuple(
         NextStep(text=clean_line(step.text, MAX_STEP), command=clean_line(step.command, MAX_STEP))
-        for step in write_steps(verdict)
+        for step in written
     )
     blocks = make_blocks(verdict, everything=everything, most=most)
     if not everything:  # a command that is a step is not shown twice
         commands = {step.command for step in steps}
         blocks = tuple(replace(block, command="") if block.command in commands else block for block in blocks)
-    noted, notes = _split_notes(verdict)
+    shared = count_causes(blocks)
     doubt = write_doubt(verdict) if verdict.outcome is Outcome.INCONCLUSIVE else ""
-    shared = count_causes(blocks) or tuple(filter(None, [clean_line(doubt, MAX_SENTENCE)]))
-    why, causes = _split_causes(verdict, (*noted, *shared))
+    sentences = write_headline(verdict), write_why(verdict), doubt
+    headline, why, doubt = (clean_line(sentence, MAX_SENTENCE) for sentence in sentences)
+    noted, notes = _split_notes(verdict)
+    why, causes = _split_causes(why, (*noted, *(shared or filter(None, [doubt]))))
     return Report(
         outcome=verdict.outcome,
-        headline=clean_line(write_headline(verdict), MAX_SENTENCE),
-        subject=write_subject(verdict),
-        unchanged=_describe_unchanged(verdict),
+        headline=headline,
         why=why,
-        counts=count_statuses(verdict),
+        causes=causes,
         blocks=blocks,
-        figures=make_figures(verdict),
-        scope=list_scope(verdict),
         notes=notes,
         next_steps=steps,
-        causes=causes,
-        footer=list_footer(verdict),
+        unchanged=_describe_unchanged(verdict),
+        counts=count_statuses(verdict),
+        scope=list_scope(verdict),
         summary=list_sections(verdict),
+        subject=write_subject(verdict),
+        figures=make_figures(verdict),
+        footer=list_footer(verdict),
     )
 
 
@@ -129,9 +132,8 @@ def _describe_unchanged(verdict: Verdict) -> str:
     return clean_line(f"{text}{seen}", MAX_SENTENCE)
 
 
-def _split_causes(verdict: Verdict, causes: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def _split_causes(why: str, causes: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """Why it came out so, and what else many cases share; a sentence that is both comes once."""
-    why = clean_line(write_why(verdict), MAX_SENTENCE)
     cause = why.removeprefix(LIKELY).rstrip(".").lower()
     same = [sentence for sentence in causes if cause and sentence.lower().startswith(cause)]
     return (same or [why])[0], tuple(sentence for sentence in causes if sentence not in same)

@@ -16,7 +16,7 @@ from gate.metrics import SPECS, Family
 from gate.records.cases import Case
 from gate.records.facts import OTHER_PHASE, PHASES
 from gate.records.verdict import QUIET, CaseEvidence, Comparison, KernelChange, Verdict
-from gate.report.blocks import Block, make_blocks, render_command
+from gate.report.case_blocks import Block, make_blocks, render_command
 from gate.report.clean import ABSENT, MAX_SENTENCE, align_columns, clean_line, clean_lines
 from gate.report.content import Section
 from gate.report.words.facts import describe_cause, describe_measuring, describe_recompile

@@ -11,9 +11,9 @@ from gate.records.cases import Metric, group_cases
 from gate.records.codes import Code
 from gate.records.run import BASE_ARM, CaseFailure
 from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
-from gate.report.blocks import render_command
+from gate.report.case_blocks import render_command
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import WHOLE_CASE
+from gate.report.comparison_rows import WHOLE_CASE
 from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause, doubt_cause, write_notes
 from gate.report.words.headline import write_headline, write_opening
@@ -65,10 +65,9 @@ def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
 
 def _make_verdict_case(verdict: Verdict) -> ET.Element:
     case = _make_case(_NAME, "verdict")
-    error = ET.SubElement(
-        case, "error", message=clean_line(write_opening(verdict)), type=verdict.outcome.value.lower()
-    )
+    error = _make_element("error", message=write_opening(verdict), type=verdict.outcome.value.lower())
     error.text = "\n".join(clean_line(f"{step.text} {step.command}") for step in write_steps(verdict))
+    case.append(error)
     return case
 
 
@@ -106,7 +105,7 @@ def _make_properties(verdict: Verdict) -> ET.Element:
     )
     properties = ET.Element("properties")
     for name, value in values:
-        ET.SubElement(properties, "property", name=name, value=clean_line(value))
+        properties.append(_make_element("property", name=name, value=value))
     return properties
 
 
@@ -122,20 +121,26 @@ def _make_cases(
         )
         cases.append(case)
         if name := elements.get(comparison.status, ""):
-            element = ET.SubElement(case, name, message=clean_line(complete_sentence(comparison)))
+            element = _make_element(name, message=complete_sentence(comparison))
+            case.append(element)
             if name != "skipped":
                 element.set("type", comparison.reason.value)
                 failure = failures.get(comparison.case_id) if comparison.status is Status.FAILED else None
                 facts = [cause.fact for cause in causes.get(comparison.case_id, ())]
                 write = doubt_cause if comparison.status is Status.INCONCLUSIVE else str
-                details = [f"log: {clean_line(failure.log)}"] if failure and failure.log else []
-                details += [f"why: {clean_line(write(describe_cause(fact)))}" for fact in facts]
+                details = [f"log: {failure.log}"] if failure and failure.log else []
+                details += [f"why: {write(describe_cause(fact))}" for fact in facts]
                 details.append(f"run again: {render_command([comparison.case_id], [comparison], verdict)}")
-                details += clean_lines(failure.log_tail, _LOG_LINES) if failure else ()
-                element.text = "\n".join(details)
+                tail = clean_lines(failure.log_tail, _LOG_LINES) if failure else ()
+                element.text = "\n".join((*map(clean_line, details), *tail))
     return cases
 
 
 def _make_case(classname: str, name: str) -> ET.Element:
     # A comparison takes no time of its own; what the run took is the suite's.
-    return ET.Element("testcase", classname=clean_line(classname), name=name, time="0.000")
+    return _make_element("testcase", classname=classname, name=name, time="0.000")
+
+
+def _make_element(tag: str, **attributes: str) -> ET.Element:
+    """Each attribute becomes one printable line: it may quote anything."""
+    return ET.Element(tag, {name: clean_line(value) for name, value in attributes.items()})

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.records.verdict import RED, Status, Verdict
-from gate.report.blocks import Block, Member
+from gate.report.case_blocks import Block, Member
+from gate.report.comparison_rows import Row
 from gate.report.content import MAX_STEP, OUTCOME_KINDS, Report, make_report, render_counts
 from gate.report.footer import COLUMNS, Cell, list_marks
-from gate.report.rows import Row
 from gate.report.words.templates import name_status
 from gate.units import format_noun
 

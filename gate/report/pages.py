@@ -20,13 +20,13 @@ from gate.records.cases import Metric, group_cases
 from gate.records.run import Environment
 from gate.records.verdict import CaseEvidence, Comparison, Status, Verdict
 from gate.report import FORMATS
-from gate.report.blocks import SHOWN, Block, order_comparison
+from gate.report.case_blocks import SHOWN, Block, order_comparison
 from gate.report.charts import BEFORE, HEAD, Drawing, Lane, Plot, choose_axis_unit, draw_interval, draw_strip
 from gate.report.clean import bind_units, clean_line
+from gate.report.comparison_rows import STATUS_KINDS, Row, make_row
 from gate.report.content import OUTCOME_KINDS, Report, make_report
 from gate.report.explain import CaseView, make_view
 from gate.report.footer import COLUMNS, MARKS, Cell
-from gate.report.rows import STATUS_KINDS, Row, make_row
 from gate.report.words.comparisons import compute_bar, exceeds_threshold, find_largest, render_bar
 from gate.report.words.templates import describe_move, name_metric, name_status
 from gate.units import format_noun, format_value

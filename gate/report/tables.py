@@ -12,7 +12,7 @@ from gate.project.plan import shard_cases, sum_expected_s
 from gate.records.cases import Case, group_by
 from gate.records.events import Check
 from gate.records.run import Baseline, CaseFailure
-from gate.report.blocks import LOG_LINES
+from gate.report.case_blocks import LOG_LINES
 from gate.report.clean import align_columns, clean_line, clean_lines, count_columns
 from gate.report.footer import SHOWN_COMMIT_CHARS
 from gate.report.words.facts import describe_whole

@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import TextIO
 
 from gate.records.verdict import Status, Verdict
-from gate.report.blocks import Block
+from gate.report.case_blocks import Block
 from gate.report.clean import ABSENT, WIDTH, align_columns, bind_units, count_columns, read_style, write_text
+from gate.report.comparison_rows import STATUS_KINDS, Row
 from gate.report.content import OUTCOME_KINDS, Report, make_report, render_counts
 from gate.report.footer import COLUMNS, Cell, list_marks
-from gate.report.rows import STATUS_KINDS, Row
 from gate.report.words.steps import NextStep
 from gate.report.words.templates import name_status
 from gate.units import join_some

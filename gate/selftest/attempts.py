@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from gate.check.procedure import PairLimit, make_need, settle_pairs
-from gate.check.schedule import compute_trial_s
+from gate.check.procedure import PairLimit, settle_pairs
+from gate.check.schedule import compute_trial_s, make_need
 from gate.cli.setup import RUN_FILE
 from gate.decide.evidence.values import collect_values
 from gate.decide.judge.compare import get_threshold
@@ -89,7 +89,7 @@ class Attempts:
         return arms * count_trials(fault) * self._estimate_trial_s(case)
 
     def try_fault(self, fault: Fault, case: Case, number: int) -> Attempt:
-        """Plant a fault, measure until the decision is made, and judge; raises as ``Measurer.add_pairs``.
+        """Plant a fault, measure until the decision is made, and judge; raises as ``LaneMeasurer.add_pairs``.
 
         Its size is that of the same pairs, too: a machine whose load changes makes the same seconds another
         fraction.
@@ -146,7 +146,11 @@ class Attempts:
         save = partial(RUN.save, path=path)
         measurer, end_s = make_measurer(self.lab, save), run.wall_s + self.limit_s
         for look in range(FREE_LOOKS):
-            needs = [make_need(run, suspect) for suspect in list_unsettled(run, self.policy, suspects)]
+            pairs, kind = run.pair_counts, run.environment.device_kind
+            needs = [
+                make_need(suspect, pairs[suspect.case_id], kind)
+                for suspect in list_unsettled(run, self.policy, suspects)
+            ]
             if not look and suspects is None:
                 needs = [replace(need, more=max(need.more, TRIALS_ONCE)) for need in needs]
             run = measurer.add_pairs(run, needs, math.inf)

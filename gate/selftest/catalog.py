@@ -24,6 +24,15 @@ from gate.records.run import CaseFailure, FailureKind
 from gate.records.studies import FaultKind
 from gate.records.verdict import RED, Comparison, Status
 
+FACTORY = "gate.selftest.planted:plant"
+
+# A change at its threshold is found in half of all cases by construction: the gate has to catch what
+# is this many thresholds large. (15 % against 10 %, 5 % against 3 %.)
+ASKED_THRESHOLDS = 1.4
+# Memory and compile time of small cases lie so low that a tenth of them is below the absolute part of
+# the threshold: then so many times that part is planted, and the report says how much it came to.
+FLOOR_MARGIN = 1.5
+_LIFTED = frozenset({FaultKind.MEMORY, FaultKind.COLD_COMPILE})
 FALSE_ALARMS = 0.01  # of changes that must not be red: what a whole verdict allows itself
 _SLOWDOWNS = (0.30, 0.10, 0.05, 0.03, 0.02)  # the surest first
 _MEMORY_SIZES = (0.02, 0.10)  # below the threshold, and beyond it
@@ -118,17 +127,6 @@ def choose_faults(faults: Sequence[Fault], patterns: str) -> tuple[Fault, ...]:
                 f"--faults: no fault that fits the cases is called {term!r}", f"Choose among {names}."
             )
     return tuple(fault for fault in faults if fault == NOTHING or fits_pattern(patterns, fault.name))
-
-
-FACTORY = "gate.selftest.planted:plant"
-
-# A change at its threshold is found in half of all cases by construction: the gate has to catch what
-# is this many thresholds large. (15 % against 10 %, 5 % against 3 %.)
-ASKED_THRESHOLDS = 1.4
-# Memory and compile time of small cases lie so low that a tenth of them is below the absolute part of
-# the threshold: then so many times that part is planted, and the report says how much it came to.
-FLOOR_MARGIN = 1.5
-_LIFTED = frozenset({FaultKind.MEMORY, FaultKind.COLD_COMPILE})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

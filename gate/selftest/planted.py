@@ -33,6 +33,24 @@ RIGHT_EPS, WRONG_EPS = 1e-5, 1e-3  # two epsilons that models of one family diff
 _PID_S = 1e-12  # makes a duration too short to notice of a process id
 # More states than Dynamo's recompile limit of 8, so that it is reached.
 _TOKENS = "abcdefghijklmnopqrstuvwx"
+NAMESPACE = "gate_faults"
+
+# Reduced precision means the next floating-point type with fewer bits of mantissa and the same range.
+COARSER = {
+    torch.float64: torch.float32,
+    torch.float32: torch.bfloat16,
+    torch.bfloat16: torch.float8_e5m2,
+    torch.float16: torch.float8_e5m2,
+}
+_OVERHEAD_CALLS = 200  # of some microseconds each
+_SLEEP_CYCLES = 20_000_000  # some ten milliseconds: the launch does not count any more
+_SETTLE_S = 0.2  # of work until the clock of an idle device has risen
+_RATES = 5  # the median leaves out two disturbances
+_MS_PER_S = 1e3
+
+# Lives as long as the process. Any: torch does not say what its methods take.
+_library: Any = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
+_held: list[torch.Tensor] = []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,26 +221,6 @@ def _end_eager(end: Callable[[], object]) -> Before:
             end()
 
     return end_call
-
-
-NAMESPACE = "gate_faults"
-
-# Reduced precision means the next floating-point type with fewer bits of mantissa and the same range.
-COARSER = {
-    torch.float64: torch.float32,
-    torch.float32: torch.bfloat16,
-    torch.bfloat16: torch.float8_e5m2,
-    torch.float16: torch.float8_e5m2,
-}
-_OVERHEAD_CALLS = 200  # of some microseconds each
-_SLEEP_CYCLES = 20_000_000  # some ten milliseconds: the launch does not count any more
-_SETTLE_S = 0.2  # of work until the clock of an idle device has risen
-_RATES = 5  # the median leaves out two disturbances
-_MS_PER_S = 1e3
-
-# Lives as long as the process. Any: torch does not say what its methods take.
-_library: Any = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
-_held: list[torch.Tensor] = []
 
 
 def make_ticket() -> torch.Tensor:

@@ -24,8 +24,15 @@ from gate.files.invalid import find_nearest
 from gate.programs import TimeLimit
 from gate.records.cases import Case, Metric
 from gate.records.protocol import Sampling, WorkerRole
-from gate.starter.files import Sketch, make_sketch, make_tensor, name_factory, render_factory, render_tensor
 from gate.starter.guesses import Guess, guess_inputs, is_module
+from gate.starter.new_files import (
+    Sketch,
+    make_sketch,
+    make_tensor,
+    name_factory,
+    render_factory,
+    render_tensor,
+)
 from gate.workload import Workload
 
 _SEED = 0

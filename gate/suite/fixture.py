@@ -12,10 +12,10 @@ import torch
 from pytest_benchmark.stats import Metadata, Stats
 
 from gate.devices import TARGET
+from gate.measure.compile_options import set_options
 from gate.measure.context import WorkerContext, try_case
 from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
-from gate.measure.options import set_options
 from gate.measure.rounds import Rounds
 from gate.measure.target import measure_target
 from gate.measure.toolchain import load_toolchain

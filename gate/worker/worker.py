@@ -155,9 +155,9 @@ def _prime(request: WorkerRequest, logbook: Logbook) -> None:
             imitate_gpu(request.device)
         import torch  # noqa: PLC0415 - what is timed here
 
+        from gate.measure.compile_options import keep_options  # noqa: PLC0415 - torch
         from gate.measure.device.choice import open_device  # noqa: PLC0415 - torch
         from gate.measure.environment import capture_environment  # noqa: PLC0415 - torch
-        from gate.measure.options import keep_options  # noqa: PLC0415 - torch
         from gate.measure.toolchain import prime_toolchain  # noqa: PLC0415 - torch
 
         torch.set_num_threads(request.threads)

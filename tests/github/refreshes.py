@@ -20,7 +20,7 @@ from gate.metrics import SPECS
 from gate.project.config import make_config
 from gate.project.entries import GateFile
 from gate.project.registry import load_cases
-from gate.publish.commands import AuthorizedCommand, CommandWords
+from gate.publish.comment_commands import AuthorizedCommand, CommandWords
 from gate.records.cases import Case, Metric, Policy
 from gate.records.run import Provenance, Run
 from tests import make

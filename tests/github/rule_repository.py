@@ -8,10 +8,10 @@ from action.samples import commit
 from refreshes import make_run
 
 from gate.action.inputs import ActionStep, parse_inputs
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.errors import UsageError
 from gate.files.codec import BASELINE
-from gate.lab.arms.base import open_base_tree
+from gate.lab.arms.base_checkout import open_base_tree
 from gate.project.config import Config
 from gate.records.run import Baseline
 from gate.store.baselines import encode_baseline

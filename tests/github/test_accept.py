@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from records import CASES, ENTRY, make_comparison, make_failing, make_regressed, make_unchanged, make_verdict
 from refreshes import make_request
 
-from gate.publish.commands import (
+from gate.publish.comment_commands import (
     ACCEPT_COMMAND,
     REFRESH_COMMAND,
     Accepted,

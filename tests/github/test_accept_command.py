@@ -13,7 +13,7 @@ from records import CASES, make_archive, make_comparison, make_failing, make_reg
 from runner_log import list_commands
 from token_job import Ran, TokenJob
 
-from gate.publish.commands import MAX_ACCEPTED_ROWS
+from gate.publish.comment_commands import MAX_ACCEPTED_ROWS
 from gate.records.cases import Acceptance, Case, Metric
 from gate.records.codes import Code
 from gate.records.verdict import Reason, Status, Verdict

@@ -11,12 +11,12 @@ from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
 
 from gate.errors import FileError
-from gate.github.accept import MAX_TRIES, store_acceptances
+from gate.github.accept_command import MAX_TRIES, store_acceptances
 from gate.github.client import GitHubClient
 from gate.github.finding import find_acceptances
 from gate.github.git_data import GitData
 from gate.github.transport import DeniedError, GitHubError, RejectedError
-from gate.publish.commands import CommandRefusedError
+from gate.publish.comment_commands import CommandRefusedError
 from gate.records.cases import Metric
 from gate.store.commit_files import (
     BRANCH,

@@ -12,7 +12,7 @@ from action.checkout import check_out, make_clone
 from fake.git_routes import BareRepository
 from records import make_comparison
 
-from gate.action.base import REF, AcceptedFiles, collect_accepted
+from gate.action.base_commit import REF, AcceptedFiles, collect_accepted
 from gate.action.inputs import ActionStep, parse_inputs
 from gate.action.modes import make_check_arguments, make_compare_arguments
 from gate.action.rules import RuleSource, open_rule_source

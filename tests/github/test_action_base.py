@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from action.samples import commit
 
-from gate.action.base import BaseCommit, find_base, find_head_sha
+from gate.action.base_commit import BaseCommit, find_base, find_head_sha
 from gate.errors import MachineError, UsageError
 from tests.git import run_git
 

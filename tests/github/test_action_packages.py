@@ -269,7 +269,7 @@ load_config("gate.yml")
 print("imported", *sorted(name for name in {known!r} if name in sys.modules))
 """
 _STARTED = (
-    *("gate.action.modes", "gate.cli.check", "gate.cli.recording", "gate.cli.stored"),
+    *("gate.action.modes", "gate.cli.check", "gate.cli.recording", "gate.cli.reports"),
     *("gate.lab", "gate.measure", "gate.suite", "gate.check"),
 )
 

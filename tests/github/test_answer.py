@@ -11,9 +11,9 @@ from refreshes import make_context
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.command import GOES_ON, Answerer, authorize
+from gate.github.comment_command import GOES_ON, Answerer, authorize
 from gate.github.transport import GitHubError
-from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError
+from gate.publish.comment_commands import REFRESH_COMMAND, CommandRefusedError
 
 HEAD = "a" * 40
 HOSTILE = "/refresh-baselines @octo-org/all ![x](https://evil.example/x.png) ##[add-mask]true"

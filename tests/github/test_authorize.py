@@ -12,10 +12,10 @@ from refreshes import make_context
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.command import authorize as authorize_command
-from gate.github.command import describe_protection, make_outputs
+from gate.github.comment_command import authorize as authorize_command
+from gate.github.comment_command import describe_protection, make_outputs
 from gate.github.transport import GitHubError
-from gate.publish.commands import (
+from gate.publish.comment_commands import (
     ACCEPT_COMMAND,
     REFRESH_COMMAND,
     AuthorizedCommand,

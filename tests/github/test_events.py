@@ -15,8 +15,15 @@ from records import SHA
 
 from gate.errors import FileError, UsageError
 from gate.github.client import GitHubClient
-from gate.github.events import Target, has_moved, parse_pull, parse_time, parse_workflow_run, resolve_target
 from gate.github.job import JobContext, load_context, load_payload
+from gate.github.run_events import (
+    Target,
+    has_moved,
+    parse_pull,
+    parse_time,
+    parse_workflow_run,
+    resolve_target,
+)
 from gate.github.transport import GitHubError
 
 REPOSITORY = "octo-org/models"

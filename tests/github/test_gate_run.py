@@ -8,10 +8,10 @@ from fake.faults import NO_RIGHT, Fault
 from fake.server import FakeGitHub
 from refreshes import make_request
 
-from gate.github.accept import get_failed_run, rerun_failed_jobs
+from gate.github.accept_command import get_failed_run, rerun_failed_jobs
 from gate.github.client import GitHubClient
 from gate.github.transport import DeniedError, GitHubError
-from gate.publish.commands import CommandRefusedError
+from gate.publish.comment_commands import CommandRefusedError
 from gate.publish.submitted import CiRun
 
 HEAD = "a" * 40

@@ -14,8 +14,8 @@ from test_publish_command import MAX_RSS_BYTES, MAX_S
 from test_publish_faults import PLACES
 
 from gate.errors import UsageError
-from gate.github.command import authorize
-from gate.publish.commands import ACCEPT_COMMAND, REFRESH_COMMAND
+from gate.github.comment_command import authorize
+from gate.publish.comment_commands import ACCEPT_COMMAND, REFRESH_COMMAND
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
 HEAD = "a" * 40

@@ -14,7 +14,7 @@ from action.samples import commit
 from refreshes import ENVIRONMENT, list_cases
 
 from gate.cli import main
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.files.codec import RUN
 from gate.project.plan import pick_shard
 from gate.records.cases import Case, Metric, Policy

@@ -15,6 +15,7 @@ from typing import Any
 
 from gate.cli.setup import note_idle, note_origin
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side
+from gate.decide.suspects import list_suspects
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.files.codec import RUN
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS
@@ -66,7 +67,8 @@ def judge(situation: Situation) -> Verdict:
     if situation.beside == "pairs":
         verdict = decide_side_by_side(run, policy)
     elif situation.beside == "confirm":
-        screening = confirm_screening(screen_run(run, situation.baselines, policy), run, policy)
+        screened = screen_run(run, situation.baselines, policy)
+        screening = confirm_screening(screened, run, policy, list_suspects(screened))
         verdict = conclude_verdict(run, screening, policy)
     else:
         verdict = decide_verdict(run, situation.baselines, policy)

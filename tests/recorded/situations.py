@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.metrics import LATENCIES
 from gate.records.cases import Metric
 from gate.records.facts import Disturbance

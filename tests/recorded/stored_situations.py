@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.metrics import COMPILE_TIMES, LATENCIES
 from gate.records.cases import Metric
 from gate.records.facts import Disturbance

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
 from gate.errors import UsageError

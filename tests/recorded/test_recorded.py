@@ -23,7 +23,7 @@ from gate.files.codec import SHOWN, VERDICT
 from gate.publish.shown import make_shown
 from gate.publish.submitted import MAX_MEMBER_BYTES
 from gate.records.verdict import Verdict
-from gate.report.blocks import render_command
+from gate.report.case_blocks import render_command
 from gate.report.words.steps import write_steps
 from tests.recorded.everywhere import render_all
 from tests.recorded.runs import DIRECTORY, judge

@@ -5,8 +5,8 @@ import pytest
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.verdict import Comparison, Status, Verdict
+from gate.report.comparison_rows import make_row
 from gate.report.content import make_report
-from gate.report.rows import make_row
 from gate.report.text import Detail, render_text
 from gate.report.words.comparisons import complete_sentence, exceeds_threshold
 from tests.recorded.runs import judge

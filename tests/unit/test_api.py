@@ -8,7 +8,7 @@ import pytest
 
 import gate
 from gate.cli import main
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.files.codec import RUN
 from gate.records.verdict import Outcome
 from gate.store.baselines import propose_baselines, save_baselines

@@ -60,8 +60,8 @@ def test_constants_are_those_of_the_code() -> None:
 # arithmetic needs.
 _UNDECIDING = {
     "decide/conclude/accept.py": "_STEPS _PERCENT _MAX_NAMED",
-    "decide/conclude/shown.py": "MAX_SHOWN_KERNELS MAX_SOURCE_CHARS MAX_ALL_CHARS _MAX_PARTS",
-    "decide/evidence/trials.py": "_DIGITS",
+    "decide/conclude/case_evidence.py": "MAX_SHOWN_KERNELS MAX_SOURCE_CHARS MAX_ALL_CHARS _MAX_PARTS _DIGITS",
+    "decide/evidence/baseline.py": "_DIGITS",
     "decide/evidence/values.py": "PAIRS_IN_SUPER_BLOCK",
     "decide/explain/advice.py": "ACCEPTANCE_DAYS _MAX_ACCEPTED _ALLOWANCE_MARGIN",
     "decide/explain/causes.py": "_NOTABLE _NOT_IMPORTED _MAX_DIFFERENCES",
@@ -69,7 +69,7 @@ _UNDECIDING = {
         "_DOUBLED _NOTABLE_SHARE _NO_HARM _NOTHING_LOST _OF_RECOMPILES _NOTABLE_PHASE"
     ),
     "decide/explain/defaults.py": "UNDONE_SHARE LEAST_DEVIATIONS _MOST_LISTED",
-    "decide/explain/functions.py": "_FOLLOWED _CALLERS _MOST_KEPT _LEAST_GROWTH",
+    "decide/explain/compiler_functions.py": "_FOLLOWED _CALLERS _MOST_KEPT _LEAST_GROWTH",
     "decide/explain/inquiry.py": "RESULT_ALONE _BESIDE_THE_POINT LEAST_WEIGHT MAX_NAMED _MAX_TEXT",
     "decide/explain/notes.py": "OLD_BASELINE_DAYS _MAX_NAMED _MAX_WARNINGS _SLOW_LANE",
     "decide/judge/interval.py": "LARGEST_FACTOR _KNOWN_DF",
@@ -78,8 +78,7 @@ _UNDECIDING = {
     "decide/stats.py": "_TINY _CONVERGED _MAX_TERMS _HALVINGS",
     "check/defaults.py": "DEFAULTS_SHARE _FURTHER",
     "check/handout.py": "MOST_ANEW",
-    "check/procedure.py": "_LEAST_S",
-    "check/schedule.py": "EXTENT_SHARES _FURTHER",
+    "check/schedule.py": "EXTENT_SHARES _FURTHER _LEAST_S",
     "check/work.py": "MAX_SOURCES_CHARS REPEAT_SHARE",
 }
 

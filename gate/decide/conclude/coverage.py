@@ -4,14 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gate.decide.conclude.accept import is_in_force
-from gate.decide.evidence.pairs import list_pairs
-from gate.decide.evidence.steal import excuse_run
-from gate.decide.evidence.trials import is_disturbed, list_screened
-from gate.metrics import SPECS, Scope
+from gate.decide.evidence.disturbed import HeadTrials, is_disturbed
+from gate.metrics import SPECS, Family, Scope
 from gate.records.cases import Policy
 from gate.records.codes import Code
 from gate.records.run import Run
-from gate.records.verdict import JUDGED, Comparison, Reason, Status, Tally
+from gate.records.verdict import Comparison, Reason, Status, Tally
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +28,7 @@ class Coverage:
 
 def measure_coverage(comparisons: Iterable[Comparison]) -> Coverage:
     deciding = [row for row in comparisons if row.decides]
-    judged = [row for row in deciding if is_judged(row)]
+    judged = [row for row in deciding if row.is_judged]
     return Coverage(
         comparisons=len(deciding),
         judged=len(judged),
@@ -43,7 +41,7 @@ def list_uncompared(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
     """Cases where something that decides was not compared; all, if nothing decides."""
     rows = tuple(comparisons)
     deciding = [row for row in rows if row.decides]
-    return tuple(dict.fromkeys(row.case_id for row in deciding or rows if not is_judged(row)))
+    return tuple(dict.fromkeys(row.case_id for row in deciding or rows if not row.is_judged))
 
 
 def list_unaccepted(comparisons: Iterable[Comparison], policy: Policy) -> tuple[str, ...]:
@@ -63,11 +61,10 @@ def is_lack_accepted(comparisons: Sequence[Comparison], policy: Policy) -> bool:
     return bool(list_uncompared(comparisons)) and not list_unaccepted(comparisons, policy)
 
 
-def is_judged(comparison: Comparison) -> bool:
-    """Not where it was accepted, or had no time for a pair, and has no baseline."""
-    is_waived = comparison.status is Status.ACCEPTED or comparison.reason is Reason.UNPAIRED
-    is_bare = is_waived and comparison.baseline is None
-    return comparison.decides and comparison.status in JUDGED and not is_bare
+def is_unconfirmed(comparison: Comparison) -> bool:
+    is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
+    noisy = comparison.decides and SPECS[comparison.metric].family is Family.NOISY
+    return noisy and (is_alone or comparison.reason is Reason.UNPAIRED)
 
 
 def classify_unjudged(comparison: Comparison) -> Code | None:
@@ -79,10 +76,10 @@ def classify_unjudged(comparison: Comparison) -> Code | None:
     return Code.OTHER_MACHINES if SPECS[comparison.metric].scope is Scope.HOST else Code.OTHER_STACK
 
 
-def measure_tally(run: Run, comparisons: Sequence[Comparison], cleared: Sequence[Comparison] = ()) -> Tally:
-    excused = excuse_run(run)
-    pairs = [pair for case_pairs in list_pairs(excused).values() for pair in case_pairs] if run.base else []
-    trials = list_screened(excused)
+def measure_tally(
+    run: Run, head: HeadTrials, comparisons: Sequence[Comparison], cleared: Sequence[Comparison] = ()
+) -> Tally:
+    pairs, trials = head.pairs if run.base else (), head.alone
     return Tally(
         finished=run.finished,
         trials=len(trials),

@@ -16,7 +16,6 @@ from gate.decide.stats import (
     compute_priors,
     compute_t_quantile,
     compute_variance,
-    estimate_metric,
     pool_variances,
 )
 from gate.devices import CPU, TARGET_KIND
@@ -59,7 +58,7 @@ def _judge_limits(
 ) -> dict[tuple[str, Metric], Comparison]:
     """Each limit has its own error budget, however many others there are."""
     noise = {limit.metric: _learn_noise(cases, limit.metric) for limit in policy.limits}
-    alpha = LIMIT_SHARE * policy.error_budget / policy.looks
+    alpha = LIMIT_SHARE * policy.error_budget / policy.times_judged
     return {
         (evidence.case.id, limit.metric): _judge_alone(
             evidence, limit, noise[limit.metric].get(evidence.case.id), alpha
@@ -119,17 +118,14 @@ def _judge_alone(
 ) -> Comparison:
     values = evidence.values.get(limit.metric, ())
     ruling: Ruling = (Status.MISSING, Reason.NOT_MEASURED)
-    excess = candidate = None
+    excess = None
     if values:
-        candidate = estimate_metric(limit.metric, values)
         excess = _measure_excess(limit, values, noise, alpha)
         ruling = UNCHANGED if excess.high <= 0 else UNSETTLED
         if excess.low > 0:
             ruling = Status.REGRESSED, Reason.LIMIT_EXCEEDED
     remark = Fact(code=Code.OWN_LIMIT, numbers={"limit": limit.value})
-    row = make_comparison(
-        evidence.case.id, limit.metric, ruling, remark, sides=(None, candidate), change=excess
-    )
+    row = make_comparison(evidence.case.id, limit.metric, ruling, remark, values=((), values), change=excess)
     return replace(row, decides=True)
 
 

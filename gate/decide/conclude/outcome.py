@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gate.decide.conclude.coverage import is_judged
 from gate.metrics import SPECS
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -35,7 +34,7 @@ def decide_outcome(comparisons: Sequence[Comparison], *, finished: bool) -> Outc
         return Outcome.INCOMPLETE
     if Status.REGRESSED in statuses:
         return Outcome.REGRESSION
-    if not any(is_judged(row) for row in comparisons):
+    if not any(row.is_judged for row in comparisons):
         return Outcome.NOTHING_COMPARED
     return Outcome.INCONCLUSIVE if Status.INCONCLUSIVE in statuses else Outcome.PASS
 

@@ -40,10 +40,6 @@ class Question:
         return SPECS[self.metric]
 
 
-def index_base_cases(run: Run) -> Mapping[str, Case]:
-    return {case.id: case for case in run.base.cases} if run.base else {}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stored:
     baseline: Baseline
@@ -139,12 +135,13 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
     """In the plan's order. Trials of pairs count only for cases without trials that ran alone."""
     heads = group_cases(trial for trial in run.trials if trial.arm == CANDIDATE_ARM)
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
-    stored, bases = group_cases(baselines), index_base_cases(run)
+    stored, bases = group_cases(baselines), run.base_cases
     gathered = []
     for case in run.cases:
         case_trials = heads.get(case.id, [])
         trials = [trial for trial in case_trials if trial.pairing is Pairing.ALONE] or case_trials
         place = _name_common_place(trials)
+        environment = make_case_environment(run, trials)
         gathered.append(
             Evidence(
                 case=case,
@@ -152,10 +149,8 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
                 card=_get_card(run, place),
                 trials=tuple(trials),
                 failures=tuple(failures.get(case.id, ())),
+                stored=_rank_stored(case, environment, trials, stored.get(case.id, ())),
                 values=collect_values(trials),
-                stored=_rank_stored(
-                    case, make_case_environment(run, trials), trials, stored.get(case.id, ())
-                ),
                 planned=run.trials_planned,
                 base_case=bases.get(case.id),
             )

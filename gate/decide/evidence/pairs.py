@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from gate.decide.constants import ALIKE_ERRORS
-from gate.decide.evidence.gather import index_base_cases
-from gate.decide.evidence.programs import sum_processor_s
+from gate.decide.evidence.compiles import sum_processor_s
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.stats import compute_hodges_lehmann
 from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
 from gate.records.cases import Metric
-from gate.records.run import BASE_ARM, CANDIDATE_ARM, Pairing, Run, Trial
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Pairing, Trial
 
 
 def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: bool = True) -> float | None:
@@ -95,9 +94,9 @@ class Paired:
     is_live: bool
 
 
-def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
+def list_pairs(trials: Iterable[Trial]) -> Mapping[str, tuple[Pair, ...]]:
     arms: dict[tuple[str, int], dict[str, Trial]] = {}
-    for trial in run.trials:
+    for trial in trials:
         if trial.pairing is not Pairing.ALONE:
             arms.setdefault((trial.case_id, trial.index), {})[trial.arm] = trial
     pairs: dict[str, list[Pair]] = {}
@@ -106,11 +105,6 @@ def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
         if BASE_ARM in both and CANDIDATE_ARM in both:
             pairs.setdefault(case_id, []).append(Pair(base=both[BASE_ARM], head=both[CANDIDATE_ARM]))
     return {case_id: tuple(case_pairs) for case_id, case_pairs in pairs.items()}
-
-
-def list_alike(run: Run) -> frozenset[str]:
-    bases = {name: case.definition for name, case in index_base_cases(run).items()}
-    return frozenset(case.id for case in run.cases if bases.get(case.id) == case.definition)
 
 
 def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:

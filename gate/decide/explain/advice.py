@@ -6,11 +6,10 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 
 from gate.decide.conclude import accept
-from gate.decide.conclude.coverage import classify_unjudged, measure_coverage
+from gate.decide.conclude.coverage import classify_unjudged, is_unconfirmed, measure_coverage
 from gate.decide.conclude.outcome import decide_outcome, list_regressed_cases
 from gate.decide.constants import DRIFT_WRONG, LOOKS
-from gate.decide.evidence.pairs import list_alike
-from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day
+from gate.decide.explain.notes import parse_day
 from gate.metrics import SPECS, Family
 from gate.records.bounds import MOST_ALLOWED
 from gate.records.cases import Metric, Policy, group_cases
@@ -147,7 +146,7 @@ def _suggest_for_undecided(
 
 
 def _suggest_fixes(run: Run, failed: Sequence[str]) -> tuple[Fact, ...]:
-    alike = list_alike(run) if run.base else frozenset(failed)
+    alike = run.pairable if run.base else frozenset(failed)
     has_log = {failure.case_id for failure in run.failures}
     old = [case_id for case_id in failed if case_id in alike]
     return (
@@ -188,7 +187,7 @@ def _suggest_baselines(comparisons: Sequence[Comparison], *, finished: bool) -> 
         steps.append(Fact(code=Code.LIFT_QUARANTINE, numbers={"cases": len(apart)}))
     if any(row.reason is Reason.FEW_TRIALS for row in deciding):
         steps.append(Fact(code=Code.RECORD_MORE))
-    elif is_unjudged(deciding) or (nothing and not apart):
+    elif any(row.is_incomparable for row in deciding) or (nothing and not apart):
         steps.append(Fact(code=Code.RECORD))
         elsewhere = (row.case_id for row in deciding if classify_unjudged(row) is Code.OTHER_SPEED)
         steps.extend(suggest(Code.COMPARE_WITH_BASE, elsewhere))

@@ -4,13 +4,13 @@ A finder takes an :class:`Inquiry` and returns causes. To add one: docs/dev/addi
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.definitions import compare_all, compare_definitions, compare_items
+from gate.decide.evidence.disturbed import describe_packages
 from gate.decide.evidence.gather import Evidence
-from gate.decide.evidence.trials import describe_packages
 from gate.decide.evidence.values import collect_medians
 from gate.decide.explain.compiled import (
     find_breaks,
@@ -22,25 +22,25 @@ from gate.decide.explain.compiled import (
     find_phases,
     find_recompiles,
 )
-from gate.decide.explain.functions import find_functions
+from gate.decide.explain.compiler_functions import find_functions
 from gate.decide.explain.inquiry import (
     LEAST_WEIGHT,
     MAX_NAMED,
-    MAYBE_MOVED,
     RESULT_ALONE,
     Inquiry,
     is_eagers_alone,
     rank_moves,
     shorten,
 )
-from gate.decide.judge.machine import Machine, make_machine_shift, name_shifts
+from gate.decide.judge.machine import Machine, name_shifts
+from gate.decide.judge.screening import Screening
 from gate.fingerprint import PACKAGE, describe_acting
 from gate.metrics import explained_by
-from gate.records.cases import Metric
+from gate.records.cases import Metric, group_cases
 from gate.records.codes import Code
 from gate.records.facts import AFTER, BEFORE, PLACES, UNLIKE_CODES, Fact, list_distinct
 from gate.records.run import Environment
-from gate.records.verdict import QUIET, Cause, CauseKind, Comparison, Reason, Status, Verdict
+from gate.records.verdict import MAYBE_MOVED, QUIET, Cause, CauseKind, Comparison, Reason, Status, Verdict
 
 _NOTABLE = 0.01  # of a call's device time: kernels that moved by less explain no change beyond 3 %
 _RESULT = "reference"  # of a workload: what the model computes, to six digits
@@ -179,7 +179,7 @@ def find_kernels(inquiry: Inquiry) -> list[Cause]:
 
 def find_machine(inquiry: Inquiry) -> list[Cause]:
     """Not for pairs, whose sides ran on it at one moment."""
-    numbers = name_shifts(make_machine_shift(inquiry.machine))
+    numbers = name_shifts(inquiry.machine.since_recorded)
     if inquiry.is_of_pairs or not numbers:
         return []
     # It explains no count, and nothing that pairs show. A note names a machine that moved the other way.
@@ -217,6 +217,23 @@ FINDERS: Mapping[Callable[[Inquiry], list[Cause]], CauseKind | None] = {
     find_unlike: CauseKind.LAYOUT,
     find_machine: None,
 }
+
+
+def rank_all(
+    screening: Screening, comparisons: Iterable[Comparison], environment: Environment
+) -> tuple[Cause, ...]:
+    """Of each case in the plan's order."""
+    rows = group_cases(comparisons)
+    return tuple(
+        cause
+        for evidence in screening.evidence
+        for cause in rank_causes(
+            screening.base.sides.get(evidence.case.id, evidence),
+            rows.get(evidence.case.id, ()),
+            screening.places.get(evidence.place, screening.machine),
+            environment,
+        )
+    )
 
 
 def rank_causes(

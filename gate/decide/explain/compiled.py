@@ -5,8 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from gate.decide.evidence.places import Changes, Site, list_changes
-from gate.decide.evidence.programs import (
+from gate.decide.evidence.compiles import (
     count_words,
     is_code_changed,
     is_tuned_otherwise,
@@ -14,6 +13,7 @@ from gate.decide.evidence.programs import (
     name_operators,
     part_phases,
 )
+from gate.decide.evidence.places import Changes, Site, list_changes
 from gate.decide.evidence.values import collect_medians, find_worst_output
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, rank_moves, shorten
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family

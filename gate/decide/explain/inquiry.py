@@ -12,7 +12,7 @@ from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import Environment
-from gate.records.verdict import JUDGED, Cause, CauseKind, Comparison, Reason, Status
+from gate.records.verdict import Cause, CauseKind, Comparison, Reason, Status
 
 # The weight of a cause, and its kind. Weights only order causes: what brings others about stands above what
 # it brings about. A new graph break splits kernels, which changes code.
@@ -68,7 +68,6 @@ LEAST_WEIGHT = 0.30
 MAX_NAMED = 3
 # Longer texts are Dynamo's own, many lines of hints; the first words name the fault.
 _MAX_TEXT = 200
-MAYBE_MOVED = JUDGED - {Status.UNCHANGED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,12 +6,14 @@ from datetime import date
 from statistics import median
 
 from gate.decide.conclude import accept
-from gate.decide.conclude.coverage import classify_unjudged, is_lack_accepted, list_unaccepted
+from gate.decide.conclude.coverage import classify_unjudged, is_lack_accepted, is_unconfirmed, list_unaccepted
+from gate.decide.evidence.compiles import find_unchanged_code
+from gate.decide.evidence.disturbed import note_count
 from gate.decide.evidence.gather import Evidence
-from gate.decide.evidence.programs import find_unchanged_code
-from gate.decide.evidence.trials import note_count
+from gate.decide.explain.defaults import note_defaults
 from gate.decide.judge.drift import get_limit
 from gate.decide.judge.machine import name_shifts
+from gate.decide.judge.screening import Screening
 from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks, describe_difference
 from gate.metrics import SPECS, Family
@@ -19,7 +21,7 @@ from gate.records.cases import Case, Metric, Policy, collect_columns, group_by
 from gate.records.codes import Code
 from gate.records.facts import Fact, list_distinct, name_words
 from gate.records.run import BASE_ARM, Baseline, Environment, Run
-from gate.records.verdict import UNJUDGED, Comparison, MachineShift, Reason, Status, Tally
+from gate.records.verdict import Comparison, MachineShift, Reason, Status, Tally
 
 # Machines age: after this many days a baseline is mentioned.
 OLD_BASELINE_DAYS = 30
@@ -67,6 +69,28 @@ def list_notes(
         *accept.note_elsewhere(policy),
         *_note_limits(run, comparisons),
         *([] if in_pairs else _note_age(used, policy)),
+    )
+
+
+def list_notes_of_run(run: Run, *, in_pairs: bool) -> tuple[Fact, ...]:
+    return (
+        *note_defaults(run),
+        *note_target(run.environment.device_kind == TARGET_KIND),
+        *([Fact(code=Code.COUNTS_ONLY)] if run.counts_only else []),
+        *(note_unchanged_code(run) if in_pairs else ()),
+    )
+
+
+def list_notes_of_rows(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[Fact, ...]:
+    # Unknown in a shard: the base also has the cases of the other shards.
+    planned = run.base.cases if run.base and not run.shard else ()
+    return (
+        *note_acquitted(screening.base.acquitted),
+        *note_unchanged_speedup(comparisons),
+        *note_cases(Code.UNCHANGED_SOURCES, screening.base.same),
+        *note_gone((case.id for case in planned), run.cases),
+        *note_difference(screening.evidence, run.environment),
+        *note_machine(screening.machine.since_recorded, judged=any(row.is_judged for row in comparisons)),
     )
 
 
@@ -139,7 +163,7 @@ def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fa
 
 def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     accepted = [entry for entry in policy.acceptances if entry.metric is None]
-    if not accepted or not is_unjudged(comparisons):
+    if not accepted or not any(row.is_incomparable for row in comparisons):
         return []
     in_force = [entry for entry in accepted if accept.is_in_force(entry, policy)]
     if is_lack_accepted(comparisons, policy):
@@ -150,18 +174,8 @@ def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     return [Fact(code=Code.LACK_UNACCEPTED, cases=list_unaccepted(comparisons, policy))]
 
 
-def is_unconfirmed(comparison: Comparison) -> bool:
-    is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
-    noisy = comparison.decides and SPECS[comparison.metric].family is Family.NOISY
-    return noisy and (is_alone or comparison.reason is Reason.UNPAIRED)
-
-
-def is_unjudged(comparisons: Sequence[Comparison]) -> bool:
-    return any(row.decides and row.status in UNJUDGED for row in comparisons)
-
-
 def _note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code]) -> list[Fact]:
-    unjudged = [row for row in comparisons if row.decides and row.status in UNJUDGED]
+    unjudged = [row for row in comparisons if row.is_incomparable]
     notes = []
     for code in (*codes.values(), *_OTHER_BASELINES):
         rows = [row for row in unjudged if (classify_unjudged(row) or codes.get(row.reason)) is code]

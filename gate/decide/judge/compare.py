@@ -11,7 +11,7 @@ from gate.decide.judge.comparison import answer_question, make_comparison
 from gate.decide.judge.counted import NO_COUNT_RULES, CountRules, judge_counted
 from gate.decide.judge.drift import judge_drift, judge_drift_alone
 from gate.decide.judge.interval import UNSETTLED, Ruling
-from gate.decide.stats import estimate_metric, summarize_logs
+from gate.decide.stats import summarize_logs
 from gate.metrics import SPECS, Family
 from gate.records.cases import Metric, Policy, Threshold
 from gate.records.codes import Code
@@ -32,8 +32,9 @@ def get_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: boo
     A policy names every metric: a part that equals the metric's default does not count as set for pairs.
     """
     spec = SPECS[metric]
-    threshold, usual, paired = policy.thresholds.get(metric), spec.threshold, spec.side_by_side
-    threshold = threshold or usual
+    threshold = policy.thresholds.get(metric, spec.threshold)
+    usual = spec.threshold
+    paired = spec.side_by_side
     if in_pairs:
         threshold = Threshold(
             relative=paired.relative if threshold.relative == usual.relative else threshold.relative,
@@ -113,9 +114,8 @@ def _compare_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
         if baseline is None or evidence.failures or evidence.is_unknown_here(metric):
             return None
         ruling = Status.MISSING, Reason.NOT_MEASURED
-        before = estimate_metric(metric, baseline.trials[metric])
-        why = _explain_missing(evidence, metric)
-        return make_comparison(evidence.case.id, metric, ruling, *why, sides=(before, None))
+        why, before = _explain_missing(evidence, metric), baseline.trials[metric]
+        return make_comparison(evidence.case.id, metric, ruling, *why, values=(before, ()))
     if SPECS[metric].family is Family.LOG2:
         alone = judge_drift_alone(evidence, metric)
         if alone is not None:
@@ -124,8 +124,7 @@ def _compare_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
     status = Status.NEW if reason in _NOTHING_STORED else Status.NOT_COMPARABLE
     baseline = evidence.find_baseline(metric)
     places = note_places(baseline.trials[metric], after) if baseline else ()  # it has the metric
-    candidate = estimate_metric(metric, after)
-    return make_comparison(evidence.case.id, metric, (status, reason), *places, sides=(None, candidate))
+    return make_comparison(evidence.case.id, metric, (status, reason), *places, values=((), after))
 
 
 def _explain_missing(evidence: Evidence, metric: Metric) -> list[Fact]:

@@ -1,6 +1,7 @@
 """The one place where a comparison is made, of a metric that both sides have or only one."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gate.decide.evidence.gather import Question
@@ -9,7 +10,7 @@ from gate.decide.stats import estimate_mean, estimate_metric
 from gate.metrics import SPECS, Role
 from gate.records.cases import Metric
 from gate.records.facts import Fact
-from gate.records.verdict import Change, Comparison, Estimate
+from gate.records.verdict import Change, Comparison
 
 
 def make_comparison(
@@ -17,19 +18,20 @@ def make_comparison(
     metric: Metric,
     ruling: Ruling,
     *remarks: Fact,
-    sides: tuple[Estimate | None, Estimate | None] = (None, None),
+    values: tuple[Sequence[float], Sequence[float]] = ((), ()),
     change: Change | None = None,
 ) -> Comparison:
-    """``sides``: before and after."""
+    """``values``: before and after, from which each side is estimated."""
     status, reason = ruling
+    before, after = (estimate_metric(metric, side) if side else None for side in values)
     return Comparison(
         case_id=case_id,
         metric=metric,
         status=status,
         reason=reason,
         decides=SPECS[metric].role is Role.DECIDES,
-        baseline=sides[0],
-        candidate=sides[1],
+        baseline=before,
+        candidate=after,
         change=change,
         remarks=remarks,
     )
@@ -43,15 +45,13 @@ def answer_question(
     reading: Reading | None = None,
 ) -> Comparison:
     """Both sides are estimated from their values, or as the ``reading`` pooled them, with its noise."""
-    if reading is None:
-        before = estimate_metric(question.metric, question.before)
-        after = estimate_metric(question.metric, question.after)
-    else:
-        base, head = math.log(reading.baseline), math.log(reading.candidate)
-        before = estimate_mean(base, reading.noise, reading.baseline_trials, of_logs=True)
-        after = estimate_mean(head, reading.noise, reading.trials, of_logs=True)
+    values = ((), ()) if reading else (question.before, question.after)
     remarks = (*question.remarks, *remarks)
-    row = make_comparison(
-        question.case.id, question.metric, ruling, *remarks, sides=(before, after), change=change
-    )
-    return replace(row, threshold=question.threshold)
+    row = make_comparison(question.case.id, question.metric, ruling, *remarks, values=values, change=change)
+    row = replace(row, threshold=question.threshold)
+    if reading is None:
+        return row
+    base, head = math.log(reading.baseline), math.log(reading.candidate)
+    before = estimate_mean(base, reading.noise, reading.baseline_trials, of_logs=True)
+    after = estimate_mean(head, reading.noise, reading.trials, of_logs=True)
+    return replace(row, baseline=before, candidate=after)

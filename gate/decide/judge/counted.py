@@ -65,7 +65,7 @@ def count_chances(flickering: Collection[Metric]) -> int:
 class CountRules:
     alpha: float = 0.0  # one-sided, of each that flickers
     flickering: frozenset[Metric] = frozenset()
-    shown: frozenset[Metric] = frozenset()  # those that were seen to, not presumed to
+    varied: frozenset[Metric] = frozenset()  # those that were seen to, not presumed to
 
 
 NO_COUNT_RULES = CountRules()
@@ -78,7 +78,7 @@ def judge_counted(question: Question, rules: CountRules) -> Comparison:
     status, reason = _rule_counted(before, after, tolerance)
     if question.metric in rules.flickering:
         status, reason = _rule_flickering(before, after, tolerance, rules.alpha)
-        if (status, reason) == UNCHANGED and question.metric in rules.shown and len(before) < SETTLING_PAIRS:
+        if (status, reason) == UNCHANGED and question.metric in rules.varied and len(before) < SETTLING_PAIRS:
             status, reason = UNSETTLED  # before may have been the higher one by luck
     if question.spec.role is Role.EXPLAINS and status is not Status.INCONCLUSIVE:
         status = Status.UNCHANGED

@@ -55,15 +55,15 @@ def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
     waived = any(fmean(values) > limit for values in others if values)
     if waived or fmean(after) <= limit or _is_rounding(evidence, metric):
         return None
-    candidate = estimate_metric(metric, after)
+    drift = estimate_metric(metric, after)
     change = Change(
-        centre=candidate.centre - limit,
-        low=(candidate.centre if candidate.low is None else candidate.low) - limit,
-        high=(candidate.centre if candidate.high is None else candidate.high) - limit,
+        centre=drift.centre - limit,
+        low=(drift.centre if drift.low is None else drift.low) - limit,
+        high=(drift.centre if drift.high is None else drift.high) - limit,
         detectable=0.0,
     )
     remark = Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit})
-    return make_comparison(case.id, metric, _EXCEEDED, remark, sides=(None, candidate), change=change)
+    return make_comparison(case.id, metric, _EXCEEDED, remark, values=((), after), change=change)
 
 
 def _is_rounding(evidence: Evidence, metric: Metric) -> bool:

@@ -72,6 +72,11 @@ class Machine:
         return abs(math.expm1(self.shift)) > FAR_LIMIT
 
     @property
+    def since_recorded(self) -> MachineShift:
+        canary, suite = math.expm1(self.canary or 0.0), math.expm1(self.suite)
+        return MachineShift(canary=canary, suite=suite, known=self.canary is not None)
+
+    @property
     def session(self) -> Variance:
         """The least variance, of logarithms, between two sessions of this machine."""
         uneven = abs(self.shift) if self.is_far else 0.0
@@ -144,14 +149,6 @@ def _read_canary(moves: Sequence[LogArms], machine: Machine) -> Machine:
 
 def _compute_middle(moves: Sequence[LogArms]) -> float:
     return median([arms.after - arms.before for arms in moves])
-
-
-def make_machine_shift(machine: Machine) -> MachineShift:
-    return MachineShift(
-        canary=math.expm1(machine.canary or 0.0),
-        suite=math.expm1(machine.suite),
-        known=machine.canary is not None,
-    )
 
 
 def name_shifts(machine: MachineShift) -> dict[str, float]:

@@ -20,10 +20,10 @@ from gate.decide.constants import (
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
 )
-from gate.decide.evidence.gather import Evidence, Question, Stored, index_base_cases
-from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
-from gate.decide.evidence.programs import Work, compare_work
-from gate.decide.evidence.trials import make_baseline
+from gate.decide.evidence.baseline import store_base
+from gate.decide.evidence.compiles import Work, compare_work
+from gate.decide.evidence.gather import Evidence, Question
+from gate.decide.evidence.pairs import Paired, collect_paired, collect_processor, list_pairs
 from gate.decide.evidence.values import collect_values
 from gate.decide.judge.compare import add_questions, follow_leaders, judge_steady, list_comparisons
 from gate.decide.judge.comparison import answer_question
@@ -53,10 +53,10 @@ from gate.decide.judge.machine import explain_open
 from gate.decide.stats import Variance, compute_priors, compute_t_quantile, compute_variance
 from gate.fingerprint import compares_stacks
 from gate.metrics import COMPILE_TIMES, LATENCIES, MEMORY_PEAKS
-from gate.records.cases import Case, Metric, Policy, group_cases
+from gate.records.cases import Metric, Policy, group_cases
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import CANDIDATE_ARM, BaseArm, Pairing, Run
+from gate.records.run import CANDIDATE_ARM, Pairing, Run
 from gate.records.verdict import MOVED, NOT_WORSE, Comparison, Reason, Status
 
 # More pairs than this are not promised: they take too long.
@@ -91,12 +91,18 @@ class CasePairs(Evidence):
     processor: Paired | None  # of cold compiles
     screened: Screened = NOT_SCREENED
 
+    @property
+    def is_alike(self) -> bool:
+        """The base defines it alike."""
+        return self.base_case is not None and self.base_case.definition == self.case.definition
+
 
 def gather_case_pairs(
     run: Run, policy: Policy, screened: Mapping[str, Screened] | None = None
 ) -> tuple[CasePairs, ...]:
     wanted = dict.fromkeys((case.id for case in run.cases), NOT_SCREENED) if screened is None else screened
-    pairs, bases = list_pairs(run), index_base_cases(run)
+    other_stack = compares_stacks(run)
+    pairs, bases = list_pairs(run.trials), run.base_cases
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
     heads = group_cases(
         trial
@@ -114,71 +120,49 @@ def gather_case_pairs(
             # The fullest last: causes are read off the last one, and some trials only measure latencies.
             trials=tuple(sorted(trials, key=lambda trial: len(trial.samples))),
             failures=tuple(failures.get(case.id, ())),
-            values=collect_values(trials),
-            stored=_store_base(run.base, base_case, case_pairs, case.definition),
-            absence=absence if base_case else Reason.NO_BASELINE,
-            base_case=base_case,
             paired=collect_paired(case_pairs),
             processor=collect_processor(case_pairs),
-            other_stack=compares_stacks(run),
+            values=collect_values(trials),
+            stored=store_base(run.base, base_case, [pair.base for pair in case_pairs], case.definition),
+            absence=absence if base_case else Reason.NO_BASELINE,
+            base_case=base_case,
+            other_stack=other_stack,
             screened=wanted[case.id],
         )
         sides.append(add_questions(side, policy, in_pairs=True))
     return tuple(sides)
 
 
-def _store_base(
-    base: BaseArm | None, base_case: Case | None, pairs: Sequence[Pair], definition: str
-) -> tuple[Stored, ...]:
-    if base is None or base_case is None or not pairs:
-        return ()
-    trials = [pair.base for pair in pairs]
-    stored = Stored(
-        baseline=make_baseline(base_case, trials, environment=base.environment, provenance=base.provenance),
-        same_host=True,
-        same_stack=True,
-        same_codegen=True,
-        same_definition=base_case.definition == definition,
-    )
-    return (stored,)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairRules:
     alpha: float  # one-sided, of each leading metric at each look
-    priors: Mapping[
-        tuple[Metric, bool], Mapping[str, Variance]
-    ]  # of a metric in live pairs or others, by case
+    # Of a metric in live pairs or others, by case.
+    priors: Mapping[tuple[Metric, bool], Mapping[str, Variance]]
     processor: Mapping[str, Variance]  # of CPU times of cold compiles, by case
     counts: CountRules
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tests:
-    times: int
-    cases: int  # of which counts are compared
-
-
 def make_pair_rules(
-    sides: Sequence[CasePairs], policy: Policy, tests: Tests, repeats: Mapping[Metric, Repeats]
+    sides: Sequence[CasePairs], policy: Policy, repeats: Mapping[Metric, Repeats], *, times: int, cases: int
 ) -> PairRules:
+    """For tests of so many ``times``, and of the counts of so many ``cases``."""
+    variances: dict[tuple[Metric, bool], dict[str, Variance]] = {}
+    for side in sides:
+        for paired in side.paired.values():
+            variances.setdefault((paired.metric, paired.is_live), {})[side.case.id] = _measure_first(paired)
+    processors = {side.case.id: _measure_first(side.processor) for side in sides if side.processor}
     paired_repeats = count_repeats(question for side in sides for question in side.questions.values())
     both = {
         metric: repeats.get(metric, NO_REPEATS).join(paired_repeats.get(metric, NO_REPEATS))
         for metric in (*repeats, *paired_repeats)
     }
     flickering = find_flickering(both, MEMORY_PEAKS)
-    budget = policy.error_budget / max(tests.times + tests.cases * count_chances(flickering), 1)
-    variances: dict[tuple[Metric, bool], dict[str, Variance]] = {}
-    for side in sides:
-        for paired in side.paired.values():
-            variances.setdefault((paired.metric, paired.is_live), {})[side.case.id] = _measure_first(paired)
-    processors = {side.case.id: _measure_first(side.processor) for side in sides if side.processor}
+    budget = policy.error_budget / max(times + cases * count_chances(flickering), 1)
     return PairRules(
         alpha=budget / _CONVICTING_LOOKS,
         priors={key: compute_priors(of_cases, assume_noise(*key)) for key, of_cases in variances.items()},
         processor=compute_priors(processors, ASSUMED_PROCESSOR),
-        counts=CountRules(alpha=budget, flickering=flickering, shown=find_flickering(both)),
+        counts=CountRules(alpha=budget, flickering=flickering, varied=find_flickering(both)),
     )
 
 
@@ -272,7 +256,7 @@ def _judge_reading(
         judged = read_pairs(side.processor, rules.processor[side.case.id])
         remarks = (Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(judged.change)}),)
     bar = Bar(alpha=rules.alpha, threshold=side.questions[metric].threshold)
-    ruling = decide_pairs(judged, bar)
+    ruling, detectable = decide_pairs(judged, bar), compute_pair_detectable(judged, bar)
     if (
         ruling == UNCHANGED
         and metric in LATENCIES
@@ -285,14 +269,14 @@ def _judge_reading(
         ruling = UNCHANGED
     if ruling[0] in NOT_WORSE and is_confirmed(clock, bar):
         ruling = Status.INCONCLUSIVE, Reason.UNCORROBORATED
+    change = clock.make_change(detectable)
+    if clock.trials < MIN_PAIRS:
+        change = replace(change, low=change.centre, high=change.centre)
     eager = readings.get(Metric.EAGER_LATENCY)
     if eager and ruling[0] is Status.REGRESSED and metric is Metric.COMPILED_LATENCY:
         remarks = (Fact(code=Code.EAGER_CHANGED, numbers={"change": math.expm1(eager.change)}),)
     if ruling == UNSETTLED:
         remarks += explain_open(side, metric)
-    change = clock.make_change(compute_pair_detectable(judged, bar))
-    if clock.trials < MIN_PAIRS:
-        change = replace(change, low=change.centre, high=change.centre)
     return replace(
         answer_question(side.questions[metric], ruling, *remarks, change=change, reading=clock),
         pairs=judged.trials,

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.constants import ALONE_EDGES, BASE_EDGES, CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
+from gate.decide.evidence.compiles import Work, compare_work, runs_stored_code
 from gate.decide.evidence.gather import Evidence
-from gate.decide.evidence.programs import Work, compare_work, runs_stored_code
 from gate.decide.judge.compare import follow_leaders, judge_steady, list_comparisons
 from gate.decide.judge.comparison import answer_question
 from gate.decide.judge.counted import (
@@ -86,7 +86,7 @@ def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) 
     for question, logs in ((question, question.logs) for question in questions if question.logs):
         variances.setdefault(question.metric, {})[question.case.id] = logs.variance
     return JudgingRules(
-        alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
+        alpha=policy.error_budget / (max(deciding, 1) * policy.times_judged),
         priors={metric: compute_priors(of_cases, trusts_own=True) for metric, of_cases in variances.items()},
         counts=CountRules(alpha=policy.error_budget / max(deciding, 1), flickering=flickering),
         has_base=has_base,

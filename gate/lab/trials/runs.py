@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from gate.check.handout import KeepRun
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.schedule import want_whole
 from gate.check.work import Answer, Unit, UnitResult
 from gate.lab.arms.arms import CodeState
@@ -67,9 +67,9 @@ class OwnLane:
         """Do nothing: it always answers."""
 
 
-def make_measurer(lab: Lab, save: Callable[[Run], None], keep: KeepRun | None = None) -> Measurer:
+def make_measurer(lab: Lab, save: Callable[[Run], None], keep: KeepRun | None = None) -> LaneMeasurer:
     whole, keep = defer_interrupts(), keep or (lambda make_run: save(make_run()))
-    return Measurer(engine=OwnLane(lab), save=whole(save), keep=whole(keep), observe=lab.observe)
+    return LaneMeasurer(engine=OwnLane(lab), save=whole(save), keep=whole(keep), observe=lab.observe)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,7 +136,7 @@ def compare_options(base: Mapping[str, str], head: Mapping[str, str]) -> dict[st
     return {name: values for name, values in sides.items() if values[0] != values[1]}
 
 
-def measure_plan(measurer: Measurer, run: Run) -> Run:
+def measure_plan(measurer: LaneMeasurer, run: Run) -> Run:
     """Measure what ``run`` lacks. It is saved before the first trial and after each.
 
     Raises:

@@ -63,6 +63,7 @@ def _list_sound(run: Run) -> tuple[Trial, ...]:
 
 
 def list_differences(fresh: Run, previous: Run) -> list[str]:
+    of_base = _list_base_differences(fresh.base, previous.base) if fresh.base and previous.base else []
     sampling: list[str] = []
     for key, value in fresh.sampling.items():
         before = f"{previous.sampling.get(key, math.nan):g}"
@@ -74,7 +75,7 @@ def list_differences(fresh: Run, previous: Run) -> list[str]:
         *_describe_change("commit ", previous.provenance.commit[:10], fresh.provenance.commit[:10]),
         *(["what is not committed has changed"] if _is_edited(fresh.changes, previous.changes) else []),
         *sampling,
-        *(_list_base_differences(fresh.base, previous.base) if fresh.base and previous.base else []),
+        *of_base,
     ]
 
 

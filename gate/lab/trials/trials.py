@@ -8,8 +8,7 @@ from pathlib import Path
 
 from gate.check.schedule import WHOLE, Content, compute_trial_s, has_other_code, plan_trial
 from gate.check.work import Unit, UnitResult
-from gate.decide.evidence.steal import excuse_steal
-from gate.decide.evidence.trials import drop_host_metrics, sum_up_disturbances
+from gate.decide.evidence.disturbed import drop_host_metrics, excuse_steal, sum_up_disturbances
 from gate.devices import is_target
 from gate.lab.arms.provenance import read_time
 from gate.lab.host.fitness import HostSample, describe_host, read_crowd, read_host

@@ -34,7 +34,7 @@ _CLASSES = {
     Kind.DATA: "variants.Data",
     Kind.SERVING: "variants.Serving",
     Kind.DISTRIBUTED: "distributed.Distributed",
-    Kind.SCOPE: "variants.Scope",
+    Kind.SCOPE: "variants.PartialCompile",
     Kind.ONNX: "exported.Onnx",
 }
 

@@ -232,7 +232,7 @@ def _save_artifacts() -> int:
     return len(content)
 
 
-class Scope(Protocol):
+class PartialCompile(Protocol):
     """The compiled side is a copy of the module that shares its tensors: eager's module stays unmarked."""
 
     def compile(self, subject: Subject) -> Function:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.files.codec import CALIBRATION, RUN
 from gate.records.cases import Metric, Policy
 from gate.records.run import Pairing

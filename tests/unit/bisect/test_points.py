@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.bisect.lab import Ends
+from gate.bisect.points import Ends
 from gate.bisect.search import Forecast, search_first
 from gate.records.studies import Mark
 from tests.git import run_git

@@ -21,7 +21,6 @@ from gate.bisect.search import (
     settle_metric,
     settle_step,
 )
-from gate.check.work import count_pairs
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -136,7 +135,7 @@ def test_clear_ends_take_the_pairs_that_settle_them() -> None:
     run = measure_ends(ENDS, LATENCY)
     row = find_row(run, POLICY, LATENCY)
     assert row is not None
-    assert (row.status, count_pairs(run)["a/x"]) == (Status.REGRESSED, 3)
+    assert (row.status, run.pair_counts["a/x"]) == (Status.REGRESSED, 3)
 
 
 def test_ends_that_are_near_each_other_get_more_pairs() -> None:
@@ -146,7 +145,7 @@ def test_ends_that_are_near_each_other_get_more_pairs() -> None:
     row = find_row(settled, POLICY, LATENCY)
     assert row is not None
     assert row.status is Status.REGRESSED
-    assert 4 < count_pairs(measure_ends(near, LATENCY))["a/x"] < 16
+    assert 4 < measure_ends(near, LATENCY).pair_counts["a/x"] < 16
 
 
 def test_ends_get_no_more_than_the_most() -> None:
@@ -155,13 +154,13 @@ def test_ends_get_no_more_than_the_most() -> None:
     run = measure_ends(wild, LATENCY)
     row = find_row(run, POLICY, LATENCY)
     assert row is not None
-    assert (row.status, count_pairs(run)["a/x"]) == (Status.REGRESSED, 32)
+    assert (row.status, run.pair_counts["a/x"]) == (Status.REGRESSED, 32)
 
 
 def test_ends_that_the_looks_leave_open_get_more_pairs() -> None:
     """5 % of pairs that vary by 6 % are open after 16."""
     noisy = Subject(slower=0.05, spread=(0.0, 0.06, -0.06) * 11)
-    assert count_pairs(measure_ends(noisy, LATENCY))["a/x"] > 16
+    assert measure_ends(noisy, LATENCY).pair_counts["a/x"] > 16
 
 
 def test_what_was_found_is_seen_again_by_three_pairs() -> None:
@@ -181,7 +180,7 @@ def test_ends_that_do_not_differ_are_left_at_once() -> None:
     row = find_row(run, POLICY, LATENCY)
     assert row is not None
     assert row.status is Status.UNCHANGED
-    assert count_pairs(run)["a/x"] == 3
+    assert run.pair_counts["a/x"] == 3
 
 
 def test_nothing_is_searched_for_where_nothing_got_worse() -> None:
@@ -192,7 +191,7 @@ def test_nothing_is_searched_for_where_nothing_got_worse() -> None:
 def test_ends_without_time_stay_as_they_are() -> None:
     """Ends keep the pairs that they have."""
     near = Subject(slower=0.06, spread=(0.0, 0.008, -0.008) * 6)
-    assert count_pairs(measure_ends(near, LATENCY, time_for=3))["a/x"] == 3
+    assert measure_ends(near, LATENCY, time_for=3).pair_counts["a/x"] == 3
 
 
 def test_a_counter_at_the_ends_has_no_levels() -> None:
@@ -206,7 +205,7 @@ def test_two_pairs_judge_a_step(slower: float, mark: Mark) -> None:
     """Pairs vary by 0.2 % around one of the ends."""
     judge = make_ends_judge()
     run, answer = ask(Subject(slower=slower), judge)
-    assert (answer, count_pairs(run)["a/x"]) == (mark, 2)
+    assert (answer, run.pair_counts["a/x"]) == (mark, 2)
     change = find_change(run, judge)
     assert change is not None
     assert change == pytest.approx(slower, abs=0.002)
@@ -216,14 +215,14 @@ def test_a_step_between_the_levels_is_skipped() -> None:
     """24 pairs do not judge 4.9 %, half way on the logarithmic scale."""
     half = math.sqrt(1.1) - 1
     run, answer = ask(Subject(slower=half, spread=(0.0, 0.002, -0.002) * 8), make_ends_judge())
-    assert (answer, count_pairs(run)["a/x"]) == (Mark.SKIP, 24)
+    assert (answer, run.pair_counts["a/x"]) == (Mark.SKIP, 24)
 
 
 @pytest.mark.parametrize(("breaks", "mark"), [(0.0, Mark.GOOD), (1.0, Mark.BAD), (2.0, Mark.BAD)])
 def test_one_pair_judges_a_counter(breaks: float, mark: Mark) -> None:
     """A counter is the same in every trial."""
     run, answer = ask(Subject(breaks=breaks), make_ends_judge(Subject(breaks=2.0), BREAKS))
-    assert (answer, count_pairs(run)["a/x"]) == (mark, 1)
+    assert (answer, run.pair_counts["a/x"]) == (mark, 1)
 
 
 def test_a_step_that_fails_is_skipped() -> None:
@@ -266,7 +265,7 @@ def test_a_step_without_time_has_no_mark_and_goes_on() -> None:
     """Its first pair is kept, and one more judges it."""
     judge, subject = make_ends_judge(), Subject(slower=0.10)
     run, answer = ask(subject, judge, time_for=1)
-    assert (answer, count_pairs(run)["a/x"]) == (None, 1)
+    assert (answer, run.pair_counts["a/x"]) == (None, 1)
     more = Given(subjects=[subject])
     run, answer = settle_step(open_pairs(more, run), judge)
     assert (answer, more.measured) == (Mark.BAD, ["a/x"])

@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.check.procedure import CheckTerms
-from gate.check.work import count_pairs
-from gate.decide.evidence.trials import make_baselines
+from gate.decide.evidence.baseline import make_baselines
 from gate.decide.suspects import Suspect
 from gate.records.cases import Case, Metric
 from gate.records.run import (
@@ -89,7 +88,7 @@ class Given:
         by_id = {subject.case.id: subject for subject in self.subjects}
         for need in needs:
             for _ in range(0 if need.later else need.more):
-                subject, index = by_id[need.case_id], count_pairs(run)[need.case_id] + 1
+                subject, index = by_id[need.case_id], run.pair_counts[need.case_id] + 1
                 if index == subject.failing_pair:
                     return replace(run, failures=(*run.failures, make_failure(subject, index)))
                 if len(self.measured) < min(self.time_for, limit_s):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gate.check.defaults import compute_change, list_settable, probe_defaults
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.work import Unit, UnitResult
 from gate.decide.evidence.pairs import Pair
 from gate.decide.explain.defaults import find_default, note_defaults
@@ -55,9 +55,9 @@ def open_lane(causes: Collection[str], broken: Collection[str] = ()) -> FakeLane
     return FakeLanes(places=make_places(1), measure=measure)
 
 
-def make_measurer(lanes: FakeLanes) -> Measurer:
+def make_measurer(lanes: FakeLanes) -> LaneMeasurer:
     """A measurer that saves and shows nothing."""
-    return Measurer(engine=lanes, save=lambda _: None, keep=lambda _: None, observe=lambda _: None)
+    return LaneMeasurer(engine=lanes, save=lambda _: None, keep=lambda _: None, observe=lambda _: None)
 
 
 @pytest.mark.parametrize("cause", OPTIONS)
@@ -158,7 +158,7 @@ def test_a_stop_keeps_the_run_and_the_pairs_so_far() -> None:
         seen.append(event.fact.code)
 
     lanes.measure = stop
-    measurer = Measurer(engine=lanes, save=lambda _: None, keep=lambda _: None, observe=observe)
+    measurer = LaneMeasurer(engine=lanes, save=lambda _: None, keep=lambda _: None, observe=observe)
     probed = probe_defaults(measurer, run, decide_side_by_side(run, POLICY), RUN_S)
     assert probed == replace(run, probes=probed.probes)
     assert [probe.options for probe in probed.probes] == [OPTIONS]

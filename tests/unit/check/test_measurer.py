@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.procedure import (
     PairLimit,
     check_against_base,
@@ -24,7 +24,6 @@ from gate.check.work import (
     Unit,
     UnitResult,
     choose_lane,
-    count_pairs,
     join_sources,
     may_repeat,
 )
@@ -86,9 +85,9 @@ def make_engine(
     )
 
 
-def make_fleet(engine: FakeLanes, **changes: Any) -> Measurer:
+def make_fleet(engine: FakeLanes, **changes: Any) -> LaneMeasurer:
     settings: dict[str, Any] = dict.fromkeys(("save", "keep", "observe"), lambda _: None)
-    return Measurer(engine=engine, **(settings | changes))
+    return LaneMeasurer(engine=engine, **(settings | changes))
 
 
 def make_subjects(count: int, **changes: Any) -> list[Subject]:
@@ -100,7 +99,7 @@ def plan(subjects: Sequence[Subject], trials: int = 1) -> Run:
     return replace(make_run(subjects), trials=(), trials_planned=trials, finished=False)
 
 
-def measure(fleet: Measurer, run: Run) -> Run:
+def measure(fleet: LaneMeasurer, run: Run) -> Run:
     return fleet.add_trials(run, want_whole(case.id for case in run.cases), run.trials_planned)
 
 
@@ -178,9 +177,9 @@ def test_pairs_for_later_go_to_idle_lanes() -> None:
     engine = make_engine(2, subjects)
     fleet = make_fleet(engine)
     run = fleet.add_pairs(plan(subjects), [need("m0", 1), need("m1", 2, later=True)], math.inf)
-    assert (count_pairs(run)["m0/x"], count_pairs(run)["m1/x"]) == (1, 0)
+    assert (run.pair_counts["m0/x"], run.pair_counts["m1/x"]) == (1, 0)
     run = fleet.add_pairs(run, [need("m1", 2)], math.inf)
-    assert count_pairs(run)["m1/x"] == 2
+    assert run.pair_counts["m1/x"] == 2
     assert engine.now_s == FIRST_PAIR_S + NEXT_PAIR_S
     assert len(list_places(run, "m1/x")) == 1
 
@@ -381,7 +380,7 @@ def test_a_lane_may_be_lost_in_a_pair_for_later() -> None:
     fleet = make_fleet(engine)
     run = fleet.add_pairs(plan(subjects), [need("m0", 3), need("m1", 1, later=True)], math.inf)
     run = fleet.add_pairs(run, [need("m1", 1)], math.inf)
-    assert (count_pairs(run)["m0/x"], count_pairs(run)["m1/x"]) == (3, 1)
+    assert (run.pair_counts["m0/x"], run.pair_counts["m1/x"]) == (3, 1)
     assert {trial.place for trial in run.trials} == {other}
 
 
@@ -393,7 +392,7 @@ def test_a_pair_for_later_counts_in_any_call() -> None:
     run = fleet.add_pairs(plan(subjects), [need("m0", 1), need("m1", 1, later=True)], math.inf)
     run = measure(fleet, run)
     alone = [trial for trial in run.trials if trial.pairing is Pairing.ALONE]
-    assert [count_pairs(run)[subject.case.id] for subject in subjects] == [1, 1]
+    assert [run.pair_counts[subject.case.id] for subject in subjects] == [1, 1]
     assert sorted(trial.case_id for trial in alone) == ["m0/x", "m1/x"]
 
 
@@ -439,7 +438,7 @@ def test_a_case_that_fails_gets_nothing_more() -> None:
     engine = FakeLanes(places=make_places(1), measure=fail_pair)
     fleet = make_fleet(engine, observe=events.append)
     run = fleet.add_pairs(plan(subjects), [need("m0", 3), need("m1", 1)], math.inf)
-    assert (count_pairs(run)["m0/x"], count_pairs(run)["m1/x"], len(run.failures)) == (1, 1, 1)
+    assert (run.pair_counts["m0/x"], run.pair_counts["m1/x"], len(run.failures)) == (1, 1, 1)
     assert fleet.add_pairs(run, [need("m0", 2)], math.inf).trials == run.trials
     kinds = [type(event) for event in events]
     assert kinds.count(PairFinished) == 2

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.procedure import NO_LIMIT, PairLimit, make_need, settle_pairs
+from gate.check.procedure import NO_LIMIT, PairLimit, settle_pairs
 from gate.check.rehearsal import Rehearsal
-from gate.check.schedule import Slot
-from gate.check.work import count_pairs
+from gate.check.schedule import Slot, make_need
 from gate.decide.evidence.pairs import Pair
 from gate.decide.judge.pairs import Screened
 from gate.decide.suspects import Suspect
@@ -86,8 +85,8 @@ def test_last_look_ends_it() -> None:
     """Open cases end after sixteen pairs."""
     given = Given(subjects=[Subject(spread=WILD)])
     run = settle_pairs(given, make_bare_run(Subject()), POLICY, PairLimit(end_s=100.0), [make_suspect("a")])
-    assert count_pairs(run)["a/x"] == 16
-    assert make_need(run, make_suspect("a")).more == 0
+    assert run.pair_counts["a/x"] == 16
+    assert make_need(make_suspect("a"), run.pair_counts["a/x"], run.environment.device_kind).more == 0
 
 
 def test_a_target_is_seen_twice_and_no_more() -> None:
@@ -96,8 +95,8 @@ def test_a_target_is_seen_twice_and_no_more() -> None:
     run = make_bare_run(Subject())
     run = replace(run, environment=replace(run.environment, device_kind="target"))
     run = settle_pairs(given, run, POLICY, PairLimit(end_s=100.0), [make_suspect("a")])
-    assert count_pairs(run)["a/x"] == 2
-    assert make_need(run, make_suspect("a")).more == 0
+    assert run.pair_counts["a/x"] == 2
+    assert make_need(make_suspect("a"), run.pair_counts["a/x"], run.environment.device_kind).more == 0
 
 
 @pytest.mark.parametrize(("time_for", "expected"), [(2, ["a/x"] * 2), (0, [])])
@@ -138,7 +137,7 @@ def test_latencies_may_use_up_the_looks_of_a_compile_time() -> None:
     limit_s = WHOLE_S + 14 * COLD_S + 4.5
     run = settle_pairs(rehearse(subject), make_bare_run(subject), POLICY, PairLimit(end_s=limit_s), suspects)
     compiled = [trial.index for trial in run.trials if trial.arm == "base" and COMPILE in trial.samples]
-    assert (count_pairs(run)["a/x"], compiled) == (16, list(range(1, 16)))
+    assert (run.pair_counts["a/x"], compiled) == (16, list(range(1, 16)))
     assert run.wall_s == pytest.approx(WHOLE_S + 14 * COLD_S + LIGHT_S)
 
 

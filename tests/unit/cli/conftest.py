@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from _pytest.capture import CaptureResult
 
-from gate.bisect import lab as bisect_lab
+from gate.bisect import points as bisect_points
 from gate.cli import lanes, main
 from gate.cli.parser import make_parser
 from gate.files.codec import RUN
@@ -137,7 +137,7 @@ class Sandbox:
 
 def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
     """Let the commands of this process work in ``top`` with actors, on a host where nothing else happens."""
-    for module in (lanes, bisect_lab, selftest):
+    for module in (lanes, bisect_points, selftest):
         patch.setattr(module, "place_lab", place_actors)
     patch.setattr(trials, "read_host", read_quiet_host)
     patch.setattr(opening, "look_early", lambda _: Conditions())

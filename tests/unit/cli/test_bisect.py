@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gate.bisect import command as bisect
-from gate.bisect import lab
-from gate.bisect.lab import Ends
-from gate.check.measurer import Measurer
+from gate.bisect import points
+from gate.bisect.points import Ends
+from gate.check.measurer import LaneMeasurer
 from gate.decide.suspects import Suspect
 from gate.files.codec import BISECTION, RUN
 from gate.lab.arms.arms import ArmSource, open_arm
@@ -134,15 +134,15 @@ def test_a_step_that_is_stopped_keeps_its_pairs(history: Sandbox, monkeypatch: p
     good = commit_slowdown(history)
     path = history.top / "out/bisect" / history.git("rev-parse", "HEAD~1")[:12] / "run.json"
     arguments = ("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet")
-    real = Measurer.add_pairs
+    real = LaneMeasurer.add_pairs
 
-    def add_once(self: Measurer, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
+    def add_once(self: LaneMeasurer, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         if path.is_file():
             raise KeyboardInterrupt
         return real(self, run, needs, limit_s)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Measurer, "add_pairs", add_once)
+        patch.setattr(LaneMeasurer, "add_pairs", add_once)
         assert history.run(*arguments) == 130
     before = RUN.load(path)
     assert [trial.index for trial in before.trials] == [1, 1]
@@ -347,8 +347,8 @@ def test_the_interpreters_of_a_list_are_points(
         opened.append((name, Path(interpreter.python).name))
         return real(name, directory, "v3" if interpreter.python >= pythons[2] else "v1", None)
 
-    monkeypatch.setattr(lab, "prepare_interpreter", prepare)
-    monkeypatch.setattr(lab, "open_arm", open_other)
+    monkeypatch.setattr(points, "prepare_interpreter", prepare)
+    monkeypatch.setattr(points, "open_arm", open_other)
     assert history.run("bisect", CASE_ID, "--quiet", "--pythons", *pythons) == 0
     assert f"first bad: {pythons[2]}\n" in history.read().out
     assert opened == [

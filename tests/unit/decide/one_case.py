@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from gate.decide.judge.screening import Screening
 from gate.decide.side_by_side import confirm_screening
-from gate.decide.verdict import Screening, conclude_verdict, screen_run
+from gate.decide.suspects import list_suspects
+from gate.decide.verdict import conclude_verdict, screen_run
 from gate.records.cases import Metric
 from gate.records.run import Baseline, CaseFailure, FailureKind
 from gate.records.verdict import Verdict
@@ -53,5 +55,6 @@ def confirm(alone: Values, **given: Any) -> Verdict:
     """The verdict on one case after screening and pairs."""
     baselines, rules = given.pop("baselines", (STORED_CASE,)), given.pop("rules", POLICY)
     run = pair_up(PairedCase(alone=alone, **given))
-    screening = confirm_screening(screen_run(run, baselines, rules), run, rules)
+    screened = screen_run(run, baselines, rules)
+    screening = confirm_screening(screened, run, rules, list_suspects(screened))
     return conclude_verdict(run, screening, rules)

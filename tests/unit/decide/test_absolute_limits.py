@@ -102,7 +102,7 @@ def test_a_limit_is_each_cases_own(
         )
         for number in range(cases)
     ]
-    verdict = decide(*situations, limits=(most(metric, 60.0),), looks=3)
+    verdict = decide(*situations, limits=(most(metric, 60.0),), times_judged=3)
     rows = [row for row in verdict.comparisons if row.metric is metric]
     assert {row.status for row in rows} == {expected}
     assert len(rows) == cases

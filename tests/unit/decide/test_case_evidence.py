@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.conclude.shown import MAX_ALL_CHARS, add_traces, bound_sources, show_case
+from gate.decide.conclude.case_evidence import MAX_ALL_CHARS, add_traces, bound_sources, show_case
+from gate.decide.evidence.compiles import count_words, name_operators, part_phases
 from gate.decide.evidence.gather import Evidence, Stored
-from gate.decide.evidence.programs import count_words, name_operators, part_phases
 from gate.records.cases import Case, Metric
 from gate.records.facts import FIRST_CALL, OTHER_PHASE
 from gate.records.run import Baseline, CodeIdentity, Extent, GraphBreak, Trial

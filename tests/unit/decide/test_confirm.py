@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gate.decide.side_by_side import confirm_screening
+from gate.decide.suspects import list_suspects
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
@@ -181,7 +182,8 @@ def test_a_counter_that_one_pair_shows_better_too_has_improved() -> None:
 def test_a_case_that_neither_what_is_stored_nor_the_base_knows_is_not_judged() -> None:
     """A case without baseline and base is not judged."""
     run = pair_up(PairedCase(alone=measure(), pairs=0, base_definition="d0"))
-    screening = confirm_screening(screen_run(run, (), POLICY), run, POLICY)
+    screened = screen_run(run, (), POLICY)
+    screening = confirm_screening(screened, run, POLICY, list_suspects(screened))
     row = find_row(screening, LATENCY)
     assert (*state(row), row.remarks) == (Status.NEW, Reason.NO_BASELINE, ())
 
@@ -198,7 +200,8 @@ def test_what_the_base_measures_and_head_no_longer_does_is_missing() -> None:
         for trial in run.trials
     )
     run = replace(run, trials=kept)
-    screening = confirm_screening(screen_run(run, (), POLICY), run, POLICY)
+    screened = screen_run(run, (), POLICY)
+    screening = confirm_screening(screened, run, POLICY, list_suspects(screened))
     states = [state(row) for row in screening.comparisons if row.metric is Metric.DRIFT]
     assert states == [(Status.MISSING, Reason.NOT_MEASURED)]
     assert conclude_verdict(run, screening, POLICY).outcome is Outcome.INCOMPLETE
@@ -230,7 +233,8 @@ def flicker(values: Sequence[float]) -> Comparison:
         for trial in run.trials
     )
     run = replace(run, trials=trials)
-    screening = confirm_screening(screen_run(run, (UNBROKEN,), POLICY), run, POLICY)
+    screened = screen_run(run, (UNBROKEN,), POLICY)
+    screening = confirm_screening(screened, run, POLICY, list_suspects(screened))
     return find_row(screening, BREAKS)
 
 
@@ -302,7 +306,8 @@ def test_a_count_that_the_base_lacks_too_stays_new() -> None:
 def test_pairs_do_not_hide_that_too_few_trials_came_back() -> None:
     """One of two planned trials is INCOMPLETE although pairs clear the latency."""
     run = replace(pair_up(PairedCase(alone=measure(compiled_latency=1.3))), trials_planned=2)
-    screening = confirm_screening(screen_run(run, (STORED_CASE,), POLICY), run, POLICY)
+    screened = screen_run(run, (STORED_CASE,), POLICY)
+    screening = confirm_screening(screened, run, POLICY, list_suspects(screened))
     states = [state(row) for row in screening.comparisons if row.metric is LATENCY]
     assert states == [(Status.MISSING, Reason.NOT_RUN), (Status.UNCHANGED, Reason.BELOW_THRESHOLD)]
     assert conclude_verdict(run, screening, POLICY).outcome is Outcome.INCOMPLETE

@@ -104,7 +104,7 @@ def test_what_was_seen_to_flicker_is_clear_by_three_pairs(pairs: int, expected: 
     """A count that flickered is clear after three pairs, one that is only presumed to after one."""
     question = ask((1.0,) * pairs, (1.0,) * pairs)
     assert judge_counted(question, ASKED).status is Status.UNCHANGED
-    assert judge_counted(question, replace(ASKED, shown=ASKED.flickering)).status is expected
+    assert judge_counted(question, replace(ASKED, varied=ASKED.flickering)).status is expected
 
 
 def test_what_never_flickered_takes_two_looks_at_most() -> None:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from gate.decide.evidence.definitions import compare_definitions
-from gate.decide.evidence.gather import index_base_cases
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Case, Metric
@@ -36,8 +35,8 @@ def test_every_key_that_differs_is_named() -> None:
 
 def test_cases_of_the_base_are_found_by_their_id() -> None:
     """A run without a base has no cases of it."""
-    assert index_base_cases(run_of(CPU_HOST, (CASE,), (CASE,))) == {CASE.id: CASE}
-    assert index_base_cases(run_of(CPU_HOST, (CASE,), None)) == {}
+    assert run_of(CPU_HOST, (CASE,), (CASE,)).base_cases == {CASE.id: CASE}
+    assert run_of(CPU_HOST, (CASE,), None).base_cases == {}
 
 
 def test_argument_that_the_base_has_otherwise_is_the_cause() -> None:

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from gate.decide.conclude.outcome import list_open
-from gate.decide.evidence.trials import note_disturbed, note_kept_disturbed, set_aside_disturbed
+from gate.decide.evidence.disturbed import (
+    collect_head,
+    note_disturbed,
+    note_kept_disturbed,
+    set_aside_disturbed,
+)
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Acceptance, Metric
 from gate.records.codes import Code
@@ -136,7 +141,7 @@ def test_disturbed_pairs_are_noted() -> None:
         for index in (1, 2)
         for arm in ("base", "head")
     ]
-    assert tuple(map(tell_note, note_disturbed(make_run(*pairs)))) == (
+    assert tuple(map(tell_note, note_disturbed(collect_head(make_run(*pairs))))) == (
         f"The machine was disturbed during 1 of 2 pairs, base and head alike: {BUSY}.",
     )
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from gate.decide.evidence.baseline import make_baselines as record
 from gate.decide.evidence.gather import gather_evidence
-from gate.decide.evidence.trials import make_baselines as record
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Metric
 from gate.records.codes import Code

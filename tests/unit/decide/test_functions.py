@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.explain.functions import follow_growth, keep_changed
+from gate.decide.explain.compiler_functions import follow_growth, keep_changed
 from gate.decide.side_by_side import decide_side_by_side
 from gate.records.cases import Metric
 from gate.records.codes import Code

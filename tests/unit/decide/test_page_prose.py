@@ -9,6 +9,7 @@ import pytest
 
 from gate.decide.judge.counted import CountRules, judge_counted
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side
+from gate.decide.suspects import list_suspects
 from gate.decide.verdict import screen_run
 from gate.records.cases import AbsoluteLimit, Metric
 from gate.records.verdict import Reason, Status
@@ -40,7 +41,8 @@ def judge_unpaired() -> Ruling:
     """A latency that looks 30 % slower than stored, without a pair."""
     situation = Situation(case_id=PAIRED, before={LATENCY: (0.010,) * 5}, after={LATENCY: (0.013,)})
     run = pair_up(PairedCase(pairs=0, alone={LATENCY: (0.013,)}))
-    screening = confirm_screening(screen_run(run, make_stored(situation), POLICY), run, POLICY)
+    screened = screen_run(run, make_stored(situation), POLICY)
+    screening = confirm_screening(screened, run, POLICY, list_suspects(screened))
     return state(find_row(screening, LATENCY))
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gate.decide.evidence.compiles import Work
 from gate.decide.evidence.pairs import Paired
-from gate.decide.evidence.programs import Work
 from gate.decide.judge.interval import Bar, Reading, compute_edge, read_pairs, read_stored
 from gate.decide.judge.machine import SESSION
 from gate.decide.judge.pairs import assume_noise, decide_pairs

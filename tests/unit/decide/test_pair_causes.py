@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side
+from gate.decide.suspects import list_suspects
 from gate.decide.verdict import conclude_verdict, screen_run
 from gate.records.cases import Metric
 from gate.records.codes import Code
@@ -36,7 +37,8 @@ def confirm_on_slower_machine(factor: float, cold: float = 1.0, **changes: Any) 
     run = pair_up(PairedCase(alone=alone, head={LATENCY: 0.010 * factor}, **changes))
     seen = Conditions(canaries_s={"loop": SLOWER})
     run = replace(run, trials=tuple(replace(trial, conditions=seen) for trial in run.trials))
-    screening = confirm_screening(screen_run(run, (stored,), POLICY), run, POLICY)
+    screened = screen_run(run, (stored,), POLICY)
+    screening = confirm_screening(screened, run, POLICY, list_suspects(screened))
     return conclude_verdict(run, screening, POLICY)
 
 

@@ -17,7 +17,7 @@ from gate.decide.stats import Variance, compute_hodges_lehmann
 from gate.records.cases import Metric, Threshold
 from gate.records.run import Pairing, Trial
 from gate.records.verdict import Reason, Status
-from tests.make import make_paired, make_run
+from tests.make import make_paired
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD = Metric.COLD_COMPILE_TIME
@@ -65,7 +65,7 @@ def test_trials_of_one_index_are_a_pair() -> None:
         make_trial("head", 2),
         make_trial("head", 1, Pairing.ALONE),
     )
-    assert list_pairs(make_run(*trials)) == {"a/x": (pair_up(trials[1], trials[0]),)}
+    assert list_pairs(trials) == {"a/x": (pair_up(trials[1], trials[0]),)}
 
 
 # --- the change of one pair ---

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from gate.decide.evidence.baseline import make_baselines as record
 from gate.decide.evidence.gather import gather_evidence
-from gate.decide.evidence.trials import make_baselines as record
 from gate.decide.verdict import decide_verdict, screen_run
 from gate.records.cases import AbsoluteLimit, Metric
 from gate.records.run import Place, Provenance, Run

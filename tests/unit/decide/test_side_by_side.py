@@ -14,7 +14,7 @@ from gate.records.cases import Metric, Override, Policy, Quarantine, Threshold
 from gate.records.codes import Code
 from gate.records.run import CodeIdentity, GraphBreak, Provenance, Shard
 from gate.records.verdict import Outcome, PairBase, Reason, Status, Verdict
-from gate.report.blocks import render_command
+from gate.report.case_blocks import render_command
 from gate.report.words.comparisons import complete_sentence
 from tests.make import POLICY, PairedCase, find_row, make_acceptance, pair_up, state
 from tests.told import describe_causes, tell_headline, tell_notes, tell_row, tell_steps

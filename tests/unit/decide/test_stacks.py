@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.evidence.trials import make_baselines as make_recorded
+from gate.decide.evidence.baseline import make_baselines as make_recorded
 from gate.decide.explain.notes import note_unchanged_code
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.steal import excuse_run
-from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed
+from gate.decide.evidence.baseline import make_baselines
+from gate.decide.evidence.disturbed import collect_head, excuse_run, list_hopeless, note_disturbed
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Metric
 from gate.records.codes import Code
@@ -64,7 +64,7 @@ def test_a_baseline_is_made_of_what_such_a_machine_measures() -> None:
     (baseline,) = make_baselines(run, Provenance())
     assert (len(baseline.trials[COLD]), baseline.disturbed) == (5, 0)
     assert list_hopeless(run, 3) == ()
-    (note,) = note_disturbed(run)
+    (note,) = note_disturbed(collect_head(run))
     assert (note.code, note.numbers) == (Code.OWN_STEAL, {"share": 0.08})
 
 

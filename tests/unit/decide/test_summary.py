@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.conclude.shown import compute_geometric_mean, summarize_suite
+from gate.decide.conclude.suite_summary import compute_geometric_mean, summarize_suite
 from gate.decide.evidence.values import compute_paying_calls
 from gate.kinds import name_family
 from gate.records.cases import Case, Kind, Metric, Mode, Task

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.evidence.programs import Work
+from gate.decide.evidence.compiles import Work
 from gate.decide.judge.interval import Bar, Reading
 from gate.decide.judge.stored import Times, judge_time
 from gate.decide.stats import Variance
@@ -268,7 +268,7 @@ def test_error_budget_is_shared_by_all_comparisons() -> None:
     situation = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
     states = [
         state(find_row(decide(situation, **to), LATENCY))
-        for to in ({}, {"error_budget": 1e-5}, {"looks": 1000})
+        for to in ({}, {"error_budget": 1e-5}, {"times_judged": 1000})
     ]
     assert states == [WORSE, SUSPECT, SUSPECT]
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 import pytest
 
-from gate.decide.evidence.programs import find_unchanged_code
+from gate.decide.evidence.compiles import find_unchanged_code
 from gate.decide.explain.notes import note_unchanged_code
 from gate.records.cases import Case
 from gate.records.run import CodeIdentity, FailureKind, Pairing, Run

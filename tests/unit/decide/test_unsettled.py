@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gate.check.procedure import rank_suspect
+from gate.check.schedule import rank_suspect
 from gate.decide.constants import LOOKS
 from gate.decide.judge.pairs import Screened
 from gate.decide.side_by_side import decide_side_by_side, gather_judged, judge_pairs, list_unsettled

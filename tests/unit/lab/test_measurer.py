@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.measurer import Measurer
+from gate.check.measurer import LaneMeasurer
 from gate.check.procedure import Checked, CheckTerms, check_against_base
 from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import Slot, want_whole
+from gate.decide.evidence.baseline import make_baselines
 from gate.decide.evidence.pairs import Pair, list_pairs
-from gate.decide.evidence.trials import make_baselines
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.runs import describe_base, make_measurer, make_run
@@ -28,7 +28,7 @@ def lab(bench: Bench) -> Lab:
     return make_lab(bench)
 
 
-def make_quiet(lab: Lab) -> Measurer:
+def make_quiet(lab: Lab) -> LaneMeasurer:
     return make_measurer(lab, lambda _: None)
 
 
@@ -53,7 +53,7 @@ def store(run: Run, case: Case, factor: float) -> tuple[Baseline, ...]:
 
 def rehearse(measured: Run, begun: Run, terms: CheckTerms) -> Checked:
     """Check the same run again, with its recorded slots instead of processes."""
-    pairs = list_pairs(measured)
+    pairs = list_pairs(measured.trials)
 
     def take_trial(slot: Slot) -> Trial:
         raise AssertionError(slot)
@@ -71,7 +71,7 @@ def test_rehearsal_and_lab_give_the_same_verdict(lab: Lab) -> None:
     terms = CheckTerms(baselines=store(begun, slow, 1 / 1.5), policy=POLICY)
     live = check_against_base(make_quiet(lab), begun, terms)
     again = rehearse(live.run, begun, terms)
-    assert len(list_pairs(live.run)[slow.id]) == 2
+    assert len(list_pairs(live.run.trials)[slow.id]) == 2
     assert again.verdict.comparisons == live.verdict.comparisons
     assert again.verdict.outcome is live.verdict.outcome
     asked = [[(row.case_id, row.index, row.arm) for row in checked.run.trials] for checked in (live, again)]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.bisect import lab as lab_module
-from gate.bisect.lab import ReusableLab
+from gate.bisect import points
+from gate.bisect.points import ReusableLab
 from gate.decide.suspects import Suspect
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import Lab
@@ -70,7 +70,7 @@ def test_an_interpreter_is_primed_once(bench: Bench, monkeypatch: pytest.MonkeyP
         primed.append(Path(other.arm.python).name)
         return replace(CPU_HOST, torch="9.9")
 
-    monkeypatch.setattr(lab_module, "prime_bench", prime)
+    monkeypatch.setattr(points, "prime_bench", prime)
     other = tmp_path / "other-python"
     other.symlink_to(sys.executable)
     reusable_lab = open_reusable_lab(bench)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gate.measure import graph
-from gate.measure.options import keep_options, read_options, read_set_options, set_options
+from gate.measure.compile_options import keep_options, read_options, read_set_options, set_options
 from gate.records.protocol import OPTIONS_FILE
 
 INDUCTOR, DYNAMO = torch._inductor.config, torch._dynamo.config

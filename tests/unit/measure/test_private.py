@@ -7,8 +7,8 @@ import torch
 
 from gate.devices import CPU
 from gate.measure import graph
+from gate.measure.compile_options import keep_options, read_options, read_set_options
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.options import keep_options, read_options, read_set_options
 from gate.measure.private import PRIVATE_NAMES, TRITON_DRIVER, PrivateName
 from gate.measure.toolchain import list_isas, load_toolchain
 

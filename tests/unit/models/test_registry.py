@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 import gate
-from gate.kinds import FAMILIES as WORKLOADS
-from gate.kinds import name_family
+from gate.kinds import WORKLOAD_FAMILIES, name_family
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.project.selection import select_cases
@@ -59,7 +58,7 @@ def test_each_row_of_the_field_runs_on_a_cpu_and_at_full_size(registry: tuple[Ca
 
 def test_each_case_stands_in_a_row_of_the_summary(registry: tuple[Case, ...]) -> None:
     """A report averages by family: no reference case is under its own model."""
-    assert [case.id for case in registry if name_family(case) not in WORKLOADS] == []
+    assert [case.id for case in registry if name_family(case) not in WORKLOAD_FAMILIES] == []
 
 
 def test_the_field_has_every_kind_backend_and_mode(registry: tuple[Case, ...]) -> None:

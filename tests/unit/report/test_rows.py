@@ -12,10 +12,10 @@ from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import FailureKind
 from gate.records.verdict import Cause, Comparison, Estimate, Outcome, PairBase, Reason, Status, Verdict
-from gate.report.blocks import MAX_CAUSES, render_command
+from gate.report.case_blocks import MAX_CAUSES, render_command
+from gate.report.comparison_rows import STATUS_ORDER
 from gate.report.content import count_statuses, make_report, render_counts
 from gate.report.junit import render_junit
-from gate.report.rows import STATUS_ORDER
 from gate.report.words.comparisons import complete_sentence, describe_comparison
 from gate.report.words.headline import write_headline
 from gate.report.words.steps import write_again

@@ -12,7 +12,7 @@ from gate.records.codes import Code
 from gate.records.facts import Disturbance, Fact, name_words
 from gate.records.run import FailureKind
 from gate.records.verdict import Change, Comparison, Estimate, Outcome, Reason, Status
-from gate.report.rows import make_row
+from gate.report.comparison_rows import make_row
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.templates import PHRASES, SENTENCES
 from gate.units import KIBI

@@ -10,7 +10,7 @@ import pytest
 from gate.cli import main
 from gate.cli.init import check_probed_name
 from gate.errors import UsageError
-from gate.starter.files import Sketch, TensorSketch, render_factory
+from gate.starter.new_files import Sketch, TensorSketch, render_factory
 from gate.starter.sketch import UnusableTargetError, look
 
 MODELS = """

@@ -14,7 +14,7 @@ from gate.cli import main
 from gate.cli.init import parse_input, probe_module
 from gate.errors import MachineError, UsageError
 from gate.starter import workflow_files
-from gate.starter.files import Sketch, TensorSketch, name_model, render_factory, write_missing
+from gate.starter.new_files import Sketch, TensorSketch, name_model, render_factory, write_missing
 from gate.starter.workflow_files import (
     LONG_WORKFLOWS,
     RESPOND_WORKFLOWS,

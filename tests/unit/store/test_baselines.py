@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
-from gate.decide.evidence.trials import make_baselines, note_kept_disturbed
+from gate.decide.evidence.baseline import make_baselines
+from gate.decide.evidence.disturbed import note_kept_disturbed
 from gate.decide.verdict import decide_verdict
 from gate.errors import FileError, IncompleteError, MachineError, UsageError
 from gate.fingerprint import compute_environment_id

@@ -10,7 +10,7 @@ from gate.records.codes import Code
 from gate.records.run import CaseFailure
 from gate.records.verdict import MOVED, QUIET, Cause, Comparison, Status, Verdict
 from gate.report.clean import MAX_SENTENCE, clean_line, clean_lines
-from gate.report.rows import RANK, Row, group_comparisons, make_common_row, make_row
+from gate.report.comparison_rows import RANK, Row, group_comparisons, make_common_row, make_row
 from gate.report.words.comparisons import render_bar
 from gate.report.words.facts import describe_cause, describe_failed_trial, describe_whole, doubt_cause
 from gate.report.words.steps import write_again

@@ -1,121 +1,18 @@
-"""What a verdict shows besides its comparisons: both sides of each case, and figures of the whole suite."""
+"""Means over the cases of a verdict: by task and mode, and what a mode or a scope takes to pay."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from statistics import geometric_mean
 
-from gate.decide.evidence.gather import Evidence
-from gate.decide.evidence.programs import match_kernels, part_phases
-from gate.decide.evidence.values import collect_medians, compute_break_even, compute_paying_calls
+from gate.decide.evidence.values import compute_break_even, compute_paying_calls
 from gate.kinds import name_family
-from gate.metrics import SPECS, Family
+from gate.metrics import SPECS
 from gate.records.cases import DEFAULT_BACKEND, Case, Kind, Metric, Mode, group_by
-from gate.records.run import BASE_ARM, CANDIDATE_ARM, Compiled, Trial
-from gate.records.verdict import (
-    CaseEvidence,
-    Comparison,
-    KernelChange,
-    ModeRow,
-    ScopeRow,
-    SideEvidence,
-    SuiteRow,
-    SuiteSummary,
-)
+from gate.records.verdict import Comparison, ModeRow, ScopeRow, SuiteRow, SuiteSummary
 
-# Kernels of one case that are shown: more are counted.
-MAX_SHOWN_KERNELS = 12
-MAX_SOURCE_CHARS = 8_000  # of one kernel on one side: some 150 lines
-# Of all cases of a verdict together, so that it stays a file that can be posted.
-MAX_ALL_CHARS = 400_000
-_MAX_PARTS = 50  # of a case; a list of shapes is shorter
-_ROUNDED = ".5g"  # a dot of a plot is not read more exactly
-_SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)
 _PARTS = SPECS[Metric.BREAK_EVEN_CALLS].parts
 
 Values = Mapping[Metric, float]
-
-
-def show_case(evidence: Evidence, sources: Mapping[str, str], *, moved: bool) -> CaseEvidence:
-    baseline, compiled = evidence.code_baseline, evidence.fullest
-    before, after = (side.identity.kernels if side else {} for side in (baseline, compiled))
-    pairs = match_kernels(before, after) if moved and before and after else ()
-    kernels = tuple(
-        _show_kernel(names, (before.get(names[0], ""), after.get(names[1], "")), sources)
-        for names in pairs[:MAX_SHOWN_KERNELS]
-    )
-    matched = {metric: evidence.find_baseline(metric) for metric in _SHOWN}
-    stored = {metric: baseline.trials[metric] for metric, baseline in matched.items() if baseline}
-    made = replace(
-        compiled or Compiled(),
-        phases_s=collect_medians(trial.phases_s for trial in evidence.trials),
-        parts_s=collect_medians(trial.parts_s for trial in evidence.trials),
-    )
-    shown = _show_side(evidence.values, made)
-    return CaseEvidence(
-        case_id=evidence.case.id,
-        before=_show_side(stored, baseline or Compiled()) if stored or baseline else None,
-        after=replace(shown, unknown=compiled.unknown) if compiled else shown,
-        kernels=kernels,
-        more_kernels=len(pairs) - len(kernels),
-    )
-
-
-def add_traces(shown: CaseEvidence, trials: Iterable[Trial]) -> CaseEvidence:
-    paths: dict[str, list[str]] = {BASE_ARM: [], CANDIDATE_ARM: []}
-    for trial in trials:
-        if trial.trace:
-            paths[trial.arm].append(trial.trace)
-    before = shown.before and replace(shown.before, traces=tuple(paths[BASE_ARM]))
-    return replace(shown, before=before, after=replace(shown.after, traces=tuple(paths[CANDIDATE_ARM])))
-
-
-def bound_sources(shown: Iterable[CaseEvidence], first: Collection[str] = ()) -> tuple[CaseEvidence, ...]:
-    """Within MAX_ALL_CHARS, those of the cases ``first`` last to go."""
-    cases = list(shown)
-    order = {case_id: position for position, case_id in enumerate(first)}
-    left, bounded = MAX_ALL_CHARS, {}
-    for case in sorted(cases, key=lambda case: order.get(case.case_id, len(order))):
-        kernels = []
-        for kernel in case.kernels:
-            size = len(kernel.before) + len(kernel.after)
-            if size <= left:
-                kernels.append(kernel)
-                left -= size
-        more = case.more_kernels + len(case.kernels) - len(kernels)
-        bounded[case.case_id] = replace(case, kernels=tuple(kernels), more_kernels=more)
-    return tuple(bounded[case.case_id] for case in cases)
-
-
-def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled) -> SideEvidence:
-    return SideEvidence(
-        values={metric: _round(values[metric]) for metric in _SHOWN if values.get(metric)},
-        phases_s=_round_all(part_phases(program.phases_s)),
-        parts_s=_round_all(dict(islice(program.parts_s.items(), _MAX_PARTS))),
-        graph_breaks=program.graph_breaks,
-        recompile_reasons=program.recompile_reasons,
-        caches=program.caches,
-    )
-
-
-def _show_kernel(names: tuple[str, str], codes: tuple[str, str], sources: Mapping[str, str]) -> KernelChange:
-    before, after = (sources.get(code, "") for code in codes)
-    if all(names) and not (before and after):
-        before = after = ""  # one that was not kept would look like a kernel that only one side has
-    return KernelChange(
-        name=names[1] or names[0],
-        before=before[:MAX_SOURCE_CHARS],
-        after=after[:MAX_SOURCE_CHARS],
-        is_cut=max(len(before), len(after)) > MAX_SOURCE_CHARS,
-    )
-
-
-def _round(values: Iterable[float]) -> tuple[float, ...]:
-    return tuple(float(format(value, _ROUNDED)) for value in values)
-
-
-def _round_all(values: Mapping[str, float]) -> dict[str, float]:
-    return dict(zip(values, _round(values.values()), strict=True))
 
 
 def summarize_suite(cases: Iterable[Case], comparisons: Iterable[Comparison]) -> SuiteSummary:

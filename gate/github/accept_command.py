@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from gate.errors import FileError
 from gate.github.client import GitHubClient, quote_part
-from gate.github.events import got_other_base, list_pulls_of_head, parse_workflow_run
 from gate.github.finding import fetch_verdict, find_acceptances, get_artifact
 from gate.github.git_data import GitData
+from gate.github.run_events import got_other_base, list_pulls_of_head, parse_workflow_run
 from gate.github.transport import GitHubError, MissingError, RejectedError, UncertainWriteError
-from gate.publish.commands import (
+from gate.publish.comment_commands import (
     Accepted,
     AcceptTerms,
     AuthorizedCommand,

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, Patience, quote_part
-from gate.github.events import PullRequest, parse_pull, parse_time
 from gate.github.job import JobContext, find_text, find_value, write_log
+from gate.github.run_events import PullRequest, parse_pull, parse_time
 from gate.github.transport import GitHubError, MissingError, get_number
-from gate.publish.commands import (
+from gate.publish.comment_commands import (
     REFRESH_COMMAND,
     AuthorizedCommand,
     CommandRefusedError,

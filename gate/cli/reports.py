@@ -9,8 +9,8 @@ from gate.check.procedure import CheckTerms, judge_recorded
 from gate.cli.options import BENCHMARK
 from gate.cli.output import VERDICT_FILE, RunSaver, print_report, report_verdict
 from gate.cli.setup import RUN_FILE, load_configured, name_judge, note_origin, open_rules
+from gate.decide.evidence.baseline import make_baselines
 from gate.decide.evidence.gather import list_short
-from gate.decide.evidence.trials import make_baselines
 from gate.decide.explain.notes import note_gone, note_shard
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode, UsageError
