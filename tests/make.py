@@ -34,7 +34,7 @@ from gate.records.run import (
 )
 from gate.records.verdict import Change, Comparison, MachineShift, Reason, Status, Verdict
 from tests.hosts import CPU_HOST
-from tests.told import make_raised
+from tests.words import make_raised
 
 SAME: Mapping[str, Any] = MappingProxyType({})
 TODAY = "2026-03-01"

@@ -239,7 +239,7 @@ def load_axe(out: Path) -> str:
 def write_pairs(out: Path) -> Path:
     """Write the page of the README's picture of a verdict: measured pairs of three small models."""
     run = runs.keep(runs.load("pairs"), runs.STENCIL, runs.HEAD, runs.SUM)
-    verdict = runs.judge(runs.Situation(run=run, beside="pairs"))
+    verdict = runs.judge(runs.Situation(run=run, judged_by="pairs"))
     path = out / "picture.html"
     path.write_text(render_verdict_page(verdict), encoding="utf-8")
     return path

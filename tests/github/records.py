@@ -19,7 +19,7 @@ from gate.records.verdict import Change, Comparison, Estimate, MachineShift, Rea
 from tests import make
 from tests.hosts import CUDA_HOST
 from tests.make import make_baseline
-from tests.told import say
+from tests.words import make_facts
 
 SHA = "a" * 40
 ENVIRONMENT_ID = compute_environment_id(CUDA_HOST)
@@ -90,7 +90,7 @@ def make_comparison(
         metric=metric,
         status=status,
         reason=reason,
-        remarks=say(Code.FAILURE, "Text of whoever measured."),
+        remarks=make_facts(Code.FAILURE, "Text of whoever measured."),
         decides=True,
         baseline=make_estimate(before, noise),
         candidate=make_estimate(after, noise),
@@ -116,11 +116,11 @@ def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **mo
     verdict = make.make_verdict(
         *comparisons,
         outcome=decide_outcome(comparisons, finished=True),
-        headline=say(Code.REGRESSED_CASE, "Headline of whoever measured."),
+        headline=make_facts(Code.REGRESSED_CASE, "Headline of whoever measured."),
         cases=cases,
-        next_steps=say(Code.SETTLE_QUIETLY, "Next step of whoever measured."),
+        next_steps=make_facts(Code.SETTLE_QUIETLY, "Next step of whoever measured."),
         options={"--config": "configuration of whoever measured"},
-        notes=say(Code.RULES_OF, "Note of whoever measured."),
+        notes=make_facts(Code.RULES_OF, "Note of whoever measured."),
         machine=MachineShift(canary=0.004, suite=-0.002, known=True),
         environment=CUDA_HOST,
         provenance=Provenance(commit="d" * 40, author="Mallory"),

@@ -18,7 +18,7 @@ from gate.records.cases import Acceptance, Case, Metric
 from gate.records.codes import Code
 from gate.records.verdict import Reason, Status, Verdict
 from gate.store.commit_files import BRANCH, decode_commit_file, name_commit_file
-from tests.told import say
+from tests.words import make_facts
 
 HEAD = "a" * 40
 COMMAND = '/accept-regression reason="the new attention"'
@@ -134,15 +134,15 @@ def test_no_text_of_the_artifact_is_stored_or_printed(
     strange = Case(id=text, model="x")
     evil = replace(
         make_comparison(strange, Metric.COMPILED_LATENCY, Status.REGRESSED, Reason.BEYOND_BAR),
-        remarks=say(Code.ACCEPTED_BY, text),
+        remarks=make_facts(Code.ACCEPTED_BY, text),
     )
     verdict = make_verdict(
-        replace(slower, remarks=say(Code.ACCEPTED_BY, text)),
+        replace(slower, remarks=make_facts(Code.ACCEPTED_BY, text)),
         other,
         evil,
         cases=(*CASES, strange),
-        headline=say(Code.REGRESSED_CASE, text),
-        notes=say(Code.RULES_OF, text),
+        headline=make_facts(Code.REGRESSED_CASE, text),
+        notes=make_facts(Code.RULES_OF, text),
     )
     leave(github, verdict)
 

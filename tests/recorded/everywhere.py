@@ -60,7 +60,7 @@ def render_comment(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
 def render_all(verdict: Verdict, situation: Situation) -> dict[str, str]:
     """All reports; of pairs also what is published of an upgrade."""
     texts = {**render_reports(verdict), **render_comment(verdict, situation)}
-    if situation.beside == "pairs":
+    if situation.judged_by == "pairs":
         finding = make_upgrade_finding(
             pass_on(verdict), Base(cases=situation.run.cases, policy=situation.policy), RUN
         )

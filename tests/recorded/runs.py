@@ -53,7 +53,7 @@ class Situation:
     run: Run
     baselines: tuple[Baseline, ...] = ()
     policy: Policy = POLICY
-    beside: str = ""  # "confirm": suspects by their pairs; "pairs": everything by pairs
+    judged_by: str = ""  # "confirm": suspects by their pairs; "pairs": everything by pairs
     config: str = ""  # as --config named it
     rules: str = ""  # the commit whose rules hold
 
@@ -64,9 +64,9 @@ def load(name: str) -> Run:
 
 def judge(situation: Situation) -> Verdict:
     run, policy = situation.run, situation.policy
-    if situation.beside == "pairs":
+    if situation.judged_by == "pairs":
         verdict = decide_side_by_side(run, policy)
-    elif situation.beside == "confirm":
+    elif situation.judged_by == "confirm":
         screened = screen_run(run, situation.baselines, policy)
         screening = confirm_screening(screened, run, policy, list_suspects(screened))
         verdict = conclude_verdict(run, screening, policy)

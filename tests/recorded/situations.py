@@ -34,7 +34,7 @@ def list_paired(pairs: Run) -> Iterator[tuple[str, Situation]]:
     assert source is not None
 
     def make(name: str, run: Run, **more: Any) -> tuple[str, Situation]:
-        return name, Situation(run=run, beside="pairs", **more)
+        return name, Situation(run=run, judged_by="pairs", **more)
 
     yield make("pairs_as_measured", pairs)
     pairs = keep(pairs, STENCIL, HEAD, SUM, trials=99)
@@ -102,7 +102,7 @@ def list_confirmed(base: Run, pairs: Run) -> Iterator[tuple[str, Situation]]:
         alone = edit(replace(pairs, trials=screened), scale(change), *case_ids)
         trials = (*alone.trials, *(t for t in pairs.trials if t.pairing is not Pairing.ALONE))
         run = replace(pairs, trials=trials, trials_planned=2, **more.pop("run", {}))
-        return name, Situation(run=run, baselines=more.pop("baselines", stored), beside="confirm", **more)
+        return name, Situation(run=run, baselines=more.pop("baselines", stored), judged_by="confirm", **more)
 
     yield confirm("confirmed", SLOWER, STENCIL)
     yield confirm("acquitted", SLOWER, HEAD)
@@ -133,7 +133,7 @@ def list_confirmed(base: Run, pairs: Run) -> Iterator[tuple[str, Situation]]:
                 trials_planned=2,
             ),
             baselines=stored,
-            beside="confirm",
+            judged_by="confirm",
         ),
     )
 

@@ -36,7 +36,7 @@ from tests.recorded.runs import (
     slow_down,
     spread,
 )
-from tests.told import warn
+from tests.words import make_warnings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,14 +315,17 @@ def list_code(runs: Recorded) -> Iterator[tuple[str, Situation]]:
         edit(
             again,
             lambda t: replace(
-                t, warnings=warn("the cache could not be kept", f"trial {t.index} was cut short")
+                t, warnings=make_warnings("the cache could not be kept", f"trial {t.index} was cut short")
             ),
         ),
     )
     yield make(
         "warned_much",
         replace(
-            again, trials=tuple(replace(t, warnings=warn(f"warning {n}")) for n, t in enumerate(again.trials))
+            again,
+            trials=tuple(
+                replace(trial, warnings=make_warnings(f"warning {n}")) for n, trial in enumerate(again.trials)
+            ),
         ),
     )
     yield make(

@@ -19,7 +19,7 @@ from gate.records.facts import Disturbance, Fact
 from gate.records.run import Conditions, Pairing, Trial
 from gate.records.verdict import Outcome, Reason
 from tests.make import POLICY, find_row
-from tests.told import tell_note
+from tests.words import write_note
 
 from .drawn import EFFORT, draw_paired_run, draw_run, make_paired_run, run_cases
 
@@ -138,7 +138,7 @@ def test_calibration_of_few_trials_says_so() -> None:
     calibration = calibrate_gate(draw_run(cases=2, trials=3, noise=0.01), POLICY, EFFORT)
     assert calibration.replays == ()
     assert "2 of 2 cases were not replayed: that takes 6 trials of each (--trials 6)." in [
-        *map(tell_note, calibration.notes)
+        *map(write_note, calibration.notes)
     ]
 
 
@@ -148,7 +148,7 @@ def test_calibration_of_a_stopped_run_says_what_is_unknown() -> None:
     kept = tuple(trial for trial in run.trials if trial.case_id == "m2/x" or trial.index == 1)
     few = replace(EFFORT, requests=4)
     notes = tuple(
-        map(tell_note, calibrate_gate(replace(run, trials=kept, finished=False), POLICY, few).notes)
+        map(write_note, calibrate_gate(replace(run, trials=kept, finished=False), POLICY, few).notes)
     )
     assert notes[:3] == (
         "The run was stopped before its end.",
@@ -297,7 +297,7 @@ def test_calibration_notes_an_unfit_host() -> None:
     run = draw_run(cases=1, trials=4, noise=0.01)
     busy = Conditions(disturbances=(Disturbance.SWAPPED,), swapped_bytes=2 * 2**20)
     run = replace(run, trials=(replace(run.trials[0], conditions=busy), *run.trials[1:]))
-    notes = tuple(map(tell_note, calibrate_gate(run, POLICY, EFFORT).notes))
+    notes = tuple(map(write_note, calibrate_gate(run, POLICY, EFFORT).notes))
     assert notes[0] == "The machine was disturbed during 1 of 4 trials: 2.00 MiB were swapped."
 
 
@@ -321,6 +321,6 @@ def test_a_replay_without_pairs_says_so() -> None:
     """The note has the number of pairs needed, and is absent with pairs."""
     few = replace(EFFORT, requests=4)
     runs = (draw_run(cases=1, trials=8, noise=0.01), draw_paired_run(cases=1, trials=8, pairs=6, noise=0.01))
-    notes = [" ".join(map(tell_note, calibrate_gate(run, POLICY, few).notes)) for run in runs]
+    notes = [" ".join(map(write_note, calibrate_gate(run, POLICY, few).notes)) for run in runs]
     assert "Replayed without a base: that takes 6 pairs of every case (--pairs 6)" in notes[0]
     assert "Replayed without a base" not in notes[1]

@@ -17,7 +17,7 @@ from gate.records.verdict import Outcome, Status
 from gate.store.commit_files import render_commit_file
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_run, make_trials
-from tests.told import tell_notes, tell_row
+from tests.words import describe_comparison, write_notes
 
 CASE = "bert/inference-float32-smoke-default"
 COMMIT = "a" * 40
@@ -68,7 +68,7 @@ def test_an_accepted_regression_passes_by_name(directory: Path, capsys: pytest.C
     verdict = VERDICT.load(directory / "out" / "verdict.json")
     (row,) = verdict.comparisons
     assert (verdict.outcome, row.status) == (Outcome.PASS, Status.ACCEPTED)
-    assert tell_row(row).endswith(f"Accepted by ada until {LATER}: the new decoder.")
+    assert describe_comparison(row).endswith(f"Accepted by ada until {LATER}: the new decoder.")
     assert "ACCEPTED" in capsys.readouterr().out
 
 
@@ -86,7 +86,7 @@ def test_what_is_not_covered_stays_a_regression(directory: Path, accepted: Accep
     assert compare(directory, run_case(2.0), accepted) == 10
     verdict = VERDICT.load(directory / "out" / "verdict.json")
     assert verdict.outcome is Outcome.REGRESSION
-    assert note in " ".join(tell_notes(verdict))
+    assert note in " ".join(write_notes(verdict))
 
 
 def test_an_acceptance_hides_no_failure(directory: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_lack_of_baselines_can_be_taken(directory: Path, capsys: pytest.Captur
     verdict = VERDICT.load(directory / "out" / "verdict.json")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     taken = f"ada accepts that there are no baselines until {LATER}: the first change with a gate."
-    assert taken in tell_notes(verdict)
+    assert taken in write_notes(verdict)
     output = capsys.readouterr().out
     assert "!! NOTHING_COMPARED, BUT EXIT 0: somebody accepted that; the notes say who." in output
 

@@ -17,7 +17,7 @@ from gate.records.facts import Disturbance
 from gate.records.run import CaseFailure, Conditions
 from gate.records.studies import Calibration
 from tests.make import make_failure, make_run, make_trials
-from tests.told import tell_note
+from tests.words import write_note
 
 CONFIG = "version: 1\nrefresh_trials: 4\nmax_trials: 2\n"
 CASE = Case(id="m/x", model="m", factory="m:f", definition="d")
@@ -104,7 +104,7 @@ def test_too_few_trials_show_nothing(tmp_path: Path, capsys: pytest.CaptureFixtu
     code, calibration = calibrate(tmp_path, count=count)
     assert code == ExitCode.INCOMPLETE
     assert "Not enough trials of m/x: it takes 2 trials of a case." in tuple(
-        map(tell_note, calibration.notes)
+        map(write_note, calibration.notes)
     )
     assert [noise.detectable for noise in calibration.noise] == [None] * count
     assert "0.0 %" not in capsys.readouterr().out

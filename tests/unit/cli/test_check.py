@@ -27,9 +27,9 @@ from gate.records.cases import Policy
 from gate.records.codes import Code
 from gate.report.words.facts import write_note
 from tests.git import run_git
-from tests.told import tell_notes
 from tests.unit.cli.conftest import CONFIG, Sandbox, make_run
 from tests.unit.cli.sides import SLOWER_S
+from tests.words import write_notes
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_change_that_moves_its_own_bar_is_noted(
     verdict = decide_verdict(make_run(), (), Policy(thresholds={}))
     noted = note_rules(verdict, config, "HEAD")
     assert [f"{text} Review that first." for text in notes] == [
-        text for text in tell_notes(noted) if text not in tell_notes(verdict)
+        text for text in write_notes(noted) if text not in write_notes(verdict)
     ]
     assert note_rules(verdict, config, "") == verdict
 

@@ -16,8 +16,8 @@ from gate.records.cases import Acceptance, Metric, Policy
 from gate.report.words.steps import write_ab, write_command, write_selected, write_setting
 from tests.hosts import CPU_HOST
 from tests.make import make_baseline
-from tests.told import tell_notes, tell_steps
 from tests.unit.cli.conftest import CASE_ID, RunGate, Sandbox, make_run
+from tests.words import describe_steps, write_notes
 
 
 def test_a_subdirectory_is_the_projects(
@@ -86,7 +86,7 @@ def test_suggested_commands_name_the_configuration(project: Path, capsys: pytest
     commands = re.findall("compile-gate (?:check|ab|baseline \\w+)( --config 'nightly gate.yml')?", output)
     assert len(commands) > 2
     assert "" not in commands
-    assert all("--config 'nightly gate.yml'" in step for step in tell_steps(verdict))
+    assert all("--config 'nightly gate.yml'" in step for step in describe_steps(verdict))
 
 
 def test_suggested_commands_name_the_baselines(sandbox: Sandbox) -> None:
@@ -95,7 +95,8 @@ def test_suggested_commands_name_the_baselines(sandbox: Sandbox) -> None:
     sandbox.plant("graph_break")
     assert sandbox.run("check", "--quiet", "--baselines", "stored") == ExitCode.REGRESSION
     verdict = VERDICT.load(sandbox.top / "out" / "verdict.json")
-    commands = [step for step in tell_steps(verdict) if "compile-gate check" in step or "baseline" in step]
+    steps = describe_steps(verdict)
+    commands = [step for step in steps if "compile-gate check" in step or "baseline" in step]
     assert commands
     assert all("--baselines stored" in command for command in commands)
 
@@ -107,7 +108,7 @@ def test_suggested_commands_repeat_where_results_go_and_for_how_long(sandbox: Sa
     options = ("--out", "my out", "--minutes", "90")
     assert sandbox.run("ab", "HEAD", "--quiet", *options) == ExitCode.REGRESSION
     verdict = VERDICT.load(sandbox.top / "my out" / "verdict.json")
-    (again, *_) = [step for step in tell_steps(verdict) if "compile-gate ab" in step]
+    (again, *_) = [step for step in describe_steps(verdict) if "compile-gate ab" in step]
     assert "--out 'my out' --minutes 90" in again
 
 
@@ -115,7 +116,7 @@ def test_the_default_needs_no_option(project: Path) -> None:
     """Also where it is named."""
     assert main(["compare", "--config", "gate.yml", "old.json", "slow.json", "--out", "out"]) == 10
     verdict = VERDICT.load(project / "out" / "verdict.json")
-    assert (verdict.options, "--config" in " ".join(tell_steps(verdict))) == ({}, False)
+    assert (verdict.options, "--config" in " ".join(describe_steps(verdict))) == ({}, False)
 
 
 def make_setting(config: str, kind: str = "cpu", capability: str = "") -> str:
@@ -159,8 +160,8 @@ def test_an_acceptance_that_fits_nothing_is_reported() -> None:
     )
     policy = Policy(thresholds={}, acceptances=(entry, replace(entry, case="acter/*")))
     verdict = decide_verdict(run, (), policy)
-    notes = tell_notes(note_idle(verdict, policy, run.cases))
-    assert notes[len(tell_notes(verdict)) :] == (
+    notes = write_notes(note_idle(verdict, policy, run.cases))
+    assert notes[len(write_notes(verdict)) :] == (
         "The acceptance of acter/* drift matches no case: remove it.",
     )
 
@@ -170,6 +171,6 @@ def test_a_removed_cases_baselines_are_named() -> None:
     run = make_run()
     verdict, policy = decide_verdict(run, (), Policy(thresholds={})), Policy(thresholds={})
     stored = [make_baseline(case_id, {}, workload={}) for case_id in (CASE_ID, "actor/gone", "actor/gone")]
-    notes = tell_notes(note_idle(verdict, policy, run.cases, stored))
-    (note,) = notes[len(tell_notes(verdict)) :]
+    notes = write_notes(note_idle(verdict, policy, run.cases, stored))
+    (note,) = notes[len(write_notes(verdict)) :]
     assert note.startswith("Baselines are stored of 1 case that gate.yml does not have: actor/gone. Renamed")

@@ -22,7 +22,7 @@ from gate.records.facts import Fact
 from gate.records.verdict import Change, Outcome, Reason, Status
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import TODAY, Situation, decide, find_row, make_acceptance, make_change, make_row
-from tests.told import tell_note, tell_notes
+from tests.words import write_note, write_notes
 
 from .one_case import UNBROKEN
 
@@ -89,7 +89,7 @@ def test_a_regression_beyond_its_acceptance_is_noted() -> None:
     """Two graph breaks where one was accepted regress, and a note names the acceptance."""
     verdict = decide(TWO_BREAKS, acceptances=(accept(1.0),))
     assert verdict.outcome is Outcome.REGRESSION
-    assert f"{CASE} graph breaks: ada accepted up to 1 until 2026-03-01, and this is more." in tell_notes(
+    assert f"{CASE} graph breaks: ada accepted up to 1 until 2026-03-01, and this is more." in write_notes(
         verdict
     )
 
@@ -98,7 +98,7 @@ def test_a_regression_beyond_its_acceptance_is_noted() -> None:
 def test_what_is_covered_or_expired_is_not_called_exceeded(acceptance: Acceptance) -> None:
     """An acceptance that covers the change, or has expired, is not reported as exceeded."""
     assert not any(
-        "this is more" in note for note in tell_notes(decide(TWO_BREAKS, acceptances=(acceptance,)))
+        "this is more" in note for note in write_notes(decide(TWO_BREAKS, acceptances=(acceptance,)))
     )
 
 
@@ -113,14 +113,14 @@ def test_accepted_missing_baselines_are_noted_and_change_no_outcome(expires: str
     """An accepted lack of baselines is noted, and the outcome stays NOTHING_COMPARED."""
     verdict = decide(Situation(after={BREAKS: (0.0,)}), **accept_lack(replace(LACK, expires=expires)))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
-    assert note in tell_notes(verdict)
+    assert note in write_notes(verdict)
 
 
 def test_an_accepted_lack_accepts_no_change() -> None:
     """An accepted lack of baselines accepts no regression against a baseline."""
     verdict = decide(ONE_BREAK, **accept_lack(LACK))
     assert find_row(verdict, BREAKS).status is Status.REGRESSED
-    assert not any("lack of baselines" in note for note in tell_notes(verdict))
+    assert not any("lack of baselines" in note for note in write_notes(verdict))
 
 
 UNJUDGED = make_row(CASE, BREAKS, Status.NEW)
@@ -166,7 +166,7 @@ def test_an_accepted_lack_covers_its_cases_only() -> None:
 )
 def test_missing_baselines_that_nobody_accepts_are_named(accepted: list[Acceptance], ending: str) -> None:
     """A note names the case whose missing baselines nobody accepts."""
-    notes = tell_notes(decide(Situation(after={BREAKS: (0.0,)}), **accept_lack(*accepted)))
+    notes = write_notes(decide(Situation(after={BREAKS: (0.0,)}), **accept_lack(*accepted)))
     assert any(
         note.startswith("Missing baselines were not accepted") and note.endswith(ending) for note in notes
     )
@@ -195,7 +195,7 @@ def test_an_acceptance_of_a_commit_counts_for_its_gate_and_machine_alone(
     verdict = decide(ONE_BREAK, acceptances=(entry,), gate="a/gate.yml")
     assert find_row(verdict, BREAKS).status is (Status.ACCEPTED if is_own else Status.REGRESSED)
     note = f"Accepted by ada for {gate} on {environment}, so it does not count here: 1 acceptance."
-    assert (note in tell_notes(verdict)) is not is_own
+    assert (note in write_notes(verdict)) is not is_own
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_standing_acceptance_may_be_of_some_machines(environment: str, status:
     """An entry of accepted.yml counts on all machines, or on those that its pattern fits."""
     verdict = decide(ONE_BREAK, acceptances=(replace(ONE, environment=environment),))
     assert find_row(verdict, BREAKS).status is status
-    assert not any("does not count here" in note for note in tell_notes(verdict))
+    assert not any("does not count here" in note for note in write_notes(verdict))
 
 
 def test_acceptances_for_other_machines_are_kept_apart() -> None:
@@ -251,7 +251,7 @@ def test_an_acceptance_that_fits_what_is_recorded_is_named(
     notes = note_left([UNBROKEN], Policy(thresholds={}, acceptances=(entry,), today=TODAY))
     assert len(notes) == expected
     beginning = "accepted.yml allows 1 more of mlp/* graph_breaks. If these baselines already"
-    assert all(tell_note(note).startswith(beginning) for note in notes)
+    assert all(write_note(note).startswith(beginning) for note in notes)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from gate.records.verdict import CauseKind, Outcome, Verdict
 from gate.report.words.facts import describe_cause
 from tests.hosts import CPU_HOST
 from tests.make import Situation, decide, make_row
-from tests.told import describe_causes
+from tests.words import describe_causes
 
 SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
 TUNED = (

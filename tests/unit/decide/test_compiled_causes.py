@@ -11,7 +11,7 @@ from gate.records.run import CacheUse, CodeIdentity, GraphBreak, Recompile
 from gate.records.verdict import Cause, Verdict
 from gate.report.words.facts import describe_cause
 from tests.make import Situation, decide
-from tests.told import describe_causes
+from tests.words import describe_causes
 
 LATENCY, EAGER, CALLS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COMPILE_CALLS
 GRAPHS, GUARDS, MISSES = Metric.UNIQUE_GRAPHS, Metric.GUARDS, Metric.CACHE_MISSES

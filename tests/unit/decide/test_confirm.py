@@ -14,7 +14,7 @@ from gate.records.codes import Code
 from gate.records.run import Pairing
 from gate.records.verdict import Comparison, Outcome, Reason, Status, Tally, Verdict
 from tests.make import POLICY, PairedCase, find_row, make_acceptance, pair_up, state
-from tests.told import tell_notes, tell_row, tell_steps
+from tests.words import describe_comparison, describe_steps, write_notes
 
 from .one_case import (
     BREAKS,
@@ -46,7 +46,7 @@ def test_pairs_acquit_what_the_screen_convicted() -> None:
     beginning = (
         f"Worse than the stored baseline, but not worse than the base: {CASE} warm speedup, {CASE} compiled"
     )
-    assert any(note.startswith(beginning) and "record new baselines" in note for note in tell_notes(verdict))
+    assert any(note.startswith(beginning) and "record new baselines" in note for note in write_notes(verdict))
     rows = len(verdict.comparisons)
     expected = Tally(trials=1, pairs=6, paired_cases=1, cleared=2, cases=1, comparisons=rows)
     assert verdict.tally == expected
@@ -56,9 +56,9 @@ def test_an_anchor_is_suggested_to_separate_creep_from_the_machine() -> None:
     """What is worse than stored and equal to the base is referred to the anchor."""
     command = f"compile-gate ab --anchor --select {CASE}"
     anchored = replace(POLICY, has_anchor=True)
-    assert tell_steps(confirm(measure(compiled_latency=1.3), rules=anchored))[-1].endswith(f": {command}")
+    assert describe_steps(confirm(measure(compiled_latency=1.3), rules=anchored))[-1].endswith(f": {command}")
     for rules, factor in ((POLICY, 1.3), (anchored, 1.0)):
-        steps = tell_steps(confirm(measure(compiled_latency=factor), rules=rules))
+        steps = describe_steps(confirm(measure(compiled_latency=factor), rules=rules))
         assert not any("--anchor" in step for step in steps)
 
 
@@ -70,7 +70,7 @@ def test_a_graph_break_that_the_base_has_too_is_not_the_changes() -> None:
     assert verdict.outcome is Outcome.PASS
     assert any(
         note.startswith(f"Worse than the stored baseline, but not worse than the base: {CASE} graph breaks.")
-        for note in tell_notes(verdict)
+        for note in write_notes(verdict)
     )
 
 
@@ -123,14 +123,14 @@ def test_a_standing_acceptance_does_not_allow_each_change_so_much_again() -> Non
     """One break is accepted on top of the stored none: three exceed it, and the note has both counts."""
     verdict = one_more_again(replace(POLICY, acceptances=(ONE_MORE,)))
     assert verdict.outcome is Outcome.REGRESSION
-    assert "+3 (more) against the stored baseline" in tell_row(find_row(verdict, BREAKS))
+    assert "+3 (more) against the stored baseline" in describe_comparison(find_row(verdict, BREAKS))
     ending = "accepted up to 1 until 2026-03-01, and this is more: +3 against the stored baseline."
-    assert any(note.endswith(ending) for note in tell_notes(verdict))
+    assert any(note.endswith(ending) for note in write_notes(verdict))
 
 
 def test_the_acceptance_that_is_suggested_covers_what_is_stored() -> None:
     """The suggested allowance covers the change against the stored value."""
-    steps = tell_steps(one_more_again(POLICY))
+    steps = describe_steps(one_more_again(POLICY))
     assert any("--allow 3 " in step for step in steps)
     taken = replace(ONE_MORE, allowance=3.0)
     assert one_more_again(replace(POLICY, acceptances=(taken,))).outcome is Outcome.PASS
@@ -158,7 +158,7 @@ def test_an_accepted_time_counts_what_the_base_has_surely_added(slower: float, s
     assert row.status is status
     assert row.change is not None
     assert 0.09 < row.change.centre < 0.12
-    is_exceeded = any("this is more" in note for note in tell_notes(verdict))
+    is_exceeded = any("this is more" in note for note in write_notes(verdict))
     assert is_exceeded is (status is not Status.ACCEPTED)
 
 
@@ -167,7 +167,7 @@ def test_a_slower_time_is_reported_by_its_pairs_alone() -> None:
     slower = {"base": {LATENCY: 0.0118}, "head": {LATENCY: 0.013}}
     row = find_row(confirm(measure(compiled_latency=1.3), **slower), LATENCY)
     assert row.status is Status.REGRESSED
-    assert "stored" not in tell_row(row)
+    assert "stored" not in describe_comparison(row)
 
 
 def test_a_counter_that_one_pair_shows_better_too_has_improved() -> None:
@@ -331,8 +331,8 @@ def test_pairs_convict_what_was_suspect() -> None:
     verdict = confirm(measure(compiled_latency=1.08), head={LATENCY: 0.0108})
     assert state(find_row(verdict, LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
     assert (find_row(verdict, LATENCY).pairs, find_row(verdict, COLD).pairs) == (6, 0)
-    assert not any("but not worse than the base" in note for note in tell_notes(verdict))
-    assert not any("Not measured side by side" in note for note in tell_notes(verdict))
+    assert not any("but not worse than the base" in note for note in write_notes(verdict))
+    assert not any("Not measured side by side" in note for note in write_notes(verdict))
 
 
 def test_pairs_stand_in_for_a_missing_baseline() -> None:
@@ -358,15 +358,15 @@ def test_without_pairs_nothing_is_convicted(changes: dict[str, object], because:
     row = find_row(verdict, LATENCY)
     assert state(row) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert tell_row(row).endswith(f"Not measured again side by side: {because}.")
-    assert "Not measured side by side with the base: the times of 1 case." in tell_notes(verdict)
+    assert describe_comparison(row).endswith(f"Not measured again side by side: {because}.")
+    assert "Not measured side by side with the base: the times of 1 case." in write_notes(verdict)
 
 
 def test_a_base_that_failed_is_to_be_read_and_not_measured_again() -> None:
     """If the base fails its log is the first step, before more trials."""
     verdict = confirm(measure(compiled_latency=1.3), pairs=0, failures=(fail("base"),))
-    assert f"main (1a2b3c4) failed in 1 case: {CASE}." in tell_notes(verdict)
-    first, second = tell_steps(verdict)[:2]
+    assert f"main (1a2b3c4) failed in 1 case: {CASE}." in write_notes(verdict)
+    first, second = describe_steps(verdict)[:2]
     assert first == "Read the log of the base's cases: what failed there was not measured in pairs."
     assert second.startswith("Or measure inconclusive cases again, with more trials:")
 
@@ -394,7 +394,7 @@ def test_what_could_hide_a_change_says_that_no_pair_looked(
     verdict = confirm(measure(), baselines=baselines, pairs=0, base_definition=base)
     row = find_row(verdict, LATENCY)
     assert state(row) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
-    assert tell_row(row).endswith(f"Not measured again side by side: {ending}")
+    assert describe_comparison(row).endswith(f"Not measured again side by side: {ending}")
     assert state(find_row(verdict, SPEEDUP)) == speedup
 
 
@@ -402,6 +402,6 @@ def test_check_without_a_base_says_that_it_is_not_confirmed() -> None:
     """One note covers all times that regressed against stored values alone."""
     run = replace(pair_up(PairedCase(pairs=0, alone=measure(compiled_latency=1.3))), base=None)
     verdict = decide_verdict(run, (STORED_CASE,), POLICY)
-    notes = [note for note in tell_notes(verdict) if "side by side" in note]
+    notes = [note for note in write_notes(verdict) if "side by side" in note]
     assert notes == ["Not measured side by side with the base: the times of 1 case."]
-    assert any(step.endswith("compile-gate ab --select mlp/x") for step in tell_steps(verdict))
+    assert any(step.endswith("compile-gate ab --select mlp/x") for step in describe_steps(verdict))

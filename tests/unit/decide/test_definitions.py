@@ -12,7 +12,7 @@ from gate.records.run import Environment, Run
 from gate.records.verdict import Reason
 from tests.hosts import CPU_HOST
 from tests.make import POLICY, PairedCase, Situation, decide, make_run, pair_up
-from tests.told import describe_causes
+from tests.words import describe_causes
 
 LATENCY = Metric.COMPILED_LATENCY
 CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="1")

@@ -20,7 +20,7 @@ from gate.records.run import Pairing, Trial
 from gate.records.verdict import Outcome, Reason, Status, Verdict
 from tests import make
 from tests.make import POLICY, find_row, make_acceptance, make_baseline, make_run
-from tests.told import tell_note, tell_notes, tell_row, tell_steps
+from tests.words import describe_comparison, describe_steps, write_note, write_notes
 
 BUSY = "other programs kept 1.4 of 2 cores busy"
 CASE = "mlp/x"
@@ -52,9 +52,9 @@ def test_a_regression_on_an_unfit_host_is_inconclusive() -> None:
     verdict = judge([make_trial(1, 20.0, disturbed=True)])
     row = find_row(verdict, Metric.COLD_COMPILE_TIME)
     assert (row.status, row.reason) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
-    assert tell_row(row).endswith(f"But the machine was disturbed during the measurement: {BUSY}.")
+    assert describe_comparison(row).endswith(f"But the machine was disturbed during the measurement: {BUSY}.")
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert tell_notes(verdict)[-1] == f"The machine was disturbed during 1 of 1 trials: {BUSY}."
+    assert write_notes(verdict)[-1] == f"The machine was disturbed during 1 of 1 trials: {BUSY}."
     assert {row.case_id for row in list_open(verdict)} == {CASE}
 
 
@@ -65,20 +65,20 @@ def test_what_disturbed_every_trial_is_to_be_stopped_first() -> None:
     """The first step names the programs that disturbed every trial."""
     first, second = (make_trial(index, 20.0, disturbed=True) for index in (1, 2))
     worst = replace(second, conditions=replace(second.conditions, foreign_cores=1.5, crowd=CROWD))
-    assert tell_steps(judge([first, worst]))[0] == (
+    assert describe_steps(judge([first, worst]))[0] == (
         "First stop chromium (pid 123, 95 %), rsync (pid 7, 41 %), and run the same again: during every trial"
         " other programs kept 1.5 of 2 cores busy: chromium (pid 123, 95 %), rsync (pid 7, 41 %)."
     )
     unnamed = "First make the machine quiet, and run the same again: during every trial"
-    assert tell_steps(judge([first]))[0] == f"{unnamed} {BUSY}."
+    assert describe_steps(judge([first]))[0] == f"{unnamed} {BUSY}."
     # One calm trial decides, and so does a quiet answer.
     for trials in ([first, make_trial(2, 20.0, disturbed=False)], [make_trial(1, 10.0, disturbed=True)]):
-        assert not any("run the same again" in step for step in tell_steps(judge(trials)))
+        assert not any("run the same again" in step for step in describe_steps(judge(trials)))
 
 
 def test_what_is_red_on_any_host_is_to_be_fixed_first() -> None:
     """With a new graph break no step asks to run the same again."""
-    steps = tell_steps(judge([make_trial(1, 20.0, disturbed=True, breaks=2.0)]))
+    steps = describe_steps(judge([make_trial(1, 20.0, disturbed=True, breaks=2.0)]))
     assert not any("run the same again" in step for step in steps)
 
 
@@ -123,7 +123,7 @@ def test_calm_trials_are_left_as_they_are() -> None:
     trials = (make_trial(1, 10.0, disturbed=False),)
     run = make_run(*trials)
     assert set_aside_disturbed(run) is run
-    assert not any("disturbed" in note for note in tell_notes(judge(trials)))
+    assert not any("disturbed" in note for note in write_notes(judge(trials)))
 
 
 @pytest.mark.parametrize("changes", [{"pairing": Pairing.LIVE}, {"arm": "base"}])
@@ -141,7 +141,7 @@ def test_disturbed_pairs_are_noted() -> None:
         for index in (1, 2)
         for arm in ("base", "head")
     ]
-    assert tuple(map(tell_note, note_disturbed(collect_head(make_run(*pairs))))) == (
+    assert tuple(map(write_note, note_disturbed(collect_head(make_run(*pairs))))) == (
         f"The machine was disturbed during 1 of 2 pairs, base and head alike: {BUSY}.",
     )
 
@@ -155,4 +155,4 @@ def test_disturbed_trials_that_had_to_be_recorded_are_noted(fewest: int, is_note
         f"Disturbed trials are recorded too of mlp/x: fewer than {fewest} others came back."
         " Record again on a quiet machine."
     )
-    assert tuple(map(tell_note, note_kept_disturbed(run, fewest))) == ((text,) if is_noted else ())
+    assert tuple(map(write_note, note_kept_disturbed(run, fewest))) == ((text,) if is_noted else ())

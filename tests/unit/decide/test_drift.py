@@ -16,7 +16,7 @@ from gate.report.words.facts import describe_cause
 from gate.report.words.headline import write_opening
 from tests.hosts import CPU_HOST
 from tests.make import POLICY, Situation, decide, decide_row, find_row, make_acceptance, make_measured
-from tests.told import describe_causes, tell_notes, tell_row, tell_steps
+from tests.words import describe_causes, describe_comparison, describe_steps, write_notes
 
 DRIFT, FLOAT32 = Metric.DRIFT, Metric.DRIFT_FLOAT32
 
@@ -103,7 +103,7 @@ def test_limit_is_waived_by_a_baseline_of_another_stack() -> None:
     other = replace(CPU_HOST, torch="2.11.0")
     verdict = decide(Situation(before={DRIFT: (1.3,)}, after={DRIFT: (1.4,)}, host=other))
     assert find_row(verdict, DRIFT).status is Status.NOT_COMPARABLE
-    assert any("limit" in note for note in tell_notes(verdict))
+    assert any("limit" in note for note in write_notes(verdict))
 
 
 def test_drift_that_was_measured_otherwise_is_not_compared() -> None:
@@ -201,7 +201,7 @@ def test_waived_limit_has_a_note() -> None:
     """Drift beyond the limit in baseline and head passes, with a note."""
     verdict = decide(Situation(before={DRIFT: (1.4,) * 3}, after={DRIFT: (1.45,)}))
     assert verdict.outcome is Outcome.PASS
-    assert [note for note in tell_notes(verdict) if "only the change counts" in note]
+    assert [note for note in write_notes(verdict) if "only the change counts" in note]
 
 
 @pytest.mark.parametrize(("allowance", "status"), [(0.39, Status.REGRESSED), (0.41, Status.ACCEPTED)])
@@ -220,9 +220,8 @@ def test_limit_without_a_baseline_can_be_accepted(allowance: float, status: Stat
     change = find_row(before, DRIFT).change
     assert change is not None
     assert change.centre == pytest.approx(0.4)
-    assert [
-        step for step in tell_steps(before) if "accept 'mlp/inference-float32-smoke-default' drift" in step
-    ]
+    accepting = "accept 'mlp/inference-float32-smoke-default' drift"
+    assert [step for step in describe_steps(before) if accepting in step]
 
 
 OFF = Fact(
@@ -245,10 +244,10 @@ def test_a_wrong_result_is_reported_without_a_factor() -> None:
         verdict = decide(situation)
         row = find_row(verdict, DRIFT)
         assert row.status is Status.REGRESSED
-        assert tell_row(row) == TOLD
+        assert describe_comparison(row) == TOLD
         assert write_opening(verdict) == f"1 metric less exact in mlp: drift, another answer. {TOLD}"
         assert describe_causes(verdict) == [TOLD]
-        assert not any("accept" in step for step in tell_steps(verdict))
+        assert not any("accept" in step for step in describe_steps(verdict))
         for text in (render_text(verdict, detail=Detail.EVERYTHING), render(verdict, "html")):
             assert not re.search(r"\dx the error|\d,\d{3},\d{3}x|[Ff]urther from|Unexplained|--allow", text)
 
@@ -268,7 +267,7 @@ def test_drift_names_the_output_that_it_is_mostly_of() -> None:
         after={DRIFT: (3.0,) * 3},
         worst={DRIFT: Worst(output="the gradient of up.weight", steps=1234.4)},
     )
-    assert tell_row(find_row(decide(situation), DRIFT)).endswith(
+    assert describe_comparison(find_row(decide(situation), DRIFT)).endswith(
         "(mostly of the gradient of up.weight, 1,234 rounding steps off)."
     )
 
@@ -282,5 +281,5 @@ def test_a_wrong_result_that_the_baseline_gives_too_is_noted() -> None:
         worst={DRIFT: Worst(output="output[0]")},
     )
     assert any(
-        " with another answer, and so is the baseline's" in note for note in tell_notes(decide(situation))
+        " with another answer, and so is the baseline's" in note for note in write_notes(decide(situation))
     )

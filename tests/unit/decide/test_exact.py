@@ -6,7 +6,7 @@ from gate.decide.judge.compare import follow_leaders
 from gate.records.cases import Metric
 from gate.records.verdict import Comparison, Outcome, Reason, Status
 from tests.make import Situation, decide, decide_row, find_row
-from tests.told import tell_row
+from tests.words import describe_comparison
 
 MIB = 1024.0 * 1024.0
 BREAKS, MEMORY, RATIO = Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY, Metric.MEMORY_RATIO
@@ -56,7 +56,7 @@ def test_memory_that_calls_keep_is_shown_in_bytes() -> None:
     """A change from zero is shown in bytes, not percent."""
     growth = Metric.MEMORY_GROWTH
     row = decide_row(growth, before={growth: (0.0,)}, after={growth: (65536.0,)})
-    assert tell_row(row) == (
+    assert describe_comparison(row) == (
         "0 B -> 64.0 KiB, +64.0 KiB (more): 0 B in the baseline trial, 64.0 KiB in the head trial."
     )
 
@@ -66,7 +66,7 @@ def test_a_counters_change_is_shown_in_counts() -> None:
     row = decide_row(BREAKS, before={BREAKS: (1.0,)}, after={BREAKS: (3.0,)})
     assert row.change is not None
     assert row.change.centre == 2.0
-    assert tell_row(row) == "1 -> 3, +2 (more): 1 in the baseline trial, 3 in the head trial."
+    assert describe_comparison(row) == "1 -> 3, +2 (more): 1 in the baseline trial, 3 in the head trial."
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_counts_of_both_sides_are_shown(values: tuple[Sequence[float], ...], end
     """The sentence has each side's counts and numbers of trials."""
     before, after = values
     row = decide_row(BREAKS, before={BREAKS: before}, after={BREAKS: after})
-    assert tell_row(row).endswith(f": {ending}")
+    assert describe_comparison(row).endswith(f": {ending}")
 
 
 def test_explaining_counter_never_regresses() -> None:
@@ -131,7 +131,7 @@ def test_memory_ratio_does_not_fail_for_a_leaner_eager() -> None:
     row = decide_row(RATIO, before=before, after={MEMORY: [MIB * 400], RATIO: [1.0]})
     assert (row.status, row.reason) == (Status.UNCHANGED, Reason.LEADER_STANDS)
     ending = "peak memory itself is within its threshold (eager changed by -20.0 %)."
-    assert tell_row(row) == f"0.800x -> 1.00x (larger): {ending}"
+    assert describe_comparison(row) == f"0.800x -> 1.00x (larger): {ending}"
 
 
 @pytest.mark.parametrize("peak", [400, 403, 380])
@@ -142,7 +142,7 @@ def test_memory_ratio_does_not_improve_for_a_fatter_eager(peak: int) -> None:
     row = decide_row(RATIO, before=before, after={MEMORY: [MIB * peak], RATIO: [ratio]})
     assert (row.status == Status.IMPROVED) == (peak == 380)
     if peak != 380:
-        assert tell_row(row).endswith(
+        assert describe_comparison(row).endswith(
             "peak memory itself did not improve by its threshold (eager changed by +50.0 %)."
         )
 

@@ -13,7 +13,7 @@ from gate.records.run import Frame, GraphBreak, Recompile, Run
 from gate.records.verdict import Reason, Status, Verdict
 from gate.report.words.comparisons import complete_sentence
 from tests.make import POLICY, PairedCase, Situation, decide, find_row, pair_up, state
-from tests.told import describe_causes
+from tests.words import describe_causes
 
 from .one_case import BREAKS
 

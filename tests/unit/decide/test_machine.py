@@ -28,7 +28,7 @@ from tests.make import (
     make_stored,
     pair_up,
 )
-from tests.told import tell_notes, tell_row
+from tests.words import describe_comparison, write_notes
 
 from .one_case import scale
 
@@ -181,9 +181,9 @@ def test_times_of_a_far_machine_are_not_compared(canary: float, speed: str) -> N
     verdict = decide(situation)
     row = find_row(verdict, COLD)
     assert (row.status, row.reason) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
-    assert f"this machine is {speed} than the one that recorded" in tell_row(row)
+    assert f"this machine is {speed} than the one that recorded" in describe_comparison(row)
     assert find_row(verdict, BREAKS).status is Status.REGRESSED
-    assert any("machine" in note for note in tell_notes(verdict))
+    assert any("machine" in note for note in write_notes(verdict))
 
 
 @pytest.mark.parametrize(("base", "status"), [(True, Status.REGRESSED), (False, Status.NOT_COMPARABLE)])
@@ -248,7 +248,7 @@ def test_a_slow_host_clears_calls_that_wait_for_it(
     situation = with_host(launch, busy)
     row = find_row(decide(situation, environment=CUDA_HOST), LATENCY)
     assert row.status is expected
-    assert words in tell_row(row)
+    assert words in describe_comparison(row)
 
 
 def test_eager_that_waits_for_the_host_shows_no_shift_of_the_card() -> None:

@@ -12,7 +12,7 @@ from gate.records.run import CodeIdentity, Conditions, Provenance
 from gate.records.verdict import Status, Verdict
 from tests.hosts import CPU_HOST
 from tests.make import POLICY, PairedCase, make_baseline, pair_up
-from tests.told import describe_causes
+from tests.words import describe_causes
 
 LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
 CASE = "mlp/x"

@@ -13,7 +13,7 @@ from gate.records.run import Place, Provenance, Run
 from gate.records.verdict import Outcome, Reason, Status
 from tests.hosts import CUDA_HOST
 from tests.make import POLICY, Situation, find_row, make_measured, make_stored
-from tests.told import tell_row
+from tests.words import describe_comparison
 
 COLD, CALLS, BREAKS = Metric.COLD_COMPILE_TIME, Metric.COMPILE_CALLS, Metric.GRAPH_BREAKS
 FIRST, SECOND = (Place(host=host, device=f"GPU-{host}", cores="0-3") for host in ("a", "b"))
@@ -83,7 +83,7 @@ def test_a_baseline_of_another_card_convicts_no_time(card: str, outcome: tuple[S
     assert verdict.outcome is Outcome.REGRESSION
     if row.reason is Reason.UNSETTLED:
         assert row.found is Reason.BEYOND_BAR
-        assert tell_row(row).endswith(
+        assert describe_comparison(row).endswith(
             "But the baseline is of another card of this model, and cards differ: compare in pairs."
         )
 

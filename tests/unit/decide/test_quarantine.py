@@ -6,7 +6,7 @@ from gate.records.cases import Metric, Quarantine
 from gate.records.verdict import Outcome, Status
 from gate.report import render
 from tests.make import TODAY, Situation, decide, find_row, make_failure
-from tests.told import tell_headline, tell_notes, tell_row, tell_steps
+from tests.words import describe_comparison, describe_steps, write_notes, write_opening
 
 ID = "mlp/inference-float32-smoke-default"
 FAILURE = make_failure(ID)
@@ -30,10 +30,10 @@ def test_a_finding_in_quarantine_has_no_vote() -> None:
     verdict = decide(BROKEN, quarantine=(make_entry(),))
     row = find_row(verdict, Metric.GRAPH_BREAKS)
     assert (row.status, row.decides, row.quarantined) == (Status.REGRESSED, False, True)
-    assert tell_row(row).endswith("Quarantined by ada until 2026-03-01: breaks by itself.")
+    assert describe_comparison(row).endswith("Quarantined by ada until 2026-03-01: breaks by itself.")
     assert find_row(verdict, Metric.RECOMPILES).decides
     assert verdict.outcome is Outcome.PASS
-    assert tell_notes(verdict)[-1] == (
+    assert write_notes(verdict)[-1] == (
         "Quarantined by ada until 2026-03-01, so it does not decide: mlp/* graph_breaks"
         f" (breaks by itself). Now: {ID} graph_breaks REGRESSED."
     )
@@ -68,7 +68,7 @@ def test_past_its_day_it_decides_again() -> None:
     verdict = decide(BROKEN, quarantine=(make_entry(expires="2026-02-28"),))
     assert find_row(verdict, Metric.GRAPH_BREAKS).decides
     assert verdict.outcome is Outcome.REGRESSION
-    assert tell_notes(verdict)[-1] == (
+    assert write_notes(verdict)[-1] == (
         "The quarantine of mlp/* graph_breaks by ada expired on 2026-02-28"
         " and it decides again: breaks by itself."
     )
@@ -86,7 +86,7 @@ def test_other_cases_and_metrics_keep_their_vote(entry: Quarantine) -> None:
     """An entry for something else changes nothing and is not mentioned."""
     verdict = decide(BROKEN, quarantine=(entry,))
     assert verdict.outcome is Outcome.REGRESSION
-    assert not any("uarantine" in note for note in tell_notes(verdict))
+    assert not any("uarantine" in note for note in write_notes(verdict))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_failure_is_covered_with_the_whole_case_only(metric: Metric | None, ou
     other = Situation(case_id="vit/x", before={Metric.RECOMPILES: (0.0,)}, after={Metric.RECOMPILES: (0.0,)})
     verdict = decide(Situation(failures=(FAILURE,)), other, quarantine=(make_entry(metric=metric),))
     assert verdict.outcome is outcome
-    notes = [note for note in tell_notes(verdict) if "Now: " in note]
+    notes = [note for note in write_notes(verdict) if "Now: " in note]
     assert [note.partition("Now: ")[2] for note in notes] == ([f"{ID} whole case FAILED."] if notes else [])
     assert bool(notes) is (metric is None)
 
@@ -106,7 +106,7 @@ def test_quiet_quarantine_says_so() -> None:
     """If nothing is worse the note counts what does not decide."""
     same = {Metric.GRAPH_BREAKS: (1.0,), Metric.RECOMPILES: (2.0,)}
     verdict = decide(Situation(before=same, after=same), quarantine=(make_entry(metric=None),))
-    assert tell_notes(verdict)[-1].endswith("Now: none of 2 comparisons is worse.")
+    assert write_notes(verdict)[-1].endswith("Now: none of 2 comparisons is worse.")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
 
 
@@ -123,8 +123,8 @@ def test_quarantine_with_a_case_without_a_baseline() -> None:
     apart = Situation(case_id="mlp/x", before=values, after=values)
     new = Situation(case_id="vit/x", after=values)
     verdict = decide(apart, new, quarantine=(make_entry(metric=None),))
-    assert tell_headline(verdict) == (
+    assert write_opening(verdict) == (
         "2 cases measured, none judged: 1 is quarantined, no baseline applies to the others."
     )
-    assert "1 case is quarantined: " in tell_steps(verdict)[0]
-    assert "Record baselines" in tell_steps(verdict)[1]
+    assert "1 case is quarantined: " in describe_steps(verdict)[0]
+    assert "Record baselines" in describe_steps(verdict)[1]

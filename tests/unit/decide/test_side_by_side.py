@@ -17,7 +17,7 @@ from gate.records.verdict import Outcome, PairBase, Reason, Status, Verdict
 from gate.report.case_blocks import render_command
 from gate.report.words.comparisons import complete_sentence
 from tests.make import POLICY, PairedCase, find_row, make_acceptance, pair_up, state
-from tests.told import describe_causes, tell_headline, tell_notes, tell_row, tell_steps
+from tests.words import describe_causes, describe_comparison, describe_steps, write_notes, write_opening
 
 from .one_case import BREAKS, CASE, COLD, EAGER, LATENCY, SPEEDUP, WARM, fail
 
@@ -66,9 +66,9 @@ def test_equal_arms_pass() -> None:
     assert state(find_row(verdict, LATENCY)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
     assert state(find_row(verdict, BREAKS)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
     assert find_row(verdict, LATENCY).pairs == 6
-    assert tell_headline(verdict).startswith("Nothing got worse: ")
-    assert tell_headline(verdict).endswith(f", against {MAIN}.")
-    assert tell_notes(verdict) == ()
+    assert write_opening(verdict).startswith("Nothing got worse: ")
+    assert write_opening(verdict).endswith(f", against {MAIN}.")
+    assert write_notes(verdict) == ()
     assert verdict.baseline_provenance == (Provenance(commit="1a2b3c4"),)
 
 
@@ -99,17 +99,17 @@ def test_slower_compiled_is_confirmed_with_its_speedup() -> None:
     assert state(find_row(verdict, SPEEDUP)) == (Status.REGRESSED, Reason.BEYOND_BAR)
     assert find_row(verdict, LATENCY).change.centre == pytest.approx(0.08, abs=0.005)  # type: ignore[union-attr] # judged
     reason = "Beyond the threshold of 3 % in 6 pairs side by side with the base"
-    assert reason.lower() in tell_row(find_row(verdict, LATENCY)).lower()
-    assert "(eager changed by 0.0 %)" in tell_row(find_row(verdict, LATENCY))
+    assert reason.lower() in describe_comparison(find_row(verdict, LATENCY)).lower()
+    assert "(eager changed by 0.0 %)" in describe_comparison(find_row(verdict, LATENCY))
     opening = f"2 metrics slower in mlp: compiled latency 10.0 ms -> 10.8 ms (+8.3 %), against {MAIN}."
-    assert tell_headline(verdict) == f"{opening} Unexplained: nothing that was recorded explains it."
+    assert write_opening(verdict) == f"{opening} Unexplained: nothing that was recorded explains it."
 
 
 def test_both_slower_is_a_regression_of_what_they_share() -> None:
     """Eager and compiled 10 % slower regress, and the sentence says that both are."""
     verdict = ab(head={LATENCY: 0.011, EAGER: 0.022})
     assert state(find_row(verdict, LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
-    assert "eager changed by +10.0 %" in tell_row(find_row(verdict, LATENCY))
+    assert "eager changed by +10.0 %" in describe_comparison(find_row(verdict, LATENCY))
     assert find_row(verdict, SPEEDUP).status is Status.UNCHANGED
     assert not find_row(verdict, EAGER).decides
 
@@ -139,8 +139,8 @@ def test_what_pairs_do_not_settle_says_if_the_host_is_in_it(busy: float) -> None
     """The sentence says if the GPU computes for 20 % of a call only, not for 90 %."""
     verdict = ab(head={LATENCY: 0.01025}, base={Metric.DEVICE_UTILIZATION: busy})
     text = "The GPU computes for 20 % of a call; for the rest it waits for the host, which varies."
-    assert (text in tell_row(find_row(verdict, LATENCY))) is (busy < 0.9)
-    assert text not in tell_row(find_row(verdict, COLD))
+    assert (text in describe_comparison(find_row(verdict, LATENCY))) is (busy < 0.9)
+    assert text not in describe_comparison(find_row(verdict, COLD))
 
 
 def test_what_pairs_do_not_settle_says_what_they_could_see() -> None:
@@ -150,9 +150,9 @@ def test_what_pairs_do_not_settle_says_what_they_could_see() -> None:
     assert state(row) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
     assert row.more_pairs
     needed = f"inconclusive in 6 pairs side by side with the base (needs {row.more_pairs} more"
-    assert needed in tell_row(row)
+    assert needed in describe_comparison(row)
     assert "would have been noticed" in complete_sentence(row)
-    assert any("compile-gate ab 1a2b3c4 --select mlp/x" in step for step in tell_steps(verdict))
+    assert any("compile-gate ab 1a2b3c4 --select mlp/x" in step for step in describe_steps(verdict))
 
 
 def test_a_case_that_head_lacks_is_noted() -> None:
@@ -160,9 +160,9 @@ def test_a_case_that_head_lacks_is_noted() -> None:
     run = pair_up(PairedCase(case_id="mlp/x"), PairedCase(case_id="mlp/gone"))
     kept = replace(run, cases=run.cases[:1], trials=tuple(t for t in run.trials if t.case_id == "mlp/x"))
     text = "main (1a2b3c4) has 1 case that head does not have: mlp/gone."
-    assert text in tell_notes(decide_side_by_side(kept, Policy(thresholds={})))
+    assert text in write_notes(decide_side_by_side(kept, Policy(thresholds={})))
     assert not any(
-        "head lacks" in note for note in tell_notes(decide_side_by_side(run, Policy(thresholds={})))
+        "head lacks" in note for note in write_notes(decide_side_by_side(run, Policy(thresholds={})))
     )
 
 
@@ -191,7 +191,7 @@ def test_processor_time_judges_a_cold_compile(
     row = find_row(ab_busy(*factors), COLD)
     assert state(row) == expected
     text = f"judged by CPU time, {100 * (factors[1] - 1):+.1f} %"
-    assert text in tell_row(row) or factors[1] == 1.0
+    assert text in describe_comparison(row) or factors[1] == 1.0
 
 
 def test_an_acceptance_of_a_compile_is_compared_with_cpu_time() -> None:
@@ -277,7 +277,7 @@ def test_what_failed_and_the_base_lacks_is_measured_alone(judge: Judge, definiti
     paired_case = PairedCase(case_id=other, pairs=0, failures=(replace(fail("head"), case_id=other),))
     verdict = judge(pair_up(lost, paired_case), POLICY)
     fix = "Read the log of each failed case, fix it and"
-    assert tell_steps(verdict)[:2] == (
+    assert describe_steps(verdict)[:2] == (
         f"{fix} run: compile-gate ab 1a2b3c4 --select {other}",
         f"{fix} measure it (the base has nothing to compare with it): compile-gate measure --select {CASE}",
     )
@@ -288,7 +288,7 @@ def test_case_that_the_base_lacks_is_new() -> None:
     """A case that the base lacks is NEW, and the note names the base."""
     verdict = ab(pairs=0, base_definition="", alone=ALONE)
     assert state(find_row(verdict, LATENCY)) == (Status.NEW, Reason.NO_BASELINE)
-    assert any(f"{MAIN} does not have them" in note for note in tell_notes(verdict))
+    assert any(f"{MAIN} does not have them" in note for note in write_notes(verdict))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
 
 
@@ -297,7 +297,7 @@ def test_case_that_the_base_defines_otherwise_is_stale() -> None:
     verdict = ab(head={LATENCY: 0.02}, base_definition="d0")
     assert state(find_row(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.STALE_DEFINITION)
     assert verdict.outcome is Outcome.NOTHING_COMPARED
-    assert tell_headline(verdict) == f"1 case measured, none judged: nothing of {MAIN} to compare with."
+    assert write_opening(verdict) == f"1 case measured, none judged: nothing of {MAIN} to compare with."
 
 
 def test_what_the_base_does_not_measure_is_not_judged() -> None:
@@ -312,29 +312,30 @@ def test_what_the_base_does_not_measure_is_not_judged() -> None:
     verdict = decide_side_by_side(replace(run, trials=lacking), POLICY)
     assert state(find_row(verdict, MEMORY)) == (Status.NOT_COMPARABLE, Reason.NOT_MEASURED)
     text = f"Not judged in 1 case: peak memory. {MAIN} did not measure these metrics."
-    assert text in tell_notes(verdict)
+    assert text in write_notes(verdict)
 
 
 def test_base_that_failed_is_not_comparable() -> None:
     """Without the base head's values are shown and not judged; notes and steps say why."""
     verdict = ab(pairs=0, alone=ALONE, failures=(fail("base"),))
     assert state(find_row(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.UNPAIRED)
-    assert f"{MAIN} failed in 1 case: mlp/x." in tell_notes(verdict)
-    assert any("log of the base" in step for step in tell_steps(verdict))
+    assert f"{MAIN} failed in 1 case: mlp/x." in write_notes(verdict)
+    assert any("log of the base" in step for step in describe_steps(verdict))
 
 
 def test_head_that_failed_makes_it_incomplete() -> None:
     """FAILED, with the stage and message."""
     verdict = ab(pairs=0, failures=(fail("head"),))
     assert verdict.outcome is Outcome.INCOMPLETE
-    assert tell_row(find_row(verdict, LATENCY)) == "Error in stage build of trial 1 of head: ImportError: x"
+    sentence = describe_comparison(find_row(verdict, LATENCY))
+    assert sentence == "Error in stage build of trial 1 of head: ImportError: x"
 
 
 def test_a_case_that_failed_in_the_base_alone_needs_no_more_time() -> None:
     """Without a pair the next step is the base's log, not more time."""
     verdict = ab(pairs=0, failures=(fail("base"),))
     assert verdict.outcome is Outcome.INCOMPLETE
-    (step,) = tell_steps(verdict)
+    (step,) = describe_steps(verdict)
     assert step.startswith("Read the log of the base's cases")
 
 
@@ -342,7 +343,7 @@ def test_case_without_a_trial_is_missing() -> None:
     """A planned case without a trial is MISSING and needs more time; it has no log."""
     verdict = ab(pairs=0)
     assert state(find_row(verdict, LATENCY)) == (Status.MISSING, Reason.NOT_RUN)
-    (step,) = tell_steps(verdict)
+    (step,) = describe_steps(verdict)
     assert step.startswith("There was no time for mlp/x: run the same again, with --resume")
 
 
@@ -375,14 +376,14 @@ def test_a_quarantine_is_noted_side_by_side(expires: str, outcome: Outcome, note
     entry = Quarantine(case="mlp/*", metric=None, owner="ada", reason="two speeds", expires=expires)
     verdict = ab(replace(POLICY, quarantine=(entry,)), head={LATENCY: 0.012})
     assert verdict.outcome is outcome
-    assert any(text.startswith(note) for text in tell_notes(verdict))
+    assert any(text.startswith(note) for text in write_notes(verdict))
 
 
 def test_drift_beyond_its_limit_in_both_arms_is_noted() -> None:
     """Drift beyond the limit in both arms passes, with a note."""
     verdict = ab(base={DRIFT: 3.0}, head={DRIFT: 3.0})
     ending = "and so is the base's: only the change counts."
-    assert any(note.startswith(f"{CASE}: drift ") and note.endswith(ending) for note in tell_notes(verdict))
+    assert any(note.startswith(f"{CASE}: drift ") and note.endswith(ending) for note in write_notes(verdict))
 
 
 def test_a_case_with_one_pair_is_not_judged_by_wild_cases() -> None:

@@ -32,7 +32,7 @@ from tests.make import (
     pair_up,
     state,
 )
-from tests.told import describe_causes, tell_row
+from tests.words import describe_causes, describe_comparison
 
 from .one_case import BREAKS, EAGER, LATENCY, STORED, STORED_CASE, STORED_TIMES, WARM, confirm
 
@@ -257,7 +257,8 @@ def test_another_version_of_an_imported_package_convicts_nobody(
 def test_a_package_that_differs_is_named_and_is_a_cause() -> None:
     """Sentence and cause have both versions."""
     verdict, _ = judge_packages({"einops": "0.8.0"}, {"einops": "0.8.1"}, compiled_latency=(0.020,))
-    assert "(package einops 0.8.0 -> 0.8.1): compare in pairs." in tell_row(find_row(verdict, LATENCY))
+    sentence = describe_comparison(find_row(verdict, LATENCY))
+    assert "(package einops 0.8.0 -> 0.8.1): compare in pairs." in sentence
     assert "package einops 0.8.0 -> 0.8.1" in describe_causes(verdict)[0]
 
 

@@ -19,7 +19,7 @@ from gate.records.run import CodeIdentity, Shard
 from gate.records.verdict import Reason, Status, Verdict
 from tests.hosts import CPU_HOST
 from tests.make import POLICY, Situation, decide, decide_row, find_row, make_measured, make_stored, state
-from tests.told import tell_notes, tell_row
+from tests.words import describe_comparison, write_notes
 
 from .one_case import scale
 
@@ -260,7 +260,7 @@ def test_value_of_zero_has_no_ratio() -> None:
     """A compile time of zero is not compared, and the sentence says so."""
     row = decide_row(COLD, before={COLD: (0.0, 1.0, 1.0)}, after={COLD: (1.0,)})
     assert state(row) == NOISY
-    assert "no ratio" in tell_row(row)
+    assert "no ratio" in describe_comparison(row)
 
 
 def test_error_budget_is_shared_by_all_comparisons() -> None:
@@ -458,7 +458,7 @@ def test_a_note_says_what_could_hide_in_what_kept_pace() -> None:
         verdict: Verdict = decide(Situation(before=measure(*WANDERING), after=measure(moved), **KNOWN))
         change = find_row(verdict, LATENCY).change
         assert change is not None
-        (note,) = (note for note in tell_notes(verdict) if "kept pace" in note)
+        (note,) = (note for note in write_notes(verdict) if "kept pace" in note)
         hidden = f"{100 * max(change.high, change.detectable):.0f} %"
         assert f"A slowdown of both by up to {hidden} could hide: `compile-gate ab` would show it." in note
         assert "mlp" in note

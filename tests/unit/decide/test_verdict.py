@@ -39,7 +39,7 @@ from tests.make import (
     pair_up,
     state,
 )
-from tests.told import tell_headline, tell_note, tell_notes, tell_row, tell_steps
+from tests.words import describe_comparison, describe_steps, write_note, write_notes, write_opening
 
 Judge = Callable[..., Verdict]
 LATENCY, EAGER, BREAKS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.GRAPH_BREAKS
@@ -61,7 +61,8 @@ def test_failed_case_makes_the_run_incomplete() -> None:
     verdict = decide(Situation(before=SAME, failures=(fail(),)))
     assert verdict.outcome is Outcome.INCOMPLETE
     assert state(find_row(verdict, LATENCY)) == (Status.FAILED, Reason.CASE_FAILED)
-    assert tell_row(find_row(verdict, LATENCY)) == "Hang in stage compile of trial 0 of head: over 300 s"
+    sentence = describe_comparison(find_row(verdict, LATENCY))
+    assert sentence == "Hang in stage compile of trial 0 of head: over 300 s"
     assert verdict.failures == (fail(),)
 
 
@@ -71,7 +72,7 @@ def test_regression_in_a_partly_failed_case_is_listed() -> None:
     assert verdict.outcome is Outcome.INCOMPLETE
     assert find_row(verdict, LATENCY).status is Status.FAILED
     assert find_row(verdict, BREAKS).status is Status.REGRESSED
-    assert "; 1 case worse: graph breaks" in tell_headline(verdict)
+    assert "; 1 case worse: graph breaks" in write_opening(verdict)
 
 
 def judge_removed(*situations: Any, **policy: Any) -> Verdict:
@@ -87,11 +88,11 @@ def test_a_removed_case_that_cannot_be_run_is_missing_as_such() -> None:
 
     assert verdict.outcome is Outcome.INCOMPLETE
     assert state(find_row(verdict, LATENCY)) == (Status.MISSING, Reason.REMOVED)
-    assert tell_headline(verdict) == "1 of 1 case removed by the change and not accepted."
-    assert tell_row(find_row(verdict, LATENCY)).startswith(
+    assert write_opening(verdict) == "1 of 1 case removed by the change and not accepted."
+    assert describe_comparison(find_row(verdict, LATENCY)).startswith(
         "Missing: the change removed or redefined this case"
     )
-    assert [step.partition(",")[0] for step in tell_steps(verdict)] == [f"Where {CASE} may go"]
+    assert [step.partition(",")[0] for step in describe_steps(verdict)] == [f"Where {CASE} may go"]
 
 
 def test_a_removed_case_that_runs_is_judged_as_any_other() -> None:
@@ -112,7 +113,7 @@ def test_only_an_acceptance_of_the_change_accepts_a_removed_case(*, is_taken: bo
     row = find_row(verdict, LATENCY, CASE)
     assert state(row) == (Status.ACCEPTED if is_taken else Status.MISSING, Reason.REMOVED)
     assert verdict.outcome is (Outcome.PASS if is_taken else Outcome.INCOMPLETE)
-    assert tell_row(row).endswith("Accepted by ada until 2026-03-01: gone.") == is_taken
+    assert describe_comparison(row).endswith("Accepted by ada until 2026-03-01: gone.") == is_taken
 
 
 def test_planned_case_without_a_trial_is_missing() -> None:
@@ -120,7 +121,8 @@ def test_planned_case_without_a_trial_is_missing() -> None:
     verdict = decide(Situation(case_id="a/x", before=SAME, after=SAME), Situation(case_id="b/x", before=SAME))
     assert verdict.outcome is Outcome.INCOMPLETE
     assert state(find_row(verdict, LATENCY, "b/x")) == (Status.MISSING, Reason.NOT_RUN)
-    assert tell_steps(verdict)[0].startswith("Measure again what came back with fewer trials than planned")
+    first, *_ = describe_steps(verdict)
+    assert first.startswith("Measure again what came back with fewer trials than planned")
 
 
 def test_metric_that_is_no_longer_measured_is_missing() -> None:
@@ -192,7 +194,7 @@ def test_new_case_is_measured_only() -> None:
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert state(find_row(verdict, BREAKS)) == (Status.NEW, Reason.NO_BASELINE)
     assert find_row(verdict, BREAKS).candidate.centre == 1.0  # type: ignore[union-attr] # measured
-    assert any("compile-gate baseline refresh" in step for step in tell_steps(verdict))
+    assert any("compile-gate baseline refresh" in step for step in describe_steps(verdict))
 
 
 def test_changed_definition_is_never_passed_silently() -> None:
@@ -200,7 +202,7 @@ def test_changed_definition_is_never_passed_silently() -> None:
     verdict = decide(Situation(before=SAME, after=SAME, definition_before="d0"))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert state(find_row(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.STALE_DEFINITION)
-    assert any("defined differently" in note for note in tell_notes(verdict))
+    assert any("defined differently" in note for note in write_notes(verdict))
 
 
 def test_other_host_is_judged_on_stack_metrics_only() -> None:
@@ -214,9 +216,9 @@ def test_other_host_is_judged_on_stack_metrics_only() -> None:
     assert verdict.outcome is Outcome.PASS
     assert find_row(verdict, BREAKS).status is Status.UNCHANGED
     assert state(find_row(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
-    assert any("compiled latency" in note and "in this environment" in note for note in tell_notes(verdict))
-    assert any("baseline refresh" in step for step in tell_steps(verdict))
-    assert any("CPU" in note or "cpu" in note for note in tell_notes(verdict))
+    assert any("compiled latency" in note and "in this environment" in note for note in write_notes(verdict))
+    assert any("baseline refresh" in step for step in describe_steps(verdict))
+    assert any("CPU" in note or "cpu" in note for note in write_notes(verdict))
 
 
 def test_other_threads_leave_code_counts_unjudged() -> None:
@@ -293,21 +295,21 @@ def test_a_pass_over_part_of_the_plan_says_which_part() -> None:
     assert verdict.outcome is Outcome.PASS
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=4, judged=1, cases=3, judged_cases=1)
     text = "Nothing got worse in what was judged: 1 of 4 comparisons, in 1 of 3 cases."
-    assert tell_headline(verdict) == text
+    assert write_opening(verdict) == text
 
 
 def test_a_run_without_cases_gives_no_reason() -> None:
     """Without cases no baseline is missing."""
     verdict = decide(Situation(before=SAME, after=SAME))
     none = Fact(code=Code.NO_BASELINE_APPLIES, numbers={"cases": 0, "quarantined": 0})
-    assert tell_headline(replace(verdict, headline=(none,))) == "0 cases measured, none judged."
+    assert write_opening(replace(verdict, headline=(none,))) == "0 cases measured, none judged."
 
 
 def test_what_does_not_decide_counts_neither_way() -> None:
     """An eager latency without a baseline is not counted in a PASS."""
     verdict = decide(Situation(before=SAME, after={**SAME, EAGER: FIVE}))
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=1, judged=1, cases=1, judged_cases=1)
-    assert tell_headline(verdict) == "Nothing got worse: 1 comparison in 1 case judged."
+    assert write_opening(verdict) == "Nothing got worse: 1 comparison in 1 case judged."
 
 
 def test_undecided_cases_are_those_that_trials_can_settle() -> None:
@@ -389,7 +391,7 @@ def test_acceptance_in_force_accepts_the_regression() -> None:
     """One more break, accepted until today, is ACCEPTED, and the verdict passes."""
     verdict = decide(Situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-03-01"),))
     assert state(find_row(verdict, BREAKS)) == (Status.ACCEPTED, Reason.ACCEPTED)
-    assert "ann" in tell_row(find_row(verdict, BREAKS))
+    assert "ann" in describe_comparison(find_row(verdict, BREAKS))
     assert verdict.outcome is Outcome.PASS
 
 
@@ -397,7 +399,7 @@ def test_expired_acceptance_counts_no_longer_and_is_noted() -> None:
     """An acceptance that ended yesterday does not count."""
     verdict = decide(Situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-02-28"),))
     assert verdict.outcome is Outcome.REGRESSION
-    assert any("expired on 2026-02-28" in note for note in tell_notes(verdict))
+    assert any("expired on 2026-02-28" in note for note in write_notes(verdict))
 
 
 def test_acceptance_does_not_cover_more_than_its_allowance() -> None:
@@ -427,10 +429,10 @@ def test_fraction_acceptance_covers_a_slower_program() -> None:
 def test_regression_names_case_metric_and_the_command() -> None:
     """The headline names the worst and that no cause is known; each step has its command."""
     verdict = decide(Situation(before=SAME, after=MORE))
-    assert tell_headline(verdict) == (
+    assert write_opening(verdict) == (
         "1 metric worse in mlp: graph breaks 0 -> 1. Unexplained: nothing that was recorded explains it."
     )
-    fix, accept_it, *_ = tell_steps(verdict)
+    fix, accept_it, *_ = describe_steps(verdict)
     assert fix == f"Fix what got worse and measure it again: compile-gate check --select {CASE}"
     assert (
         f"compile-gate baseline accept '{CASE}' graph_breaks --allow 1 --reason '...' --expires 2026-03-31"
@@ -452,13 +454,13 @@ def test_regression_names_case_metric_and_the_command() -> None:
 def test_a_machine_that_changed_is_described_by_what_is_known(machine: MachineShift, ending: str) -> None:
     """The note leaves out eager if too few cases have it."""
     (note,) = note_machine(machine, judged=True)
-    assert tell_note(note) == f"The machine changed since the baselines were recorded; {ending}"
+    assert write_note(note) == f"The machine changed since the baselines were recorded; {ending}"
 
 
 def test_old_baseline_has_a_note() -> None:
     """31 days old on 2026-03-01."""
     old = decide(Situation(before=SAME, after=SAME, created="2026-01-29T00:00:00Z"))
-    assert any("older than 30 days, the oldest 31" in note for note in tell_notes(old))
+    assert any("older than 30 days, the oldest 31" in note for note in write_notes(old))
     young = decide(Situation(before=SAME, after=SAME, created="2026-01-30T00:00:00Z"))
     assert young.notes == ()
 
@@ -494,7 +496,7 @@ def test_every_sentence_is_one_line() -> None:
         Situation(case_id="d/x", before=SAME, failures=(fail("d/x"),)),
         Situation(case_id="e/x"),
     )
-    sentences = [tell_row(row) for row in decide(*cases).comparisons]
+    sentences = [describe_comparison(row) for row in decide(*cases).comparisons]
     assert all(sentence and "\n" not in sentence for sentence in sentences)
 
 
@@ -515,7 +517,7 @@ def test_fewer_trials_than_planned_are_missing() -> None:
     run = make_run(*make_trials(CASE, [{BREAKS: 0.0}]), environment=CPU_HOST, trials_planned=3)
     verdict = decide_verdict(run, (), POLICY)
     assert state(verdict.comparisons[0]) == (Status.MISSING, Reason.NOT_RUN)
-    assert tell_row(verdict.comparisons[0]) == "Missing: 1 of 3 planned trials came back."
+    assert describe_comparison(verdict.comparisons[0]) == "Missing: 1 of 3 planned trials came back."
     assert [short.case.id for short in list_short(run)] == [CASE]
     assert list_short(replace(run, trials_planned=1)) == ()
 
@@ -525,7 +527,7 @@ def test_trials_that_measured_nothing_are_missing() -> None:
     verdict = decide_verdict(make_run(*make_trials(CASE, [{}]), environment=CPU_HOST), (), POLICY)
     (row,) = verdict.comparisons
     assert state(row) == (Status.MISSING, Reason.NOT_RUN)
-    assert tell_row(row) == "Missing: its trials came back and measured nothing."
+    assert describe_comparison(row) == "Missing: its trials came back and measured nothing."
 
 
 def test_what_a_failure_explains_is_not_missing_too() -> None:

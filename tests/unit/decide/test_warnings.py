@@ -9,16 +9,17 @@ from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import Conditions, Place, Run, Trial
 from tests.make import make_failure, make_run
-from tests.told import tell_note, warn
+from tests.words import make_warnings, write_note
 
 
 def run_warned(*warned: tuple[str, str]) -> Run:
     """A run with a trial for each case and warning."""
-    return make_run(*(Trial(case_id=case, index=1, warnings=warn(warning)) for case, warning in warned))
+    trials = (Trial(case_id=case, index=1, warnings=make_warnings(text)) for case, text in warned)
+    return make_run(*trials)
 
 
 def _describe_warnings(run: Run) -> tuple[str, ...]:
-    return tuple(map(tell_note, note_warnings(run)))
+    return tuple(map(write_note, note_warnings(run)))
 
 
 def test_a_warning_is_noted_once_with_its_cases() -> None:

@@ -17,7 +17,7 @@ from gate.records.verdict import Comparison, Estimate, Outcome, Status, Tally
 from tests import make
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_row
-from tests.told import say
+from tests.words import make_facts
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c", arguments={"width": 8})
 TRIAL = Trial(case_id=CASE.id, index=0, samples={Metric.COMPILED_LATENCY: (0.1, 0.25)})
@@ -53,9 +53,9 @@ def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
     """So does a verdict."""
     verdict = make.make_verdict(
         outcome=Outcome.NOTHING_COMPARED,
-        headline=say(Code.REGRESSED_CASE, "all well"),
+        headline=make_facts(Code.REGRESSED_CASE, "all well"),
         failures=(FAILURE,),
-        next_steps=say(Code.SETTLE_QUIETLY, "none"),
+        next_steps=make_facts(Code.SETTLE_QUIETLY, "none"),
         provenance=Provenance(commit="abc"),
     )
     VERDICT.save(verdict, tmp_path / "verdict.json")
@@ -269,7 +269,7 @@ def make_verdict_content(outcome: Outcome, row: Comparison = ROW, tally: Tally |
     verdict = make.make_verdict(
         row,
         outcome=outcome,
-        headline=say(Code.REGRESSED_CASE, "1 case worse"),
+        headline=make_facts(Code.REGRESSED_CASE, "1 case worse"),
         cases=(CASE,),
         tally=tally or Tally(),
     )

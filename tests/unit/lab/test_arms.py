@@ -15,7 +15,7 @@ from gate.lab.arms.worktrees import list_worktrees
 from gate.records.codes import Code
 from gate.revisions import NothingDiffersError
 from tests.git import run_git
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 pytestmark = pytest.mark.usefixtures("scratch_root")
 

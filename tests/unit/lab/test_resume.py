@@ -12,7 +12,7 @@ from gate.records.events import Event, Noted
 from gate.records.run import BaseArm, Extent, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_run
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 CASE = Case(id="a/x", model="a", definition="1")
 ENVIRONMENT = replace(CPU_HOST, torch="2.13.0")

@@ -43,7 +43,7 @@ from gate.records.facts import Disturbance
 from gate.records.run import Arm, CodeIdentity, Conditions, Extent, FailureKind, Run
 from gate.records.verdict import Outcome
 from gate.report.words.facts import describe_failure
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 from .conftest import make_case
 

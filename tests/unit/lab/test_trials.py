@@ -19,7 +19,7 @@ from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from gate.records.run import CodeIdentity, Conditions, Extent, GraphBreak, Recompile, Trial
 from gate.report.words.facts import describe_failure
-from tests.told import describe_measuring, warn
+from tests.words import describe_measuring, make_warnings
 
 from .conftest import make_case
 
@@ -215,7 +215,7 @@ def test_merge_believes_the_cold_process() -> None:
         phases_s={"inductor": 2.0},
         stages_s={"start": 1.0, "compile": 4.0},
         conditions=Conditions(canaries_s={"matmul": 0.1}, throttled=("heat",)),
-        warnings=warn("one"),
+        warnings=make_warnings("one"),
     )
     warm = WorkerResult(
         role=WorkerRole.WARM,
@@ -226,7 +226,7 @@ def test_merge_believes_the_cold_process() -> None:
         phases_s={"inductor": 0.1, "dynamo": 0.2},
         stages_s={"start": 0.5, "compile": 1.0, "drift": 2.0},
         conditions=Conditions(throttled=("heat", "power"), foreign_processes=2),
-        warnings=warn("one", "two"),
+        warnings=make_warnings("one", "two"),
     )
     disagree = Fact(code=Code.PROCESSES_DISAGREE, names=name_words(subject="outputs"))
     expected = Trial(
@@ -244,7 +244,7 @@ def test_merge_believes_the_cold_process() -> None:
             throttled=("heat", "power"),
             foreign_processes=2,
         ),
-        warnings=(*warn("one", "two"), disagree),
+        warnings=(*make_warnings("one", "two"), disagree),
     )
     assert expected == merge_results(BLANK, cold, warm, WALL_S)
 

@@ -12,7 +12,7 @@ from gate.lab.workers.worker import WorkerJob
 from gate.records.cases import Kind
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.records.run import FailureKind
-from tests.told import make_raised
+from tests.words import make_raised
 
 from .conftest import make_case
 

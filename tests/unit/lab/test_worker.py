@@ -16,7 +16,7 @@ from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.records.run import CaseFailure, FailureKind
 from gate.report.words.facts import describe_failure, find_failing_line
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 from .conftest import make_case
 

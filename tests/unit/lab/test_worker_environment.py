@@ -10,7 +10,7 @@ from gate.lab.workers.worker_environment import (
     note_dropped_variables,
 )
 from gate.records.protocol import WorkerRole
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 PLACES = Path("/scratch/cache"), Path("/scratch/tmp")
 

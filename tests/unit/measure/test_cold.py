@@ -18,7 +18,7 @@ from gate.records.cases import Case, Kind, Metric
 from gate.records.facts import FIRST_CALL
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 from .contexts import make_context
 

@@ -19,7 +19,7 @@ from gate.records.cases import Case, DType, Kind, Metric, Task
 from gate.records.codes import Code
 from gate.records.protocol import WorkerResult, WorkerRole
 from gate.workload import Workload
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 from .contexts import make_context
 

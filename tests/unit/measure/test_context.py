@@ -15,7 +15,7 @@ from gate.measure.graph import GraphReport
 from gate.records.codes import Code
 from gate.records.run import CacheUse
 from gate.workload import Workload
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 from .contexts import make_context
 

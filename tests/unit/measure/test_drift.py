@@ -21,7 +21,7 @@ from gate.measure.numerics.drift import (
     group_triples,
 )
 from gate.records.protocol import Side
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 SIZE = 1000
 

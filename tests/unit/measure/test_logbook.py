@@ -13,7 +13,7 @@ from gate.measure.failures import NotFiniteError, describe_error, make_worker_fa
 from gate.measure.logbook import Logbook
 from gate.records.cases import Metric
 from gate.records.protocol import Stage, WorkerRole
-from tests.told import warn
+from tests.words import make_warnings
 
 
 def load(path: Path) -> dict[str, object]:
@@ -73,9 +73,9 @@ def test_samples_must_be_finite() -> None:
 def test_warning_is_reported_once() -> None:
     """The same warning from several stages is one warning."""
     logbook = Logbook(None, WorkerRole.COLD)
-    logbook.add_warnings(*warn("a", "b"))
-    logbook.add_warnings(*warn("a"))
-    assert logbook.result.warnings == warn("a", "b")
+    logbook.add_warnings(*make_warnings("a", "b"))
+    logbook.add_warnings(*make_warnings("a"))
+    assert logbook.result.warnings == make_warnings("a", "b")
 
 
 def view_wrongly(value: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ import pytest
 
 from gate.devices import name_clock_reasons
 from gate.measure.device.nvml import DeviceState, NvmlDevice, list_throttling, list_unwatched
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 STUB = Path(__file__).parent / "stub_nvml.c"
 UUID = "12345678-aaaa-bbbb-cccc-000000000000"  # as torch reports it

@@ -27,7 +27,7 @@ from gate.measure.usage import (
 from gate.records.cases import Case, Metric, Mode, Task
 from gate.records.protocol import Sampling, Stage
 from gate.workload import Workload
-from tests.told import describe_measuring
+from tests.words import describe_measuring
 
 from .contexts import make_context
 

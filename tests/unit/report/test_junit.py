@@ -14,7 +14,7 @@ from gate.records.run import BASE_ARM, CANDIDATE_ARM, FailureKind
 from gate.records.verdict import Outcome, Reason, Status, Verdict
 from gate.report.junit import render_junit
 from tests.make import make_failure, make_row
-from tests.told import say, tell_headline
+from tests.words import make_facts, write_opening
 
 # What the schemas of Jenkins, GitLab and pytest's own xunit2 have in common.
 ATTRIBUTES = {
@@ -104,7 +104,7 @@ def test_verdict_that_compared_nothing_is_an_error_of_its_own(verdicts: Mapping[
     """Every metric is skipped, and an error has the headline and the next step."""
     root = parse_junit(render_junit(verdicts["nothing_compared"]))
     (error,) = root.iter("error")
-    assert error.get("message") == tell_headline(verdicts["nothing_compared"])
+    assert error.get("message") == write_opening(verdicts["nothing_compared"])
     assert "baseline refresh" in (error.text or "")
     root = parse_junit(render_junit(verdicts["nothing_compared"], fails=False))
     assert {"skipped"} == set(find_elements(root).values())
@@ -173,10 +173,9 @@ def test_a_failure_in_quarantine_or_of_the_base_is_not_red_where_the_command_pas
 def test_any_string_parses(verdicts: Mapping[str, Verdict], case_id: str, text: str, status: Status) -> None:
     """No character breaks the XML."""
     failure = make_failure(case_id, text, kind=FailureKind.ERROR, stage=text, log_tail=f"{text}\n]]>")
-    remarks = say(Code.ACCEPTED_BY, text)
+    remarks = make_facts(Code.ACCEPTED_BY, text)
     row = make_row(case_id, Metric.DRIFT, status, reason=Reason.UNSETTLED, remarks=remarks)
-    verdict = replace(
-        verdicts["pass"], headline=say(Code.REGRESSED_CASE, text), comparisons=(row,), failures=(failure,)
-    )
+    headline = make_facts(Code.REGRESSED_CASE, text)
+    verdict = replace(verdicts["pass"], headline=headline, comparisons=(row,), failures=(failure,))
 
     assert parse_junit(render_junit(verdict)).tag == "testsuites"

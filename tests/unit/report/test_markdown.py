@@ -17,7 +17,7 @@ from gate.records.run import FailureKind
 from gate.records.verdict import Cause, Status, Verdict
 from gate.report.markdown import FULL, MAX_COMMENT, Layout, escape_code, escape_text, render_markdown
 from tests.make import make_change, make_failure, make_row
-from tests.told import say
+from tests.words import make_facts
 
 PARSER = MarkdownIt("gfm-like", {"linkify": False})
 OWN_TAGS = {
@@ -178,11 +178,10 @@ def test_hostile_verdicts_stay_in_their_cells(
 
 def test_a_hostile_verdict_cannot_exceed_a_comment(verdicts: Mapping[str, Verdict]) -> None:
     """The report fits even if every character needs an entity."""
-    notes = say(Code.RULES_OF, *("|" * 400 for _ in range(400)))
-    steps = say(Code.SETTLE_QUIETLY, *("|" * 400 for _ in range(400)))
-    hostile = replace(
-        verdicts["many_rows"], headline=say(Code.REGRESSED_CASE, "<" * 4000), notes=notes, next_steps=steps
-    )
+    notes = make_facts(Code.RULES_OF, *("|" * 400 for _ in range(400)))
+    steps = make_facts(Code.SETTLE_QUIETLY, *("|" * 400 for _ in range(400)))
+    headline = make_facts(Code.REGRESSED_CASE, "<" * 4000)
+    hostile = replace(verdicts["many_rows"], headline=headline, notes=notes, next_steps=steps)
 
     assert len(render_markdown(hostile)) <= MAX_COMMENT + 1
 
@@ -190,19 +189,19 @@ def test_a_hostile_verdict_cannot_exceed_a_comment(verdicts: Mapping[str, Verdic
 def make_hostile(verdict: Verdict, case_id: str, sentence: str, cause: str) -> Verdict:
     """The verdict with strings of an attacker's choice."""
     rows = tuple(
-        replace(row, case_id=f"c{case_id}", remarks=say(Code.ACCEPTED_BY, sentence))
+        replace(row, case_id=f"c{case_id}", remarks=make_facts(Code.ACCEPTED_BY, sentence))
         for row in verdict.comparisons
     )
     failure = make_failure(f"c{case_id}", cause, kind=FailureKind.ERROR, stage="build", log_tail=cause)
-    why = Cause(case_id=f"c{case_id}", fact=say(Code.GRAPH_BREAK, cause)[0])
+    why = Cause(case_id=f"c{case_id}", fact=make_facts(Code.GRAPH_BREAK, cause)[0])
     return replace(
         verdict,
-        headline=say(Code.REGRESSED_CASE, sentence),
+        headline=make_facts(Code.REGRESSED_CASE, sentence),
         comparisons=rows,
         failures=(failure,),
         causes=(why,),
-        notes=say(Code.RULES_OF, cause),
-        next_steps=say(Code.SETTLE_QUIETLY, sentence),
+        notes=make_facts(Code.RULES_OF, cause),
+        next_steps=make_facts(Code.SETTLE_QUIETLY, sentence),
     )
 
 

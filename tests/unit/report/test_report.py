@@ -15,7 +15,7 @@ from gate.files.codec import VERDICT
 from gate.records.codes import Code
 from gate.records.verdict import Verdict
 from gate.report import FORMATS, render
-from tests.told import say
+from tests.words import make_facts
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = tuple(spec.file for spec in FORMATS.values() if spec.file)
@@ -60,10 +60,10 @@ def test_no_format_passes_a_control_character_on(verdicts: Mapping[str, Verdict]
     text = "\x1b[31mred\u202edlo"
     hostile = replace(
         verdicts["regression"],
-        headline=say(Code.REGRESSED_CASE, text),
-        notes=say(Code.RULES_OF, text),
-        next_steps=say(Code.SETTLE_QUIETLY, text),
-        comparisons=(replace(first, case_id=text, remarks=say(Code.ACCEPTED_BY, text)), *others),
+        headline=make_facts(Code.REGRESSED_CASE, text),
+        notes=make_facts(Code.RULES_OF, text),
+        next_steps=make_facts(Code.SETTLE_QUIETLY, text),
+        comparisons=(replace(first, case_id=text, remarks=make_facts(Code.ACCEPTED_BY, text)), *others),
     )
 
     report = render(hostile, name)

@@ -21,7 +21,7 @@ from gate.report.words.headline import write_headline
 from gate.report.words.steps import write_again
 from gate.report.words.templates import mention_move
 from tests.make import make_change, make_failure, make_row
-from tests.told import say
+from tests.words import make_facts
 
 TWO = Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=1)
 
@@ -216,7 +216,7 @@ def test_causes_are_distinct_and_capped(empty: Verdict) -> None:
     """A repeated cause is shown once, and many causes end in a count."""
     causes = [
         Cause(case_id="a", fact=fact)
-        for fact in say(Code.GRAPH_BREAK, *(f"Break {n}." for n in (0, 0, *range(9))))
+        for fact in make_facts(Code.GRAPH_BREAK, *(f"Break {n}." for n in (0, 0, *range(9))))
     ]
     verdict = keep_rows(empty, compare("a", Metric.GRAPH_BREAKS, Status.REGRESSED))
 

@@ -17,7 +17,7 @@ from gate.records.verdict import Outcome, Status, Verdict
 from gate.report.text import MAX_BLOCKS, MIN_WIDTH, Detail, print_text, render_text
 from tests import make
 from tests.hosts import CPU_HOST
-from tests.told import say
+from tests.words import make_facts
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 TEXTS: SearchStrategy[str] = st.text(max_size=80)
@@ -108,9 +108,8 @@ def test_overhead_is_absolute_and_relative(verdicts: Mapping[str, Verdict]) -> N
 def test_any_encoding_can_be_printed_to(verdicts: Mapping[str, Verdict], encoding: str) -> None:
     """Characters that the stream lacks raise nothing."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    print_text(
-        replace(verdicts["pass"], headline=say(Code.REGRESSED_CASE, "caf\u00e9 \u2192 \u4f60")), stream=stream
-    )
+    headline = make_facts(Code.REGRESSED_CASE, "caf\u00e9 \u2192 \u4f60")
+    print_text(replace(verdicts["pass"], headline=headline), stream=stream)
     stream.seek(0)
 
     assert "caf" in stream.read()
@@ -130,11 +129,11 @@ def test_arbitrary_strings_are_shown_as_they_are(case_id: str, sentence: str, no
 def make_verdict(case_id: str, sentence: str, note: str) -> Verdict:
     """A verdict with these strings."""
     return make.make_verdict(
-        make.make_row(case_id, Metric.GRAPH_BREAKS, remarks=say(Code.ACCEPTED_BY, sentence)),
+        make.make_row(case_id, Metric.GRAPH_BREAKS, remarks=make_facts(Code.ACCEPTED_BY, sentence)),
         outcome=Outcome.REGRESSION,
-        headline=say(Code.REGRESSED_CASE, note),
-        next_steps=say(Code.SETTLE_QUIETLY, note),
-        notes=say(Code.RULES_OF, note),
+        headline=make_facts(Code.REGRESSED_CASE, note),
+        next_steps=make_facts(Code.SETTLE_QUIETLY, note),
+        notes=make_facts(Code.RULES_OF, note),
         environment=replace(
             CPU_HOST,
             device_model=note,

@@ -41,8 +41,8 @@ from gate.store.baselines import (
 from tests import make
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_run
-from tests.told import tell_note
 from tests.users import act_as_ordinary_user
+from tests.words import write_note
 
 ENVIRONMENT_ID = compute_environment_id(CPU_HOST)
 PROVENANCE = Provenance(commit="abc", created="2026-03-04T05:06:07Z", gate_version="0.1.0")
@@ -166,7 +166,7 @@ def test_disturbed_trials_stay_where_too_few_others_are_left() -> None:
     (baseline,) = make_baselines(run, PROVENANCE)
     assert len(baseline.trials[Metric.COMPILED_LATENCY]) == 3
     (note,) = note_kept_disturbed(run, MIN_BASELINE_TRIALS)
-    assert tell_note(note).startswith(
+    assert write_note(note).startswith(
         f"Disturbed trials are recorded too of {CASE.id}: fewer than 3 others came back."
     )
     assert note_kept_disturbed(make_run(*trials, disturb(make_trial(3))), MIN_BASELINE_TRIALS) == ()
@@ -242,14 +242,14 @@ def test_a_refresh_records_nothing_that_was_forked_in_part() -> None:
         Fact(code=code) for code in (Code.SERVER_SILENT, Code.SERVER_GONE, Code.IMPORT_STARTS_THREADS)
     )
 
-    def warn(fact: Fact, count: int) -> Run:
+    def make_warnings(fact: Fact, count: int) -> Run:
         warned = [replace(trial, warnings=(fact,)) for trial in trials[:count]]
         return make_run(*warned, *trials[count:])
 
-    for run in (warn(silent, 3), warn(silent, 1), warn(gone, 2)):
+    for run in (make_warnings(silent, 3), make_warnings(silent, 1), make_warnings(gone, 2)):
         with pytest.raises(IncompleteError, match=r"smoke-default \(not all workers were forked\)"):
             check_refresh(run)
-    for run in (warn(gone, 3), warn(threads, 3)):
+    for run in (make_warnings(gone, 3), make_warnings(threads, 3)):
         check_refresh(run)
 
 

@@ -25,9 +25,9 @@ from gate.report.pages import (
 from tests.golden_files import check_golden
 from tests.make import make_failure
 from tests.recorded import runs
-from tests.told import say
 from tests.unit.report.page.hostile import HOSTILE
 from tests.unit.report.page.reading import parse, read_text
+from tests.words import make_facts
 
 MOST_BYTES = 2_000_000
 
@@ -145,16 +145,18 @@ def spoil(verdict: Verdict, text: str) -> Verdict:
     failure = make_failure(text, text, trial=0, kind=FailureKind.ERROR, stage=text, log_tail=text, log=text)
     return replace(
         verdict,
-        headline=say(Code.REGRESSED_CASE, text),
-        next_steps=say(Code.SETTLE_QUIETLY, text, text),
-        notes=say(Code.RULES_OF, text),
+        headline=make_facts(Code.REGRESSED_CASE, text),
+        next_steps=make_facts(Code.SETTLE_QUIETLY, text, text),
+        notes=make_facts(Code.RULES_OF, text),
         cases=(case, *verdict.cases[1:]),
         comparisons=tuple(
-            replace(row, case_id=text, remarks=say(Code.ACCEPTED_BY, text)) if row.case_id == old else row
+            replace(row, case_id=text, remarks=make_facts(Code.ACCEPTED_BY, text))
+            if row.case_id == old
+            else row
             for row in verdict.comparisons
         ),
         causes=tuple(
-            replace(cause, case_id=text, fact=say(Code.GRAPH_BREAK, text)[0])
+            replace(cause, case_id=text, fact=make_facts(Code.GRAPH_BREAK, text)[0])
             if cause.case_id == old
             else cause
             for cause in verdict.causes

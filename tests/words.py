@@ -4,28 +4,26 @@ from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.verdict import Verdict
-from gate.report.words.comparisons import describe_comparison as tell_row
-from gate.report.words.facts import describe_cause, describe_measuring
-from gate.report.words.facts import write_note as tell_note
-from gate.report.words.facts import write_notes as tell_notes
-from gate.report.words.headline import write_opening as tell_headline
+from gate.report.words.comparisons import describe_comparison
+from gate.report.words.facts import describe_cause, describe_measuring, write_note, write_notes
+from gate.report.words.headline import write_opening
 from gate.report.words.steps import write_steps
 
 __all__ = [
     "describe_causes",
+    "describe_comparison",
     "describe_measuring",
+    "describe_steps",
+    "make_facts",
     "make_raised",
-    "say",
-    "tell_headline",
-    "tell_note",
-    "tell_notes",
-    "tell_row",
-    "tell_steps",
-    "warn",
+    "make_warnings",
+    "write_note",
+    "write_notes",
+    "write_opening",
 ]
 
 
-def say(code: Code, *texts: str) -> tuple[Fact, ...]:
+def make_facts(code: Code, *texts: str) -> tuple[Fact, ...]:
     """Facts of one code whose every name is one of these texts."""
     names = ("author", "commit", "crowd", "expires", "location", "message", "reason")
     return tuple(
@@ -50,13 +48,13 @@ def make_raised(message: str) -> Fact:
     return Fact(code=Code.RAISED, names=name_words(message=message))
 
 
-def warn(*texts: str) -> tuple[Fact, ...]:
+def make_warnings(*texts: str) -> tuple[Fact, ...]:
     """Warnings of a trial with these reasons."""
     return tuple(
         Fact(code=Code.UNMEASURED, metrics=(Metric.FLOPS,), names=name_words(why=text)) for text in texts
     )
 
 
-def tell_steps(verdict: Verdict) -> tuple[str, ...]:
+def describe_steps(verdict: Verdict) -> tuple[str, ...]:
     """The steps with their commands."""
     return tuple(f"{step.text} {step.command}".strip() for step in write_steps(verdict))
