@@ -183,7 +183,7 @@ class Cell:
 
     @property
     def mark(self) -> str:
-        return MARKS[self.status][0] if self.status in MARKS else ""
+        return MARKS[self.status][0] if self.status and self.status in MARKS else ""
 
 
 def make_figures(verdict: Verdict) -> Mapping[str, tuple[Cell, ...]]:
