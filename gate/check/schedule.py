@@ -180,7 +180,6 @@ def name_device(environment: Environment) -> str:
 
 
 def make_pair_slots(case: Case, need: Suspect, begun: int) -> tuple[Slot, ...]:
-    """Those after the ``begun`` ones."""
     return tuple(
         Slot(case=case, index=begun + step, metrics=need.metrics, unchanged_code=need.unchanged_code)
         for step in range(1, need.more + 1)

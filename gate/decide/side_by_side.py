@@ -52,7 +52,7 @@ def list_unsettled(
     unsettled, idle, is_red = [], set(), False
     for side in sides:
         case = side.case
-        if case.id in failed or not side.is_alike:
+        if case.id in failed or not side.is_alike_in_base:
             continue
         suspect = given.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
         rows = follow_times(compare_paired(side, rules)) if side.paired else ()
@@ -123,7 +123,7 @@ def gather_judged(
         times, cases = sum(metric in side.questions for side in sides for metric in LEADING), len(sides)
     else:
         # What the base lacks, or defines otherwise, gets no pair and no test.
-        alike = {side.case.id for side in sides if side.is_alike}
+        alike = {side.case.id for side in sides if side.is_alike_in_base}
         tested = [suspect.metrics for suspect in suspects if suspect.case_id in alike]
         times, cases = sum(metric in metrics for metrics in tested for metric in LEADING), len(tested)
     elsewhere = max(0, run.shard.cases - len(run.cases)) if run.shard else 0
@@ -166,10 +166,10 @@ def confirm_screening(
     sides, rules = gather_judged(run, policy, suspects)
     wanted = {suspect.case_id: suspect for suspect in suspects}
     base_failed = {failure.case_id for failure in run.failures if failure.arm == BASE_ARM}
-    absent = {side.case.id: _explain_absence(side, base_failed) for side in sides}
+    why = {side.case.id: _explain_absence(side, base_failed) for side in sides}
     rows = {(row.case_id, row.metric): row for side in sides for row in compare_paired(side, rules)}
     comparisons = tuple(
-        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], absent, rules)
+        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], why[row.case_id], rules)
         if row.case_id in wanted
         else row
         for row in screening.comparisons
@@ -199,11 +199,7 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
 
 
 def _confirm_row(
-    row: Comparison,
-    paired: Comparison | None,
-    suspect: Suspect,
-    absent: Mapping[str, Code],
-    rules: PairRules,
+    row: Comparison, paired: Comparison | None, suspect: Suspect, absence: Code, rules: PairRules
 ) -> Comparison:
     # It measured this and that before it failed, or ended too early; or head lacks what is stored.
     if row.is_of_whole_case or row.status is Status.MISSING:
@@ -218,7 +214,7 @@ def _confirm_row(
         if row.metric not in rules.counts.flickering and _flickers(row, paired):
             return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
         return _remark_stored(paired, row)
-    return _withhold(row, absent[row.case_id]) if is_asked else row
+    return _withhold(row, absence) if is_asked else row
 
 
 def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
@@ -274,6 +270,6 @@ def _withhold(row: Comparison, why: Code) -> Comparison:
 def _explain_absence(side: CasePairs, base_failed: Collection[str]) -> Code:
     if side.base_case is None:
         return Code.BASE_LACKS_CASE
-    if not side.is_alike:
+    if not side.is_alike_in_base:
         return Code.BASE_DEFINES_OTHERWISE
     return Code.BASE_FAILED if side.case.id in base_failed else Code.NO_PAIR

@@ -66,11 +66,10 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     if run.counts_only:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
-    base = screening.base
+    base, head = screening.base, collect_head(run)
     followed = follow_times(screening.comparisons)
     limited = apply_limits(followed, screening.evidence, policy, run.environment.device_kind)
     believed = doubt_stored(limited, run, screening.evidence)
-    head = collect_head(run)
     disturbed = note_disturbed(head)
     accepted = apply_quarantine(apply_acceptances(believed, policy), policy)
     comparisons = remark_regressed_anyway(accepted)
@@ -79,7 +78,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     steps = advice.list_next_steps(run, comparisons, policy, in_pairs=base.in_pairs)
     if policy.has_anchor:
         steps += advice.suggest(Code.HOLD_AGAINST_ANCHOR, (row.case_id for row in base.acquitted))
-    used = screening.list_used()
+    used = screening.list_used_baselines()
     environments = (compute_environment_id(baseline.environment) for baseline in used)
     return Verdict(
         outcome=outcome,

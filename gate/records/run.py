@@ -378,7 +378,6 @@ class Run:
 
     @property
     def pair_counts(self) -> Counter[str]:
-        """Of each case."""
         paired = (trial for trial in self.trials if trial.pairing is not Pairing.ALONE)
         return Counter(trial.case_id for trial in paired if trial.arm == BASE_ARM)
 

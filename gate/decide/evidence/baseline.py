@@ -52,7 +52,6 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
 def store_base(
     base: BaseArm | None, base_case: Case | None, trials: Sequence[Trial], definition: str
 ) -> tuple[Stored, ...]:
-    """Of the base's ``trials`` in pairs; empty without any."""
     if base is None or base_case is None or not trials:
         return ()
     stored = Stored(

@@ -222,7 +222,6 @@ FINDERS: Mapping[Callable[[Inquiry], list[Cause]], CauseKind | None] = {
 def rank_all(
     screening: Screening, comparisons: Iterable[Comparison], environment: Environment
 ) -> tuple[Cause, ...]:
-    """Of each case in the plan's order."""
     rows = group_cases(comparisons)
     return tuple(
         cause

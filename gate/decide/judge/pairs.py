@@ -92,8 +92,7 @@ class CasePairs(Evidence):
     screened: Screened = NOT_SCREENED
 
     @property
-    def is_alike(self) -> bool:
-        """The base defines it alike."""
+    def is_alike_in_base(self) -> bool:
         return self.base_case is not None and self.base_case.definition == self.case.definition
 
 

@@ -32,8 +32,7 @@ class Screening:
     places: Mapping[str, Machine]  # the machine at each that cases ran at
     base: BaseFindings = field(default_factory=BaseFindings)
 
-    def list_used(self) -> tuple[Baseline, ...]:
-        """The stored baselines that anything was compared with."""
+    def list_used_baselines(self) -> tuple[Baseline, ...]:
         matches = (case.find_baseline(metric) for case in self.evidence for metric in case.values)
         return tuple({id(match): match for match in matches if match is not None}.values())
 
