@@ -20,7 +20,7 @@ class Actor:
     heard: Iterator[str] = field(default_factory=lambda: repeat("turn 0.03"))
 
     def send(self, line: str) -> None:
-        self.said.append(line)
+        self.received.append(line)
 
     def hear(self) -> str:
         """Report a block, of 30 ms by default."""
@@ -32,8 +32,8 @@ def test_an_arm_hears_where_the_next_block_is_its_own() -> None:
     arms = Actor(), Actor()
     workers = [cast("LiveWorker", arm) for arm in arms]
     turns._alternate(workers, super_blocks=1, wanted=1, opened_s=math.inf)
-    assert arms[0].said == ["go", "go keep", "go", "go"]
-    assert arms[1].said == ["go keep", "go", "go keep", "go"]
+    assert arms[0].received == ["go", "go keep", "go", "go"]
+    assert arms[1].received == ["go keep", "go", "go keep", "go"]
 
 
 def test_disturbed_blocks_are_made_up_for() -> None:
@@ -42,5 +42,5 @@ def test_disturbed_blocks_are_made_up_for() -> None:
     workers = [cast("LiveWorker", arm) for arm in arms]
     turns._alternate(workers, super_blocks=6, wanted=3, opened_s=math.inf)
     for arm in arms:
-        assert len([line for line in arm.said if line.startswith("go")]) == 4 * BLOCKS_PER_ARM
-        assert arm.said[-1] == "stop"
+        assert len([line for line in arm.received if line.startswith("go")]) == 4 * BLOCKS_PER_ARM
+        assert arm.received[-1] == "stop"
