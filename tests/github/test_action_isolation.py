@@ -41,7 +41,7 @@ while process not in (1, {test}):
     variables = (place / "environ").read_bytes().decode(errors="replace").split("\\0")
     seen.append([name.partition("=")[0] for name in variables if name])
     process = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-pathlib.Path({told!r}).write_text(json.dumps(seen))
+pathlib.Path({report!r}).write_text(json.dumps(seen))
 raise ImportError("no torch, but a spy")
 """
 
@@ -120,7 +120,7 @@ def test_an_environment_in_the_workspace_is_the_interpreters(
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows environments so")
 def test_what_is_measured_finds_nothing_of_its_job_above_it(workspace: Workspace, tmp_path: Path) -> None:
     """No parent process up to the test got inputs, command files, the event or a token."""
-    python, report = make_bare_python(tmp_path / "python"), tmp_path / "told.json"
+    python, report = make_bare_python(tmp_path / "python"), tmp_path / "report.json"
     (site,) = python.parent.parent.glob("lib/python*/site-packages")
     (site / "torch.py").write_text(SPY.format(report=str(report), test=os.getpid()))
     # Locks that no other test holds.

@@ -150,8 +150,8 @@ def test_a_step_that_is_stopped_keeps_its_pairs(history: Sandbox, monkeypatch: p
     assert history.run(*arguments, "--resume") == 0
     after = RUN.load(path)
     assert after.trials[:2] == before.trials
-    (step,) = BISECTION.load(history.top / "out/bisect/bisection.json").steps
-    assert step.pairs * 2 == len(after.trials)
+    (marked,) = BISECTION.load(history.top / "out/bisect/bisection.json").steps
+    assert marked.pairs * 2 == len(after.trials)
     assert "1 commit between" in history.read().out
 
 
