@@ -35,7 +35,7 @@ MOST_BYTES = 2_000_000
 @cache
 def judge_pairs() -> Verdict:
     """Four small models in pairs, of which one got slower and one crashed."""
-    return runs.judge(runs.Situation(run=runs.load("pairs"), beside="pairs"))
+    return runs.judge(runs.Situation(run=runs.load("pairs"), judged_by="pairs"))
 
 
 @cache
