@@ -113,7 +113,7 @@ def test_memory_that_calls_keep_is_reported_with_its_line(monkeypatch: pytest.Mo
     (fact,) = [fact for fact in logbook.result.warnings if fact.code is Code.MEMORY_KEPT]
     assert fact.numbers["bytes"] == growth
     assert fact.numbers["eager"] in {64 * 1024, 65 * 1024}
-    line = inspect.getsourcelines(Watched.keep)[1] + 3
+    line = inspect.getsourcelines(Watched.keep)[1] + 2
     assert fact.name("location").endswith(f"test_warm.py:{line}")
 
 
