@@ -39,6 +39,12 @@ _OF_SOME = (
     "torch._inductor.codegen.wrapper_fxir",
     "torch.export._trace",
 )
+# What hashes the sources of torch, and of Triton, for the keys of caches; torch 2.12 has none for Triton's.
+_KEYS = (
+    ("torch._inductor.codecache", "torch_key"),
+    ("torch._inductor.codecache", "triton_key"),
+    ("triton.runtime.cache", "triton_key"),
+)
 # By role; outside of a trial there is none.
 _TIMED = {None: measure_plain, WorkerRole.COLD: measure_cold, WorkerRole.ROUNDS: measure_again}
 _UNTIMED: Mapping[WorkerRole | None, Callable[[WorkerContext, Workload | None], None]] = {
@@ -146,11 +152,11 @@ def _hash_sources() -> None:
 
     Torch does that once a process: a second of a first compile.
     """
-    codecache = importlib.import_module("torch._inductor.codecache")
-    for name in ("torch_key", "triton_key"):
-        hash_sources = getattr(codecache, name, None)
-        if callable(hash_sources):
-            hash_sources()
+    for module, name in _KEYS:
+        with suppress(ImportError):
+            hash_sources = getattr(importlib.import_module(module), name, None)
+            if callable(hash_sources):
+                hash_sources()
 
 
 def open_session_device(request: WorkerRequest) -> Device:

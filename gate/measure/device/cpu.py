@@ -81,7 +81,8 @@ class CpuDevice(Device):
 
     def measure_tensor_growth(self, run: Call) -> int:
         activities = [torch.profiler.ProfilerActivity.CPU]
-        with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+        # Without `acc_events` torch 2.11 and 2.12 warn that the next cycle clears this one's events.
+        with torch.profiler.profile(activities=activities, profile_memory=True, acc_events=True) as profile:
             run()
         # Memory events that belong to an operator are only in the profiler's raw results.
         raw: Any = profile.profiler.kineto_results

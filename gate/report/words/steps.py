@@ -64,9 +64,7 @@ def _repeat(verdict: Verdict, *names: str) -> str:
 
 def _write_ab_setting(verdict: Verdict) -> str:
     """Twice the minutes, where they were up before all was settled."""
-    spent = max(
-        (fact.numbers.get("minutes", 0) for fact in verdict.notes if fact.code is Code.TIME_UP), default=0
-    )
+    spent = {note.code: note.numbers.get("minutes", 0) for note in verdict.notes}.get(Code.TIME_UP)
     if spent:
         verdict = replace(verdict, options={**verdict.options, "--minutes": f"{2 * spent:g}"})
     return write_setting(verdict, *_OF_AB)
