@@ -302,7 +302,7 @@ def _average(trials: Sequence[Trial], metric: Metric) -> float:
 
 
 def _is_light(trial: Trial) -> bool:
-    return Metric.COLD_COMPILE_TIME not in trial.samples
+    return Metric.COLD_COMPILE_TIME not in trial.samples and not trial.samples.keys().isdisjoint(INTERLEAVED)
 
 
 def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:

@@ -7,6 +7,7 @@ import pytest
 
 from gate.check.defaults import compute_change, list_settable, probe_defaults
 from gate.check.measurer import LaneMeasurer
+from gate.check.schedule import Pace, Slot, predict_pair_s
 from gate.check.work import Unit, UnitResult
 from gate.decide.evidence.pairs import Pair
 from gate.decide.explain.defaults import find_default, note_defaults
@@ -14,7 +15,7 @@ from gate.decide.side_by_side import decide_side_by_side
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.events import Noted
-from gate.records.run import Probe, Run, Trial
+from gate.records.run import Extent, Probe, Run, Trial
 from gate.records.verdict import Outcome
 from gate.report.words.facts import write_note
 from tests.lanes import FakeLanes, make_places
@@ -222,6 +223,15 @@ def test_counts_are_compared_by_their_values() -> None:
     fact = find_default(probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S))
     assert fact is not None
     assert (set(fact.names), fact.metrics, fact.numbers["pairs"]) == ({OPTIONS[5]}, (Metric.GRAPH_BREAKS,), 4)
+
+
+def test_a_pair_of_counts_alone_takes_as_long_as_the_last() -> None:
+    """Two sides of 5 s; nothing times its compile, and yet it compiles as any further one does."""
+    counts = {"samples": {Metric.GRAPH_BREAKS: (0.0,)}}
+    fields = {"stages_s": {"rounds": PAIR_S / 2}, "extent": Extent.COLD}
+    run = make_run(*make_pair(NAME, 1, counts, counts, **fields))
+    slot = Slot(case=run.cases[0], index=2, metrics=(Metric.GRAPH_BREAKS,))
+    assert predict_pair_s(Pace(run.cases, run.trials), slot, "cpu") == PAIR_S
 
 
 def test_what_can_be_set_back_is_a_plain_value_that_both_have() -> None:
