@@ -374,14 +374,14 @@ def test_cases_without_a_counterpart_get_no_pair() -> None:
 
 def make_pair(case: Case, index: int, compile_s: float) -> tuple[Trial, ...]:
     """A pair of which each arm compiles for so long, and spends 0.5 s outside of all stages."""
-    samples = {Metric.COLD_COMPILE_TIME: (compile_s,)} if compile_s else {}
+    metric = Metric.COLD_COMPILE_TIME if compile_s else Metric.COMPILED_LATENCY
     return tuple(
         Trial(
             case_id=case.id,
             index=index,
             arm=arm,
             pairing=Pairing.LIVE,
-            samples=samples,
+            samples={metric: (compile_s,)},
             stages_s={"rounds": 2.0, "compile": compile_s, "turn": turn_s},
             overhead_s=0.5,
         )
