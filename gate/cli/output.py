@@ -48,7 +48,8 @@ def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
     VERDICT.save(verdict, out / VERDICT_FILE)
     for name, row in FORMATS.items():
         if row.file and name != "html":
-            write_atomic(out / row.file, render_verdict(verdict, name, code))
+            text = render_verdict(verdict, name, code)
+            write_atomic(out / row.file, text)
     from gate.report.pages import render_pages  # noqa: PLC0415 - jinja is slow to import
 
     remove_files(*_list_case_pages(out))

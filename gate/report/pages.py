@@ -121,15 +121,18 @@ def render_verdict_page(verdict: Verdict) -> str:
 
 def render_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
     """Names and texts: the verdict's page, and those of cases that do not fit into it."""
+    environment = list_environment(verdict.environment)
+    differing = list_differences(verdict.base_environment, verdict.environment)
     report = make_report(verdict, everything=True, most=_MOST_ROWS)
     cases = tuple(list_cases(verdict, report))
+    others = list_cases(verdict, report, range(MOST_WHOLE, _MOST_ROWS))
     page = render_page(
         "verdict.html",
         title=f"{report.outcome.value}: {report.headline}",
         report=report,
         cases=cases,
-        environment=list_environment(verdict.environment),
-        differing=list_differences(verdict.base_environment, verdict.environment),
+        environment=environment,
+        differing=differing,
         has_base=verdict.base_environment is not None
         and any(comparison.change for comparison in verdict.comparisons),
         run_url=clean_link(verdict.provenance.run_url),
@@ -138,7 +141,7 @@ def render_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
         unlisted=max(0, len(verdict.cases) - len(cases)),
     )
     yield FORMATS["html"].file, page
-    for case in list_cases(verdict, report, range(MOST_WHOLE, _MOST_ROWS)):
+    for case in others:
         if case.address.startswith(CASE_PAGES):
             text = render_page("case_page.html", title=case.block.title, case=case)
             yield case.address, text
