@@ -42,6 +42,8 @@ from gate.units import format_noun
 
 MOST_ANEW = 2  # a case that takes a third lane with it is the likely reason
 
+KeepRun = Callable[[Callable[[], Run]], None]  # makes the run where it writes it
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Assignment:
@@ -77,9 +79,6 @@ class _Ahead:
     def compute_s(self, scale: float) -> float:
         """The seconds that are left; guesses are scaled."""
         return max(self._known_s + scale * self._guessed_s, 0.0) if self.cases else 0.0
-
-
-KeepRun = Callable[[Callable[[], Run]], None]  # makes the run where it writes it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
