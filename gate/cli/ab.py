@@ -13,7 +13,8 @@ from gate.check.schedule import want_whole
 from gate.cli.commands import AB_MINUTES
 from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import code_verdict, print_traces, record_creep, report_verdict, save_reports, show_page
-from gate.cli.setup import Project, load_project, note_idle, note_origin, note_stop
+from gate.cli.setup import Project, load_project, note_origin, note_stop
+from gate.decide.explain.notes import note_idle
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, FileError, UsageError
 from gate.lab.arms.arms import ArmOptions, make_checkouts, open_arms, resolve_arms
@@ -40,8 +41,8 @@ def run_ab(options: Namespace) -> ExitCode:
         raise UsageError(what, "Leave it out, or compare with the anchor: --anchor.")
     arms = make_arms(options, request.config, anchor)
     with compare_arms(options, request, policy, arms) as checked:
-        verdict = note_idle(checked.verdict, policy, request.registry)
-        verdict = note_stop(note_origin(verdict, request.config, options), options)
+        verdict = note_stop(note_origin(checked.verdict, request.config, options), options)
+        verdict = replace(verdict, notes=(*verdict.notes, *note_idle(policy, request.registry)))
         if anchor is not None:
             # The first note: a change may be that of many commits.
             note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))

@@ -24,14 +24,13 @@ from gate.cli.setup import (
     Project,
     load_project,
     name_judge,
-    note_idle,
     note_origin,
     note_rules,
     note_stop,
     open_rules,
 )
 from gate.decide.conclude.exit_codes import FailOn
-from gate.decide.explain.notes import note_shard
+from gate.decide.explain.notes import note_idle, note_shard
 from gate.devices import is_target
 from gate.errors import ExitCode, GateError, NothingComparedError
 from gate.lab.arms.arms import ArmOptions, make_checkouts, open_arms, resolve_arms
@@ -93,9 +92,9 @@ def _check(options: Namespace, rules: BaseRules | None) -> ExitCode:
             checked = check_against_base(bounded, run, terms)
         measurer.save(checked.run)
         base, opened = checked.run.base, (*note_shard(checked.run), *notes)
-        verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
-        verdict = note_stop(note_origin(verdict, config, options), options)
-        verdict = replace(verdict, notes=(*opened, *verdict.notes))
+        idle = note_idle(policy, request.registry, terms.baselines)
+        verdict = note_stop(note_origin(checked.verdict, config, options), options)
+        verdict = replace(verdict, notes=(*opened, *verdict.notes, *idle))
         verdict = note_rules(verdict, config, base.provenance.commit if base else "")
         append_run(config, checked.run, HistoryKind.CHECK)
         # Before lanes are closed: some are still at pairs that nobody needs any more.

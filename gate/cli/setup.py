@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,10 +29,10 @@ from gate.project.entries import can_decide
 from gate.project.plan import pick_shard
 from gate.project.registry import load_cases
 from gate.project.selection import choose_cases
-from gate.records.cases import Case, Metric, Policy
+from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
-from gate.records.run import Baseline, Run, Shard
+from gate.records.run import Run, Shard
 from gate.records.verdict import Outcome, Status, Verdict
 from gate.report.words.rules import list_rule_notes
 from gate.revisions import NothingDiffersError, Revision, get_top
@@ -246,25 +246,6 @@ def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
     named = tuple(f"{rule} ({format_noun(count, 'file')})" for rule, count in counts.items() if count)
     notes = [Fact(code=Code.TOUCHES_RULES, names={"rules": named})] if named else []
     return replace(verdict, notes=(*notes, *verdict.notes))
-
-
-def note_idle(
-    verdict: Verdict, policy: Policy, registry: Iterable[Case], baselines: Iterable[Baseline] = ()
-) -> Verdict:
-    """Acceptances and baselines that match no case."""
-    ids = [case.id for case in registry]
-    notes = [
-        Fact(
-            code=Code.UNUSED_ACCEPTANCE,
-            metrics=(acceptance.metric,),
-            names=name_words(pattern=acceptance.case),
-        )
-        for acceptance in policy.acceptances
-        if acceptance.metric and not any(policy.fits(acceptance.case, name) for name in ids)
-    ]
-    if gone := tuple(sorted({baseline.case_id for baseline in baselines} - set(ids))):
-        notes.append(Fact(code=Code.BASELINES_IDLE, numbers={"cases": len(gone)}, cases=gone))
-    return replace(verdict, notes=(*verdict.notes, *notes))
 
 
 def name_judge(options: Namespace, config: Config) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gate.cli.setup import note_idle, note_origin
+from gate.cli.setup import note_origin
+from gate.decide.explain.notes import note_idle
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side
 from gate.decide.suspects import list_suspects
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
@@ -74,7 +75,8 @@ def judge(situation: Situation) -> Verdict:
         verdict = decide_verdict(run, situation.baselines, policy)
     config: Any = SimpleNamespace(commit=situation.rules)
     options = Namespace(config=situation.config)
-    return note_origin(note_idle(verdict, policy, run.cases), config, options)
+    verdict = note_origin(verdict, config, options)
+    return replace(verdict, notes=(*verdict.notes, *note_idle(policy, run.cases)))
 
 
 def keep(run: Run, *case_ids: str, trials: int = 9) -> Run:

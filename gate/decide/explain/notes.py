@@ -318,3 +318,22 @@ def note_warnings(run: Run) -> tuple[Fact, ...]:
         *widest[:_MAX_WARNINGS],
         *([Fact(code=Code.MORE_WARNINGS, numbers={"warnings": more})] if more > 0 else []),
     )
+
+
+def note_idle(
+    policy: Policy, registry: Iterable[Case], baselines: Iterable[Baseline] = ()
+) -> tuple[Fact, ...]:
+    """Acceptances and baselines that match no case."""
+    ids = [case.id for case in registry]
+    notes = [
+        Fact(
+            code=Code.UNUSED_ACCEPTANCE,
+            metrics=(acceptance.metric,),
+            names=name_words(pattern=acceptance.case),
+        )
+        for acceptance in policy.acceptances
+        if acceptance.metric and not any(policy.fits(acceptance.case, name) for name in ids)
+    ]
+    if gone := tuple(sorted({baseline.case_id for baseline in baselines} - set(ids))):
+        notes.append(Fact(code=Code.BASELINES_IDLE, numbers={"cases": len(gone)}, cases=gone))
+    return tuple(notes)

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.cli.setup import note_idle
+from gate.decide.explain.notes import note_idle
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import VERDICT
 from gate.records.cases import Acceptance, Metric, Policy
+from gate.report.words.facts import write_note
 from gate.report.words.steps import write_ab, write_command, write_selected, write_setting
 from tests.hosts import CPU_HOST
 from tests.make import make_baseline
 from tests.unit.cli.conftest import CASE_ID, RunGate, Sandbox, make_run
-from tests.words import describe_steps, write_notes
+from tests.words import describe_steps
 
 
 def test_a_subdirectory_is_the_projects(
@@ -154,23 +155,18 @@ def test_a_command_for_many_cases_is_short() -> None:
 
 def test_an_acceptance_that_fits_nothing_is_reported() -> None:
     """Its author believes that it counts; its case is gone."""
-    run = make_run()
     entry = Acceptance(
         case="actor/*", metric=Metric.DRIFT, allowance=1, reason="r", author="ada", expires="2999-01-01"
     )
     policy = Policy(thresholds={}, acceptances=(entry, replace(entry, case="acter/*")))
-    verdict = decide_verdict(run, (), policy)
-    notes = write_notes(note_idle(verdict, policy, run.cases))
-    assert notes[len(write_notes(verdict)) :] == (
-        "The acceptance of acter/* drift matches no case: remove it.",
-    )
+    (note,) = note_idle(policy, make_run().cases)
+    assert write_note(note) == "The acceptance of acter/* drift matches no case: remove it."
 
 
 def test_a_removed_cases_baselines_are_named() -> None:
     """Only its baselines show that a case was renamed or removed."""
-    run = make_run()
-    verdict, policy = decide_verdict(run, (), Policy(thresholds={})), Policy(thresholds={})
     stored = [make_baseline(case_id, {}, workload={}) for case_id in (CASE_ID, "actor/gone", "actor/gone")]
-    notes = write_notes(note_idle(verdict, policy, run.cases, stored))
-    (note,) = notes[len(write_notes(verdict)) :]
-    assert note.startswith("Baselines are stored of 1 case that gate.yml does not have: actor/gone. Renamed")
+    (note,) = note_idle(Policy(thresholds={}), make_run().cases, stored)
+    assert write_note(note).startswith(
+        "Baselines are stored of 1 case that gate.yml does not have: actor/gone. Renamed"
+    )
