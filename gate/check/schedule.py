@@ -115,7 +115,8 @@ class Slot:
     case: Case
     index: int
     metrics: Collection[Metric] = EVERY_METRIC
-    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.suspects.Suspect`
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.suspects.Suspect`, and this
+    slower: bool = False
 
 
 def compute_trial_s(trial: Trial) -> float:
@@ -180,10 +181,10 @@ def name_device(environment: Environment) -> str:
 
 
 def make_pair_slots(case: Case, need: Suspect, begun: int) -> tuple[Slot, ...]:
-    return tuple(
-        Slot(case=case, index=begun + step, metrics=need.metrics, unchanged_code=need.unchanged_code)
-        for step in range(1, need.more + 1)
+    slot = Slot(
+        case=case, index=0, metrics=need.metrics, unchanged_code=need.unchanged_code, slower=need.slower
     )
+    return tuple(replace(slot, index=begun + step) for step in range(1, need.more + 1))
 
 
 def make_need(suspect: Suspect, pairs: int, device_kind: str) -> Suspect:
@@ -247,24 +248,21 @@ def list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str])
 def fit_slot(pace: Pace, slot: Slot, device: str, left_s: float) -> Slot | None:
     """The pair, or as much of it as ends within ``left_s`` seconds, or ``None``.
 
-    All, its cold processes, its latencies: what is counted twice is sure. A run without measurements tries
-    one pair where GUESSED_SHARE of what is expected would fit. Latencies are never the first measurement of a
-    case.
+    All, its cold processes, its latencies: what is counted twice is sure. Where calls look slower, more than
+    latencies leaves time for those of SETTLING_PAIRS. A run without measurements tries one pair where
+    GUESSED_SHARE of what is expected would fit. Latencies are never the first measurement of a case.
     """
     wanted = frozenset(slot.metrics)
-    cold, latencies = wanted.difference(OF_WARM), wanted.intersection(INTERLEAVED)
     was_measured = bool(pace.list_own(slot.case))
-    parts = (cold, latencies) if was_measured else ()
-    lighter = tuple(replace(slot, metrics=part) for part in parts if part)
+    parts = (wanted.difference(OF_WARM), wanted.intersection(INTERLEAVED)) if was_measured else ()
+    candidates = [slot, *(replace(slot, metrics=part) for part in parts if part)]
+    further = max(SETTLING_PAIRS - slot.index, 0) if slot.slower else 0
+    last_s = predict_pair_s(pace, candidates[-1], device)
     share = 1.0 if pace.trials else GUESSED_SHARE
-    return next(
-        (
-            candidate
-            for candidate in (slot, *lighter)
-            if share * predict_pair_s(pace, candidate, device) <= left_s
-        ),
-        None,
-    )
+    for candidate in candidates[:-1]:
+        if share * (predict_pair_s(pace, candidate, device) + further * last_s) <= left_s:
+            return candidate
+    return candidates[-1] if share * last_s <= left_s else None
 
 
 def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:

@@ -59,12 +59,14 @@ def list_unsettled(
         open_rows = [row for row in rows if _is_open(row, suspect, rules)]
         convicting = _list_convicting(rows, suspect, policy)
         is_red = is_red or bool(convicting)
+        slower = _looks_slower(open_rows) if rows else suspect.screened.slower
+        suspect = replace(suspect, convicted=bool(convicting), slower=slower)
         if convicting and not suspect.thorough:
             metrics = _list_open_of_convicted(open_rows, convicting)
         else:
             metrics = _list_open(suspect, rows, open_rows)
         if metrics:
-            unsettled.append(replace(suspect, metrics=metrics, convicted=bool(convicting)))
+            unsettled.append(replace(suspect, metrics=metrics))
         # It had the pairs that settle most, and what they left open looks no worse than it may.
         is_calm = all(row.pairs >= SETTLING_PAIRS and row.severity <= 1.0 for row in open_rows)
         if open_rows and is_calm and not suspect.thorough:
@@ -100,17 +102,20 @@ def _list_open(
     While calls look slower than their threshold, up to SETTLING_PAIRS, no compile is timed: a conviction
     would spare it.
     """
-    calls = tuple(row for row in open_rows if row.metric in CALLS)
-    is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
     metrics = {row.metric for row in open_rows} if rows else {*suspect.metrics}
     if rows and suspect.screened.slower:
         seen = {row.metric for row in rows}
         metrics |= _OF_COMPILES.intersection(suspect.metrics) - seen
         if not metrics.isdisjoint(COMPILE_TIMES):
             metrics |= {Metric.COMPILE_CALLS} - seen
-    slower = is_begun and any(row.severity > 1.0 for row in calls) if rows else suspect.screened.slower
-    spared = _OF_COMPILES if slower and not suspect.thorough else ()
+    spared = _OF_COMPILES if suspect.slower and not suspect.thorough else ()
     return tuple(metric for metric in SPECS if metric in metrics and metric not in spared)
+
+
+def _looks_slower(open_rows: Sequence[Comparison]) -> bool:
+    calls = tuple(row for row in open_rows if row.metric in CALLS)
+    is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
+    return is_begun and any(row.severity > 1.0 for row in calls)
 
 
 def gather_judged(

@@ -36,6 +36,7 @@ class Suspect:
     thorough: bool = field(default=False, compare=False)  # all is asked for, though pairs have convicted it
     screened: Screened = field(default=NOT_SCREENED, compare=False)
     convicted: bool = field(default=False, compare=False)  # by pairs
+    slower: bool = field(default=False, compare=False)  # calls look it, in too few pairs to tell
     more: int = 0  # pairs that are asked for next
     later: bool = False  # not next: their time is only kept free
 

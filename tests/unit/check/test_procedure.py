@@ -14,7 +14,7 @@ from gate.check.procedure import (
     judge_recorded,
     list_unfinished,
 )
-from gate.decide.side_by_side import decide_side_by_side
+from gate.decide.side_by_side import decide_side_by_side, list_unsettled
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import AbsoluteLimit, Metric
 from gate.records.codes import Code
@@ -22,7 +22,7 @@ from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Reason, Status, Verdict
 from tests.make import POLICY, find_row
 
-from .conftest import Given, Subject, make_run, make_stored, make_terms
+from .conftest import Given, Subject, make_pair, make_run, make_stored, make_terms
 
 LATENCY, BREAKS = Metric.COMPILED_LATENCY, Metric.GRAPH_BREAKS
 SLOW = [{LATENCY: 0.012}] * 3  # a fifth slower than what is stored
@@ -371,6 +371,16 @@ def test_cases_that_time_was_too_short_for() -> None:
     short = check_pairs(Given(subjects=subjects, time_for=2), run, POLICY)
     assert list_unfinished(short.run, POLICY) == ("a/x", "b/x")
     assert list_unfinished(check_pairs(Given(subjects=subjects), run, POLICY).run, POLICY) == ()
+
+
+@pytest.mark.parametrize(("pairs", "expected"), [(2, [True, False]), (3, [False, False])])
+def test_a_case_whose_calls_look_slower_is_asked_for_as_such(pairs: int, expected: list[bool]) -> None:
+    """Until SETTLING_PAIRS, 3; an equal case never is."""
+    subjects = [Subject(name="a", slower=0.2), Subject(name="b")]
+    run = replace(make_run(subjects), trials=(), trials_planned=0)
+    trials = [trial for case in subjects for index in range(pairs) for trial in make_pair(case, index + 1)]
+    unsettled = list_unsettled(replace(run, trials=tuple(trials)), POLICY)
+    assert [suspect.slower for suspect in unsettled] == expected
 
 
 def measure_pairs_of_slow(breaks: float = 0.0) -> tuple[Checked, CheckTerms]:

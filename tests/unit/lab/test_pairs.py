@@ -479,6 +479,28 @@ def test_time_that_is_left_goes_to_counters_then_to_latencies(
     assert expected == (slot and slot.metrics)
 
 
+@pytest.mark.parametrize(
+    ("index", "left_s", "expected"),
+    [
+        (2, WHOLE_S + LIGHT_S, EVERYTHING),
+        (2, WHOLE_S + LIGHT_S - 1, COLD),
+        (2, COLD_S + LIGHT_S - 1, LATENCY),
+        (2, LIGHT_S, LATENCY),
+        (2, LIGHT_S - 1, None),
+        (3, WHOLE_S, EVERYTHING),
+    ],
+)
+def test_calls_that_look_slower_keep_time_for_their_third_pair(
+    index: int, left_s: float, expected: frozenset[Metric] | None
+) -> None:
+    """A whole second pair is measured where a third one of latencies ends in time as well."""
+    case = make_case()
+    run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
+    slot = Slot(case=case, index=index, metrics=EVERYTHING, slower=True)
+    fitting = fit_slot(pace_of(run), slot, "cpu", left_s)
+    assert expected == (fitting and fitting.metrics)
+
+
 def test_latencies_alone_are_no_first_measurement() -> None:
     """A case whose counters and memory were never measured gets no such pair."""
     case, other = make_case(), make_case(name="other")
