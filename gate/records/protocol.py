@@ -26,7 +26,7 @@ happened.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -44,6 +44,7 @@ BUILD_SCRIPTS = frozenset({"setup.py", "hatch_build.py", "pdm_build.py", "build.
 
 MIN_SUPER_BLOCKS = 3  # fewer leave a median at the mercy of one disturbance
 OPTIONS_FILE = "options.json"  # what the primer leaves in Inductor's cache directory: torch.compile's options
+_NO_ROUNDS_S = 1e-9  # no super-block fits
 BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
 LOADED = "loaded"  # all is compiled, or loaded
 KEEP = "keep"  # of ``go``: the next block is this arm's as well
@@ -97,6 +98,10 @@ class Sampling:
     warmup_s: NotNegative = 0.2
     max_rounds_s: Seconds = 20.0
     drift_seeds: Count = 2
+
+    def shorten(self) -> "Sampling":
+        """As few blocks as a trial or pair may have: what is exact does not get more so by sampling."""
+        return replace(self, super_blocks=MIN_SUPER_BLOCKS, max_rounds_s=_NO_ROUNDS_S)
 
 
 def compute_super_blocks(super_block_s: float, sampling: Sampling) -> int:

@@ -44,8 +44,6 @@ TRIALS_ONCE = 2
 MEMORY_TRIALS = 4
 # One pair can clear but not convict: whatever the time, an attempt gets the pairs of so many looks.
 FREE_LOOKS = 2
-# What is exact does not get more so by sampling: as few timed blocks as the schedule allows.
-SUPER_BLOCKS_ONCE = 3
 MIN_HANG_S = 5.0  # the least limit of a case that hangs: by the clock it ends after four times as long
 
 
@@ -161,5 +159,5 @@ class Attempts:
 
 def _shorten_sampling(bench: Bench) -> Bench:
     settings = bench.settings
-    sampling = replace(settings.sampling, super_blocks=SUPER_BLOCKS_ONCE)
-    return replace(bench, settings=replace(settings, sampling=sampling, out=settings.out / "selftest"))
+    out = settings.out / "selftest"
+    return replace(bench, settings=replace(settings, sampling=settings.sampling.shorten(), out=out))

@@ -364,13 +364,15 @@ def test_a_signal_that_ends_programs_is_an_interrupt(
 def test_a_busy_machine_can_compare_counts_alone(
     sandbox: Sandbox, fault: str, amount: float, arguments: tuple[str, ...], code: int
 ) -> None:
-    """A slowdown is not detected, which a note reports; a graph break is."""
+    """A slowdown is not detected, which a note reports; a graph break is. Hardly a call is timed."""
     sandbox.plant(fault, amount)
     assert sandbox.run("check", "--no-base", "--quiet", *arguments) == code
     verdict = VERDICT.load(sandbox.top / "out" / "verdict.json")
     has_times = any(SPECS[row.metric].scope is Scope.HOST for row in verdict.comparisons)
     is_said = any(note.code is Code.COUNTS_ONLY for note in verdict.notes)
     assert (has_times, is_said) == (not arguments, bool(arguments))
+    rounds_s = RUN.load(sandbox.top / "out" / "run.json").sampling["max_rounds_s"]
+    assert (rounds_s < 0.001) is bool(arguments)
 
 
 @pytest.mark.parametrize(

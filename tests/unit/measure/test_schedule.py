@@ -1,5 +1,7 @@
 """The order of blocks, their size, and the way back to samples."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,3 +94,11 @@ def test_calls_that_lead_a_block_in(timed: int, elapsed_s: float, led: int) -> N
 def test_slow_cases_get_fewer_super_blocks(super_block_s: float, expected: int) -> None:
     """The rounds stay within their time, as far as a median allows."""
     assert expected == compute_super_blocks(super_block_s, Sampling(super_blocks=15, max_rounds_s=20))
+
+
+def test_shortened_sampling_has_three_super_blocks_whatever_they_take() -> None:
+    """In a pair, too, which may have more of them than a trial."""
+    shortened = Sampling(super_blocks=15, drift_seeds=4).shorten()
+    assert compute_super_blocks(0.001, shortened) == 3
+    assert compute_super_blocks(0.001, replace(shortened, super_blocks=100)) == 3
+    assert shortened.drift_seeds == 4
