@@ -58,6 +58,7 @@ PULL_REQUEST = (
     "unet/inference-bfloat16-full-default",
 )
 GRAPHED = "elementwise/inference-float32-full-*,!*-default"
+SMALL = {"threads": 1, "max_trials": 1, "sampling": {"super_blocks": 3, "drift_seeds": 1}}  # of gate.yml
 TARGETED = "elementwise/inference-bfloat16-full-default,stencil/inference-float32-full-default"
 
 
@@ -162,7 +163,7 @@ def make_project(project: Path, *, small: bool) -> None:
         "version": 1,
         "reference_models": False,
         "select": "*",
-        **({"threads": 1, "sampling": {"super_blocks": 3, "drift_seeds": 1}} if small else {}),
+        **(SMALL if small else {}),
         "models": [
             *(make_model(fault, {**size, "fault": fault}, **backend) for fault in FAULTS),
             make_model("plain", size),

@@ -145,8 +145,14 @@ def make_project(project: Path) -> None:
 def record_baseline(project: Path, gate: Path, case: str) -> None:
     """Record the baseline of a case, unless it is there."""
     if not list((project / "baselines").glob(f"*/{case}*")):
+        run_git(project, "reset", "--quiet", "--hard", find_first(project))
         trials = ("--trials", str(BASELINE_TRIALS), "--out", f"out/baseline-{case}")
         run_gate(project, gate, "baseline", "refresh", "--anyway", "--select", case, *trials)
+
+
+def find_first(project: Path) -> str:
+    """The project's first commit, in which nothing is slower."""
+    return run_git(project, "rev-list", "--max-parents=0", "HEAD")
 
 
 def write_amounts(project: Path, hidden: int, text: str) -> None:
@@ -156,7 +162,7 @@ def write_amounts(project: Path, hidden: int, text: str) -> None:
 
 def run_check(project: Path, gate: Path, name: str, commit_id: str) -> Check:
     """Commit the change of this name upon the project's first commit, and check it against that one."""
-    first = run_git(project, "rev-list", "--max-parents=0", "HEAD")
+    first = find_first(project)
     run_git(project, "reset", "--quiet", "--hard", first)
     selected, hidden = NAMES[name]
     write_amounts(project, hidden, f"{name} at {time.time_ns()}")

@@ -1,7 +1,7 @@
 """A check: screen, settle by more trials or by pairs, look by look, conclude; pure but for what measures."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from gate.decide.judge.screening import Screening
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, list_unsettled
 from gate.decide.suspects import Suspect, clear_unchanged_sources, list_suspects
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
+from gate.metrics import COMPILE_TIMES
 from gate.records.cases import Metric, Policy, group_cases
 from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Verdict
@@ -100,9 +101,11 @@ def check_against_base(measurer: Measurer | None, run: Run, terms: CheckTerms) -
         run = run if measurer is None else _settle_limits(measurer, run, terms)
     policy = terms.policy
     screening = _screen_against_base(run, terms)
-    listed = list_suspects(screening, thorough=terms.thorough)
-    # Nor does what looks faster in a program that is the base's.
-    suspects = tuple(suspect for suspect in listed if suspect.case_id not in screening.base.same)
+    suspects = _list_suspects(screening, terms)
+    if measurer is not None and not terms.thorough and (longer := _list_longer_compiles(suspects)):
+        run = measurer.add_trials(run, longer, terms.trials + 1)
+        screening = _screen_against_base(run, terms)
+        suspects = _list_suspects(screening, terms)
     if suspects and measurer is not None:
         end_s = run.wall_s + terms.pair_budget_s
         limit = PairLimit(end_s=end_s, fits_two=terms.fits_two, fail_fast=terms.fail_fast)
@@ -111,6 +114,21 @@ def check_against_base(measurer: Measurer | None, run: Run, terms: CheckTerms) -
         screening = _screen_against_base(run, terms)
     confirmed = confirm_screening(screening, run, policy, suspects)
     return Checked(run=run, verdict=conclude_verdict(run, confirmed, policy))
+
+
+def _list_suspects(screening: Screening, terms: CheckTerms) -> tuple[Suspect, ...]:
+    """Without what looks faster in a program that is the base's."""
+    listed = list_suspects(screening, thorough=terms.thorough)
+    return tuple(suspect for suspect in listed if suspect.case_id not in screening.base.same)
+
+
+def _list_longer_compiles(suspects: Iterable[Suspect]) -> dict[str, Collection[Metric]]:
+    """By case. One more cold process shows what chance was, for a fraction of what pairs of compiles take."""
+    return {
+        suspect.case_id: suspect.metrics
+        for suspect in suspects
+        if {*COMPILE_TIMES}.issuperset(suspect.metrics)
+    }
 
 
 def _settle_limits(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Run:

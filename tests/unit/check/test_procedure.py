@@ -383,6 +383,36 @@ def test_a_case_whose_calls_look_slower_is_asked_for_as_such(pairs: int, expecte
     assert [suspect.slower for suspect in unsettled] == expected
 
 
+@pytest.mark.parametrize(
+    ("alone", "thorough", "asked", "paired"),
+    [
+        ([12.0, 10.0], False, [("a/x", 2)], False),
+        ([12.0, 12.0], False, [("a/x", 2)], True),
+        ([12.0, 10.0], True, [], True),
+    ],
+    ids=["chance", "long again", "thorough"],
+)
+def test_a_compile_that_took_longer_is_timed_once_more_before_pairs(
+    alone: list[float], thorough: bool, asked: list[tuple[str, int]], paired: bool
+) -> None:
+    """10 s are stored and a tenth may be lost: the mean of 12 and 10 s, +9.5 %, is as much work as stored."""
+    calls = {Metric.COMPILE_CALLS: 1e6}
+    subject = Subject(alone=[{**calls, Metric.COLD_COMPILE_TIME: seconds} for seconds in alone])
+    given, run = Given(subjects=[subject]), make_run([subject])
+    (baseline,) = make_stored(run)
+    stored = replace(baseline, trials={**baseline.trials, Metric.COMPILE_CALLS: (1e6,) * 5})
+    check_against_base(given, run, make_terms(run, baselines=(stored,), thorough=thorough))
+    assert (given.asked, bool(given.measured)) == (asked, paired)
+
+
+def test_a_compile_is_not_timed_once_more_where_pairs_are_measured_anyway() -> None:
+    """Its latency is open as well."""
+    given = Given(subjects=[Subject(alone=[{LATENCY: 0.012, Metric.COLD_COMPILE_TIME: 12.0}])])
+    run = make_run(given.subjects)
+    check_against_base(given, run, make_terms(run))
+    assert (given.asked, bool(given.measured)) == ([], True)
+
+
 def measure_pairs_of_slow(breaks: float = 0.0) -> tuple[Checked, CheckTerms]:
     """A check of one case that pairs convict and one that they acquit."""
     alone = [{**trial, BREAKS: breaks} for trial in SLOW]
