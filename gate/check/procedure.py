@@ -8,12 +8,11 @@ from typing import Protocol
 from gate.check.schedule import awaits_count, list_needs
 from gate.decide.conclude.limits import find_open_limits
 from gate.decide.conclude.outcome import list_open
-from gate.decide.constants import MIN_PAIRS
+from gate.decide.constants import CHANCE_EDGES, MIN_PAIRS
 from gate.decide.judge.screening import Screening
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, list_unsettled
 from gate.decide.suspects import Suspect, clear_unchanged_sources, list_suspects
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
-from gate.metrics import COMPILE_TIMES
 from gate.records.cases import Metric, Policy, group_cases
 from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Verdict
@@ -102,7 +101,7 @@ def check_against_base(measurer: Measurer | None, run: Run, terms: CheckTerms) -
     policy = terms.policy
     screening = _screen_against_base(run, terms)
     suspects = _list_suspects(screening, terms)
-    if measurer is not None and not terms.thorough and (longer := _list_longer_compiles(suspects)):
+    if measurer is not None and not terms.thorough and (longer := _list_longer_compiles(screening, suspects)):
         run = measurer.add_trials(run, longer, terms.trials + 1)
         screening = _screen_against_base(run, terms)
         suspects = _list_suspects(screening, terms)
@@ -122,12 +121,14 @@ def _list_suspects(screening: Screening, terms: CheckTerms) -> tuple[Suspect, ..
     return tuple(suspect for suspect in listed if suspect.case_id not in screening.base.same)
 
 
-def _list_longer_compiles(suspects: Iterable[Suspect]) -> dict[str, Collection[Metric]]:
-    """By case. One more cold process shows what chance was, for a fraction of what pairs of compiles take."""
+def _list_longer_compiles(screening: Screening, suspects: Iterable[Suspect]) -> dict[str, Collection[Metric]]:
+    """The cases of which a cold compile alone is open, that chance may have made longer."""
+    compiles = {row.case_id: row for row in screening.comparisons if row.metric is Metric.COLD_COMPILE_TIME}
     return {
         suspect.case_id: suspect.metrics
         for suspect in suspects
-        if {*COMPILE_TIMES}.issuperset(suspect.metrics)
+        if set(suspect.metrics) == {Metric.COLD_COMPILE_TIME}
+        and compiles[suspect.case_id].severity < CHANCE_EDGES
     }
 
 
