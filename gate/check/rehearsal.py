@@ -66,7 +66,7 @@ class Rehearsal:
         return run
 
     def _measure_pair(self, slot: Slot, device: str) -> tuple[Trial, Trial]:
-        content = plan_content(slot.metrics, slot.index, device)
+        content = plan_content(slot.metrics, slot.index, device, finds_code=slot.unchanged_code)
         pair = self.take_pair(slot)
         if content.compiles:
             return _cut_trial(pair.base, content), _cut_trial(pair.head, content)

@@ -60,18 +60,21 @@ class Content:
 WHOLE = Content(compiles=True, warm=True)
 
 
-def plan_content(metrics: Collection[Metric], index: int, device: str) -> Content:
+def plan_content(
+    metrics: Collection[Metric], index: int, device: str, *, finds_code: bool = False
+) -> Content:
     """What a pair measures for ``metrics``, and no more.
 
     A pair of latencies times no compile. On a CPU the generated code is the same each time; on a GPU its
-    tuning is drawn anew. The first pair for anything else is on empty caches; later ones only for what a
-    compile decides. Calls of a compile are nearly exact: they are counted again only where they are open.
+    tuning is drawn anew. The first pair for anything else is on empty caches, unless both sides begin with
+    caches that hold their code (``finds_code``); later ones only for what a compile decides. Calls of a
+    compile are nearly exact: they are counted again only where they are open.
     """
     if is_target(device):
         return Content(compiles=True, warm=False)
     wanted = frozenset(metrics)
     is_first = index == 1
-    cached = set(INTERLEAVED) if is_first else {*INTERLEAVED, *OF_WARM}
+    cached = {*INTERLEAVED} if is_first and not finds_code else {*INTERLEAVED, *OF_WARM}
     corroborates = is_first and not wanted.isdisjoint(COMPILE_TIMES)
     warm = not wanted.isdisjoint(OF_WARM) or corroborates
     return Content(
@@ -269,7 +272,7 @@ def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
     """As the case's last of its kind, or two trials."""
     trials = pace.list_own(slot.case)
     paired = [trial for trial in trials if trial.pairing is not Pairing.ALONE]
-    content = plan_content(slot.metrics, slot.index, device)
+    content = plan_content(slot.metrics, slot.index, device, finds_code=slot.unchanged_code)
     is_light = not content.compiles
     if not paired:
         whole_s = 2 * pace.predict_s(slot.case)

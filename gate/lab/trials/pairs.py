@@ -96,7 +96,8 @@ def plan_pair(
 ) -> PairPlan:
     if is_target(device):  # nothing is timed: there are no blocks to alternate
         pairing = Pairing.TURNS
-    return PairPlan(index=index, content=plan_content(metrics, index, device), pairing=pairing, kept=kept)
+    content = plan_content(metrics, index, device, finds_code=kept is not None)
+    return PairPlan(index=index, content=content, pairing=pairing, kept=kept)
 
 
 def measure_pair(sides: Sides, plan: PairPlan) -> UnitResult:

@@ -118,6 +118,23 @@ def test_a_compile_is_timed_for_what_it_decides_alone(
     assert plan_content([metric], index, device) == expected
 
 
+@pytest.mark.parametrize(
+    ("metric", "device", "expected"),
+    [
+        pytest.param(WARM, "cpu", RECOUNTED, id="warm_compile_time"),
+        pytest.param(Metric.PEAK_MEMORY, "cpu", RECOUNTED, id="memory"),
+        pytest.param(COLD, "cpu", BOTH, id="cold_compile_time"),
+        pytest.param(Metric.GRAPH_BREAKS, "cpu", COMPILE, id="counter"),
+        pytest.param(WARM, "cuda", BOTH, id="tuning_is_drawn_anew"),
+    ],
+)
+def test_a_first_pair_that_finds_its_code_compiles_only_for_what_a_compile_shows(
+    metric: Metric, device: str, expected: Content
+) -> None:
+    """A second process on full caches needs no compile before it."""
+    assert plan_content([metric], 1, device, finds_code=True) == expected
+
+
 def take_no_pair(slot: Slot) -> Pair:
     """Fail, since a check without a base needs no pair."""
     raise AssertionError(slot)
