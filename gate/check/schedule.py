@@ -130,12 +130,16 @@ def compute_trial_s(trial: Trial) -> float:
 class Pace:
     """The times of each case's trials, taken and expected; how many there are, and were repeated."""
 
-    def __init__(self, cases: Iterable[Case], trials: Iterable[Trial] = ()) -> None:
-        self._expected_s = {case.id: case.expected_s for case in cases}
+    def __init__(
+        self, cases: Iterable[Case], trials: Iterable[Trial] = (), *, usual_share: float = LIGHT_PAIR_SHARE
+    ) -> None:
+        self._cases = {case.id: case for case in cases}
         self._took: dict[str, list[Trial]] = {}
         self._whole_s = self._whole_expected_s = 0.0
         self.repeated = self.trials = 0
         self._stolen: list[float] = []
+        self._light_s = self._light_whole_s = 0.0
+        self._usual_share = usual_share
         for trial in trials:
             self.add(trial)
 
@@ -145,9 +149,24 @@ class Pace:
         if share := get_steal(trial):
             self._stolen.append(share)
         self._took.setdefault(trial.case_id, []).append(trial)
-        if trial.case_id in self._expected_s and trial.extent is Extent.WHOLE:
+        if trial.index > 1 and trial.pairing is not Pairing.ALONE and _is_light(trial):
+            self._learn_light(trial)
+        if trial.case_id in self._cases and trial.extent is Extent.WHOLE:
             self._whole_s += compute_trial_s(trial)
-            self._whole_expected_s += self._expected_s[trial.case_id]
+            self._whole_expected_s += self._cases[trial.case_id].expected_s
+
+    def _learn_light(self, trial: Trial) -> None:
+        took, case = self._took[trial.case_id], self._cases.get(trial.case_id)
+        pair = [other for other in took if other.pairing is trial.pairing and other.index == trial.index]
+        whole_s = [compute_trial_s(other) for other in took if _is_whole(other)]
+        if case is not None and whole_s and len(pair) > 1:
+            self._light_s += compute_pair_s(case, pair)
+            self._light_whole_s += 2 * fmean(whole_s)
+
+    @property
+    def light_share(self) -> float:
+        """The time of this run's further pairs of latencies over that of whole ones, two trials each."""
+        return self._light_s / self._light_whole_s if self._light_whole_s > 0 else self._usual_share
 
     @property
     def own_steal(self) -> float:
@@ -277,7 +296,7 @@ def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
     if not paired:
         whole_s = 2 * pace.predict_s(slot.case)
         untimed_s = 0.0 if slot.unchanged_code or slot.index > 1 else compute_untimed_s(slot.case, trials)
-        return LIGHT_PAIR_SHARE * whole_s + untimed_s if is_light else whole_s
+        return pace.light_share * whole_s + untimed_s if is_light else whole_s
     alike = [trial for trial in paired if _is_light(trial) == is_light]
     if not alike:
         return compute_pair_s(slot.case, paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
@@ -300,6 +319,10 @@ def compute_untimed_s(case: Case, trials: Sequence[Trial]) -> float:
 def _average(trials: Sequence[Trial], metric: Metric) -> float:
     values = [value for trial in trials for value in trial.samples.get(metric, ())]
     return fmean(values) if values else 0.0
+
+
+def _is_whole(trial: Trial) -> bool:
+    return trial.pairing is Pairing.ALONE and trial.extent is Extent.WHOLE
 
 
 def _is_light(trial: Trial) -> bool:

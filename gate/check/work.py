@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 from gate.check.schedule import Pace, Slot, fit_slot, make_pair_slots, name_device, plan_trial, predict_pair_s
 from gate.decide.constants import MIN_PAIRS, SETTLING_PAIRS
 from gate.decide.suspects import Suspect
-from gate.metrics import SPECS, Family
 from gate.records.bounds import Natural
 from gate.records.cases import Case, Metric
 from gate.records.facts import Fact
@@ -209,8 +208,7 @@ class PairWork:
     def foresee_slots(self, case_run: Run) -> tuple[Slot, ...]:
         """Those that most cases take until what is open is settled."""
         suspect, target = self.wanted[case_run.cases[0].id], self.targets[case_run.cases[0].id]
-        is_timed = any(SPECS[metric].family is Family.NOISY for metric in suspect.metrics)
-        usual = SETTLING_PAIRS if is_timed else MIN_PAIRS
+        usual = SETTLING_PAIRS if suspect.slower else MIN_PAIRS
         begun = case_run.pair_counts[suspect.case_id]
         slots = list_pair_slots(case_run, [replace(suspect, more=max(usual, target) - begun)])
         return slots[max(target - begun, 0) :]
@@ -226,7 +224,8 @@ class PairWork:
     def plan(self, case_run: Run, slot: Slot, whole: Run, pace: Pace) -> Unit | None:
         """The next pair, or as much of it as ends in time; ``None`` where nothing does."""
         del whole
-        known = Pace(case_run.cases, case_run.trials) if case_run.trials else pace
+        own = Pace(case_run.cases, case_run.trials, usual_share=pace.light_share)
+        known = own if case_run.trials else pace
         fitting = fit_slot(known, slot, name_device(case_run.environment), self.limit_s - case_run.wall_s)
         if fitting is None:
             return None

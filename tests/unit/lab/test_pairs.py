@@ -443,6 +443,19 @@ def test_a_first_pair_is_expected_to_compile_untimed_once() -> None:
     assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(21.0 - 16.0 + 2 * 2.0)
 
 
+def test_a_first_pair_is_expected_to_take_the_share_that_others_took() -> None:
+    """A second pair took 5 s where two trials take 40: an eighth of two trials of 30 s."""
+    begun, other = make_case(), make_case(name="other")
+    alone = (
+        Trial(case_id=begun.id, index=1, stages_s={"rounds": 20.0}),
+        Trial(case_id=other.id, index=1, stages_s={"rounds": 30.0}),
+    )
+    run = make_run(*alone, *make_pair(begun, 2, 0.0), cases=(begun, other), base=(begun, other))
+    slot = Slot(case=other, index=1, metrics=LATENCY, unchanged_code=True)
+    assert predict_pair_s(pace_of(run), slot, "cpu") == pytest.approx(7.5)
+    assert predict_pair_s(pace_of(replace(run, trials=alone)), slot, "cpu") == pytest.approx(0.4 * 60.0)
+
+
 def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other() -> None:
     """As above, but twice 16 s of the first pair are compiles, and a later one loads twice as well."""
     case = replace(make_case(), mode=Mode.MAX_AUTOTUNE)
