@@ -25,6 +25,7 @@ from gate.records.verdict import Estimate
 _TINY = 1e-300
 _CONVERGED = 1e-15
 _MAX_TERMS = 10_000
+_NEARLY = 1e-9  # of a value: a step of Newton's method that moves it by less is the last
 _HALVINGS = 60  # of what holds a quantile: below the rounding of a fraction
 
 
@@ -198,10 +199,21 @@ def compute_t_quantile(p: float, df: float) -> float:
         return 0.0
     if p > 0.5:  # noqa: PLR2004 - see above
         return -compute_t_quantile(1.0 - p, df)
-    high = 1.0
+    low, high = 0.0, 1.0
     while compute_t_upper(high, df) > p:
-        high *= 2.0
-    return -_halve(high, lambda t: compute_t_upper(t, df) <= p)
+        low, high = high, 2.0 * high
+    t, step = 0.5 * (low + high), math.inf
+    while abs(step) > _NEARLY * t:  # Newton's, on the logarithm of the tail
+        tail = compute_t_upper(t, df)
+        newton = math.log(tail / p) * tail / _compute_t_density(t, df)
+        step = min(max(t + newton, low), high) - t
+        t += step
+    return -t
+
+
+def _compute_t_density(t: float, df: float) -> float:
+    log_front = math.lgamma((df + 1.0) / 2.0) - math.lgamma(df / 2.0)
+    return math.exp(log_front - (df + 1.0) / 2.0 * math.log1p(t * t / df)) / math.sqrt(df * math.pi)
 
 
 def _halve(high: float, is_beyond: Callable[[float], bool]) -> float:
