@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.decide.explain.notes import note_idle
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import VERDICT
-from gate.records.cases import Acceptance, Metric, Policy
-from gate.report.words.facts import write_note
+from gate.records.cases import Policy
 from gate.report.words.steps import write_ab, write_command, write_selected, write_setting
 from tests.hosts import CPU_HOST
-from tests.make import make_baseline
 from tests.unit.cli.conftest import CASE_ID, RunGate, Sandbox, make_run
 from tests.words import describe_steps
 
@@ -151,22 +148,3 @@ def test_a_command_for_many_cases_is_short() -> None:
     assert write_ab([*three, "b/y"], None) == "compile-gate ab --select a,b"
     many = [f"m{number}/{case}" for number in range(12) for case in "xy"]
     assert write_selected("check", many) == "compile-gate check --select m0,m1,m2,m3,m4,m5,m6,m7,m8,m9"
-
-
-def test_an_acceptance_that_fits_nothing_is_reported() -> None:
-    """Its author believes that it counts; its case is gone."""
-    entry = Acceptance(
-        case="actor/*", metric=Metric.DRIFT, allowance=1, reason="r", author="ada", expires="2999-01-01"
-    )
-    policy = Policy(thresholds={}, acceptances=(entry, replace(entry, case="acter/*")))
-    (note,) = note_idle(policy, make_run().cases)
-    assert write_note(note) == "The acceptance of acter/* drift matches no case: remove it."
-
-
-def test_a_removed_cases_baselines_are_named() -> None:
-    """Only its baselines show that a case was renamed or removed."""
-    stored = [make_baseline(case_id, {}, workload={}) for case_id in (CASE_ID, "actor/gone", "actor/gone")]
-    (note,) = note_idle(Policy(thresholds={}), make_run().cases, stored)
-    assert write_note(note).startswith(
-        "Baselines are stored of 1 case that gate.yml does not have: actor/gone. Renamed"
-    )

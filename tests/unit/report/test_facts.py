@@ -229,6 +229,24 @@ def test_a_fact_has_the_numbers_of_its_code(fact: Fact, is_right: bool) -> None:
     assert has_shape(fact) is is_right
 
 
+@pytest.mark.parametrize(
+    ("fact", "begins"),
+    [
+        (
+            Fact(code=Code.UNUSED_ACCEPTANCE, metrics=(Metric.DRIFT,), names=name_words(pattern="acter/*")),
+            "The acceptance of acter/* drift matches no case: remove it.",
+        ),
+        (
+            Fact(code=Code.BASELINES_IDLE, numbers={"cases": 1}, cases=("actor/gone",)),
+            "Baselines are stored of 1 case that gate.yml does not have: actor/gone. Renamed",
+        ),
+    ],
+)
+def test_what_matches_no_case_is_named(fact: Fact, begins: str) -> None:
+    """Only the baselines of a case show that it was renamed or removed."""
+    assert write_note(fact).startswith(begins)
+
+
 def test_drift_above_its_limit_is_explained() -> None:
     """3.5 log2 units are shown as eleven times eager's error."""
     numbers = {"drift": 3.5, "limit": 3.0}
