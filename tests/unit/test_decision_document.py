@@ -75,7 +75,7 @@ _UNDECIDING = {
     "decide/judge/interval.py": "LARGEST_FACTOR _KNOWN_DF",
     "decide/judge/machine.py": "NOTABLE_SHIFT",
     "decide/judge/pairs.py": "_CONVICTING_LOOKS MAX_FURTHER_PAIRS",
-    "decide/stats.py": "_TINY _CONVERGED _MAX_TERMS _HALVINGS",
+    "decide/stats.py": "_TINY _CONVERGED _MAX_TERMS _HALVINGS _NEARLY",
     "check/defaults.py": "DEFAULTS_SHARE _FURTHER",
     "check/handout.py": "MOST_ANEW",
     "check/schedule.py": "EXTENT_SHARES _FURTHER _LEAST_S",
