@@ -444,7 +444,10 @@ def test_a_first_pair_is_expected_to_compile_untimed_once() -> None:
 
 
 def test_a_first_pair_is_expected_to_take_the_share_that_others_took() -> None:
-    """A second pair took 5 s where two trials take 40: an eighth of two trials of 30 s."""
+    """A second pair took 5 s where two trials take 40: an eighth of two trials of 30 s.
+
+    One with second processes as well, which take longer, teaches nothing.
+    """
     begun, other = make_case(), make_case(name="other")
     alone = (
         Trial(case_id=begun.id, index=1, stages_s={"rounds": 20.0}),
@@ -454,6 +457,9 @@ def test_a_first_pair_is_expected_to_take_the_share_that_others_took() -> None:
     slot = Slot(case=other, index=1, metrics=LATENCY, unchanged_code=True)
     assert predict_pair_s(pace_of(run), slot, "cpu") == pytest.approx(7.5)
     assert predict_pair_s(pace_of(replace(run, trials=alone)), slot, "cpu") == pytest.approx(0.4 * 60.0)
+    samples = {Metric.COMPILED_LATENCY: (1.0,), Metric.PEAK_MEMORY: (1.0,)}
+    warm = (replace(trial, samples=samples) for trial in make_pair(begun, 2, 0.0))
+    assert predict_pair_s(pace_of(replace(run, trials=(*alone, *warm))), slot, "cpu") == pytest.approx(24.0)
 
 
 def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other() -> None:
