@@ -18,6 +18,10 @@ MODELS = _PACKAGE / "models"  # the reference models, and their registry
 # What to do about what a compile needs besides.
 COMPILER_FIX = "Install a C++ compiler (g++), or set CXX."
 HEADERS_FIX = "Install the headers of Python (python3-dev)."
+PATH_FIX = "Install torch into an environment without blanks or quotes in its path."
+# Inductor takes its compiler commands apart as a shell would, so a blank or a quote in a path breaks the C++
+# compile; a colon would split PYTHONPATH, a comma a linker option. Letters of any language are fine.
+_SAFE_PATH = re.compile(r"[\w/.+@%=~-]+")
 OLDEST_PYTHON = "3.11"
 OLDEST_TORCH = "2.11"  # the oldest whose internals the measuring code has been checked against
 # What the gate itself imports. An environment that has an older one cannot be used as it is.
@@ -35,6 +39,10 @@ OLDEST_PACKAGES = {
     "rich": "13.0",
     "urllib3": "2.2",
 }
+
+
+def is_safe_path(path: Path) -> bool:
+    return _SAFE_PATH.fullmatch(str(path)) is not None
 
 
 @functools.cache

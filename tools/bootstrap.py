@@ -24,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MINIMUM_PYTHON = (3, 11)
+UNSAFE = " '\""  # Inductor takes its compiler commands apart as a shell would
 
 
 def find_host_torch() -> str:
@@ -122,6 +123,10 @@ def main(directory_name: str, extras: str, torch: str = "") -> int:
         print("Name another one: make gate PYTHON=python3.12")
         return 2
     directory = (ROOT / directory_name).resolve()
+    if set(UNSAFE) & set(str(directory)):
+        print(f"torch cannot compile from {directory}: C++ compilers stumble over blanks and quotes.")
+        print("Name a path that has none: make gate VENV=$HOME/.venvs/compile-gate")
+        return 2
     host_torch = "" if torch else find_host_torch()
     stamp_file = directory / "compile-gate.stamp"
     stamp = compute_stamp(extras, host_torch, torch)

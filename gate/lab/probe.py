@@ -26,7 +26,7 @@ _CPU = Path("/sys/devices/system/cpu")
 # Runs in the arm's interpreter, prints one line of JSON.
 _TORCH_PROBE = """
 import json, os, platform, sysconfig
-answer = {"python": platform.python_version(), "torch": "", "problem": "", "devices": 0, "nvml": ""}
+answer = {"python": platform.python_version(), "torch": "", "path": "", "problem": "", "devices": 0}
 # Where Inductor and the compiler look.
 directories = [sysconfig.get_path("include"), sysconfig.get_path("include", "posix_prefix")]
 for name in ("CPATH", "CPLUS_INCLUDE_PATH"):
@@ -36,6 +36,7 @@ answer["headers"] = "" if has_headers else directories[0]
 try:
     import torch
     answer["torch"] = str(torch.__version__)
+    answer["path"] = os.path.dirname(torch.__file__)
     answer["devices"] = torch.cuda.device_count()
 except BaseException as error:
     answer["problem"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
@@ -57,6 +58,7 @@ class MachineState:
     python_end: str = ""  # how it ended as it imported torch, if without an answer
     is_slow: bool = False  # for its time was up
     torch: str = ""
+    torch_path: str = ""  # its directory
     torch_problem: str = ""  # why torch cannot be imported
     torch_devices: int = 0  # CUDA devices that torch sees
     compiler: str = ""  # "g++ 12.2.0"
@@ -105,6 +107,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         python_end="" if python else answer.describe_end(),
         is_slow=answer.is_late,
         torch=str(python.get("torch", "")),
+        torch_path=str(python.get("path", "")),
         torch_problem=str(python.get("problem", "")),
         torch_devices=int(str(python.get("devices", 0))),
         compiler=compiler,

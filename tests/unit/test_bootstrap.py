@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from bootstrap import write_constraints
+import pytest
+from bootstrap import main, write_constraints
 
 
 def test_another_torch_brings_its_own_triton(tmp_path: Path) -> None:
@@ -14,3 +15,14 @@ def test_another_torch_brings_its_own_triton(tmp_path: Path) -> None:
     others = {line for line in lines if not line.startswith(("torch==", "triton=="))}
     assert len(lines) - len(others) == 2
     assert set(named.read_text(encoding="utf-8").split("\n")) == {*others, "torch==2.15.0"}
+
+
+def test_a_path_that_compilers_cannot_take_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is installed, and another path is named."""
+    environment = tmp_path / "my project" / ".venv"
+
+    assert main(str(environment), "models") == 2
+    assert not environment.exists()
+    assert "make gate VENV=" in capsys.readouterr().out

@@ -69,6 +69,7 @@ def test_fit_machine(state: MachineState) -> None:
         ("compiler", CheckLevel.FAIL, {"compiler": ""}),
         ("compiler", CheckLevel.FAIL, {"compiler_problem": "g++ cannot compile: vector: No such file"}),
         ("compiler", CheckLevel.FAIL, {"headers_lacking": "/usr/include/python3.11"}),
+        ("compiler", CheckLevel.FAIL, {"torch_path": "/my envs/torch"}),
         ("load", CheckLevel.WARN, {"load": 1.0}),
         ("load", CheckLevel.FAIL, {"load": 4.0}),
         ("threads", CheckLevel.FAIL, {"threads": 5}),

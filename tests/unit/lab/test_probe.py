@@ -33,9 +33,10 @@ def test_finds_what_is_there(fake_torch: Path, arm: Arm, settings: LabSettings) 
     """Interpreter, torch, cores, memory and disk of this machine are found."""
     assert fake_torch.is_dir()
     state = probe_machine(arm, settings)
-    assert (sys.version.split()[0], "9.8.7", "", 3) == (
+    assert (sys.version.split()[0], "9.8.7", str(fake_torch), "", 3) == (
         state.python,
         state.torch,
+        state.torch_path,
         state.torch_problem,
         state.torch_devices,
     )

@@ -1,6 +1,7 @@
 """What a machine lacks, by a primer's exception."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -46,6 +47,17 @@ def test_an_exception_is_looked_at_with_its_causes() -> None:
     wrapped = RuntimeError("backend failed")
     wrapped.__cause__ = InvalidCxxCompiler()
     assert CXX in find_fix(wrapped)
+
+
+@pytest.mark.parametrize(
+    ("directory", "expected"), [("/my envs/torch", "without blanks"), ("/größer/torch", "")]
+)
+def test_a_path_that_compilers_cannot_take_is_the_reason(
+    monkeypatch: pytest.MonkeyPatch, directory: str, expected: str
+) -> None:
+    """The linker looks for torch's libraries in ``/my``; a letter of any language does no harm."""
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__file__=f"{directory}/__init__.py"))
+    assert_fixes(find_fix(RuntimeError("CppCompileError: C++ compile error")), expected)
 
 
 @pytest.mark.parametrize(
