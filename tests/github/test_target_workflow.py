@@ -29,15 +29,15 @@ set -eu
 case "${1-} ${2-}" in
   "-m venv") bin="${@: -1}/bin"; mkdir -p "$bin"; cp "$0" "$bin/python"; cp "${0%/*}/compile-gate" "$bin" ;;
   "-m pip") ;;
-  *) exec REAL "$@" ;;
+  *) exec "REAL" "$@" ;;
 esac
 """
 COMMAND = """\
 #!/bin/bash
 set -eu
 case "$1" in
-  ab) exec REAL -c 'import sys; from gate.cli.parser import *; make_parser().parse_args(sys.argv[1:])' "$@" ;;
-  *) exec REAL -m gate "$@" ;;
+  ab) exec "REAL" -c 'import sys; from gate.cli.parser import *; make_parser().parse_args()' "$@" ;;
+  *) exec "REAL" -m gate "$@" ;;
 esac
 """
 

@@ -63,7 +63,8 @@ def look(interpreter: Path, site: Path) -> Look:
     """Import ``shop`` as a worker of an arm would, and print which side's it is."""
     assert site.is_dir()
     head = interpreter.parents[2]
-    shutil.rmtree(head.parent / "base", ignore_errors=True)
+    for path in (head.parent / "base", *(path for path in head.iterdir() if path.name != ".venv")):
+        shutil.rmtree(path, ignore_errors=True)
     for side in ("head", "base"):
         for directory in ("flat", "src"):
             path = head.parent / side / directory / "shop.py"
