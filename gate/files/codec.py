@@ -146,7 +146,7 @@ class FileKind(Generic[R]):
         record = _decode_content(self, parse_json(bytes(head), source), source)
         if fault:
             raise fault
-        return _add_items(record, rows)
+        return _add_items(record, rows) if rows else record
 
 
 def split_rows(lines: Iterable[bytes], keys: Iterable[str]) -> Iterator[tuple[str, int, bytes]]:

@@ -4,6 +4,7 @@ import difflib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 # What every JSON reader can hold exactly; also keeps int-to-text conversion cheap.
 MAX_INTEGER = 2**63 - 1
@@ -42,17 +43,17 @@ def format_key(key: object) -> str:
     return f".{text}" if is_plain else f"[{quote_value(key)}]"
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Finite, and held by every JSON reader; ``true`` is none."""
     return math.isfinite(value) if isinstance(value, float) else is_integer(value)
 
 
-def is_integer(value: object) -> bool:
+def is_integer(value: object) -> TypeGuard[int]:
     """At most 64 bits, written as a whole number."""
     return type(value) is int and -MAX_INTEGER <= value <= MAX_INTEGER
 
 
-def is_text(value: object) -> bool:
+def is_text(value: object) -> TypeGuard[str]:
     """Without lone surrogates, which JSON can spell and no report could hold."""
     if not isinstance(value, str):
         return False

@@ -15,6 +15,7 @@ from gate.records.verdict import Verdict
 
 _EDITED = "It was edited: judge the run again with `compare`."
 _FIX = "compile-gate writes no such file: check its origin, or measure again."
+_DOMAINS = {metric: spec.domain for metric, spec in SPECS.items()}
 
 
 def check_run(run: Run, source: str) -> None:
@@ -90,7 +91,7 @@ def _check_counts(verdict: Verdict | Shown, source: str) -> None:
 
 def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:
     for metric, values in samples.items():
-        domain = SPECS[metric].domain
+        domain = _DOMAINS[metric]
         # Thousands of samples a trial: their extremes show all but whether each is whole.
         if values and not domain.whole and domain.spans(min(values)) and domain.spans(max(values)):
             continue

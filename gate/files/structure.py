@@ -47,13 +47,13 @@ def _expect(what: str, value: object) -> _MisfitError:
 
 def _decode_float(value: object) -> float:
     if is_number(value):
-        return float(cast("float", value))
+        return float(value)
     raise _expect("a finite number", value)
 
 
 def _decode_int(value: object) -> int:
     if is_integer(value):
-        return cast("int", value)
+        return value
     raise _expect("a whole number", value)
 
 
@@ -65,7 +65,7 @@ def _decode_bool(value: object) -> bool:
 
 def _decode_str(value: object) -> str:
     if is_text(value):
-        return cast("str", value)
+        return value
     raise _expect("text", value)
 
 
@@ -229,7 +229,8 @@ def _make_enum_decoder(enumeration: type[StrEnum]) -> _Decoder:
 def _make_record_decoder(record_type: type) -> _Decoder:
     hints = get_hints(record_type)
     fields = dataclasses.fields(record_type)
-    decoders = {field.name: _make_decoder(hints[field.name]) for field in fields}
+    # With the name itself: a call finds its keyword arguments by identity first, and slowly by equality.
+    decoders = {field.name: (field.name, _make_decoder(hints[field.name])) for field in fields}
     required = [
         field.name
         for field in fields
@@ -240,15 +241,16 @@ def _make_record_decoder(record_type: type) -> _Decoder:
         if type(value) is not dict:
             raise _expect("a mapping", value)
         values: dict[str, Any] = {}
-        for name, item in value.items():
-            decoder = decoders.get(name)
+        for key, item in value.items():
             try:
-                values[name] = decoder(item) if decoder else _refuse_key(name, decoders)
+                name, decode_field = decoders.get(key) or _refuse_key(key, decoders)
+                values[name] = decode_field(item)
             except _MisfitError as error:
-                error.path.append(format_key(name))
+                error.path.append(format_key(key))
                 raise
-        if missing := next((name for name in required if name not in value), ""):
-            raise _MisfitError(f"the key {missing!r} is missing", f"Add {missing!r} there.")
+        for name in required:
+            if name not in values:
+                raise _MisfitError(f"the key {name!r} is missing", f"Add {name!r} there.")
         return record_type(**values)
 
     return decode_record

@@ -48,10 +48,9 @@ def answer_question(
     values = ((), ()) if reading else (question.before, question.after)
     remarks = (*question.remarks, *remarks)
     row = make_comparison(question.case.id, question.metric, ruling, *remarks, values=values, change=change)
-    row = replace(row, threshold=question.threshold)
     if reading is None:
-        return row
+        return replace(row, threshold=question.threshold)
     base, head = math.log(reading.baseline), math.log(reading.candidate)
     before = estimate_mean(base, reading.noise, reading.baseline_trials, of_logs=True)
     after = estimate_mean(head, reading.noise, reading.trials, of_logs=True)
-    return replace(row, baseline=before, candidate=after)
+    return replace(row, threshold=question.threshold, baseline=before, candidate=after)
