@@ -45,7 +45,7 @@ def compute_stamp(extras: str, host_torch: str, torch: str) -> str:
     digest = hashlib.sha256()
     for name in ("pyproject.toml", "constraints.txt", "tools/bootstrap.py"):
         digest.update((ROOT / name).read_bytes())
-    digest.update(repr((extras, host_torch, torch, sys.executable, sys.version)).encode())
+    digest.update(repr((str(ROOT), extras, host_torch, torch, sys.executable, sys.version)).encode())
     return digest.hexdigest()
 
 
