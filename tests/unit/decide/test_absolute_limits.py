@@ -224,12 +224,16 @@ def test_a_target_ignores_limits_of_times() -> None:
 
 
 def test_steps_of_training_are_missing_where_they_were_to_be_looked_at() -> None:
-    """Steps are MISSING if a warning says that they failed; a case without an optimizer has none."""
+    """Steps are MISSING if a warning says that these failed; a case without an optimizer has none."""
     limits, run = [most(Metric.DRIFT_STEPS, 1)], run_case([{Metric.EAGER_LATENCY: 0.1}])
     assert judge(limits, run).outcome is Outcome.NOTHING_COMPARED
     failed = Fact(code=Code.UNMEASURED, metrics=(Metric.DRIFT_STEPS,), names=name_words(why="no float64"))
-    run = replace(run, trials=tuple(replace(trial, warnings=(failed,)) for trial in run.trials))
-    assert judge(limits, run).outcome is Outcome.INCOMPLETE
+    for warning, outcome in (
+        (failed, Outcome.INCOMPLETE),
+        (replace(failed, metrics=(Metric.PEAK_MEMORY,)), Outcome.NOTHING_COMPARED),
+    ):
+        warned = replace(run, trials=tuple(replace(trial, warnings=(warning,)) for trial in run.trials))
+        assert judge(limits, warned).outcome is outcome
 
 
 def test_the_last_limit_that_fits_a_case_counts() -> None:

@@ -101,6 +101,12 @@ def test_which_of_two_equal_graph_breaks_is_new_is_not_guessed() -> None:
     ]
 
 
+def test_causes_are_listed_in_the_order_in_which_they_stand() -> None:
+    """What brings others about stands above what it brings about."""
+    weights = [weight for weight, _ in CAUSES.values()]
+    assert weights == sorted(weights, reverse=True)
+
+
 def test_line_of_the_measured_code_comes_before_that_of_a_library() -> None:
     """A break names the line of the user's code, not the library's."""
     places = ("/usr/lib/python3/logging/__init__.py:2087", "model.py:12")
