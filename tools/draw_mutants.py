@@ -74,7 +74,7 @@ def list_mutants(path: Path, root: Path) -> list[list[Mutant]]:
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     lines = text.decode().splitlines()
-    groups = []
+    groups, unchanged = [], ast.dump(tree)
     for node, statement in _walk(tree):
         begin = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
@@ -92,13 +92,13 @@ def list_mutants(path: Path, root: Path) -> list[list[Mutant]]:
             )
             for kind, new in _list_changes(node, statement)
         ]
-        groups.append([mutant for mutant in group if _is_change(mutant, text, tree)])
+        groups.append([mutant for mutant in group if _is_change(mutant, text, unchanged)])
     return [group for group in groups if group]
 
 
-def _is_change(mutant: Mutant, text: bytes, tree: ast.Module) -> bool:
+def _is_change(mutant: Mutant, text: bytes, unchanged: str) -> bool:
     try:
-        return ast.dump(ast.parse(mutant.apply(text))) != ast.dump(tree)
+        return ast.dump(ast.parse(mutant.apply(text))) != unchanged
     except SyntaxError:
         return False
 

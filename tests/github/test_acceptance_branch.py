@@ -198,8 +198,10 @@ def test_a_file_beyond_all_bounds_is_refused(data: GitData, git: BareRepository)
 
 
 def test_a_commit_takes_no_more_than_a_person_reads(data: GitData) -> None:
-    """The entries of several comments together are bounded."""
+    """The entries of several comments together are bounded, in number and in bytes."""
     entries = tuple(replace(ENTRY, case=f"model{index}/x") for index in range(MAX_ACCEPTED))
     store_acceptances(data, entries, "Accept")
-    with pytest.raises(CommandRefusedError, match="more than 1000"):
-        store_acceptances(data, (ENTRY,), "Accept")
+    of_a_mebibyte = tuple(replace(entry, reason="x" * 3000) for entry in entries[:400])
+    for more, commit in (((ENTRY,), COMMIT), (of_a_mebibyte, OTHER_COMMIT)):
+        with pytest.raises(CommandRefusedError, match="more than 1000"):
+            store_acceptances(data, tuple(replace(entry, commit=commit) for entry in more), "Accept")

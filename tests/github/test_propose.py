@@ -206,6 +206,15 @@ def test_nothing_outside_the_baselines_can_be_written(topic: Topic, path: str) -
     assert topic.github.list_writes() == []
 
 
+def test_a_directory_of_which_github_lists_a_part_is_not_used(topic: Topic) -> None:
+    """A baseline that is not listed would count as absent."""
+    topic.push({STORED: "x"})
+    topic.github.state.truncates_trees = True
+
+    with pytest.raises(GitHubError, match="does not list all files"):
+        GitData(topic.client).list_files(topic.git.run("rev-parse", "topic^{tree}"), "baselines")
+
+
 def test_a_stored_baseline_is_checked_against_its_id(topic: Topic) -> None:
     """A blob larger than any baseline is not used."""
     topic.push({STORED: "x" * 100})

@@ -140,7 +140,7 @@ def get_tree(state: State, query: Query) -> tuple[Any, ...]:
         return not_found()
     tree: dict[str, Any] = make_example(state.host, "git-tree")
     entries = _entries(state, sha, recursive="recursive" in query.query)
-    return 200, tree | {"sha": sha, "tree": entries, "truncated": False}
+    return 200, tree | {"sha": sha, "tree": entries, "truncated": state.truncates_trees}
 
 
 @route("GET", f"{_REPO}/git/blobs/{{file_sha}}")

@@ -41,6 +41,7 @@ class State:
         self.permissions: dict[str, str] = {}  # login -> the permission API's answer
         self.environments: dict[str, list[str]] = {}  # name -> kinds of its protection rules
         self.may_open_pulls = True
+        self.truncates_trees = False
 
     def make_time(self) -> str:
         """A second later than the time before."""

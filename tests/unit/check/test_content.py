@@ -94,6 +94,8 @@ def test_content_leaves_out_what_it_does_not_measure() -> None:
     assert set(cold.samples) == {LATENCY, Metric.EAGER_LATENCY, COLD, Metric.GRAPH_BREAKS}
     assert (set(light.samples), light.phases_s) == ({LATENCY, Metric.EAGER_LATENCY}, {})
     assert drop_unmeasured(whole, WHOLE) == whole
+    counted = replace(FIRST, samples=dict.fromkeys((WARM, Metric.COMPILE_CALLS), (1.0,)))
+    assert set(drop_unmeasured(counted, RETUNED).samples) == {WARM}
 
 
 @pytest.mark.parametrize(

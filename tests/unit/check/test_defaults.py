@@ -9,8 +9,9 @@ from gate.check.defaults import compute_change, list_settable, probe_defaults
 from gate.check.measurer import LaneMeasurer
 from gate.check.schedule import Pace, Slot, predict_pair_s
 from gate.check.work import Unit, UnitResult
+from gate.decide.constants import COMPILE_PAIR_SD, LIVE_PAIR_SD
 from gate.decide.evidence.pairs import Pair
-from gate.decide.explain.defaults import find_default, note_defaults
+from gate.decide.explain.defaults import find_default, is_clear, note_defaults
 from gate.decide.side_by_side import decide_side_by_side
 from gate.records.cases import Metric
 from gate.records.codes import Code
@@ -97,15 +98,17 @@ def test_a_change_that_stays_without_all_defaults_has_no_such_cause() -> None:
     assert note.numbers["stays"] == 1.0
 
 
-def test_two_defaults_that_act_together_are_both_named() -> None:
-    """If neither half removes the change, the cause is both."""
+@pytest.mark.parametrize(("together", "named"), [(2, 2), (4, 3)])
+def test_defaults_that_act_together_are_named(together: int, named: int) -> None:
+    """If neither half removes the change, the cause is all of them: three are named, the rest is counted."""
     run = make_measured()
     probed = probe_defaults(
-        make_measurer(open_lane(OPTIONS[:2])), run, decide_side_by_side(run, POLICY), RUN_S
+        make_measurer(open_lane(OPTIONS[:together])), run, decide_side_by_side(run, POLICY), RUN_S
     )
     fact = find_default(probed)
     assert fact is not None
-    assert set(fact.names) == set(OPTIONS[:2])
+    assert set(fact.names) == set(OPTIONS[:named])
+    assert fact.numbers["more"] == together - named
 
 
 def test_where_no_default_is_the_cause_one_pair_says_so() -> None:
@@ -179,10 +182,35 @@ def test_nothing_is_looked_for_where_nothing_regressed_or_lanes_share_the_work()
     assert probe_defaults(make_measurer(fleet), run, decide_side_by_side(run, POLICY), RUN_S) == run
 
 
-def test_drift_is_compared_by_the_difference_of_its_logarithms() -> None:
-    """From -1 to 4 is a change of 5."""
-    pair = make_pair(NAME, 1, {"samples": {Metric.DRIFT: (-1.0,)}}, {"samples": {Metric.DRIFT: (4.0,)}})
-    assert compute_change(Metric.DRIFT, [Pair(base=pair[0], head=pair[1])]) == 5.0
+@pytest.mark.parametrize(
+    ("metric", "base", "head", "change"),
+    [
+        (Metric.DRIFT, -1.0, 4.0, 5.0),
+        (Metric.GRAPH_BREAKS, 4.0, 6.0, 0.5),
+        (Metric.GRAPH_BREAKS, 0.0, 2.0, 2.0),
+    ],
+)
+def test_a_change_is_a_part_of_the_bases_value(
+    metric: Metric, base: float, head: float, change: float
+) -> None:
+    """Drift is compared by the difference of its logarithms, and a count that was 0 by head's."""
+    pair = make_pair(NAME, 1, {"samples": {metric: (base,)}}, {"samples": {metric: (head,)}})
+    assert compute_change(metric, [Pair(base=pair[0], head=pair[1])]) == change
+
+
+@pytest.mark.parametrize(
+    ("metric", "change", "clear"),
+    [
+        (Metric.GRAPH_BREAKS, 0.0, False),
+        (Metric.GRAPH_BREAKS, 0.01, True),
+        (Metric.COMPILED_LATENCY, 4 * LIVE_PAIR_SD, True),
+        (Metric.COLD_COMPILE_TIME, 4 * COMPILE_PAIR_SD, True),
+        (Metric.COLD_COMPILE_TIME, 3.9 * COMPILE_PAIR_SD, False),
+    ],
+)
+def test_which_change_is_looked_into(metric: Metric, change: float, *, clear: bool) -> None:
+    """Any loss of a count, and of a time four standard deviations of a pair."""
+    assert is_clear(metric, change) == clear
 
 
 def test_what_pairs_do_not_show_is_not_looked_for() -> None:

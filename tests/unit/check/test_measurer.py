@@ -590,6 +590,10 @@ def test_what_is_left_of_pairs() -> None:
     fleet.add_pairs(run, [need("m1", 2)], run.wall_s + FIRST_PAIR_S + 1.0)
     first = list_progress(events)[0]
     assert (first.left_s, first.is_limited) == (FIRST_PAIR_S + 1.0, True)
+    events.clear()
+    fleet.add_pairs(run, [replace(need("m0", 1), slower=True)], run.wall_s + 2 * NEXT_PAIR_S)
+    first = list_progress(events)[0]  # one of m0 was measured before
+    assert (first.left_s, first.is_limited) == (2 * NEXT_PAIR_S, False)
 
 
 def test_one_lane_goes_round_the_pairs_that_are_needed_now() -> None:

@@ -116,6 +116,14 @@ def test_accepted_missing_baselines_are_noted_and_change_no_outcome(expires: str
     assert note in write_notes(verdict)
 
 
+def test_of_expired_acceptances_the_first_is_named() -> None:
+    """Two commits of a queue were accepted until two days."""
+    entries = [replace(LACK, expires=day) for day in ("2026-02-28", "2026-02-27")]
+    verdict = decide(Situation(after={BREAKS: (0.0,)}), **accept_lack(*entries))
+    (note,) = (note for note in verdict.notes if note.code is Code.LACK_EXPIRED)
+    assert note.name("expires") == "2026-02-28"
+
+
 def test_an_accepted_lack_accepts_no_change() -> None:
     """An accepted lack of baselines accepts no regression against a baseline."""
     verdict = decide(ONE_BREAK, **accept_lack(LACK))

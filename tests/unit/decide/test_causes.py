@@ -4,16 +4,17 @@ from typing import Any
 import pytest
 
 from gate.decide.evidence.gather import Evidence
+from gate.decide.explain.causes import find_eager, find_first_cause
 from gate.decide.explain.inquiry import CAUSES, Inquiry
 from gate.decide.judge.machine import Machine
-from gate.records.cases import Metric
+from gate.records.cases import Metric, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import CodeIdentity, GraphBreak, Recompile
-from gate.records.verdict import CauseKind, Outcome, Verdict
+from gate.records.verdict import Cause, CauseKind, Comparison, Outcome, Status, Verdict
 from gate.report.words.facts import describe_cause
 from tests.hosts import CPU_HOST
-from tests.make import Situation, decide, make_row
+from tests.make import Situation, decide, make_change, make_row, make_verdict
 from tests.words import describe_causes
 
 SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
@@ -34,19 +35,55 @@ def explain(verdict: Verdict, kind: str) -> list[str]:
     return sentences
 
 
+def inquire(*rows: Comparison) -> Inquiry:
+    evidence = Evidence(case=Situation().case, trials=(), failures=(), values={}, stored=())
+    return Inquiry(
+        evidence=evidence, comparisons=rows, moved=frozenset(), machine=Machine(), environment=CPU_HOST
+    )
+
+
 def test_a_ratio_is_the_worst_where_nothing_else_got_worse() -> None:
     """A speedup leads the headline only if no latency got worse."""
     speedup, latency = (make_row("mlp/x", metric) for metric in (Metric.WARM_SPEEDUP, LATENCY))
-    evidence = Evidence(case=Situation().case, trials=(), failures=(), values={}, stored=())
     for rows, worst in (((speedup,), Metric.WARM_SPEEDUP), ((speedup, latency), LATENCY)):
-        inquiry = Inquiry(
-            evidence=evidence,
-            comparisons=rows,
-            moved=frozenset(),
-            machine=Machine(),
-            environment=CPU_HOST,
+        assert inquire(*rows).worst is worst
+
+
+@pytest.mark.parametrize(("compiled", "code"), [(-0.02, Code.EAGER_ALONE), (-0.04, Code.EAGER_TOO)])
+def test_eager_moves_a_ratio_alone_where_compiled_moves_by_less_than_its_limit(
+    compiled: float, code: Code
+) -> None:
+    """Eager is 20 % faster, which leaves the speedup open; the limit of latencies is 3 %."""
+    sides = ((Metric.EAGER_LATENCY, -0.2), (LATENCY, compiled), (Metric.WARM_SPEEDUP, 0.2))
+    rows = [
+        make_row(
+            "mlp/x",
+            metric,
+            Status.INCONCLUSIVE,
+            change=make_change(centre),
+            threshold=Threshold(relative=0.03, absolute=0.0),
         )
-        assert inquiry.worst is worst
+        for metric, centre in sides
+    ]
+    (cause,) = find_eager(inquire(*rows))
+    assert cause.fact.code is code
+
+
+@pytest.mark.parametrize(("change", "is_named"), [(0.045, True), (0.029, False)])
+def test_an_open_change_beyond_its_limit_has_a_first_cause(change: float, *, is_named: bool) -> None:
+    """The limit is 3 %: what is below it needs no explanation."""
+    row = make_row(
+        "mlp/x",
+        LATENCY,
+        Status.INCONCLUSIVE,
+        change=make_change(change),
+        threshold=Threshold(relative=0.03, absolute=0.0),
+    )
+    cause = Cause(case_id="mlp/x", fact=Fact(code=Code.CODE_CHANGED), weight=0.6)
+    first = find_first_cause(
+        make_verdict(row, causes=(cause,), outcome=Outcome.INCONCLUSIVE), Status.INCONCLUSIVE
+    )
+    assert first == (cause if is_named else None)
 
 
 def test_unchanged_case_needs_no_cause() -> None:
@@ -99,6 +136,12 @@ def test_which_of_two_equal_graph_breaks_is_new_is_not_guessed() -> None:
         "New graph break at model.py:2: print",
         "New graph break at model.py:4: print",
     ]
+
+
+def test_causes_are_listed_in_the_order_in_which_they_stand() -> None:
+    """What brings others about stands above what it brings about."""
+    weights = [weight for weight, _ in CAUSES.values()]
+    assert weights == sorted(weights, reverse=True)
 
 
 def test_line_of_the_measured_code_comes_before_that_of_a_library() -> None:

@@ -86,6 +86,7 @@ def test_memory_is_presumed_until_sixteen_values_agree(values: Sequence[int], ex
         pytest.param((0,) * 4, (1,) * 4, WORSE, id="four in 1 of 256"),
         pytest.param((0, 1, 0, 0), (1, 2, 1, 1), OPEN, id="it may flicker more often"),
         pytest.param((0, 1) + (0,) * 10, (1,) * 12, WORSE, id="it does"),
+        pytest.param((1,) * 24, (2,) * 11 + (1,) * 13, CLEAR, id="more often, but less than half the time"),
         pytest.param((0, 0, 0), (1, 1, 0), CLEAR, id="head has the lower value too"),
         pytest.param((0, 0), (1, 0), OPEN, id="two do not show how low it goes"),
         pytest.param((1, 0), (0, 0), CLEAR, id="none is above"),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from gate.decide.evidence.definitions import compare_definitions
+from gate.decide.evidence.definitions import compare_all, compare_definitions
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Case, Metric
@@ -30,6 +30,16 @@ def test_every_key_that_differs_is_named() -> None:
         "dynamic": ("none", "True"),
         "arguments.layers": ("2", "4"),
         "options.fast": ("True", "none"),
+    }
+
+
+def test_a_setting_that_one_side_lacks_is_the_default_there() -> None:
+    """Of four settings two are equal or changed, and one side alone has the others."""
+    before, after = {"same": "1", "changed": "2", "gone": "3"}, {"same": "1", "changed": "4", "new": "5"}
+    assert compare_all(before, after) == {
+        "changed": ("2", "4"),
+        "gone": ("3", "default"),
+        "new": ("default", "5"),
     }
 
 

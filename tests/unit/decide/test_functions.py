@@ -62,6 +62,7 @@ def explain(
         ({"fuse": 500}, ("step", "lower", "fuse")),
         ({"write": 500}, ("step", "lower", "emit", "write")),
         ({"visit": 300, "fuse": 30}, ("step", "trace", "visit")),
+        ({"visit": 300, "fuse": 200}, ("step", "trace", "visit")),
         ({"visit": 250, "fuse": 250}, ("step",)),
     ],
 )
@@ -108,3 +109,14 @@ def test_equal_work_has_no_such_cause() -> None:
     assert explain(longer, unseen=500) == []
     less_known = {"step": Called(calls=1, within=1000)}
     assert explain(grow(fuse=500), less_known)[0].name("function") == "lower"
+
+
+def test_the_three_nearest_callers_are_shown() -> None:
+    """Of five callers the outer two are not."""
+    names = ("step", "a", "b", "c", "d", "last")
+    before, after = (
+        {name: Called(calls=1, within=within - depth) for depth, name in enumerate(names)}
+        for within in (1000, 1500)
+    )
+    (fact,) = explain(after, before)
+    assert (fact.names["function"], fact.names["callers"]) == (("last",), ("d", "c", "b"))

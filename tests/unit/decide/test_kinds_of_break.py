@@ -174,6 +174,18 @@ def test_without_breaks_and_recompiles_graphs_are_compared_by_number() -> None:
     assert find_row(verdict, BREAKS).remarks == ()
 
 
+def test_graphs_need_no_counts_that_the_baseline_lacks() -> None:
+    """Three graphs instead of one are worse where only head counts breaks."""
+    verdict = decide(Situation(before={GRAPHS: (1.0,)}, after={GRAPHS: (3.0,), BREAKS: (0.0,)}))
+    assert state(find_row(verdict, GRAPHS)) == WORSE
+
+
+def test_another_break_at_the_same_line_is_new() -> None:
+    """One line breaks for one reason before, and for another after."""
+    verdict = ab(NESTED, [(cut("a", reason="item"),)], ("on", "on"), (2.0, 6.0))
+    assert describe_causes(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:7: item"]
+
+
 def test_what_cannot_be_matched_says_so() -> None:
     """Older records without a function are not compared, and the sentence says so."""
     old = tuple(replace(graph_break, innermost=None) for graph_break in FLAT)

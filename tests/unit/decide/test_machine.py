@@ -9,12 +9,12 @@ import pytest
 
 from gate.decide.constants import SESSION_SD
 from gate.decide.evidence.gather import Question
-from gate.decide.judge.machine import Machine, learn_session, learn_uneven, measure_uneven
+from gate.decide.judge.machine import Machine, learn_session, learn_uneven, measure_uneven, name_shifts
 from gate.decide.stats import summarize_logs
 from gate.decide.verdict import decide_verdict, screen_run
 from gate.metrics import SPECS
 from gate.records.cases import Case, Metric
-from gate.records.verdict import Reason, Status
+from gate.records.verdict import MachineShift, Reason, Status
 from tests.hosts import CUDA_HOST
 from tests.make import (
     POLICY,
@@ -332,6 +332,11 @@ def test_speedups_that_differ_between_sessions(speedups: Sequence[float], expect
         for number, after in enumerate(speedups)
     ]
     assert math.sqrt(measure_uneven(questions).value) == pytest.approx(expected, abs=5e-4)
+    noisy = [
+        replace(question, logs=summarize_logs((1.8, 2.2) * 3, (after,)))
+        for question, after in zip(questions, speedups, strict=True)
+    ]
+    assert measure_uneven(noisy).value == 0.0  # trials that vary by 11 % differ by more
 
 
 def climb(steps: int, step: float) -> list[float]:
@@ -393,3 +398,16 @@ def test_a_card_that_was_always_full_is_no_division_by_zero() -> None:
     run = make_measured(full, environment=CUDA_HOST)
     row = find_row(decide_verdict(run, make_stored(full), policy), BUSY)
     assert row.status is Status.UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("shift", "named"),
+    [
+        (MachineShift(canary=0.03, suite=-0.03), {}),
+        (MachineShift(canary=0.5, suite=0.0), {"canary": 0.5}),
+        (MachineShift(canary=0.001, suite=-0.5), {"canary": 0.001, "suite": -0.5}),
+    ],
+)
+def test_a_shift_beyond_what_is_notable_is_named(shift: MachineShift, named: Mapping[str, float]) -> None:
+    """Both are named where one is beyond 3 %, but for what is not known."""
+    assert name_shifts(shift) == named

@@ -71,6 +71,23 @@ def test_trials_of_one_index_are_a_pair() -> None:
 # --- the change of one pair ---
 
 
+def test_what_one_side_lacks_is_not_compared() -> None:
+    """The base timed a cold compile, and head eager calls."""
+    base = make_trial("base", pairing=Pairing.TURNS, cold_compile_time=(10.0,))
+    head = make_trial("head", pairing=Pairing.TURNS, eager_latency=(1.0,))
+    assert compare(pair_up(base, head)) == {}
+
+
+def test_half_the_speedup_is_a_change_of_log_two() -> None:
+    """Eager takes 2 s on both sides, compiled 1 s and 2 s: more is worse of a latency, less of a speedup."""
+    base, head = (
+        make_trial(arm, pairing=Pairing.TURNS, eager_latency=(2.0,), compiled_latency=(seconds,))
+        for arm, seconds in (("base", 1.0), ("head", 2.0))
+    )
+    changes = compare(pair_up(base, head))
+    assert (changes[LATENCY], changes[SPEEDUP]) == (pytest.approx(math.log(2)), pytest.approx(math.log(2)))
+
+
 def test_live_latency_is_compared_block_by_block() -> None:
     """The machine doubles its speed midway: blocks are 10 % slower, medians only 6.5 %."""
     base = make_trial("base", compiled_latency=(2.0, 2.0, 2.0, 1.0, 1.0, 1.0))

@@ -315,3 +315,13 @@ def test_what_an_older_driver_measured_of_another_definition_is_stale() -> None:
         before=STORED_TIMES, after={LATENCY: (0.020,)}, host=CUDA_HOST, definition_before="another"
     )
     assert find_row(decide(situation, environment=NEWER_DRIVER), LATENCY).status is Status.NOT_COMPARABLE
+
+
+def test_six_packages_that_differ_are_named() -> None:
+    """Of eight all are counted."""
+    old, new = ({f"p{number}": version for number in range(8)} for version in ("1", "2"))
+    run = replace(pair_up(PairedCase(head={LATENCY: 0.012})), environment=replace(CPU_HOST, packages=new))
+    run = give_base(run, environment=replace(CPU_HOST, packages=old), pythons=(OLD, NEW))
+    causes = decide_side_by_side(run, POLICY).causes
+    (fact,) = (cause.fact for cause in causes if cause.fact.code is Code.STACK_CHANGED)
+    assert (len(fact.names["differences"]), fact.numbers["differences"]) == (6, 8)

@@ -73,6 +73,12 @@ def test_a_few_wild_cases_do_not_move_the_prior() -> None:
     assert compute_priors({**calm, **wild})["0"].value == compute_priors(calm)["0"].value
 
 
+def test_trials_are_assumed_to_vary_by_three_percent() -> None:
+    """Where nothing is known, as surely as five trials tell."""
+    (prior,) = compute_priors({"own": NOTHING_KNOWN}).values()
+    assert (prior.value, prior.df) == (pytest.approx(0.0009), 4.0)
+
+
 def test_the_assumed_noise_is_the_callers() -> None:
     """The assumed noise is the caller's."""
     assumed = Variance(value=0.04, df=3.0)

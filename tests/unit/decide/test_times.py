@@ -321,6 +321,19 @@ def test_known_processor_time_decides_whether_a_compile_worked(processor_s: floa
     assert state(row) == expected
 
 
+def test_less_than_a_second_of_processor_time_is_compared() -> None:
+    """A compile of half a second's work that is twice as long regresses with 20 % more."""
+    for more, expected in ((1.0, WAITED), (1.2, WORSE)):
+        row = decide_row(
+            COLD,
+            before={**compile_times(10, 1e6, FIVE), Metric.GUARDS: (7.0,) * 5},
+            after={**compile_times(20, 1e6), Metric.GUARDS: (9.0,) * 3},
+            phases_before_s={"cpu_self": 0.5},
+            phases_s={"cpu_self": 0.5 * more},
+        )
+        assert state(row) == expected
+
+
 @pytest.mark.parametrize(
     ("change", "processor", "has_base", "expected"),
     [

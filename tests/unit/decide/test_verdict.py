@@ -10,7 +10,7 @@ from gate.decide.conclude.coverage import Coverage, measure_coverage
 from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
 from gate.decide.conclude.outcome import list_open
 from gate.decide.evidence.gather import list_short
-from gate.decide.explain.advice import list_acceptances, list_next_steps
+from gate.decide.explain.advice import is_short, list_acceptances, list_next_steps
 from gate.decide.explain.notes import note_machine
 from gate.decide.judge.compare import get_threshold
 from gate.decide.verdict import decide_verdict
@@ -146,6 +146,29 @@ def test_a_case_that_lacks_a_metric_is_counted_apart_from_those_that_failed() ->
         (Code.FIX_FAILED, ("b/x",)),
         (Code.FIX_FAILED, ("a/x",)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "remarks", "short"),
+    [
+        (Reason.NOT_RUN, (), True),
+        (Reason.NOT_RUN, (Fact(code=Code.NOTHING_MEASURED),), False),
+        (Reason.NOT_MEASURED, (), False),
+    ],
+)
+def test_trials_that_did_not_come_back_are_too_few(
+    reason: Reason, remarks: tuple[Fact, ...], *, short: bool
+) -> None:
+    """Not those that came back and measured nothing."""
+    assert is_short(make_row(CASE, LATENCY, Status.MISSING, reason=reason, remarks=remarks)) == short
+
+
+@pytest.mark.parametrize(("after", "is_better"), [(1.0, True), (2.0, False)])
+def test_fewer_breaks_are_to_be_recorded(after: float, *, is_better: bool) -> None:
+    """One break instead of two is a better baseline; the same two are not."""
+    breaks = Metric.GRAPH_BREAKS
+    steps = decide(Situation(before={breaks: (2.0,) * 5}, after={breaks: (after,) * 3})).next_steps
+    assert (Code.RECORD_BETTER in [step.code for step in steps]) == is_better
 
 
 def test_a_failed_case_that_the_base_lacks_has_one_step() -> None:
