@@ -38,7 +38,7 @@ from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import CaseFailure, FailureKind
 from gate.records.shown import Shown
-from gate.records.verdict import Reason, Status, Verdict
+from gate.records.verdict import Cause, Reason, Status, Verdict
 from gate.report.words.facts import describe_failure
 
 MIB = 1024 * 1024
@@ -89,6 +89,14 @@ def test_nothing_of_whoever_measured_is_written_down(verdict: Verdict) -> None:
     written = SHOWN.encode(make_shown(verdict))
 
     assert not any(word in written for word in ("whoever measured", "Mallory", "AMD", "print"))
+
+
+def test_a_line_of_the_measured_code_is_kept_without_its_words() -> None:
+    """Of a graph break its place, which has the form of one."""
+    names = {"location": ("net/model.py:9",), "reason": ("whoever measured",)}
+    cause = Cause(case_id=CASES[0].id, fact=Fact(code=Code.GRAPH_BREAK, names=names))
+    (shown,) = make_shown(replace(make_failing(), causes=(cause,))).causes
+    assert shown.fact.names == {"location": ("net/model.py:9",)}
 
 
 def test_honest() -> None:

@@ -13,7 +13,7 @@ from gate.errors import FileError
 from gate.files.codec import encode
 from gate.files.invalid import find_nearest, format_key
 from gate.files.structure import decode
-from gate.records.bounds import MOMENT, Pattern, Range
+from gate.records.bounds import MOMENT, Fraction, Pattern, Range
 from gate.records.cases import Case, DType, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact, OneOf
@@ -91,6 +91,7 @@ class Sample:
     share: Annotated[float, Range(above=0)] = 0.5
     name: Annotated[str, Pattern(regex="[a-z]+", what="a name of a-z")] = "a"
     dtype: DType | tuple[DType, ...] = DType.FLOAT32
+    part: Annotated[float, Fraction()] = 0.5
 
 
 def decode_error(record_type: type, value: object) -> FileError:
@@ -253,6 +254,7 @@ def test_any_plain_value_has_a_depth_limit() -> None:
         ({"threads": 0}, "expected a number from 1 to 8, got 0"),
         ({"threads": 9}, "expected a number from 1 to 8, got 9"),
         ({"share": 0}, "expected a number above 0, got 0"),
+        ({"part": "half"}, "expected a percentage or a fraction, got 'half'"),
         ({"name": "A"}, "expected a name of a-z, got 'A'"),
         ({"name": "a\n"}, "expected a name of a-z, got 'a\\n'"),
     ],

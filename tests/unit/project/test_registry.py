@@ -7,7 +7,7 @@ import pytest
 from gate.errors import FileError
 from gate.installation import MODELS
 from gate.project.config import load_config
-from gate.project.registry import load_cases
+from gate.project.registry import check_factories, load_cases
 from gate.records.cases import Case, DType, Mode, Task
 from gate.store.baselines import load_baselines
 
@@ -280,3 +280,21 @@ def test_the_reference_registry_is_loaded_without_torch() -> None:
         "loaded = {'torch', 'gate.models', 'transformers'} & sys.modules.keys(); assert not loaded, loaded"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("missing", ["mlp", "other"])
+def test_modules_of_the_cases_at_hand_have_to_exist(tmp_path: Path, missing: str) -> None:
+    """A model whose cases are not run may lie elsewhere."""
+    path = tmp_path / "gate.yml"
+    entries = "".join(
+        f"  - {{name: {name}, factory: '{'nowhere' if name == missing else 'json'}:f', cases: [{{}}]}}\n"
+        for name in ("mlp", "other")
+    )
+    path.write_text(f"version: 1\nreference_models: false\nmodels:\n{entries}", encoding="utf-8")
+    config = load_config(path)
+    cases = [case for case in load_cases(config, MODELS) if case.model == "mlp"]
+    if missing == "other":
+        check_factories(config, cases)
+        return
+    with pytest.raises(FileError, match="there is no module 'nowhere'"):
+        check_factories(config, cases)

@@ -1,6 +1,10 @@
+from dataclasses import fields
+
 import pytest
 
+from gate.files.structure import decode
 from gate.records.cases import Case, Mode
+from gate.records.run import Conditions
 
 
 @pytest.mark.parametrize(
@@ -21,3 +25,9 @@ def test_a_case_is_tuned_by_its_mode_or_an_option(
 ) -> None:
     """Such kernels are chosen by timing, so nothing else may run meanwhile."""
     assert Case(id="a/b", model="a", mode=mode, options=options).is_tuned is tuned
+
+
+def test_of_a_host_of_which_nothing_is_known_nothing_is_assumed() -> None:
+    """An older file lacks some of its numbers."""
+    conditions = decode(Conditions, {}, "run.json")
+    assert not any(getattr(conditions, each.name) for each in fields(conditions))
