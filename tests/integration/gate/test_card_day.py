@@ -16,8 +16,6 @@ SCRIPT = Path(__file__).parents[3] / "benchmarks" / "card_day.py"
 FILES = {"day.json", "table.md", "log.txt", "work.zip", "baselines.zip"}
 EARLIER = ("first contact", "baselines", "unchanged", "target")
 LATER = ("faults", "graphs", "interleaved", "selftest")
-# What cannot be seen on a processor, or takes more pairs than there is time for.
-FAULTS = {"break": "graph_breaks", "keep": "memory_growth", "wrong": "drift"}
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -66,8 +64,7 @@ def test_every_part_of_a_day_is_tried(tmp_path: Path) -> None:
     assert {name: row["status"] for name, row in rows.items()} == dict.fromkeys(rows, "done"), out
     assert out.count("doctor: ") == 0  # it was done before
     assert {path.name for path in first.iterdir()} == FILES
-    for fault, metric in FAULTS.items():
-        assert f"{fault}: {metric} REGRESSED" in str(rows["faults"]["found"])
+    assert str(rows["faults"]["found"]).startswith("break: graph_breaks REGRESSED, slow: ")
     # With other tests at work a trial may be too noisy to decide.
     assert re.match(r"(PASS|INCONCLUSIVE); 1 of 1 cases in ", str(rows["unchanged"]["found"]))
     assert str(rows["graphs"]["found"]).startswith("2 live trials")
