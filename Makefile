@@ -3,7 +3,7 @@
 # make test   run the whole test suite; ROOM=decide: what a change of gate/decide needs, in under a minute
 # make mutants ROOM=decide   change gate/decide in forty small ways, and list the changes that no test notices
 # make test-torch TORCH=2.15.0   run the tests that touch torch with another release, in .venv-torch-2.15.0
-# Variables: ROOM=check COUNT=100 SEED=2 PYTHON=python3.12 DEVICE=cuda SELECT=tag:pr OUT=out ARGS="--trials 3"
+# Variables: ROOM=check COUNT=100 SEED=2 PYTHON=python3.12 VENV=/tmp/venv DEVICE=cuda SELECT=tag:pr OUT=out ARGS="--trials 3"
 PYTHON ?= python3
 VENV ?= .venv
 DEVICE ?=
