@@ -19,6 +19,7 @@ MAX_SOURCE_CHARS = 8_000  # of one kernel on one side: some 150 lines
 # Of all cases of a verdict together, so that it stays a file that can be posted.
 MAX_ALL_CHARS = 400_000
 _MAX_PARTS = 50  # of a case; a list of shapes is shorter
+_DIGITS = 5  # a dot of a plot is not read more exactly
 _SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)
 
 
@@ -116,8 +117,7 @@ def _show_kernel(names: tuple[str, str], codes: tuple[str, str], sources: Mappin
 
 
 def _round(values: Iterable[float]) -> tuple[float, ...]:
-    """To what a dot of a plot is read: 5 digits."""
-    return tuple([float(f"{value:.5g}") for value in values])
+    return tuple([float(f"{value:.{_DIGITS}g}") for value in values])
 
 
 def _round_all(values: Mapping[str, float]) -> dict[str, float]:

@@ -65,6 +65,7 @@ def measure(forward: Callable[..., Any], factor: float = 1.0, **more: Any) -> tu
 
 def measure_model(model: Callable[..., Any], more: dict[str, Any]) -> tuple[WorkerResult, bool]:
     """Measure drift of a model that is wrong by itself when compiled."""
+    torch.compiler.reset()  # each compiles the same function, and Dynamo stops at its limit of recompiles
     case = Case(id="m/c", model="m", **{"backend": "eager", **more})
     logbook = Logbook(None, WorkerRole.WARM)
     context = make_context(logbook, case)

@@ -99,6 +99,7 @@ def _default() -> Callable[..., Any]:
 
 def _read_global() -> Callable[..., Any]:
     torch.nn.init.constant_(GLOBAL.to(torch.float32).weight, WEIGHT)
+    GLOBAL.zero_grad()
     return call_other
 
 
