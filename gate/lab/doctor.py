@@ -1,10 +1,9 @@
 """Is this machine fit to judge? Checks of what :mod:`gate.lab.probe` found."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from gate.devices import get_kind
-from gate.installation import COMPILER_FIX, HEADERS_FIX, OLDEST_TORCH, PATH_FIX, is_older, is_safe_path
+from gate.devices import CPU, get_kind
+from gate.installation import COMPILER_FIX, HEADERS_FIX, OLDEST_TORCH, PATH_FIX, is_older, is_one_word
 from gate.lab.arms.interpreter import SLOW_IMPORT_FIX
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT, STEAL_LIMIT
 from gate.lab.host.gpu import GpuState, describe_unlisted
@@ -73,7 +72,7 @@ def _judge_compiler(state: MachineState) -> Check:
     if not problem and state.headers_lacking:
         problem = f"no Python.h in {state.headers_lacking}"
         fix = HEADERS_FIX
-    elif not problem and state.torch_path and not is_safe_path(Path(state.torch_path)):
+    elif not problem and get_kind(state.device) is CPU and not is_one_word(state.torch_path):
         problem = f"C++ compilers stumble over characters of {state.torch_path}"
         fix = PATH_FIX
     return _grade("compiler", problem or state.compiler, fix, fails=bool(problem))

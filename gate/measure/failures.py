@@ -9,7 +9,7 @@ from pathlib import Path
 from traceback import FrameSummary, StackSummary, TracebackException, format_exception_only
 
 from gate.errors import GateError
-from gate.installation import COMPILER_FIX, HEADERS_FIX, PATH_FIX, is_safe_path
+from gate.installation import COMPILER_FIX, HEADERS_FIX, PATH_FIX, is_one_word
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import WorkerFailure
@@ -47,8 +47,7 @@ def find_fix(error: BaseException) -> str:
     # The gate's own words around them name a compiler, or CUDA, whatever it is that does not work.
     foreign = [cause for cause in chain if not isinstance(cause, GateError)]
     text = "\n".join(f"{type(cause).__name__}: {cause}" for cause in foreign)
-    directories = map(Path, _list_directories(("torch",)))
-    if "CppCompileError" in text and not all(map(is_safe_path, directories)):
+    if "CppCompileError" in text and not all(map(is_one_word, _list_directories(("torch",)))):
         return PATH_FIX
     return next((fix for fix, pattern in _FIXES.items() if pattern.search(text)), "")
 

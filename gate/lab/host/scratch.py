@@ -11,13 +11,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gate.errors import MachineError
-from gate.installation import is_safe_path
 from gate.lab.host.locks import take_lock
 from gate.lab.workers.process import defer_interrupts
 from gate.programs import read_text
 
 PREFIX = "compile-gate-"
 OWNER_FILE = "owner.lock"
+# Inductor takes its compiler commands apart as a shell would, so a blank or a quote in the scratch
+# directory's path breaks the C++ compile; a colon would split PYTHONPATH, a comma a linker option.
+# Letters of any language are fine.
+_SAFE_PATH = re.compile(r"[\w/.+@%=~-]+")
 
 
 def name_prefix(host: str) -> str:
@@ -62,7 +65,7 @@ def get_scratch_root() -> Path:
         raise MachineError(
             f"no temporary directory can be made: {error.strerror}", "Set TMPDIR to a writable directory."
         ) from error
-    if not is_safe_path(directory):
+    if not _SAFE_PATH.fullmatch(str(directory)):
         raise MachineError(
             f"scratch cannot be put into {directory}: C++ compilers stumble over characters of its path",
             "Set TMPDIR to a writable directory without blanks or quotes in its path, such as /tmp.",

@@ -163,6 +163,9 @@ def test_words() -> None:
     assert busy.fix.startswith("Stop chromium (pid 123, 95 %), or wait")
     lock = find_check(replace(WELL, lock_problem=LINKED), "lock")
     assert (lock.finding, lock.fix) == (LINKED.what, LINKED.fix)
+    # Triton's compiler takes no path of torch's.
+    gpu = replace(WELL, device="cuda", torch_path="/my envs/torch")
+    assert find_check(gpu, "compiler").level is CheckLevel.OK
     headers = find_check(replace(WELL, headers_lacking="/usr/include/python3.11"), "compiler")
     assert (headers.finding, headers.fix) == (
         "no Python.h in /usr/include/python3.11",
