@@ -184,8 +184,8 @@ def make_project(project: Path, *, small: bool) -> None:
 def run_git(project: Path, *arguments: str) -> None:
     """Run git as somebody, whatever the user's git signs or hooks."""
     who = ("-c", "user.name=card_day", "-c", "user.email=card_day@localhost")
-    own = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
-    subprocess.run(("git", *who, *arguments), cwd=project, check=True, capture_output=True, env=own)
+    variables = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
+    subprocess.run(("git", *who, *arguments), cwd=project, check=True, capture_output=True, env=variables)
 
 
 def list_baseline_steps(day: Day) -> list[Step]:
