@@ -1,7 +1,7 @@
 """Which changed default of torch.compile made something worse: some are set back on head, a pair each."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -23,6 +23,9 @@ from gate.records.verdict import Comparison, Status, Verdict
 DEFAULTS_SHARE = 0.2  # of the time that the run may take, on top of it
 _FURTHER = 2  # the index by which a pair is planned that is not the first of its case
 _ON, _OFF = "true", "false"  # as JSON
+# Inductor's options of code for one kind of device.
+_CPU_OPTIONS = ("inductor.cpp.", "inductor.halide.")
+_GPU_OPTIONS = tuple(f"inductor.{name}." for name in ("triton", "cuda", "cutlass", "rocm", "mtia", "xpu"))
 
 
 def find_worst(verdict: Verdict) -> Comparison | None:
@@ -97,27 +100,33 @@ class _Prober:
         self._case = next(case for case in run.cases if case.id == blank.case_id)
 
     def search(self, limit_s: float) -> None:
-        """Halve what is set back as long as a half undoes the change; a noisy one must be undone twice."""
+        """Halve what is set back until one is left, and measure that; a noisy change must be undone twice.
+
+        Options of other devices' code are the second of the first two halves. Where options act together,
+        the last one undoes nothing, and the fewest that did are the cause.
+        """
         self._end_s = self._engine.read_s() + limit_s
-        names = tuple(self._options)
+        names = tuple(sorted(self._options, key=self._is_foreign))
         if self._undoes(names) is False:
             return
+        half = sum(not self._is_foreign(name) for name in names) % len(names) or len(names) // 2
         while len(names) > 1:
-            halves = names[: len(names) // 2], names[len(names) // 2 :]
-            # What neither undoes takes options of both: all of these are the cause, as far as is known.
-            names = self._choose(halves)
-        if names and SPECS[self._blank.metric].family is Family.NOISY:
+            names = self._choose(names[:half], names[half:])
+            half = len(names) // 2
+        times = 2 if SPECS[self._blank.metric].family is Family.NOISY else 1
+        for _ in range(times - sum(probe.options == names for probe in self.run.probes)):
             self._undoes(names)
 
-    def _choose(self, halves: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-        """The half that undoes the change, else one with which head fails: it may hide another."""
-        failing: tuple[str, ...] = ()
-        for half in halves:
-            undoes = self._undoes(half)
-            if undoes:
-                return half
-            failing = half if undoes is None else failing
-        return failing
+    def _is_foreign(self, name: str) -> bool:
+        others = _CPU_OPTIONS if self.run.environment.device_kind == "cuda" else _GPU_OPTIONS
+        return name.startswith(others)
+
+    def _choose(self, first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+        """The half with the cause; one with which head fails may hide it, if the other has not got it."""
+        undoes = self._undoes(first)
+        if undoes is None:
+            return second if self._undoes(second) else first
+        return first if undoes else second
 
     def _undoes(self, names: tuple[str, ...]) -> bool | None:
         """``None`` if head fails, False once time is up."""

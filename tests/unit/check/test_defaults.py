@@ -62,21 +62,37 @@ def make_measurer(lanes: FakeLanes) -> LaneMeasurer:
     return LaneMeasurer(engine=lanes, save=lambda _: None, keep=lambda _: None, observe=lambda _: None)
 
 
-@pytest.mark.parametrize("cause", OPTIONS)
-def test_the_one_default_that_is_the_cause_is_found(cause: str) -> None:
-    """All eight are tried, then halves, or the rest where a half does not help; the last one twice."""
-    run = make_measured()
+@pytest.mark.parametrize(
+    ("number", "measured", "undone"),
+    [(0, 5, 5), (1, 6, 5), (2, 5, 4), (3, 6, 4), (4, 5, 4), (5, 6, 4), (6, 5, 3), (7, 6, 3)],
+)
+def test_the_one_default_that_is_the_cause_is_found(number: int, measured: int, undone: int) -> None:
+    """All eight are tried, then first halves, then the last one until it has been tried twice."""
+    run, cause = make_measured(), OPTIONS[number]
     probed = probe_defaults(make_measurer(open_lane([cause])), run, decide_side_by_side(run, POLICY), RUN_S)
-    sizes = [len(probe.options) for probe in probed.probes]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] == 8
-    assert sizes[-2:] == [1, 1]
-    assert 5 <= len(sizes) <= 8
+    assert [len(probe.options) for probe in probed.probes] == [8, 4, 2, 1, 1, 1][:measured]
+    assert [probe.options for probe in probed.probes].count((cause,)) == 2
     fact = find_default(probed)
     assert fact is not None
-    assert (fact.names, fact.numbers["pairs"]) == ({cause: ("false", "true")}, 5)
+    assert (fact.names, fact.numbers["pairs"]) == ({cause: ("false", "true")}, undone)
     assert fact.numbers["change"] == pytest.approx(0.3)
     assert fact.numbers["left"] == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ("device", "likely", "unlikely"),
+    [("cpu", "inductor.cpp.simdlen", "inductor.triton.x"), ("cuda", "inductor.triton.x", "inductor.cpp.x")],
+)
+def test_options_of_other_devices_are_the_second_half(device: str, likely: str, unlikely: str) -> None:
+    """One option concerns the device and seven do not: the second pair sets that one back alone."""
+    run = make_measured()
+    assert run.base is not None
+    defaults = {f"{unlikely}{number}": ("false", "true") for number in range(7)} | {likely: ("false", "true")}
+    environment = replace(run.environment, device_kind=device)
+    run = replace(run, environment=environment, base=replace(run.base, defaults=defaults))
+    probed = probe_defaults(make_measurer(open_lane([likely])), run, decide_side_by_side(run, POLICY), RUN_S)
+    assert [len(probe.options) for probe in probed.probes] == [8, 1, 1]
+    assert probed.probes[1].options == (likely,)
 
 
 def test_the_cause_stands_first_in_the_verdict() -> None:
@@ -250,7 +266,7 @@ def test_counts_are_compared_by_their_values() -> None:
     lanes = FakeLanes(places=make_places(1), measure=measure)
     fact = find_default(probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S))
     assert fact is not None
-    assert (set(fact.names), fact.metrics, fact.numbers["pairs"]) == ({OPTIONS[5]}, (Metric.GRAPH_BREAKS,), 4)
+    assert (set(fact.names), fact.metrics, fact.numbers["pairs"]) == ({OPTIONS[5]}, (Metric.GRAPH_BREAKS,), 3)
 
 
 def test_a_pair_of_counts_alone_takes_as_long_as_the_last() -> None:
