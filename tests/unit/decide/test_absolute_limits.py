@@ -112,6 +112,17 @@ def test_a_limit_is_each_cases_own(
     assert len(rows) == cases
 
 
+def test_a_time_of_zero_teaches_no_noise() -> None:
+    """Zero has no logarithm: it lies below its limit, and the noise is the other case's."""
+    metric = Metric.COLD_COMPILE_TIME
+    situations = [
+        Situation(case_id=f"m{number}/x", after={metric: values})
+        for number, values in enumerate([(0.0, 0.0), (30.0, 30.1)])
+    ]
+    verdict = decide(*situations, limits=(most(metric, 60.0),))
+    assert {row.status for row in verdict.comparisons if row.metric is metric} == {Status.UNCHANGED}
+
+
 def test_more_trials_settle_what_one_left_open() -> None:
     """One trial 10 % beyond its limit is open; five that agree exceed it."""
     limits = [most(Metric.EAGER_LATENCY, 0.100)]
