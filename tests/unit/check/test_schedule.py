@@ -4,12 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.schedule import EXTENT_SHARES, Pace, Slot, compute_pair_s, compute_trial_s, want_whole
+from gate.check.schedule import (
+    EXTENT_SHARES,
+    Pace,
+    Slot,
+    compute_pair_s,
+    compute_trial_s,
+    predict_pair_s,
+    want_whole,
+)
 from gate.check.work import make_trial_schedule
 from gate.records.cases import Case, Metric
 from gate.records.facts import Disturbance
 from gate.records.protocol import Stage
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, Conditions, Extent, Pairing, Trial
+from tests.make import make_pair
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
@@ -75,6 +84,15 @@ def test_light_trial_is_predicted_by_its_like() -> None:
     assert Pace((A, B), (whole, light)).predict_s(A, Extent.COLD) == pytest.approx(5.0)
     assert Pace((A, B), (whole, light)).predict_s(A) == pytest.approx(30.0)
     assert Pace((A, B), (whole, light)).predict_s(B) == pytest.approx(60.0)
+
+
+def test_a_cold_pair_after_a_whole_one_takes_a_share_of_it() -> None:
+    """Both sides of the whole pair took 20 s; the next one loads nothing from caches."""
+    samples: dict[Metric, tuple[float, ...]] = {Metric.COLD_COMPILE_TIME: (9.0,)}
+    pair = make_pair(A.id, samples=samples, stages_s={Stage.COMPILE: 20.0}, extent=Extent.WHOLE)
+    slot = Slot(case=A, index=2, metrics=(Metric.COLD_COMPILE_TIME,))
+    seconds = predict_pair_s(Pace((A,), pair), slot, "cpu")
+    assert seconds == pytest.approx(40.0 * EXTENT_SHARES[Extent.COLD])
 
 
 @pytest.mark.parametrize(

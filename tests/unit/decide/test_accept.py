@@ -287,3 +287,19 @@ def test_no_drift_beyond_8_is_offered_to_be_accepted(drift: float, expected: lis
     """A quarter more than 6.3 is 7.88; a quarter more than 6.5 is 8.13, which is 280 times the error."""
     verdict = decide(Situation(before={Metric.DRIFT: (0.0,) * 3}, after={Metric.DRIFT: (drift,) * 3}))
     assert [step.code for step in verdict.next_steps] == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "after", "expected"),
+    [
+        (Metric.GRAPH_BREAKS, 1.0, 40.0, Code.ACCEPT),
+        (Metric.COMPILED_LATENCY, 0.01, 0.08, Code.ACCEPT),
+        (Metric.COMPILED_LATENCY, 0.01, 0.12, Code.FIX),
+    ],
+)
+def test_no_ratio_beyond_eleven_times_is_offered_to_be_accepted(
+    metric: Metric, before: float, after: float, expected: Code
+) -> None:
+    """With a quarter more, +700 % is below the most of +1000 %, +1100 % is beyond; counts have no most."""
+    verdict = decide(Situation(before={metric: (before,) * 5}, after={metric: (after,) * 5}))
+    assert verdict.next_steps[0].code is expected

@@ -117,6 +117,14 @@ def test_memory(before: Sequence[float], after: Sequence[float], status: Status,
     assert (row.status, row.reason) == (status, reason)
 
 
+def test_what_would_be_noticed_is_the_threshold_and_the_spread_before() -> None:
+    """3 % of 405 MiB and 10 MiB between the stored trials: 22.15 of 405 MiB."""
+    before = {MEMORY: [MIB * value for value in (400, 410)]}
+    row = decide_row(MEMORY, before=before, after={MEMORY: [MIB * 405]})
+    assert row.change is not None
+    assert row.change.detectable == pytest.approx(22.15 / 405)
+
+
 def test_doubled_memory_is_a_regression() -> None:
     """Twice the peak with a noisy baseline: 100 % worse."""
     before = {MEMORY: [MIB * value for value in (400, 402, 401)]}

@@ -91,6 +91,15 @@ def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
     )
 
 
+def test_what_explains_a_baseline_is_the_fullest_trials() -> None:
+    """The second of three trials measured more, so its graph breaks are stored."""
+    broken = (GraphBreak(reason="log", location="b.py:2"),)
+    lesser, fullest = make_trial(0, peak_memory=1.0), make_trial(1, peak_memory=1.0, compiled_latency=0.002)
+    run = make_run(lesser, replace(fullest, graph_breaks=broken), replace(lesser, index=2))
+    (baseline,) = make_baselines(run, PROVENANCE)
+    assert baseline.graph_breaks == broken
+
+
 def test_pairs_are_no_baseline() -> None:
     """Only trials outside of pairs are stored; a run of pairs alone has no baseline."""
     alone = make_trial(1, graph_breaks=1.0)
