@@ -218,8 +218,8 @@ def parse_inputs(environ: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _parse_value(item: Input, text: str) -> str:
-    value = text.strip()
-    if not value and not item.default:
+    value = text.strip() or item.default
+    if not value:
         return ""
     if len(value) > _MAX_CHARS or not re.fullmatch(item.pattern, value):
         text = "".join(char if char.isprintable() else "?" for char in value[:60])

@@ -174,9 +174,11 @@ def _find_location(location: str, measured: Path) -> str:
     """Find the path from the top of the checkout, as GitHub names its files; else empty."""
     top = (find_checkout(measured) or measured).resolve()
     file, _, line = location.rpartition(":")
-    path = (measured / file).resolve()
-    is_ours = file and line.isdecimal() and path.is_file() and path.is_relative_to(top)
-    return f"{path.relative_to(top).as_posix()}:{line}" if is_ours else ""
+    with suppress(OSError, ValueError):  # what a traceback names need not be a path
+        path = (measured / file).resolve()
+        if file and line.isdecimal() and path.is_file() and path.is_relative_to(top):
+            return f"{path.relative_to(top).as_posix()}:{line}"
+    return ""
 
 
 def report_rules(step: ActionStep, source: RuleSource) -> None:

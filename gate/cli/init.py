@@ -41,6 +41,7 @@ from gate.starter.workflow_files import (
     RESPOND_WORKFLOWS,
     WORKFLOWS,
     find_action,
+    list_measured,
     load_workflows,
     parse_action,
 )
@@ -94,11 +95,18 @@ def _load_missing(options: Namespace, action: str, device: str, top: Path) -> tu
     names = LONG_WORKFLOWS if options.long_workflows else short
     below = Path.cwd().resolve().relative_to(top).as_posix()
     has_all = all((top / WORKFLOWS / name).is_file() for name in names)
+    kept = _read_kept(top)
     note = "" if has_all else _describe_obstacle(action, below if options.long_workflows else ".")
+    if kept and below not in (measured := list_measured(kept)):
+        note = (
+            f"GitHub does not check this project: {CHECK_WORKFLOWS[0]} measures {' and '.join(measured)}.\n"
+            f"  Copy it to a file of another name, with `working-directory: {below}`: see"
+            f" {name_page('github-workflows')}."
+        )
     if note:
         return {}, note
     runner = options.runner or f"self-hosted, linux{', gpu' if get_kind(device).is_gpu else ''}"
-    return load_workflows(names, action, runner, "" if options.runner else _read_kept(top), below), ""
+    return load_workflows(names, action, runner, "" if options.runner else kept, below), ""
 
 
 def _print_model(options: Namespace, sketch: Sketch, files: Mapping[str, str], kept: Collection[str]) -> None:

@@ -135,10 +135,10 @@ def _choose_verdict(named: str | None) -> Path:
 def run_merge(options: Namespace) -> ExitCode:
     """A shard that did not come back leaves a gap."""
     planned: tuple[Case, ...] = ()
-    if options.select:
-        with open_rules(options) as rules:
-            registry = rules.cases if rules else load_cases(load_configured(options))
-        planned = select_cases(registry, options.select)
+    with open_rules(options) as rules:
+        config = load_configured(options, rules)  # refuses to write among files of others
+        if options.select:
+            planned = select_cases(rules.cases if rules else load_cases(config), options.select)
     runs = [RUN.load(Path(name)) for name in options.runs]
     merged = merge_runs(runs, options.runs, planned)
     path = Path(options.out) / RUN_FILE
@@ -172,7 +172,10 @@ def _plan_lost(candidate: Run, before: tuple[Case, ...]) -> Run:
 def _load_before(name: str) -> tuple[tuple[Baseline, ...], tuple[Case, ...]]:
     path = Path(name)
     if not is_present(path):
-        raise UsageError(f"{path}: no such file or directory", "Name a run.json or a directory of baselines.")
+        raise UsageError(
+            f"{path}: no such file or directory",
+            "Name a run.json or a directory of baselines; an empty one will do.",
+        )
     if path.is_dir():
         return load_baselines(path), ()
     run = RUN.load(path)

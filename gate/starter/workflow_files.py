@@ -3,12 +3,14 @@
 import importlib.metadata
 import importlib.resources
 import json
+import posixpath
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from gate.errors import FileError, GateError, UsageError
+from gate.files.yaml_in import parse_yaml
 from gate.files.yaml_out import write_scalar
 from gate.git import ask_git
 from gate.installation import find_url
@@ -70,6 +72,12 @@ def load_workflows(
             text = text.replace(_CALLED_RUNNER, called_there)
         files[f"{WORKFLOWS}/{name}"] = text.replace(_CALLED_RUNNER, called)
     return files
+
+
+def list_measured(workflow: str) -> list[str]:
+    """The directories whose gate.yml the text of a workflow measures, from the repository's top."""
+    named = re.findall(r"^ +working-directory: (.+)", workflow, re.MULTILINE)
+    return [posixpath.normpath(str(parse_yaml(text.encode(), "").value)) for text in named] or ["."]
 
 
 def parse_labels(text: str) -> list[str]:

@@ -73,6 +73,11 @@ def test_every_mode_that_passes_an_input_on_has_the_option() -> None:
         assert PARSER.parse_args(arguments).command == arguments[0]
 
 
+def test_an_empty_input_counts_as_not_given() -> None:
+    """As `${{ vars.PYTHON }}` is where the variable is not set."""
+    assert parse_inputs({item.variable: " " for item in INPUTS}) == parse()
+
+
 def test_every_output_comes_from_the_step() -> None:
     """An output without a value, or with another name, would silently be empty."""
     values = {name: spec["value"] for name, spec in ACTION["outputs"].items()}

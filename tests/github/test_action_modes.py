@@ -118,7 +118,10 @@ def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(action: ActionSt
     assert f"title=compile-gate%3A {CASE} graph_breaks,file=more.py,line=2::" in action.read_printed()
 
 
-@pytest.mark.parametrize("location", ["../../etc/passwd:1", "/etc/passwd:1", "nowhere.py:1", "model.py", ""])
+@pytest.mark.parametrize(
+    "location",
+    ["../../etc/passwd:1", "/etc/passwd:1", "nowhere.py:1", "model.py", "", f"{'a' * 300}.py:1", "a\0.py:1"],
+)
 def test_a_line_that_is_not_in_the_clone_is_not_shown(action: ActionStep, location: str) -> None:
     """Measured code chose the location; only a file of the clone is annotated."""
     action.command = make_check(make_broken_run(location), make_run("b" * 40), 10)

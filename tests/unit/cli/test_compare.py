@@ -118,6 +118,24 @@ def test_merge_of_whole_runs_prints_no_more(project: Path, capsys: pytest.Captur
     assert capsys.readouterr().out.splitlines() == ["Wrote joined/run.json: 1 case, 5 trials."]
 
 
+@pytest.mark.parametrize(
+    ("out", "problem"),
+    [
+        ("site", "site has files in it that compile-gate did not write"),
+        ("baselines", "baselines is the same directory as `baselines`"),
+    ],
+)
+def test_merge_writes_to_no_directory_of_others(
+    project: Path, out: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A report there stays, and a run never comes to lie among the baselines."""
+    (project / out).mkdir(exist_ok=True)
+    (project / out / "report.md").write_text("mine", encoding="utf-8")
+    assert main(["merge", "old.json", "--out", out]) == 2
+    assert problem in capsys.readouterr().err
+    assert [path.name for path in (project / out).iterdir()] == ["report.md"]
+
+
 def test_merge_warns_that_a_lost_shard_would_not_show(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

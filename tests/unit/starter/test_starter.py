@@ -324,6 +324,34 @@ def test_what_gate_yml_says_of_a_model_need_not_be_repeated(
     assert main(["init", "acme.model:Net"]) == 2  # the factory would have to be written again
 
 
+@pytest.mark.parametrize(
+    ("directory", "is_checked"), [("a", False), ("b", True), ("./b/", True), ("'b'", True)]
+)
+def test_a_project_that_no_workflow_measures_is_reported(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    directory: str,
+    *,
+    is_checked: bool,
+) -> None:
+    """The workflow at the top is the first project's; the second one would be green unmeasured."""
+    (tmp_path / ".github/workflows").mkdir(parents=True)
+    text = f"jobs:\n  gate:\n    with:\n      working-directory: {directory}\n"
+    (tmp_path / ".github/workflows/compile-gate.yml").write_text(text, encoding="utf-8")
+    run_git(tmp_path, "init", "-q")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/gate.yml").write_text(
+        'version: 1\nmodels: [{name: x, factory: "acme:build", cases: [{}]}]\n', encoding="utf-8"
+    )
+    (tmp_path / "b/acme.py").write_text("def build(): ...\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "b")
+    assert main(["init", "acme:build", "--action", f"acme/compile-gate@{COMMIT}"]) == 0
+    output = capsys.readouterr().out
+    assert ("compile-gate.yml measures a.\n" in output) is not is_checked
+    assert ("with `working-directory: b`" in output) is not is_checked
+
+
 def test_a_branch_or_tag_pins_nothing() -> None:
     """Either can be moved to other code later."""
     with pytest.raises(UsageError, match="pins no commit"):
