@@ -153,6 +153,7 @@ def load_base(config: Config, workspace: Path = Path(), key: str = DEFAULT_KEY) 
         can_accept=has_mode(top / WORKFLOWS, ACCEPT_MODE),
         can_refresh=has_mode(top / WORKFLOWS, PROPOSE_MODE),
         gate=name_gate(source, top, key),
+        is_configured=config.is_found,
     )
 
 

@@ -48,6 +48,7 @@ class Base:
     """What the base commit says. ``rules`` are the paths of all this; a change that touches them is flagged.
 
     ``can_accept`` and ``can_refresh`` are whether a workflow of it does. ``gate`` is its name in acceptances.
+    ``is_configured`` is false before the first gate.yml is merged.
     """
 
     cases: tuple[Case, ...]
@@ -57,6 +58,7 @@ class Base:
     can_accept: bool = True
     can_refresh: bool = True
     gate: str = ""
+    is_configured: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -245,6 +247,10 @@ class TrustedResult:
 
     @property
     def is_failing(self) -> bool:
+        """The change that adds the rules need not compare anything: its check passes."""
+        is_first = not self.base.is_configured and self.outcome is Outcome.NOTHING_COMPARED
+        if is_first and self.run.conclusion == "success":
+            return False
         accepted = self.context.is_lack_accepted
         code = compute_exit_code(self.outcome, self.fail_on, self.coverage, is_lack_accepted=accepted)
         return code is not ExitCode.PASS

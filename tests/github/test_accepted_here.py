@@ -98,6 +98,19 @@ def test_a_check_that_is_green_without_baselines_is_reported_so(publisher: Publi
     assert "/accept-regression" not in body
 
 
+@pytest.mark.parametrize(("conclusion", "state"), [("success", "success"), ("failure", "failure")])
+def test_the_change_that_adds_the_first_rules_need_not_compare(
+    publisher: Publisher, conclusion: str, state: str
+) -> None:
+    """Its check passes, so the status does; nothing is offered to be accepted."""
+    publisher.base = replace(publisher.base, cases=(), is_configured=False)
+    publisher.run["conclusion"] = conclusion
+    published, body = publish_with(publisher, NEW, ())
+
+    assert published.outputs["status-state"] == state
+    assert ("/accept-regression" in body) == (state == "failure")
+
+
 @pytest.mark.parametrize(
     ("accepted", "conclusion"),
     [
