@@ -18,7 +18,7 @@ _HEAD = argument(
     help="the output head-sha of `github authorize`",
 )
 _ARTIFACT = argument(
-    "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
+    "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its shown.json"
 )
 _CONCLUSION = argument(
     "--conclusion",

@@ -17,7 +17,7 @@ from gate.github.job import find_text, find_value
 from gate.github.transport import GitHubError, MissingError, RejectedError, UncertainWriteError, get_text
 
 _FILES_A_TREE = 100  # files in one request: GitHub ends a request after 10 s
-_FILE, _DIRECTORY = "100644", "tree"
+_FILE, _EXECUTABLE, _DIRECTORY = "100644", "100755", "tree"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +40,7 @@ class GitData:
         """Map paths from the top to blobs, below a directory; empty if there is none."""
         subtree = self._find_directory(tree, directory)
         entries = self._fetch_tree(subtree, {"recursive": 1}) if subtree else []
-        files = (item for item in entries if item["type"] == "blob" and item["mode"] == _FILE)
+        files = (item for item in entries if item["mode"] in (_FILE, _EXECUTABLE))
         return {str(PurePosixPath(directory, str(item["path"]))): str(item["sha"]) for item in files}
 
     def _find_directory(self, tree: str, path: str) -> str:
@@ -57,7 +57,8 @@ class GitData:
         entries = find_value(answer, "tree")
         if find_value(answer, "truncated") or not isinstance(entries, list):
             raise GitHubError(
-                "GitHub does not list all files of a directory", "Remove baselines of old environments."
+                "GitHub does not list all files of a directory",
+                "It lists some 100,000: remove baselines of old environments, if they are that many.",
             )
         return entries
 

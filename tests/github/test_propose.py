@@ -215,6 +215,16 @@ def test_a_directory_of_which_github_lists_a_part_is_not_used(topic: Topic) -> N
         GitData(topic.client).list_files(topic.git.run("rev-parse", "topic^{tree}"), "baselines")
 
 
+def test_an_executable_file_is_listed_and_a_link_is_not(topic: Topic) -> None:
+    """A script may be executable, and its lines are named; what a link points to may lie outside."""
+    modes = {"run.py": "100755", "link.py": "120000", "plain.py": "100644"}
+    tree = topic.git.write_tree(
+        "", [{"path": path, "mode": mode, "content": "x"} for path, mode in modes.items()]
+    )
+
+    assert {*GitData(topic.client).list_files(tree, "")} == {"run.py", "plain.py"}
+
+
 def test_a_stored_baseline_is_checked_against_its_id(topic: Topic) -> None:
     """A blob larger than any baseline is not used."""
     topic.push({STORED: "x" * 100})
