@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gate.decide.constants import MOST_OF_ESTIMATE
+from gate.decide.constants import MIN_PAIRS, MOST_OF_ESTIMATE
 from gate.metrics import SPECS, Family
 from gate.records.cases import Acceptance, Metric, Policy, Quarantine
 from gate.records.codes import Code
@@ -146,28 +146,38 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     if not (is_removed or is_worse):
         return comparison
     in_force = [entry for entry in policy.acceptances if is_in_force(entry, policy)]
-    for acceptance in in_force:
-        if _covers(acceptance, comparison, policy):
-            # Surely within it; by the estimate alone the base has used it up.
-            if not acceptance.commit and measure_since_stored(comparison) > acceptance.allowance:
-                status, original = Status.INCONCLUSIVE, comparison.reason
-                return replace(comparison, status=status, reason=Reason.UNSETTLED, found=original)
-            return replace(
-                comparison,
-                status=Status.ACCEPTED,
-                # Still a removed case: its other rows have metrics of their own.
-                reason=Reason.REMOVED if is_removed else Reason.ACCEPTED,
-                found=comparison.reason,
-                remarks=(*comparison.remarks, Fact(code=Code.ACCEPTED_BY, names=name_terms(acceptance))),
-            )
-    return comparison
+    covering = [entry for entry in in_force if _covers(entry, comparison, policy)]
+    # Surely within them; by the estimate alone the base has used up the others.
+    enough = [
+        entry for entry in covering if entry.commit or measure_since_stored(comparison) <= entry.allowance
+    ]
+    if not covering:
+        return comparison
+    if not enough:
+        open_row = replace(comparison, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
+        return replace(open_row, found=comparison.reason)
+    return replace(
+        comparison,
+        status=Status.ACCEPTED,
+        # Still a removed case: its other rows have metrics of their own.
+        reason=Reason.REMOVED if is_removed else Reason.ACCEPTED,
+        found=comparison.reason,
+        remarks=(*comparison.remarks, Fact(code=Code.ACCEPTED_BY, names=name_terms(enough[0]))),
+    )
 
 
 def _covers(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> bool:
-    """A standing acceptance counts from the baseline, and never covers a removed case."""
+    """A standing acceptance counts from the baseline, and never covers a removed case.
+
+    What is open must be within it by its interval, which one pair does not have.
+    """
     if not fits_row(acceptance, comparison, policy):
         return False
     worse = measure_worsening(comparison)
+    if comparison.status is Status.INCONCLUSIVE and comparison.found is None and comparison.change:
+        is_noisy = SPECS[comparison.metric].family is Family.NOISY
+        few = is_noisy and 0 < comparison.pairs < MIN_PAIRS
+        worse = max(worse, math.inf if few else comparison.change.high)
     if not acceptance.commit:
         worse = math.inf if _is_removed(comparison) else max(worse, measure_least_since_stored(comparison))
     return worse <= acceptance.allowance

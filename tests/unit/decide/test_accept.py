@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.decide.conclude.accept import (
+    apply_acceptances,
     can_be_accepted,
     compute_acceptance_limit,
     keep_own,
@@ -287,6 +288,43 @@ def test_no_drift_beyond_8_is_offered_to_be_accepted(drift: float, expected: lis
     """A quarter more than 6.3 is 7.88; a quarter more than 6.5 is 8.13, which is 280 times the error."""
     verdict = decide(Situation(before={Metric.DRIFT: (0.0,) * 3}, after={Metric.DRIFT: (drift,) * 3}))
     assert [step.code for step in verdict.next_steps] == expected
+
+
+@pytest.mark.parametrize(
+    ("centre", "high", "pairs", "expected"),
+    [
+        (0.05, 0.09, 0, Status.ACCEPTED),
+        (0.05, 0.11, 0, Status.INCONCLUSIVE),
+        (-0.02, 0.11, 6, Status.INCONCLUSIVE),
+        (0.05, 0.09, 6, Status.ACCEPTED),
+        (0.05, 0.05, 1, Status.INCONCLUSIVE),
+    ],
+)
+def test_what_is_open_is_accepted_only_by_its_interval(
+    centre: float, high: float, pairs: int, expected: Status
+) -> None:
+    """10 % are accepted: what may be more is measured on. One pair has no interval."""
+    change = Change(centre=centre, low=-0.3, high=high, detectable=0.0)
+    fields = {"change": change, "reason": Reason.UNSETTLED, "pairs": pairs, "more_pairs": 2}
+    row = make_row(CASE, Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, **fields)
+    policy = Policy(
+        thresholds={}, today=TODAY, acceptances=(make_acceptance(Metric.COMPILED_LATENCY, 0.1, case=CASE),)
+    )
+    assert apply_acceptances([row], policy)[0].status is expected
+
+
+@pytest.mark.parametrize("commit_first", [False, True])
+def test_the_order_of_two_acceptances_decides_nothing(*, commit_first: bool) -> None:
+    """Pairs show +8 %, stored values +15 %: the standing 10 % are used up, the commit's 20 % are not."""
+    metric = Metric.COMPILED_LATENCY
+    since = Fact(code=Code.SINCE_STORED, numbers={"change": 0.15, "low": 0.09})
+    row = make_row(CASE, metric, change=make_change(0.08, 0.02), pairs=6, remarks=(since,))
+    acceptances = [
+        make_acceptance(metric, 0.1, case=CASE),
+        make_acceptance(metric, 0.2, case=CASE, commit="c" * 40),
+    ]
+    policy = Policy(thresholds={}, today=TODAY, acceptances=tuple(acceptances[:: -1 if commit_first else 1]))
+    assert apply_acceptances([row], policy)[0].status is Status.ACCEPTED
 
 
 @pytest.mark.parametrize(
