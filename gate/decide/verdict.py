@@ -12,7 +12,7 @@ from dataclasses import replace
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
 from gate.decide.conclude.case_evidence import show_all
 from gate.decide.conclude.coverage import measure_tally
-from gate.decide.conclude.limits import apply_limits
+from gate.decide.conclude.limits import apply_limits, judge_limits
 from gate.decide.conclude.outcome import decide_outcome, remark_regressed_anyway
 from gate.decide.conclude.suite_summary import summarize_suite
 from gate.decide.evidence.disturbed import (
@@ -67,11 +67,17 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
     base, head = screening.base, collect_head(run)
-    followed = follow_times(screening.comparisons)
-    limited = apply_limits(followed, screening.evidence, policy, run.environment.device_kind)
-    believed = doubt_stored(limited, run, screening.evidence)
+    # Each in doubt by itself: a limit in doubt replaces nothing that pairs show.
+    believed, limits = (
+        doubt_stored(rows, run, screening.evidence)
+        for rows in (
+            follow_times(screening.comparisons),
+            judge_limits(screening.evidence, policy, run.environment.device_kind),
+        )
+    )
+    limited = apply_limits(believed, limits, policy)
     disturbed = note_disturbed(head)
-    accepted = apply_quarantine(apply_acceptances(believed, policy), policy)
+    accepted = apply_quarantine(apply_acceptances(limited, policy), policy)
     comparisons = remark_regressed_anyway(accepted)
     outcome = decide_outcome(comparisons, finished=run.finished)
     headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)

@@ -28,14 +28,14 @@ from gate.records.verdict import MAYBE_WORSE, UNJUDGED, Change, Comparison, Reas
 
 
 def apply_limits(
-    comparisons: Sequence[Comparison], cases: Sequence[Evidence], policy: Policy, device_kind: str
+    comparisons: Sequence[Comparison], judged_limits: Iterable[Comparison], policy: Policy
 ) -> tuple[Comparison, ...]:
     """What surely exceeds its limit is REGRESSED; what may is INCONCLUSIVE, unless its row is worse already.
 
     A limited metric that a case should have and has not is MISSING. Of two regressions, from the limit and
     from the baseline, the larger one is reported.
     """
-    limited = _judge_limits(cases, policy, device_kind)
+    limited = {(row.case_id, row.metric): row for row in judged_limits}
     judged = [
         row  # of the case: its metric only stands for it
         if row.is_of_whole_case
@@ -47,19 +47,17 @@ def apply_limits(
 
 def find_open_limits(cases: Sequence[Evidence], policy: Policy, device_kind: str) -> dict[str, set[Metric]]:
     open_limits: dict[str, set[Metric]] = {}
-    for (case_id, metric), row in _judge_limits(cases, policy, device_kind).items():
-        if row.status is Status.INCONCLUSIVE and SPECS[metric].family is Family.NOISY:
-            open_limits.setdefault(case_id, set()).add(metric)
+    for row in judge_limits(cases, policy, device_kind):
+        if row.status is Status.INCONCLUSIVE and SPECS[row.metric].family is Family.NOISY:
+            open_limits.setdefault(row.case_id, set()).add(row.metric)
     return open_limits
 
 
-def _judge_limits(
-    cases: Sequence[Evidence], policy: Policy, device_kind: str
-) -> dict[tuple[str, Metric], Comparison]:
-    """Each limit has its own error budget, however many others there are."""
+def judge_limits(cases: Sequence[Evidence], policy: Policy, device_kind: str) -> tuple[Comparison, ...]:
+    """Each limit has its own error budget, however many others there are. The last of a metric counts."""
     noise = {limit.metric: _learn_noise(cases, limit.metric) for limit in policy.limits}
     alpha = LIMIT_SHARE * policy.error_budget / policy.times_judged
-    return {
+    rows = {
         (evidence.case.id, limit.metric): _judge_alone(
             evidence, limit, noise[limit.metric].get(evidence.case.id), alpha
         )
@@ -69,6 +67,7 @@ def _judge_limits(
         and policy.fits(limit.case, evidence.case.id)
         and _is_expected(evidence, limit.metric, device_kind)
     }
+    return tuple(rows.values())
 
 
 def _learn_noise(cases: Iterable[Evidence], metric: Metric) -> dict[str, Variance]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.check.procedure import CheckTerms, judge_recorded
 from gate.decide.conclude.outcome import list_open
 from gate.decide.verdict import decide_verdict
 from gate.devices import TARGET_KIND
@@ -15,13 +16,14 @@ from gate.kinds import KIND_SPECS as KINDS
 from gate.project.config import load_config
 from gate.records.cases import AbsoluteLimit, Acceptance, Case, Metric
 from gate.records.codes import Code
-from gate.records.facts import Fact, name_words
-from gate.records.run import Environment, Run, Trial
+from gate.records.facts import Disturbance, Fact, name_words
+from gate.records.run import Conditions, Environment, Pairing, Run, Trial
 from gate.records.verdict import Outcome, Reason, Status, Verdict
 from gate.report.words.comparisons import describe_comparison
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import (
     POLICY,
+    PairedCase,
     Situation,
     decide,
     find_row,
@@ -29,7 +31,10 @@ from tests.make import (
     make_baseline,
     make_run,
     make_trials,
+    pair_up,
 )
+
+from .one_case import STORED_CASE, measure
 
 GIB = 2**30
 CASE = Case(id="m/c", model="m", factory="m:build", definition="d")
@@ -110,6 +115,20 @@ def test_a_limit_is_each_cases_own(
     rows = [row for row in verdict.comparisons if row.metric is metric]
     assert {row.status for row in rows} == {expected}
     assert len(rows) == cases
+
+
+def test_a_limit_in_doubt_replaces_nothing_that_pairs_show() -> None:
+    """Pairs show +60 %; the trial alone, which other programs disturbed, is beyond its limit as well."""
+    cold = Metric.COLD_COMPILE_TIME
+    run = pair_up(PairedCase(alone=measure(cold_compile_time=1.6), head={cold: 16.0}, pairs=16))
+    crowded = Conditions(foreign_cores=1.4, disturbances=(Disturbance.CROWDED,))
+    trials = [
+        replace(trial, conditions=crowded) if trial.pairing is Pairing.ALONE else trial
+        for trial in run.trials
+    ]
+    terms = CheckTerms(baselines=(STORED_CASE,), policy=replace(POLICY, limits=(most(cold, 9.0),)))
+    row = find_row(judge_recorded(replace(run, trials=tuple(trials)), terms), cold)
+    assert (row.status, row.pairs) == (Status.REGRESSED, 16)
 
 
 def test_a_time_of_zero_teaches_no_noise() -> None:
