@@ -82,9 +82,9 @@ def compute_paying_calls(compile_s: float, before_s: float, after_s: float) -> f
 def find_worst_output(trials: Iterable[Trial], metric: Metric) -> Fact | None:
     """The output that drifted most, of the trials that measured it; ``None`` where unknown."""
     measured = (trial for trial in trials if trial.samples.get(metric))
-    trial = max(measured, key=lambda trial: max(trial.samples[metric]))
-    worst = trial.worst.get(metric)
-    if worst is None or not worst.output:
+    trial = max(measured, key=lambda trial: max(trial.samples[metric]), default=None)
+    worst = trial.worst.get(metric) if trial else None
+    if not (trial and worst and worst.output):
         return None
     warnings = (fact for fact in trial.warnings if fact.code in MISMATCH_CODES)
     alone = Fact(code=Code.DRIFT_OF, numbers={"steps": worst.steps}, names=name_words(output=worst.output))

@@ -18,6 +18,8 @@ from tests.hosts import CPU_HOST
 from tests.make import POLICY, Situation, decide, decide_row, find_row, make_acceptance, make_measured
 from tests.words import describe_causes, describe_comparison, describe_steps, write_notes
 
+from .one_case import confirm, measure
+
 DRIFT, FLOAT32 = Metric.DRIFT, Metric.DRIFT_FLOAT32
 
 
@@ -283,3 +285,10 @@ def test_a_wrong_result_that_the_baseline_gives_too_is_noted() -> None:
     assert any(
         " with another answer, and so is the baseline's" in note for note in write_notes(decide(situation))
     )
+
+
+def test_a_wrong_result_that_no_pair_has_measured_is_red() -> None:
+    """Nothing is stored, the trial exceeds the limit, and there was time for a pair of latencies alone."""
+    verdict = confirm({**measure(), DRIFT: (6.0,)}, baselines=(), pairs=1, full=0)
+    row = find_row(verdict, DRIFT)
+    assert (row.status, row.reason, row.pairs) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED, 0)
