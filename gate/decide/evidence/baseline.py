@@ -69,7 +69,10 @@ def make_baseline(
 ) -> Baseline:
     """Not rounded, of at least one trial. What was compiled is unknown where trials disagree."""
     compiled = [trial for trial in trials if trial.phases_s] or trials
-    fullest = max(compiled, key=lambda trial: (len(trial.samples), len(trial.graph_breaks)))
+    fullest = max(compiled, key=lambda trial: len(trial.samples))
+    # What flickers is in some trials only.
+    broken = max(compiled, key=lambda trial: (len(trial.graph_breaks), len(trial.samples)))
+    recompiled = max(compiled, key=lambda trial: (len(trial.recompile_reasons), len(trial.samples)))
     workload = _keep_common([trial.workload for trial in compiled if trial.workload])
     identity = _choose_common_identity(compiled)
     canaries_s = collect_columns(trial.conditions.canaries_s for trial in trials)
@@ -85,8 +88,8 @@ def make_baseline(
         disturbed=sum(map(is_disturbed, trials)),
         identity=identity,
         workload=workload,
-        graph_breaks=fullest.graph_breaks,
-        recompile_reasons=fullest.recompile_reasons,
+        graph_breaks=broken.graph_breaks,
+        recompile_reasons=recompiled.recompile_reasons,
         caches=fullest.caches,
         canaries_s=dict(sorted(canaries_s.items())),
         kernels_s=dict(sorted(kernels_s.items(), key=lambda item: -item[1])),

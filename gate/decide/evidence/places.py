@@ -150,7 +150,7 @@ def count_kinds(
     kinds = len(_list_distinct(_list_sites(metric, baseline)))
     counts = [float(kinds + (len(new) or -len(gone))) for new, gone in listed]
     fewer = max(before)  # where the base's own trials differ some of them lack a kind
-    base_counts = [float(kinds - (value < fewer)) for value in before]
+    base_counts = [float(max(kinds - (value < fewer), 0)) for value in before]
     return base_counts, counts, note_places(before, after)
 
 

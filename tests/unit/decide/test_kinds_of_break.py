@@ -276,6 +276,15 @@ def test_a_base_that_differs_from_trial_to_trial_proves_nothing() -> None:
     assert state(find_row(ab([(*FLAT, NEW), FLAT], NESTED), BREAKS)) == OPEN  # it takes a third pair
 
 
+def test_a_recompile_that_some_trials_of_the_base_lack_is_not_new() -> None:
+    """The base's first trial lacks it, and its second one has it, as all of head's have."""
+    flickering: list[Records] = [(), (IN_F,)]
+    row = find_row(ab(flickering, (IN_F,), ("off", "off"), release="2.14.0"), RECOMPILES)
+    assert state(row) == OPEN
+    assert row.baseline is not None
+    assert row.baseline.centre == 0.5
+
+
 def test_a_reason_keeps_its_registry_id() -> None:
     """The id stays if torch rewords the sentence."""
     verdict = ab(FLAT, (*NESTED, replace(NEW, registry="GB0059")))
