@@ -41,7 +41,7 @@ class Rehearsal:
         device = name_device(run.environment)
         for slot in slots:
             case = slot.case
-            content = plan_trial(slot.metrics, pace.list_own(case), device)
+            content = plan_trial(slot.metrics, pace.list_own(case), device, pace.own_steal)
             if run.wall_s + pace.predict_s(case, content.extent) > self.budget_s:
                 dropped.add(case.id)
             if case.id not in dropped:

@@ -23,7 +23,7 @@ from gate.decide.constants import (
     PROCESS_SD,
     SETTLING_PAIRS,
 )
-from gate.decide.evidence.disturbed import compute_own_steal, compute_usual_steal, excuse_steal, get_steal
+from gate.decide.evidence.disturbed import compute_usual_steal, excuse_steal, get_steal
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.decide.suspects import Suspect
@@ -89,15 +89,19 @@ def is_base_first(case_id: str, index: int) -> bool:
     return (index + zlib.crc32(case_id.encode())) % 2 == 1
 
 
-def plan_trial(metrics: Collection[Metric], trials: Iterable[Trial], device: str) -> Content:
+def plan_trial(
+    metrics: Collection[Metric], trials: Iterable[Trial], device: str, own_steal: float = 0.0
+) -> Content:
     """Only a cold process where all metrics are noisy and of that process, and code and host gave no doubt.
+
+    ``own_steal`` is the share of time that the hypervisor takes of most trials of the run.
 
     It always compiles: a process that finds its code in the caches times it otherwise than the one that
     compiled it, and stored values are timed by the latter (benchmarks/results.md, section 5).
     """
     alone = [trial for trial in trials if trial.pairing is Pairing.ALONE]
     whole = [trial for trial in alone if trial.extent is Extent.WHOLE]
-    excused = excuse_steal(whole, compute_own_steal(whole))
+    excused = excuse_steal(whole, own_steal)
     is_fit = any(not trial.conditions.disturbances for trial in excused)
     is_noisy = all(SPECS[metric].family is Family.NOISY for metric in metrics)
     if is_target(device) or not is_fit or not is_noisy or has_other_code(alone):

@@ -171,9 +171,9 @@ class TrialWork:
         return (sum(trial.pairing is Pairing.ALONE for trial in case_run.trials),)
 
     def predict_s(self, case_run: Run, slot: Slot, pace: Pace) -> float:
-        return pace.predict_s(
-            slot.case, plan_trial(slot.metrics, case_run.trials, name_device(case_run.environment)).extent
-        )
+        device = name_device(case_run.environment)
+        content = plan_trial(slot.metrics, case_run.trials, device, pace.own_steal)
+        return pace.predict_s(slot.case, content.extent)
 
     def plan(self, case_run: Run, slot: Slot, whole: Run, pace: Pace) -> Unit | None:
         """``None`` where the trial would end after the limit, by what the case took before."""

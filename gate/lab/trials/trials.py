@@ -46,7 +46,7 @@ def measure_trial(lab: Lab, unit: Unit) -> UnitResult:
     beyond the budget. Raises as :func:`run_trial`.
     """
     (case,), trials, begun = unit.run.cases, unit.run.trials, time.monotonic()
-    content = plan_trial(unit.metrics, trials, lab.bench.settings.device)
+    content = plan_trial(unit.metrics, trials, lab.bench.settings.device, unit.own_steal)
     came = _measure_fit(lab, unit, content, begun)
     if content.extent is not Extent.WHOLE and not came.failures:
         alone = [trial for trial in trials if trial.pairing is Pairing.ALONE]

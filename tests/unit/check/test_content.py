@@ -79,6 +79,14 @@ def test_without_a_whole_trial_of_the_same_code_all_is_measured(trials: list[Tri
     assert plan_trial({LATENCY}, trials, "cpu") == WHOLE
 
 
+@pytest.mark.parametrize(("own_steal", "expected"), [(0.06, Extent.COLD), (0.0, Extent.WHOLE)])
+def test_what_the_hypervisor_takes_of_this_case_alone_disturbs_it(own_steal: float, expected: Extent) -> None:
+    """Both trials of the case lost 6 %: no disturbance if most trials of the run did, too."""
+    stolen = Conditions(stolen=0.06, disturbances=(Disturbance.STOLEN,))
+    trials = [replace(FIRST, index=index, conditions=stolen) for index in (1, 2)]
+    assert plan_trial({LATENCY}, trials, "cpu", own_steal).extent is expected
+
+
 def test_code_that_was_only_tuned_otherwise_is_the_same() -> None:
     """Code that was tuned differently, or is unknown in all trials, is the same."""
     assert not has_other_code([FIRST, replace(FIRST, identity=CodeIdentity(digest="c0de", tuned="t"))])
