@@ -109,7 +109,8 @@ def _merge_limit(row: Comparison, limited: Comparison | None, policy: Policy) ->
         return limited
     if limited.status is Status.INCONCLUSIVE and row.status is not Status.REGRESSED:
         return limited
-    return replace(row, decides=True) if row.status is not Status.MISSING else limited
+    # Of what decides nothing by itself, its limit alone decides.
+    return row if row.decides and row.status is not Status.MISSING else limited
 
 
 def _judge_alone(

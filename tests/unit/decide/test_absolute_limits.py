@@ -117,6 +117,14 @@ def test_a_limit_is_each_cases_own(
     assert len(rows) == cases
 
 
+def test_of_what_decides_nothing_by_itself_only_the_limit_decides() -> None:
+    """Eager takes 50 % more than stored, and its limit is far."""
+    stored = {Metric.EAGER_LATENCY: (0.020, 0.0201, 0.0199, 0.020, 0.020)}
+    verdict = judge([most(Metric.EAGER_LATENCY, 1.0)], [{Metric.EAGER_LATENCY: 0.030}], stored)
+    row = find_row(verdict, Metric.EAGER_LATENCY)
+    assert (row.status, row.decides, verdict.outcome) == (Status.UNCHANGED, True, Outcome.PASS)
+
+
 def test_a_limit_in_doubt_replaces_nothing_that_pairs_show() -> None:
     """Pairs show +60 %; the trial alone, which other programs disturbed, is beyond its limit as well."""
     cold = Metric.COLD_COMPILE_TIME
