@@ -10,9 +10,9 @@ from gate.decide.evidence.values import find_worst_output
 from gate.decide.judge.comparison import answer_question, make_comparison
 from gate.decide.judge.counted import NO_COUNT_RULES, CountRules, judge_counted
 from gate.decide.judge.drift import judge_drift, judge_drift_alone
-from gate.decide.judge.interval import UNSETTLED, Ruling
+from gate.decide.judge.interval import UNCHANGED, UNSETTLED, Ruling
 from gate.decide.stats import summarize_logs
-from gate.metrics import SPECS, Family
+from gate.metrics import COMPILE_TIMES, SPECS, Family
 from gate.records.cases import Metric, Policy, Threshold
 from gate.records.codes import Code
 from gate.records.facts import WHY_NO_DRIFT, Fact
@@ -173,8 +173,14 @@ def follow_times(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
 
 
 def judge_steady(question: Question, rules: CountRules = NO_COUNT_RULES) -> Comparison:
-    """A noisy metric without a reading, since a value is zero or less, stays open."""
+    """A noisy metric without a reading, since a value is zero or less, stays open.
+
+    A compile may be no longer than a call, which makes its time zero.
+    """
     if question.spec.family is Family.NOISY:
+        slower_s = max(question.after) - min(question.before)
+        if question.metric in COMPILE_TIMES and slower_s <= question.threshold.absolute:
+            return answer_question(question, UNCHANGED)
         return answer_question(question, UNSETTLED, Fact(code=Code.NO_RATIO))
     if question.spec.family is Family.LOG2:
         return judge_drift(question)

@@ -263,6 +263,23 @@ def test_value_of_zero_has_no_ratio() -> None:
     assert "no ratio" in describe_comparison(row)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ((0.0, 0.0), (0.0,), Status.UNCHANGED),
+        ((0.0, 0.01), (0.2,), Status.UNCHANGED),  # of 0.3 s
+        ((3.0, 3.1), (0.0,), Status.UNCHANGED),
+        ((0.0, 0.0), (50.0,), Status.INCONCLUSIVE),
+    ],
+)
+def test_a_compile_that_takes_no_longer_than_a_call_is_unchanged_up_to_its_threshold(
+    before: tuple[float, ...], after: tuple[float, ...], expected: Status
+) -> None:
+    """Its time is zero, and it would be open in every check."""
+    row = decide_row(WARM, before={WARM: before}, after={WARM: after})
+    assert row.status is expected
+
+
 def test_error_budget_is_shared_by_all_comparisons() -> None:
     """A change that regresses alone is open at a thousandth of the budget."""
     situation = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
