@@ -9,12 +9,13 @@ from gate.errors import FileError
 from gate.files.invalid import quote_value
 from gate.metrics import SPECS
 from gate.records.cases import Metric
-from gate.records.run import Baseline, CaseFailure, Pairing, Run, Trial
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Baseline, CaseFailure, Pairing, Run, Trial
 from gate.records.shown import Shown
 from gate.records.verdict import Verdict
 
 _EDITED = "It was edited: judge the run again with `compare`."
 _FIX = "compile-gate writes no such file: check its origin, or measure again."
+_ARMS = (BASE_ARM, CANDIDATE_ARM)
 _DOMAINS = {metric: spec.domain for metric, spec in SPECS.items()}
 
 
@@ -27,12 +28,18 @@ def check_run(run: Run, source: str) -> None:
     planned = {case.id for case in run.cases}
     if len(planned) < len(run.cases):
         raise FileError(source, "cases", "plans a case twice", _FIX)
+    if run.shard and run.shard.cases < len(run.cases):
+        problem = f"{run.shard.cases} of all shards, fewer than the {len(run.cases)} of this one"
+        raise FileError(source, "shard.cases", problem, _FIX)
     seen: set[tuple[str, int, str, bool]] = set()
     for index, trial in enumerate(run.trials):
         key = (trial.case_id, trial.index, trial.arm, trial.pairing is Pairing.ALONE)
         if key in seen:
             raise FileError(source, f"trials[{index}]", "repeats a trial that came before", _FIX)
         seen.add(key)
+        if trial.arm not in _ARMS:
+            problem = f"expected one of {', '.join(_ARMS)}, got {quote_value(trial.arm)}"
+            raise FileError(source, f"trials[{index}].arm", problem, _FIX)
         _check_values(trial.samples, source, f"trials[{index}].samples")
         _check_values(trial.undisturbed_s, source, f"trials[{index}].undisturbed_s")
     named: dict[str, Sequence[Trial | CaseFailure]]

@@ -148,6 +148,12 @@ GONE = encode(replace(FAILURE, case_id="gone/inference"))
         ({"trials": [TRIAL_CONTENT] * 2}, "trials[1]", "repeats a trial that came before"),
         ({"cases": []}, "trials[0].case_id", "the case 'mlp/inference' is not planned"),
         ({"cases": [], "trials": []}, "failures[0].case_id", "the case 'mlp/inference' is not planned"),
+        ({"trials": [{**TRIAL_CONTENT, "arm": "x"}]}, "trials[0].arm", "expected one of base, head, got 'x'"),
+        (
+            {"shard": {"number": 1, "of": 2, "cases": 0}},
+            "shard.cases",
+            "0 of all shards, fewer than the 1 of this one",
+        ),
         ({"retried": [GONE]}, "retried[0].case_id", "the case 'gone/inference' is not planned"),
     ],
 )
