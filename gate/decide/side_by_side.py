@@ -210,7 +210,8 @@ def _confirm_row(
     if row.is_of_whole_case or row.status is Status.MISSING:
         return row
     if paired is not None and not paired.pairs and row.status in UNJUDGED and is_exact(row.metric):
-        return row  # the base does not have it either
+        # Either the base does not have it, or head no longer in pairs.
+        return paired if paired.status is Status.MISSING else row
     is_asked = row.metric in suspect.metrics
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in suspect.metrics
     # Nothing stored was compared, but at most an absolute limit.

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from gate.check.procedure import CheckTerms, judge_recorded
 from gate.decide.side_by_side import confirm_screening
 from gate.decide.suspects import list_suspects
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
-from gate.records.run import Pairing
+from gate.records.run import BASE_ARM, Pairing
 from gate.records.verdict import Comparison, Outcome, Reason, Status, Tally, Verdict
 from tests.make import POLICY, PairedCase, find_row, make_acceptance, pair_up, state
 from tests.words import describe_comparison, describe_steps, write_notes
@@ -369,6 +370,22 @@ def test_a_base_that_failed_is_to_be_read_and_not_measured_again() -> None:
     first, second = describe_steps(verdict)[:2]
     assert first == "Read the log of the base's cases: what failed there was not measured in pairs."
     assert second.startswith("Or measure inconclusive cases again, with more trials:")
+
+
+def test_what_only_pairs_of_head_lack_is_missing() -> None:
+    """The base's pairs and the trial alone have the memory: that it is gone in pairs is no pass."""
+    memory = Metric.PEAK_MEMORY
+    run = pair_up(PairedCase(alone={**measure(), memory: (2e8,)}, base={memory: 1e8}))
+    trials = [
+        replace(trial, samples={key: trial.samples[key] for key in trial.samples if key is not memory})
+        if trial.arm != BASE_ARM and trial.pairing is not Pairing.ALONE
+        else trial
+        for trial in run.trials
+    ]
+    terms = CheckTerms(baselines=(STORED_CASE,), policy=POLICY)
+    verdict = judge_recorded(replace(run, trials=tuple(trials)), terms)
+    assert state(find_row(verdict, memory)) == (Status.MISSING, Reason.NOT_MEASURED)
+    assert verdict.outcome is Outcome.INCOMPLETE
 
 
 def test_a_limit_needs_no_pair() -> None:
