@@ -12,6 +12,7 @@ from gate.decide.constants import MORE_WORK
 from gate.decide.evidence.pairs import Pair, collect_paired, list_pairs
 from gate.decide.evidence.values import compute_values
 from gate.decide.explain.defaults import is_clear, is_gone
+from gate.devices import is_gpu
 from gate.metrics import COMPILE_TIMES, SPECS, Family
 from gate.records.cases import Metric
 from gate.records.codes import Code
@@ -118,7 +119,7 @@ class _Prober:
             self._undoes(names)
 
     def _is_foreign(self, name: str) -> bool:
-        others = _CPU_OPTIONS if self.run.environment.device_kind == "cuda" else _GPU_OPTIONS
+        others = _CPU_OPTIONS if is_gpu(self.run.environment.device_kind) else _GPU_OPTIONS
         return name.startswith(others)
 
     def _choose(self, first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def test_every_pull_request_and_every_merge_group_is_measured(path: Path, job: d
     assert cancels == "${{ github.event_name == 'pull_request' }}"
     assert group.endswith("-${{ github.event.pull_request.number || github.ref }}")
     # Several gates may call the same file: each has a group of its own.
-    keys = ("github.workflow", "inputs.working-directory", "inputs.config")
+    keys = ("inputs.working-directory", "inputs.config")
     assert [key for key in keys if f"${{{{ {key} }}}}" in group] == [*keys] * (called != path)
 
 
@@ -138,7 +138,11 @@ def test_a_changed_base_takes_the_check_back_and_an_edited_title_does_not(
 ) -> None:
     """A new base fails the required name and stops runs; a title passes under another name."""
     required = CALLED if "/" in names[0] else REQUIRED
-    group = "gate-${{ github.event.changes.base && github.event.pull_request.number || github.run_id }}"
+    measured = ROOT / (".github/workflows/check.yml" if "/" in names[0] else "examples/workflows/gate.yml")
+    group = load(measured)["concurrency"]["group"].replace(
+        "github.event.pull_request.number || github.ref",
+        "github.event.changes.base && github.event.pull_request.number || github.run_id",
+    )
     base, title = (run_first(job, {"github.event.changes.base.ref.from": name}) for name in ("release", ""))
 
     assert load(path)["on"]["pull_request"] == {"types": ["edited"]}

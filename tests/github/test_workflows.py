@@ -147,15 +147,15 @@ def test_what_is_called_does_what_the_long_workflows_do() -> None:
     assert set(called["respond"]) == set(IN_FULL)
     asked = {
         **dict.fromkeys(("check", "measure"), ("working-directory", "config", "lock-timeout", "submodules")),
-        **dict.fromkeys(("publish", "accept", "propose"), ("working-directory", "config")),
+        **dict.fromkeys(("publish", "accept"), ("working-directory", "config", "workflow", "comment-key")),
+        "propose": ("working-directory", "config"),
         **dict.fromkeys(("authorize-acceptance", "authorize-refresh"), ("working-directory",)),
     }
     passed = {(job, key): f"${{{{ inputs.{key} }}}}" for job, keys in asked.items() for key in keys}
     assert changed == passed | {
+        ("check", "comment-key"): "${{ inputs.comment-key }}",
         ("check", "python"): "${{ inputs.python }}",
         ("publish", "ref"): "${{ github.event.repository.default_branch }}",
-        ("publish", "workflow"): ".github/workflows/compile-gate.yml",
-        ("accept", "workflow"): ".github/workflows/compile-gate.yml",
         ("measure", "PYTHON"): "${{ inputs.python }}",
         ("measure", "PACKAGES"): "${{ github.event.inputs.packages }}",
         ("propose", "reason"): "${{ github.event.inputs.reason }}",
