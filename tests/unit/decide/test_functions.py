@@ -92,7 +92,7 @@ def test_a_pair_keeps_what_differs_and_the_outermost_function() -> None:
     before, after = keep_changed(BEFORE, grow(write=500))
     assert [*before] == [*after] == ["step", "lower", "emit", "write"]
     assert [*keep_changed(BEFORE, BEFORE)[1]] == ["step"]
-    assert keep_changed({}, BEFORE) == ({}, {})
+    assert keep_changed({}, BEFORE) == keep_changed(BEFORE, {}) == ({}, {})
 
 
 def test_a_function_that_is_new_is_where_it_comes_from() -> None:
