@@ -36,8 +36,10 @@ _WORDS = {
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")  # an id, or enough of its beginning
 _SELECT = re.compile(r"select=([A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]{0,499})")
 _METRICS = {f"metric={metric.value}": metric for metric in Metric}
-# A reason has spaces: in quotes, as they are typed or as a phone turns them, or up to the line's end.
-_WORD = re.compile(r'reason=(?:"([^"]*)"|“([^“”]*)”|([^"“].*))(?= |$)|(\S+)(?= |$)')
+# A reason has spaces: in quotes, as they are typed or as a phone turns them, or up to the next key.
+_WORD = re.compile(
+    r'reason=(?:"([^"]*)"|“([^“”]*)”|([^"“](?:(?! (?:select|metric)=).)*))(?= |$)|(\S+)(?= |$)'
+)
 _NOTHING_NAMED = "no regression is among what the command names", "The report of the check lists them."
 MAX_ACCEPTED_ROWS = 40  # a reader has seen them in the report already
 

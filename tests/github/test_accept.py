@@ -38,6 +38,7 @@ def parse(text: str) -> CommandWords:
         ('reason="the new attention"', CommandWords(reason="the new attention")),
         ("reason=“the new attention”", CommandWords(reason="the new attention")),  # as a phone writes it
         ("reason=the new attention", CommandWords(reason="the new attention")),  # up to the line's end
+        ("reason=the new attention select=bert/*", CommandWords(reason="the new attention", select="bert/*")),
         ("reason=it's worth it", CommandWords(reason="it's worth it")),
         (
             'select=bert/*,!tag:slow metric=compiled_latency abcdef1 reason="x = y"',
