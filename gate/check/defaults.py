@@ -110,7 +110,8 @@ class _Prober:
         names = tuple(sorted(self._options, key=self._is_foreign))
         if self._undoes(names) is False:
             return
-        half = sum(not self._is_foreign(name) for name in names) % len(names) or len(names) // 2
+        likely = sum(not self._is_foreign(name) for name in names)
+        half = likely if 0 < likely < len(names) else len(names) // 2
         while len(names) > 1:
             names = self._choose(names[:half], names[half:])
             half = len(names) // 2

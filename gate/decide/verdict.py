@@ -67,15 +67,10 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         kept = [limit for limit in policy.limits if SPECS[limit.metric].scope is not Scope.HOST]
         policy = replace(policy, limits=tuple(kept))
     base, head = screening.base, collect_head(run)
-    # Each in doubt by itself: a limit in doubt replaces nothing that pairs show.
-    believed, limits = (
-        doubt_stored(rows, run, screening.evidence)
-        for rows in (
-            follow_times(screening.comparisons),
-            judge_limits(screening.evidence, policy, run.environment.device_kind),
-        )
-    )
-    limited = apply_limits(believed, limits, policy)
+    believed = doubt_stored(follow_times(screening.comparisons), run, screening.evidence)
+    limits = judge_limits(screening.evidence, policy, run.environment.device_kind)
+    # A limit is doubted by itself: in doubt it replaces nothing that pairs show.
+    limited = apply_limits(believed, doubt_stored(limits, run, screening.evidence), policy)
     disturbed = note_disturbed(head)
     accepted = apply_quarantine(apply_acceptances(limited, policy), policy)
     comparisons = remark_regressed_anyway(accepted)
