@@ -97,7 +97,7 @@ def _load_missing(options: Namespace, action: str, device: str, top: Path) -> tu
     has_all = all((top / WORKFLOWS / name).is_file() for name in names)
     kept = _read_kept(top)
     note = "" if has_all else _describe_obstacle(action, below if options.long_workflows else ".")
-    if kept and below not in (measured := list_measured(kept)):
+    if (measured := list_measured(kept)) and below not in measured:
         note = (
             f"GitHub does not check this project: {CHECK_WORKFLOWS[0]} measures {' and '.join(measured)}.\n"
             f"  Copy it to a file of another name, with `working-directory: {below}`: see"

@@ -75,9 +75,11 @@ def load_workflows(
 
 
 def list_measured(workflow: str) -> list[str]:
-    """The directories whose gate.yml the text of a workflow measures, from the repository's top."""
-    named = re.findall(r"^ +working-directory: (.+)", workflow, re.MULTILINE)
-    return [posixpath.normpath(str(parse_yaml(text.encode(), "").value)) for text in named] or ["."]
+    """The directories, from the repository's top, of calls of our check; none where nothing calls it."""
+    calls = len(re.findall(r"^ +uses: \S+/check\.yml@", workflow, re.MULTILINE))
+    named = re.findall(r"^ +working-directory: (.+)", workflow, re.MULTILINE) if calls else []
+    directories = [posixpath.normpath(str(parse_yaml(text.encode(), "").value)) for text in named]
+    return directories + ["."] * (calls > len(named))
 
 
 def parse_labels(text: str) -> list[str]:

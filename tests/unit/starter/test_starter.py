@@ -20,6 +20,7 @@ from gate.starter.workflow_files import (
     RESPOND_WORKFLOWS,
     find_action,
     get_workflows_directory,
+    list_measured,
     load_workflows,
     parse_action,
     parse_labels,
@@ -31,6 +32,7 @@ COMMIT = "ab" * 20
 ROOM = 50  # characters, on a disk that is almost full
 # Stands in for torch: a module of the user's that imports it in earnest is tried in the slow test.
 FACTORY = "import gate\n\ndef build(*, width=3):\n    return gate.Workload(forward=len, inputs=((),))\n"
+CALL = "    uses: acme/gate/.github/workflows/check.yml@v1\n"
 
 
 @pytest.fixture
@@ -337,7 +339,7 @@ def test_a_project_that_no_workflow_measures_is_reported(
 ) -> None:
     """The workflow at the top is the first project's; the second one would be green unmeasured."""
     (tmp_path / ".github/workflows").mkdir(parents=True)
-    text = f"jobs:\n  gate:\n    with:\n      working-directory: {directory}\n"
+    text = f"{CALL}    with:\n      working-directory: {directory}\n"
     (tmp_path / ".github/workflows/compile-gate.yml").write_text(text, encoding="utf-8")
     run_git(tmp_path, "init", "-q")
     (tmp_path / "b").mkdir()
@@ -350,6 +352,12 @@ def test_a_project_that_no_workflow_measures_is_reported(
     output = capsys.readouterr().out
     assert ("compile-gate.yml measures a.\n" in output) is not is_checked
     assert ("with `working-directory: b`" in output) is not is_checked
+
+
+def test_a_call_without_a_directory_measures_the_top() -> None:
+    """Of two calls one names its directory; what a workflow measures that calls nothing is not known."""
+    assert list_measured(f"{CALL}    with:\n      working-directory: b\n{CALL}") == ["b", "."]
+    assert list_measured("    steps:\n      - run: npm ci\n        working-directory: b\n") == []
 
 
 def test_a_branch_or_tag_pins_nothing() -> None:
