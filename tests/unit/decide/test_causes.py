@@ -553,3 +553,14 @@ def test_a_machine_that_is_slower_is_a_cause() -> None:
     )
     (text,) = explain(decide(situation), "machine")
     assert "fixed test programs +10.0 % (slower)" in text
+
+
+def test_a_slower_machine_is_no_cause_of_a_time_without_a_ratio() -> None:
+    """A compile time that was zero says nothing of how much slower the machine is."""
+    situation = Situation(
+        before={Metric.COLD_COMPILE_TIME: (0.0,) * 5},
+        after={Metric.COLD_COMPILE_TIME: (30.0,) * 3},
+        canaries_before={"loop": (1.0,) * 5},
+        canaries_after={"loop": (1.1,) * 3},
+    )
+    assert explain(decide(situation), "machine") == []

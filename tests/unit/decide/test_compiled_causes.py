@@ -149,13 +149,21 @@ def test_an_operator_that_left_its_kernel_is_named() -> None:
         ),
         ({"float64": 20}, {"float64": 60}, []),
         ({"float32": 20, "bfloat16": 1}, {"float32": 19, "bfloat16": 2}, []),
+        ({"float32": 8, "float64": 3}, {"float32": 6, "float64": 5}, []),
         (
             {"float32": 7, "float64": 2},
             {"bfloat16": 9, "float32": 7},
             ["The precision of the generated code changed; it now uses bfloat16; it no longer uses float64."],
         ),
     ],
-    ids=["new", "from a ninth to most", "as much of it as before", "twice, and few still", "lower"],
+    ids=[
+        "new",
+        "from a ninth to most",
+        "as much of it as before",
+        "twice, and few still",
+        "five thirds of it",
+        "lower",
+    ],
 )
 def test_changed_precision_is_a_cause(
     before: Mapping[str, int], after: Mapping[str, int], expected: list[str]
