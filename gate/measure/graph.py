@@ -265,7 +265,7 @@ def _sum_field(records: list[Any] | None, name: str) -> int | None:
 
 
 def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 - a private object of torch
-    torch_directory = str(Path(importlib.import_module("torch").__file__ or "").parent)
+    torch_directory = f"{Path(importlib.import_module('torch').__file__ or '').parent}{os.sep}"
     whole, reason = list(getattr(entry, "user_stack", ())), str(getattr(entry, "reason", entry))
     frames = [frame for frame in whole if not frame.filename.startswith(torch_directory)]
     stack = tuple(_describe_frame(frame, directory) for frame in frames[-_MAX_FRAMES:])

@@ -55,6 +55,13 @@ def test_location_is_the_users_innermost_line() -> None:
     assert graph._describe_break(entry, "/p").location == "b.py:2"
 
 
+def test_a_break_in_a_package_named_like_torch_is_placed_there() -> None:
+    """Torchvision lies next to torch, and is none of torch's own code."""
+    stack = [make_frame("/p/a.py", 1), make_frame(f"{torch.__path__[0]}vision/ops/boxes.py", 80)]
+    entry = SimpleNamespace(reason="a reason", user_stack=stack)
+    assert graph._describe_break(entry, "/p").location == "torchvision/ops/boxes.py:80"
+
+
 def test_a_break_names_its_function_and_its_number_in_torchs_registry() -> None:
     """After another break the function keeps its name; the number is in its page's address."""
     resumed = traceback.FrameSummary("/p/a.py", 3, "torch_dynamo_resume_in_build_at_12")
