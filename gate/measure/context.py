@@ -1,7 +1,7 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -88,6 +88,7 @@ class WorkerContext:
     directory: str  # of the measured code; locations in it are relative to it
     turns: Turns | None = None  # in a pair
     skips_calls: bool = False  # a warm process does not count those of a compile
+    caches: Mapping[str, str] = field(default_factory=dict)  # directories by their variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +137,7 @@ def _prepare_case(
     check_any_finite(outputs, Side.EAGER)
     if "torch._dynamo" in sys.modules and graph.observe_graphs(context.directory).caches:
         logbook.note(Code.EAGER_COMPILED)
+    logbook.hold_caches(context.caches)  # eager calls may set them too
     logbook.enter(Stage.COMPILE)  # torch refuses wrong options and backends here, before the first call
     if context.device.kind.draws_tuning and context.case.is_tuned:
         tune_together()
@@ -181,6 +183,7 @@ def build_subject(
         load_factory(context.case.factory)
     context.logbook.enter(Stage.BUILD)
     subject = make_subject(workload or make_protocol(context.case).build())
+    context.logbook.hold_caches(context.caches)
     parameters = subject.module.parameters() if subject.module is not None else ()
     size = {
         "parameters": str(sum(parameter.numel() for parameter in parameters)),

@@ -1,6 +1,7 @@
 """The worker's result, kept on disk while it grows."""
 
 import math
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -63,6 +64,12 @@ class Logbook:
 
     def add_warnings(self, *facts: Fact) -> None:
         self.result = replace(self.result, warnings=list_distinct((*self.result.warnings, *facts)))
+
+    def hold_caches(self, caches: Mapping[str, str]) -> None:
+        """Undo what measured code made of the cache directories: in its own, other compiles' graphs lie."""
+        if changed := tuple(name for name, path in caches.items() if os.environ.get(name) != path):
+            os.environ.update(caches)
+            self.add_warnings(Fact(code=Code.CACHES_HELD, names={"variables": changed}))
 
     def fail(self, error: BaseException, fix: str = "") -> None:
         failure = make_worker_failure(error)

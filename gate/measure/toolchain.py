@@ -22,9 +22,8 @@ from gate.measure.device.target_device import TargetDevice
 from gate.measure.graph import get_cache_directory
 from gate.measure.private import CHECK_ISAS, SUPPORTED_ISAS, TRITON_DRIVER, VALID_ISAS
 from gate.programs import count_cores
+from gate.records.protocol import CACHE_VARIABLES
 
-# The directories that a compile fills besides the precompiled headers.
-_CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
 _TRIVIAL_SIZE = 1024
 _MARK = "all.isas"  # in Inductor's cache directory
 
@@ -43,7 +42,7 @@ def prime_toolchain(device: Device) -> None:
         # What is compiled here is thrown away.
         with (
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory,
-            patch.dict(os.environ, {name: str(Path(directory, name)) for name in _CACHE_VARIABLES}),
+            patch.dict(os.environ, {name: str(Path(directory, name)) for name in CACHE_VARIABLES}),
         ):
             if isinstance(device, TargetDevice):
                 _compile_for_target(device)

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -238,6 +239,7 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
             raises passes through.
     """
     with open_case(context, workload, is_cold=False) as prepared:
+        cache = graph.get_cache_directory()  # the trial's, whatever calls make of the variable
         state = copy_state(prepared.subject)  # compiled calls may write it: drift begins from what eager left
         # Before anything is compiled: both sides' memory holds the workspaces of the libraries.
         eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
@@ -247,7 +249,7 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         _measure_kept(context, prepared)
         _end_turn(context)
         if not context.skips_calls and has_metric(context.case, Metric.COMPILE_CALLS):
-            _count_calls(context, prepared)  # while the other arm of a pair does: by one thread
+            _count_calls(context, prepared, cache)  # while the other arm of a pair does: by one thread
         _end_turn(context)
         context.logbook.enter(Stage.DRIFT)
         state.restore()
@@ -284,14 +286,14 @@ def _compile_warm(context: WorkerContext, prepared: Prepared) -> None:
     )
 
 
-def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
+def _count_calls(context: WorkerContext, prepared: Prepared, cache: Path) -> None:
     context.logbook.enter(Stage.CALLS)
     graph.start_observation()
     # In a trial on its own nobody asks which: what it convicts is measured in pairs.
     by_function = context.turns is not None
-    calls = count_compile_calls(prepared.compiled_step, graph.get_cache_directory(), by_function=by_function)
-    cache = graph.observe_graphs(context.directory).cache
-    if cache.hits and not cache.misses:  # a graph that repeats within a model is found once it was compiled
+    calls = count_compile_calls(prepared.compiled_step, cache, by_function=by_function)
+    use = graph.observe_graphs(context.directory).cache
+    if use.hits and not use.misses:  # a graph that repeats within a model is found once it was compiled
         context.logbook.note_unmeasured(Metric.COMPILE_CALLS, "graphs came from a cache")
         return
     context.logbook.add_samples({Metric.COMPILE_CALLS: (calls.total,)})

@@ -229,6 +229,7 @@ class Code(StrEnum):
     INPUT_AS_IT_IS = "input_as_it_is"  # neither cast nor moved; names: input, kind
     PARAMETERS_UNSEEN = "parameters_unseen"  # neither cast nor copied; names: why
     EAGER_COMPILED = "eager_compiled"  # the model compiles parts of itself
+    CACHES_HELD = "caches_held"  # measured code named others; names: variables
     GRAPH_DIFFERS = "graph_differs"  # in the second process, from the first one's
     BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"
     NEVER_SETTLES = "never_settles", "calls"  # it still compiles, captures or tunes

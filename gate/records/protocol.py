@@ -127,6 +127,10 @@ class WorkingTree:
     newest_ns: int  # when the newest of its Python files was written, by the clock of its file system
 
 
+# The directories that a compile fills; they are read when they are used.
+CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerRequest:
     """One worker process. Caches and environment variables are set by the process that starts it."""
@@ -151,6 +155,7 @@ class WorkerRequest:
     factories: tuple[str, ...] = ()  # import only
     options: Mapping[str, str] = field(default_factory=dict)  # torch.compile's, to be set first: JSON by name
     builds: tuple[Case, ...] = ()  # import only: without memory if there are factories, else in earnest
+    caches: Mapping[str, str] = field(default_factory=dict)  # what CACHE_VARIABLES stay, whatever code sets
     channel: int = -1  # descriptor of the socket to the lab; -1 outside a pair
 
 

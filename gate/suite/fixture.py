@@ -189,6 +189,7 @@ def measure_case(
         directory=request.directory,
         turns=session.turns,
         skips_calls=request.skips_calls,
+        caches=request.caches,
     )
     seed_everything(SEED)
     try:
@@ -225,6 +226,7 @@ def _measure(
 class CompileBenchmark:
     def __init__(self, session: SuiteSession, request: pytest.FixtureRequest, benchmark: Any) -> None:  # noqa: ANN401 - pytest-benchmark's, untyped
         """Open the device and seed torch, so that the test builds the same weights each time."""
+        session.logbook.hold_caches(session.request.caches)
         with tolerate_warnings():
             self._device = open_session_device(session.request)
         self._session = session

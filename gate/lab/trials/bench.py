@@ -18,6 +18,7 @@ from gate.lab.workers.worker_environment import make_worker_environment
 from gate.records.cases import Case
 from gate.records.events import Observer, WorkerPlanned, ignore_event
 from gate.records.protocol import (
+    CACHE_VARIABLES,
     OPTIONS_FILE,
     WORKER_ARGUMENTS,
     Checkouts,
@@ -99,6 +100,12 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
     device, shown = show_alone(bench.gpu, settings.device)
     result = bench.scratch / f"{role}.json"
     bench.observe(WorkerPlanned(result=result))
+    environment = {
+        **make_worker_environment(os.environ, cache, bench.temporary, settings.threads, role),
+        **_set_extensions(bench),
+        **arm.variables,
+        **shown,
+    }
     request = WorkerRequest(
         role=role,
         case=case,
@@ -115,17 +122,13 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",
         sampling=settings.sampling,
         options=settings.options,
+        caches={name: environment[name] for name in CACHE_VARIABLES},
     )
     return WorkerJob(
         request=request,
         argv=(arm.python, *settings.worker),
         directory=Path(arm.directory),
-        environment={
-            **make_worker_environment(os.environ, cache, bench.temporary, settings.threads, role),
-            **_set_extensions(bench),
-            **arm.variables,
-            **shown,
-        },
+        environment=environment,
         log=settings.out / "logs" / name / f"{index}-{role}.log",
         limit_s=settings.trial_timeout_s,
         trial=index,

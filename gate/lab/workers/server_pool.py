@@ -18,11 +18,9 @@ from gate.lab.workers.servers import SERVER_ARGUMENTS, RootServer, ServerError, 
 from gate.lab.workers.worker import WorkerJob
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.protocol import WORKER_ARGUMENTS
+from gate.records.protocol import CACHE_VARIABLES, WORKER_ARGUMENTS
 from gate.records.run import Arm
 
-# The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
-_READ_LATE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
 # Of an arm: one that has imported torch, and one for a factory's module, for each of a trial's two processes.
 MAX_SERVERS = 4
 
@@ -155,7 +153,8 @@ class ServerPool:
 
 
 def _make_key(job: WorkerJob) -> _Key:
-    variables = tuple(sorted(item for item in job.environment.items() if item[0] not in _READ_LATE))
+    # The rest of a worker's variables decide how libraries are loaded.
+    variables = tuple(sorted(item for item in job.environment.items() if item[0] not in CACHE_VARIABLES))
     request = job.request
     # The arm: a server has one worker at a time, and both arms may be of one directory.
     return job.arm, job.argv[0], request.directory, request.checkout, request.origin, variables

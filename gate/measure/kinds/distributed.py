@@ -200,7 +200,9 @@ def _serve(order: Order, line: Connection) -> None:
     take_models(order.models)
     torch.set_num_threads(order.threads)
     protocol = Distributed(order.case)
+    caches = {name: os.environ[name] for name in _CACHES if name in os.environ}
     subject = Protocol.make_subject(protocol, protocol.build(), open_device(order.device))
+    os.environ.update(caches)  # whatever the factory made of them
     line.send_bytes(b"joining")
     member = protocol.join(subject, order.store, rank=RANKS - 1)
     while True:

@@ -282,6 +282,7 @@ def test_primer_has_its_own_cache(bench: Bench) -> None:
     cold = make_job(bench, WorkerRole.COLD, make_case(), 1)
     assert str(bench.primer_cache / "inductor") == prime.environment["TORCHINDUCTOR_CACHE_DIR"]
     assert str(bench.trial_cache / "inductor") == cold.environment["TORCHINDUCTOR_CACHE_DIR"]
+    assert str(bench.trial_cache / "inductor") == cold.request.caches["TORCHINDUCTOR_CACHE_DIR"]
     assert prime.environment["TMPDIR"] == cold.environment["TMPDIR"]
 
 

@@ -1,8 +1,10 @@
 """A case that is made ready, and the warnings of its eager calls."""
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,29 @@ def test_eager_calls_that_compile_are_reported(
     with open_case(context, Workload(forward=torch.nn.ReLU(), inputs=(torch.ones(1),))):
         pass
     assert codes == [fact.code for fact in context.logbook.result.warnings]
+
+
+def test_a_trial_keeps_its_caches_whatever_directory_the_model_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a directory of the model's own, other compiles' graphs lie, and it is not ours to empty."""
+    name, private = "TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "private")
+    monkeypatch.setenv(name, private)
+
+    class Setting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            os.environ[name] = str(tmp_path / "shared")
+
+        def forward(self, value: torch.Tensor) -> torch.Tensor:
+            os.environ[name] = str(tmp_path / "shared")
+            return value + 1
+
+    context = make_context(caches={name: private})
+    with open_case(context, Workload(forward=Setting(), inputs=(torch.ones(1),))):
+        assert graph.get_cache_directory() == tmp_path / "private"
+    (note,) = context.logbook.result.warnings
+    assert describe_measuring(note).startswith(f"the measured code sets {name}: that has no effect here")
 
 
 def test_an_input_that_cannot_be_looked_into_is_named() -> None:

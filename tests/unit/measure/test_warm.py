@@ -1,6 +1,7 @@
 """The warm process: both sides' memory by one definition."""
 
 import inspect
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -163,5 +164,5 @@ def test_a_graph_that_repeats_within_a_model_is_counted(
     observed = SimpleNamespace(cache=use, caches={}, unknown=())
     monkeypatch.setattr(graph, "observe_graphs", lambda _: observed)
     prepared: Any = SimpleNamespace(compiled_step=lambda: None)
-    trial._count_calls(context, prepared)
+    trial._count_calls(context, prepared, Path())
     assert logbook.result.samples.get(Metric.COMPILE_CALLS) == ((7,) if is_counted else None)
