@@ -12,6 +12,7 @@ import torch
 from pytest_benchmark.stats import Metadata, Stats
 
 from gate.devices import TARGET
+from gate.errors import UsageError
 from gate.measure.compile_options import set_options
 from gate.measure.context import WorkerContext, try_case
 from gate.measure.device.choice import open_device
@@ -267,10 +268,17 @@ class CompileBenchmark:
         measure_case(self._session, case, workload, self._device, self._timer)
 
     def _make_case(self, workload: Workload) -> Case:
-        return self._session.request.case or Case(
-            id=self._node,
-            model=self._node,
-            node=self._node,
-            task=Task.TRAINING if workload.loss else Task.INFERENCE,
-            dtype=choose_dtype(workload),
-        )
+        task, dtype = Task.TRAINING if workload.loss else Task.INFERENCE, choose_dtype(workload)
+        if (case := self._session.request.case) is None:
+            return Case(id=self._node, model=self._node, node=self._node, task=task, dtype=dtype)
+        if task is not case.task is Task.INFERENCE:
+            raise _refuse_default(case.model, "task", (case.task, task), ("a loss", "pass no loss"))
+        if dtype is not case.dtype is DType.FLOAT32:
+            words = f"tensors of {dtype}", "pass float32 alone"
+            raise _refuse_default(case.model, "dtype", (case.dtype, dtype), words)
+        return case
+
+
+def _refuse_default(name: str, key: str, values: tuple[str, str], words: tuple[str, str]) -> UsageError:
+    what = f"gate.yml: tests: {name}: {key}: the test passes {words[0]}, and its entry's {key} is {values[0]}"
+    return UsageError(what, f"Write `{key}: {values[1]}` into the entry, or {words[1]}.")

@@ -75,6 +75,32 @@ MEASURES = (
     "import torch\ndef test_mine(compile_benchmark):\n    compile_benchmark(torch.neg, torch.ones(3))\n"
 )
 
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "fix"),
+    [
+        (
+            "torch.nn.Linear(3, 3), torch.ones(3), loss=torch.sum",
+            "task: the test passes a loss, and its entry's task is inference",
+            "Write `task: training` into the entry, or pass no loss.",
+        ),
+        (
+            "torch.nn.Linear(3, 3).bfloat16(), torch.ones(3)",
+            "dtype: the test passes tensors of bfloat16, and its entry's dtype is float32",
+            "Write `dtype: bfloat16` into the entry, or pass float32 alone.",
+        ),
+    ],
+)
+def test_what_an_entry_would_leave_out_is_refused(
+    pytester: pytest.Pytester, arguments: str, message: str, fix: str
+) -> None:
+    """Else a training step, or a model of 16 bits, would be measured as inference in float32."""
+    source = f"import torch\ndef test_mine(compile_benchmark):\n    compile_benchmark({arguments})\n"
+    failure = run_trial(pytester, source, WorkerRole.TRY)["failure"]
+    assert failure["fact"]["names"]["message"] == [f"gate.yml: tests: mine: {message}"]
+    assert failure["fix"] == fix
+
+
 # A plugin that nobody here knows, which takes the test over when its option is given, and without it too.
 TAKES_OVER = """\
 import random
