@@ -1,5 +1,5 @@
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,7 +27,7 @@ from gate.metrics import SPECS
 from gate.records.cases import Case, Kind, Metric, Mode, Task
 from gate.records.codes import Code
 from gate.records.protocol import Sampling, Side, Stage
-from gate.records.run import GRADIENTS
+from gate.records.run import GRADIENTS, GraphBreak
 from gate.workload import Workload
 
 _FIX = "Register what it uses in a module, as in a torch.nn.ModuleList, and give that module as forward."
@@ -209,11 +209,23 @@ def record_first(context: WorkerContext, report: GraphReport, phases_s: Mapping[
 def record_graphs(context: WorkerContext, protocol: Protocol) -> None:
     record_code(context, protocol)
     report = graph.observe_graphs(context.directory)
-    counts: dict[Metric, int | None] = {**report.counts, Metric.GRAPH_BREAKS: None}
-    counts[Metric.GENERATED_KERNELS] = protocol.count_kernels()
+    counts: dict[Metric, int | None] = {**report.counts, Metric.GENERATED_KERNELS: protocol.count_kernels()}
+    breaks = _add_later(context.logbook.result.graph_breaks, report.graph_breaks)
+    if Metric.GRAPH_BREAKS in counts:
+        counts[Metric.GRAPH_BREAKS] = len(breaks)
     _add_counts(context, counts)
-    context.logbook.record(recompile_reasons=report.recompile_reasons, unknown=report.unknown)
+    context.logbook.record(graph_breaks=breaks, recompile_reasons=report.recompile_reasons)
+    context.logbook.record(unknown=report.unknown)
     context.logbook.add_warnings(*report.skipped, *report.unknown)
+
+
+def _add_later(first: Iterable[GraphBreak], seen: Iterable[GraphBreak]) -> tuple[GraphBreak, ...]:
+    """Add to the first call's breaks those of later calls: a frame that is recompiled breaks where it did."""
+    breaks = [*first]
+    for item in seen:
+        if all((item.reason, item.location) != (before.reason, before.location) for before in breaks):
+            breaks.append(item)
+    return tuple(breaks)
 
 
 def record_code(context: WorkerContext, protocol: Protocol) -> None:

@@ -110,6 +110,7 @@ def measure_target(context: WorkerContext, workload: Workload | None) -> None:
     """
     with compile_target(context, workload) as step:
         context.logbook.enter(Stage.CALLS)
+        context.logbook.hold_caches(context.caches)
         calls = count_compile_calls(step, graph.get_cache_directory()).total
         context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
 
@@ -127,11 +128,11 @@ def compile_target(context: WorkerContext, workload: Workload | None) -> Iterato
     step = make_step(subject, protocol.compile(subject))
     with use_gradients(context.case), device.mode:
         graph.start_observation()
-        for _ in range(CALLS):
+        step()
+        record_first(context, graph.observe_graphs(context.directory), {})
+        for _ in range(1, CALLS):
             step()
-        report = graph.observe_graphs(context.directory)
-        protocol.check_compiled(report)
-        record_first(context, report, {})
+        protocol.check_compiled(graph.observe_graphs(context.directory))
         record_graphs(context, protocol)
         _record_binaries(context)
         yield step

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from gate.measure import graph
-from gate.measure.context import open_case
+from gate.measure.context import open_case, record_first, record_graphs
 from gate.measure.graph import GraphReport
+from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.run import CacheUse
 from gate.workload import Workload
@@ -35,6 +36,40 @@ def test_eager_calls_that_compile_are_reported(
     with open_case(context, Workload(forward=torch.nn.ReLU(), inputs=(torch.ones(1),))):
         pass
     assert codes == [fact.code for fact in context.logbook.result.warnings]
+
+
+class Counting(torch.nn.Module):
+    """Breaks its graph in its first call, and elsewhere in each call from ``later`` on; each recompiles."""
+
+    def __init__(self, later: int) -> None:
+        super().__init__()
+        self.later, self.calls = later, 0
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        value = value * self.calls
+        torch._dynamo.graph_break()
+        if self.calls >= self.later:
+            torch._dynamo.graph_break()
+        return value + self.calls
+
+
+@pytest.mark.parametrize(("later", "breaks"), [(4, 2), (99, 1)])
+def test_a_break_of_a_later_call_is_counted_once(later: int, breaks: int) -> None:
+    """Eager has called twice before, so that the second compiled call is the fourth."""
+    torch.compiler.reset()
+    context = make_context(case=Case(id="m/c", model="m", backend="eager"))
+    with open_case(context, Workload(forward=Counting(later), inputs=(torch.ones(3),))) as prepared:
+        graph.start_observation()
+        prepared.compiled_step()
+        record_first(context, graph.observe_graphs(""), {})
+        assert context.logbook.result.samples[Metric.GRAPH_BREAKS] == (1.0,)
+        for _ in range(3):
+            prepared.compiled_step()
+        assert len(graph.observe_graphs("").graph_breaks) > breaks
+        record_graphs(context, prepared.protocol)
+    assert context.logbook.result.samples[Metric.GRAPH_BREAKS] == (float(breaks),)
+    assert len({item.location for item in context.logbook.result.graph_breaks}) == breaks
 
 
 def test_a_trial_keeps_its_caches_whatever_directory_the_model_names(
