@@ -2,6 +2,7 @@
 
 import cmath
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,7 @@ from gate.workload import Workload
 _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _FLOAT64_BYTES = 8
+_ROUNDED_ARRAYS = "efdFD"  # NumPy's types of 16 to 64 bits, and of complex numbers, that torch has too
 LATER = " of call "  # behind the name of what a call after the first returned: its number
 
 
@@ -113,7 +115,7 @@ def evaluate(
 
     Then everything is put back to ``state``, a copy from before; a twin is left as the calls leave it.
     """
-    before = state or copy_state(subject)
+    before, device = state or copy_state(subject), subject.device.name
     leaves: dict[str, object] = {}
     layout: Layout = {}
     draws = []
@@ -130,14 +132,16 @@ def evaluate(
             if isinstance(returned, StepResult):
                 root, (loss, returned) = "output", returned
             call = f"{LATER}{index + 1}" if index else ""
-            leaves |= {f"{root}{path}{call}": _copy_leaf(leaf) for path, leaf in _list_returned(returned)}
+            leaves |= {
+                f"{root}{path}{call}": _copy_leaf(leaf, device) for path, leaf in _list_returned(returned)
+            }
             layout = layout or describe_layout(returned, dict(subject.iterate_given()), root)
             if subject.is_training:
                 loss.backward()
             draws.append(Draws(before=begun, forward=forward, end=read_generators(subject.device)))
         gradients = _take_gradients(subject)
         written = list_written(subject, before)
-        values = {name: _copy_leaf(value) for name, value in list_values(subject, before).items()}
+        values = {name: _copy_leaf(value, device) for name, value in list_values(subject, before).items()}
     finally:
         before.restore()
     outputs = {name: leaf for name, leaf in leaves.items() if isinstance(leaf, torch.Tensor)}
@@ -160,10 +164,17 @@ def _list_returned(returned: object) -> Iterator[tuple[str, object]]:
             yield path, leaf
 
 
-def _copy_leaf(leaf: object) -> object:
+def _copy_leaf(leaf: object, device: torch.device) -> object:
+    """Copy a tensor, and make one of what else is rounded, where NaN or an infinity may be meant."""
     if isinstance(leaf, torch.Tensor):
         return leaf.detach().clone()
-    return torch.tensor(leaf) if isinstance(leaf, (float, complex)) and cmath.isfinite(leaf) else leaf
+    is_rounded = isinstance(leaf, (float, complex)) and cmath.isfinite(leaf)
+    numpy = sys.modules.get("numpy")
+    if numpy and isinstance(leaf, (numpy.ndarray, numpy.generic)):
+        leaf = leaf.copy()
+        is_rounded = leaf.dtype.char in _ROUNDED_ARRAYS and leaf.dtype.isnative
+        is_rounded = is_rounded and numpy.isfinite(leaf).any() and not numpy.isnan(leaf).any()
+    return torch.tensor(leaf, device=device) if is_rounded else leaf
 
 
 def _take_gradients(subject: Subject) -> dict[str, torch.Tensor]:

@@ -4,6 +4,7 @@ import math
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -206,6 +207,30 @@ def test_a_number_that_was_rounded_is_judged_as_a_tensor_is() -> None:
 
         result = measure_pair(lambda value: value.mean().item(), average)
         assert (result.samples[Metric.DRIFT] > (10,)) is drifts
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [lambda value: value.numpy(), lambda value: value.numpy().mean(), lambda value: value.numpy() * 1j],
+)
+def test_arrays_are_judged_as_tensors_are(convert: Any) -> None:
+    """A compiled array is off by a rounding step, or by a hundredth."""
+    for off, drifts in ((1 + 1e-7, False), (1.01, True)):
+        result = measure_pair(
+            lambda value: convert(value.sin()), lambda value, factor=off: convert(value.sin() * factor)
+        )
+        assert (result.samples[Metric.DRIFT] > (10,)) is drifts
+        assert MISMATCH not in result.samples[Metric.DRIFT]
+
+
+@pytest.mark.parametrize("wrong", [[1, 3], [1.0, math.nan], math.inf])
+def test_other_arrays_are_compared_by_equality(wrong: object) -> None:
+    """Whole numbers are exact, and NaN or an infinity may be meant."""
+    for compiled, drift in ((wrong, 0.0), ([1, 2], MISMATCH)):
+        result = measure_pair(
+            lambda value: (value, np.array(wrong)), lambda value, other=compiled: (value, np.array(other))
+        )
+        assert result.samples[Metric.DRIFT] == (drift,)
 
 
 def test_an_object_that_nobody_can_compare_is_named() -> None:
