@@ -105,7 +105,7 @@ def _split_known(triples: Sequence[Triple]) -> tuple[list[Triple], list[Fact]]:
     for triple in triples:
         taken = triple
         if not is_finite(triple.reference):
-            finite = torch.isfinite(triple.reference)
+            finite = torch.isfinite(make_plain(triple.reference))
             numbers = {"unknown": int((~finite).sum()), "elements": finite.numel()}
             names = name_words(output=triple.name)
             unknown.append(Fact(code=Code.REFERENCE_NOT_FINITE, numbers=numbers, names=names))
@@ -215,6 +215,7 @@ def check_any_finite(outputs: Outputs, side: Side) -> None:
     for name, value in outputs.items():
         if not is_rounded(value):
             continue  # of quantized numbers torch does not know that
+        value = make_plain(value)  # noqa: PLW2901 - the same elements
         is_infinite = value.numel() and not bool(torch.isfinite(value).any())
         if is_infinite or bool(torch.isnan(value).any()):
             check_finite({name: value}, side)
@@ -280,7 +281,16 @@ def compute_checksum(outputs: Outputs) -> str:
 def is_finite(value: torch.Tensor) -> bool:
     """Whether all elements are: their sum in float64 is, but for some that only float64 can hold."""
     wide = torch.complex128 if value.is_complex() else torch.float64
-    return bool(torch.isfinite(value.sum(dtype=wide))) or bool(torch.isfinite(value).all())
+    return bool(torch.isfinite(value.sum(dtype=wide))) or bool(torch.isfinite(make_plain(value)).all())
+
+
+def make_plain(value: torch.Tensor) -> torch.Tensor:
+    """Copy into a strided tensor what is sparse or nested, and into float32 what has 8 bits."""
+    if value.is_nested:
+        parts = [part.flatten() for part in value.unbind()]
+        return torch.cat(parts) if parts else torch.empty(0)
+    value = value if value.layout == torch.strided else value.to_dense()
+    return value.float() if value.is_floating_point() and value.itemsize == 1 else value
 
 
 def is_rounded(value: torch.Tensor) -> bool:

@@ -41,7 +41,7 @@ def compare_layout(eager: Layout, compiled: Layout) -> list[Fact]:
 
 def _describe_strides(tensor: torch.Tensor) -> str:
     if not _has_storage(tensor):
-        return ""
+        return f"of layout {str(tensor.layout).removeprefix('torch.')}"
     sizes = zip(tensor.stride(), tensor.shape, strict=True)
     steps = [str(step) for step, size in sizes if size > 1 and tensor.numel()]
     return f"of strides {', '.join(steps)}"

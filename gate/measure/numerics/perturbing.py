@@ -82,8 +82,12 @@ class Pushing(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
 
 
 def push(value: torch.Tensor, by: float, generator: torch.Generator) -> torch.Tensor:
-    """Multiply each element by another factor within ``by`` of 1, but for whole numbers, which are exact."""
-    if not value.is_floating_point() or value.layout != torch.strided:
+    """Multiply each element by another factor within ``by`` of 1, but for whole numbers, which are exact.
+
+    What is nested, sparse or of 8 bits stays: few functions take it.
+    """
+    is_plain = value.layout == torch.strided and not value.is_nested and value.itemsize > 1
+    if not value.is_floating_point() or not is_plain:
         return value
     noise = torch.rand(value.shape, generator=generator, dtype=torch.float64).to(value.device)
     off = (by * (2 * noise - 1)).masked_fill(value == value.round(), 0.0)

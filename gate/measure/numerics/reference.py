@@ -164,10 +164,10 @@ def _list_returned(returned: object) -> Iterator[tuple[str, object]]:
             yield path, leaf
 
 
-def _copy_leaf(leaf: object, device: torch.device) -> object:
+def _copy_leaf(leaf: Any, device: torch.device) -> object:  # noqa: ANN401 - any model's
     """Copy a tensor, and make one of what else is rounded, where NaN or an infinity may be meant."""
     if isinstance(leaf, torch.Tensor):
-        return leaf.detach().clone()
+        return _copy_dense(leaf)
     is_rounded = isinstance(leaf, (float, complex)) and cmath.isfinite(leaf)
     numpy = sys.modules.get("numpy")
     if numpy and isinstance(leaf, (numpy.ndarray, numpy.generic)):
@@ -181,9 +181,15 @@ def _take_gradients(subject: Subject) -> dict[str, torch.Tensor]:
     taken = {}
     for name, leaf in subject.list_named_leaves().items() if subject.is_training else ():
         if leaf.grad is not None:
-            taken[f"the gradient of {name}"] = leaf.grad.detach().clone()
+            taken[f"the gradient of {name}"] = _copy_dense(leaf.grad)
         leaf.grad = None
     return taken
+
+
+def _copy_dense(tensor: torch.Tensor) -> torch.Tensor:
+    """Few functions compare sparse tensors: elements that such a one leaves out are zeros here."""
+    tensor = tensor.detach()
+    return tensor.clone() if tensor.layout in (torch.strided, torch.jagged) else tensor.to_dense()
 
 
 def evaluate_reference(

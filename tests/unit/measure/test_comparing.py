@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gate.decide.constants import DRIFT_BEYOND_ROUNDING
-from gate.measure.context import use_gradients
+from gate.measure.context import open_case, use_gradients
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import MISMATCH
@@ -231,6 +231,57 @@ def test_other_arrays_are_compared_by_equality(wrong: object) -> None:
             lambda value: (value, np.array(wrong)), lambda value, other=compiled: (value, np.array(other))
         )
         assert result.samples[Metric.DRIFT] == (drift,)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, that these are new
+@pytest.mark.parametrize(
+    "convert",
+    [
+        pytest.param(lambda value: value.view(8, 8).to_sparse(), id="sparse"),
+        pytest.param(lambda value: value.view(8, 8).to_sparse_csr(), id="compressed"),
+        pytest.param(lambda value: torch.nested.nested_tensor([value[:9], value[9:]]), id="nested"),
+        pytest.param(lambda value: value.to(torch.float8_e4m3fn), id="of 8 bits"),
+        pytest.param(lambda value: (value * 1e4).to(torch.float8_e5m2), id="of 8 bits, some infinite"),
+    ],
+)
+def test_tensors_that_functions_cannot_compare_are_compared(convert: Any) -> None:
+    """By copies that they can: eager's own answer has no drift, and one that is off by half has."""
+
+    def forward(value: torch.Tensor) -> Any:
+        return convert(value.sin())
+
+    with open_case(make_context(), Workload(forward=forward, inputs=(torch.rand(64),))):
+        pass
+    for off, drifts in ((1.0, False), (1.5, True)):
+        result = measure_pair(forward, lambda value, factor=off: convert(value.sin() * factor))
+        assert (result.samples[Metric.DRIFT] > (1.0,)) is drifts
+        assert not result.warnings
+
+
+def test_another_layout_than_eagers_is_named() -> None:
+    """Its elements are eager's."""
+    result = measure_pair(lambda value: value.to_sparse(), lambda value: value + 0)
+    assert result.samples[Metric.DRIFT] == (0.0,)
+    (warning,) = map(describe_measuring, result.warnings)
+    assert "of layout sparse_coo" in warning
+
+
+def test_a_sparse_gradient_is_compared() -> None:
+    """Of an embedding: rows that no input names have none."""
+    case = Case(id="m/c", model="m", task=Task.TRAINING)
+    built = Workload(
+        forward=torch.nn.Embedding(100, 4, sparse=True), inputs=(torch.arange(64),), loss=torch.Tensor.sum
+    )
+    for off, drifts in ((1.0, False), (1.01, True)):
+        with use_gradients(case):
+            subject = make_subject(built, case, CpuDevice())
+            context = make_context(case=case)
+
+            def call(indices: torch.Tensor, factor: float = off, subject: Any = subject) -> Any:
+                return subject.workload.forward(indices).mul(factor).sum()
+
+            measure_drift(context, CompiledSubject(subject=subject, compiled=call))
+        assert (context.logbook.result.samples[Metric.DRIFT] > (10.0,)) is drifts
 
 
 def test_an_object_that_nobody_can_compare_is_named() -> None:
