@@ -96,7 +96,8 @@ def _copy_held(
         copied = find_held(built.forward, built.loss)
         if copied is None or _describe_parts(copied) != _describe_parts(module):
             raise
-    copied.train(module.training)
+    for part, built_part in zip(module.modules(), copied.modules(), strict=True):
+        built_part.training = part.training
     convert_module(copied, device.name, dtype)
     with torch.no_grad():
         for tensor, target in zip(list_held(module), list_held(copied), strict=True):

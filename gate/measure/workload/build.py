@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 from gate.errors import UsageError
 from gate.installation import name_page
 from gate.measure.device.device import Device
-from gate.measure.workload.holding import find_held
+from gate.measure.workload.holding import Held, find_held
 from gate.measure.workload.tensors import (
     compute_bytes,
     convert_module,
@@ -198,9 +198,12 @@ def assemble_subject(
         UsageError: An input is a module or holds one, or nothing of a training case requires a gradient.
     """
     module = find_held(workload.forward, workload.loss)
-    if module is not None:
-        with suppress(NotImplementedError):  # an exported program stays what it was exported as
-            module.train(case.task == Task.TRAINING)
+    is_training = case.task == Task.TRAINING
+    roots = () if module is None else module.children() if isinstance(module, Held) else (module,)
+    for root in roots:
+        if root.training is not is_training:  # else it may hold what the factory froze, in the other mode
+            with suppress(NotImplementedError):  # an exported program stays what it was exported as
+                root.train(is_training)
     subject = Subject(case=case, device=device, workload=workload, module=module, spread=spread)
     _check_given(subject)
     if not subject.is_training:

@@ -106,6 +106,19 @@ def test_subject_is_cast_and_set_to_eval() -> None:
     assert subject.workload.kwargs["ids"].dtype == torch.int64
 
 
+@pytest.mark.parametrize("is_closed_over", [False, True])
+@pytest.mark.parametrize("task", Task)
+def test_a_part_that_the_factory_froze_stays_so(task: Task, *, is_closed_over: bool) -> None:
+    """A BatchNorm that is not to adapt: the whole model's mode is as wanted, and its own the other."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)).train(task is Task.TRAINING)
+    model[1].train(task is not Task.TRAINING)
+    scale = torch.ones(4)
+    forward = (lambda value: model(value) * scale) if is_closed_over else model
+    workload = Workload(forward=forward, inputs=(torch.ones(2, 4),), loss=torch.mean)
+    make_subject(workload, make_case(task=task), CpuDevice())
+    assert [part.training is (task is Task.TRAINING) for part in model.modules()] == [True, True, False]
+
+
 def test_resident_bytes_count_each_tensor_once() -> None:
     """A 4 x 4 weight, a bias of 4 and an input of 2 x 4 float32 hold (16 + 4 + 8) * 4 bytes."""
     workload = Workload(forward=torch.nn.Linear(4, 4), inputs=(torch.ones(2, 4),))
