@@ -15,6 +15,7 @@ import torch
 
 from gate.measure import graph
 from gate.measure.device.device import Device
+from gate.measure.private import STANCE
 from gate.measure.turns import MAX_WAITED_SHARE, ThreadWaits
 from gate.records.protocol import BlockSize, Sampling, Side
 
@@ -120,6 +121,7 @@ class BlockRunner:
         self._schedule = schedule
         self._waits = waits
         self._next = 0
+        self.stance = _read_stance()
         self.spoilt: set[int] = set()
         self.undisturbed_s: list[float] = []  # of each block, were all of it as its undisturbed calls
 
@@ -162,10 +164,20 @@ class BlockRunner:
         except RuntimeError as error:
             if not graph.is_recompile_error(error):
                 raise
-            torch.compiler.set_stance("default")
+            torch.compiler.set_stance(**self.stance)
             self.spoilt.add(self._next)
             for _ in calls:
                 step()
+
+
+def _read_stance() -> dict[str, Any]:
+    """Read the arguments of ``torch.compiler.set_stance`` that measured code has given."""
+    stance = STANCE.find()
+    return {
+        "stance": getattr(stance, "stance", "default"),
+        "skip_guard_eval_unsafe": getattr(stance, "skip_guard_eval_unsafe", False),
+        "force_backend": getattr(stance, "backend", None),
+    }
 
 
 def call_until_quiet(step: Step, device: Device, quiet_calls: int) -> bool:
@@ -236,10 +248,11 @@ def run_rounds(
     gc.collect()
     gc.freeze()  # the collector runs between blocks; what is alive now is not looked at again
     try:
-        torch.compiler.set_stance("fail_on_recompile")
+        skips_guards = runner.stance["skip_guard_eval_unsafe"]
+        torch.compiler.set_stance("fail_on_recompile", skip_guard_eval_unsafe=skips_guards)
         durations_s = time_blocks(runner, runner.lead_in, len(schedule))
     finally:
-        torch.compiler.set_stance("default")
+        torch.compiler.set_stance(**runner.stance)
         gc.unfreeze()
     schedule = schedule[: len(durations_s)]
     spoilt, watched = frozenset(runner.spoilt), waits is not None

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import torch
+from torch._dynamo import eval_frame
 from torch._dynamo import utils as dynamo_utils
 from torch._inductor import cudagraph_trees
 
@@ -72,6 +74,29 @@ def test_recompile_spoils_its_block_and_the_case_goes_on() -> None:
     outcome = run_rounds(steps, dict.fromkeys(Side, BlockSize(timed=1)), 3, timer)
     assert outcome.recompiled == 1
     assert (4.0, 7.0, 9.0, 10.0) == outcome.times[Side.COMPILED]
+
+
+@pytest.mark.parametrize("recompiles", [False, True])
+def test_the_stance_of_measured_code_holds(*, recompiles: bool) -> None:
+    """Guards that it skips are skipped in timed calls too, and after them all is as it was."""
+    seen = []
+    recompile = make_recompiling()
+
+    def step() -> None:
+        seen.append(eval_frame._stance)
+        if recompiles:
+            recompile()
+
+    steps, timer = {Side.EAGER: lambda: None, Side.COMPILED: step}, time_with([1.0] * 4)
+    with torch.compiler.set_stance("default", skip_guard_eval_unsafe=True):
+        users = eval_frame._stance
+        run_rounds(steps, dict.fromkeys(Side, BlockSize(timed=1)), 1, timer)
+        assert eval_frame._stance == users
+    assert all(stance.skip_guard_eval_unsafe for stance in seen)
+    assert (seen[0].stance, seen[-1].stance) == (
+        "fail_on_recompile",
+        "default" if recompiles else "fail_on_recompile",
+    )
 
 
 class Machine:
