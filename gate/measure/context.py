@@ -32,6 +32,7 @@ from gate.workload import Workload
 
 _FIX = "Register what it uses in a module, as in a torch.nn.ModuleList, and give that module as forward."
 _MAX_INPUTS = 8  # tensors that are named
+_DYNAMO = "torch._dynamo"
 
 
 def call_watched(subject: Subject, step: Callable[[], Any]) -> str:
@@ -118,7 +119,7 @@ def open_case(
 def _prepare_case(
     context: WorkerContext, workload: Workload | None, protocol: Protocol, *, is_cold: bool
 ) -> Prepared:
-    logbook = context.logbook
+    logbook, compiles = context.logbook, _count_compiles()
     subject = build_subject(context, workload, lambda built: protocol.make_subject(built, context.device))
     for path, leaf in subject.iterate_given():
         if is_foreign(leaf):
@@ -135,7 +136,8 @@ def _prepare_case(
     logbook.record(workload=about)
     outputs = {f"output{path}": value for path, value in iterate_tensors(returned)}
     check_any_finite(outputs, Side.EAGER)
-    if "torch._dynamo" in sys.modules and graph.observe_graphs(context.directory).caches:
+    caches = graph.observe_graphs(context.directory).caches if _DYNAMO in sys.modules else {}
+    if caches or _count_compiles() > compiles:  # another backend than Inductor asks no cache
         logbook.note(Code.EAGER_COMPILED)
     logbook.hold_caches(context.caches)  # eager calls may set them too
     logbook.enter(Stage.COMPILE)  # torch refuses wrong options and backends here, before the first call
@@ -150,6 +152,10 @@ def _prepare_case(
         compiled_step=protocol.make_compiled_step(subject, compiled),
         protocol=protocol,
     )
+
+
+def _count_compiles() -> int:
+    return graph.count_chosen_compiles() if _DYNAMO in sys.modules else 0
 
 
 def try_case(context: WorkerContext, workload: Workload | None) -> None:

@@ -70,6 +70,7 @@ _CACHES = {
     "kernel": ("inductor", "async_compile_cache"),  # of Triton's, loaded or compiled
 }
 _KERNELS, _BUNDLES = "kernel", "triton_bundle"
+_COMPILE_THEMSELVES = ("_higher_order_ops", f"nn{os.sep}attention")  # in torch's directory
 # What torch writes of a function that it does not trace, below its first line.
 _FUNCTION = re.compile(
     r"Developer debug context: "
@@ -171,6 +172,13 @@ def count_compiles() -> int:
     return int(frames) + len(_list_compiles() or ())
 
 
+def count_chosen_compiles() -> int:
+    """Count compiled frames, without those of torch's operators that compile themselves in eager calls."""
+    own = tuple(f"{_find_torch()}{part}{os.sep}" for part in _COMPILE_THEMSELVES)
+    files = (str(getattr(record, "co_filename", "")) for record in _list_compiles() or ())
+    return sum(not file.startswith(own) for file in files)
+
+
 def awaits_capture(device: int) -> bool:
     """Whether the last call ran a CUDA graph's warm-up: a later one captures it."""
     find_manager = GRAPH_TREES.find()
@@ -265,7 +273,7 @@ def _sum_field(records: list[Any] | None, name: str) -> int | None:
 
 
 def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 - a private object of torch
-    torch_directory = f"{Path(importlib.import_module('torch').__file__ or '').parent}{os.sep}"
+    torch_directory = _find_torch()
     whole, reason = list(getattr(entry, "user_stack", ())), str(getattr(entry, "reason", entry))
     frames = [frame for frame in whole if not frame.filename.startswith(torch_directory)]
     stack = tuple(_describe_frame(frame, directory) for frame in frames[-_MAX_FRAMES:])
@@ -278,6 +286,10 @@ def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 -
         innermost=last,
         registry=registered[1].upper() if registered else "",
     )
+
+
+def _find_torch() -> str:
+    return f"{Path(importlib.import_module('torch').__file__ or '').parent}{os.sep}"
 
 
 def _describe_frame(frame: traceback.FrameSummary, directory: str) -> Frame:

@@ -38,6 +38,23 @@ def test_eager_calls_that_compile_are_reported(
     assert codes == [fact.code for fact in context.logbook.result.warnings]
 
 
+@pytest.mark.parametrize(
+    ("helper", "codes"),
+    [
+        (torch.compile(lambda value: value + 1, backend="aot_eager"), [Code.EAGER_COMPILED]),
+        (lambda value: torch.cond(value.sum() > 0, torch.sin, torch.cos, (value,)), []),
+    ],
+)
+def test_a_helper_that_is_compiled_by_another_backend_is_reported(helper: Any, codes: list[Code]) -> None:
+    """It leaves nothing in a cache; what torch compiles by itself in eager calls is not the model's doing."""
+    torch.compiler.reset()
+    graph.start_observation()
+    context = make_context(case=Case(id="m/c", model="m", backend="eager"))
+    with open_case(context, Workload(forward=helper, inputs=(torch.ones(3),))):
+        pass
+    assert codes == [fact.code for fact in context.logbook.result.warnings]
+
+
 class Counting(torch.nn.Module):
     """Breaks its graph in its first call, and elsewhere in each call from ``later`` on; each recompiles."""
 
