@@ -152,7 +152,8 @@ class OnnxFile(Package):
                 raise UsageError(f"UNAVAILABLE: the package {name} is not installed", fix) from None
         super().__init__(subject)
         returned = subject.function(*subject.workload.inputs, **subject.workload.kwargs)
-        self._structure = pytree.tree_flatten(returned)[1]
+        self._leaves, self._structure = pytree.tree_flatten(returned)
+        self._tensors = [index for index, leaf in enumerate(self._leaves) if isinstance(leaf, torch.Tensor)]
 
     def export(self, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - torch's
         return torch.onnx.export(
@@ -172,8 +173,10 @@ class OnnxFile(Package):
         def run(*inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any model's
             given = [leaf for leaf in pytree.tree_leaves((inputs, kwargs)) if isinstance(leaf, torch.Tensor)]
             feeds = {name: tensor.detach().numpy() for name, tensor in zip(names, given, strict=True)}
-            outputs = [torch.from_numpy(output) for output in session.run(None, feeds)]
-            return pytree.tree_unflatten(outputs, self._structure)
+            leaves = [*self._leaves]  # a graph returns tensors alone: what else eager returned stays
+            for index, output in zip(self._tensors, session.run(None, feeds), strict=True):
+                leaves[index] = torch.from_numpy(output)
+            return pytree.tree_unflatten(leaves, self._structure)
 
         return run
 

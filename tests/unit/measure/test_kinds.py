@@ -232,6 +232,25 @@ def test_a_graph_of_onnx_is_exported_once_and_computes_the_same(
     assert protocols[0].identify() == protocols[1].identify() != CodeIdentity(digest="")
 
 
+def test_what_a_graph_of_onnx_does_not_return_is_eagers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that returns no cache returns None in its place, of which a graph has none."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+
+    class Pair(Layer):
+        def forward(self, value: torch.Tensor) -> Any:
+            return None, super().forward(value)
+
+    protocol = make_protocol(make_case(Kind.ONNX))
+    subject = protocol.make_subject(Workload(forward=Pair(), inputs=(torch.ones(4, 3),)), CpuDevice())
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the exporter's own libraries
+        cache, returned = protocol.compile(subject)(*subject.workload.inputs)
+        torch.testing.assert_close(returned, subject.function(*subject.workload.inputs)[1])
+    assert cache is None
+
+
 def test_without_a_library_a_case_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not installed is named with the command that installs it."""
     for name in KIND_SPECS[Kind.ONNX].needs:
