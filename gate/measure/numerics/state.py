@@ -54,8 +54,11 @@ class State:
             put_back()
         with torch.no_grad():
             for name, tensor in self.live.items():
-                if not _is_same(tensor.detach(), self.tensors[name]):
-                    write_tensor(tensor, self.tensors[name])
+                copied = self.tensors[name]
+                if tensor.shape != copied.shape:  # a call has set its ``data``, as a cache that grows
+                    tensor.data = copied.to(tensor.device, copy=True)
+                elif not _is_same(tensor.detach(), copied):
+                    write_tensor(tensor, copied)
 
 
 def copy_state(subject: Subject) -> State:

@@ -76,6 +76,24 @@ def test_the_same_is_asked_again() -> None:
     ]
 
 
+def test_a_tensor_that_grows_is_restored() -> None:
+    """A cache whose data a call replaces by longer data is the same tensor, as short as it was."""
+    cache = torch.zeros(1, 2)
+
+    def grow(value: torch.Tensor) -> torch.Tensor:
+        cache.data = torch.cat([cache, value])
+        return cache.sum(0)
+
+    subject = make(grow, torch.ones(1, 2))
+    state = copy_state(subject)
+    for _ in range(2):
+        assert subject.function(*subject.workload.inputs).tolist() == [1.0, 1.0]
+        (written,) = list_written(subject, state).values()
+        assert written.shape == (2, 2)
+        state.restore()
+    assert cache.tolist() == [[0.0, 0.0]]
+
+
 def test_what_is_written_is_named_by_where_it_lies() -> None:
     """Buffers, parameters and inputs have their names, other tensors their paths."""
     subject = make(Counting(), torch.ones(2), cache=Cache())
