@@ -6,7 +6,7 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ _CALLS = 5  # of each shape, whose median is recorded
 _DYNAMIC = {Dims.AUTOMATIC: None, Dims.STATIC: False, Dims.DYNAMIC: True, Dims.MARKED: None}
 _EPOCHS = 5  # of each, in turn; the ratio of their medians is recorded
 IDLE_S = 0.5  # before the first request: what was warm may have cooled down
+_STATE = (torch.Tensor, dict, list, set)  # with a module's own tables of parameters and buffers
 _FILE = "artifacts.bin"  # in the trial's directory, next to Inductor's
 _MOVED = "moved"
 
@@ -233,7 +234,7 @@ def _save_artifacts() -> int:
 
 
 class PartialCompile(Protocol):
-    """The compiled side is a copy of the module that shares its tensors: eager's module stays unmarked."""
+    """The compiled side is a copy of the module that shares its state: eager's module stays unmarked."""
 
     def compile(self, subject: Subject) -> Function:
         forward = subject.workload.forward
@@ -242,7 +243,7 @@ class PartialCompile(Protocol):
             raise UsageError("a function has no parts to compile", fix)
         part = get_setting(self.case, "part", Part)
         names = [choose_hottest(subject)] if part is Part.HOTTEST else list_blocks(forward)
-        module = copy.deepcopy(forward, {id(tensor): tensor for tensor in list_held(forward)})
+        module = _copy_around(forward, names, with_blocks=part is Part.REGIONS)
         blocks = {name: module.get_submodule(name) for name in names}
         whole = make_function(module, subject.workload.loss, self.case.task)
         if part is Part.REGIONS:
@@ -252,6 +253,20 @@ class PartialCompile(Protocol):
             compiled = cast("nn.Module", compile_function(block, self.case))  # of a module it is one
             module.set_submodule(name, compiled)
         return whole
+
+
+def _copy_around(forward: nn.Module, names: Collection[str], *, with_blocks: bool) -> nn.Module:
+    """Copy what is around these blocks, or the blocks as well; all else is shared, and what those hold."""
+    parts = list(forward.named_modules(remove_duplicate=False))
+    copied = {
+        id(part)
+        for name, part in parts
+        if not name or (with_blocks and name in names) or any(inner.startswith(f"{name}.") for inner in names)
+    }
+    held = ((name, value) for _, part in parts for name, value in vars(part).items())
+    state = [value for name, value in held if name != "_modules" and isinstance(value, _STATE)]
+    shared = [*state, *list_held(forward), *(part for _, part in parts if id(part) not in copied)]
+    return copy.deepcopy(forward, {id(value): value for value in shared})
 
 
 def list_blocks(module: nn.Module) -> list[str]:

@@ -17,7 +17,8 @@ import torch
 
 from gate.decide.constants import DRIFT_LIMIT_FLOAT32
 from gate.errors import UsageError
-from gate.kinds import KIND_SPECS, SPECIAL, has_metric
+from gate.kinds import KIND_SPECS, SPECIAL, Part, has_metric
+from gate.measure.context import open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.graph import GraphReport, observe_graphs, start_observation
 from gate.measure.kinds.exported import _describe_graph
@@ -25,10 +26,14 @@ from gate.measure.kinds.protocol import Protocol, make_protocol
 from gate.measure.kinds.variants import Shapes, choose_hottest, make_loader
 from gate.measure.numerics import reference
 from gate.measure.numerics.drift import compute_drift
+from gate.measure.numerics.state import copy_state, list_written
+from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import Subject
 from gate.records.cases import Case, Kind, Metric, Task
 from gate.records.run import CacheUse, CodeIdentity
 from gate.workload import Workload
+
+from .contexts import make_context
 
 ROWS = [4, 6, 8, 10]
 
@@ -421,6 +426,40 @@ def test_a_part_is_compiled_and_computes_the_same(
     assert report.counts[Metric.UNIQUE_GRAPHS] == graphs
     assert report.counts[Metric.GRAPH_BREAKS] == 0
     assert choose_hottest(subject) == "head"
+
+
+class Averaging(torch.nn.Linear):
+    """Replaces a buffer, and writes in place what nobody has registered."""
+
+    mean: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__(3, 3)
+        self.register_buffer("mean", torch.zeros(3))
+        self.sum = torch.zeros(3)
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        value = super().forward(value) + self.mean + self.sum
+        self.mean = 0.9 * self.mean + value.detach().mean(0)
+        self.sum.add_(value.detach().mean(0))
+        return value
+
+
+@pytest.mark.parametrize("part", Part)
+def test_state_of_a_compiled_part_is_that_of_eagers(part: Part) -> None:
+    """What a compiled call leaves is put back, so that the next one is asked the same."""
+    model = Blocks()
+    model.layers = torch.nn.ModuleList([Averaging(), Averaging()])
+    case = replace(make_case(Kind.SCOPE, settings={"part": part}), factory="")
+    context = make_context(case=case)
+    with open_case(context, Workload(forward=model, inputs=(torch.randn(64, 3),))) as prepared:
+        for _ in range(2):
+            state = copy_state(prepared.subject)
+            prepared.compiled_step()
+            assert len(list_written(prepared.subject, state)) == 4
+            state.restore()
+        measure_drift(context, CompiledSubject(subject=prepared.subject, compiled=prepared.compiled))
+    assert context.logbook.result.samples[Metric.DRIFT] == (0.0,)
 
 
 def test_a_model_without_blocks_is_refused() -> None:
