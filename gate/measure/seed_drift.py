@@ -15,7 +15,7 @@ from gate.measure.failures import NotFiniteError, describe_error
 from gate.measure.kinds.protocol import make_protocol
 from gate.measure.logbook import Logbook
 from gate.measure.numerics import reference
-from gate.measure.numerics.comparing import compare, list_unlike
+from gate.measure.numerics.comparing import compare, list_reference_far, list_unlike
 from gate.measure.numerics.draws import Recording, draws_alike, draws_nothing
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, describe_tensor
 from gate.measure.numerics.habit import Habit, classify_habit, ignores_seed
@@ -100,6 +100,8 @@ def _measure_seeds(
         exact = _evaluate_reference(context, pair.subject, eager)
         if not index:
             _record_workload(context, exact, eager.evaluation)
+            if exact is not None and pair.subject.workload.exact is None:
+                context.logbook.add_warnings(*list_reference_far(exact, eager.evaluation))
             if not eager.evaluation.has_tensors:  # a drift of 0 would look as if all were well
                 context.logbook.note(Code.NO_TENSORS)
         drift = _compare(context, pair, exact, eager)

@@ -245,6 +245,7 @@ class Code(StrEnum):
     REFERENCE_TOO_LARGE = "reference_too_large", "needed free"  # for the device too; bytes of the host
     REFERENCE_NOT_FINITE = "reference_not_finite", "unknown elements"  # names: output
     REFERENCE_RESHAPED = "reference_reshaped"  # names: output, exact, eager
+    REFERENCE_FAR = "reference_far", "error limit"  # from eager: drift shows little; names: output
     OUTPUT_UNSEEN = "output_unseen"  # an object that cannot be compared; names: output, dtype
     WRITES_UNSEEN = "writes_unseen"  # of compiled code, to tensors of its own; names: outputs
     TRAINING_UNSEEN = "training_unseen"  # outputs besides the loss, and gradients of inputs; names: why

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from gate.measure.numerics.drift import LARGEST_STEP, MISMATCH, Drift, compute_drift
+from gate.measure.numerics.drift import LARGEST_STEP, MISMATCH, Drift, compute_drift, is_rounded, list_far
 from gate.measure.numerics.layout import compare_layout
 from gate.measure.numerics.reference import LATER, Evaluation
 from gate.measure.numerics.state import HELD, State
@@ -63,6 +63,13 @@ def list_unlike(eager: Evaluation, compiled: Evaluation, state: State) -> list[F
     left = sorted(_list_lost_values(eager, compiled) | _list_kept(eager, compiled, state))
     alone = [Fact(code=Code.LEFT_BY_ONE, names=name_words(output=name)) for name in left]
     return [*compare_layout(eager.layout, compiled.layout), *alone]
+
+
+def list_reference_far(exact: Evaluation, eager: Evaluation) -> list[Fact]:
+    """List outputs that are another computation's in float64: a branch on the type, or views cast apart."""
+    first = {name: value for name, value in eager.outputs.items() if LATER not in name and is_rounded(value)}
+    far = list_far(exact.outputs, first, [name for name in first if name in exact.outputs], LARGEST_STEP)
+    return [replace(fact, code=Code.REFERENCE_FAR) for fact in far]
 
 
 def _list_lost_values(eager: Evaluation, compiled: Evaluation) -> AbstractSet[str]:

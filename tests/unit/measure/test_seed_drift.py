@@ -158,6 +158,21 @@ def test_a_reference_without_a_finite_number_gives_no_drift() -> None:
     assert (warning.code, warning.numbers) == (Code.REFERENCE_NOT_FINITE, {"unknown": 4, "elements": 4})
 
 
+@pytest.mark.parametrize(("most", "is_far"), [(0.5, True), (1.0, False)])
+def test_a_reference_that_computes_something_else_is_noted(most: float, *, is_far: bool) -> None:
+    """A model that branches on the type: half of what eager returns is no rounding."""
+
+    def clamp(value: torch.Tensor) -> torch.Tensor:
+        return value.clamp(max=1.0 if value.dtype is torch.float32 else most)
+
+    device = CpuDevice()
+    workload = Workload(forward=clamp, inputs=(torch.ones(64),))
+    result = measure(clamp, make_subject(workload, Case(id="m/c", model="m"), device), device)
+    codes = [fact.code for fact in result.warnings]
+    assert codes == ([Code.REFERENCE_FAR] if is_far else [])
+    assert result.samples[Metric.DRIFT] == (0.0,)
+
+
 def refuse_float64(value: torch.Tensor) -> torch.Tensor:
     """A function that has no float64, as many a kernel of one's own."""
     if value.dtype == torch.float64:
