@@ -158,7 +158,7 @@ _AB = Command(
     example="compile-gate ab main --select 'bert/*'",
     success="PASS: every planned case was measured, and nothing that the base has regressed",
     codes=_VERDICT_CODES,
-    run="gate.cli.ab:run_ab",
+    run="gate.bisect.after_ab:run_ab",
     arguments=(
         argument(
             "base",
