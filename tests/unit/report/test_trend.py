@@ -109,6 +109,23 @@ def test_a_series_that_repeats_exactly_shows_small_and_large_steps(
     assert steps == expected
 
 
+@pytest.mark.parametrize(
+    ("size", "runs", "expected"), [(1.2, 1, []), (1.2, 2, []), (1.2, 3, []), (1.2, 4, [30])]
+)
+@pytest.mark.parametrize("seed", range(10))
+def test_a_step_is_shown_once_four_runs_have_it(
+    size: float, runs: int, expected: list[int], seed: int
+) -> None:
+    """Before, it would be placed among runs that are as all others; the last night alone is no step."""
+    draw = random.Random(seed)  # noqa: S311 - noise
+    levels = [1.0] * 30 + [size] * runs
+    values = [level * math.exp(draw.gauss(0, 0.01)) for level in levels]
+
+    steps = find_steps(Metric.COMPILED_LATENCY, values)
+
+    assert [step.position for step in steps] == expected
+
+
 def test_machines_are_kept_apart_and_the_newest_comes_first() -> None:
     """Lines may be in any order."""
     lines = [make_line(3, {}, machine="cpu: old"), make_line(9, {}), make_line(1, {})]
