@@ -396,6 +396,29 @@ def test_the_overview_says_what_changed_in_a_week_and_in_a_month() -> None:
     assert "<td>+20.0 % (slower)</td><td></td>" in short["index.html"]
 
 
+def test_a_run_of_months_before_is_no_change_of_a_week() -> None:
+    """The run before lies 40 days back: nothing is known of seven days, nor of thirty since day ten."""
+    lines = make_lines([0.010] * 60)
+    kept = [*lines[:10], lines[59]]
+    page = dict(render_pages(make_tracks(kept)[0], "index", "", []))["index.html"]
+    row = re.search(r"a/x</a></th>(.*?)</tr>", page)
+    assert row is not None
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", row[1])[1:3] == ["", "0.0 %"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_badge_counts_no_noise_and_no_case_that_is_gone(seed: int) -> None:
+    """Ten cases that vary by 1 %; one more was last measured two months ago, when it got slower."""
+    rng = random.Random(seed)  # noqa: S311 - noise
+    lines = [
+        make_line(night, {f"m{n}/x": {LATENCY: (rng.gauss(0.010, 0.0001),)} for n in range(10)})
+        for night in range(80)
+    ]
+    gone = make_lines([0.010] * 10 + [0.020] * 10)
+    badge = json.loads(render_badge(make_tracks([*lines, *gone])[0]))
+    assert (badge["message"], badge["color"]) == ("0 of 10 cases slower in 7 days", "brightgreen")
+
+
 def test_a_badge_counts_cases_that_got_slower_in_a_week() -> None:
     badge = json.loads(render_badge(make_tracks(make_lines([0.010] * 35 + [0.012] * 5))[0]))
     assert (badge["message"], badge["color"]) == ("1 of 1 case slower in 7 days", "orange")
