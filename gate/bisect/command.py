@@ -22,7 +22,7 @@ from gate.bisect.search import (
     settle_step,
 )
 from gate.cli.output import list_reports, remove_files, save_reports
-from gate.cli.setup import RUN_FILE, load_project, parse_metric
+from gate.cli.setup import RUN_FILE, load_project, note_origin, parse_metric
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import BISECTION, RUN
@@ -177,6 +177,9 @@ def _conclude(bisector: Bisector, first: str) -> Finding:
         run, mark = settle_found(pairs, judge)
         RUN.save(run, directory / RUN_FILE)
     verdict = decide_side_by_side(run, question.policy if judge.metric is None else judge.policy)
+    asked = question.options
+    options = Namespace(config=asked.config, reference_models=asked.reference_models)
+    verdict = note_origin(verdict, question.project.config, options)
     code = ExitCode.PASS if mark is Mark.BAD else ExitCode.INCONCLUSIVE
     save_reports(verdict, directory, code)
     if judge.metric is None:
