@@ -184,6 +184,7 @@ _AB = Command(
             *LAB_OR_TARGET,
             LANES,
             *JUDGING,
+            BASELINES,
             lasting(AB_MINUTES, "start no pair after M minutes of measuring"),
         ),
         *(HISTORY, FAIL, REPORT_FORMAT, OPEN, VOLUME),

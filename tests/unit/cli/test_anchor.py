@@ -1,5 +1,7 @@
 """``baseline anchor`` and ``ab --anchor``, in a real repository with actors for workers."""
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,14 @@ def test_a_tag_becomes_its_commit_and_keeps_its_name(released: Sandbox) -> None:
     output = released.read().out
     assert output.startswith(f"The anchor is v1.2 ({anchor.commit[:7]}), recorded ")
     assert "commit it. Compare with it: compile-gate ab --anchor" in output
+
+
+def test_the_command_that_compares_with_it_names_the_same_baselines(released: Sandbox) -> None:
+    """As printed it finds the anchor: nothing got worse."""
+    assert released.run("baseline", "anchor", "v1.2", "--baselines", "other one", "--reason", "r") == 0
+    (command,) = re.findall(r"Compare with it: compile-gate (.*)", released.read().out)
+    assert command == "ab --anchor --baselines 'other one'"
+    assert released.run(*shlex.split(command), "--quiet") == 0
 
 
 def test_without_a_name_it_is_the_commit_that_is_checked_out(released: Sandbox) -> None:
