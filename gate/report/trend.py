@@ -139,7 +139,10 @@ def _make_track(machine: str, days: _Days) -> Track:
     lines, old = days.list_runs()
     values: dict[tuple[str, Metric], TrendSeries] = {}
     creep: dict[tuple[str, Metric], TrendSeries] = {}
+    anchors = [line.head.anchor for line in lines if line.head.kind is HistoryKind.ANCHOR]
     for number, line in enumerate(lines):
+        if line.head.anchor not in {"", *anchors[-1:]}:
+            continue  # a change since another commit: its fall would look like a gain
         table = creep if line.head.kind is HistoryKind.ANCHOR else values
         for case_id, figures in line.cases.items():
             for metric, numbers in figures.items():

@@ -179,6 +179,16 @@ def test_creep_against_the_anchor_is_a_series_of_its_own() -> None:
     assert "compiled latency against the release anchor" in pages["index.html"]
 
 
+def test_creep_is_that_since_the_newest_anchor() -> None:
+    """The anchor moved after +6 %: the line begins anew, and does not fall to +1 %."""
+    lines = [
+        make_line(night, {"a/x": {LATENCY: (change,)}}, kind=HistoryKind.ANCHOR, anchor=anchor * 40)
+        for night, (change, anchor) in enumerate([(0.05, "a"), (0.06, "a"), (0.01, "b"), (0.02, "b")])
+    ]
+    (track,) = make_tracks(lines)
+    assert list(track.creep["a/x", LATENCY].centres) == [0.01, 0.02]
+
+
 def test_creep_is_drawn_where_the_values_stand_still_or_are_unknown() -> None:
     """Three graph breaks each night are two more than at the anchor, also if only pairs have them."""
     breaks: dict[Metric, Figures] = {Metric.GRAPH_BREAKS: (3.0,)}
