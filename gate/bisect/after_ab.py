@@ -5,6 +5,7 @@ import sys
 from argparse import Namespace
 from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 
 from gate.bisect.command import search_points
 from gate.bisect.points import Question, parse_ends
@@ -33,8 +34,8 @@ def find_first_bad(project: Project, policy: Policy, verdict: Verdict, options: 
     chosen, base = _choose(verdict), verdict.base
     left_s = 60 * options.minutes - (verdict.wall_s - verdict.toolchain_s)
     is_clean = base is not None and base.commit and not verdict.provenance.dirty
-    # What is uncommitted, on another interpreter or on several lanes is not what a bisection measures.
-    if not (chosen and base and is_clean) or left_s < _LEAST_S or options.base_python or options.lanes:
+    # A bisection measures no uncommitted code.
+    if not (chosen and base and is_clean) or left_s < _LEAST_S or _is_elsewhere(options):
         return None
     case_id, metric = chosen
     bad = base.head_commit or verdict.provenance.commit
@@ -51,8 +52,9 @@ def find_first_bad(project: Project, policy: Policy, verdict: Verdict, options: 
         )
         words = ["compile-gate", "bisect", case_id, *([metric] if metric else []), "--good", base.commit]
         command = shlex.join([*words, "--bad", bad, "--out", str(config.out)])
-        print(f"bisecting for at most {format_duration(left_s)}, as by: {command}", file=sys.stderr)
-        with redirect_stdout(sys.stderr):  # the report alone is for stdout
+        # Its lines are progress here: the report alone is for stdout.
+        with redirect_stdout(StringIO() if options.quiet else sys.stderr):
+            print(f"bisecting for at most {format_duration(left_s)}, as by: {command}")
             finding = search_points(question)
     except (UsageError, MachineError) as error:
         print(f"note: no bisection: {error.what}. {error.fix}", file=sys.stderr)
@@ -69,6 +71,11 @@ def find_first_bad(project: Project, policy: Policy, verdict: Verdict, options: 
         names=name_words(commit=finding.point, subject=subject),
     )
     return Cause(case_id=case_id, fact=fact, weight=CAUSES[Code.FIRST_BAD][0])
+
+
+def _is_elsewhere(options: Namespace) -> bool:
+    """A bisection has one lane, this interpreter and a real device."""
+    return bool(options.base_python or options.lanes or options.target)
 
 
 def _choose(verdict: Verdict) -> tuple[str, Metric | None] | None:
