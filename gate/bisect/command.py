@@ -22,7 +22,7 @@ from gate.bisect.search import (
     settle_step,
 )
 from gate.cli.output import list_reports, remove_files, save_reports
-from gate.cli.setup import RUN_FILE, load_project, parse_metric
+from gate.cli.setup import RUN_FILE, load_project, note_origin, parse_metric
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import BISECTION, RUN
@@ -43,6 +43,15 @@ _ENDS, _CONFIRMATION = "ends", "first-bad"
 _GOES_ON = "Run the same again with --resume: it goes on from here."
 _METRICS_NAMED = 5  # of those that the pairs leave open
 _CAUSES_SHOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """How a search ended; ``point`` is the first bad one, where it was seen again."""
+
+    code: ExitCode
+    point: str = ""
+    steps: int = 0
 
 
 @dataclass(kw_only=True)
@@ -96,6 +105,15 @@ def run_bisect(options: Namespace) -> ExitCode:
         ends=parse_ends(options, project.config.directory),
         metric=parse_metric(options.metric) if options.metric else None,
     )
+    return search_points(question).code
+
+
+def search_points(question: Question) -> Finding:
+    """Print each step, and what was found.
+
+    Raises:
+        UsageError, MachineError: As :func:`gate.bisect.points.open_bisect_lab`; or there is none to continue.
+    """
     stored = _load_state(question)
     if stored is not None:
         question = replace(question, metric=stored.metric)
@@ -103,7 +121,7 @@ def run_bisect(options: Namespace) -> ExitCode:
         return _bisect(lab, stored)
 
 
-def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
+def _bisect(lab: BisectLab, stored: Bisection | None) -> Finding:
     question = lab.question
     ends, policy = question.ends, question.policy
     with lab.open_pairs(ends.good, ends.bad, question.out / _ENDS) as pairs:
@@ -113,7 +131,7 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
     judge = _make_judge(run, question, row)
     print(render_ends(ends.labels, decide_side_by_side(run, policy), row, question.metric))
     if judge is None:
-        return ExitCode.INCOMPLETE if run.failures else ExitCode.INCONCLUSIVE
+        return Finding(code=ExitCode.INCOMPLETE if run.failures else ExitCode.INCONCLUSIVE)
     between = len(ends.list_after_good()) - 1
     forecast = Forecast(between=between, step_s=predict_step_s(run, judge), noun=ends.noun)
     state = stored or Bisection(
@@ -138,20 +156,20 @@ def _make_judge(run: Run, question: Question, row: Comparison | None) -> StepJud
     return make_judge(run, question.policy, row)
 
 
-def _search(bisector: Bisector) -> ExitCode:
+def _search(bisector: Bisector) -> Finding:
     ends, marks = bisector.lab.question.ends, {step.point: step.mark for step in bisector.state.steps}
     first_bad = search_first(ends.rank, ends.good, ends.bad, bisector.ask, marks)
     if first_bad is None:
         print(render_time_up(bisector.state, bisector.forecast))
-        return ExitCode.INCONCLUSIVE
+        return Finding(code=ExitCode.INCONCLUSIVE)
     candidates = [point for point in ends.list_after_good() if point in first_bad]
     if len(candidates) > 1:
         print(render_candidates([ends.describe(point) for point in candidates]))
-        return ExitCode.INCONCLUSIVE
+        return Finding(code=ExitCode.INCONCLUSIVE)
     return _conclude(bisector, candidates[0])
 
 
-def _conclude(bisector: Bisector, first: str) -> ExitCode:
+def _conclude(bisector: Bisector, first: str) -> Finding:
     """It must be seen again, compared with the point before it."""
     question, state, judge = bisector.lab.question, bisector.state, bisector.judge
     directory = question.out / _CONFIRMATION
@@ -159,6 +177,9 @@ def _conclude(bisector: Bisector, first: str) -> ExitCode:
         run, mark = settle_found(pairs, judge)
         RUN.save(run, directory / RUN_FILE)
     verdict = decide_side_by_side(run, question.policy if judge.metric is None else judge.policy)
+    asked = question.options
+    options = Namespace(config=asked.config, reference_models=asked.reference_models)
+    verdict = note_origin(verdict, question.project.config, options)
     code = ExitCode.PASS if mark is Mark.BAD else ExitCode.INCONCLUSIVE
     save_reports(verdict, directory, code)
     if judge.metric is None:
@@ -171,7 +192,7 @@ def _conclude(bisector: Bisector, first: str) -> ExitCode:
         for fact in causes[:_CAUSES_SHOWN]:
             print(f"  cause  {clean_line(describe_cause(fact))}")
         print(f"\nReport: {directory}")
-    return code
+    return Finding(code=code, point=first, steps=len(state.steps))
 
 
 def _load_state(question: Question) -> Bisection | None:

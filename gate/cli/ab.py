@@ -1,7 +1,7 @@
 """``ab``: two commits, directories or interpreters, in pairs; nothing stored is needed."""
 
 from argparse import Namespace
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,6 +14,7 @@ from gate.cli.commands import AB_MINUTES
 from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import code_verdict, print_traces, record_creep, report_verdict, save_reports, show_page
 from gate.cli.setup import Project, load_project, note_origin, note_stop
+from gate.decide.explain.inquiry import insert_cause
 from gate.decide.explain.notes import note_idle
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, FileError, UsageError
@@ -25,6 +26,7 @@ from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import BASE_ARM, Run
+from gate.records.verdict import Cause, Outcome, Verdict
 from gate.revisions import advise_missing, find_ref, get_top
 from gate.store.anchor import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor
 from gate.store.policy import load_policy
@@ -32,7 +34,11 @@ from gate.store.policy import load_policy
 _RECORD = "compile-gate baseline anchor REF --reason TEXT"
 
 
-def run_ab(options: Namespace) -> ExitCode:
+# Finds the commit that made worse what a verdict shows.
+FindFirstBad = Callable[[Project, Policy, Verdict, Namespace], Cause | None]
+
+
+def run_ab(options: Namespace, find_first_bad: FindFirstBad) -> ExitCode:
     request = load_project(options)
     policy = load_policy(request.config)
     anchor = load_asked_anchor(options, request.config)
@@ -49,6 +55,11 @@ def run_ab(options: Namespace) -> ExitCode:
             verdict = replace(verdict, notes=(note, *verdict.notes))
             record_creep(request.config, verdict)
         save_reports(verdict, request.config.out, code_verdict(verdict, request.config))  # as a check does
+    is_worse = bool(verdict.failures) or verdict.outcome is Outcome.REGRESSION
+    is_searched = options.anchor and is_worse and not options.fail_fast
+    if is_searched and (cause := find_first_bad(request, policy, verdict, options)):
+        verdict = replace(verdict, causes=insert_cause(verdict.causes, cause))
+        save_reports(verdict, request.config.out, code_verdict(verdict, request.config))
     code = report_verdict(verdict, request.config, options, None)
     show_page(request.config.out, options)
     print_traces(checked.run, request.config.out)

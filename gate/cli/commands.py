@@ -158,7 +158,7 @@ _AB = Command(
     example="compile-gate ab main --select 'bert/*'",
     success="PASS: every planned case was measured, and nothing that the base has regressed",
     codes=_VERDICT_CODES,
-    run="gate.cli.ab:run_ab",
+    run="gate.bisect.after_ab:run_ab",
     arguments=(
         argument(
             "base",
@@ -184,6 +184,7 @@ _AB = Command(
             *LAB_OR_TARGET,
             LANES,
             *JUDGING,
+            BASELINES,
             lasting(AB_MINUTES, "start no pair after M minutes of measuring"),
         ),
         *(HISTORY, FAIL, REPORT_FORMAT, OPEN, VOLUME),

@@ -1,6 +1,7 @@
 """``baseline`` and ``calibrate``: record what unchanged code measures, and which changes are accepted."""
 
 import math
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -76,7 +77,11 @@ def run_anchor(options: Namespace) -> ExitCode:
     path = save_anchor(config.baselines, anchor)
     for line in _describe_change(old, anchor, now):
         print(line)
-    print(f"Wrote {path}; commit it. Compare with it: compile-gate ab --anchor")
+    given = (("--config", options.config), ("--baselines", options.baselines))
+    more = [word for name, value in given if value for word in (name, value)]
+    print(
+        f"Wrote {path}; commit it. Compare with it: {shlex.join(['compile-gate', 'ab', '--anchor', *more])}"
+    )
     return ExitCode.PASS
 
 

@@ -187,6 +187,7 @@ def _write(task: Task, finding: TrustedResult, sticky: StickyComment, name: str)
         title=_make_title(task, finding) if settings.issue else "",
         body=render_body(marker, finding),
         is_wanted=is_wanted(finding, settings.comment),
+        may_close=finding.is_plain,
     )
     written = task.attempt(
         f"The {sticky.noun} was not written",

@@ -61,6 +61,7 @@ class Post:
 class Draft:
     """``is_wanted`` is whether to post it where there is no post yet.
 
+    An issue that is not wanted is closed if it ``may_close``.
     ``workflow`` is the file whose runs are published there. A comment has no ``title``.
     """
 
@@ -69,6 +70,7 @@ class Draft:
     body: str
     title: str = ""
     is_wanted: bool = True
+    may_close: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,7 +228,7 @@ class StickyIssue(StickyComment):
         self.change(post, fields)
 
     def choose_action(self, kept: Post, draft: Draft, *, has_news: bool) -> Action:
-        if not draft.is_wanted and kept.is_open:
+        if not draft.is_wanted and draft.may_close and kept.is_open:
             return Action.CLOSED
         if draft.is_wanted and not kept.is_open:
             return Action.MUTED if kept.is_muted else Action.REOPENED

@@ -28,7 +28,7 @@ from gate.publish.trusted import (
     note_unknown,
 )
 from gate.records.cases import Metric
-from gate.records.run import Environment, Run
+from gate.records.run import BASE_ARM, Environment, Run
 from gate.records.shown import Shown, StackPart
 from gate.records.verdict import JUDGED, Comparison, Outcome, PairBase, Status, Verdict
 from gate.report.clean import clean_line
@@ -190,8 +190,7 @@ def describe_outputs(
 
 def is_wanted(finding: TrustedResult, when: CommentWhen) -> bool:
     if when is CommentWhen.ON_CHANGE:
-        is_plain = finding.outcome is Outcome.PASS and not finding.is_failing
-        return not is_plain or finding.has_other_trouble
+        return not finding.is_plain
     if when is CommentWhen.ON_FAILURE:
         return finding.is_failing or finding.has_other_trouble
     return when is CommentWhen.ALWAYS
@@ -234,7 +233,8 @@ def make_upgrade_finding(
 
 def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool = True) -> tuple[str, ...]:
     """In Markdown. ``can_refresh`` is whether a workflow of the repository records baselines."""
-    worse = _list_cases(verdict, _WORSE)
+    broken = list(dict.fromkeys(each.case_id for each in verdict.failures if each.arm == BASE_ARM))
+    worse = [case_id for case_id in _list_cases(verdict, _WORSE) if case_id not in broken]
     missing, undecided = (_list_cases(verdict, {status}) for status in (Status.MISSING, Status.INCONCLUSIVE))
     if worse:
         return (
@@ -242,6 +242,9 @@ def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool = True) -> tuple[s
             _suggest_pairs("To see it again", worse),
             _CLOSING,
         )
+    if broken:
+        named = escape_code(", ".join(broken), MAX_STEP)
+        return (f"Mend what fails on the old stack, so that it can be compared: {named}.", _CLOSING)
     if missing:
         read = (
             "Read the log of the run: did these cases fail on the old stack, or was there no time for them?"

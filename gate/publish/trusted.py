@@ -256,6 +256,13 @@ class TrustedResult:
         return code is not ExitCode.PASS
 
     @property
+    def is_plain(self) -> bool:
+        """A pass that leaves nothing to report. An upgrade runs one code: what is not judged did not run."""
+        is_whole = not self.preface or self.coverage.judged_cases == self.coverage.cases
+        is_pass = self.outcome is Outcome.PASS and not self.is_failing
+        return is_pass and is_whole and not self.has_other_trouble
+
+    @property
     def has_other_trouble(self) -> bool:
         """Whether the run failed although its verdict lets it pass."""
         return not self.is_failing and self.run.conclusion not in {"success", ""}

@@ -79,6 +79,7 @@ class Code(StrEnum):
     DEFINITION_CHANGED = "definition_changed"  # of the case; names: before and after, by what changed
     OPTIONS_CHANGED = "options_changed"  # that code sets; names: before and after, by option
     DEFAULT_CHANGED = "default_changed", "change left pairs"  # once set back; names: likewise
+    FIRST_BAD = "first_bad", "steps"  # by a bisection; names: commit, subject
     STACK_CHANGED = "stack_changed", "differences"  # names: differences
     EAGER_ALONE = "eager_alone", "eager compiled"  # got faster, and compiled did not
     MORE = "more", "more"  # of what came before

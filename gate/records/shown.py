@@ -17,7 +17,7 @@ from gate.records.verdict import Cause, Comparison, MachineShift, Outcome, Tally
 
 PLACE = r"(?:[A-Za-z0-9_]{1,60}/){0,9}[A-Za-z0-9_]{1,60}\.py:[0-9]{1,6}"  # a line of a Python file
 # Which names a fact may have, and what each can be.
-WORDLESS = {"location": PLACE, "role": "|".join(WorkerRole), "why": "|".join(FAILURE_CODES)}
+WORDLESS = {"location": PLACE, "role": "|".join(WorkerRole), "why": "|".join(FAILURE_CODES), "commit": SHA}
 UNKNOWN_STAGE = "unknown"
 
 BaseSha = Annotated[str, Pattern(regex=f"({SHA})?", what="a whole commit id")]

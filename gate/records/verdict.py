@@ -65,6 +65,7 @@ class SideEvidence:
     values: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)  # one a trial, as they ran
     phases_s: Mapping[str, NotNegative] = field(default_factory=dict)  # own time of each; they add up
     parts_s: Mapping[str, NotNegative] = field(default_factory=dict)  # what only its kind has, as each shape
+    calls_within: Mapping[str, Natural] = field(default_factory=dict)  # Python's, of a compile, by function
     graph_breaks: tuple[GraphBreak, ...] = ()
     recompile_reasons: tuple[Recompile, ...] = ()
     caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the second process, by cache

@@ -23,6 +23,7 @@ Write = Callable[[float], str]  # a value with its unit, for an axis or a hint
 _LEFT = 58.0  # of the plot: room for a lane's name
 _RIGHT = 8.0
 _LANE = 30.0  # height of a lane
+_BARS = 36.0  # height of a name and its two bars
 _AXIS = 22.0  # height of an axis and its marks
 _SPREAD = 4.0  # points of a lane are moved up and down by so much, so that equal ones are seen
 _POINT = 3.2
@@ -171,6 +172,20 @@ def draw_strip(
         drawing.add_line("limit", (x, 0), (x, bottom))
     for index, lane in enumerate(lanes):
         _draw_lane(drawing, lane, scale, _LANE * (index + 0.5) + 2, write)
+    return drawing
+
+
+def draw_bars(label: str, rows: Sequence[tuple[str, float, float]], write: Write) -> Drawing:
+    """A name above two bars, its values before and of head; all from 0."""
+    most = max(max(before, after) for _, before, after in rows)
+    scale = Scale(low=0.0, high=most or 1.0, start=0.0, end=CHART_WIDTH)
+    drawing = Drawing(label=label, height=_BARS * len(rows))
+    for number, (name, *values) in enumerate(rows):
+        top = _BARS * number + 12
+        drawing.add("text", "lane first", x=0, y=top, text=name)
+        for line, (side, value) in enumerate(zip((BEFORE, HEAD), values, strict=True)):
+            hint, width = f"{side}: {write(value)}", max(scale.place(value), 1.0)
+            drawing.add("rect", f"span {side}", hint=hint, x=0, y=top + 4 + 8 * line, width=width, height=7)
     return drawing
 
 

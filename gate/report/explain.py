@@ -57,6 +57,7 @@ class CaseView:
     """Both sides of one case. A row of a table is a name, then its values before and of head."""
 
     phases: Section  # of a cold compile, in the order of ``_OWN_PHASES``
+    calls: Section  # of Python in a compile, by the function they are made within
     parts: Section  # what only its kind has: the call of each shape, as an example
     differences: tuple[Difference, ...]
     more_kernels: int
@@ -74,6 +75,11 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
     return CaseView(
         phases=Section(
             title="Phases of a cold compile", header=("phase", *_SIDES), rows=tuple(_list_phases(evidence))
+        ),
+        calls=Section(
+            title="Python calls of a compile within the functions that changed most",
+            header=("function", *_SIDES),
+            rows=tuple(_list_sides(before.calls_within, after.calls_within, "{:,}".format)),
         ),
         parts=Section(
             title="Parts",
@@ -233,7 +239,7 @@ def _render_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> li
 
 def _render_sides(evidence: CaseEvidence, folder: str) -> Iterator[list[str]]:
     view = make_view(evidence, folder)
-    for section in (view.phases, view.parts, view.caches):
+    for section in (view.phases, view.calls, view.parts, view.caches):
         yield [section.title, *_indent_columns([section.header, *section.rows])] if section.rows else []
     title = f"Graph breaks, {view.breaks_before} before and {len(view.breaks)} now"
     lines = (

@@ -21,7 +21,17 @@ from gate.records.run import Environment
 from gate.records.verdict import CaseEvidence, Comparison, Status, Verdict
 from gate.report import FORMATS
 from gate.report.case_blocks import SHOWN, Block, order_comparison
-from gate.report.charts import BEFORE, HEAD, Drawing, Lane, Plot, choose_axis_unit, draw_interval, draw_strip
+from gate.report.charts import (
+    BEFORE,
+    HEAD,
+    Drawing,
+    Lane,
+    Plot,
+    choose_axis_unit,
+    draw_bars,
+    draw_interval,
+    draw_strip,
+)
 from gate.report.clean import bind_units, clean_line
 from gate.report.comparison_rows import STATUS_KINDS, Row, make_row
 from gate.report.content import OUTCOME_KINDS, Report, make_report
@@ -47,6 +57,7 @@ _KIND_NAMES = {
 }
 _MAX_HEADLINE = 160  # characters next to a case's name
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_FUNCTION = 50  # characters of its name, the last: a chart is as wide
 _MAX_POINTS = 60  # of one side, the latest: more hide each other
 _MOST_OPEN = 5  # cases that are read without a click: they are the gravest; the first of many
 MOST_WHOLE = 25  # cases whose sections, some 30 KB each, are in the page itself; of more, others are pages
@@ -266,7 +277,19 @@ def _list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Ma
         title: tuple(_plot_metric(rows[metric], evidence) for metric in metrics if metric in rows)
         for title, metrics in _GROUPS.items()
     }
+    groups["Compile time"] += tuple(_plot_calls(evidence))
     return {title: plots for title, plots in groups.items() if plots}
+
+
+def _plot_calls(evidence: CaseEvidence) -> Iterator[Plot]:
+    before, after = (side.calls_within for side in evidence.sides)
+    rows = [
+        (clean_line(name)[-_MAX_FUNCTION:], before.get(name, 0), after.get(name, 0))
+        for name in dict.fromkeys((*after, *before))
+    ]
+    if rows:
+        label = "Python calls of a compile within functions, before and of head"
+        yield Plot(title="Python calls within functions", drawing=draw_bars(label, rows, "{:,.0f}".format))
 
 
 def _plot_metric(comparison: Comparison, evidence: CaseEvidence) -> Plot:

@@ -139,7 +139,10 @@ def _make_track(machine: str, days: _Days) -> Track:
     lines, old = days.list_runs()
     values: dict[tuple[str, Metric], TrendSeries] = {}
     creep: dict[tuple[str, Metric], TrendSeries] = {}
+    anchors = [line.head.anchor for line in lines if line.head.kind is HistoryKind.ANCHOR]
     for number, line in enumerate(lines):
+        if line.head.anchor not in {"", *anchors[-1:]}:
+            continue  # a change since another commit: its fall would look like a gain
         table = creep if line.head.kind is HistoryKind.ANCHOR else values
         for case_id, figures in line.cases.items():
             for metric, numbers in figures.items():
@@ -204,15 +207,26 @@ def find_steps(metric: Metric, values: Sequence[float], old: int = 0) -> tuple[T
     is_log = spec.is_ratio and min(values) > 0
     scaled = [math.log(value) for value in values] if is_log else list(values)
     least = (spec.threshold.relative if is_log else spec.threshold.absolute) / 2
-    ends = [0, *_search_parts(scaled, math.log1p(least) if is_log else least, old), len(values)]
-    means = [sum(scaled[a:b]) / (b - a) for a, b in pairwise(ends)]
+    cuts = _search_parts(scaled, math.log1p(least) if is_log else least, old)
+    parts = [scaled[start:end] for start, end in pairwise((0, *cuts, len(values)))]
     steps = []
-    for position, before, after in zip(ends[1:-1], means, means[1:], strict=False):
-        change = math.expm1(after - before) if is_log else after - before
+    for position, (before, after) in zip(cuts, pairwise(parts), strict=True):
+        moved = fmean(after) - fmean(before)
+        change = math.expm1(moved) if is_log else moved
         worse = -change if spec.higher_is_better else change
-        if abs(worse) >= least:
+        if abs(worse) >= least and _differ(before, after):
             steps.append(TrendStep(position=position, worse=worse))
     return tuple(steps)
+
+
+def _differ(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Whether FEWEST values of each part are nearer to its own median than to the other's.
+
+    The search cuts FEWEST values off where the last one alone is another, and so before the change.
+    """
+    old, new = median(before), median(after)
+    is_new = [[abs(value - new) < abs(value - old) for value in part] for part in (before, after)]
+    return min(is_new[0].count(False), is_new[1].count(True)) >= FEWEST
 
 
 def mark_steps(metric: Metric, series: TrendSeries, old: int = 0) -> tuple[TrendStep, ...]:

@@ -176,9 +176,10 @@ def _make_case_row(track: Track, case_id: str, page: str) -> CaseRow:
     days = [track.heads[run].created[:10] for run in series.runs]
     changes = []
     for count in _DAYS:
-        since = (date.fromisoformat(days[-1] or "1970-01-01") - timedelta(days=count)).isoformat()
-        earlier = series.centres[max(bisect_right(days, since) - 1, 0)]
-        is_known = days[0] <= since and earlier > 0
+        index = bisect_right(days, _go_back(days[-1], count)) - 1
+        earlier = series.centres[index]
+        # A run of months before says nothing of this week.
+        is_known = index >= 0 and days[index] >= _go_back(days[-1], 2 * count) and earlier > 0
         changes.append(describe_change(_LEADING, series.centres[-1] / earlier - 1) if is_known else "")
     shown = series.centres[-_SPARK:]
     line = Drawing(label="", width=_SPARK, height=16, kind="small chart")
@@ -188,11 +189,24 @@ def _make_case_row(track: Track, case_id: str, page: str) -> CaseRow:
     return CaseRow(link=Link(text=case_id, address=page), now=now, changes=tuple(changes), line=line)
 
 
+def _go_back(day: str, count: int) -> str:
+    return (date.fromisoformat(day or "1970-01-01") - timedelta(days=count)).isoformat()
+
+
 def render_badge(track: Track) -> str:
     """For shields.io."""
-    rows = [_make_case_row(track, case_id, "") for case_id in _name_pages(track, "")]
-    worse = sum("slower" in row.changes[0] for row in rows)
-    message = f"{worse} of {format_noun(len(rows), 'case')} slower in {_DAYS[0]} days"
+    since = _go_back(track.heads[-1].created[:10], _DAYS[0])
+    begin = sum(head.created[:10] <= since for head in track.heads)
+    leading = [series for (_, metric), series in track.values.items() if metric is _LEADING]
+    current = [series for series in leading if series.runs[-1] >= begin]
+    worse = sum(
+        any(
+            step.worse > 0 and series.runs[step.position] >= begin
+            for step in mark_steps(_LEADING, series, track.old)
+        )
+        for series in current
+    )
+    message = f"{worse} of {format_noun(len(current), 'case')} slower in {_DAYS[0]} days"
     color = "orange" if worse else "brightgreen"
     return json.dumps({"schemaVersion": 1, "label": "torch.compile", "message": message, "color": color})
 

@@ -6,6 +6,7 @@ A refresh that moves something the wrong way is saved only with a reason.
 import json
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -153,8 +154,8 @@ def check_refresh(run: Run) -> None:
     if not run.finished:
         raise IncompleteError("the run was stopped before its end", "Finish it with --resume.")
     if unfit := list_unfit(run):
-        select = ",".join(f"!{case_id}" for case_id in unfit)
-        fix = f"Fix them or measure more trials; to leave them out, add {select} to --select."
+        select = ",".join(filter(None, (run.selection, *(f"!{case_id}" for case_id in unfit))))
+        fix = f"Fix them or measure more trials; to leave them out: --select {shlex.quote(select)}."
         raise IncompleteError(f"not fit to be recorded: {', '.join(unfit.values())}", fix)
 
 

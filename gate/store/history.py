@@ -217,6 +217,11 @@ def compact_history(path: Path) -> HistoryReading:
     """
     reading = HistoryReading()
     files = list_files(path)
+    probed = HistoryReading()
+    is_usable = any(True for _ in _read_usable(files, probed)) or probed.foreign
+    if not is_usable and any(file.stat().st_size for file in files):
+        fix = "Name a history: nothing was changed."
+        raise FileError(str(path), "", "holds no run that can be read", fix)
     groups: dict[Path, list[Path]] = {}
     for file in files:
         month = _MONTH.match(file.name)

@@ -17,6 +17,9 @@ from gate.publish.shown import make_shown
 from gate.publish.submitted import Refusal
 from gate.publish.trusted import TrustedResult
 from gate.records.cases import Case, Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import BASE_ARM, CaseFailure, FailureKind
 from gate.records.verdict import Comparison, MachineShift, Outcome, PairBase, Reason, Status, Tally, Verdict
 from tests.golden_files import check_golden
 from tests.hosts import CUDA_HOST
@@ -138,6 +141,28 @@ def test_only_what_is_broken_on_the_new_stack_advises_to_stay(status: Status, fi
     assert list_upgrade_steps(verdict)[0].startswith(first)
 
 
+def make_base_failure(status: Status) -> Verdict:
+    """The first case fails on the old stack; ``status`` is that of its rows."""
+    rows = (replace(row, status=status, reason=Reason.UNPAIRED, pairs=0) for row in make_unchanged(CASES[0]))
+    failure = CaseFailure(
+        case_id=CASES[0].id,
+        trial=1,
+        kind=FailureKind.CRASH,
+        stage="compile",
+        fact=Fact(code=Code.NO_RESULT, numbers={"status": -11}),
+        arm=BASE_ARM,
+    )
+    return make_upgrade(*rows, failures=(failure,))
+
+
+@pytest.mark.parametrize("status", [Status.NOT_COMPARABLE, Status.FAILED])
+def test_what_fails_on_the_old_stack_is_not_blamed_on_the_new_one(status: Status) -> None:
+    """Whether it works on the new stack or not, nothing of it can be compared."""
+    first, _ = list_upgrade_steps(make_base_failure(status))
+
+    assert first == f"Mend what fails on the old stack, so that it can be compared: `{CASES[0].id}`."
+
+
 @pytest.mark.parametrize("can_refresh", [True, False])
 def test_an_upgrade_names_a_workflow_only_where_the_repository_has_it(can_refresh: bool) -> None:
     """Without gate-refresh.yml the new stack's baselines are recorded by hand."""
@@ -204,6 +229,28 @@ def test_a_pass_is_quiet_and_closes_what_was_open(publisher: Publisher) -> None:
     assert publisher.issue["state"] == "closed"
     assert "PASS: Nothing got worse" in publisher.issue["body"]
     assert "Issue of h200: closed" in published.summary
+
+
+@pytest.mark.parametrize(
+    ("verdict", "when"),
+    [
+        (make_base_failure(Status.NOT_COMPARABLE), CommentWhen.ON_CHANGE),
+        (
+            make_upgrade(pair(CASES[2], Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, (0.01, 0.0104))),
+            CommentWhen.ON_FAILURE,
+        ),
+    ],
+    ids=["a case was not compared", "inconclusive"],
+)
+def test_an_issue_stays_open_where_something_is_unknown(
+    publisher: Publisher, verdict: Verdict, when: CommentWhen
+) -> None:
+    """Only a pass in which every case was judged takes back what the issue says."""
+    publisher.add_issue()
+
+    publisher.publish(verdict, comment=when)
+
+    assert publisher.issue["state"] == "open"
 
 
 @pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])

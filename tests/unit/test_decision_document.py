@@ -69,7 +69,8 @@ _UNDECIDING = {
         "_DOUBLED _NOTABLE_SHARE _NO_HARM _NOTHING_LOST _OF_RECOMPILES _NOTABLE_PHASE"
     ),
     "decide/explain/defaults.py": "UNDONE_SHARE LEAST_DEVIATIONS _MOST_LISTED",
-    "decide/explain/compiler_functions.py": "_FOLLOWED _CALLERS _MOST_KEPT _LEAST_GROWTH",
+    "decide/evidence/functions.py": "_MOST_KEPT _LEAST_GROWTH _MOST_SHOWN",
+    "decide/explain/compiler_functions.py": "_FOLLOWED _CALLERS",
     "decide/explain/inquiry.py": "RESULT_ALONE _BESIDE_THE_POINT LEAST_WEIGHT MAX_NAMED _MAX_TEXT",
     "decide/explain/notes.py": "OLD_BASELINE_DAYS _MAX_NAMED _MAX_WARNINGS _SLOW_LANE",
     "decide/judge/interval.py": "LARGEST_FACTOR _KNOWN_DF",

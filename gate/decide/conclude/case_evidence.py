@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import islice
 
 from gate.decide.evidence.compiles import match_kernels, part_phases
+from gate.decide.evidence.functions import get_functions, list_shown
 from gate.decide.evidence.gather import Evidence
 from gate.decide.evidence.values import collect_medians
 from gate.decide.judge.screening import Screening
@@ -57,10 +58,12 @@ def show_case(evidence: Evidence, sources: Mapping[str, str], *, moved: bool) ->
         phases_s=collect_medians(trial.phases_s for trial in evidence.trials),
         parts_s=collect_medians(trial.parts_s for trial in evidence.trials),
     )
-    shown = _show_side(evidence.values, made)
+    calls = list_shown(*get_functions(evidence)) if moved else ({}, {})
+    old = _show_side(stored, baseline or Compiled()) if stored or baseline else None
+    shown = replace(_show_side(evidence.values, made), calls_within=calls[1])
     return CaseEvidence(
         case_id=evidence.case.id,
-        before=_show_side(stored, baseline or Compiled()) if stored or baseline else None,
+        before=old and replace(old, calls_within=calls[0]),
         after=replace(shown, unknown=compiled.unknown) if compiled else shown,
         kernels=kernels,
         more_kernels=len(pairs) - len(kernels),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gate.decide.constants import COMPILE_PAIR_SD, LIVE_PAIR_SD, MIN_PAIRS
-from gate.decide.explain.inquiry import CAUSES, MAX_NAMED
+from gate.decide.explain.inquiry import CAUSES, MAX_NAMED, insert_cause
 from gate.metrics import COMPILE_TIMES, SPECS, Family
 from gate.records.cases import Metric, group_by
 from gate.records.codes import Code
@@ -34,14 +34,7 @@ def add_defaults(causes: Sequence[Cause], run: Run) -> tuple[Cause, ...]:
     if (fact := find_default(run)) is None:
         return tuple(causes)
     weight = CAUSES[Code.DEFAULT_CHANGED][0]
-    lighter = (
-        number
-        for number, cause in enumerate(causes)
-        if cause.case_id == fact.cases[0] and cause.weight < weight
-    )
-    index = next(lighter, len(causes))
-    added = Cause(case_id=fact.cases[0], fact=replace(fact, cases=()), weight=weight)
-    return (*causes[:index], added, *causes[index:])
+    return insert_cause(causes, Cause(case_id=fact.cases[0], fact=replace(fact, cases=()), weight=weight))
 
 
 def find_default(run: Run) -> Fact | None:

@@ -23,6 +23,7 @@ CAUSES: Mapping[Code, tuple[float, CauseKind]] = {
     Code.OUTPUT_FAR: (0.99, CauseKind.OUTPUT),
     Code.LAYOUT_DIFFERS: (0.985, CauseKind.LAYOUT),
     Code.LEFT_BY_ONE: (0.985, CauseKind.LAYOUT),
+    Code.FIRST_BAD: (0.982, CauseKind.WORKLOAD),  # measured, commit by commit
     Code.DEFINITION_CHANGED: (0.98, CauseKind.WORKLOAD),  # another program: nothing else can be compared
     Code.OPTIONS_CHANGED: (0.978, CauseKind.STACK),
     Code.DEFAULT_CHANGED: (0.977, CauseKind.STACK),  # measured: with it set back the change is gone
@@ -134,6 +135,17 @@ class Inquiry:
 
     def list_warnings(self, code: Code) -> list[Fact]:
         return [fact for trial in self.evidence.trials for fact in trial.warnings if fact.code is code]
+
+
+def insert_cause(causes: Sequence[Cause], added: Cause) -> tuple[Cause, ...]:
+    """Before the lighter ones of its case."""
+    lighter = (
+        number
+        for number, cause in enumerate(causes)
+        if cause.case_id == added.case_id and cause.weight < added.weight
+    )
+    index = next(lighter, len(causes))
+    return (*causes[:index], added, *causes[index:])
 
 
 def rank_moves(

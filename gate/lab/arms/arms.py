@@ -151,7 +151,7 @@ def resolve_arms(options: ArmOptions) -> tuple[_Code, _Code]:
     head = _parse_code(options.directory, options.head) if options.head else None
     tip = head.commit if isinstance(head, Revision) else "HEAD"
     if not options.base:
-        if options.base_python or options.head_python:
+        if _has_two_interpreters(options):
             return head, head
         changed = _is_changed(options, head)
         return resolve_default_base(options.directory, tip, changed=changed), head
@@ -164,6 +164,11 @@ def resolve_arms(options: ArmOptions) -> tuple[_Code, _Code]:
     if isinstance(base, Revision) and options.base_name:
         return replace(base, name=options.base_name), head
     return base, head
+
+
+def _has_two_interpreters(options: ArmOptions) -> bool:
+    pythons = (options.base_python, options.head_python)
+    return len({Path(python or sys.executable).absolute() for python in pythons}) > 1
 
 
 def _is_changed(options: ArmOptions, head: _Code) -> bool:

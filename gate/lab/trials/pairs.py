@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gate.check.schedule import Content, is_base_first, plan_content
 from gate.check.work import Unit, UnitResult
-from gate.decide.explain.compiler_functions import keep_changed
+from gate.decide.evidence.functions import keep_changed
 from gate.devices import get_kind, is_target
 from gate.kinds import KIND_SPECS
 from gate.lab.arms.provenance import read_time

@@ -11,7 +11,15 @@ from gate.records.facts import AFTER, BEFORE, LANE_CODES, OF_TRIALS, PLACES, USE
 from gate.records.protocol import WorkerFailure
 from gate.records.run import CaseFailure, FailureKind, Recompile
 from gate.records.verdict import PairBase, Verdict
-from gate.report.words.templates import PHRASES, SENTENCES, fill, name_base, name_metric, upper_first
+from gate.report.words.templates import (
+    COMMIT_CHARS,
+    PHRASES,
+    SENTENCES,
+    fill,
+    name_base,
+    name_metric,
+    upper_first,
+)
 from gate.units import format_allowance, format_change, format_rest, format_seconds, join_some
 
 _LACKS = SENTENCES["lacks"]
@@ -212,6 +220,7 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     Code.DEFINITION_CHANGED: _describe_changes,
     Code.OPTIONS_CHANGED: _describe_changes,
     Code.DEFAULT_CHANGED: _describe_changes,
+    Code.FIRST_BAD: lambda fact: {"commit": fact.name("commit")[:COMMIT_CHARS]},
     Code.DEFAULTS_DIFFER: _describe_changes,
     Code.CHANGED_PHASES: _describe_phases,
     Code.KERNELS_MOVED: _describe_device_time,

@@ -21,7 +21,7 @@ _MAX_CASES = 3
 _MAX_MODELS = 10
 # Options that a command to run next repeats, where the verdict's own command had them.
 _CONFIG = ("--config", "--reference-models")
-_OF_AB, _OF_CHECK = ("--out", "--minutes"), ("--baselines", "--out")
+_OF_AB, _OF_CHECK = ("--baselines", "--out", "--minutes"), ("--baselines", "--out")
 _FIXING = frozenset({Code.FIX, Code.ACCEPT})
 _TEXTS = SENTENCES["steps"]
 

@@ -1,9 +1,14 @@
 """``baseline anchor`` and ``ab --anchor``, in a real repository with actors for workers."""
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from gate.files.codec import VERDICT
+from gate.publish.shown import make_shown
+from gate.records.codes import Code
 from gate.store.anchor import AnchorFile, load_anchor, save_anchor
 from tests.unit.cli.conftest import CASE_ID, Sandbox
 from tests.unit.cli.sides import SLOWER_S, TOMORROW
@@ -39,6 +44,14 @@ def test_a_tag_becomes_its_commit_and_keeps_its_name(released: Sandbox) -> None:
     output = released.read().out
     assert output.startswith(f"The anchor is v1.2 ({anchor.commit[:7]}), recorded ")
     assert "commit it. Compare with it: compile-gate ab --anchor" in output
+
+
+def test_the_command_that_compares_with_it_names_the_same_baselines(released: Sandbox) -> None:
+    """As printed it finds the anchor: nothing got worse."""
+    assert released.run("baseline", "anchor", "v1.2", "--baselines", "other one", "--reason", "r") == 0
+    (command,) = re.findall(r"Compare with it: compile-gate (.*)", released.read().out)
+    assert command == "ab --anchor --baselines 'other one'"
+    assert released.run(*shlex.split(command), "--quiet") == 0
 
 
 def test_without_a_name_it_is_the_commit_that_is_checked_out(released: Sandbox) -> None:
@@ -88,6 +101,45 @@ def test_head_is_compared_with_the_anchor_and_the_report_names_it(released: Sand
     report = (released.top / "out" / "report.md").read_text(encoding="utf-8")
     assert f"Compared with the anchor v1.2 ({short}), recorded " in report
     assert "the release of March. A change is the sum of all commits since then." in report
+
+
+def commit_slowdown(sandbox: Sandbox) -> str:
+    """Commit an anchor, a slowdown and one more commit; return the second one."""
+    assert sandbox.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
+    sandbox.git("add", "baselines")
+    sandbox.git("commit", "--quiet", "--message", "Anchor")
+    sandbox.plant("slowdown", SLOWER_S)
+    sandbox.git("add", "fault.json")
+    sandbox.git("commit", "--quiet", "--message", "Make it slower")
+    sandbox.git("commit", "--quiet", "--allow-empty", "--message", "Go on again")
+    return sandbox.git("rev-parse", "HEAD~1").strip()
+
+
+def test_the_commit_since_the_anchor_that_did_it_is_the_first_cause(released: Sandbox) -> None:
+    """The time left goes to a bisection; what is published has the commit, and not its subject."""
+    commit = commit_slowdown(released)
+    assert released.run("ab", "--anchor", "--quiet") == 10
+    verdict = VERDICT.load(released.top / "out" / "verdict.json")
+    cause = verdict.causes[0]
+    assert (cause.case_id, cause.fact.code) == (CASE_ID, Code.FIRST_BAD)
+    assert cause.fact.names == {"commit": (commit,), "subject": ("Make it slower",)}
+    assert make_shown(verdict).causes[0].fact.names == {"commit": (commit,)}
+
+
+@pytest.mark.parametrize("options", [("--fail-fast",), ("--minutes", "0.5")])
+def test_without_time_nothing_is_bisected(released: Sandbox, options: tuple[str, ...]) -> None:
+    """The verdict stands; who wants the first conviction waits for no commit."""
+    commit_slowdown(released)
+    assert released.run("ab", "--anchor", "--quiet", *options) == 10
+    assert not (released.top / "out" / "bisect").exists()
+
+
+def test_what_is_uncommitted_is_not_bisected(released: Sandbox) -> None:
+    """No commit has it."""
+    commit_slowdown(released)
+    (released.top / "actor.py").write_text("# edited\n", encoding="utf-8")
+    assert released.run("ab", "--anchor", "--quiet") == 10
+    assert not (released.top / "out" / "bisect").exists()
 
 
 def test_a_named_head_is_compared_with_the_anchor(released: Sandbox) -> None:

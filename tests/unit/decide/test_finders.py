@@ -43,8 +43,8 @@ def test_weights_descend() -> None:
 def test_every_cause_can_be_found() -> None:
     """Some finder makes each code that has a weight."""
     codes = {name for module in MODULES for name in re.findall(r"Code\.(\w+)", _read_finders(module))}
-    # Of trials, by :func:`find_mismatch` and :func:`find_unlike`.
-    codes |= {code.name for code in MISMATCH_CODES | UNLIKE_CODES}
+    # Of trials, by :func:`find_mismatch` and :func:`find_unlike`; and after the verdict, by a bisection.
+    codes |= {code.name for code in (*MISMATCH_CODES, *UNLIKE_CODES, Code.FIRST_BAD)}
     assert {code.name for code in CAUSES} - codes == set()
 
 

@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.explain.compiler_functions import follow_growth, keep_changed
+from gate.decide.evidence.functions import keep_changed
+from gate.decide.explain.compiler_functions import follow_growth
 from gate.decide.side_by_side import decide_side_by_side
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import Called, Trial
+from gate.records.run import Called, Run, Trial
+from gate.report.explain import get_case, render_explanation
+from gate.report.pages import render_verdict_page
 from tests.make import POLICY, make_pair, make_run
 
 BEFORE = {
@@ -34,10 +37,8 @@ def grow(**calls: int) -> dict[str, Called]:
     return grown
 
 
-def explain(
-    after: Mapping[str, Called], before: Mapping[str, Called] = BEFORE, unseen: int = 0
-) -> list[Fact]:
-    """Causes of three pairs; ``unseen`` calls are in none of head's functions."""
+def make_pairs(after: Mapping[str, Called], before: Mapping[str, Called] = BEFORE, unseen: int = 0) -> Run:
+    """Three pairs; ``unseen`` calls are in none of head's functions."""
     arms: list[Trial] = []
     for index in (1, 2, 3):
         sides = [
@@ -51,8 +52,14 @@ def explain(
             for functions, more in ((before, 0), (after, unseen))
         ]
         arms += make_pair("a/x", index, *sides)
-    run = make_run(*arms)
-    causes = decide_side_by_side(make_run(*arms, base=run.cases), POLICY).causes
+    return make_run(*arms, base=make_run(*arms).cases)
+
+
+def explain(
+    after: Mapping[str, Called], before: Mapping[str, Called] = BEFORE, unseen: int = 0
+) -> list[Fact]:
+    """Causes that name a function."""
+    causes = decide_side_by_side(make_pairs(after, before, unseen), POLICY).causes
     return [cause.fact for cause in causes if cause.fact.code is Code.FUNCTIONS_CALLED]
 
 
@@ -93,6 +100,17 @@ def test_a_pair_keeps_what_differs_and_the_outermost_function() -> None:
     assert [*before] == [*after] == ["step", "lower", "emit", "write"]
     assert [*keep_changed(BEFORE, BEFORE)[1]] == ["step"]
     assert keep_changed({}, BEFORE) == keep_changed(BEFORE, {}) == ({}, {})
+
+
+def test_the_functions_that_changed_most_are_shown_of_both_sides() -> None:
+    """Outer ones come first, as theirs is the largest change; a page draws them as bars."""
+    verdict = decide_side_by_side(make_pairs(grow(write=500)), POLICY)
+    (shown,) = verdict.evidence
+    assert shown.before is not None
+    assert dict(shown.before.calls_within) == {"step": 1000, "lower": 590, "emit": 300, "write": 280}
+    assert dict(shown.after.calls_within) == {"step": 1500, "lower": 1090, "emit": 800, "write": 780}
+    assert "write 280 780" in " ".join(render_explanation(verdict, get_case(verdict, "a/x")).split())
+    assert ">write</text>" in render_verdict_page(verdict)
 
 
 def test_a_function_that_is_new_is_where_it_comes_from() -> None:

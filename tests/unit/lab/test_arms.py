@@ -338,6 +338,17 @@ def test_interpreters_on_one_code(
     assert list(scratch_root.iterdir()) == []
 
 
+def test_one_interpreter_on_both_sides_compares_the_code(
+    repository: Path, make_interpreter: Callable[..., Path]
+) -> None:
+    """The same tree on the same interpreter would be compared with itself."""
+    python = str(make_interpreter(torch="__version__ = '8.0'"))
+    options = ArmOptions(directory=repository, base_python=python, head_python=python)
+    with open_arms(options) as arms:
+        assert arms.base.label.startswith("merge-base with main (")
+        assert read_side(arms.base.arm.directory) == "base"
+
+
 def test_code_and_interpreter_at_once(repository: Path, make_interpreter: Callable[..., Path]) -> None:
     """Where code and stack differ, the label names both."""
     python = str(make_interpreter(torch="__version__ = '8.0'"))

@@ -109,6 +109,23 @@ def test_a_series_that_repeats_exactly_shows_small_and_large_steps(
     assert steps == expected
 
 
+@pytest.mark.parametrize(
+    ("size", "runs", "expected"), [(1.2, 1, []), (1.2, 2, []), (1.2, 3, []), (1.2, 4, [30])]
+)
+@pytest.mark.parametrize("seed", range(10))
+def test_a_step_is_shown_once_four_runs_have_it(
+    size: float, runs: int, expected: list[int], seed: int
+) -> None:
+    """Before, it would be placed among runs that are as all others; the last night alone is no step."""
+    draw = random.Random(seed)  # noqa: S311 - noise
+    levels = [1.0] * 30 + [size] * runs
+    values = [level * math.exp(draw.gauss(0, 0.01)) for level in levels]
+
+    steps = find_steps(Metric.COMPILED_LATENCY, values)
+
+    assert [step.position for step in steps] == expected
+
+
 def test_machines_are_kept_apart_and_the_newest_comes_first() -> None:
     """Lines may be in any order."""
     lines = [make_line(3, {}, machine="cpu: old"), make_line(9, {}), make_line(1, {})]
@@ -160,6 +177,16 @@ def test_creep_against_the_anchor_is_a_series_of_its_own() -> None:
     assert list(track.average_creep(LATENCY).centres) == pytest.approx([0.03, 0.06])
     pages = dict(render_pages(track, "index", "", ()))
     assert "compiled latency against the release anchor" in pages["index.html"]
+
+
+def test_creep_is_that_since_the_newest_anchor() -> None:
+    """The anchor moved after +6 %: the line begins anew, and does not fall to +1 %."""
+    lines = [
+        make_line(night, {"a/x": {LATENCY: (change,)}}, kind=HistoryKind.ANCHOR, anchor=anchor * 40)
+        for night, (change, anchor) in enumerate([(0.05, "a"), (0.06, "a"), (0.01, "b"), (0.02, "b")])
+    ]
+    (track,) = make_tracks(lines)
+    assert list(track.creep["a/x", LATENCY].centres) == [0.01, 0.02]
 
 
 def test_creep_is_drawn_where_the_values_stand_still_or_are_unknown() -> None:
@@ -377,6 +404,29 @@ def test_the_overview_says_what_changed_in_a_week_and_in_a_month() -> None:
     ]
     short = dict(render_pages(make_tracks(make_lines(values[-10:]))[0], "index", "", []))
     assert "<td>+20.0 % (slower)</td><td></td>" in short["index.html"]
+
+
+def test_a_run_of_months_before_is_no_change_of_a_week() -> None:
+    """The run before lies 40 days back: nothing is known of seven days, nor of thirty since day ten."""
+    lines = make_lines([0.010] * 60)
+    kept = [*lines[:10], lines[59]]
+    page = dict(render_pages(make_tracks(kept)[0], "index", "", []))["index.html"]
+    row = re.search(r"a/x</a></th>(.*?)</tr>", page)
+    assert row is not None
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", row[1])[1:3] == ["", "0.0 %"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_badge_counts_no_noise_and_no_case_that_is_gone(seed: int) -> None:
+    """Ten cases that vary by 1 %; one more was last measured two months ago, when it got slower."""
+    rng = random.Random(seed)  # noqa: S311 - noise
+    lines = [
+        make_line(night, {f"m{n}/x": {LATENCY: (rng.gauss(0.010, 0.0001),)} for n in range(10)})
+        for night in range(80)
+    ]
+    gone = make_lines([0.010] * 10 + [0.020] * 10)
+    badge = json.loads(render_badge(make_tracks([*lines, *gone])[0]))
+    assert (badge["message"], badge["color"]) == ("0 of 10 cases slower in 7 days", "brightgreen")
 
 
 def test_a_badge_counts_cases_that_got_slower_in_a_week() -> None:

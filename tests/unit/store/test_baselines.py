@@ -213,14 +213,15 @@ def test_a_refresh_needs_every_case_well_measured() -> None:
     """The error names what each case lacks, and how to record the others."""
     failure = make_failure(OTHER.id, "m")
     trials = [make_trial(0), make_trial(1), *(make_trial(index, OTHER) for index in range(3))]
-    run = replace(make_run(*trials, cases=(CASE, OTHER)), failures=(failure,))
+    run = replace(make_run(*trials, cases=(CASE, OTHER)), failures=(failure,), selection="tag:smoke")
     with pytest.raises(IncompleteError) as caught:
         check_refresh(run)
     assert caught.value.what == (
         "not fit to be recorded: mlp/inference-float32-smoke-default (2 of 3 trials), "
         "vit/inference-float32-smoke-default (failed in compile)"
     )
-    assert "!mlp/inference-float32-smoke-default,!vit/inference-float32-smoke-default" in caught.value.fix
+    left_out = "!mlp/inference-float32-smoke-default,!vit/inference-float32-smoke-default"
+    assert f"--select 'tag:smoke,{left_out}'" in caught.value.fix
 
 
 def test_a_refresh_needs_the_trials_that_were_planned() -> None:

@@ -141,6 +141,18 @@ def test_a_key_and_a_metric_of_another_release_are_left_out(tmp_path: Path) -> N
     assert path.read_text(encoding="utf-8") == text
 
 
+@pytest.mark.parametrize("is_directory", [False, True])
+def test_what_is_no_history_is_not_emptied(tmp_path: Path, is_directory: bool) -> None:
+    """A wrong path, or a pointer of Git LFS, keeps its text."""
+    path = tmp_path / "notes.jsonl"
+    path.write_text("my own notes\n", encoding="utf-8")
+    with pytest.raises(FileError, match="holds no run that can be read"):
+        compact_history(tmp_path if is_directory else path)
+    assert [(file.name, file.read_text(encoding="utf-8")) for file in tmp_path.iterdir()] == [
+        ("notes.jsonl", "my own notes\n")
+    ]
+
+
 def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     """Four processes append 25 lines each, while one compacts the file again and again."""
     path = tmp_path / "history.jsonl"
