@@ -83,6 +83,20 @@ def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Worksho
         assert (result.failure, result.stage) == (None, Stage.DONE)
 
 
+def test_a_process_keeps_its_caches_whatever_a_module_sets(workshop: Workshop, pool: ServerPool) -> None:
+    """Forked or not, it measures with its own, and notes which variable the module has set."""
+    name = "TORCHINDUCTOR_CACHE_DIR"
+    lines = f"import os\nos.environ['{name}'] = 'elsewhere'\nfrom made_up import build\n"
+    (workshop.directory / "cached.py").write_text(lines)
+    plain = make_job(workshop, WorkerRole.TRY, Case(id="cached/a", model="cached", factory="cached:build"))
+    job = replace(plain, request=replace(plain.request, caches={name: plain.environment[name]}))
+    for started in (job, pool.open([job])[0]):
+        result = run_worker(started)
+        assert isinstance(result, WorkerResult), result
+        assert (result.failure, result.stage) == (None, Stage.DONE)
+        assert result.warnings == (Fact(code=Code.CACHES_HELD, names=name_words(variables=name)),)
+
+
 def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Workshop, pool: ServerPool) -> None:
     """The worker itself reports the error."""
     missing = Case(id="missing/a", model="missing", factory="missing_module:build")
