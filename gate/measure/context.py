@@ -226,10 +226,13 @@ def record_graphs(context: WorkerContext, protocol: Protocol) -> None:
 
 
 def _add_later(first: Iterable[GraphBreak], seen: Iterable[GraphBreak]) -> tuple[GraphBreak, ...]:
-    """Add to the first call's breaks those of later calls: a frame that is recompiled breaks where it did."""
+    """Add to the first call's breaks those of later calls.
+
+    A frame that is recompiled breaks where it did, if for a reason that names other shapes.
+    """
     breaks = [*first]
     for item in seen:
-        if all((item.reason, item.location) != (before.reason, before.location) for before in breaks):
+        if all((item.location or item.reason) != (before.location or before.reason) for before in breaks):
             breaks.append(item)
     return tuple(breaks)
 
