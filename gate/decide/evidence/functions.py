@@ -44,8 +44,6 @@ def get_functions(evidence: Evidence) -> tuple[Functions, Functions]:
 def list_shown(before: Functions, after: Functions) -> list[dict[str, int]]:
     """The calls within the functions that changed most, of each side."""
     grown = {name: abs(count_growth(before, after, name)) for name in {*before, *after}}
-    changed = sorted(
-        filter(grown.get, grown), key=lambda name: (-grown[name], -after.get(name, ABSENT).within)
-    )
-    shown = changed[:_MOST_SHOWN]
+    ordered = sorted(grown, key=lambda name: (-grown[name], -after.get(name, ABSENT).within, name))
+    shown = [name for name in ordered if grown[name]][:_MOST_SHOWN]
     return [{name: side[name].within for name in shown if name in side} for side in (before, after)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.functions import keep_changed
+from gate.decide.evidence.functions import keep_changed, list_shown
 from gate.decide.explain.compiler_functions import follow_growth
 from gate.decide.side_by_side import decide_side_by_side
 from gate.records.cases import Metric
@@ -111,6 +111,13 @@ def test_the_functions_that_changed_most_are_shown_of_both_sides() -> None:
     assert dict(shown.after.calls_within) == {"step": 1500, "lower": 1090, "emit": 800, "write": 780}
     assert "write 280 780" in " ".join(render_explanation(verdict, get_case(verdict, "a/x")).split())
     assert ">write</text>" in render_verdict_page(verdict)
+
+
+def test_equal_changes_are_shown_by_name() -> None:
+    """Their order does not follow the hash seed."""
+    before = {name: Called(calls=1, within=10) for name in "hgfedcba"}
+    after = {name: Called(calls=1, within=20) for name in "hgfedcba"}
+    assert [*list_shown(before, after)[1]] == [*"abcdefgh"]
 
 
 def test_a_function_that_is_new_is_where_it_comes_from() -> None:
