@@ -176,7 +176,8 @@ _AB = Command(
         argument(
             "--anchor",
             action="store_true",
-            help="compare HEAD with the release anchor (see `baseline anchor`); BASE is then HEAD",
+            help="compare HEAD with the release anchor (see `baseline anchor`); BASE is then HEAD. What got"
+            " worse is bisected in the time left",
         ),
         argument("--base-python", metavar="FILE", help="the base's interpreter, which has torch"),
         argument("--head-python", metavar="FILE", help="head's interpreter (default: this one)"),
