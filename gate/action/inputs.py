@@ -114,7 +114,7 @@ INPUTS = (
         reads=(ActionMode.JUDGE,),
     ),
     Input("device", DEVICE_PATTERN, DEVICE_FORMS, modes=(*_MEASURING, *_PAIRING)),
-    Input("baselines", _LINE, "a directory", modes=_PROPOSE, reads=JUDGING),
+    Input("baselines", _LINE, "a directory", modes=(*_PROPOSE, ActionMode.ANCHOR), reads=JUDGING),
     Input(
         "baseline-ref",
         f"base|head|{SHA}",

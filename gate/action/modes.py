@@ -44,6 +44,7 @@ from gate.publish.results import describe_outputs, render_upgrade
 from gate.publish.shown import SHOWN_FILE, make_shown
 from gate.records.verdict import Outcome
 from gate.report.content import count_statuses
+from gate.store.anchor import ANCHOR_FILE, RECORD_ANCHOR, load_anchor
 
 # What a command ends with that leaves a verdict. With any other a file of that name is none.
 _WITH_VERDICT = frozenset(ExitCode[outcome.name] for outcome in Outcome)
@@ -183,6 +184,17 @@ def start_pairs(step: ActionStep) -> int:
     return _report_verdict(step, config, run_command(step, arguments), {})
 
 
+def start_anchor(step: ActionStep) -> int:
+    """Without an anchor nothing is measured, and a notice shows how to record one."""
+    given = step.inputs["baselines"]
+    directory = Path(given) if given else load_config(step.inputs["config"]).baselines
+    if load_anchor(directory):
+        return start_pairs(step)
+    what = f"{directory / ANCHOR_FILE} does not exist, so nothing was measured. Record one: {RECORD_ANCHOR}"
+    print(render_annotation("notice", what))
+    return ExitCode.PASS
+
+
 def _report_verdict(step: ActionStep, config: Config, ended: Ended, outputs: Mapping[str, object]) -> int:
     """Report as outputs, summary and annotations.
 
@@ -289,7 +301,7 @@ _MODES: Mapping[str, tuple[Callable[[ActionStep], int], tuple[str, ...]]] = {
     ActionMode.MEASURE: (start_measure, ("check",)),
     ActionMode.JUDGE: (start_judge, ("compare",)),
     ActionMode.UPGRADE: (start_pairs, ("ab",)),  # one code on two interpreters
-    ActionMode.ANCHOR: (start_pairs, ("ab", "--anchor")),
+    ActionMode.ANCHOR: (start_anchor, ("ab", "--anchor")),
     ActionMode.REFRESH: (start_refresh, ("measure",)),
     ActionMode.PLAN: (start_command, ("plan",)),
     ActionMode.PUBLISH: (start_publish, ("github", "publish")),

@@ -28,11 +28,8 @@ from gate.records.facts import Fact, name_words
 from gate.records.run import BASE_ARM, Run
 from gate.records.verdict import Cause, Outcome, Verdict
 from gate.revisions import advise_missing, find_ref, get_top
-from gate.store.anchor import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor
+from gate.store.anchor import ANCHOR_FILE, RECORD_ANCHOR, AnchorFile, describe_anchor, load_anchor
 from gate.store.policy import load_policy
-
-_RECORD = "compile-gate baseline anchor REF --reason TEXT"
-
 
 # Finds the commit that made worse what a verdict shows.
 FindFirstBad = Callable[[Project, Policy, Verdict, Namespace], Cause | None]
@@ -81,10 +78,10 @@ def load_asked_anchor(options: Namespace, config: Config) -> AnchorFile | None:
     anchor, path = load_anchor(config.baselines), config.baselines / ANCHOR_FILE
     if anchor is None:
         what = f"--anchor: {path} does not exist, so there is no anchor"
-        raise UsageError(what, f"Record one and commit it: {_RECORD}")
+        raise UsageError(what, f"Record one and commit it: {RECORD_ANCHOR}")
     get_top(config.directory)
     if find_ref(config.directory, anchor.commit) is None:
-        fix = advise_missing(config.directory, f"Fetch it, or record another: {_RECORD}")
+        fix = advise_missing(config.directory, f"Fetch it, or record another: {RECORD_ANCHOR}")
         raise FileError(str(path), "commit", f"{anchor.commit} is not in this repository", fix)
     return anchor
 

@@ -16,6 +16,7 @@ from gate.files.yaml_out import write_scalar
 from gate.units import format_age
 
 ANCHOR_FILE = "anchor.yml"
+RECORD_ANCHOR = "compile-gate baseline anchor REF --reason TEXT"
 _EXAMPLE = '`--reason "the release of March"`'
 _SHORT_CHARS = 7  # of a commit, as git shows it
 _DAY_CHARS = 10  # of a moment in ISO 8601

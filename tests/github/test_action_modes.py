@@ -25,6 +25,7 @@ from gate.project.config import Config, load_config
 from gate.records.cases import Case, Metric
 from gate.records.run import GraphBreak, Run, Trial
 from gate.records.verdict import Outcome, PairBase, Reason, Status
+from gate.store.anchor import RECORD_ANCHOR, AnchorFile, save_anchor
 from tests.git import run_git
 from tests.make import make_failure, make_verdict
 
@@ -391,6 +392,26 @@ def test_an_upgrade_begins_its_summary_with_the_paragraph(action: ActionStep) ->
     assert summary.startswith("torch 2.13.0 in both stacks. Cases that compile and agree on the new ")
     assert "\n\n## " in summary
     assert action.outputs["result-path"].endswith("shown.json")
+
+
+@pytest.mark.parametrize(("given", "where"), [("", "perf"), ("other", "other")])
+def test_the_anchor_is_looked_for_beside_the_baselines(action: ActionStep, given: str, where: str) -> None:
+    """Without one nothing is measured, and a notice names the file and how to record it."""
+    Path("gate.yml").write_text("version: 1\nbaselines: perf\n")
+    assert action.run(mode="anchor", baselines=given) == 0
+    assert (action.seen, action.outputs.get("result-path")) == ([], None)
+    printed = action.read_printed()
+    assert "::notice title=compile-gate::" in printed
+    assert f"{where}/anchor.yml does not exist" in printed
+    assert RECORD_ANCHOR in printed
+    save_anchor(
+        Path(where), AnchorFile(version=1, commit=SHA, created="2026-11-01T12:00:00Z", reason="a release")
+    )
+
+    assert action.run(mode="anchor", baselines=given) == 0
+    assert action.seen == [
+        ["ab", "--anchor", "--fail-on=regression", *([f"--baselines={given}"] * bool(given))]
+    ]
 
 
 def test_a_refresh_outputs_where_the_run_is(action: ActionStep) -> None:
