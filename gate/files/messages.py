@@ -2,7 +2,7 @@
 
 A server (:mod:`gate.worker.server`) answers each order of the lab by one JSON line; descriptors come along:
 
-- ``import``: import what a worker of ``request`` imports;
+- ``import``: import what a worker of ``request`` imports, on its arm's path and with its ``variables``;
 - ``branch``: fork another server, which takes its orders on the descriptor;
 - ``run``: fork a worker, whose output goes to the first descriptor; a second one is its ``channel``;
 - ``reap``: wait for the end of a worker, and end what it left behind.
@@ -69,7 +69,7 @@ class ServerOrder:
     does: ServerDoes
     request: WorkerRequest | None = None  # import only
     path: str = ""  # of the request file; run only
-    variables: Mapping[str, str] = field(default_factory=dict)  # the worker's environment; run only
+    variables: Mapping[str, str] = field(default_factory=dict)  # the worker's, or those of an arm's imports
     channel: int = -1  # the number that the worker knows its channel by; run only
     pid: int = 0  # of the worker; reap only
 
@@ -81,6 +81,7 @@ class ServerAnswer:
     pid: int = 0  # of the process that was forked
     status: int = 0  # of the worker that was reaped
     problem: Fact | None = None  # why nothing may be forked from this server; import only
+    is_otherwise: bool = False  # a module was imported that this arm may have otherwise; import only
 
 
 def send(line: socket.socket, message: ServerOrder | ServerAnswer, descriptors: Sequence[int] = ()) -> None:

@@ -15,7 +15,12 @@ _IN_ID = frozenset({"torch", "triton", *WORKLOAD_LIBRARIES})
 
 
 def list_packages() -> dict[str, str]:
-    return dict(_read_packages(tuple(sys.path)))
+    return dict(_read_packages(_list_entries()))
+
+
+def _list_entries() -> tuple[str, ...]:
+    """Of the search path, those with packages: an arm's directory is seldom one."""
+    return tuple(entry for entry in sys.path if any(metadata.distributions(path=[entry])))
 
 
 # Reading takes half a second: once a server, whose workers inherit it.
@@ -29,7 +34,7 @@ def _read_packages(_search_path: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def list_owners() -> Mapping[str, Sequence[str]]:
-    return _read_owners(tuple(sys.path))
+    return _read_owners(_list_entries())
 
 
 @lru_cache(maxsize=1)

@@ -129,6 +129,8 @@ class WorkingTree:
 
 # The directories that a compile fills; they are read when they are used.
 CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
+# What importing torch does not read: with others alike, arms share what they import.
+ARM_VARIABLES = (*CACHE_VARIABLES, "TORCH_EXTENSIONS_DIR")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,8 @@ import time
 import traceback
 import warnings
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from importlib.machinery import PathFinder
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn
@@ -32,7 +33,7 @@ from gate.measure.checkout import check_source, set_search_path
 from gate.programs import die_with_parent, end_process, list_children
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
-from gate.records.protocol import WorkerRequest
+from gate.records.protocol import ARM_VARIABLES, WorkerRequest
 from gate.worker import worker
 from gate.worker.imported import check_edits, list_imported_packages
 
@@ -55,6 +56,8 @@ _FOR_FACTORIES = ("pytest", "pytest_benchmark.plugin")
 # What importing made of environment variables; None: it removed this one. A worker, which imports nothing
 # of that again, finds them so all the same.
 _VARIABLES: dict[str, str | None] = {}
+_FIRST_PATH = tuple(sys.path)
+_ROOT_PATH: list[str] = []  # by which the root has imported
 _KEPT: list[mmap.mmap] = []  # what shifts addresses, for as long as this process lives
 
 
@@ -132,9 +135,9 @@ class _Server:
 
     def _obey(self, order: ServerOrder, descriptors: tuple[int, ...]) -> ServerAnswer:
         if order.does is ServerDoes.IMPORT and order.request is not None:
-            problem = _import_modules(order.request) or _find_obstacle()
+            answer = _import_modules(order.request, order.variables)
             self._pages = list_present()
-            return ServerAnswer(problem=problem)
+            return answer
         if order.does is ServerDoes.REAP:
             return ServerAnswer(status=self._reap(order.pid))
         parent = os.getpid()
@@ -169,10 +172,12 @@ class _Server:
         return os.waitstatus_to_exitcode(status)
 
 
-def _import_modules(request: WorkerRequest) -> Fact | None:
-    case, before = request.case, dict(os.environ)
+def _import_modules(request: WorkerRequest, variables: Mapping[str, str]) -> ServerAnswer:
+    case = request.case
     try:
-        set_search_path(request)
+        if _enter_arm(request, variables):
+            return ServerAnswer(is_otherwise=True)
+        before = dict(os.environ)
         import torch  # noqa: PLC0415 - what this process is for
 
         from gate.measure.workload.build import load_module  # noqa: PLC0415 - torch
@@ -190,13 +195,33 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
         traceback.print_exc()
         reason = error.what if isinstance(error, GateError) else type(error).__name__  # no class of ours
-        return Fact(code=Code.IMPORT_FAILED, names=name_words(exception=reason))
+        return ServerAnswer(problem=Fact(code=Code.IMPORT_FAILED, names=name_words(exception=reason)))
     changed = {name for name in before.keys() | os.environ.keys() if before.get(name) != os.environ.get(name)}
     _VARIABLES.update({name: os.environ.get(name) for name in changed})
     # A worker sets its own before it imports, so there the module has the last word.
-    if torch.get_num_threads() != threads:
-        return Fact(code=Code.IMPORT_SETS_THREADS)
-    return None
+    sets_threads = torch.get_num_threads() != threads
+    problem = Fact(code=Code.IMPORT_SETS_THREADS) if sets_threads else _find_obstacle()
+    return ServerAnswer(problem=problem)
+
+
+def _enter_arm(request: WorkerRequest, variables: Mapping[str, str]) -> bool:
+    """Become a process of the arm: its directory, variables and search path.
+
+    Return whether a module of an imported one's name lies where only this arm looks, or only the root's.
+    """
+    os.chdir(request.directory)
+    for name in ARM_VARIABLES:
+        os.environ.pop(name, None)
+    os.environ.update(variables)
+    added = [entry for entry in sys.path if entry not in {*_FIRST_PATH, *_ROOT_PATH}]  # by what was imported
+    sys.path[:] = _FIRST_PATH
+    set_search_path(request)
+    _ROOT_PATH[:] = _ROOT_PATH or sys.path
+    differing = sorted({*_ROOT_PATH}.symmetric_difference(sys.path))
+    sys.path += added
+    names = {name.partition(".")[0] for name in sys.modules} - {"gate"} if differing else set()
+    specs = (PathFinder.find_spec(name, differing) for name in names)
+    return any(spec is not None and spec.has_location for spec in specs)
 
 
 def _find_obstacle() -> Fact | None:

@@ -8,7 +8,7 @@ import select
 import signal
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -52,11 +52,13 @@ class WorkerServer:
         self.is_gone = False
         self.is_busy = False  # a worker of it lives
         self.is_importing = False  # its answer is still to be heard
+        self.is_otherwise = False  # as of :class:`gate.files.messages.ServerAnswer`
         self.used = 0  # counts on with each use of any server
         self._line = line
 
-    def begin_import(self, request: WorkerRequest) -> None:
-        self._send(ServerOrder(does=ServerDoes.IMPORT, request=request))
+    def begin_import(self, request: WorkerRequest, variables: Mapping[str, str]) -> None:
+        """``variables`` are those of ARM_VARIABLES."""
+        self._send(ServerOrder(does=ServerDoes.IMPORT, request=request, variables=variables))
         self.is_importing = True
 
     def end_import(self, limit_s: float) -> Fact | None:
@@ -66,7 +68,9 @@ class WorkerServer:
             ServerError: It ended, or did not answer within ``limit_s`` CPU seconds.
         """
         self.is_importing = False
-        return self._hear(limit_s).problem
+        answer = self._hear(limit_s)
+        self.is_otherwise = answer.is_otherwise
+        return answer.problem
 
     def branch(self) -> WorkerServer:
         """Fork another server from this one; raises as :meth:`end_import`."""
@@ -176,7 +180,7 @@ class RootServer(WorkerServer):
                 raise
         super().__init__(self._process.pid, ours)
         self.problem: Fact | None = None  # why nothing may be forked from it
-        self.branches: dict[str, WorkerServer] = {}  # by what they have imported, in their order
+        self.branches: dict[tuple[object, ...], WorkerServer] = {}  # by arm and what they have imported
 
     def close(self) -> None:
         with defer_interrupts():

@@ -1,7 +1,9 @@
 """Workers are not forked where a fork is unsafe; otherwise they equal processes of their own."""
 
 import sys
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +107,20 @@ def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Workshop, pool
     assert opened.why_not.code is Code.IMPORT_FAILED
     (message,) = opened.why_not.names["exception"]
     assert message.endswith("there is no module 'missing_module'")  # and no class of ours
+
+
+def test_an_arm_with_its_own_copy_of_a_library_is_forked_from_a_root_of_its_own(
+    open_workshop: OpenWorkshop, tmp_path: Path
+) -> None:
+    """What torch's imports may find in that arm's directory alone is not what the other's found."""
+    without, copied = (replace(open_workshop(name), threads=2) for name in ("without", "copied"))
+    (copied.directory / "mpmath").mkdir()
+    (copied.directory / "mpmath" / "__init__.py").write_text("")
+    plain = Case(id="layers/plain", model="layers", factory="made_up:build")
+    with closing(ServerPool()) as pool:
+        for workshop, roots in ((without, 1), (copied, 2)):
+            job = make_job(workshop, WorkerRole.TRY, plain)
+            job = replace(job, environment={**job.environment, "TMPDIR": str(tmp_path)})
+            result = run_worker(pool.open([job])[0])
+            assert isinstance(result, WorkerResult), result
+            assert (result.failure, result.stage, len(pool._roots)) == (None, Stage.DONE, roots)

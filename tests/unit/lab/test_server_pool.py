@@ -72,12 +72,12 @@ class QuietServer:
 
     def __init__(self, command: ProcessCommand) -> None:
         self.directory = str(command.directory)
-        self.is_gone = self.is_busy = self.is_importing = False
+        self.is_gone = self.is_busy = self.is_importing = self.is_otherwise = False
         self.used = 0
-        self.problem, self.branches = None, dict[str, QuietServer]()
+        self.problem, self.branches = None, dict[tuple[str, ...], QuietServer]()
         self.hang_up = self.start = lambda *_: None
 
-    def begin_import(self, _request: object) -> None:
+    def begin_import(self, _request: object, _variables: object) -> None:
         """Begin."""
         self.imported.append("begins")
         self.is_importing = True
@@ -146,11 +146,41 @@ def test_the_second_processes_are_forked_from_servers_of_another_hash_seed(
     assert len(QuietServer.branched) == 2
 
 
-def test_the_servers_of_one_arm_can_be_ended(
+def test_arms_share_a_root_and_not_a_branch(arms: tuple[Bench, Bench]) -> None:
+    """What both import alike is imported once for each of a trial's two processes."""
+    QuietServer.branched.clear()
+    pool = ServerPool()
+    assert all(job.fork for job in open_pair(pool, arms, make_case()))
+    assert (len(pool._roots), len(QuietServer.branched)) == (2, 4)
+
+
+def test_an_arm_with_another_module_of_an_imported_name_has_roots_of_its_own(
+    arms: tuple[Bench, Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not forked from what was imported for the other arm; that stays so for its other modules."""
+    pool = ServerPool()
+
+    def end_import(server: QuietServer, _limit_s: float) -> None:
+        """The branch of the base on the root that it shares with head has imported something else."""
+        server.is_importing = False
+        shared = [root for key, root in pool._roots.items() if not key[-1]]
+        server.is_otherwise = any(
+            branch is server and key[0] == "base" for root in shared for key, branch in root.branches.items()
+        )
+
+    monkeypatch.setattr(QuietServer, "end_import", end_import)
+    for module in ("one", "two"):
+        jobs = open_pair(pool, arms, replace(make_case(), factory=f"{module}:build"))
+        assert all(job.fork for job in jobs)
+        assert sorted(bool(key[-1]) for key in pool._roots) == [False, False, True, True]
+
+
+def test_the_branches_of_one_arm_can_be_ended(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The other arm's stay; the ended ones open anew."""
+    """The other arm's stay, as what both share; the ended ones open anew."""
     monkeypatch.setattr(server_pool, "RootServer", QuietServer)
+    QuietServer.branched.clear()
     QuietServer.closed.clear()
     plain = replace(bench, settings=LabSettings(out=bench.settings.out))
     other = replace(plain, arm=replace(bench.arm, name="base", directory=str(tmp_path)))
@@ -158,10 +188,23 @@ def test_the_servers_of_one_arm_can_be_ended(
     pool = ServerPool()
     assert pool.open(jobs)[0].why_not is None
     pool.drop(plain.arm)
-    assert QuietServer.closed == [plain.arm.directory]
+    assert (list_imported(pool, "base"), list_imported(pool, "head")) == ([["actor"]], [[]])
     assert pool.open(jobs)[0].why_not is None
+    assert (len(QuietServer.branched), QuietServer.closed) == (3, [])
     pool.close()
-    assert QuietServer.closed == [plain.arm.directory, str(tmp_path), plain.arm.directory]
+    assert len(QuietServer.closed) == 1
+
+
+def test_an_interpreter_that_no_arm_has_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bisection over interpreters would else keep them all in memory."""
+    monkeypatch.setattr(server_pool, "RootServer", QuietServer)
+    QuietServer.closed.clear()
+    plain, pool = replace(bench, settings=LabSettings(out=bench.settings.out)), ServerPool()
+    for python in ("first/python", "second/python"):
+        arm = replace(plain, arm=replace(bench.arm, python=python))
+        pool.open([make_job(arm, WorkerRole.COLD, make_case())])
+        pool.drop(arm.arm)
+    assert ([key[0] for key in pool._roots], len(QuietServer.closed)) == (["second/python"], 1)
 
 
 def test_a_server_that_is_gone_is_opened_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,17 +240,18 @@ def open_pair(pool: ServerPool, arms: tuple[Bench, Bench], case: Case) -> tuple[
 
 def list_imported(pool: ServerPool, arm: str) -> list[list[str]]:
     """What the servers of an arm have imported besides torch, root by root."""
-    return [list(root.branches) for key, root in pool._roots.items() if key[0] == arm]
+    return [[str(key[-1]) for key in root.branches if key[0] == arm] for root in pool._roots.values()]
 
 
-def test_an_arm_has_four_servers_however_many_factories_there_are(arms: tuple[Bench, Bench]) -> None:
-    """One with torch and one with the module for each process of a trial; the previous module's goes."""
+def test_an_arm_keeps_three_branches_however_many_factories_there_are(arms: tuple[Bench, Bench]) -> None:
+    """The current module's for each process of a trial, and one of the module before."""
     pool = ServerPool()
-    for module in ("one", "two", "one", "three"):
+    for module, before in (("one", []), ("two", ["one"]), ("one", ["two"]), ("three", ["one"])):
         jobs = open_pair(pool, arms, replace(make_case(), factory=f"{module}:build"))
         assert all(job.fork for job in jobs)
         for arm in arms:
-            assert list_imported(pool, arm.arm.name) == [[module], [module]]
+            imported = list_imported(pool, arm.arm.name)
+            assert sorted(name for names in imported for name in names) == sorted([module, module, *before])
 
 
 def test_what_was_used_least_recently_is_let_go_first(arms: tuple[Bench, Bench]) -> None:
@@ -221,10 +265,10 @@ def test_what_was_used_least_recently_is_let_go_first(arms: tuple[Bench, Bench])
 
 
 def test_who_has_a_worker_is_not_let_go(arms: tuple[Bench, Bench]) -> None:
-    """Nor its root: for that time there are more than four."""
+    """For that time there are more than three."""
     pool = ServerPool()
     open_pair(pool, arms, replace(make_case(), factory="one:build"))
-    busy = [root.branches["one"] for root in pool._roots.values()]
+    busy = [branch for root in pool._roots.values() for branch in root.branches.values()]
     for server in busy:
         server.is_busy = True
     open_pair(pool, arms, replace(make_case(), factory="two:build"))
@@ -232,15 +276,16 @@ def test_who_has_a_worker_is_not_let_go(arms: tuple[Bench, Bench]) -> None:
     for server in busy:
         server.is_busy = False
     open_pair(pool, arms, replace(make_case(), factory="three:build"))
-    assert list_imported(pool, "head") == [["three"]] * 2
+    assert sum(map(len, list_imported(pool, "head"))) == 3
 
 
 def test_a_root_goes_with_its_last_branch(arms: tuple[Bench, Bench]) -> None:
-    """If the interpreter's variables change, the old roots serve nobody."""
+    """If the interpreter's variables change for both arms, the old roots serve nobody."""
     QuietServer.closed.clear()
     pool, case = ServerPool(), make_case()
-    open_pair(pool, arms, case)
-    changed = replace(arms[1], settings=replace(arms[1].settings, threads=7))
-    open_pair(pool, (arms[0], changed), case)
-    assert len(QuietServer.closed) == 2
-    assert [key[0] for key in pool._roots] == ["base", "base", "head", "head"]
+    for threads in (1, 7, 7):
+        changed = [replace(arm, settings=replace(arm.settings, threads=threads)) for arm in arms]
+        other = replace(case, factory=f"other_{threads}:build")
+        for factory in (case, other, case):
+            open_pair(pool, (changed[0], changed[1]), factory)
+    assert (len(pool._roots), len(QuietServer.closed)) == (2, 2)
