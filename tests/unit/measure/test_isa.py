@@ -9,6 +9,7 @@ import pytest
 import torch._inductor.config
 from torch._inductor import cpu_vec_isa
 
+from gate.measure import toolchain
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.toolchain import load_toolchain, probe_isas
 
@@ -37,6 +38,26 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def use(prober: Prober, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_vec_isa, "valid_vec_isa_list", prober.list_valid)
+
+
+@pytest.mark.parametrize(("runs", "compiled_for"), [(True, [True]), (False, [True, None])])
+def test_instructions_whose_code_runs_are_not_probed(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, *, runs: bool, compiled_for: list[bool | None]
+) -> None:
+    """Where it does not run, each is probed as torch does, and one that fails is not believed."""
+    prober = Prober({"avx512", "avx2"} if runs else {"avx2"})
+    use(prober, monkeypatch)
+    seen: list[Any] = []
+
+    def compile_trivial(_device: object) -> None:
+        seen.append(torch._inductor.config.cpp.vec_isa_ok)
+        if not runs and seen == [True]:
+            raise RuntimeError("undefined symbol: Sleef_expf16_u10")
+
+    monkeypatch.setattr(toolchain, "_compile_trivial", compile_trivial)
+    toolchain.prime_toolchain(CpuDevice())
+    assert (seen, prober.saw_ok) == (compiled_for, compiled_for)
+    assert [path.read_text() for path in cache.glob("*")] == ["avx512\navx2"] * runs
 
 
 def test_all_that_passed_are_believed(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
