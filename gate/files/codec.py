@@ -131,7 +131,7 @@ class FileKind(Generic[R]):
         rows: dict[str, list[Any]] = {key: [] for key in self.rows}
         head = bytearray()
         fault: FileError | None = None
-        for key, number, line in split_rows(lines, self.rows):
+        for key, number, line in split_rows(lines, self.rows) if self.rows else _join_lines(lines):
             if number > MAX_LINES:
                 raise FileError(source, "", f"has more than {MAX_LINES:,} lines", ORIGIN_FIX)
             if key == HEAD:
@@ -171,6 +171,12 @@ def split_rows(lines: Iterable[bytes], keys: Iterable[str]) -> Iterator[tuple[st
         yield key, number, row
         yield HEAD, number, rest[len(row) :] if is_last else b"\n"
         key = HEAD if is_last else key
+
+
+def _join_lines(lines: Iterable[bytes]) -> Iterator[tuple[str, int, bytes]]:
+    """As :func:`split_rows`, of a file without rows."""
+    whole = list(lines)
+    yield HEAD, len(whole), b"".join(whole)
 
 
 class NewerFileError(FileError):
