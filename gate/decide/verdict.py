@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from gate.collector import pause_collector
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
 from gate.decide.conclude.case_evidence import show_all
 from gate.decide.conclude.coverage import measure_tally
@@ -39,6 +40,7 @@ from gate.records.run import Baseline, Environment, Run
 from gate.records.verdict import PairBase, Verdict
 
 
+@pause_collector()
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
     """Pure: the same arguments give the same verdict, and ``policy.today`` is the only date."""
     return conclude_verdict(run, screen_run(run, baselines, policy), policy)

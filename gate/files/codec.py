@@ -5,18 +5,17 @@ that a large file is decoded item by item. The rest of the gate finds the codec'
 """
 
 import dataclasses
-import gc
 import io
 import json
 import re
 import typing
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from gate.collector import pause_collector
 from gate.errors import FileError, join_errors
 from gate.files.disk import describe_write_error, load_lines, write_atomic
 from gate.files.invalid import quote_value
@@ -202,18 +201,6 @@ BISECTION = FileKind(name="bisection", record=Bisection)
 
 
 encode_verdict = VERDICT.encode  # a format of reports
-
-
-@contextmanager
-def pause_collector() -> Iterator[None]:
-    """Parsing makes a million objects and no cycle; the collector took a quarter of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _add_items(record: T, rows: Mapping[str, Sequence[object]]) -> T:

@@ -251,7 +251,7 @@ def _make_record_decoder(record_type: type) -> _Decoder:
         if type(value) is not dict:
             raise _expect("a mapping", value)
         if [*value] == names:  # as we write it: a constructor would take three times as long
-            record = record_type.__new__(record_type)
+            record: object = object.__new__(record_type)
             for item, (name, decode_field, set_field) in zip(value.values(), in_order, strict=True):
                 try:
                     set_field(record, decode_field(item))
