@@ -65,7 +65,7 @@ def _hash_parts(parts: Mapping[str, object]) -> str:
 
 def has_same_host(a: Environment, b: Environment) -> bool:
     """Whether times may be compared."""
-    return _list_host_parts(a) == _list_host_parts(b)
+    return a == b or _list_host_parts(a) == _list_host_parts(b)
 
 
 def compares_stacks(run: Run) -> bool:
@@ -87,6 +87,8 @@ def has_same_codegen(a: Environment, b: Environment) -> bool:
 
 def describe_upgrade(a: Environment, b: Environment) -> tuple[str, ...]:
     """Empty where hardware differs too, or nothing does."""
+    if a == b:
+        return ()
     old, new = _list_host_parts(a), _list_host_parts(b)
     is_upgrade = all(old[name] == new[name] for name in old if name not in _UPGRADED)
     return describe_acting(a, b) if is_upgrade and old != new else ()

@@ -9,12 +9,13 @@ from gate.check.procedure import CheckTerms, judge_recorded
 from gate.cli.options import BENCHMARK
 from gate.cli.output import VERDICT_FILE, RunSaver, print_report, report_verdict
 from gate.cli.setup import RUN_FILE, load_configured, name_judge, note_origin, open_rules
+from gate.collector import pause_collector
 from gate.decide.evidence.baseline import make_baselines
 from gate.decide.evidence.gather import list_short
 from gate.decide.explain.notes import note_gone, note_shard
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import RUN, VERDICT, pause_collector, write_atomic
+from gate.files.codec import RUN, VERDICT, write_atomic
 from gate.files.disk import is_present
 from gate.project.config import Config, check_places, load_config
 from gate.project.merge import list_missing_shards, merge_runs

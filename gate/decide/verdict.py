@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from gate.collector import pause_collector
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
 from gate.decide.conclude.case_evidence import show_all
 from gate.decide.conclude.coverage import measure_tally
@@ -35,10 +36,11 @@ from gate.fingerprint import compares_stacks, compute_environment_id
 from gate.metrics import SPECS, Scope
 from gate.records.cases import Policy, group_by
 from gate.records.codes import Code
-from gate.records.run import Baseline, Run
+from gate.records.run import Baseline, Environment, Run
 from gate.records.verdict import PairBase, Verdict
 
 
+@pause_collector()
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
     """Pure: the same arguments give the same verdict, and ``policy.today`` is the only date."""
     return conclude_verdict(run, screen_run(run, baselines, policy), policy)
@@ -80,7 +82,10 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     if policy.has_anchor:
         steps += advice.suggest(Code.HOLD_AGAINST_ANCHOR, (row.case_id for row in base.acquitted))
     used = screening.list_used_baselines()
-    environments = (compute_environment_id(baseline.environment) for baseline in used)
+    environments: list[Environment] = []
+    for baseline in used:
+        if baseline.environment not in environments:
+            environments.append(baseline.environment)
     return Verdict(
         outcome=outcome,
         headline=advice.add_base_to_headline(headline) if base.in_pairs else headline,
@@ -105,7 +110,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         base=pair_base,
         base_environment=run.base.environment if run.base else used[0].environment if used else None,
         baseline_provenance=tuple(dict.fromkeys(baseline.provenance for baseline in used)),
-        baseline_environments=tuple(dict.fromkeys(environments)),
+        baseline_environments=tuple(dict.fromkeys(map(compute_environment_id, environments))),
         tally=measure_tally(run, head, comparisons, base.acquitted),
         summary=summarize_suite(run.cases, comparisons),
         trials=len(run.trials),

@@ -5,18 +5,17 @@ that a large file is decoded item by item. The rest of the gate finds the codec'
 """
 
 import dataclasses
-import gc
 import io
 import json
 import re
 import typing
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from gate.collector import pause_collector
 from gate.errors import FileError, join_errors
 from gate.files.disk import describe_write_error, load_lines, write_atomic
 from gate.files.invalid import quote_value
@@ -51,16 +50,16 @@ def dump(record: object) -> str:
 
 
 def _list_fields(record: object) -> dict[str, object]:
-    if not dataclasses.is_dataclass(record):
-        raise TypeError(f"cannot encode {type(record).__name__}")
-    return {name: getattr(record, name) for name in _list_field_names(cast("Hashable", type(record)))}
+    return {name: getattr(record, name) for name in _list_field_names(type(record))}
 
 
 _ENCODER = json.JSONEncoder(default=_list_fields, allow_nan=False, check_circular=False)
 
 
 @cache
-def _list_field_names(record_type: type) -> tuple[str, ...]:
+def _list_field_names(record_type: Any) -> tuple[str, ...]:  # noqa: ANN401 -- a record's type
+    if not dataclasses.is_dataclass(record_type):
+        raise TypeError(f"cannot encode {record_type.__name__}")
     return tuple(field.name for field in dataclasses.fields(record_type))
 
 
@@ -113,7 +112,7 @@ class FileKind(Generic[R]):
     def _encode(self, record: R) -> Iterator[str]:
         """Part by part: the whole text of a large run need not be held."""
         yield f'{{\n"schema": {json.dumps(self.schema)}'
-        for name in _list_field_names(cast("Hashable", self.record)):
+        for name in _list_field_names(self.record):
             value = getattr(record, name)
             yield f",\n{json.dumps(name)}: "
             if name in self.rows:
@@ -131,7 +130,7 @@ class FileKind(Generic[R]):
         rows: dict[str, list[Any]] = {key: [] for key in self.rows}
         head = bytearray()
         fault: FileError | None = None
-        for key, number, line in split_rows(lines, self.rows):
+        for key, number, line in split_rows(lines, self.rows) if self.rows else _join_lines(lines):
             if number > MAX_LINES:
                 raise FileError(source, "", f"has more than {MAX_LINES:,} lines", ORIGIN_FIX)
             if key == HEAD:
@@ -173,6 +172,12 @@ def split_rows(lines: Iterable[bytes], keys: Iterable[str]) -> Iterator[tuple[st
         key = HEAD if is_last else key
 
 
+def _join_lines(lines: Iterable[bytes]) -> Iterator[tuple[str, int, bytes]]:
+    """As :func:`split_rows`, of a file without rows."""
+    whole = list(lines)
+    yield HEAD, len(whole), b"".join(whole)
+
+
 class NewerFileError(FileError):
     """A newer compile-gate wrote the file."""
 
@@ -196,18 +201,6 @@ BISECTION = FileKind(name="bisection", record=Bisection)
 
 
 encode_verdict = VERDICT.encode  # a format of reports
-
-
-@contextmanager
-def pause_collector() -> Iterator[None]:
-    """Parsing makes a million objects and no cycle; the collector took a quarter of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _add_items(record: T, rows: Mapping[str, Sequence[object]]) -> T:

@@ -46,6 +46,8 @@ def _expect(what: str, value: object) -> _MisfitError:
 
 
 def _decode_float(value: object) -> float:
+    if type(value) is float and math.isfinite(value):
+        return value
     if is_number(value):
         return float(value)
     raise _expect("a finite number", value)
@@ -64,7 +66,7 @@ def _decode_bool(value: object) -> bool:
 
 
 def _decode_str(value: object) -> str:
-    if is_text(value):
+    if (type(value) is str and value.isascii()) or is_text(value):
         return value
     raise _expect("text", value)
 
@@ -117,6 +119,8 @@ def _make_generic_decoder(annotation: object) -> _Decoder:
 
 def _decode_floats(value: object) -> tuple[float, ...]:
     # The fast path of raw samples: a sum is finite only when every term is.
+    if type(value) is list and len(value) == 1 and type(value[0]) is float and math.isfinite(value[0]):
+        return (value[0],)
     if type(value) is list and set(map(type, value)) == {float} and math.isfinite(sum(value)):
         return tuple(value)
     return cast("tuple[float, ...]", _decode_floats_slowly(value))
@@ -164,6 +168,8 @@ def _make_items_decoder(decode_item: _Decoder) -> _Decoder:
     def decode_items(value: object) -> tuple[Any, ...]:
         if type(value) is not list:
             raise _expect("a list", value)
+        if not value:
+            return ()
         items: list[Any] = []
         try:
             for item in value:
@@ -180,6 +186,8 @@ def _make_entries_decoder(decode_key: _Decoder, decode_item: _Decoder) -> _Decod
     def decode_entries(value: object) -> dict[Any, Any]:
         if type(value) is not dict:
             raise _expect("a mapping", value)
+        if not value:
+            return {}
         items: dict[Any, Any] = {}
         for key, item in value.items():
             try:
@@ -231,6 +239,8 @@ def _make_record_decoder(record_type: type) -> _Decoder:
     fields = dataclasses.fields(record_type)
     # With the name itself: a call finds its keyword arguments by identity first, and slowly by equality.
     decoders = {field.name: (field.name, _make_decoder(hints[field.name])) for field in fields}
+    names = list(decoders)
+    in_order = [(*pair, getattr(record_type, pair[0]).__set__) for pair in decoders.values()]
     required = [
         field.name
         for field in fields
@@ -240,6 +250,15 @@ def _make_record_decoder(record_type: type) -> _Decoder:
     def decode_record(value: object) -> object:
         if type(value) is not dict:
             raise _expect("a mapping", value)
+        if [*value] == names:  # as we write it: a constructor would take three times as long
+            record: object = object.__new__(record_type)
+            for item, (name, decode_field, set_field) in zip(value.values(), in_order, strict=True):
+                try:
+                    set_field(record, decode_field(item))
+                except _MisfitError as error:
+                    error.path.append(format_key(name))
+                    raise
+            return record
         values: dict[str, Any] = {}
         for key, item in value.items():
             try:

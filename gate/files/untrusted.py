@@ -5,6 +5,7 @@ and duplicate keys and broken UTF-8 are refused. The YAML border is :mod:`gate.f
 """
 
 import json
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ _CHUNK_BYTES = 256 * 1024
 # What a commit holds of a file that Git LFS keeps: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))
-_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_ALIKE = bytes.maketrans(b"{}", b"[]")
+_STEP = {ord("["): 1, ord("]"): -1}
 ORIGIN_FIX = "compile-gate writes no such file: check its origin, or record it again."
 
 
@@ -58,7 +60,7 @@ def decode_text(data: bytes, source: str) -> str:
         fix = f"In a working tree `git lfs pull` gets it. For good, {kept}."
         raise FileError(source, "", "is a pointer of Git LFS, which the gate does not follow", fix)
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8-sig" if data.startswith(BOM_UTF8) else "utf-8")
     except UnicodeDecodeError as error:
         problem = f"is not UTF-8 text (byte {error.start})"
         raise FileError(source, "", problem, "Write the file again, or save it as UTF-8.") from None
@@ -98,17 +100,23 @@ class Shape:
 def measure_shape(data: bytes) -> Iterator[Shape]:
     """Chunk by chunk, without recursion; the last shape is of the whole."""
     # Without escapes, quotes open and close by turns: every other piece lies outside of strings.
-    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
     deepest = depth = containers = values = quotes = 0
     for start in range(0, len(unescaped), _CHUNK_BYTES):
-        structure = unescaped[start : start + _CHUNK_BYTES].translate(None, delete=_NOT_STRUCTURE)
-        pieces = structure.split(b'"')
+        structure = unescaped[start : start + _CHUNK_BYTES].translate(_ALIKE, delete=_NOT_STRUCTURE)
+        # Where a string holds no structure its quotes are neighbours, and the others still take turns.
+        pieces = structure.replace(b'""', b"").split(b'"')
         outside = b"".join(pieces[quotes % 2 :: 2])
         quotes += len(pieces) - 1
         brackets = outside.replace(b",", b"")
         values += len(outside) - len(brackets)
-        containers += brackets.count(b"[") + brackets.count(b"{")
-        depths = list(accumulate(map(_STEP.__getitem__, brackets), initial=depth))
+        containers += brackets.count(b"[")
+        left, levels = brackets, 0
+        while left and levels < MAX_DEPTH:  # the innermost are taken away
+            left, levels = left.replace(b"[]", b""), levels + 1
+        depths = [depth + levels, depth]
+        if left:  # is deeper, or goes on in another chunk
+            depths = list(accumulate(map(_STEP.__getitem__, brackets), initial=depth))
         deepest, depth = max(deepest, *depths), depths[-1]
         yield Shape(depth=deepest, containers=containers, values=values)
 

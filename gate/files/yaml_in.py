@@ -16,8 +16,9 @@ from typing import Any, TypeVar, cast
 
 import yaml
 
+from gate.collector import pause_collector
 from gate.errors import FileError, join_errors
-from gate.files.codec import decode, pause_collector
+from gate.files.codec import decode
 from gate.files.disk import load_bytes
 from gate.files.entry import VERSION, YamlFile, list_contradictions
 from gate.files.invalid import MAX_INTEGER, MAX_INVALID, InvalidValue, format_key, quote_value

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from gate.files.codec import pause_collector
+from gate.collector import pause_collector
 from gate.records.run import Called
 
 # Where Inductor and AOT autograd keep compiled graphs, below the cache directory. Settings cannot turn

@@ -91,7 +91,7 @@ class MetricSpec:
     @property
     def is_ratio(self) -> bool:
         """Whether its changes are fractions."""
-        return self.family in {Family.NOISY, Family.NEARLY_EXACT}
+        return self.family is Family.NOISY or self.family is Family.NEARLY_EXACT
 
     @property
     def repeats(self) -> bool:

@@ -1,9 +1,11 @@
 """What is asked of a run: cases, metrics, patterns that mean cases, and all that decides besides the data."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from gate.records.bounds import Date, NotNegative, Text
@@ -164,22 +166,22 @@ Record = TypeVar("Record", bound=_OfCase)
 
 def group_by(values: Iterable[Value], find_key: Callable[[Value], Key]) -> dict[Key, list[Value]]:
     """In the order of the values."""
-    grouped: dict[Key, list[Value]] = {}
+    grouped: dict[Key, list[Value]] = defaultdict(list)
     for value in values:
-        grouped.setdefault(find_key(value), []).append(value)
-    return grouped
+        grouped[find_key(value)].append(value)
+    return dict(grouped)
 
 
 def group_cases(records: Iterable[Record]) -> dict[str, list[Record]]:
-    return group_by(records, lambda record: record.case_id)
+    return group_by(records, attrgetter("case_id"))
 
 
 def collect_columns(tables: Iterable[Mapping[Key, Value]]) -> dict[Key, tuple[Value, ...]]:
     """The values under each key, in the order of the tables that have it."""
-    columns: dict[Key, list[Value]] = {}
+    columns: dict[Key, list[Value]] = defaultdict(list)
     for table in tables:
         for key, value in table.items():
-            columns.setdefault(key, []).append(value)
+            columns[key].append(value)
     return {key: tuple(values) for key, values in columns.items()}
 
 

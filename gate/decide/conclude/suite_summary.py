@@ -1,7 +1,7 @@
 """Means over the cases of a verdict: by task and mode, and what a mode or a scope takes to pay."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from statistics import geometric_mean
 
 from gate.decide.evidence.values import compute_break_even, compute_paying_calls
@@ -11,6 +11,10 @@ from gate.records.cases import DEFAULT_BACKEND, Case, Kind, Metric, Mode, group_
 from gate.records.verdict import Comparison, ModeRow, ScopeRow, SuiteRow, SuiteSummary
 
 _PARTS = SPECS[Metric.BREAK_EVEN_CALLS].parts
+
+# What only describes a case, like its needs and expected time.
+_DESCRIBING = {"id", "tags", "expected_s", "gpu_memory_gib", "needs", "definition", "is_removed"}
+_WORKLOAD = tuple(field.name for field in fields(Case) if field.name not in _DESCRIBING)
 
 Values = Mapping[Metric, float]
 
@@ -71,18 +75,14 @@ def _average(cases: Sequence[Values], metric: Metric) -> float | None:
 
 def _list_modes(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[ModeRow, ...]:
     whole = (case for case in cases if all(part in values[case.id] for part in _PARTS))
-    groups = group_by(whole, lambda case: _name_workload(replace(case, mode=Mode.DEFAULT)))
+    groups = group_by(whole, lambda case: _name_workload(case, mode=Mode.DEFAULT))
     return tuple(
         _make_mode_row(case, group, values) for group in groups.values() if len(group) > 1 for case in group
     )
 
 
-def _name_workload(case: Case) -> str:
-    """Without what only describes it, like its needs and expected time."""
-    bare = replace(
-        case, id="", tags=(), expected_s=0.0, gpu_memory_gib=0.0, needs=(), definition="", is_removed=False
-    )
-    return repr(bare)
+def _name_workload(case: Case, **changes: object) -> str:
+    return repr([changes.get(name, getattr(case, name)) for name in _WORKLOAD])
 
 
 def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Values]) -> ModeRow:
@@ -105,7 +105,9 @@ def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Value
 
 
 def _list_scopes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[ScopeRow, ...]:
-    names = {case.id: _name_workload(replace(case, kind=Kind.CALL, settings={})) for case in cases}
+    if all(case.kind is not Kind.SCOPE for case in cases):
+        return ()
+    names = {case.id: _name_workload(case, kind=Kind.CALL, settings={}) for case in cases}
     wholes = {
         names[case.id]: case
         for case in cases

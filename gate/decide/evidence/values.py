@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean, median, median_high, median_low
+from operator import mul
+from statistics import fmean, median
 
 from gate.metrics import SPECS, Family
 from gate.records.cases import Metric, collect_columns
@@ -21,7 +22,7 @@ def compute_values(trial: Trial) -> Mapping[Metric, float]:
     ``warm_speedup`` and ``break_even_calls`` are derived where their parts are there.
     """
     values = {
-        metric: fmean(samples) if SPECS[metric].family is Family.LOG2 else median(samples)
+        metric: samples[0] if len(samples) == 1 else _find_middle(metric, samples)
         for metric, samples in trial.samples.items()
         if samples
     }
@@ -34,6 +35,10 @@ def compute_values(trial: Trial) -> Mapping[Metric, float]:
     if break_even is not None:
         values[Metric.BREAK_EVEN_CALLS] = break_even
     return values
+
+
+def _find_middle(metric: Metric, samples: Sequence[float]) -> float:
+    return fmean(samples) if SPECS[metric].family is Family.LOG2 else median(samples)
 
 
 def collect_values(trials: Iterable[Trial]) -> Mapping[Metric, tuple[float, ...]]:
@@ -52,17 +57,15 @@ def compute_speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> fl
 
     Sample ``i`` of both is a pair. ``None`` where no pair has positive times.
     """
-    ratios = [
-        eager / compiled
-        for eager, compiled in zip(eager_s, compiled_s, strict=False)
-        if eager > 0 and compiled > 0
-    ]
+    pairs = zip(eager_s, compiled_s, strict=False)
+    ratios = [eager / compiled for eager, compiled in pairs if eager > 0 and compiled > 0]
     # A mean of logarithms is a root of a product, which spares the logarithms.
-    blocks = [math.sqrt(first * second) for first, second in zip(ratios[::2], ratios[1::2], strict=False)]
+    blocks = list(map(math.sqrt, map(mul, ratios[::2], ratios[1::2])))
     if len(ratios) % PAIRS_IN_SUPER_BLOCK:
         blocks.append(ratios[-1])
+    blocks.sort()
     # Of the two in the middle the mean of the logarithms, likewise.
-    return math.sqrt(median_low(blocks) * median_high(blocks)) if blocks else None
+    return math.sqrt(blocks[(len(blocks) - 1) // 2] * blocks[len(blocks) // 2]) if blocks else None
 
 
 def compute_break_even(values: Mapping[Metric, float]) -> float | None:

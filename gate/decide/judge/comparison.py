@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from gate.decide.evidence.gather import Question
 from gate.decide.judge.interval import Reading, Ruling
@@ -45,12 +44,22 @@ def answer_question(
     reading: Reading | None = None,
 ) -> Comparison:
     """Both sides are estimated from their values, or as the ``reading`` pooled them, with its noise."""
-    values = ((), ()) if reading else (question.before, question.after)
-    remarks = (*question.remarks, *remarks)
-    row = make_comparison(question.case.id, question.metric, ruling, *remarks, values=values, change=change)
     if reading is None:
-        return replace(row, threshold=question.threshold)
-    base, head = math.log(reading.baseline), math.log(reading.candidate)
-    before = estimate_mean(base, reading.noise, reading.baseline_trials, of_logs=True)
-    after = estimate_mean(head, reading.noise, reading.trials, of_logs=True)
-    return replace(row, threshold=question.threshold, baseline=before, candidate=after)
+        before, after = (estimate_metric(question.metric, side) for side in (question.before, question.after))
+    else:
+        base, head = math.log(reading.baseline), math.log(reading.candidate)
+        before = estimate_mean(base, reading.noise, reading.baseline_trials, of_logs=True)
+        after = estimate_mean(head, reading.noise, reading.trials, of_logs=True)
+    status, reason = ruling
+    return Comparison(
+        case_id=question.case.id,
+        metric=question.metric,
+        status=status,
+        reason=reason,
+        decides=question.spec.role is Role.DECIDES,
+        baseline=before,
+        candidate=after,
+        change=change,
+        threshold=question.threshold,
+        remarks=(*question.remarks, *remarks),
+    )
