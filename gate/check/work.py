@@ -74,7 +74,7 @@ class Engine(Protocol):
     def submit(self, lane: str, unit: Unit) -> None: ...
 
     def wait(self, limit_s: float) -> Answer | None:
-        """The next answer of any lane; ``None`` where none came within ``limit_s`` seconds."""
+        """The next answer of any lane; ``None`` where none came in ``limit_s`` seconds, maybe less than 0."""
         ...
 
     def end(self, lane: str) -> None:
@@ -211,7 +211,7 @@ class PairWork:
         usual = SETTLING_PAIRS if suspect.slower else MIN_PAIRS
         begun = case_run.pair_counts[suspect.case_id]
         slots = list_pair_slots(case_run, [replace(suspect, more=max(usual, target) - begun)])
-        return slots[max(target - begun, 0) :]
+        return slots[target - begun :]
 
     def rank(self, case_run: Run) -> Rank:
         """The most pressing one comes first of those for later."""
