@@ -149,9 +149,7 @@ def is_other_workload(evidence: Evidence) -> bool:
 
 def has_torch_calls_alone(evidence: Evidence) -> bool:
     """Operators that are not torch's may be rebuilt unseen."""
-    baseline = [evidence.code_baseline] if evidence.code_baseline else []
-    made = [compiled.identity for compiled in (*baseline, *evidence.trials)]
-    return all(_OF_TORCH.match(name) for identity in made for name in identity.calls)
+    return all(_OF_TORCH.match(name) for trial in evidence.trials for name in trial.identity.calls)
 
 
 def is_tuned_otherwise(evidence: Evidence) -> bool:
