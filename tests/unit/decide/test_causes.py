@@ -49,41 +49,52 @@ def test_a_ratio_is_the_worst_where_nothing_else_got_worse() -> None:
         assert inquire(*rows).worst is worst
 
 
-@pytest.mark.parametrize(("compiled", "code"), [(-0.02, Code.EAGER_ALONE), (-0.04, Code.EAGER_TOO)])
+@pytest.mark.parametrize(
+    ("changes", "codes"),
+    [
+        ((-0.2, -0.02, 0.2), [Code.EAGER_ALONE]),
+        ((-0.2, -0.04, 0.2), [Code.EAGER_TOO]),
+        ((-0.03, 0.0, 0.03), [Code.EAGER_ALONE]),
+        ((-0.029, 0.0, 0.029), []),
+        ((-0.2, -0.02), []),
+    ],
+    ids=["alone", "too", "at the limit", "within the limit", "without a speedup"],
+)
 def test_eager_moves_a_ratio_alone_where_compiled_moves_by_less_than_its_limit(
-    compiled: float, code: Code
+    changes: tuple[float, ...], codes: list[Code]
 ) -> None:
-    """Eager is 20 % faster, which leaves the speedup open; the limit of latencies is 3 %."""
-    sides = ((Metric.EAGER_LATENCY, -0.2), (LATENCY, compiled), (Metric.WARM_SPEEDUP, 0.2))
+    """Of eager, compiled and the speedup, which are all open; the limit is 3 %."""
     rows = [
         make_row(
             "mlp/x",
             metric,
             Status.INCONCLUSIVE,
-            change=make_change(centre),
+            change=make_change(change),
             threshold=Threshold(relative=0.03, absolute=0.0),
         )
-        for metric, centre in sides
+        for metric, change in zip((EAGER, LATENCY, Metric.WARM_SPEEDUP), changes, strict=False)
     ]
-    (cause,) = find_eager(inquire(*rows))
-    assert cause.fact.code is code
+    assert [cause.fact.code for cause in find_eager(inquire(*rows))] == codes
 
 
-@pytest.mark.parametrize(("change", "is_named"), [(0.045, True), (0.029, False)])
-def test_an_open_change_beyond_its_limit_has_a_first_cause(change: float, *, is_named: bool) -> None:
-    """The limit is 3 %: what is below it needs no explanation."""
-    row = make_row(
-        "mlp/x",
-        LATENCY,
-        Status.INCONCLUSIVE,
-        change=make_change(change),
-        threshold=Threshold(relative=0.03, absolute=0.0),
-    )
+@pytest.mark.parametrize(
+    ("status", "change", "is_named"),
+    [
+        (Status.INCONCLUSIVE, 0.045, True),
+        (Status.INCONCLUSIVE, 0.03, True),
+        (Status.INCONCLUSIVE, 0.029, False),
+        (Status.REGRESSED, 0.029, True),
+    ],
+)
+def test_an_open_change_below_its_limit_has_no_first_cause(
+    status: Status, change: float, *, is_named: bool
+) -> None:
+    """The limit is 3 %: what is open below it needs no explanation, and whatever regressed does."""
+    threshold = Threshold(relative=0.03, absolute=0.0)
+    row = make_row("mlp/x", LATENCY, status, change=make_change(change), threshold=threshold)
     cause = Cause(case_id="mlp/x", fact=Fact(code=Code.CODE_CHANGED), weight=0.6)
-    first = find_first_cause(
-        make_verdict(row, causes=(cause,), outcome=Outcome.INCONCLUSIVE), Status.INCONCLUSIVE
-    )
-    assert first == (cause if is_named else None)
+    verdict = make_verdict(row, causes=(cause,), outcome=Outcome.INCONCLUSIVE)
+    assert find_first_cause(verdict, status) == (cause if is_named else None)
 
 
 def test_unchanged_case_needs_no_cause() -> None:
