@@ -249,8 +249,18 @@ def test_one_pair_names_no_default_for_a_time() -> None:
     run = make_measured()
     verdict = decide_side_by_side(run, POLICY)
     probed = probe_defaults(make_measurer(open_lane(OPTIONS[:1])), run, verdict, 60.0)
-    assert len(probed.probes) == 1
+    (probe,) = probed.probes
     assert find_default(probed) is None
+    assert find_default(replace(probed, probes=(replace(probe, metric=Metric.GRAPH_BREAKS),))) is not None
+
+
+def test_sixty_defaults_are_listed() -> None:
+    """Of 62 two are counted only."""
+    run = make_measured()
+    assert run.base is not None
+    defaults = {f"inductor.option{number}": ("false", "true") for number in range(62)}
+    (note,) = note_defaults(replace(run, base=replace(run.base, defaults=defaults)))
+    assert (len(note.names), note.numbers["more"], note.numbers["defaults"]) == (60, 2, 62)
 
 
 def test_counts_are_compared_by_their_values() -> None:

@@ -140,11 +140,11 @@ def test_a_limit_in_doubt_replaces_nothing_that_pairs_show() -> None:
 
 
 def test_a_time_of_zero_teaches_no_noise() -> None:
-    """Zero has no logarithm: it lies below its limit, and the noise is the other case's."""
+    """Zero has no logarithm: it lies below its limit, and the noise is the last case's."""
     metric = Metric.COLD_COMPILE_TIME
     situations = [
         Situation(case_id=f"m{number}/x", after={metric: values})
-        for number, values in enumerate([(0.0, 0.0), (30.0, 30.1)])
+        for number, values in enumerate([(0.0, 0.0), (0.0, 30.0), (30.0, 30.1)])
     ]
     verdict = decide(*situations, limits=(most(metric, 60.0),))
     assert {row.status for row in verdict.comparisons if row.metric is metric} == {Status.UNCHANGED}

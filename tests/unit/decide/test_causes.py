@@ -1,10 +1,11 @@
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gate.decide.evidence.gather import Evidence
-from gate.decide.explain.causes import find_eager, find_first_cause
+from gate.decide.explain.causes import find_eager, find_first_cause, find_machine
 from gate.decide.explain.inquiry import CAUSES, Inquiry
 from gate.decide.judge.machine import Machine
 from gate.records.cases import Metric, Threshold
@@ -35,10 +36,12 @@ def explain(verdict: Verdict, kind: str) -> list[str]:
     return sentences
 
 
-def inquire(*rows: Comparison) -> Inquiry:
+def inquire(*rows: Comparison, machine: Machine | None = None) -> Inquiry:
+    """About a case in which all of these moved."""
     evidence = Evidence(case=Situation().case, trials=(), failures=(), values={}, stored=())
+    moved = frozenset(row.metric for row in rows)
     return Inquiry(
-        evidence=evidence, comparisons=rows, moved=frozenset(), machine=Machine(), environment=CPU_HOST
+        evidence=evidence, comparisons=rows, moved=moved, machine=machine or Machine(), environment=CPU_HOST
     )
 
 
@@ -575,3 +578,25 @@ def test_a_slower_machine_is_no_cause_of_a_time_without_a_ratio() -> None:
         canaries_after={"loop": (1.1,) * 3},
     )
     assert explain(decide(situation), "machine") == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "compiled", "weights"),
+    [
+        (Machine(canary=math.log(1.1)), 0.3, [0.2022]),
+        (Machine(canary=math.log(1.05), suite=math.log(1.1)), 0.3, [0.2022]),
+        (Machine(canary=math.log(1.1)), 0.6, [0.1744]),
+        (Machine(canary=math.log(0.9)), 0.3, []),
+        (Machine(canary=-50.0), 0.3, []),
+    ],
+    ids=["slower", "eager even slower", "latency more than compile", "faster", "no such machine"],
+)
+def test_a_machine_weighs_as_much_as_it_accounts_for(
+    machine: Machine, compiled: float, weights: list[float]
+) -> None:
+    """Of a compile 50 % longer: 0.86 log(1.1) / log(1.5) = 0.2022, of a latency +60 % 0.1744."""
+    rows = [
+        make_row("mlp/x", metric, change=make_change(change))
+        for metric, change in ((LATENCY, compiled), (Metric.COLD_COMPILE_TIME, 0.5))
+    ]
+    assert [cause.weight for cause in find_machine(inquire(*rows, machine=machine))] == weights
