@@ -214,8 +214,8 @@ def _confirm_row(
         return paired if paired.status is Status.MISSING else row
     is_asked = row.metric in suspect.metrics
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in suspect.metrics
-    # Nothing stored was compared, but at most an absolute limit.
-    is_new = row.status in UNJUDGED or (row.reason is Reason.LIMIT_EXCEEDED and row.baseline is None)
+    # Nothing stored was compared, but at most the limit of drift.
+    is_new = row.status in UNJUDGED or row.baseline is None
     if paired is not None and paired.pairs and (is_asked or follows or is_new or _is_shown(paired)):
         if row.metric not in rules.counts.flickering and _flickers(row, paired):
             return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)

@@ -81,8 +81,8 @@ def test_a_case_without_a_trial_shows_nothing() -> None:
 
 
 def test_sources_of_the_case_that_changed_most_are_kept_first() -> None:
-    """Each case has twelve kernels of 16,000 characters: of 400,000 the least changed one gets one."""
-    before, after = ({f"kernel{n}": f"{side}{n}" for n in range(12)} for side in ("old", "new"))
+    """Of 400,000 characters two cases get twelve of their kernels of 16,000, and the third gets one."""
+    before, after = ({f"kernel{n}": f"{side}{n}" for n in range(14)} for side in ("old", "new"))
     situations = [
         Situation(
             case_id=f"{name}/x",
@@ -96,7 +96,18 @@ def test_sources_of_the_case_that_changed_most_are_kept_first() -> None:
     sources = dict.fromkeys((*before.values(), *after.values()), "x" * 8_000)
     run = replace(make_measured(*situations), sources=sources)
     shown = decide_verdict(run, make_stored(*situations), POLICY).evidence
-    assert [len(case.kernels) for case in shown] == [12, 1, 12]
+    assert [(len(case.kernels), case.more_kernels) for case in shown] == [(12, 2), (1, 13), (12, 2)]
+
+
+@pytest.mark.parametrize(("chars", "is_cut"), [(8_000, False), (8_001, True)])
+def test_a_source_is_cut_after_8000_characters(chars: int, *, is_cut: bool) -> None:
+    """A longer one says that it was cut."""
+    sides = [CodeIdentity(digest=name, kernels={"k_0": name}) for name in ("before", "after")]
+    baseline = make_baseline("a/b", {}, definition="d", identity=sides[0])
+    evidence = make_evidence(Trial(case_id="a/b", index=1, identity=sides[1]), baseline=baseline)
+    sources = {"before": "x", "after": "y" * chars}
+    expected = KernelChange(name="k_0", before="x", after="y" * 8_000, is_cut=is_cut)
+    assert show_case(evidence, sources, moved=True).kernels == (expected,)
 
 
 def test_a_kernel_of_which_one_side_was_not_kept_is_not_shown_as_new() -> None:
