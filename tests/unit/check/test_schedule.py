@@ -100,7 +100,7 @@ def test_a_cold_pair_after_a_whole_one_takes_a_share_of_it() -> None:
     [(Mode.DEFAULT, 1, 24.0), (Mode.MAX_AUTOTUNE, 1, 32.0), (Mode.DEFAULT, 2, 16.0)],
 )
 def test_a_first_pair_of_latencies_compiles_untimed(mode: Mode, index: int, seconds: float) -> None:
-    """40 % of two trials of 20 s, and the 8 s that caches save: one after the other where kernels are tuned."""
+    """40 % of two trials of 20 s, and the 8 s that caches save, or 16 s where kernels are tuned."""
     case = replace(A, mode=mode)
     samples = {Metric.COLD_COMPILE_TIME: (10.0,), Metric.WARM_COMPILE_TIME: (2.0,)}
     trial = Trial(case_id=A.id, index=1, samples=samples, stages_s={Stage.COMPILE: 20.0})
