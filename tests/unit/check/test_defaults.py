@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.defaults import compute_change, list_settable, probe_defaults
+from gate.check.defaults import choose_metric, compute_change, list_settable, probe_defaults
 from gate.check.measurer import LaneMeasurer
 from gate.check.schedule import Pace, Slot, predict_pair_s
 from gate.check.work import Unit, UnitResult
@@ -20,7 +20,7 @@ from gate.records.run import Extent, Probe, Run, Trial
 from gate.records.verdict import Outcome
 from gate.report.words.facts import write_note
 from tests.lanes import FakeLanes, make_places
-from tests.make import POLICY, make_failure, make_pair, make_run
+from tests.make import POLICY, make_failure, make_pair, make_row, make_run
 
 NAME, PAIR_S, RUN_S = "a/x", 10.0, 2000.0
 OPTIONS = tuple(f"inductor.option{number}" for number in range(8))
@@ -212,6 +212,25 @@ def test_a_change_is_a_part_of_the_bases_value(
     """Drift is compared by the difference of its logarithms, and a count that was 0 by head's."""
     pair = make_pair(NAME, 1, {"samples": {metric: (base,)}}, {"samples": {metric: (head,)}})
     assert compute_change(metric, [Pair(base=pair[0], head=pair[1])]) == change
+
+
+@pytest.mark.parametrize(
+    ("worst", "calls", "expected"),
+    [
+        (Metric.WARM_SPEEDUP, (), Metric.COMPILED_LATENCY),
+        (Metric.COLD_COMPILE_TIME, (1.021e6,), Metric.COMPILE_CALLS),
+        (Metric.COLD_COMPILE_TIME, (1.02e6,), Metric.COLD_COMPILE_TIME),
+        (Metric.COLD_COMPILE_TIME, (), Metric.COLD_COMPILE_TIME),
+        (Metric.PEAK_MEMORY, (1.021e6,), Metric.PEAK_MEMORY),
+    ],
+)
+def test_a_longer_compile_with_more_work_is_searched_by_its_calls(
+    worst: Metric, calls: tuple[float, ...], expected: Metric
+) -> None:
+    """More than 2 % of a million; a speedup is searched by calls, and all else by itself."""
+    arms = ({"samples": {Metric.COMPILE_CALLS: values}} for values in ((1e6,), calls))
+    base, head = make_pair(NAME, 1, *arms)
+    assert choose_metric(make_row(NAME, worst), [Pair(base=base, head=head)]) is expected
 
 
 @pytest.mark.parametrize(
