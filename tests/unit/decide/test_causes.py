@@ -247,6 +247,14 @@ def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(tuned: str) -> 
     assert explain(decide(same), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
 
 
+@pytest.mark.parametrize(("change", "shown"), [(0.03, True), (-0.03, True), (0.029, False)])
+def test_the_same_code_needs_a_word_where_a_call_moved_by_its_limit(change: float, *, shown: bool) -> None:
+    """3 % to either side."""
+    threshold = Threshold(relative=0.03, absolute=0.0)
+    row = make_row("mlp/x", LATENCY, Status.INCONCLUSIVE, change=make_change(change), threshold=threshold)
+    assert inquire(row).shows(CauseKind.UNCHANGED_CODE) == shown
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
