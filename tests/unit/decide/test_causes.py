@@ -375,17 +375,17 @@ def test_changed_files_that_the_case_imports_are_named(files: tuple[str, ...], e
 
 
 def test_kernels_that_take_longer_are_named() -> None:
-    """One kernel takes 2 of 10 ms more, one is new, and one within 1 % is not named."""
+    """One kernel takes 2 of 10 ms more, one is new with 1.5 % of them, and 0.9 % more is not named."""
     situation = Situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         kernels_before_s={"gemm": 8e-3, "triton_poi_0": 2e-3},
-        kernels_s={"gemm": 8.05e-3, "triton_poi_0": 4e-3, "triton_red_1": 0.5e-3},
+        kernels_s={"gemm": 8.09e-3, "triton_poi_0": 4e-3, "triton_red_1": 0.15e-3},
     )
     (kernels,) = explain(decide(situation), CauseKind.KERNELS)
     assert kernels == (
-        "Kernels of a call, 10.0 ms -> 12.6 ms in all:"
-        " triton_poi_0 2.00 ms -> 4.00 ms, triton_red_1 is new with 500 µs."
+        "Kernels of a call, 10.0 ms -> 12.2 ms in all:"
+        " triton_poi_0 2.00 ms -> 4.00 ms, triton_red_1 is new with 150 µs."
     )
 
 
