@@ -132,6 +132,12 @@ def test_what_other_code_generation_does_not_move_is_shown_without_its_code() ->
     assert show_case(evidence, {}, moved=True).before == SideEvidence(values={Metric.DRIFT: (0.25,)})
 
 
+def test_a_value_is_shown_with_five_digits() -> None:
+    """No dot of a plot is read more exactly."""
+    evidence = replace(make_evidence(), values={Metric.COMPILED_LATENCY: (0.012345678,)})
+    assert show_case(evidence, {}, moved=False).after.values == {Metric.COMPILED_LATENCY: (0.012346,)}
+
+
 def test_traces_stand_with_their_side() -> None:
     """Each side has its own traces; without a base there is one side."""
     trials = [

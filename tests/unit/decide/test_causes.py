@@ -6,7 +6,7 @@ import pytest
 
 from gate.decide.evidence.gather import Evidence
 from gate.decide.explain.causes import find_eager, find_first_cause, find_machine
-from gate.decide.explain.inquiry import CAUSES, Inquiry
+from gate.decide.explain.inquiry import CAUSES, Inquiry, shorten
 from gate.decide.judge.machine import Machine
 from gate.records.cases import Metric, Threshold
 from gate.records.codes import Code
@@ -608,3 +608,24 @@ def test_a_machine_weighs_as_much_as_it_accounts_for(
         for metric, change in ((LATENCY, compiled), (Metric.COLD_COMPILE_TIME, 0.5))
     ]
     assert [cause.weight for cause in find_machine(inquire(*rows, machine=machine))] == weights
+
+
+def test_another_result_alone_stands_below_other_code() -> None:
+    """And above the files that the case imports."""
+    situation = Situation(
+        before=SLOW_BEFORE,
+        after=SLOW_AFTER,
+        workload_before={"reference": "1"},
+        workload_after={"reference": "2"},
+        code_before=CodeIdentity(digest="1"),
+        code_after=CodeIdentity(digest="2"),
+        changed_imports=("a.py",),
+    )
+    codes = [cause.fact.code for cause in decide(situation).causes]
+    assert codes == [Code.CODE_CHANGED, Code.WORKLOAD_CHANGED, Code.IMPORTS_CHANGED]
+
+
+@pytest.mark.parametrize(("chars", "expected"), [(200, "x" * 200), (201, f"{'x' * 197}...")])
+def test_a_text_of_torch_has_200_characters_at_most(chars: int, expected: str) -> None:
+    """A longer one ends in dots."""
+    assert shorten("x" * chars) == expected

@@ -500,6 +500,19 @@ def test_a_suggested_allowance_of_a_count_is_whole(change: float, allowed: str) 
     assert step.numbers["allowance"] == float(allowed)
 
 
+@pytest.mark.parametrize(("count", "more"), [(4, []), (6, [(Code.MORE_LIKE_THESE, 2)])])
+def test_four_commands_are_suggested(count: int, more: list[tuple[Code, int]]) -> None:
+    """The first one says how many its case needs, and those that are not shown are counted."""
+    metrics = (BREAKS, Metric.RECOMPILES, Metric.GUARDS, Metric.CACHE_MISSES, EAGER, Metric.PEAK_MEMORY)
+    rows = [make_row(CASE, metric, change=make_change(1.0)) for metric in metrics[:count]]
+    steps = list_acceptances(rows, Policy(thresholds={}))
+    assert [(step.code, step.numbers.get("commands")) for step in steps] == [
+        (Code.ACCEPT, count),
+        *[(Code.ACCEPT_TOO, None)] * 3,
+        *more,
+    ]
+
+
 def test_used_baselines_are_named() -> None:
     """Provenance and environment id of the baselines are listed once each."""
     verdict = decide(*(Situation(case_id=f"m{n}/x", before=SAME, after=SAME) for n in range(3)))
