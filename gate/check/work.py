@@ -216,7 +216,7 @@ class PairWork:
     def rank(self, case_run: Run) -> Rank:
         """The most pressing one comes first of those for later."""
         case_id = case_run.cases[0].id
-        return (1, 0) if self.wanted[case_id].later else (0, case_run.pair_counts[case_id])
+        return (1,) if self.wanted[case_id].later else (0, case_run.pair_counts[case_id])
 
     def predict_s(self, case_run: Run, slot: Slot, pace: Pace) -> float:
         return predict_pair_s(pace, slot, name_device(case_run.environment))

@@ -113,9 +113,7 @@ def _list_open(
 
 
 def _looks_slower(open_rows: Sequence[Comparison]) -> bool:
-    calls = tuple(row for row in open_rows if row.metric in CALLS)
-    is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
-    return is_begun and any(row.severity > 1.0 for row in calls)
+    return any(row.metric in CALLS and row.pairs < SETTLING_PAIRS and row.severity > 1.0 for row in open_rows)
 
 
 def gather_judged(

@@ -482,9 +482,11 @@ def test_no_slot_is_begun_that_would_end_too_late() -> None:
     engine = make_engine(1, subjects)
     fleet = make_fleet(engine, observe=events.append)
     run = measure(fleet, plan(subjects))
-    late = replace(fleet, budget_s=run.wall_s + TRIAL_S + 1)
-    extended = late.add_trials(run, want_whole(["m0/x", "m1/x"]), 2)
+    wanted, budget_s = want_whole(["m0/x", "m1/x"]), run.wall_s + TRIAL_S
+    extended = replace(fleet, budget_s=budget_s).add_trials(run, wanted, 2)
     assert [(trial.case_id, trial.index) for trial in extended.trials[2:]] == [("m0/x", 2)]
+    rehearsed = replace(rehearse(subjects), budget_s=budget_s).add_trials(run, wanted, 2)
+    assert drop_places(rehearsed.trials) == drop_places(extended.trials)
     paired = fleet.add_pairs(extended, [need("m0", 2)], extended.wall_s + 1.0)
     assert paired.trials == extended.trials
     skipped = [event for event in events if isinstance(event, TrialSkipped)]

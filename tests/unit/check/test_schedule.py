@@ -108,6 +108,15 @@ def test_a_first_pair_of_latencies_compiles_untimed(mode: Mode, index: int, seco
     assert predict_pair_s(Pace((case,), [trial]), slot, "cpu") == pytest.approx(seconds)
 
 
+def test_a_pace_learns_the_share_of_a_further_pair_of_latencies() -> None:
+    """6 s instead of the 40 s of two whole trials, and 40 % before there was one; no trial alone counts."""
+    alone = [make_trial(A, index, 20.0) for index in (1, 2)]
+    samples: dict[Metric, tuple[float, ...]] = {Metric.COMPILED_LATENCY: (0.01,)}
+    light = make_pair(A.id, 2, samples=samples, stages_s={Stage.ROUNDS: 3.0}, extent=Extent.COLD)
+    assert Pace((A,), alone).light_share == 0.4
+    assert Pace((A,), (*alone, *light)).light_share == pytest.approx(0.15)
+
+
 @pytest.mark.parametrize(
     ("pairing", "metric", "seconds"),
     [
