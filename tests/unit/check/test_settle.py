@@ -6,7 +6,7 @@ import pytest
 
 from gate.check.procedure import NO_LIMIT, PairLimit, settle_pairs
 from gate.check.rehearsal import Rehearsal
-from gate.check.schedule import Slot, list_needs, make_need
+from gate.check.schedule import Slot, list_needs, make_need, rank_suspect
 from gate.decide.evidence.pairs import Pair
 from gate.decide.judge.pairs import Screened
 from gate.decide.suspects import Suspect
@@ -64,6 +64,16 @@ def test_the_worst_comes_first() -> None:
     suspects = [make_suspect("mild", doubt=0.5), make_suspect("worst", doubt=2.0)]
     settle_pairs(given, make_bare_run(*subjects), POLICY, PairLimit(end_s=100.0), suspects)
     assert given.measured == ["worst/x"] * 3 + ["mild/x"] * 3
+
+
+def test_of_begun_cases_the_worse_one_comes_first() -> None:
+    """However many of the first three pairs each has; a case without any comes after them."""
+    cases = (("worst", 3.0, 0), ("mild", 1.0, 2), ("worse", 2.0, 1))
+    ranks = {
+        name: rank_suspect(make_suspect(name, doubt=doubt), pairs, 1.0, untouched=False)
+        for name, doubt, pairs in cases
+    }
+    assert sorted(ranks, key=ranks.__getitem__) == ["worse", "mild", "worst"]
 
 
 def test_of_two_as_bad_what_settles_sooner_comes_first() -> None:
