@@ -97,7 +97,7 @@ def test_phases_are_stored_as_medians() -> None:
 def test_what_can_repeat_exactly_is_not_rounded() -> None:
     """Counters, calls and bytes are compared for equality."""
     same = {"guards": 1234567.0, "compile_calls": 1234567.0, "peak_memory": 123456789.0}
-    trials = [make_trial(index, **same) for index in range(3)]
+    trials = [make_trial(index, CASE, **same) for index in range(3)]
     (baseline,) = make_baselines(make_run(*trials), Provenance())
     assert baseline.trials == {Metric(name): (value,) * 3 for name, value in same.items()}
     verdict = decide_verdict(make_run(*trials), (baseline,), POLICY)
