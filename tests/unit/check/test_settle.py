@@ -67,13 +67,18 @@ def test_the_worst_comes_first() -> None:
 
 
 def test_of_begun_cases_the_worse_one_comes_first() -> None:
-    """However many of the first three pairs each has; a case without any comes after them."""
-    cases = (("worst", 3.0, 0), ("mild", 1.0, 2), ("worse", 2.0, 1))
+    """However many of the first three pairs each has; a case without any, and a count with three, wait."""
+    cases = (
+        ("count", Metric.GRAPH_BREAKS, 4.0, 3),
+        ("fresh", LATENCY, 3.0, 0),
+        ("mild", LATENCY, 1.0, 2),
+        ("worse", LATENCY, 2.0, 1),
+    )
     ranks = {
-        name: rank_suspect(make_suspect(name, doubt=doubt), pairs, 1.0, untouched=False)
-        for name, doubt, pairs in cases
+        name: rank_suspect(make_suspect(name, metric, doubt=doubt), pairs, 1.0, untouched=False)
+        for name, metric, doubt, pairs in cases
     }
-    assert sorted(ranks, key=ranks.__getitem__) == ["worse", "mild", "worst"]
+    assert sorted(ranks, key=ranks.__getitem__) == ["worse", "mild", "fresh", "count"]
 
 
 def test_of_two_as_bad_what_settles_sooner_comes_first() -> None:
