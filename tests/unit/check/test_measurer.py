@@ -17,16 +17,7 @@ from gate.check.procedure import (
 )
 from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import EXTENT_SHARES, Slot, plan_trial, want_whole
-from gate.check.work import (
-    MAX_SOURCES_CHARS,
-    REPEAT_SHARE,
-    Answer,
-    Unit,
-    UnitResult,
-    choose_lane,
-    join_sources,
-    may_repeat,
-)
+from gate.check.work import REPEAT_SHARE, Answer, Unit, UnitResult, choose_lane, join_sources, may_repeat
 from gate.decide.evidence.pairs import Pair
 from gate.decide.judge.pairs import Screened
 from gate.decide.suspects import Suspect
@@ -578,6 +569,9 @@ def test_what_is_left_of_pairs() -> None:
     events: list[Event] = []
     fleet = make_fleet(make_engine(1, make_subjects(2)), observe=events.append)
     run = measure(fleet, plan(make_subjects(2)))
+    fleet.add_pairs(run, [need("m0", 1), need("m1", 1)], math.inf)
+    last = list_progress(events)[-1]
+    assert (last.cases, last.cases_done) == (2, 1)
     events.clear()
     run = fleet.add_pairs(run, [replace(need("m0", 1), slower=True), need("m1", 1, later=True)], math.inf)
     first = list_progress(events)[0]
@@ -677,8 +671,8 @@ def test_an_interrupt_before_anything_ended_promises_nothing() -> None:
 
 
 def test_sources_of_a_run_are_bounded() -> None:
-    """Sources are kept while there is room for them."""
-    sources, more = {"a": "x" * (MAX_SOURCES_CHARS - 1)}, {"b": "y"}
+    """Sources are kept while there is room for them, of four million characters."""
+    sources, more = {"a": "x" * 3_999_999}, {"b": "y"}
     assert join_sources(sources, more) == {**sources, **more}
     assert join_sources(sources, {"b": "yy"}) == sources
 
