@@ -104,8 +104,8 @@ def _is_change(mutant: Mutant, text: bytes, unchanged: str) -> bool:
 
 
 def _find_last_line(statement: ast.stmt) -> int:
-    """The last line of a statement; of one with a body the line before that."""
-    body = getattr(statement, "body", None)
+    """The last line of a statement; of one with a body the line before that, unless a call runs the body."""
+    body = None if isinstance(statement, ast.FunctionDef) else getattr(statement, "body", None)
     last = body[0].lineno - 1 if body else statement.end_lineno
     return max(statement.lineno, last or 0)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import median
 
 from gate.check.measurer import LaneMeasurer
-from gate.check.schedule import Pace, Slot, name_device, predict_pair_s
+from gate.check.schedule import FURTHER, Pace, Slot, name_device, predict_pair_s
 from gate.check.work import Engine, Unit, UnitResult
 from gate.decide.constants import MORE_WORK
 from gate.decide.evidence.pairs import Pair, collect_paired, list_pairs
@@ -22,7 +22,6 @@ from gate.records.run import BASE_ARM, Probe, Run
 from gate.records.verdict import Comparison, Status, Verdict
 
 DEFAULTS_SHARE = 0.2  # of the time that the run may take, on top of it
-_FURTHER = 2  # the index by which a pair is planned that is not the first of its case
 _ON, _OFF = "true", "false"  # as JSON
 # Inductor's options of code for one kind of device.
 _CPU_OPTIONS = ("inductor.cpp.", "inductor.halide.")
@@ -132,7 +131,7 @@ class _Prober:
 
     def _undoes(self, names: tuple[str, ...]) -> bool | None:
         """``None`` if head fails, False once time is up."""
-        slot = Slot(case=self._case, index=_FURTHER, metrics=(self._blank.metric,))
+        slot = Slot(case=self._case, index=FURTHER, metrics=(self._blank.metric,))
         pair_s = predict_pair_s(
             Pace(self.run.cases, self.run.trials), slot, name_device(self.run.environment)
         )
@@ -164,7 +163,7 @@ class _Prober:
         unit = Unit(
             run=part,
             metrics=(self._blank.metric,),
-            index=_FURTHER + len(self.run.probes),
+            index=FURTHER + len(self.run.probes),
             paired=True,
             options={name: self._options[name] for name in names},
         )

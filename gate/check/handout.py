@@ -226,7 +226,7 @@ class Call:
     def _listen(self) -> None:
         lanes, at_work = self._lanes, self._lanes.at_work
         overdue_s = min(slot.since_s for slot in at_work.values()) + lanes.patience_s
-        answer = lanes.engine.wait(max(0.0, overdue_s - lanes.engine.read_s()))
+        answer = lanes.engine.wait(overdue_s - lanes.engine.read_s())
         self._let_join()
         if answer is None:
             limit_s = lanes.engine.read_s() - lanes.patience_s

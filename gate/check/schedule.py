@@ -35,8 +35,7 @@ from gate.records.run import Environment, Extent, Pairing, Run, Trial
 
 # Asks for a trial of the case as a whole.
 EVERY_METRIC = frozenset(Metric)
-_LEAST_S = 0.1  # of a pair, where its time is unknown
-_FURTHER = 2  # the index of whatever is not the first: no later one differs from it
+FURTHER = 2  # the index of whatever is not the first: no later one differs from it
 EXTENT_SHARES = {Extent.WHOLE: 1.0, Extent.COLD: COLD_SHARE}  # of a whole trial's time
 _LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER)  # before a side has loaded
 
@@ -106,7 +105,7 @@ def plan_trial(
     is_noisy = all(SPECS[metric].family is Family.NOISY for metric in metrics)
     if is_target(device) or not is_fit or not is_noisy or has_other_code(alone):
         return WHOLE
-    return replace(plan_content(metrics, _FURTHER, device), compiles=True, skips_calls=False)
+    return replace(plan_content(metrics, FURTHER, device), compiles=True, skips_calls=False)
 
 
 def has_other_code(trials: Iterable[Trial]) -> bool:
@@ -264,7 +263,7 @@ def list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str])
         """By the pairs that take a case to its next look, or settle most."""
         most = replace(needs[name], more=max(needs[name].more, SETTLING_PAIRS - pairs[name]))
         slots = make_pair_slots(cases[name], most, pairs[name])
-        took_s = max(sum(predict_pair_s(pace, slot, device) for slot in slots), _LEAST_S)
+        took_s = sum(predict_pair_s(pace, slot, device) for slot in slots)
         return rank_suspect(wanted[name], pairs[name], took_s, untouched=name in untouched)
 
     ordered = sorted(wanted, key=rank)

@@ -74,7 +74,7 @@ class Engine(Protocol):
     def submit(self, lane: str, unit: Unit) -> None: ...
 
     def wait(self, limit_s: float) -> Answer | None:
-        """The next answer of any lane; ``None`` where none came within ``limit_s`` seconds."""
+        """The next answer of any lane; ``None`` where none came in ``limit_s`` seconds, maybe less than 0."""
         ...
 
     def end(self, lane: str) -> None:
@@ -211,12 +211,12 @@ class PairWork:
         usual = SETTLING_PAIRS if suspect.slower else MIN_PAIRS
         begun = case_run.pair_counts[suspect.case_id]
         slots = list_pair_slots(case_run, [replace(suspect, more=max(usual, target) - begun)])
-        return slots[max(target - begun, 0) :]
+        return slots[target - begun :]
 
     def rank(self, case_run: Run) -> Rank:
         """The most pressing one comes first of those for later."""
         case_id = case_run.cases[0].id
-        return (1, 0) if self.wanted[case_id].later else (0, case_run.pair_counts[case_id])
+        return (1,) if self.wanted[case_id].later else (0, case_run.pair_counts[case_id])
 
     def predict_s(self, case_run: Run, slot: Slot, pace: Pace) -> float:
         return predict_pair_s(pace, slot, name_device(case_run.environment))

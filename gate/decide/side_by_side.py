@@ -113,9 +113,7 @@ def _list_open(
 
 
 def _looks_slower(open_rows: Sequence[Comparison]) -> bool:
-    calls = tuple(row for row in open_rows if row.metric in CALLS)
-    is_begun = any(row.pairs < SETTLING_PAIRS for row in calls)
-    return is_begun and any(row.severity > 1.0 for row in calls)
+    return any(row.metric in CALLS and row.pairs < SETTLING_PAIRS and row.severity > 1.0 for row in open_rows)
 
 
 def gather_judged(
@@ -214,8 +212,8 @@ def _confirm_row(
         return paired if paired.status is Status.MISSING else row
     is_asked = row.metric in suspect.metrics
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in suspect.metrics
-    # Nothing stored was compared, but at most an absolute limit.
-    is_new = row.status in UNJUDGED or (row.reason is Reason.LIMIT_EXCEEDED and row.baseline is None)
+    # Nothing stored was compared, but at most the limit of drift.
+    is_new = row.status in UNJUDGED or row.baseline is None
     if paired is not None and paired.pairs and (is_asked or follows or is_new or _is_shown(paired)):
         if row.metric not in rules.counts.flickering and _flickers(row, paired):
             return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)

@@ -7,7 +7,7 @@ Inductor names a kernel by its operators and a number, which one kernel more cha
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -77,20 +77,25 @@ class Work:
 
 def compare_work(evidence: Evidence) -> Work:
     """Calls of another baseline than that of the times explain nothing."""
-    calls = processor = None
     question = evidence.questions.get(Metric.COMPILE_CALLS)
     baselines = map(evidence.find_baseline, (Metric.COMPILE_CALLS, *COMPILE_TIMES))
     is_one = len({id(baseline) for baseline in baselines if baseline}) == 1
-    if question is not None and is_one and min(*question.before, *question.after) > 0:
-        calls = math.log(median(question.after) / median(question.before))
-    stored_phases = (
-        match.baseline.phases_s for match in evidence.stored if match.same_host and match.same_definition
+    stored = [match.baseline for match in evidence.stored if match.same_host and match.same_definition]
+    before_s, after_s = (
+        [sum_processor_s(side.phases_s) for side in sides if _OWN in side.phases_s]
+        for sides in (stored, evidence.trials)
     )
-    before_s = next((sum_processor_s(phases_s) for phases_s in stored_phases if _OWN in phases_s), 0.0)
-    after_s = [sum_processor_s(trial.phases_s) for trial in evidence.trials if _OWN in trial.phases_s]
-    if before_s > 0 and after_s and min(after_s) > 0:
-        processor = math.log(median(after_s) / before_s)
-    return Work(calls=calls, processor=processor, counts=has_other_counts(evidence))
+    return Work(
+        calls=_compare_medians(question.before, question.after) if question and is_one else None,
+        processor=_compare_medians(before_s[:1], after_s),
+        counts=has_other_counts(evidence),
+    )
+
+
+def _compare_medians(before: Sequence[float], after: Sequence[float]) -> float | None:
+    """As a logarithm; ``None`` where a side has none, or zero."""
+    old, new = (median(side) if side else 0.0 for side in (before, after))
+    return math.log(new / old) if min(old, new) > 0 else None
 
 
 def sum_processor_s(phases_s: Mapping[str, float]) -> float:
@@ -144,9 +149,7 @@ def is_other_workload(evidence: Evidence) -> bool:
 
 def has_torch_calls_alone(evidence: Evidence) -> bool:
     """Operators that are not torch's may be rebuilt unseen."""
-    baseline = [evidence.code_baseline] if evidence.code_baseline else []
-    made = [compiled.identity for compiled in (*baseline, *evidence.trials)]
-    return all(_OF_TORCH.match(name) for identity in made for name in identity.calls)
+    return all(_OF_TORCH.match(name) for trial in evidence.trials for name in trial.identity.calls)
 
 
 def is_tuned_otherwise(evidence: Evidence) -> bool:

@@ -137,7 +137,7 @@ def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:
 def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
     """Processor seconds of cold compiles; ``None`` where no pair knows both."""
     times = [(sum_processor_s(pair.base.phases_s), sum_processor_s(pair.head.phases_s)) for pair in pairs]
-    positive = [(math.log(head / base), base, head) for base, head in times if base > 0 and head > 0]
+    positive = [(math.log(head / base), base, head) for base, head in times if min(base, head) > 0]
     return _make_paired(Metric.COLD_COMPILE_TIME, positive, is_live=False) if positive else None
 
 

@@ -188,10 +188,8 @@ def find_machine(inquiry: Inquiry) -> list[Cause]:
         return []
     changes = [change for change in map(inquiry.find_change, times) if change is not None and change > -1]
     largest, shift = max(changes, key=abs, default=0.0), max(numbers.values(), key=abs)
-    if not largest or largest * shift < 0 or shift <= -1:
-        return []
-    share = math.log1p(shift) / math.log1p(largest)  # of the largest change of a time
-    return [inquiry.weigh(Fact(code=Code.MACHINE_CHANGED, numbers=numbers), share)]
+    share = math.log1p(shift) / math.log1p(largest) if largest and shift > -1 else 0.0
+    return [inquiry.weigh(Fact(code=Code.MACHINE_CHANGED, numbers=numbers), share)] if share > 0 else []
 
 
 # In the order of causes of the same weight. Those with a kind are asked only where a metric moved that such a

@@ -38,7 +38,7 @@ def _is_called_more(before: Called, after: Called, grown: int) -> bool:
 
 def find_functions(inquiry: Inquiry) -> list[Cause]:
     before, after = get_functions(inquiry.evidence)
-    if not (before and after):
+    if not after:
         return []
     path = follow_growth(before, after)
     added, grown = (count_growth(before, after, name) for name in (path[0], path[-1]))

@@ -48,14 +48,15 @@ def find_default(run: Run) -> Fact | None:
         return None
     options, defaults = min(undone, key=len), run.base.defaults
     probes = [probe for probe in run.probes if set(options) <= set(probe.options)]
-    if len(probes) < MIN_PAIRS and SPECS[probes[0].metric].family is Family.NOISY:
+    first, *_ = probes  # all are of one change
+    if len(probes) < MIN_PAIRS and SPECS[first.metric].family is Family.NOISY:
         return None
     return Fact(
         code=Code.DEFAULT_CHANGED,
-        cases=(probes[0].case_id,),
-        metrics=(probes[0].metric,),
+        cases=(first.case_id,),
+        metrics=(first.metric,),
         numbers={
-            "change": probes[0].change,
+            "change": first.change,
             "left": max(probe.left for probe in probes),
             "pairs": len(probes),
             "more": max(0, len(options) - MAX_NAMED),

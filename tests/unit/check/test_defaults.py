@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.defaults import compute_change, list_settable, probe_defaults
+from gate.check.defaults import choose_metric, compute_change, list_settable, probe_defaults
 from gate.check.measurer import LaneMeasurer
 from gate.check.schedule import Pace, Slot, predict_pair_s
 from gate.check.work import Unit, UnitResult
@@ -20,7 +20,7 @@ from gate.records.run import Extent, Probe, Run, Trial
 from gate.records.verdict import Outcome
 from gate.report.words.facts import write_note
 from tests.lanes import FakeLanes, make_places
-from tests.make import POLICY, make_failure, make_pair, make_run
+from tests.make import POLICY, make_failure, make_pair, make_row, make_run
 
 NAME, PAIR_S, RUN_S = "a/x", 10.0, 2000.0
 OPTIONS = tuple(f"inductor.option{number}" for number in range(8))
@@ -215,6 +215,25 @@ def test_a_change_is_a_part_of_the_bases_value(
 
 
 @pytest.mark.parametrize(
+    ("worst", "calls", "expected"),
+    [
+        (Metric.WARM_SPEEDUP, (), Metric.COMPILED_LATENCY),
+        (Metric.COLD_COMPILE_TIME, (1.021e6,), Metric.COMPILE_CALLS),
+        (Metric.COLD_COMPILE_TIME, (1.02e6,), Metric.COLD_COMPILE_TIME),
+        (Metric.COLD_COMPILE_TIME, (), Metric.COLD_COMPILE_TIME),
+        (Metric.PEAK_MEMORY, (1.021e6,), Metric.PEAK_MEMORY),
+    ],
+)
+def test_a_longer_compile_with_more_work_is_searched_by_its_calls(
+    worst: Metric, calls: tuple[float, ...], expected: Metric
+) -> None:
+    """More than 2 % of a million; a speedup is searched by calls, and all else by itself."""
+    arms = ({"samples": {Metric.COMPILE_CALLS: values}} for values in ((1e6,), calls))
+    base, head = make_pair(NAME, 1, *arms)
+    assert choose_metric(make_row(NAME, worst), [Pair(base=base, head=head)]) is expected
+
+
+@pytest.mark.parametrize(
     ("metric", "change", "clear"),
     [
         (Metric.GRAPH_BREAKS, 0.0, False),
@@ -249,8 +268,18 @@ def test_one_pair_names_no_default_for_a_time() -> None:
     run = make_measured()
     verdict = decide_side_by_side(run, POLICY)
     probed = probe_defaults(make_measurer(open_lane(OPTIONS[:1])), run, verdict, 60.0)
-    assert len(probed.probes) == 1
+    (probe,) = probed.probes
     assert find_default(probed) is None
+    assert find_default(replace(probed, probes=(replace(probe, metric=Metric.GRAPH_BREAKS),))) is not None
+
+
+def test_sixty_defaults_are_listed() -> None:
+    """Of 62 two are counted only."""
+    run = make_measured()
+    assert run.base is not None
+    defaults = {f"inductor.option{number}": ("false", "true") for number in range(62)}
+    (note,) = note_defaults(replace(run, base=replace(run.base, defaults=defaults)))
+    assert (len(note.names), note.numbers["more"], note.numbers["defaults"]) == (60, 2, 62)
 
 
 def test_counts_are_compared_by_their_values() -> None:

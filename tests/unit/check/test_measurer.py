@@ -17,16 +17,7 @@ from gate.check.procedure import (
 )
 from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import EXTENT_SHARES, Slot, plan_trial, want_whole
-from gate.check.work import (
-    MAX_SOURCES_CHARS,
-    REPEAT_SHARE,
-    Answer,
-    Unit,
-    UnitResult,
-    choose_lane,
-    join_sources,
-    may_repeat,
-)
+from gate.check.work import REPEAT_SHARE, Answer, Unit, UnitResult, choose_lane, join_sources, may_repeat
 from gate.decide.evidence.pairs import Pair
 from gate.decide.judge.pairs import Screened
 from gate.decide.suspects import Suspect
@@ -307,15 +298,16 @@ def test_what_comes_late_of_a_lost_lane_is_dropped() -> None:
 
 
 def test_a_silent_lane_is_given_up() -> None:
-    """A lane that is silent for longer than any slot gets nothing more."""
+    """A lane that is silent for 100 s gets nothing more, though another one begins a trial meanwhile."""
     subjects = make_subjects(4)
     silent = choose_lane("m0/x", make_places(2))
-    engine = make_engine(2, subjects, hangs={silent})
+    engine = make_engine(2, subjects, {subject.case.id: 60.0 for subject in subjects}, hangs={silent})
     run = measure(make_fleet(engine, patience_s=100.0), plan(subjects))
     assert len(run.trials) == 4
     assert [lane for lane, _, _ in engine.asked].count(silent) == 1
     assert engine.ended == [silent]
-    assert 100.0 < engine.now_s <= 100.0 + 4 * TRIAL_S
+    assert [fact.numbers["lost_s"] for fact in run.lanes] == [100.0]
+    assert engine.now_s == 4 * 60.0
 
 
 def test_a_case_that_takes_three_lanes_with_it_has_failed() -> None:
@@ -482,9 +474,11 @@ def test_no_slot_is_begun_that_would_end_too_late() -> None:
     engine = make_engine(1, subjects)
     fleet = make_fleet(engine, observe=events.append)
     run = measure(fleet, plan(subjects))
-    late = replace(fleet, budget_s=run.wall_s + TRIAL_S + 1)
-    extended = late.add_trials(run, want_whole(["m0/x", "m1/x"]), 2)
+    wanted, budget_s = want_whole(["m0/x", "m1/x"]), run.wall_s + TRIAL_S
+    extended = replace(fleet, budget_s=budget_s).add_trials(run, wanted, 2)
     assert [(trial.case_id, trial.index) for trial in extended.trials[2:]] == [("m0/x", 2)]
+    rehearsed = replace(rehearse(subjects), budget_s=budget_s).add_trials(run, wanted, 2)
+    assert drop_places(rehearsed.trials) == drop_places(extended.trials)
     paired = fleet.add_pairs(extended, [need("m0", 2)], extended.wall_s + 1.0)
     assert paired.trials == extended.trials
     skipped = [event for event in events if isinstance(event, TrialSkipped)]
@@ -575,6 +569,9 @@ def test_what_is_left_of_pairs() -> None:
     events: list[Event] = []
     fleet = make_fleet(make_engine(1, make_subjects(2)), observe=events.append)
     run = measure(fleet, plan(make_subjects(2)))
+    fleet.add_pairs(run, [need("m0", 1), need("m1", 1)], math.inf)
+    last = list_progress(events)[-1]
+    assert (last.cases, last.cases_done) == (2, 1)
     events.clear()
     run = fleet.add_pairs(run, [replace(need("m0", 1), slower=True), need("m1", 1, later=True)], math.inf)
     first = list_progress(events)[0]
@@ -674,8 +671,8 @@ def test_an_interrupt_before_anything_ended_promises_nothing() -> None:
 
 
 def test_sources_of_a_run_are_bounded() -> None:
-    """Sources are kept while there is room for them."""
-    sources, more = {"a": "x" * (MAX_SOURCES_CHARS - 1)}, {"b": "y"}
+    """Sources are kept while there is room for them, of four million characters."""
+    sources, more = {"a": "x" * 3_999_999}, {"b": "y"}
     assert join_sources(sources, more) == {**sources, **more}
     assert join_sources(sources, {"b": "yy"}) == sources
 

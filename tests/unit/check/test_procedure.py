@@ -239,10 +239,11 @@ def test_budget_of_pairs_counts_from_their_start() -> None:
     assert given.limits == [320.0]
 
 
-def test_undecided_case_gets_one_trial_more_at_a_time() -> None:
-    """Four doubtful cases get a second trial, then a third, and stay open."""
+@pytest.mark.parametrize("fail_fast", [False, True])
+def test_undecided_case_gets_one_trial_more_at_a_time(*, fail_fast: bool) -> None:
+    """Four doubtful cases get a second trial, then a third, and stay open: no regression ends it."""
     given = Given(subjects=[Subject(name=name, alone=DOUBTFUL) for name in "abcd"])
-    checked = check_alone(given)
+    checked = check_alone(given, fail_fast=fail_fast)
     assert given.asked == [(f"{name}/x", trials) for trials in (2, 3) for name in "abcd"]
     assert (checked.verdict.outcome, checked.verdict.trials) == (Outcome.INCONCLUSIVE, 12)
 

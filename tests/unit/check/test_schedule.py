@@ -14,7 +14,7 @@ from gate.check.schedule import (
     want_whole,
 )
 from gate.check.work import make_trial_schedule
-from gate.records.cases import Case, Metric
+from gate.records.cases import Case, Metric, Mode
 from gate.records.facts import Disturbance
 from gate.records.protocol import Stage
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, Conditions, Extent, Pairing, Trial
@@ -93,6 +93,28 @@ def test_a_cold_pair_after_a_whole_one_takes_a_share_of_it() -> None:
     slot = Slot(case=A, index=2, metrics=(Metric.COLD_COMPILE_TIME,))
     seconds = predict_pair_s(Pace((A,), pair), slot, "cpu")
     assert seconds == pytest.approx(40.0 * EXTENT_SHARES[Extent.COLD])
+
+
+@pytest.mark.parametrize(
+    ("mode", "index", "seconds"),
+    [(Mode.DEFAULT, 1, 24.0), (Mode.MAX_AUTOTUNE, 1, 32.0), (Mode.DEFAULT, 2, 16.0)],
+)
+def test_a_first_pair_of_latencies_compiles_untimed(mode: Mode, index: int, seconds: float) -> None:
+    """40 % of two trials of 20 s, and the 8 s that caches save, or 16 s where kernels are tuned."""
+    case = replace(A, mode=mode)
+    samples = {Metric.COLD_COMPILE_TIME: (10.0,), Metric.WARM_COMPILE_TIME: (2.0,)}
+    trial = Trial(case_id=A.id, index=1, samples=samples, stages_s={Stage.COMPILE: 20.0})
+    slot = Slot(case=case, index=index, metrics=(Metric.COMPILED_LATENCY,))
+    assert predict_pair_s(Pace((case,), [trial]), slot, "cpu") == pytest.approx(seconds)
+
+
+def test_a_pace_learns_the_share_of_a_further_pair_of_latencies() -> None:
+    """6 s instead of the 40 s of two whole trials, and 40 % before there was one; no trial alone counts."""
+    alone = [make_trial(A, index, 20.0) for index in (1, 2)]
+    samples: dict[Metric, tuple[float, ...]] = {Metric.COMPILED_LATENCY: (0.01,)}
+    light = make_pair(A.id, 2, samples=samples, stages_s={Stage.ROUNDS: 3.0}, extent=Extent.COLD)
+    assert Pace((A,), alone).light_share == 0.4
+    assert Pace((A,), (*alone, *light)).light_share == pytest.approx(0.15)
 
 
 @pytest.mark.parametrize(

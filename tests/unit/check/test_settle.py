@@ -6,7 +6,7 @@ import pytest
 
 from gate.check.procedure import NO_LIMIT, PairLimit, settle_pairs
 from gate.check.rehearsal import Rehearsal
-from gate.check.schedule import Slot, make_need
+from gate.check.schedule import Slot, list_needs, make_need, rank_suspect
 from gate.decide.evidence.pairs import Pair
 from gate.decide.judge.pairs import Screened
 from gate.decide.suspects import Suspect
@@ -64,6 +64,31 @@ def test_the_worst_comes_first() -> None:
     suspects = [make_suspect("mild", doubt=0.5), make_suspect("worst", doubt=2.0)]
     settle_pairs(given, make_bare_run(*subjects), POLICY, PairLimit(end_s=100.0), suspects)
     assert given.measured == ["worst/x"] * 3 + ["mild/x"] * 3
+
+
+def test_of_begun_cases_the_worse_one_comes_first() -> None:
+    """However many of the first three pairs each has; a case without any, and a count with three, wait."""
+    cases = (
+        ("count", Metric.GRAPH_BREAKS, 4.0, 3),
+        ("fresh", LATENCY, 3.0, 0),
+        ("mild", LATENCY, 1.0, 2),
+        ("worse", LATENCY, 2.0, 1),
+    )
+    ranks = {
+        name: rank_suspect(make_suspect(name, metric, doubt=doubt), pairs, 1.0, untouched=False)
+        for name, metric, doubt, pairs in cases
+    }
+    assert sorted(ranks, key=ranks.__getitem__) == ["worse", "mild", "fresh", "count"]
+
+
+def test_of_two_as_bad_what_settles_sooner_comes_first() -> None:
+    """Three pairs of latencies take 22, 8 and 8 s, as the first compiles untimed; of compiles 20 s each."""
+    untimed = {COMPILE: 15.0, Metric.WARM_COMPILE_TIME: 1.0}
+    subjects = [Subject(name="compile"), Subject(name="calls", alone=[untimed])]
+    trials = (replace(make_trial(subject, 1), stages_s={"rounds": 10.0}) for subject in subjects)
+    suspects = [make_suspect("compile", COMPILE), make_suspect("calls")]
+    needs = list_needs(replace(make_run(subjects), trials=tuple(trials)), suspects, ())
+    assert [need.case_id for need in needs] == ["calls/x", "compile/x"]
 
 
 def test_what_imports_nothing_that_changed_comes_last() -> None:

@@ -7,11 +7,12 @@ import pytest
 from gate.decide.conclude.case_evidence import MAX_ALL_CHARS, add_traces, bound_sources, show_case
 from gate.decide.evidence.compiles import count_words, name_operators, part_phases
 from gate.decide.evidence.gather import Evidence, Stored
+from gate.decide.verdict import decide_verdict
 from gate.records.cases import Case, Metric
 from gate.records.facts import FIRST_CALL, OTHER_PHASE
 from gate.records.run import Baseline, CodeIdentity, Extent, GraphBreak, Trial
 from gate.records.verdict import CaseEvidence, KernelChange, SideEvidence
-from tests.make import make_baseline
+from tests.make import POLICY, Situation, make_baseline, make_measured, make_stored
 
 
 def make_evidence(*trials: Trial, baseline: Baseline | None = None, **fields: bool) -> Evidence:
@@ -79,15 +80,47 @@ def test_a_case_without_a_trial_shows_nothing() -> None:
     assert show_case(make_evidence(), {}, moved=True) == CaseEvidence(case_id="a/b", after=SideEvidence())
 
 
+def test_sources_of_the_case_that_changed_most_are_kept_first() -> None:
+    """Of 400,000 characters two cases get twelve of their kernels of 16,000, and the third gets one."""
+    before, after = ({f"kernel{n}": f"{side}{n}" for n in range(14)} for side in ("old", "new"))
+    situations = [
+        Situation(
+            case_id=f"{name}/x",
+            before={Metric.COMPILE_CALLS: (1e6,) * 5},
+            after={Metric.COMPILE_CALLS: (calls,) * 3},
+            code_before=CodeIdentity(digest="1", kernels=before),
+            code_after=CodeIdentity(digest="2", kernels=after),
+        )
+        for name, calls in (("middle", 2e6), ("least", 1.5e6), ("most", 3e6))
+    ]
+    sources = dict.fromkeys((*before.values(), *after.values()), "x" * 8_000)
+    run = replace(make_measured(*situations), sources=sources)
+    shown = decide_verdict(run, make_stored(*situations), POLICY).evidence
+    assert [(len(case.kernels), case.more_kernels) for case in shown] == [(12, 2), (1, 13), (12, 2)]
+
+
+@pytest.mark.parametrize(("chars", "is_cut"), [(8_000, False), (8_001, True)])
+def test_a_source_is_cut_after_8000_characters(chars: int, *, is_cut: bool) -> None:
+    """A longer one says that it was cut."""
+    sides = [CodeIdentity(digest=name, kernels={"k_0": name}) for name in ("before", "after")]
+    baseline = make_baseline("a/b", {}, definition="d", identity=sides[0])
+    evidence = make_evidence(Trial(case_id="a/b", index=1, identity=sides[1]), baseline=baseline)
+    sources = {"before": "x", "after": "y" * chars}
+    expected = KernelChange(name="k_0", before="x", after="y" * 8_000, is_cut=is_cut)
+    assert show_case(evidence, sources, moved=True).kernels == (expected,)
+
+
 def test_a_kernel_of_which_one_side_was_not_kept_is_not_shown_as_new() -> None:
-    """A kernel whose earlier source was not kept is not called new."""
-    before = CodeIdentity(digest="1", kernels={"both_0": "b0"})
+    """A kernel whose earlier source was not kept is not called new; one that is gone has its name."""
+    before = CodeIdentity(digest="1", kernels={"both_0": "b0", "gone_0": "g0"})
     after = CodeIdentity(digest="2", kernels={"both_0": "b1", "new_1": "n1"})
     baseline = replace(make_baseline("a/b", {}, definition="d"), identity=before)
     trial = Trial(case_id="a/b", index=1, identity=after)
-    shown = show_case(make_evidence(trial, baseline=baseline), {"b1": "x", "n1": "y"}, moved=True)
+    sources = {"b1": "x", "n1": "y", "g0": "z"}
+    shown = show_case(make_evidence(trial, baseline=baseline), sources, moved=True)
     assert sorted(shown.kernels, key=lambda kernel: kernel.name) == [
         KernelChange(name="both_0"),
+        KernelChange(name="gone_0", before="z"),
         KernelChange(name="new_1", after="y"),
     ]
 
@@ -97,6 +130,12 @@ def test_what_other_code_generation_does_not_move_is_shown_without_its_code() ->
     baseline = make_baseline("a/b", {Metric.DRIFT: (0.25,)}, definition="d")
     evidence = make_evidence(baseline=baseline, same_host=False, same_codegen=False)
     assert show_case(evidence, {}, moved=True).before == SideEvidence(values={Metric.DRIFT: (0.25,)})
+
+
+def test_a_value_is_shown_with_five_digits() -> None:
+    """No dot of a plot is read more exactly."""
+    evidence = replace(make_evidence(), values={Metric.COMPILED_LATENCY: (0.012345678,)})
+    assert show_case(evidence, {}, moved=False).after.values == {Metric.COMPILED_LATENCY: (0.012346,)}
 
 
 def test_traces_stand_with_their_side() -> None:

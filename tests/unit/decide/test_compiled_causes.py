@@ -134,6 +134,19 @@ def test_an_operator_that_left_its_kernel_is_named() -> None:
     assert describe_causes(verdict, Code.KERNELS_JOINED) == [text]
 
 
+def test_a_call_that_left_no_kernel_stands_behind_the_operations() -> None:
+    """A call is one of three operations more: 0.9 times 0.84 is 0.756, which is less than their 0.78."""
+    situation = Situation(
+        before={**STEADY, Metric.CAPTURED_OPS: (10.0,) * 5},
+        after={**SLOWER, Metric.CAPTURED_OPS: (13.0,) * 3},
+        code_before=CodeIdentity(digest="1", kernels={"cpp_fused_add_0": "1"}),
+        code_after=CodeIdentity(digest="2", kernels={"cpp_fused_add_0": "2"}, calls={"extern_kernels.mm": 1}),
+    )
+    operations, calls, *_ = decide(situation).causes
+    assert [operations.fact.code, calls.fact.code] == [Code.OPERATIONS_CHANGED, Code.CALLS_ADDED]
+    assert calls.weight == 0.756
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [

@@ -88,9 +88,9 @@ def test_the_cause_names_the_function_and_its_callers() -> None:
 
 
 def test_a_function_that_is_called_more_often_is_where_it_comes_from() -> None:
-    """The search stops at a function that is called more often, before its callees."""
+    """Six calls more of 30 each are 180, and 60 % of the 300 that were added: the search stops there."""
     after = grow(write=300)
-    after["emit"] = replace(after["emit"], calls=20)
+    after["emit"] = replace(after["emit"], calls=16)
     assert follow_growth(BEFORE, after) == ("step", "lower", "emit")
 
 
@@ -100,6 +100,28 @@ def test_a_pair_keeps_what_differs_and_the_outermost_function() -> None:
     assert [*before] == [*after] == ["step", "lower", "emit", "write"]
     assert [*keep_changed(BEFORE, BEFORE)[1]] == ["step"]
     assert keep_changed({}, BEFORE) == keep_changed(BEFORE, {}) == ({}, {})
+
+
+def test_a_pair_keeps_the_forty_functions_that_grew_most() -> None:
+    """Fifty functions grew by 10 to 59 calls: those by 20 and more are kept, if they are 0.1 % of all."""
+    before = {f"f{number}": Called(calls=1, within=1000) for number in range(10, 60)}
+    after = {f"f{number}": Called(calls=1, within=1000 + number) for number in range(10, 60)}
+    for side in keep_changed(before, after):
+        assert {*side} == {f"f{number}" for number in range(20, 60)}
+    before["step"], after["step"] = Called(calls=1, within=50_000), Called(calls=1, within=50_000)
+    assert {*keep_changed(before, after)[0]} == {"step", *(f"f{number}" for number in range(50, 60))}
+
+
+@pytest.mark.parametrize("unknown", ["base", "head"])
+def test_functions_that_one_side_did_not_count_explain_nothing(unknown: str) -> None:
+    """Not all of the other side's are new, or gone."""
+    run = make_pairs(grow(write=500))
+    trials = (replace(trial, functions={}) if trial.arm == unknown else trial for trial in run.trials)
+    verdict = decide_side_by_side(replace(run, trials=tuple(trials)), POLICY)
+    (shown,) = verdict.evidence
+    assert shown.before is not None
+    assert (shown.before.calls_within, shown.after.calls_within) == ({}, {})
+    assert Code.FUNCTIONS_CALLED not in [cause.fact.code for cause in verdict.causes]
 
 
 def test_the_functions_that_changed_most_are_shown_of_both_sides() -> None:
@@ -114,9 +136,9 @@ def test_the_functions_that_changed_most_are_shown_of_both_sides() -> None:
 
 
 def test_equal_changes_are_shown_by_name() -> None:
-    """Their order does not follow the hash seed."""
-    before = {name: Called(calls=1, within=10) for name in "hgfedcba"}
-    after = {name: Called(calls=1, within=20) for name in "hgfedcba"}
+    """Their order does not follow the hash seed; of ten that changed eight are shown."""
+    before = {name: Called(calls=1, within=10) for name in "jihgfedcba"}
+    after = {name: Called(calls=1, within=20) for name in "jihgfedcba"}
     assert [*list_shown(before, after)[1]] == [*"abcdefgh"]
 
 

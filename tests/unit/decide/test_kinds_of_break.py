@@ -12,7 +12,7 @@ from gate.records.codes import Code
 from gate.records.run import Frame, GraphBreak, Recompile, Run
 from gate.records.verdict import Reason, Status, Verdict
 from gate.report.words.comparisons import complete_sentence
-from tests.make import POLICY, PairedCase, Situation, decide, find_row, pair_up, state
+from tests.make import POLICY, PairedCase, Situation, Values, decide, find_row, pair_up, state
 from tests.words import describe_causes
 
 from .one_case import BREAKS
@@ -174,9 +174,10 @@ def test_without_breaks_and_recompiles_graphs_are_compared_by_number() -> None:
     assert find_row(verdict, BREAKS).remarks == ()
 
 
-def test_graphs_need_no_counts_that_the_baseline_lacks() -> None:
-    """Three graphs instead of one are worse where only head counts breaks."""
-    verdict = decide(Situation(before={GRAPHS: (1.0,)}, after={GRAPHS: (3.0,), BREAKS: (0.0,)}))
+@pytest.mark.parametrize(("stored", "measured"), [({}, {BREAKS: (0.0,)}), ({BREAKS: (1.0,)}, {})])
+def test_graphs_need_no_counts_that_a_side_lacks(stored: Values, measured: Values) -> None:
+    """Three graphs instead of one are worse where only one side counts breaks."""
+    verdict = decide(Situation(before={GRAPHS: (1.0,), **stored}, after={GRAPHS: (3.0,), **measured}))
     assert state(find_row(verdict, GRAPHS)) == WORSE
 
 
@@ -299,3 +300,15 @@ def test_a_break_that_moved_to_another_line_is_no_cause() -> None:
     assert state(find_row(verdict, BREAKS)) == WORSE
     assert describe_causes(verdict, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print"]
     assert not describe_causes(verdict, Code.GRAPH_BREAK_GONE)
+
+
+def test_a_stored_break_is_known_without_its_stack() -> None:
+    """Another line of the function breaks for the same reason, and is the new one."""
+    known, new = cut("a", through=("forward",)), cut("a", 9, "print(x)", through=("forward",))
+    situation = Situation(
+        before={BREAKS: (1.0,)},
+        after={BREAKS: (2.0,)},
+        breaks_before=(replace(known, stack=()),),
+        breaks_after=(known, new),
+    )
+    assert describe_causes(decide(situation), Code.GRAPH_BREAK) == ["New graph break at model.py:9: print"]

@@ -10,7 +10,8 @@ import pytest
 from gate.decide.constants import SESSION_SD
 from gate.decide.evidence.gather import Question
 from gate.decide.judge.machine import Machine, learn_session, learn_uneven, measure_uneven, name_shifts
-from gate.decide.stats import summarize_logs
+from gate.decide.judge.stored import JudgingRules
+from gate.decide.stats import Variance, summarize_logs
 from gate.decide.verdict import decide_verdict, screen_run
 from gate.metrics import SPECS
 from gate.records.cases import Case, Metric
@@ -411,3 +412,24 @@ def test_a_card_that_was_always_full_is_no_division_by_zero() -> None:
 def test_a_shift_beyond_what_is_notable_is_named(shift: MachineShift, named: Mapping[str, float]) -> None:
     """Both are named where one is beyond 3 %, but for what is not known."""
     assert name_shifts(shift) == named
+
+
+@pytest.mark.parametrize(
+    ("metric", "has_days", "sd"),
+    [
+        (LATENCY, False, 0.03),
+        (SPEEDUP, False, 0.03),
+        (COLD, False, SESSION_SD),
+        (LATENCY, True, 0.05 / math.sqrt(0.455)),
+        (COLD, True, SESSION_SD),
+    ],
+)
+def test_calls_differ_between_sessions_as_the_speedups_do(
+    metric: Metric, *, has_days: bool, sd: float
+) -> None:
+    """Those of all cases differ by 3 %, and this case's changes by 5 % from each day to the next."""
+    days = {"mlp/x": {SPEEDUP: tuple(2.0 * math.exp(0.05 * (day % 2)) for day in range(6))}}
+    uneven = Variance(value=0.03**2, df=math.inf)
+    rules = JudgingRules(alpha=0.0025, priors={}, uneven=uneven, days=days if has_days else {})
+    session = rules.choose_session("mlp/x", metric, Machine())
+    assert math.sqrt(session.value) == pytest.approx(sd)

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gate.decide.constants import LIVE_PAIR_SD, LOOKS, POOLING_LOSS, PRIOR_DF
-from gate.decide.evidence.pairs import Pair, collect_paired, list_pairs
+from gate.decide.evidence.pairs import Pair, collect_paired, collect_processor, list_pairs
 from gate.decide.judge.interval import Bar, Reading, read_pairs
 from gate.decide.judge.pairs import compute_further_pairs, compute_pair_detectable, decide_pairs
 from gate.decide.stats import Variance, compute_hodges_lehmann
@@ -123,6 +123,19 @@ def test_zero_has_no_ratio() -> None:
     base = make_trial("base", cold_compile_time=(0.0,), warm_compile_time=(1.0,))
     head = make_trial("head", cold_compile_time=(1.0,), warm_compile_time=(1.0,))
     assert compare(pair_up(base, head)) == {Metric.WARM_COMPILE_TIME: 0.0}
+
+
+def test_processor_time_that_one_side_lacks_is_not_compared() -> None:
+    """Of three pairs one has some on both sides: 3 s after 2 s."""
+    base, head = map(make_trial, ("base", "head"))
+    pairs = [
+        pair_up(replace(base, phases_s={"cpu_self": old}), replace(head, phases_s={"cpu_self": new}))
+        for old, new in ((2.0, 3.0), (2.0, 0.0), (0.0, 2.0))
+    ]
+    processor = collect_processor(pairs)
+    assert processor is not None
+    assert processor.changes == (pytest.approx(math.log(1.5)),)
+    assert collect_processor(pairs[1:]) is None
 
 
 def test_metrics_may_have_different_numbers_of_pairs() -> None:

@@ -352,6 +352,42 @@ def test_less_than_a_second_of_processor_time_is_compared() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stored_s", "measured_s"),
+    [
+        pytest.param({"cpu_self": 0.0}, {"cpu_self": 9.0}, id="zero before"),
+        pytest.param({"cpu_self": 9.0}, {"cpu_self": 0.0}, id="zero now"),
+        pytest.param({"cpu_self": 9.0}, {}, id="unknown now"),
+        pytest.param({}, {"cpu_self": 9.0}, id="unknown before"),
+    ],
+)
+def test_without_processor_time_counts_show_whether_a_compile_worked(
+    stored_s: Mapping[str, float], measured_s: Mapping[str, float]
+) -> None:
+    """Twice as long regresses with two guards more."""
+    row = decide_row(
+        COLD,
+        before={**compile_times(10, 1e6, FIVE), Metric.GUARDS: (7.0,) * 5},
+        after={**compile_times(20, 1e6), Metric.GUARDS: (9.0,) * 3},
+        phases_before_s=stored_s,
+        phases_s=measured_s,
+    )
+    assert state(row) == WORSE
+
+
+def test_the_newest_baselines_processor_time_counts() -> None:
+    """12 s of CPU time in the newest of two baselines are those of head, and twice the time is open."""
+    newest = Situation(
+        before={**compile_times(10, 1e6, FIVE), Metric.GUARDS: (7.0,) * 5},
+        after={**compile_times(20, 1e6), Metric.GUARDS: (9.0,) * 3},
+        phases_before_s={"cpu_self": 12.0},
+        phases_s={"cpu_self": 12.0},
+    )
+    older = replace(newest, created="2026-01-30T00:00:00Z", phases_before_s={"cpu_self": 6.0})
+    verdict = decide_verdict(make_measured(newest), make_stored(older, newest), POLICY)
+    assert state(find_row(verdict, COLD)) == WAITED
+
+
+@pytest.mark.parametrize(
     ("change", "processor", "has_base", "expected"),
     [
         pytest.param(0.12, 0.12, True, SUSPECT, id="by both"),

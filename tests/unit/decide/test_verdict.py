@@ -163,11 +163,15 @@ def test_trials_that_did_not_come_back_are_too_few(
     assert is_short(make_row(CASE, LATENCY, Status.MISSING, reason=reason, remarks=remarks)) == short
 
 
-@pytest.mark.parametrize(("after", "is_better"), [(1.0, True), (2.0, False)])
-def test_fewer_breaks_are_to_be_recorded(after: float, *, is_better: bool) -> None:
-    """One break instead of two is a better baseline; the same two are not."""
-    breaks = Metric.GRAPH_BREAKS
-    steps = decide(Situation(before={breaks: (2.0,) * 5}, after={breaks: (after,) * 3})).next_steps
+@pytest.mark.parametrize(
+    ("breaks", "recompiles", "is_better"), [(1.0, 0.0, True), (2.0, 0.0, False), (1.0, 1.0, False)]
+)
+def test_fewer_breaks_are_to_be_recorded(breaks: float, recompiles: float, *, is_better: bool) -> None:
+    """One break instead of two is a better baseline; the same two are not, nor is a new recompile."""
+    before, after = (
+        {BREAKS: (count,), Metric.RECOMPILES: (other,)} for count, other in ((2.0, 0.0), (breaks, recompiles))
+    )
+    steps = decide(Situation(before=before, after=after)).next_steps
     assert (Code.RECORD_BETTER in [step.code for step in steps]) == is_better
 
 
@@ -494,6 +498,19 @@ def test_a_suggested_allowance_of_a_count_is_whole(change: float, allowed: str) 
     row = make_row(CASE, BREAKS, change=make_change(change, detectable=0.0))
     (step,) = list_acceptances([row], Policy(thresholds={}))
     assert step.numbers["allowance"] == float(allowed)
+
+
+@pytest.mark.parametrize(("count", "more"), [(4, []), (6, [(Code.MORE_LIKE_THESE, 2)])])
+def test_four_commands_are_suggested(count: int, more: list[tuple[Code, int]]) -> None:
+    """The first one says how many its case needs, and those that are not shown are counted."""
+    metrics = (BREAKS, Metric.RECOMPILES, Metric.GUARDS, Metric.CACHE_MISSES, EAGER, Metric.PEAK_MEMORY)
+    rows = [make_row(CASE, metric, change=make_change(1.0)) for metric in metrics[:count]]
+    steps = list_acceptances(rows, Policy(thresholds={}))
+    assert [(step.code, step.numbers.get("commands")) for step in steps] == [
+        (Code.ACCEPT, count),
+        *[(Code.ACCEPT_TOO, None)] * 3,
+        *more,
+    ]
 
 
 def test_used_baselines_are_named() -> None:

@@ -6,27 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.baseline import make_baselines
-from gate.decide.evidence.disturbed import note_kept_disturbed
-from gate.decide.verdict import decide_verdict
 from gate.errors import FileError, IncompleteError, MachineError, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.records.cases import Case, Metric, Override, Policy
 from gate.records.codes import Code
-from gate.records.facts import Disturbance, Fact
-from gate.records.run import (
-    Baseline,
-    CodeIdentity,
-    Conditions,
-    Extent,
-    GraphBreak,
-    Pairing,
-    Provenance,
-    Run,
-    Trial,
-)
-from gate.records.verdict import Reason
+from gate.records.facts import Fact
+from gate.records.run import Baseline, CodeIdentity, Conditions, Extent, GraphBreak, Provenance, Run, Trial
 from gate.report.words.steps import describe_hidden
 from gate.store.baselines import (
     ProposalKind,
@@ -42,7 +28,6 @@ from tests import make
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_run
 from tests.users import act_as_ordinary_user
-from tests.words import write_note
 
 ENVIRONMENT_ID = compute_environment_id(CPU_HOST)
 PROVENANCE = Provenance(commit="abc", created="2026-03-04T05:06:07Z", gate_version="0.1.0")
@@ -73,42 +58,6 @@ def make_baseline(case_id: str = CASE.id, /, **trials: float) -> Baseline:
     )
 
 
-def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
-    """Times are rounded to six digits, bytes are not; shared fields are stored once."""
-    run = make_run(
-        make_trial(0, compiled_latency=0.00123456789, peak_memory=123456789.0),
-        make_trial(1, compiled_latency=0.002, peak_memory=123456789.0),
-    )
-    (baseline,) = make_baselines(run, PROVENANCE)
-    assert baseline == make.make_baseline(
-        CASE.id,
-        {Metric.COMPILED_LATENCY: (0.00123457, 0.002), Metric.PEAK_MEMORY: (123456789.0,) * 2},
-        provenance=PROVENANCE,
-        identity=IDENTITY,
-        workload={"parameters": "10", "checksum": "1.5"},
-        graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
-        canaries_s={"matmul": (0.00123457,) * 2},
-    )
-
-
-def test_what_explains_a_baseline_is_the_fullest_trials() -> None:
-    """The second of three trials measured more, so its graph breaks are stored."""
-    broken = (GraphBreak(reason="log", location="b.py:2"),)
-    lesser, fullest = make_trial(0, peak_memory=1.0), make_trial(1, peak_memory=1.0, compiled_latency=0.002)
-    run = make_run(lesser, replace(fullest, graph_breaks=broken), replace(lesser, index=2))
-    (baseline,) = make_baselines(run, PROVENANCE)
-    assert baseline.graph_breaks == broken
-
-
-def test_pairs_are_no_baseline() -> None:
-    """Only trials outside of pairs are stored; a run of pairs alone has no baseline."""
-    alone = make_trial(1, graph_breaks=1.0)
-    pair = tuple(replace(alone, arm=arm, pairing=Pairing.LIVE) for arm in ("base", "head"))
-    (stored,) = make_baselines(make_run(alone, *pair), Provenance())
-    assert stored.trials[Metric.GRAPH_BREAKS] == (1.0,)
-    assert make_baselines(make_run(*pair), Provenance()) == ()
-
-
 def test_parts_of_a_trial_are_no_baseline() -> None:
     """A check that measured latencies again has one whole trial, too few for a refresh."""
     light = [replace(make_trial(index, compiled_latency=2.0), extent=Extent.COLD) for index in (2, 3)]
@@ -119,16 +68,6 @@ def test_parts_of_a_trial_are_no_baseline() -> None:
         check_refresh(run)
 
 
-def test_phases_are_stored_as_medians() -> None:
-    """A phase that a trial lacks took no time."""
-    phases = ({"dynamo": 2.0, "inductor": 3.00000004}, {"dynamo": 4.0}, {"dynamo": 2.5, "inductor": 5.0})
-    trials = [
-        replace(make_trial(index, drift=0.1), phases_s=phases_s) for index, phases_s in enumerate(phases, 1)
-    ]
-    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
-    assert baseline.phases_s == {"dynamo": 2.5, "inductor": 3.0}
-
-
 def test_a_baseline_from_before_there_were_phases_loads(tmp_path: Path) -> None:
     """An optional key needs no new version of the file."""
     old = json.loads(encode_baseline(make_baseline(drift=0.1)))
@@ -136,77 +75,6 @@ def test_a_baseline_from_before_there_were_phases_loads(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text(json.dumps(old))
     (loaded,) = load_baselines(tmp_path)
     assert loaded == make_baseline(drift=0.1)
-
-
-def test_what_can_repeat_exactly_is_not_rounded() -> None:
-    """Counters, calls and bytes are compared for equality."""
-    same = {"guards": 1234567.0, "compile_calls": 1234567.0, "peak_memory": 123456789.0}
-    trials = [make_trial(index, CASE, **same) for index in range(3)]
-    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
-    assert baseline.trials == {Metric(name): (value,) * 3 for name, value in same.items()}
-    verdict = decide_verdict(make_run(*trials), (baseline,), POLICY)
-    assert {row.reason for row in verdict.comparisons} == {Reason.BELOW_THRESHOLD}
-
-
-def disturb(trial: Trial) -> Trial:
-    """The same trial, measured while other programs ran."""
-    return replace(trial, conditions=replace(trial.conditions, disturbances=(Disturbance.CROWDED,)))
-
-
-def test_disturbed_trials_are_left_out_of_what_depends_on_the_host() -> None:
-    """Of five trials the disturbed one, 40 % slower, is no part of the latency, and its counter stays."""
-    seconds = (0.010, 0.0101, 0.014, 0.0099, 0.010)
-    trials = [make_trial(index, compiled_latency=value, guards=7.0) for index, value in enumerate(seconds)]
-    trials[2] = disturb(trials[2])
-    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
-    assert baseline.trials[Metric.COMPILED_LATENCY] == (0.010, 0.0101, 0.0099, 0.010)
-    assert baseline.trials[Metric.GUARDS] == (7.0,) * 5
-    head = make_run(make_trial(0, compiled_latency=0.0105, guards=7.0))
-    rows = decide_verdict(head, (baseline,), POLICY).comparisons
-    (row,) = (row for row in rows if row.metric is Metric.COMPILED_LATENCY)
-    assert row.change is not None
-    assert row.change.centre == pytest.approx(0.05, abs=1e-4)
-
-
-def test_disturbed_trials_stay_where_too_few_others_are_left() -> None:
-    """With two undisturbed ones of the three that it needs, all are kept, with a note."""
-    trials = [make_trial(index, compiled_latency=0.010) for index in range(3)]
-    run = make_run(*trials[:2], disturb(trials[2]))
-    (baseline,) = make_baselines(run, PROVENANCE)
-    assert len(baseline.trials[Metric.COMPILED_LATENCY]) == 3
-    (note,) = note_kept_disturbed(run, MIN_BASELINE_TRIALS)
-    assert write_note(note).startswith(
-        f"Disturbed trials are recorded too of {CASE.id}: fewer than 3 others came back."
-    )
-    assert note_kept_disturbed(make_run(*trials, disturb(make_trial(3))), MIN_BASELINE_TRIALS) == ()
-
-
-def test_what_differs_between_trials_is_not_stored_as_shared() -> None:
-    """Code that differs from trial to trial has no identity."""
-    other = replace(make_trial(1), identity=CodeIdentity(digest="bar"), workload={"parameters": "10"})
-    (baseline,) = make_baselines(make_run(make_trial(0), other), PROVENANCE)
-    assert baseline.identity == CodeIdentity(digest="")
-    assert baseline.workload == {"parameters": "10"}
-
-
-def test_code_that_each_trial_tuned_otherwise_is_the_same_code() -> None:
-    """Tuning differs in each trial and has no identity; the code keeps its own."""
-    code = CodeIdentity(digest="foo", kernels={"k": "1"}, tuned="a")
-    trials = [replace(make_trial(index), identity=code) for index in range(2)]
-    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
-    assert baseline.identity == code
-    trials.append(replace(make_trial(2), identity=replace(code, tuned="b")))
-    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
-    assert baseline.identity == replace(code, tuned="")
-
-
-def test_cases_without_a_full_measurement_have_no_baseline() -> None:
-    """A failure in one trial spoils the case; a case without trials has nothing to store."""
-    failure = make_failure(OTHER.id, "m")
-    third = replace(CASE, id="idle/x")
-    run = make_run(make_trial(0), make_trial(0, OTHER), cases=(CASE, OTHER, third))
-    baselines = make_baselines(replace(run, failures=(failure,)), PROVENANCE)
-    assert [baseline.case_id for baseline in baselines] == [CASE.id]
 
 
 def test_a_refresh_needs_every_case_well_measured() -> None:
