@@ -50,7 +50,7 @@ def dump(record: object) -> str:
 
 
 def _list_fields(record: object) -> dict[str, object]:
-    return {name: getattr(record, name) for name in _list_field_names(type(record))}
+    return {name: getattr(record, name) for name in _list_field_names(cast("Hashable", type(record)))}
 
 
 _ENCODER = json.JSONEncoder(default=_list_fields, allow_nan=False, check_circular=False)
@@ -112,7 +112,7 @@ class FileKind(Generic[R]):
     def _encode(self, record: R) -> Iterator[str]:
         """Part by part: the whole text of a large run need not be held."""
         yield f'{{\n"schema": {json.dumps(self.schema)}'
-        for name in _list_field_names(self.record):
+        for name in _list_field_names(cast("Hashable", self.record)):
             value = getattr(record, name)
             yield f",\n{json.dumps(name)}: "
             if name in self.rows:
