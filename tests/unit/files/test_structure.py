@@ -119,6 +119,17 @@ def test_decoding_what_was_encoded_gives_the_same_record(record_type: type, data
     assert record == decode(record_type, encode(record), "x")
 
 
+@pytest.mark.parametrize("key", ["index", "case_id", "conditions"])
+def test_the_order_of_keys_changes_neither_a_record_nor_its_error(key: str) -> None:
+    """A record whose keys are in the order in which we write them is decoded another way."""
+    plain = encode(Trial(case_id="a/b", index=3, samples={Metric.DRIFT: (0.5,)}))
+    other = dict(reversed(plain.items()))
+    assert decode(Trial, plain, "x") == decode(Trial, other, "x")
+    for keys in (plain, other):
+        with pytest.raises(FileError, match=rf"^x: {key}: expected .*, got a list of 0"):
+            decode(Trial, {**keys, key: []}, "x")
+
+
 @given(value=HOSTILE)
 @settings(max_examples=200)
 def test_any_foreign_value_is_refused_as_a_file_error_only(value: object) -> None:

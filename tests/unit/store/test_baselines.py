@@ -12,7 +12,7 @@ from gate.fingerprint import compute_environment_id
 from gate.records.cases import Case, Metric, Override, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import Baseline, CodeIdentity, Conditions, Extent, GraphBreak, Provenance, Run, Trial
+from gate.records.run import Baseline, CodeIdentity, Extent, GraphBreak, Provenance, Run, Trial
 from gate.report.words.steps import describe_hidden
 from gate.store.baselines import (
     ProposalKind,
@@ -40,15 +40,7 @@ IDENTITY = CodeIdentity(digest="f00", kernels={"k": "1"})
 
 def make_trial(index: int, case: Case = CASE, **samples: float) -> Trial:
     """Make a trial with one sample a metric."""
-    return Trial(
-        case_id=case.id,
-        index=index,
-        samples={Metric(name): (value,) for name, value in samples.items()},
-        identity=IDENTITY,
-        workload={"parameters": "10", "checksum": "1.5"},
-        graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
-        conditions=Conditions(canaries_s={"matmul": 0.0012345678}),
-    )
+    return make.make_trial(case.id, {Metric(name): value for name, value in samples.items()}, index)
 
 
 def make_baseline(case_id: str = CASE.id, /, **trials: float) -> Baseline:
