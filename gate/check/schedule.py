@@ -28,7 +28,7 @@ from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.decide.suspects import Suspect
 from gate.devices import DEFAULT_DEVICE, KINDS, TARGET_KIND, get_kind, is_target, name_target
-from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
+from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_COMPILES, OF_WARM, SPECS, Family
 from gate.records.cases import Case, Metric
 from gate.records.protocol import BLOCKS_PER_ARM, Stage
 from gate.records.run import Environment, Extent, Pairing, Run, Trial
@@ -37,7 +37,7 @@ from gate.records.run import Environment, Extent, Pairing, Run, Trial
 EVERY_METRIC = frozenset(Metric)
 FURTHER = 2  # the index of whatever is not the first: no later one differs from it
 EXTENT_SHARES = {Extent.WHOLE: 1.0, Extent.COLD: COLD_SHARE}  # of a whole trial's time
-_LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER)  # before a side has loaded
+_LOADING = (Stage.IMPORT, Stage.BUILD)  # before a side's first turn
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,22 +64,22 @@ def plan_content(
 ) -> Content:
     """What a pair measures for ``metrics``, and no more.
 
-    A pair of latencies times no compile. On a CPU the generated code is the same each time; on a GPU its
-    tuning is drawn anew. The first pair for anything else is on empty caches, unless both sides begin with
-    caches that hold their code (``finds_code``); later ones only for what a compile decides. Calls of a
-    compile are nearly exact: they are counted again only where they are open.
+    A pair of latencies or memory times no compile. On a CPU the generated code is the same each time; on a
+    GPU its tuning is drawn anew. The first pair for a compile is on empty caches, unless both sides begin
+    with caches that hold their code (``finds_code``); later ones only for what a cold compile decides. Calls
+    of a compile are nearly exact: they are counted once, and again where they are open.
     """
     if is_target(device):
         return Content(compiles=True, warm=False)
     wanted = frozenset(metrics)
     is_first = index == 1
-    cached = {*INTERLEAVED} if is_first and not finds_code else {*INTERLEAVED, *OF_WARM}
+    cached = {*INTERLEAVED, *OF_WARM} - (OF_COMPILES if is_first and not finds_code else frozenset())
     corroborates = is_first and not wanted.isdisjoint(COMPILE_TIMES)
     warm = not wanted.isdisjoint(OF_WARM) or corroborates
     return Content(
         compiles=get_kind(device).draws_tuning or not wanted <= cached,
         warm=warm,
-        skips_calls=warm and not is_first and Metric.COMPILE_CALLS not in wanted,
+        skips_calls=warm and not corroborates and Metric.COMPILE_CALLS not in wanted,
     )
 
 
@@ -337,14 +337,15 @@ def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:
     """Of the last pair among ``trials``, without what a further one is spared.
 
     Waiting for each other counts once, a case's servers exist already, and nothing is traced again. In live
-    pairs on a CPU both sides count calls at once, and load where they tune no kernels.
+    pairs on a CPU both sides count calls at once; where they tune no kernels they load at once, and compile
+    what nobody times.
     """
     last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
     spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER, Stage.TRACE)) for trial in last)
     on_gpu = any(SPECS[metric].is_gpu_only for trial in last for metric in trial.samples)
     if not on_gpu and all(trial.pairing is Pairing.LIVE for trial in last):
-        loading = (*_LOADING, Stage.COMPILE) if all(map(_is_light, last)) else _LOADING
-        at_once = (Stage.CALLS, *(() if case.is_tuned else loading))
+        untimed = (Stage.EAGER, Stage.COMPILE) if _is_light(last[0]) and last[0].index == 1 else ()
+        at_once = (Stage.CALLS, *(() if case.is_tuned else (*_LOADING, *untimed)))
         spared_s += min(_sum_stages(trial, at_once) for trial in last)
     return sum(map(compute_trial_s, last)) - spared_s
 

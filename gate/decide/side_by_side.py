@@ -13,7 +13,7 @@ from gate.decide.judge.screening import BaseFindings, Screening
 from gate.decide.suspects import CALLS, Suspect, is_exact
 from gate.decide.verdict import conclude_verdict
 from gate.fingerprint import compute_environment_id
-from gate.metrics import COMPILE_TIMES, DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
+from gate.metrics import COMPILE_TIMES, DECIDING, GRAPH_COUNTERS, LEADING, OF_COMPILES, SPECS, Family
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -30,8 +30,6 @@ from gate.records.verdict import (
     Verdict,
 )
 
-# Compile times, and what stands for them.
-_OF_COMPILES = {*COMPILE_TIMES, Metric.COMPILE_CALLS, Metric.CACHE_MISSES}
 # Reasons for missing pairs that an unjudged row states already.
 _NO_COUNTERPART = frozenset({Code.BASE_LACKS_CASE, Code.BASE_DEFINES_OTHERWISE})
 
@@ -43,7 +41,8 @@ def list_unsettled(
 
     A convicted one needs them only for its latency, up to SETTLING_PAIRS, unless it is ``thorough``; if
     counts alone convict it, for its compile times as well. Then others that had SETTLING_PAIRS and look no
-    slower than their thresholds wait; with ``fail_fast`` all do.
+    slower than their thresholds wait; with ``fail_fast`` all do. While calls look slower than their
+    threshold, up to SETTLING_PAIRS, no compile is timed: a conviction by them spares it.
     """
     sides, rules = gather_judged(run, policy, suspects)
     policy = keep_own(policy, compute_environment_id(run.environment))
@@ -61,10 +60,12 @@ def list_unsettled(
         is_red = is_red or bool(convicting)
         slower = _looks_slower(open_rows) if rows else suspect.screened.slower
         suspect = replace(suspect, convicted=bool(convicting), slower=slower)
+        spared = OF_COMPILES if slower and not suspect.thorough else frozenset()
         if convicting and not suspect.thorough:
             metrics = _list_open_of_convicted(open_rows, convicting)
         else:
             metrics = _list_open(suspect, rows, open_rows)
+        metrics = tuple(metric for metric in metrics if metric not in spared)
         if metrics:
             unsettled.append(replace(suspect, metrics=metrics))
         # It had the pairs that settle most, and what they left open looks no worse than it may.
@@ -97,19 +98,14 @@ def _list_open_of_convicted(
 def _list_open(
     suspect: Suspect, rows: Sequence[Comparison], open_rows: Sequence[Comparison]
 ) -> tuple[Metric, ...]:
-    """The open metrics that further pairs measure; all that are asked for before the first pair.
-
-    While calls look slower than their threshold, up to SETTLING_PAIRS, no compile is timed: a conviction
-    would spare it.
-    """
+    """The open metrics that further pairs measure; all that are asked for before the first pair."""
     metrics = {row.metric for row in open_rows} if rows else {*suspect.metrics}
     if rows and suspect.screened.slower:
         seen = {row.metric for row in rows}
-        metrics |= _OF_COMPILES.intersection(suspect.metrics) - seen
+        metrics |= OF_COMPILES.intersection(suspect.metrics) - seen
         if not metrics.isdisjoint(COMPILE_TIMES):
             metrics |= {Metric.COMPILE_CALLS} - seen
-    spared = _OF_COMPILES if suspect.slower and not suspect.thorough else ()
-    return tuple(metric for metric in SPECS if metric in metrics and metric not in spared)
+    return tuple(metric for metric in SPECS if metric in metrics)
 
 
 def _looks_slower(open_rows: Sequence[Comparison]) -> bool:

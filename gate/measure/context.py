@@ -91,6 +91,12 @@ class WorkerContext:
     skips_calls: bool = False  # a warm process does not count those of a compile
     caches: Mapping[str, str] = field(default_factory=dict)  # directories by their variables
 
+    def arrive(self) -> None:
+        """In a pair, wait for this arm's first turn: if both call at once, their threads wait for cores."""
+        if self.turns is not None:
+            self.turns.arrive()
+            self.logbook.charge(Stage.TURN, self.turns.take_waited_s())
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
@@ -103,24 +109,25 @@ class Prepared:
 
 @contextmanager
 def open_case(
-    context: WorkerContext, workload: Workload | None, *, is_cold: bool = True
+    context: WorkerContext, workload: Workload | None, *, is_cold: bool = True, arrives: bool = True
 ) -> Iterator[Prepared]:
     """Build the workload, unless the caller brings one, and call it eagerly; end what it started afterwards.
 
-    ``is_cold`` is true in a process that compiles, false in one that finds what another compiled.
+    ``is_cold`` is true in a process that compiles, false in one that finds what another compiled. Where it
+    ``arrives``, this arm of a pair calls in its turn alone.
 
     Raises:
         NotFiniteError: The first output holds NaN, or nothing but infinities.
     """
     with use_gradients(context.case), closing(make_protocol(context.case)) as protocol:
-        yield _prepare_case(context, workload, protocol, is_cold=is_cold)
+        subject = build_subject(context, workload, lambda built: protocol.make_subject(built, context.device))
+        if arrives:
+            context.arrive()
+        yield _prepare_case(context, subject, protocol, is_cold=is_cold)
 
 
-def _prepare_case(
-    context: WorkerContext, workload: Workload | None, protocol: Protocol, *, is_cold: bool
-) -> Prepared:
+def _prepare_case(context: WorkerContext, subject: Subject, protocol: Protocol, *, is_cold: bool) -> Prepared:
     logbook, compiles = context.logbook, _count_compiles()
-    subject = build_subject(context, workload, lambda built: protocol.make_subject(built, context.device))
     for path, leaf in subject.iterate_given():
         if is_foreign(leaf):
             logbook.note(Code.INPUT_AS_IT_IS, input=path, kind=type(leaf).__qualname__)

@@ -66,7 +66,6 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
         NotFiniteError: An output is NaN or infinite. What the model or the compiler raises passes through.
     """
     with open_case(context, workload) as prepared:
-        _arrive(context)
         before = _observe_machine(context)
         first = _compile_cold(context, prepared)
         context.logbook.enter(Stage.WARMUP)
@@ -89,10 +88,12 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
 
 def measure_again(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
     """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`."""
-    with open_case(context, workload) as prepared:
+    is_compiled = bool(list_graph_keys(graph.get_cache_directory()))
+    with open_case(context, workload, arrives=is_compiled) as prepared:
         context.logbook.enter(Stage.COMPILE)
         prepared.compiled_step()
-        _arrive(context)  # while two arms call at once, threads of OpenMP wait for those without a core
+        if not is_compiled:  # both arms have compiled at once
+            context.arrive()
         _settle(context, prepared.compiled_step)
         prepared.protocol.check_compiled(graph.observe_graphs(context.directory))
         record_code(context, prepared.protocol)
@@ -102,12 +103,6 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
         _record_conditions(context, before, _observe_machine(context))
         prepared.protocol.leave()
     return rounds
-
-
-def _arrive(context: WorkerContext) -> None:
-    if context.turns is not None:
-        context.turns.arrive()
-        context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
 
 
 def _end_turn(context: WorkerContext) -> None:
@@ -243,7 +238,6 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         state = copy_state(prepared.subject)  # compiled calls may write it: drift begins from what eager left
         # Before anything is compiled: both sides' memory holds the workspaces of the libraries.
         eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
-        _arrive(context)
         _compile_warm(context, prepared)
         _measure_memory(context, prepared, eager_bytes)
         _measure_kept(context, prepared)

@@ -26,6 +26,8 @@ LATENCIES = select_metrics(lambda spec: spec.timing is Timing.BLOCKS and spec.so
 COMPILE_TIMES = select_metrics(lambda spec: spec.timing is Timing.FIRST_CALL)
 # What only a second process on full caches knows.
 OF_WARM = select_metrics(lambda spec: spec.source is Source.WARM)
+# Compile times, and what stands for them.
+OF_COMPILES = frozenset({*COMPILE_TIMES, Metric.COMPILE_CALLS, Metric.CACHE_MISSES})
 # What torch counts of its graphs: a process counts each of them anew, from nothing.
 GRAPH_COUNTERS = frozenset(
     {Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS, Metric.EAGER_FALLBACKS}

@@ -71,7 +71,7 @@ def _find_problems(
 
     def ask(factories: tuple[str, ...], builds: tuple[Case, ...] = ()) -> Mapping[str, WorkerFailure]:
         request = replace(job.request, factories=factories, builds=builds)
-        result = run_job(bench, replace(job, request=request), list_later_jobs(bench), IMPORT_LIMIT_S)
+        result = run_job(bench, replace(job, request=request), most_s=IMPORT_LIMIT_S)
         return {} if isinstance(result, CaseFailure) else result.unimportable
 
     together = ask(factories, builds)

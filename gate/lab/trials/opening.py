@@ -4,7 +4,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from gate.lab.trials.availability import (
 )
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_job
 from gate.lab.workers.server_pool import ServerPool
-from gate.lab.workers.worker import load_result, make_directory, run_worker
+from gate.lab.workers.worker import JobOutcome, WorkerJob, load_result, make_directory, run_worker
 from gate.lab.workers.worker_environment import note_dropped_variables
 from gate.programs import list_cores
 from gate.records.cases import Case
@@ -40,20 +41,38 @@ from gate.records.run import BASE_ARM, Arm, CaseFailure, Conditions, Environment
 from gate.report.words.facts import advise_unprimed, describe_unprimed
 
 
-def prime_bench(bench: Bench, first: Case | None = None, *, warms_up: bool = True) -> Environment:
-    """Run the primer: later workers find precompiled headers and the ISA probe's results.
+def prime_bench(bench: Bench, *, warms_up: bool = True) -> Environment:
+    """Run the primer to its end; as :func:`start_primer`."""
+    with start_primer(bench, warms_up=warms_up) as finish:
+        return finish()
 
-    Without ``warms_up`` only the environment is read.
+
+@contextmanager
+def start_primer(bench: Bench, *, warms_up: bool = True) -> Iterator[Callable[[], Environment]]:
+    """Run the primer meanwhile: later workers find precompiled headers and the ISA probe's results.
+
+    Without ``warms_up`` only the environment is read. It is ended if nobody waits for it by the function.
 
     Raises:
         MachineError: The machine cannot compile on this device.
     """
-    ahead = [make_job(bench, role, first) for role in (WorkerRole.COLD, WorkerRole.WARM) if first]
     job = make_job(bench, WorkerRole.PRIME)
     job = replace(job, request=replace(job.request, warms_up=warms_up))
     (opened,) = bench.pool.open((job,), list_later_jobs(bench))
-    bench.pool.begin(ahead)
-    result = run_worker(opened)
+    alarm, ring = os.pipe()
+    try:
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            primer = executor.submit(run_worker, replace(opened, alarm=alarm))
+            try:
+                yield lambda: _load_environment(bench, job, primer.result())
+            finally:
+                os.write(ring, b"!")
+    finally:
+        os.close(ring)
+        os.close(alarm)
+
+
+def _load_environment(bench: Bench, job: WorkerJob, result: JobOutcome) -> Environment:
     if isinstance(result, CaseFailure):
         left = load_result(Path(job.request.result))
         failure = left.failure if isinstance(left, WorkerResult) else None
@@ -125,20 +144,23 @@ def open_lab(
             observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
         if not is_target(settings.device) and not settings.counts_only:
             note_crowd(look_early(settings.threads), observe)
-        has_planned = bool(cases)
-        foreseen, cases = _leave_out(list_unavailable_here(cases, bench), cases, observe)
-        unimportable, cases = _leave_out(try_imports(bench, cases), cases, observe)
-        if base and settings.tries_base:
-            refuse_base(replace(bench, arm=base, folder=BASE_ARM), cases)
-        warms_up = bool(cases) or not has_planned
+        foreseen, left = _leave_out(list_unavailable_here(cases, bench), cases, observe)
+        warms_up = bool(left) or not cases
         if warms_up:
             observe(PrimeStarted())
         begun = time.monotonic()
-        environment = prime_bench(bench, cases[0] if cases else None, warms_up=warms_up)
+        with start_primer(bench, warms_up=warms_up) as finish:
+            unimportable, left = _leave_out(try_imports(bench, left), left, observe)
+            if base and settings.tries_base:
+                refuse_base(replace(bench, arm=base, folder=BASE_ARM), left)
+            roles = (WorkerRole.COLD, WorkerRole.WARM)
+            bench.pool.begin([make_job(bench, role, case) for case in left[:1] for role in roles])
+            environment = finish() if left or not cases else None
+        environment = environment or prime_bench(bench, warms_up=False)
         toolchain_s = time.monotonic() - begun
         if warms_up:
             observe(PrimeFinished(toolchain_s=toolchain_s))
-        unavailable, _ = _leave_out(list_unavailable_compiled(cases, environment, bench), cases, observe)
+        unavailable, _ = _leave_out(list_unavailable_compiled(left, environment, bench), left, observe)
         place = read_place(environment.device_uuid)
         head = replace(bench, place=place.name)
         base_bench, base_environment = open_base_bench(head, base or replace(arm, name=BASE_ARM))

@@ -180,6 +180,6 @@ def _list_arm_variables(job: WorkerJob) -> dict[str, str]:
 
 
 def _name_import(job: WorkerJob) -> str:
-    """A module, whose factories all share it."""
+    """A module, whose factories all share it; without a case the role, as two may be at work at once."""
     case = job.request.case
-    return (case.factory.partition(":")[0] or case.id) if case else ""
+    return (case.factory.partition(":")[0] or case.id) if case else job.request.role
