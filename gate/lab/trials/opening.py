@@ -144,23 +144,25 @@ def open_lab(
             observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
         if not is_target(settings.device) and not settings.counts_only:
             note_crowd(look_early(settings.threads), observe)
-        foreseen, left = _leave_out(list_unavailable_here(cases, bench), cases, observe)
-        warms_up = bool(left) or not cases
+        has_planned = bool(cases)
+        foreseen, cases = _leave_out(list_unavailable_here(cases, bench), cases, observe)
+        warms_up = bool(cases) or not has_planned
         if warms_up:
             observe(PrimeStarted())
         begun = time.monotonic()
         with start_primer(bench, warms_up=warms_up) as finish:
-            unimportable, left = _leave_out(try_imports(bench, left), left, observe)
+            unimportable, cases = _leave_out(try_imports(bench, cases), cases, observe)
             if base and settings.tries_base:
-                refuse_base(replace(bench, arm=base, folder=BASE_ARM), left)
+                refuse_base(replace(bench, arm=base, folder=BASE_ARM), cases)
             roles = (WorkerRole.COLD, WorkerRole.WARM)
-            bench.pool.begin([make_job(bench, role, case) for case in left[:1] for role in roles])
-            environment = finish() if left or not cases else None
+            bench.pool.begin([make_job(bench, role, case) for case in cases[:1] for role in roles])
+            is_vain = warms_up and has_planned and not cases
+            environment = None if is_vain else finish()
         environment = environment or prime_bench(bench, warms_up=False)
         toolchain_s = time.monotonic() - begun
-        if warms_up:
+        if warms_up and not is_vain:
             observe(PrimeFinished(toolchain_s=toolchain_s))
-        unavailable, _ = _leave_out(list_unavailable_compiled(left, environment, bench), left, observe)
+        unavailable, _ = _leave_out(list_unavailable_compiled(cases, environment, bench), cases, observe)
         place = read_place(environment.device_uuid)
         head = replace(bench, place=place.name)
         base_bench, base_environment = open_base_bench(head, base or replace(arm, name=BASE_ARM))

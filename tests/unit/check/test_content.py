@@ -115,7 +115,10 @@ def test_content_leaves_out_what_it_does_not_measure() -> None:
         pytest.param(WARM, 1, "cpu", BOTH, id="warm_compile_time_is_corroborated_once"),
         pytest.param(WARM, 2, "cpu", CACHED, id="warm_compile_time"),
         pytest.param(WARM, 2, "cuda", RETUNED, id="warm_compile_time_of_code_that_is_tuned_anew"),
-        pytest.param(Metric.PEAK_MEMORY, 2, "cpu", CACHED, id="memory"),
+        pytest.param(Metric.PEAK_MEMORY, 1, "cpu", CACHED, id="memory"),
+        pytest.param(Metric.PEAK_MEMORY, 2, "cpu", CACHED, id="further_memory"),
+        pytest.param(Metric.PEAK_MEMORY, 1, "cuda", RETUNED, id="memory_of_code_that_is_tuned_anew"),
+        pytest.param(Metric.COMPILE_CALLS, 1, "cpu", BOTH, id="calls_of_a_first_compile"),
         pytest.param(Metric.COMPILE_CALLS, 2, "cpu", RECOUNTED, id="calls"),
         pytest.param(LATENCY, 1, "cuda", COMPILE, id="tuning_is_drawn_anew"),
         pytest.param(LATENCY, 2, "cuda:sm_90", COMPILE, id="target"),
@@ -124,7 +127,7 @@ def test_content_leaves_out_what_it_does_not_measure() -> None:
 def test_a_compile_is_timed_for_what_it_decides_alone(
     metric: Metric, index: int, device: str, expected: Content
 ) -> None:
-    """A pair of latencies times no compile; a target compiles only."""
+    """A pair of latencies or memory times no compile; a target compiles only."""
     assert plan_content([metric], index, device) == expected
 
 
@@ -132,7 +135,7 @@ def test_a_compile_is_timed_for_what_it_decides_alone(
     ("metric", "device", "expected"),
     [
         pytest.param(WARM, "cpu", RECOUNTED, id="warm_compile_time"),
-        pytest.param(Metric.PEAK_MEMORY, "cpu", RECOUNTED, id="memory"),
+        pytest.param(Metric.PEAK_MEMORY, "cpu", CACHED, id="memory"),
         pytest.param(COLD, "cpu", BOTH, id="cold_compile_time"),
         pytest.param(Metric.GRAPH_BREAKS, "cpu", COMPILE, id="counter"),
         pytest.param(WARM, "cuda", BOTH, id="tuning_is_drawn_anew"),

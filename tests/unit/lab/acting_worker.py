@@ -293,6 +293,8 @@ act = case["arguments"].get("act", "ok") if case else os.environ.get("ACTING_PRI
 roles = case["arguments"].get("roles", ["cold", "warm"]) if case else ["prime"]
 if REQUEST["role"] == "import":
     play_import()
+elif not REQUEST["warms_up"]:
+    play_ok()
 elif act == "no_torch":
     message = "ModuleNotFoundError: No module named 'torch'"
     fix = f"Install torch for {sys.executable}."

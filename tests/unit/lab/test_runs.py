@@ -432,14 +432,14 @@ def test_no_repeat_beyond_the_budget(workshop: Workshop, monkeypatch: pytest.Mon
     assert run.trials[1].conditions.disturbances != ()
 
 
-def test_factory_that_cannot_be_imported_is_reported_before_the_priming(workshop: Workshop) -> None:
+def test_factory_that_cannot_be_imported_is_reported_during_the_priming(workshop: Workshop) -> None:
     """Its case fails with its log and gets no trial; the others are measured."""
     broken = replace(make_case(name="broken"), factory="models:error")
     sound = replace(make_case(name="sound"), factory="models:build")
     with workshop.open(broken, sound) as lab:
         run = workshop.measure(lab, (broken, sound), 2)
     kinds = [type(event) for event in workshop.events]
-    assert kinds.index(CaseFailed) < kinds.index(PrimeStarted)
+    assert kinds.index(PrimeStarted) < kinds.index(CaseFailed) < kinds.index(PrimeFinished)
     (failure,) = run.failures
     assert (failure.case_id, failure.stage, failure.trial) == (broken.id, "import", 1)
     assert (describe_failure(failure), failure.log_tail) == (
@@ -452,12 +452,15 @@ def test_factory_that_cannot_be_imported_is_reported_before_the_priming(workshop
     assert (run.failures, ()) == (workshop.saved[0].failures, workshop.saved[0].trials)
 
 
-def test_where_no_case_is_left_nothing_is_warmed_up(workshop: Workshop) -> None:
-    """A mistake in the only factory shows in seconds, with the environment."""
+def test_where_no_case_is_left_nobody_waits_for_the_compiler(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistake in the only factory shows in seconds, with the environment; the primer would never end."""
+    monkeypatch.setenv("ACTING_PRIME", "hang")
     with workshop.open(replace(make_case(name="broken"), factory="models:error")) as lab:
         assert [failure.case_id for failure in lab.failed] == ["broken/inference-float32-smoke-default"]
         assert lab.environment.threads
-    assert not {PrimeStarted, PrimeFinished} & {type(event) for event in workshop.events}
+    assert PrimeFinished not in {type(event) for event in workshop.events}
 
 
 def test_a_package_that_is_not_here_is_reported_before_the_priming(workshop: Workshop) -> None:
