@@ -1,6 +1,7 @@
 """The loop of pairs: which case gets how many, and when it ends."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -89,6 +90,41 @@ def test_of_two_as_bad_what_settles_sooner_comes_first() -> None:
     suspects = [make_suspect("compile", COMPILE), make_suspect("calls")]
     needs = list_needs(replace(make_run(subjects), trials=tuple(trials)), suspects, ())
     assert [need.case_id for need in needs] == ["calls/x", "compile/x"]
+
+
+def test_of_two_begun_cases_what_settles_sooner_comes_first() -> None:
+    """A third pair of 15 s comes before a second and third of 10 s."""
+    trials: list[Trial] = []
+    for name, pairs, seconds in (("one", 1, 10.0), ("two", 2, 15.0)):
+        for index in range(1, pairs + 1):
+            pair = make_pair(Subject(name=name, spread=WILD), index)
+            trials += (replace(trial, stages_s={"rounds": seconds / 2}) for trial in pair)
+    run = replace(make_bare_run(Subject(name="one"), Subject(name="two")), trials=tuple(trials))
+    needs = list_needs(run, [make_suspect("one", COMPILE), make_suspect("two", COMPILE)], ())
+    assert [need.case_id for need in needs] == ["two/x", "one/x"]
+
+
+@dataclass
+class Witness(Given):
+    """Keeps for which cases pairs were asked at once."""
+
+    together: list[int] = field(default_factory=list)
+
+    def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
+        """Ten seconds for each call."""
+        self.together.append(len(needs))
+        run = super().add_pairs(run, needs, limit_s)
+        return replace(run, wall_s=run.wall_s + WHOLE_S)
+
+
+def test_after_the_time_is_up_nothing_is_asked_for_later() -> None:
+    """Pairs end after 5 s: the second one of the first case is asked for alone, so that no lane begins."""
+    subjects = [Subject(name="a", spread=WILD), Subject(name="b", spread=WILD)]
+    witness = Witness(subjects=subjects)
+    suspects = [make_suspect("a", doubt=2.0), make_suspect("b")]
+    limit = PairLimit(end_s=5.0, fits_two=True)
+    settle_pairs(witness, make_bare_run(*subjects), POLICY, limit, suspects)
+    assert witness.together[:2] == [2, 1]
 
 
 def test_what_imports_nothing_that_changed_comes_last() -> None:

@@ -206,6 +206,7 @@ def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
     ("pairs", "head", "open_metrics"),
     [
         (2, {BREAKS: 1.0, COLD: 20.0}, {LATENCY, COLD}),
+        (2, {BREAKS: 1.0, COLD: 20.0, LATENCY: 0.013}, {LATENCY}),
         (3, {BREAKS: 1.0, COLD: 20.0}, set()),
         (6, {BREAKS: 1.0, LATENCY: 0.013}, set()),
     ],
@@ -213,7 +214,7 @@ def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
 def test_compiles_of_a_case_that_counts_alone_convict_are_timed_in_three_pairs(
     pairs: int, head: Mapping[Metric, float], open_metrics: set[Metric]
 ) -> None:
-    """Three compiles show what a break costs; none is timed if calls regressed too."""
+    """Three compiles show what a break costs; none is timed if calls regressed too, or look as if."""
     spread = (0.03, -0.03, 0.02, 0.0, 0.01, -0.01)
     run = pair_up(PairedCase(pairs=pairs, full=min(pairs, 3), spread=spread, head=head))
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD, BREAKS))

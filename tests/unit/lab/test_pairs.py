@@ -412,13 +412,13 @@ def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind() -> None:
 
 
 def test_what_a_further_pair_is_spared_is_not_expected() -> None:
-    """Servers are there, waiting and loading count once: of twice 0.5 + 1 + 3 + 4 + 2 s 8 are left."""
+    """Servers are there, and waiting counts once: of twice 0.5 + 1 + 3 + 4 + 2 s 11 are left."""
     case = make_case()
     stages_s = {"server": 1.0, "compile": 3.0, "turn": 4.0, "rounds": 2.0}
     light = tuple(replace(trial, stages_s=stages_s) for trial in make_pair(case, 2, 0.0))
     run = make_run(*light, cases=(case,), base=(case,))
     slot = Slot(case=case, index=3, metrics=LATENCY)
-    assert predict_pair_s(pace_of(run), slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
+    assert predict_pair_s(pace_of(run), slot, "cpu") == 2 * (0.5 + 3.0 + 2.0)
 
 
 def test_a_first_pair_is_expected_to_compile_untimed_once() -> None:

@@ -16,7 +16,7 @@ from gate.measure.rounds import Rounds
 from gate.measure.trial import measure_warm
 from gate.records.cases import Case, Kind, Metric
 from gate.records.facts import FIRST_CALL
-from gate.records.protocol import Sampling, WorkerRole
+from gate.records.protocol import Offer, RoundPlan, Sampling, WorkerRole
 from gate.workload import Workload
 from tests.words import describe_measuring
 
@@ -44,6 +44,53 @@ def test_what_later_calls_capture_is_reported(
     monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
     trial._record_later_phases(context)
     assert logbook.result.phases_s == {**first, **later}
+
+
+class PlayedTurns:
+    """The lab's side: it gives a turn at once, and two super-blocks."""
+
+    def __init__(self, events: list[str]) -> None:
+        self.events = events
+
+    def arrive(self) -> None:
+        """Note the arrival."""
+        self.events.append("arrive")
+
+    def agree(self, offer: Offer) -> RoundPlan:
+        """As offered."""
+        return RoundPlan(super_blocks=2, sizes=offer.sizes)
+
+    def wait(self, _: float = 0.0) -> bool:
+        """Go on."""
+        return True
+
+    def take_waited_s(self) -> float:
+        """Nobody waits."""
+        return 0.0
+
+
+@pytest.mark.parametrize(("keys", "calls"), [({"key"}, 0), (set(), 3)])
+def test_an_arm_calls_in_its_turn_unless_both_compile_at_once(
+    monkeypatch: pytest.MonkeyPatch, keys: set[str], calls: int
+) -> None:
+    """Without code in the caches two eager calls and the untimed compile come before the turn."""
+    events: list[str] = []
+
+    def forward(value: torch.Tensor) -> torch.Tensor:
+        events.append("call")
+        return value + 1
+
+    monkeypatch.setattr(trial, "list_graph_keys", lambda _: keys)
+    monkeypatch.setattr(trial, "run_canaries", lambda _: {})
+    context = make_context(
+        Logbook(None, WorkerRole.ROUNDS),
+        Case(id="m/c", model="m", backend="eager"),
+        sampling=Sampling(super_blocks=2, warmup_s=0.0),
+        turns=PlayedTurns(events),
+    )
+    trial.measure_again(context, Workload(forward=forward, inputs=(torch.ones(4),)), play_rounds)
+    torch.compiler.reset()
+    assert (events.index("arrive"), events.count("arrive")) == (calls, 1)
 
 
 def play_rounds(target: Callable[[], float | None], lead_in: Callable[[], None], rounds: int) -> list[float]:
