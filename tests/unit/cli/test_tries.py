@@ -64,13 +64,13 @@ def test_json_lists_every_case(project: Path, run_gate: RunGate) -> None:
     assert second == {"case": "two/inference-float32-smoke-default", "ok": True, "failure": None}
 
 
-def test_check_names_a_broken_factory_before_it_primes(project: Path, run_gate: RunGate) -> None:
-    """The case is INCOMPLETE, which is printed first; the other case is measured."""
+def test_check_names_a_broken_factory_while_it_primes(project: Path, run_gate: RunGate) -> None:
+    """The case is INCOMPLETE, which is printed before the warm-up is over; the other case is measured."""
     write_models(project, one="it_is_gone", two="build")
     done = run_gate("check")
     assert done.returncode == 12, done.stderr
     lines = done.stderr.splitlines()
     failed = next(number for number, line in enumerate(lines) if line.startswith("one/"))
     assert "FAILED: error in stage import: UsageError: the factory does not exist" in lines[failed]
-    assert failed < next(number for number, line in enumerate(lines) if line.startswith("warming up"))
+    assert failed < next(number for number, line in enumerate(lines) if line.startswith("compiler warmed up"))
     assert any("two/inference-float32-smoke-default trial 1: compiled" in line for line in lines)
