@@ -95,6 +95,16 @@ def test_options_of_other_devices_are_the_second_half(device: str, likely: str, 
     assert probed.probes[1].options == (likely,)
 
 
+def test_options_of_other_devices_alone_are_halved() -> None:
+    """Eight options of Triton on a CPU: four are set back in the second pair."""
+    run, names = make_measured(), [f"inductor.triton.x{number}" for number in range(8)]
+    assert run.base is not None
+    run = replace(run, base=replace(run.base, defaults=dict.fromkeys(names, ("false", "true"))))
+    lanes = open_lane(names[:1])
+    probed = probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S)
+    assert [len(probe.options) for probe in probed.probes] == [8, 4, 2, 1, 1]
+
+
 def test_the_cause_stands_first_in_the_verdict() -> None:
     """A measured cause comes before possible ones."""
     run = make_measured()

@@ -189,8 +189,9 @@ def test_a_case_that_neither_what_is_stored_nor_the_base_knows_is_not_judged() -
     assert (*state(row), row.remarks) == (Status.NEW, Reason.NO_BASELINE, ())
 
 
-def test_what_the_base_measures_and_head_no_longer_does_is_missing() -> None:
-    """Drift that only the base measures is MISSING, and the verdict INCOMPLETE."""
+@pytest.mark.parametrize("drifts", [(), (0.1, 0.1, 0.1)])
+def test_what_the_base_measures_and_head_no_longer_does_is_missing(drifts: tuple[float, ...]) -> None:
+    """Drift that only the base measures is MISSING, once, stored or not, and the verdict INCOMPLETE."""
     run = pair_up(PairedCase(alone=measure(), pairs=3, base={Metric.DRIFT: 0.1}))
     kept = tuple(
         replace(
@@ -201,7 +202,8 @@ def test_what_the_base_measures_and_head_no_longer_does_is_missing() -> None:
         for trial in run.trials
     )
     run = replace(run, trials=kept)
-    screened = screen_run(run, (), POLICY)
+    stored = replace(STORED_CASE, trials={**STORED_CASE.trials, Metric.DRIFT: drifts})
+    screened = screen_run(run, (stored,) if drifts else (), POLICY)
     screening = confirm_screening(screened, run, POLICY, list_suspects(screened))
     states = [state(row) for row in screening.comparisons if row.metric is Metric.DRIFT]
     assert states == [(Status.MISSING, Reason.NOT_MEASURED)]

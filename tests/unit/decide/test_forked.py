@@ -41,6 +41,19 @@ def list_workers(run: Run) -> dict[str, str]:
     return {baseline.case_id: baseline.environment.workers for baseline in record(run, Provenance())}
 
 
+def test_this_hosts_baseline_comes_before_a_newer_one_of_another() -> None:
+    """Of the same host the newer one comes first."""
+    run = make_measured(SLOW)
+    other = replace(run, environment=replace(run.environment, cpu="another processor"))
+    recorded = ((run, "2027-01-01"), (other, "2027-01-03"), (run, "2027-01-02"))
+    baselines = [
+        baseline for source, day in recorded for baseline in record(source, Provenance(created=day))
+    ]
+    (evidence,) = gather_evidence(run, baselines)
+    found = [(match.same_host, match.baseline.provenance.created[-2:]) for match in evidence.stored]
+    assert found == [(True, "02"), (True, "01"), (False, "03")]
+
+
 @pytest.mark.parametrize("code", WHY)
 def test_baselines_say_what_their_own_trials_were(code: Code) -> None:
     """A baseline is forked, partly forked or not, as its own trials were."""

@@ -57,6 +57,14 @@ def test_shift_of_the_machine_is_taken_away() -> None:
     assert read([0.010] * 5, [0.013] * 3, shift=math.log(1.3)).change == pytest.approx(0.0)
 
 
+def test_a_change_of_exactly_the_edge_is_not_beyond_it() -> None:
+    """The next larger number is."""
+    edge = BAR.compute_log_edge(make_reading(0.0))
+    assert edge == pytest.approx(EDGE)
+    changes = (edge, math.nextafter(edge, 1.0))
+    assert [BAR.is_exceeded_by(make_reading(change)) for change in changes] == [False, True]
+
+
 def test_lower_speedup_is_worse() -> None:
     """A speedup from 2x to 1x is ln 2 worse, shown as 100 %."""
     reading = read([2.0] * 5, [1.0] * 3, metric=Metric.WARM_SPEEDUP)

@@ -340,6 +340,23 @@ def test_speedups_that_differ_between_sessions(speedups: Sequence[float], expect
     assert measure_uneven(noisy).value == 0.0  # trials that vary by 11 % differ by more
 
 
+def test_what_trials_vary_by_is_no_difference_between_sessions() -> None:
+    """Trials that vary by 2 % explain 0.02^2 (1 + 1/5) of the 6.58 %^2 of one value after five."""
+    questions = [
+        Question(
+            case=Case(id=f"m{number}/x", model="m", factory="m:f", definition="d"),
+            metric=SPEEDUP,
+            before=(2.0,) * 5,
+            after=(after,),
+            threshold=SPECS[SPEEDUP].threshold,
+            logs=summarize_logs([2.0 * math.exp(0.02 * step) for step in (-1, -1, 0, 1, 1)], (after,)),
+        )
+        for number, after in enumerate((2.12, 1.88, 2.06, 1.94))
+    ]
+    expected = math.sqrt(0.0658**2 - 0.02**2 * 1.2)
+    assert math.sqrt(measure_uneven(questions).value) == pytest.approx(expected, abs=5e-4)
+
+
 def climb(steps: int, step: float) -> list[float]:
     """Days that are each slower by this logarithm than the day before."""
     return [math.exp(step * number) for number in range(-steps, steps + 1)]

@@ -181,6 +181,13 @@ def test_compiles_wait_where_stored_values_see_slower_calls(
     assert [left.metrics for left in list_unsettled(run, POLICY, [suspect])] == expected
 
 
+def test_calls_of_a_compile_that_waited_are_counted_with_it() -> None:
+    """Stored values showed them the same, so only the cold compile is suspect."""
+    run = pair_up(PairedCase(pairs=3, full=0))
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD), screened=Screened(slower=True))
+    assert [left.metrics for left in list_unsettled(run, POLICY, [suspect])] == [(COLD, CALLS)]
+
+
 def test_a_first_conviction_can_end_the_search() -> None:
     """With fail_fast an open case gets no more pairs once another regressed."""
     run, policy = two_cases(pairs=1)
