@@ -46,9 +46,7 @@ def test_this_hosts_baseline_comes_before_a_newer_one_of_another() -> None:
     run = make_measured(SLOW)
     other = replace(run, environment=replace(run.environment, cpu="another processor"))
     recorded = ((run, "2027-01-01"), (other, "2027-01-03"), (run, "2027-01-02"))
-    baselines = [
-        baseline for source, day in recorded for baseline in record(source, Provenance(created=day))
-    ]
+    baselines = [baseline for source, day in recorded for baseline in record(source, Provenance(created=day))]
     (evidence,) = gather_evidence(run, baselines)
     found = [(match.same_host, match.baseline.provenance.created[-2:]) for match in evidence.stored]
     assert found == [(True, "02"), (True, "01"), (False, "03")]
