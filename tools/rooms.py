@@ -15,7 +15,9 @@ _TESTS = {
     "github": ("tests/github",),
     "publish": ("tests/github",),
     "schemas": ("tests/unit/test_file_schemas.py",),
-    "records": ("tests/unit/records", "tests/unit/files", "tests/unit/store"),
+    "records": tuple(
+        f"tests/unit/{package}" for package in ("records", "files", "store", "decide", "check", "report")
+    ),
     "report": ("tests/unit/report", "tests/recorded"),
     "store": ("tests/unit/store", "tests/github/test_action_rules.py", "tests/github/test_action_change.py"),
     "worker": ("tests/unit/lab", "tests/unit/measure/test_worker.py", "tests/unit/measure/test_edits.py"),

@@ -293,7 +293,7 @@ class Call:
             if lanes.losses[slot.case_id] > MOST_ANEW:
                 self._fail(slot.case_id)
             elif slot.case_id in self._ahead.cases:
-                waiting.insert(0, slot.case_id)
+                waiting.append(slot.case_id)
         for case_id in waiting:
             self._put(case_id)
         anew = self._anew - before

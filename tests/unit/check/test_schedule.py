@@ -10,15 +10,17 @@ from gate.check.schedule import (
     Slot,
     compute_pair_s,
     compute_trial_s,
+    fit_slot,
     predict_pair_s,
     want_whole,
 )
-from gate.check.work import make_trial_schedule
+from gate.check.work import PairWork, make_trial_schedule
+from gate.decide.suspects import Suspect
 from gate.records.cases import Case, Metric, Mode
 from gate.records.facts import Disturbance
 from gate.records.protocol import Stage
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, Conditions, Extent, Pairing, Trial
-from tests.make import make_pair
+from tests.make import make_pair, make_run
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
@@ -173,3 +175,34 @@ def test_a_pace_knows_what_most_trials_lost_to_the_hypervisor() -> None:
     assert Pace((), trials[:3]).own_steal == pytest.approx(0.05)
     assert Pace((), trials).own_steal == 0.0
     assert Pace((), trials).repeated == 1
+
+
+@pytest.mark.parametrize(
+    ("left_s", "expected"),
+    [(17.9, {Metric.COMPILED_LATENCY}), (18.0, {Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME})],
+)
+def test_a_compile_leaves_time_for_the_pairs_that_settle_slower_calls(
+    left_s: float, expected: set[Metric]
+) -> None:
+    """10 s of a pair with a compile, and two of latencies of 4 s each."""
+    latencies: dict[Metric, tuple[float, ...]] = {Metric.COMPILED_LATENCY: (0.01,)}
+    compiles = {**latencies, Metric.COLD_COMPILE_TIME: (3.0,)}
+    pairs = (
+        *make_pair(A.id, 1, samples=compiles, stages_s={Stage.ROUNDS: 5.0}),
+        *make_pair(A.id, 2, samples=latencies, stages_s={Stage.ROUNDS: 2.0}),
+    )
+    metrics = (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
+    fitting = fit_slot(Pace((A,), pairs), Slot(case=A, index=1, metrics=metrics, slower=True), "cpu", left_s)
+    assert fitting is not None
+    assert set(fitting.metrics) == expected
+
+
+@pytest.mark.parametrize(("limit_s", "fits"), [(79.0, False), (81.0, True)])
+def test_the_first_pair_of_a_case_is_planned_by_what_others_took(limit_s: float, *, fits: bool) -> None:
+    """Trials of another case took twice what was expected, so two of this one will take 80 s, not 40."""
+    suspect = Suspect(case_id=B.id, metrics=(Metric.COLD_COMPILE_TIME,))
+    work = PairWork(wanted={B.id: suspect}, targets={B.id: 1}, limit_s=limit_s)
+    pace = Pace((A, B), [make_trial(A, 1, 2 * A.expected_s)])
+    case_run = make_run(cases=(B,), base=(B,))
+    slot = Slot(case=B, index=1, metrics=suspect.metrics)
+    assert (work.plan(case_run, slot, case_run, pace) is not None) is fits
