@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.files.schema import list_invalid
-from gate.records.bounds import Amount, Fraction, parse_percent, read_amount, write_percent
+from gate.records.bounds import Amount, Fraction, is_sha, parse_percent, read_amount, write_percent
 
 
 def list_fixes(key: str, written: object) -> list[str]:
@@ -106,3 +106,19 @@ def test_an_amount_is_kept_as_it_is_written() -> None:
         None,
     ]
     assert [read_amount("8%"), read_amount("0%"), read_amount(2.0)] == [0.08, 0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0a" * 20, True),
+        ("0a" * 32, True),
+        ("0a" * 19, False),
+        ("0A" * 20, False),
+        ("main", False),
+        (7, False),
+    ],
+)
+def test_a_commit_id_is_whole(text: object, *, expected: bool) -> None:
+    """Forty or 64 small hexadecimal digits."""
+    assert is_sha(text) is expected
