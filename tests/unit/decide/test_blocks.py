@@ -34,8 +34,10 @@ def disturb(calm: Sequence[float], seed: int) -> list[float]:
 def test_what_other_programs_took_is_left_out() -> None:
     """Blocks of 10 ms, at random 1 to 3 times as long, still show that head is 10 % slower."""
     base, head = [0.010] * 20, [0.011] * 20
-    change = compare_latency(make_arm(disturb(base, 1), base), make_arm(disturb(head, 2), head), LATENCY)
-    assert change == pytest.approx(math.log(1.1))
+    sides = make_arm(disturb(base, 1), base), make_arm(disturb(head, 2), head)
+    assert compare_latency(*sides, LATENCY) == pytest.approx(math.log(1.1))
+    paired = collect_paired([Pair(base=sides[0], head=sides[1])])
+    assert paired[LATENCY].changes[0] == pytest.approx(math.log(1.1))
 
 
 def test_estimate_by_hand() -> None:
