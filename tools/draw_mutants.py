@@ -51,6 +51,8 @@ class Mutant:
     new: str
     begin: int
     end: int
+    function: str  # the outermost function that does it when called; '' for what importing does
+    function_line: int  # its first, with its decorators
 
     def apply(self, text: bytes) -> bytes:
         """Make the changed text of the file."""
@@ -75,9 +77,13 @@ def list_mutants(path: Path, root: Path) -> list[list[Mutant]]:
         starts.append(starts[-1] + len(line))
     lines = text.decode().splitlines()
     groups, unchanged = [], ast.dump(tree)
+    functions = list(_list_functions(tree.body))
     for node, statement in _walk(tree):
         begin = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        function, function_line = next(
+            ((name, first) for name, first, body in functions if node.lineno in body), ("", 0)
+        )
         group = [
             Mutant(
                 file=str(path.relative_to(root)),
@@ -89,11 +95,24 @@ def list_mutants(path: Path, root: Path) -> list[list[Mutant]]:
                 new=new,
                 begin=begin,
                 end=end,
+                function=function,
+                function_line=function_line,
             )
             for kind, new in _list_changes(node, statement)
         ]
         groups.append([mutant for mutant in group if _is_change(mutant, text, unchanged)])
     return [group for group in groups if group]
+
+
+def _list_functions(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[tuple[str, int, range]]:
+    """Yield the outermost functions and the methods: their qualified names, first lines and bodies' lines."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _list_functions(node.body, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min(line.lineno for line in (node, *node.decorator_list))
+            lines = range(node.body[0].lineno, (node.end_lineno or 0) + 1)
+            yield prefix + node.name, first, lines
 
 
 def _is_change(mutant: Mutant, text: bytes, unchanged: str) -> bool:

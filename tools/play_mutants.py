@@ -3,16 +3,19 @@
     python tools/play_mutants.py decide --count 40 --seed 1
     python tools/play_mutants.py --since HEAD~1     # the rooms and lines that changed since then
 
-A room is a package or module of ``gate/``. Its tests run once, to see which of them run which lines; then
-those that ran a changed line meet the change, the quickest first, in a copy of the repository. A change that
-keeps its meaning is listed in tools/equivalent_mutants.toml, with the reason. The status is 1 if fewer than
-95 % of the others were noticed.
+A room is a package or module of ``gate/``. The tests of all named rooms run once, to see which of them run
+which lines, in processes that they start, too. Then those that ran a changed line meet the change, in a copy
+of the repository: those of its own room first, the quickest before others. What a function does differently
+is played in forks (tools/fork_mutants.py), what importing does in a process each. A change that keeps its
+meaning is listed in tools/equivalent_mutants.toml, with the reason. The status is 1 if fewer than 95 % of the
+others were noticed.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import re
 import shutil
@@ -22,14 +25,17 @@ import tempfile
 import tomllib
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 import coverage
 from draw_mutants import Mutant, draw_mutants, filter_lines
+from fork_mutants import ALIVE, DEAD, LIMIT_S, change_file
 from rooms import QUICK, list_tests
 
 from gate.programs import count_cores
@@ -37,34 +43,63 @@ from gate.programs import count_cores
 ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 NEEDED = 0.95
+TRACED = f"{QUICK} and not untraced"
 TESTS_S = 20.0  # of the tests that one change meets, as long as they took in the first run
-LIMIT_S = 120.0  # a change that makes an endless loop was noticed
-DEAD, ALIVE, UNTESTED, SAME = "dead", "alive", "untested", "equivalent"
+TEST_LIMIT_S = 20  # of a test that takes seconds without a change
+UNTESTED, SAME, WAITING = "untested", "equivalent", "waiting"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoomTests:
-    """What the tests of a room run: the lines of each file with their tests, and the seconds of each test."""
+    """What the tests of rooms run: the lines of each file with their tests, and the seconds of each test.
+
+    A line that was run outside of a test, as tests were imported, has the test ''.
+    """
 
     lines: Mapping[str, Mapping[int, Collection[str]]]
     seconds: Mapping[str, float]
 
-    def choose(self, mutant: Mutant, root: Path) -> list[str]:
-        """Choose the tests that can notice a change, the quickest first; of a constant those of its users."""
+    def find(self, mutant: Mutant, root: Path) -> set[str]:
+        """Find the tests that can notice a change; of a constant those of its users."""
         of_file = self.lines.get(mutant.file, {})
         tests = {test for line in range(mutant.line, mutant.last + 1) for test in of_file.get(line, ())}
         if not tests and (names := find_names(mutant, root)):
             tests = {test for file, line in find_uses(names, root) for test in self._list(file, line)}
-        chosen, total_s = [], 0.0
-        for test in sorted(tests & self.seconds.keys(), key=lambda name: (self.seconds[name], name)):
-            total_s += self.seconds[test]
-            if total_s > TESTS_S:
-                break
-            chosen.append(test)
+        return tests & self.seconds.keys()
+
+    def choose(self, mutant: Mutant, root: Path, of_room: tuple[str, ...]) -> list[str]:
+        """Choose the tests that a change meets: as many of its room as time allows, and as many others.
+
+        Those come first whose names share most words with the file and the function, then the quickest.
+        """
+        chosen: list[str] = []
+        tests = self.find(mutant, root)
+        inside = {test for test in tests if test.startswith(of_room)}
+        words = list_words(f"{Path(mutant.file).stem} {mutant.function}")
+
+        def rank(test: str) -> tuple[int, float, str]:
+            return -len(words & list_words(test.partition("[")[0])), self.seconds[test], test
+
+        for group in (inside, tests - inside):
+            left_s = TESTS_S
+            for test in sorted(group, key=rank):
+                left_s -= self.seconds[test]
+                if left_s < 0:
+                    break
+                chosen.append(test)
         return chosen
+
+    def is_imported(self, mutant: Mutant) -> bool:
+        """Whether importing runs what was changed."""
+        lines = range(mutant.line, mutant.last + 1)
+        return not mutant.function or any("" in self._list(mutant.file, line) for line in lines)
 
     def _list(self, file: str, line: int) -> Collection[str]:
         return self.lines.get(file, {}).get(line, ())
+
+
+def list_words(name: str) -> set[str]:
+    return set(re.findall("[a-z]+", name.lower()))
 
 
 def find_names(mutant: Mutant, root: Path) -> set[str]:
@@ -102,15 +137,24 @@ def copy_repository(target: Path) -> None:
             shutil.copy2(ROOT / name, target / name)
 
 
-def run_pytest(top: Path, limit_s: float | None, *arguments: str) -> int:
+def make_command(*arguments: str) -> tuple[str, ...]:
+    # An explanation of two records that differ can take seconds, and a change can make an endless loop.
+    quick = ("--assert=plain", "--tb=no", f"--timeout={TEST_LIMIT_S}")
+    return (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *quick, *arguments)
+
+
+def make_environment(top: Path, **more: str) -> dict[str, str]:
+    """Make the environment of tests of a copy: their bytecode stays that of the unchanged files."""
+    return os.environ | {"PYTHONPATH": f"{top}{os.pathsep}{ROOT / 'tools'}", **more}
+
+
+def run_pytest(top: Path, limit_s: float | None, *arguments: str, **environment: str) -> int:
     """Run pytest in a copy of the repository; return its status, after a limit that of failed tests."""
-    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
-    environment = os.environ | {"PYTHONPATH": str(top), "PYTHONDONTWRITEBYTECODE": ""}
     try:
         return subprocess.run(
-            command,
+            make_command(*arguments),
             cwd=top,
-            env=environment,
+            env=make_environment(top, **environment),
             check=False,
             timeout=limit_s,
             stdout=subprocess.DEVNULL,
@@ -121,26 +165,30 @@ def run_pytest(top: Path, limit_s: float | None, *arguments: str) -> int:
 
 
 def learn_tests(top: Path, tests: Sequence[str]) -> RoomTests:
-    """Run the tests of a room once, to see which lines each of them runs and how long it takes."""
+    """Run the tests of rooms once, to see which lines each of them runs and how long it takes.
+
+    Their processes are traced, too: pytest leaves the running test in a variable, which they inherit.
+    """
     settings, data, report = (top / name for name in ("mutants.ini", "mutants.coverage", "mutants.xml"))
-    settings.write_text(f"[run]\nsource = gate\ndata_file = {data}\n", encoding="utf-8")
+    settings.write_text(
+        f"[run]\nsource = {top / 'gate'}\ndata_file = {data}\npatch = subprocess, fork, _exit\n"
+        "context = ${PYTEST_CURRENT_TEST-}\n",
+        encoding="utf-8",
+    )
+    options = ("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=")
     run_pytest(
         top,
         None,
-        *(
-            "--cov",
-            f"--cov-config={settings}",
-            "--cov-context=test",
-            "--cov-report=",
-            f"--junit-xml={report}",
-        ),
-        *("-n", str(count_cores()), "--dist=worksteal", "-m", f"{QUICK} and not untraced", *tests),
+        *options,
+        f"--junit-xml={report}",
+        *("-n", str(count_cores()), "--dist=worksteal", "-m", TRACED, *tests),
+        PYTHONDONTWRITEBYTECODE="",
     )
     measured = coverage.CoverageData(str(data))
     measured.read()
     lines = {
         str(Path(file).relative_to(top)): {
-            line: {context.rpartition("|")[0] for context in contexts if context}
+            line: set(map(name_test, contexts))
             for line, contexts in measured.contexts_by_lineno(file).items()
         }
         for file in measured.measured_files()
@@ -153,24 +201,45 @@ def learn_tests(top: Path, tests: Sequence[str]) -> RoomTests:
     return RoomTests(lines=lines, seconds=passed)
 
 
+def name_test(context: str) -> str:
+    """Name the test of ``test_a.py::test|run``, and of ``test_a.py::test (call)``, a process of it."""
+    return re.sub(r"\|(setup|run|teardown)$| \((setup|call|teardown)\)$", "", context)
+
+
 def play(mutant: Mutant, tests: Sequence[str], top: Path) -> str:
-    """Play one change in a copy of the repository."""
-    if not tests:
-        return UNTESTED
-    path, chosen = top / mutant.file, top / "mutants.txt"
+    """Play one change in a copy of the repository, by a process of its own."""
+    chosen = top / "mutants.txt"
     chosen.write_text("\n".join(tests), encoding="utf-8")
-    text = path.read_bytes()
-    path.write_bytes(mutant.apply(text))
-    cached = [*path.parent.glob(f"__pycache__/{path.stem}.*.pyc")]
-    try:
-        for compiled in cached:  # it may be as old and as large as the changed file
-            compiled.unlink()
-        status = run_pytest(top, LIMIT_S, "-x", "-p", "no:xdist", f"@{chosen}")
-    finally:
-        path.write_bytes(text)
-        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
-            compiled.unlink()
+    with change_file(top / mutant.file, mutant):
+        status = run_pytest(top, LIMIT_S, "-x", "-p", "no:xdist", f"@{chosen}", PYTHONDONTWRITEBYTECODE="1")
     return ALIVE if status == 0 else DEAD
+
+
+@contextmanager
+def start_forks(top: Path, tests: Sequence[str]) -> Iterator[Callable[[Mutant, Sequence[str]], str]]:
+    """Collect the tests in one process of a copy; yield what plays a change in a fork of it."""
+    reading, writing = os.pipe()
+    options = ("-s", "-p", "no:xdist", "-p", "fork_mutants", f"--ends={writing}", "-m", TRACED)
+    with (
+        subprocess.Popen(
+            make_command(*options, *tests),
+            cwd=top,
+            env=make_environment(top, PYTHONDONTWRITEBYTECODE="1"),
+            pass_fds=(writing,),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process,
+        os.fdopen(reading, encoding="utf-8") as ends,
+    ):
+        os.close(writing)
+
+        def play_in_fork(mutant: Mutant, chosen: Sequence[str]) -> str:
+            print(json.dumps((asdict(mutant), chosen)), file=process.stdin, flush=True)
+            return ends.readline().strip()
+
+        yield play_in_fork
 
 
 def find_reason(mutant: Mutant) -> str:
@@ -202,31 +271,45 @@ def list_changed_lines(since: str) -> dict[str, set[int]]:
     return lines
 
 
-def play_all(mutants: Sequence[Mutant], tests: Sequence[str], scratch: Path) -> list[str]:
-    """Play each change, on all cores; return what became of each."""
-    copies: SimpleQueue[Path] = SimpleQueue()
-    for number in range(count_cores()):
-        copy_repository(scratch / str(number))
-        copies.put(scratch / str(number))
-    first = scratch / "0"
-    learned = learn_tests(first, tests)
-    print(f"{len(learned.seconds)} tests pass; {len(mutants)} changes meet those that run them", flush=True)
+def play_all(mutants: Mapping[str, Sequence[Mutant]], scratch: Path) -> dict[str, Counter[str]]:
+    """Play the changes of each room, on all cores; count what became of them."""
+    tests = sorted({path for room in mutants for path in list_tests(room)})
+    tops = [scratch / str(number) for number in range(count_cores())]
+    copy_repository(tops[0])
+    learned = learn_tests(tops[0], tests)
+    print(f"{len(learned.seconds)} tests pass; each change meets those that run it", flush=True)
+    for top in tops[1:]:
+        shutil.copytree(tops[0], top, symlinks=True)  # with its bytecode
+    ends: dict[Mutant, str] = {}
+    plays: dict[Mutant, list[str]] = {}
+    for room, drawn in mutants.items():
+        for mutant in drawn:
+            plays[mutant] = learned.choose(mutant, ROOT, list_tests(room))
+            ends[mutant] = SAME if find_reason(mutant) else WAITING if plays[mutant] else UNTESTED
+    waiting: SimpleQueue[Mutant] = SimpleQueue()
+    for mutant, end in ends.items():
+        if end == WAITING:
+            waiting.put(mutant)
+        elif end == UNTESTED:
+            show(mutant, end)
 
-    def play_one(mutant: Mutant) -> str:
-        if find_reason(mutant):
-            return SAME
-        chosen = learned.choose(mutant, ROOT)
-        top = copies.get()
-        end = play(mutant, chosen, top)
-        copies.put(top)
-        if end != DEAD:
-            print(
-                f"{end}: {mutant.file}:{mutant.line} {mutant.kind}: {mutant.old} -> {mutant.new}", flush=True
-            )
-        return end
+    def play_waiting(top: Path) -> None:
+        with start_forks(top, tests) as play_in_fork, suppress(Empty):
+            while True:
+                mutant = waiting.get_nowait()
+                play_this = partial(play, top=top) if learned.is_imported(mutant) else play_in_fork
+                ends[mutant] = play_this(mutant, plays[mutant])
+                show(mutant, ends[mutant])
 
-    with ThreadPoolExecutor(count_cores()) as pool:
-        return list(pool.map(play_one, mutants))
+    with ThreadPoolExecutor(len(tops)) as pool:
+        list(pool.map(play_waiting, tops))
+    return {room: Counter(ends[mutant] for mutant in drawn) for room, drawn in mutants.items()}
+
+
+def show(mutant: Mutant, end: str) -> None:
+    """Print what became of a change, unless it was noticed."""
+    if end != DEAD:
+        print(f"{end}: {mutant.file}:{mutant.line} {mutant.kind}: {mutant.old} -> {mutant.new}", flush=True)
 
 
 def draw_room(room: str, options: argparse.Namespace) -> list[Mutant]:
@@ -254,19 +337,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not options.rooms and not options.since:
         parser.error("name a room, or --since")
-    total: Counter[str] = Counter()
-    rows = [
-        "| room | drawn | dead | alive | untested | equivalent |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for room in options.rooms or list_changed_rooms(options.since):
-        if mutants := draw_room(room, options):
-            with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
-                ends = Counter(play_all(mutants, list_tests(room), Path(scratch)))
-            counts = " | ".join(str(ends[end]) for end in (DEAD, ALIVE, UNTESTED, SAME))
-            rows.append(f"| {room} | {len(mutants)} | {counts} |")
-            total += ends
-    print("\n".join(rows))
+    rooms = options.rooms or list_changed_rooms(options.since)
+    mutants = {room: drawn for room in rooms if (drawn := draw_room(room, options))}
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+        ends = play_all(mutants, Path(scratch))
+    print("| room | drawn | dead | alive | untested | equivalent |\n| --- | --- | --- | --- | --- | --- |")
+    for room, counted in ends.items():
+        counts = " | ".join(str(counted[end]) for end in (DEAD, ALIVE, UNTESTED, SAME))
+        print(f"| {room} | {counted.total()} | {counts} |")
+    total = sum(ends.values(), Counter[str]())
     return 0 if total[DEAD] >= NEEDED * (total.total() - total[SAME]) else 1
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import play_mutants
 import pytest
 from draw_mutants import Mutant, draw_mutants, filter_lines, list_mutants
-from play_mutants import ALIVE, DEAD, EQUIVALENT, ROOT, UNTESTED, RoomTests, find_reason, play
+from fork_mutants import ALIVE, DEAD
+from play_mutants import EQUIVALENT, ROOT, RoomTests, find_reason, name_test, play, start_forks
 
 SOURCE = """\
 LIMIT = 3
@@ -29,7 +30,12 @@ def test_none():
 
 def test_two():
     assert is_short(["a", "b"])
+
+
+def test_red():
+    assert not is_short(["a", "b"])
 """
+TESTS = "tests/test_room.py"
 
 
 @pytest.fixture
@@ -77,25 +83,58 @@ def test_a_seed_draws_the_same_places_again(top: Path) -> None:
     } == {7}
 
 
-def test_a_change_is_noticed_by_the_tests_that_run_its_line(top: Path) -> None:
-    """Two words are within the limit and do not reach the edge; the file is restored."""
-    two = ["tests/test_room.py::test_two"]
-    assert play(find_mutant(top, "comparison", "(len(words) > most)"), two, top) == DEAD
-    assert play(find_mutant(top, "comparison", "(len(words) < most)"), two, top) == ALIVE
-    assert play(find_mutant(top, "removed", "pass"), [], top) == UNTESTED
+@pytest.mark.parametrize("is_forked", [True, False])
+def test_a_change_is_noticed_by_the_tests_that_run_its_line(top: Path, is_forked: bool) -> None:
+    """Two words are within the limit and do not reach the edge; the file is restored.
+
+    A test that fails in a fork without a change notices nothing there.
+    """
+    few = find_mutant(top, "comparison", "(len(words) > most)"), [f"{TESTS}::test_two"], DEAD
+    edge = find_mutant(top, "comparison", "(len(words) < most)"), [f"{TESTS}::test_two"], ALIVE
+    empty = find_mutant(top, "removed", "pass"), [f"{TESTS}::test_two", f"{TESTS}::test_none"], DEAD
+    red = find_mutant(top, "removed", "pass"), [f"{TESTS}::test_red", f"{TESTS}::test_two"], ALIVE
+    with start_forks(top, ["tests"]) as play_in_fork:
+        for mutant, tests, end in (few, edge, empty, *([red] if is_forked else [])):
+            assert (play_in_fork(mutant, tests) if is_forked else play(mutant, tests, top)) == end
     assert (top / "gate/room.py").read_text(encoding="utf-8") == SOURCE
 
 
-def test_the_quickest_tests_come_first_and_a_constants_are_those_of_its_users(
+def test_a_function_does_what_is_between_its_first_and_last_line(top: Path) -> None:
+    """Its default is what importing does."""
+    functions = {
+        mutant.kind: (mutant.function, mutant.function_line)
+        for group in list_mutants(top / "gate/room.py", top)
+        for mutant in group
+    }
+    assert functions["comparison"] == functions["removed"] == ("is_short", 4)
+    assert functions["number"] == ("", 0)
+
+
+def test_the_tests_that_come_first_are_of_the_room_and_share_words_with_the_change(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line run only at import is tested where its name is used, without slow tests."""
-    seconds = {"slow": 3.0, "quick": 1.0, "endless": 30.0}
-    tests = RoomTests(lines={"gate/room.py": {4: ["slow"], 7: ["endless", "slow", "quick"]}}, seconds=seconds)
-    assert tests.choose(find_mutant(top, "comparison", "(len(words) > most)"), top) == ["quick", "slow"]
-    assert tests.choose(find_mutant(top, "number", "4"), top) == ["slow"]
-    monkeypatch.setattr(play_mutants, "TESTS_S", 2.0)
-    assert tests.choose(find_mutant(top, "comparison", "(len(words) > most)"), top) == ["quick"]
+    """Then the quickest, as far as time allows. What importing runs is tested where its name is used."""
+    seconds = {"room/slow": 3.0, "room/quick": 1.0, "room/endless": 30.0, "room/short": 4.0, "other": 0.1}
+    lines = {4: ["room/slow"], 7: ["room/endless", "room/slow", "room/quick", "room/short", "other"]}
+    tests = RoomTests(lines={"gate/room.py": lines}, seconds=seconds)
+    late = find_mutant(top, "comparison", "(len(words) > most)")
+    assert tests.choose(late, top, ("room",)) == ["room/short", "room/quick", "room/slow", "other"]
+    assert tests.choose(find_mutant(top, "number", "4"), top, ("room",)) == ["room/slow"]
+    monkeypatch.setattr(play_mutants, "TESTS_S", 5.0)
+    assert tests.choose(late, top, ("room",)) == ["room/short", "room/quick", "other"]
+
+
+@pytest.mark.parametrize(
+    ("context", "test"),
+    [
+        ("tests/test_a.py::test[(call)|x]|run", "tests/test_a.py::test[(call)|x]"),
+        ("tests/test_a.py::test[(call)|x] (setup)", "tests/test_a.py::test[(call)|x]"),
+        ("", ""),
+    ],
+)
+def test_a_line_belongs_to_the_test_that_runs_it_or_its_process(context: str, test: str) -> None:
+    """A line that is run before all tests belongs to none."""
+    assert name_test(context) == test
 
 
 def test_what_keeps_its_meaning_is_a_change_that_can_be_drawn_and_has_a_reason() -> None:
