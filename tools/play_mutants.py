@@ -4,11 +4,11 @@
     python tools/play_mutants.py --since HEAD~1     # the rooms and lines that changed since then
 
 A room is a package or module of ``gate/``. The tests of all named rooms run once, to see which of them run
-which lines, in processes that they start, too. Then those that ran a changed line meet the change, in a copy
-of the repository: those of its own room first, the quickest before others. What a function does differently
-is played in forks (tools/fork_mutants.py), what importing does in a process each. A change that keeps its
-meaning is listed in tools/equivalent_mutants.toml, with the reason. The status is 1 if fewer than 95 % of the
-others were noticed.
+which lines. Then those that ran a changed line meet the change in a copy of the repository, those of its own
+room first; if none did, as where only their processes run it, all of the room. What a function does is played
+in forks (tools/fork_mutants.py), what importing does in a process each. A change that keeps its meaning is
+listed in tools/equivalent_mutants.toml, with the reason. The status is 1 if fewer than 95 % of the others were
+noticed.
 """
 
 from __future__ import annotations
@@ -59,13 +59,16 @@ class RoomTests:
     lines: Mapping[str, Mapping[int, Collection[str]]]
     seconds: Mapping[str, float]
 
-    def find(self, mutant: Mutant, root: Path) -> set[str]:
-        """Find the tests that can notice a change; of a constant those of its users."""
-        of_file = self.lines.get(mutant.file, {})
-        tests = {test for line in range(mutant.line, mutant.last + 1) for test in of_file.get(line, ())}
+    def find(self, mutant: Mutant, root: Path, of_room: tuple[str, ...]) -> set[str]:
+        """Find the tests that can notice a change; of a constant those of its users.
+
+        What only processes of tests run, which are not traced, is for every test of the room.
+        """
+        lines = range(mutant.line, mutant.last + 1)
+        tests = {test for line in lines for test in self._list(mutant.file, line)} - {""}
         if not tests and (names := find_names(mutant, root)):
             tests = {test for file, line in find_uses(names, root) for test in self._list(file, line)}
-        return tests & self.seconds.keys()
+        return tests & self.seconds.keys() or {test for test in self.seconds if test.startswith(of_room)}
 
     def choose(self, mutant: Mutant, root: Path, of_room: tuple[str, ...]) -> list[str]:
         """Choose the tests that a change meets: as many of its room as time allows, and as many others.
@@ -73,7 +76,7 @@ class RoomTests:
         Those come first whose names share most words with the file and the function, then the quickest.
         """
         chosen: list[str] = []
-        tests = self.find(mutant, root)
+        tests = self.find(mutant, root, of_room)
         inside = {test for test in tests if test.startswith(of_room)}
         words = list_words(f"{Path(mutant.file).stem} {mutant.function}")
 
@@ -165,16 +168,9 @@ def run_pytest(top: Path, limit_s: float | None, *arguments: str, **environment:
 
 
 def learn_tests(top: Path, tests: Sequence[str]) -> RoomTests:
-    """Run the tests of rooms once, to see which lines each of them runs and how long it takes.
-
-    Their processes are traced, too: pytest leaves the running test in a variable, which they inherit.
-    """
+    """Run the tests of rooms once, to see which lines each of them runs and how long it takes."""
     settings, data, report = (top / name for name in ("mutants.ini", "mutants.coverage", "mutants.xml"))
-    settings.write_text(
-        f"[run]\nsource = {top / 'gate'}\ndata_file = {data}\npatch = subprocess, fork, _exit\n"
-        "context = ${PYTEST_CURRENT_TEST-}\n",
-        encoding="utf-8",
-    )
+    settings.write_text(f"[run]\nsource = gate\ndata_file = {data}\n", encoding="utf-8")
     options = ("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=")
     run_pytest(
         top,
@@ -188,7 +184,7 @@ def learn_tests(top: Path, tests: Sequence[str]) -> RoomTests:
     measured.read()
     lines = {
         str(Path(file).relative_to(top)): {
-            line: set(map(name_test, contexts))
+            line: {context.rpartition("|")[0] for context in contexts}
             for line, contexts in measured.contexts_by_lineno(file).items()
         }
         for file in measured.measured_files()
@@ -199,11 +195,6 @@ def learn_tests(top: Path, tests: Sequence[str]) -> RoomTests:
         if not list(case)  # neither failed nor skipped
     }
     return RoomTests(lines=lines, seconds=passed)
-
-
-def name_test(context: str) -> str:
-    """Name the test of ``test_a.py::test|run``, and of ``test_a.py::test (call)``, a process of it."""
-    return re.sub(r"\|(setup|run|teardown)$| \((setup|call|teardown)\)$", "", context)
 
 
 def play(mutant: Mutant, tests: Sequence[str], top: Path) -> str:

@@ -7,7 +7,7 @@ import play_mutants
 import pytest
 from draw_mutants import Mutant, draw_mutants, filter_lines, list_mutants
 from fork_mutants import ALIVE, DEAD
-from play_mutants import EQUIVALENT, ROOT, RoomTests, find_reason, name_test, play, start_forks
+from play_mutants import EQUIVALENT, ROOT, RoomTests, find_reason, play, start_forks
 
 SOURCE = """\
 LIMIT = 3
@@ -113,28 +113,19 @@ def test_a_function_does_what_is_between_its_first_and_last_line(top: Path) -> N
 def test_the_tests_that_come_first_are_of_the_room_and_share_words_with_the_change(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then the quickest, as far as time allows. What importing runs is tested where its name is used."""
+    """Then the quickest, as far as time allows. What importing runs is tested where its name is used.
+
+    A line that no test runs itself may be one that its processes run.
+    """
     seconds = {"room/slow": 3.0, "room/quick": 1.0, "room/endless": 30.0, "room/short": 4.0, "other": 0.1}
     lines = {4: ["room/slow"], 7: ["room/endless", "room/slow", "room/quick", "room/short", "other"]}
     tests = RoomTests(lines={"gate/room.py": lines}, seconds=seconds)
     late = find_mutant(top, "comparison", "(len(words) > most)")
     assert tests.choose(late, top, ("room",)) == ["room/short", "room/quick", "room/slow", "other"]
     assert tests.choose(find_mutant(top, "number", "4"), top, ("room",)) == ["room/slow"]
+    assert tests.choose(find_mutant(top, "removed", "pass"), top, ("other",)) == ["other"]
     monkeypatch.setattr(play_mutants, "TESTS_S", 5.0)
     assert tests.choose(late, top, ("room",)) == ["room/short", "room/quick", "other"]
-
-
-@pytest.mark.parametrize(
-    ("context", "test"),
-    [
-        ("tests/test_a.py::test[(call)|x]|run", "tests/test_a.py::test[(call)|x]"),
-        ("tests/test_a.py::test[(call)|x] (setup)", "tests/test_a.py::test[(call)|x]"),
-        ("", ""),
-    ],
-)
-def test_a_line_belongs_to_the_test_that_runs_it_or_its_process(context: str, test: str) -> None:
-    """A line that is run before all tests belongs to none."""
-    assert name_test(context) == test
 
 
 def test_what_keeps_its_meaning_is_a_change_that_can_be_drawn_and_has_a_reason() -> None:
