@@ -7,8 +7,8 @@ A room is a package or module of ``gate/``. The tests of all named rooms run onc
 which lines. Then those that ran a changed line meet the change in a copy of the repository, those of its own
 room first; if none did, as where only their processes run it, all of the room. What a function does is played
 in forks (tools/fork_mutants.py), what importing does in a process each. A change that keeps its meaning is
-listed in tools/equivalent_mutants.toml, with the reason. The status is 1 if fewer than 95 % of the others were
-noticed.
+listed in tools/equivalent_mutants.toml, with the reason. The status is 1 if fewer than 95 % of the others
+were noticed.
 """
 
 from __future__ import annotations
