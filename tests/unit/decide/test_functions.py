@@ -98,6 +98,7 @@ def test_a_pair_keeps_what_differs_and_the_outermost_function() -> None:
     """Of two equal compiles only the outermost function is kept."""
     before, after = keep_changed(BEFORE, grow(write=500))
     assert [*before] == [*after] == ["step", "lower", "emit", "write"]
+    assert (before["write"].within, after["write"].within) == (280, 780)
     assert [*keep_changed(BEFORE, BEFORE)[1]] == ["step"]
     assert keep_changed({}, BEFORE) == keep_changed(BEFORE, {}) == ({}, {})
 

@@ -210,20 +210,21 @@ def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
 
 
 @pytest.mark.parametrize(
-    ("pairs", "head", "open_metrics"),
+    ("pairs", "full", "head", "open_metrics"),
     [
-        (2, {BREAKS: 1.0, COLD: 20.0}, {LATENCY, COLD}),
-        (2, {BREAKS: 1.0, COLD: 20.0, LATENCY: 0.013}, {LATENCY}),
-        (3, {BREAKS: 1.0, COLD: 20.0}, set()),
-        (6, {BREAKS: 1.0, LATENCY: 0.013}, set()),
+        (2, 2, {BREAKS: 1.0, COLD: 20.0}, {LATENCY, COLD}),
+        (2, 2, {BREAKS: 1.0, COLD: 20.0, LATENCY: 0.013}, {LATENCY}),
+        (3, 2, {BREAKS: 1.0, COLD: 20.0, LATENCY: 0.030}, set()),
+        (3, 3, {BREAKS: 1.0, COLD: 20.0}, set()),
+        (6, 3, {BREAKS: 1.0, LATENCY: 0.013}, set()),
     ],
 )
 def test_compiles_of_a_case_that_counts_alone_convict_are_timed_in_three_pairs(
-    pairs: int, head: Mapping[Metric, float], open_metrics: set[Metric]
+    pairs: int, full: int, head: Mapping[Metric, float], open_metrics: set[Metric]
 ) -> None:
     """Three compiles show what a break costs; none is timed if calls regressed too, or look as if."""
     spread = (0.03, -0.03, 0.02, 0.0, 0.01, -0.01)
-    run = pair_up(PairedCase(pairs=pairs, full=min(pairs, 3), spread=spread, head=head))
+    run = pair_up(PairedCase(pairs=pairs, full=full, spread=spread, head=head))
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD, BREAKS))
     unsettled = list_unsettled(run, POLICY, [suspect])
     assert {metric for left in unsettled for metric in left.metrics} == open_metrics
@@ -268,25 +269,31 @@ def test_the_same_count_in_trial_and_pair_is_certain(
         ({"slower": 1.0}, False, ["loud/x"]),
         ({"head": 1.2}, False, ["loud/x"]),
         ({"pairs": 1}, False, ["loud/x"]),
+        ({"cold": 1.2}, False, ["loud/x"]),
         ({}, True, ["loud/x"]),
     ],
-    ids=["waits", "nothing is red", "looks slower", "one pair", "thorough"],
+    ids=["waits", "nothing is red", "looks slower", "one pair", "compiles look longer", "thorough"],
 )
 def test_a_case_that_looks_no_slower_waits_once_another_is_convicted(
     otherwise: dict[str, Any], thorough: bool, expected: list[str]
 ) -> None:
     """Six pairs convict the loud case; the calm one, whose pairs vary by 10 %, waits."""
     run, policy = two_cases(**otherwise)
-    suspects = [Suspect(case_id=name, metrics=(LATENCY,), thorough=thorough) for name in ("calm/x", "loud/x")]
+    metrics = (LATENCY, COLD)
+    suspects = [Suspect(case_id=name, metrics=metrics, thorough=thorough) for name in ("calm/x", "loud/x")]
     case_ids = [suspect.case_id for suspect in list_unsettled(run, policy, suspects) if not suspect.convicted]
     assert case_ids == expected
 
 
-def two_cases(*, slower: float = 1.3, pairs: int = 3, head: float = 1.0) -> tuple[Run, Policy]:
+def two_cases(
+    *, slower: float = 1.3, pairs: int = 3, head: float = 1.0, cold: float = 1.0
+) -> tuple[Run, Policy]:
     """A calm case with six pairs, a loud one, each slower by a factor; and the policy."""
     calm = PairedCase(case_id="calm/x", head={LATENCY: 0.010 * slower})
     wild = (0.10, -0.10, 0.01)
-    loud = PairedCase(case_id="loud/x", pairs=pairs, head={LATENCY: 0.010 * head}, spread=wild)
+    loud = PairedCase(
+        case_id="loud/x", pairs=pairs, head={LATENCY: 0.010 * head, COLD: 10.0 * cold}, spread=wild
+    )
     return pair_up(calm, loud), POLICY
 
 
