@@ -29,7 +29,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -101,8 +101,9 @@ class RoomTests:
         return self.lines.get(file, {}).get(line, ())
 
 
-def list_words(name: str) -> set[str]:
-    return set(re.findall("[a-z]+", name.lower()))
+@cache
+def list_words(name: str) -> frozenset[str]:
+    return frozenset(re.findall("[a-z]+", name.lower()))
 
 
 def find_names(mutant: Mutant, root: Path) -> set[str]:
