@@ -33,12 +33,14 @@ SLOWEST = ("--durations=25", "--durations-min=2")
 
 def list_parts(workers: int, arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """List pytest's options for each part; a chosen few tests are held to no floor of coverage."""
-    on_cores = ("-n", str(workers), "--no-loadscope-reorder")
+    on_cores = ("--no-loadscope-reorder", "-n", str(workers))
+    # Many of these wait: for a process to start, for a time-out, for the disk.
+    more_than_cores = ("--no-loadscope-reorder", "-n", str(workers + 1))
     floor = () if arguments else ("--cov", "--cov-report=term-missing:skip-covered")
     return {
         "pure": (*on_cores, "--dist=worksteal", *floor),
         # In the order of tests/conftest.py: a file that compiles and is begun last would keep a core idle.
-        "shared": (*on_cores, "--dist=loadfile"),
+        "shared": (*more_than_cores, "--dist=loadfile"),
         "alone": (),
     }
 
