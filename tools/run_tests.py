@@ -5,8 +5,8 @@
 
 In three parts: the unit tests of the pure packages, which must cover every branch of them; all others that
 do not mind each other; and one by one those marked ``alone``, which judge times or have a GPU to themselves.
-The first two run on up to four cores. Each part names its slowest tests, and leaves the time of each in
-``.pytest_cache/PART.xml``.
+The first two run on up to four cores, the second by one process more. Each part names its slowest tests, and
+leaves the time of each in ``.pytest_cache/PART.xml``.
 
 Some thousand processes import the gate: they find its bytecode, whatever PYTHONDONTWRITEBYTECODE says. What
 C++ one part has compiled, the next one finds: tests/compile_once.py.
