@@ -96,7 +96,7 @@ class _Prober:
     def __init__(self, engine: Engine, run: Run, blank: Probe, options: Mapping[str, str]) -> None:
         self.run = run
         self._engine, self._blank, self._options = engine, blank, options
-        self._end_s = 0.0
+        self._end_s: float
         self._case = next(case for case in run.cases if case.id == blank.case_id)
 
     def search(self, limit_s: float) -> None:

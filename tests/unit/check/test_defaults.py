@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -32,12 +33,19 @@ GROWN: dict[Metric, tuple[float, ...]] = {
 STEADY: dict[Metric, tuple[float, ...]] = {**GROWN, Metric.COMPILED_LATENCY: (0.01,)}
 
 
-def make_measured(head: dict[Metric, tuple[float, ...]] = GROWN) -> Run:
-    """Six pairs in which head is 30 % slower, of two stacks with eight different defaults."""
+def make_measured(head: dict[Metric, tuple[float, ...]] = GROWN, **others: float) -> Run:
+    """Six pairs in which head is 30 % slower, of two stacks with eight different defaults.
+
+    ``others`` are calls of further cases in head, in seconds.
+    """
+    heads = {NAME: head}
+    for name, latency_s in others.items():
+        heads[f"{name}/x"] = {**STEADY, Metric.COMPILED_LATENCY: (latency_s,)}
     arms: list[Trial] = []
     for index in range(1, 7):
         fields = {"stages_s": {"rounds": PAIR_S / 2}}
-        arms += make_pair(NAME, index, {"samples": STEADY}, {"samples": head}, **fields)
+        for name, samples in heads.items():
+            arms += make_pair(name, index, {"samples": STEADY}, {"samples": samples}, **fields)
     run = make_run(*arms, base=make_run(*arms).cases)
     assert run.base is not None
     defaults = dict.fromkeys(OPTIONS, ("false", "true"))
@@ -171,6 +179,32 @@ def test_the_pairs_take_at_most_a_fifth_of_the_time_of_a_run() -> None:
     verdict = decide_side_by_side(run, POLICY)
     for run_s, pairs in ((200.0, 4), (45.0, 0)):
         assert len(probe_defaults(make_measurer(open_lane(OPTIONS[:1])), run, verdict, run_s).probes) == pairs
+
+
+def test_the_case_that_got_worst_is_measured_again_and_no_other() -> None:
+    """Of 30, 60 and 40 % it is the second; a unit is of its trials and its base alone."""
+    run, units = make_measured(b=0.016, c=0.014), list[Unit]()
+    lanes = open_lane(OPTIONS[:1])
+    measure = lanes.measure
+
+    def note(lane: str, unit: Unit) -> tuple[UnitResult, float]:
+        units.append(unit)
+        return measure(lane, unit)
+
+    lanes.measure = note
+    probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S)
+    assert units
+    for unit in units:
+        assert unit.run.base is not None
+        assert [case.id for case in unit.run.cases] == [case.id for case in unit.run.base.cases] == ["b/x"]
+        assert [trial.case_id for trial in unit.run.trials] == ["b/x"] * 12
+
+
+@pytest.mark.parametrize("lost", [{"dies_s": {"GPU-1": 0.0}}, {"hangs": {"GPU-1"}}])
+def test_a_lane_that_is_lost_leaves_no_probe(lost: dict[str, Any]) -> None:
+    """Neither an answer without a result nor none is a pair."""
+    run, lanes = make_measured(), replace(open_lane(OPTIONS[:1]), **lost)
+    assert probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S).probes == ()
 
 
 def test_a_stop_keeps_the_run_and_the_pairs_so_far() -> None:
