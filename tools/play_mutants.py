@@ -78,7 +78,7 @@ class RoomTests:
         chosen: list[str] = []
         tests = self.find(mutant, root, of_room)
         inside = {test for test in tests if test.startswith(of_room)}
-        words = list_words(f"{Path(mutant.file).stem} {mutant.function}")
+        words = list_words(f"{mutant.file} {mutant.function}")
 
         def rank(test: str) -> tuple[int, float, str]:
             return -len(words & list_words(test.partition("[")[0])), self.seconds[test], test
