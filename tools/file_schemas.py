@@ -34,10 +34,10 @@ _DIRECTORY = Path(__file__).parent.parent / "gate" / "schemas"
 _REFERENCE = "#/$defs/"
 _WIDTH = 110
 WRITTEN = ("config", "registry", "accepted", "anchor", "acceptances")  # by people, registry after config
-_KINDS: Mapping[str, FileKind[Any]] = {
+KINDS: Mapping[str, FileKind[Any]] = {
     kind.name: kind for kind in (RUN, VERDICT, SHOWN, BASELINE, CALIBRATION, BISECTION)
 }
-ROOTS = (*WRITTEN, *_KINDS)
+ROOTS = (*WRITTEN, *KINDS)
 _SCALARS: Mapping[Any, dict[str, object]] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
@@ -55,7 +55,7 @@ def render_schema(name: str) -> str:
 
 def make_schema(name: str) -> dict[str, object]:
     """Make the JSON Schema of a kind of file that only the gate writes, as plain values."""
-    kind, definitions = _KINDS[name], dict[str, dict[str, object]]()
+    kind, definitions = KINDS[name], dict[str, dict[str, object]]()
     root = _describe_record(kind.record, definitions)
     properties = cast("dict[str, object]", root["properties"])
     root["properties"] = {"schema": {"const": kind.schema}, **properties}

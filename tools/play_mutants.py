@@ -62,12 +62,15 @@ class RoomTests:
     def find(self, mutant: Mutant, root: Path, of_room: tuple[str, ...]) -> set[str]:
         """Find the tests that can notice a change; of a constant those of its users.
 
-        What only processes of tests run, which are not traced, is for every test of the room.
+        What importing makes is also for the tests that the room names by file, such as those of schemas. What
+        only processes of tests run, which are not traced, is for every test of the room.
         """
         lines = range(mutant.line, mutant.last + 1)
         tests = {test for line in lines for test in self._list(mutant.file, line)} - {""}
         if not tests and (names := find_names(mutant, root)):
             tests = {test for file, line in find_uses(names, root) for test in self._list(file, line)}
+            files = tuple(path for path in of_room if path.endswith(".py"))
+            tests |= {test for test in self.seconds if files and test.startswith(files)}
         return tests & self.seconds.keys() or {test for test in self.seconds if test.startswith(of_room)}
 
     def choose(self, mutant: Mutant, root: Path, of_room: tuple[str, ...]) -> list[str]:

@@ -11,12 +11,13 @@ _TESTS = {
     "action": ("tests/github",),
     "bisect": ("tests/unit/bisect", "tests/unit/cli/test_bisect.py"),
     "decide": ("tests/unit/decide", "tests/unit/check", "tests/unit/test_decision_document.py"),
-    "files": ("tests/unit/files", "tests/unit/store"),
+    "files": ("tests/unit/files", "tests/unit/store", "tests/unit/test_file_schemas.py"),
     "github": ("tests/github",),
     "publish": ("tests/github",),
     "schemas": ("tests/unit/test_file_schemas.py",),
-    "records": tuple(
-        f"tests/unit/{package}" for package in ("records", "files", "store", "decide", "check", "report")
+    "records": (
+        "tests/unit/test_file_schemas.py",
+        *(f"tests/unit/{package}" for package in ("records", "files", "store", "decide", "check", "report")),
     ),
     "report": ("tests/unit/report", "tests/recorded"),
     "store": ("tests/unit/store", "tests/github/test_action_rules.py", "tests/github/test_action_change.py"),

@@ -3,7 +3,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from file_schemas import ROOTS, make_schema
+from file_schemas import KINDS, ROOTS, make_schema
 
 from gate.files.codec import BASELINE, RUN, FileKind, encode
 from gate.files.schema import read_schema
@@ -37,6 +37,12 @@ def test_every_schema_has_an_identity_and_a_title() -> None:
         == len({schema["title"] for schema in schemas})
         == len(schemas)
     )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_schema_states_the_keys_bounds_and_defaults_of_the_records(name: str) -> None:
+    """What a file without a key means is read there, so a default that changes is another format."""
+    assert json.loads(read_schema(name)) == make_schema(name)
 
 
 @pytest.mark.parametrize(("kind", "record"), [(RUN, RUN_RECORD), (BASELINE, BASELINE_RECORD)])
