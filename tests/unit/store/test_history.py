@@ -190,6 +190,18 @@ def test_a_directory_is_compacted_into_a_file_a_month(tmp_path: Path) -> None:
     assert sorted(file.name for file in path.iterdir()) == ["2025-12.jsonl", "2026-03.jsonl"]
 
 
+@pytest.mark.parametrize("name", ["history.jsonl", "history"])
+def test_runs_are_compacted_in_the_order_of_their_times(tmp_path: Path, name: str) -> None:
+    """Whoever wrote first; the files of a directory are read by their days before that."""
+    path, days = tmp_path / name, ("07", "02", "31", "19", "11", "05", "23", "14")
+    for day in days:
+        append_line(path, make_history_line(replace(HEAD, created=f"2026-03-{day}T00:00:00+00:00"), {}))
+    written = [line.head.created[8:10] for line in read_history(path, HistoryReading())]
+    assert written == (sorted(days) if path.is_dir() else [*days])
+    compact_history(path)
+    assert [line.head.created[8:10] for line in read_history(path, HistoryReading())] == sorted(days)
+
+
 def test_what_is_old_can_be_left_out(tmp_path: Path) -> None:
     """Its day alone decides: a damaged old line is not reported."""
     path = tmp_path / "history.jsonl"
@@ -269,5 +281,6 @@ def test_a_machine_reads_what_it_measured_on_other_days(tmp_path: Path) -> None:
         (replace(HEAD, created="2026-02-20T09:00:00+00:00"), 7.0),
     ]
     for head, value in runs:
-        append_line(path, make_history_line(head, {"a/x": {Metric.COMPILED_LATENCY: (value,)}}))
+        figures = (value, value / 2, value * 2)
+        append_line(path, make_history_line(head, {"a/x": {Metric.COMPILED_LATENCY: figures}}))
     assert read_days(path, today, since="2026-02-27") == {"a/x": {Metric.COMPILED_LATENCY: (2.0, 3.0)}}
