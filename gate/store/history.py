@@ -200,7 +200,7 @@ def list_files(path: Path) -> tuple[Path, ...]:
     Raises:
         FileError: There is none.
     """
-    paths = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+    paths = path.glob(f"*{SUFFIX}") if path.is_dir() else [path]
     files = tuple(file for file in paths if file.is_file())
     if not files:
         fix = "Name a history: what `--history` of check, ab --anchor and baseline refresh wrote to."
