@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import GateError, MachineError, UsageError
-from gate.files.disk import describe_write_error, write_atomic
+from gate.files.disk import describe_write_error, read_written_ns, write_atomic
 
 
 def fail_with(number: int) -> Callable[..., None]:
@@ -24,6 +24,15 @@ def test_a_file_is_written_with_its_directories(tmp_path: Path) -> None:
     write_atomic(path, "ä\n")
     assert path.read_bytes() == "ä\n".encode()
     assert [path] == list(path.parent.iterdir())
+
+
+def test_a_file_that_is_gone_was_written_before_all_others(tmp_path: Path) -> None:
+    """Another process may remove it between two looks."""
+    path = tmp_path / "run.json"
+    assert read_written_ns(path) == 0
+    write_atomic(path, "1")
+    os.utime(path, ns=(5, 7))
+    assert read_written_ns(path) == 7
 
 
 def test_a_file_gets_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:

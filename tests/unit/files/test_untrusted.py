@@ -153,7 +153,8 @@ def test_foreign_values_are_shown_short_and_on_one_line() -> None:
     assert quote_value({}) == "an empty mapping"
     assert quote_value({"a": 1}) == "a mapping"
     assert quote_value([1, 2]) == "a list of 2"
-    assert quote_value(10**5000) == "a huge integer"
+    assert quote_value(2**63 - 1) == "9223372036854775807"
+    assert quote_value(-(2**63)) == quote_value(10**5000) == "a huge integer"
     assert len(quote_value("x" * 1000)) == 63
 
 

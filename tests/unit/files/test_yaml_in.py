@@ -61,6 +61,7 @@ FINITE = "expected a finite number of at most 64 bits, got "
         ("a: -.INF", "gate.yml:1", FINITE + "'-.INF'"),
         ("a: 1e999", "gate.yml:1", FINITE + "'1e999'"),
         ("a: 9223372036854775808", "gate.yml:1", FINITE + "'9223372036854775808'"),
+        ("a: 100000000000000000000", "gate.yml:1", FINITE + "'100000000000000000000'"),
     ],
 )
 def test_what_could_blow_up_or_surprise_is_refused(text: str, file: str, problem: str) -> None:
