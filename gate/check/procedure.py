@@ -80,7 +80,7 @@ def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms
         rows = group_cases(list_open(verdict))
         wanted = {case_id: {row.metric for row in case_rows} for case_id, case_rows in rows.items()}
         is_over = terms.fail_fast and verdict.outcome is Outcome.REGRESSION
-        if is_over or not wanted or verdict.outcome is Outcome.NOTHING_COMPARED:
+        if is_over or not wanted:
             break
         extended = measurer.add_trials(run, wanted, trials)
         if (extended.trials, extended.failures) == (run.trials, run.failures):  # none came to an end

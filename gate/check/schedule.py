@@ -152,8 +152,7 @@ class Pace:
         if share := get_steal(trial):
             self._stolen.append(share)
         self._took.setdefault(trial.case_id, []).append(trial)
-        is_paired = trial.index > 1 and trial.pairing is not Pairing.ALONE
-        if is_paired and _is_light(trial) and trial.samples.keys().isdisjoint(OF_WARM):
+        if trial.index > 1 and _is_light(trial) and trial.samples.keys().isdisjoint(OF_WARM):
             self._learn_light(trial)
         if trial.case_id in self._cases and trial.extent is Extent.WHOLE:
             self._whole_s += compute_trial_s(trial)

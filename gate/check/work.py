@@ -177,14 +177,13 @@ class TrialWork:
 
     def plan(self, case_run: Run, slot: Slot, whole: Run, pace: Pace) -> Unit | None:
         """``None`` where the trial would end after the limit, by what the case took before."""
-        is_limited = math.isfinite(self.limit_s)
-        if is_limited and case_run.wall_s + self.predict_s(case_run, slot, pace) > self.limit_s:
+        if case_run.wall_s + self.predict_s(case_run, slot, pace) > self.limit_s:
             return None
         return Unit(
             run=case_run,
             metrics=_sort(slot.metrics),
             index=slot.index,
-            limit_s=self.limit_s if is_limited else None,
+            limit_s=self.limit_s if math.isfinite(self.limit_s) else None,
             repeats=may_repeat(whole, pace.repeated),
             own_steal=pace.own_steal,
         )

@@ -237,6 +237,18 @@ def test_what_a_lost_lane_cost() -> None:
     assert gone.numbers == {"lost_s": 10.0 + 30.0 + 10.0 + 55.0}
 
 
+def test_a_case_that_waits_on_a_lane_that_is_lost_had_nothing_to_lose() -> None:
+    """The lane was at work on one of two: that one alone is named, and what is kept says so at once."""
+    subjects = make_subjects(4)
+    home = {subject.name: choose_lane(subject.case.id, make_places(2)) for subject in subjects}
+    lane = max(home.values(), key=[*home.values()].count)
+    engine, kept = make_engine(2, subjects, dies_s={lane: 1.0}), list[Run]()
+    run = measure(make_fleet(engine, keep=lambda make_run: kept.append(make_run())), plan(subjects))
+    (gone,) = run.lanes
+    assert gone.cases == (engine.asked[[asked for asked, _, _ in engine.asked].index(lane)][1],)
+    assert kept[0].lanes == (gone,)
+
+
 def test_a_lane_is_lost_as_it_idles_and_another_never_opened() -> None:
     """The run records both lanes, and repeats nothing."""
     subjects = make_subjects(2)
@@ -324,8 +336,9 @@ def test_a_case_that_takes_three_lanes_with_it_has_failed() -> None:
     engine = Deadly(places=make_places(4), measure=lambda lane, unit: rehearse_unit(rehearsal, lane, unit))
     run = measure(make_fleet(engine), plan(subjects, trials=2))
     (failure,) = run.failures
-    assert (failure.case_id, failure.fact.code, failure.fact.numbers) == (
+    assert (failure.case_id, failure.trial, failure.fact.code, failure.fact.numbers) == (
         "m2/x",
+        1,
         Code.LANE_LOST,
         {"losses": 3},
     )

@@ -256,16 +256,19 @@ def test_settled_case_gets_no_more_trials() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "asked"),
+    ("value", "has_trials", "asked"),
     [
-        pytest.param(0.0100, [("a/x", 2), ("a/x", 3)], id="at its limit, to the last"),
-        pytest.param(0.0140, [], id="within it"),
-        pytest.param(0.0050, [], id="beyond it"),
+        pytest.param(0.0100, True, [("a/x", 2), ("a/x", 3)], id="at its limit, to the last"),
+        pytest.param(0.0100, False, [("a/x", 2)], id="at its limit, and time is up"),
+        pytest.param(0.0140, True, [], id="within it"),
+        pytest.param(0.0050, True, [], id="beyond it"),
     ],
 )
-def test_an_open_limit_gets_its_trials_with_a_base_too(value: float, asked: list[tuple[str, int]]) -> None:
+def test_an_open_limit_gets_its_trials_with_a_base_too(
+    value: float, has_trials: bool, asked: list[tuple[str, int]]
+) -> None:
     """A value near its limit gets further trials, and no pair."""
-    given = Given(subjects=[Subject()])
+    given = Given(subjects=[Subject()], has_trials=has_trials)
     run = make_run(given.subjects)
     limit = AbsoluteLimit(case="*", metric=LATENCY, value=value)
     terms = make_terms(run, policy=replace(POLICY, limits=(limit,)))
@@ -403,8 +406,10 @@ def test_a_compile_that_took_longer_is_timed_once_more_before_pairs(
     given, run = Given(subjects=[subject]), make_run([subject])
     (baseline,) = make_stored(run)
     stored = replace(baseline, trials={**baseline.trials, Metric.COMPILE_CALLS: (1e6,) * 5})
-    check_against_base(given, run, make_terms(run, baselines=(stored,), thorough=thorough))
+    terms = make_terms(run, baselines=(stored,), thorough=thorough)
+    check_against_base(given, run, terms)
     assert (given.asked, bool(given.measured)) == (asked, paired)
+    assert check_against_base(None, run, terms).run == run
 
 
 def test_a_compile_is_not_timed_once_more_where_pairs_are_measured_anyway() -> None:

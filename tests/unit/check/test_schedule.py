@@ -8,14 +8,17 @@ from gate.check.schedule import (
     EXTENT_SHARES,
     Pace,
     Slot,
+    awaits_count,
     compute_pair_s,
     compute_trial_s,
     fit_slot,
+    plan_content,
     predict_pair_s,
     want_whole,
 )
 from gate.check.work import PairWork, make_trial_schedule
 from gate.decide.suspects import Suspect
+from gate.metrics import INTERLEAVED, OF_WARM
 from gate.records.cases import Case, Metric, Mode
 from gate.records.facts import Disturbance
 from gate.records.protocol import Stage
@@ -120,13 +123,53 @@ def test_a_first_pair_of_latencies_compiles_untimed(
     assert predict_pair_s(Pace((case,), [trial]), slot, "cpu") == pytest.approx(seconds)
 
 
-def test_a_pace_learns_the_share_of_a_further_pair_of_latencies() -> None:
+@pytest.mark.parametrize("unit_s", [1.0, 0.01])
+def test_a_pace_learns_the_share_of_a_further_pair_of_latencies(unit_s: float) -> None:
     """6 s instead of the 40 s of two whole trials, and 40 % before there was one; no trial alone counts."""
-    alone = [make_trial(A, index, 20.0) for index in (1, 2)]
     samples: dict[Metric, tuple[float, ...]] = {Metric.COMPILED_LATENCY: (0.01,)}
-    light = make_pair(A.id, 2, samples=samples, stages_s={Stage.ROUNDS: 3.0}, extent=Extent.COLD)
+    alone = [make_trial(A, index, 20.0 * unit_s) for index in (1, 2)]
+    alone.append(replace(make_trial(A, 3, 5.0 * unit_s), samples=samples, extent=Extent.COLD))
+    stages_s = {Stage.ROUNDS: 3.0 * unit_s}
+    light = make_pair(A.id, 2, samples=samples, stages_s=stages_s, extent=Extent.COLD)
     assert Pace((A,), alone).light_share == 0.4
     assert Pace((A,), (*alone, *light)).light_share == pytest.approx(0.15)
+
+
+def test_a_further_trial_finds_the_server_of_its_case() -> None:
+    """Of 30 s of the first trial 6 were for the server."""
+    first = make_trial(A, 1, 30.0)
+    stages_s = {**first.stages_s, Stage.COMPILE: 9.0, Stage.SERVER: 6.0}
+    assert Pace((A,), [replace(first, stages_s=stages_s)]).predict_s(A) == pytest.approx(24.0)
+
+
+def test_no_pair_takes_less_than_no_time() -> None:
+    """A first pair compiled untimed for 8 s, as trials say, and took 6: the next one finds its code."""
+    samples = {Metric.COLD_COMPILE_TIME: (10.0,), Metric.WARM_COMPILE_TIME: (2.0,)}
+    alone = Trial(case_id=A.id, index=1, samples=samples, stages_s={Stage.COMPILE: 20.0})
+    latencies: dict[Metric, tuple[float, ...]] = {Metric.COMPILED_LATENCY: (0.01,)}
+    pair = make_pair(A.id, 1, samples=latencies, stages_s={Stage.ROUNDS: 3.0})
+    slot = Slot(case=A, index=2, metrics=(Metric.COMPILED_LATENCY,))
+    assert predict_pair_s(Pace((A,), (alone, *pair)), slot, "cpu") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "pairs", "awaits"),
+    [
+        (Metric.GRAPH_BREAKS, 1, True),
+        (Metric.GRAPH_BREAKS, 2, False),
+        (Metric.COMPILED_LATENCY, 1, False),
+    ],
+)
+def test_what_is_counted_is_counted_twice(metric: Metric, pairs: int, *, awaits: bool) -> None:
+    """A second pair says the same of a count; of a time it says little."""
+    suspect = Suspect(case_id=A.id, metrics=(Metric.COLD_COMPILE_TIME, metric))
+    assert awaits_count(suspect, pairs) is awaits
+
+
+def test_a_further_pair_for_all_but_a_cold_compile_times_none() -> None:
+    """Calls and what a second process measures need caches alone."""
+    assert not plan_content({*INTERLEAVED, *OF_WARM}, 2, "cpu").compiles
+    assert plan_content({*INTERLEAVED, *OF_WARM, Metric.COLD_COMPILE_TIME}, 2, "cpu").compiles
 
 
 @pytest.mark.parametrize(
