@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection
@@ -44,12 +45,13 @@ def find_early_patch() -> str:
         "/opt/python/cp311-cp311/bin",
     ]
     roots = (Path.home() / ".pyenv/versions", Path("/opt/hostedtoolcache/Python"))
-    paths = [Path(directory) / "python3.11" for directory in directories]
-    paths += [path for root in roots for path in root.glob("3.11.*/**/bin/python3.11")]
-    return next((str(path) for path in paths if path.is_file() and _is_early(path)), "")
+    directories += [str(path) for root in roots for path in root.glob("3.11.*/**/bin")]
+    # By `which`, as a directory of PATH may be one that this user may not enter.
+    paths = filter(None, (shutil.which("python3.11", path=directory) for directory in directories))
+    return next(filter(_is_early, paths), "")
 
 
-def _is_early(python: Path) -> bool:
+def _is_early(python: str) -> bool:
     code = "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 11, 4))"
     return subprocess.run([python, "-I", "-c", code], check=False, capture_output=True).returncode == 0
 

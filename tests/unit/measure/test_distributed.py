@@ -1,5 +1,6 @@
 """Two real processes that train one model, and what is reported if one is gone."""
 
+import multiprocessing.resource_tracker
 import multiprocessing.spawn
 import os
 import shutil
@@ -122,6 +123,7 @@ def test_a_second_process_that_never_joins_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ended before: the first one reports it at once, before its time is up."""
+    multiprocessing.resource_tracker.ensure_running()  # of all tests of this process, by its own interpreter
     monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(str(shutil.which("false"))))
     begun = time.monotonic()
     with pytest.raises(RuntimeError, match="the second process ended with status 1; see the log"):
