@@ -158,7 +158,7 @@ def quote_branch(branch: str) -> str:
 def _check_path(path: str, directory: str) -> None:
     parts = PurePosixPath(path).parts
     below = PurePosixPath(path).is_relative_to(directory) and path != directory
-    if not directory or not below or ".." in parts or path.startswith("/"):
+    if not directory or not below or ".." in parts:
         raise UsageError(
             f"{path!r} does not lie below {directory!r}", f"Only files of {directory!r} are written."
         )

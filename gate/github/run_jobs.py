@@ -65,11 +65,10 @@ def choose_owners(jobs: Sequence[RunJob], moment: str) -> tuple[RunJob, ...]:
 
 def choose_conclusion(jobs: Sequence[RunJob], moment: str) -> str:
     """Empty where several jobs may have left the artifact, not all with success."""
-    owners = choose_owners(jobs, moment)
-    if len(owners) == 1:
-        return owners[0].conclusion
-    all_passed = bool(owners) and all(owner.conclusion == SUCCESS for owner in owners)
-    return SUCCESS if all_passed else ""
+    conclusions = [owner.conclusion for owner in choose_owners(jobs, moment)]
+    if len(conclusions) == 1:
+        return conclusions.pop()
+    return SUCCESS if set(conclusions) == {SUCCESS} else ""
 
 
 def name_lost(jobs: Sequence[RunJob], moment: str, other_times: Collection[str]) -> tuple[str, ...]:

@@ -17,7 +17,14 @@ from fake.faults import NO_RIGHT, SECONDARY, Fault, html
 from fake.server import TOKEN, FakeGitHub
 
 from gate.github.client import GitHubClient, Patience
-from gate.github.transport import DeniedError, GitHubError, MissingError, RejectedError, UncertainWriteError
+from gate.github.transport import (
+    DeniedError,
+    GitHubError,
+    MissingError,
+    RejectedError,
+    Transport,
+    UncertainWriteError,
+)
 
 COMMENTS = "issues/7/comments"
 
@@ -343,6 +350,16 @@ def test_redirect_to_nonsense(github: FakeGitHub, target: str) -> None:
     with pytest.raises(RejectedError):
         github.client.get("pulls/7")
     assert len(github.requests) <= 6
+
+
+@pytest.mark.parametrize(
+    ("api_url", "schemes"),
+    [("https://api.github.com", {"https://"}), ("http://127.0.0.1:1", {"http://", "https://"})],
+)
+def test_nothing_weaker_than_the_api_is_asked(api_url: str, schemes: set[str]) -> None:
+    """A redirect of https to http has nobody to carry it, nor has one to a file."""
+    session = Transport(api_url, TOKEN)._session
+    assert session.adapters.keys() == schemes
 
 
 @pytest.mark.parametrize("declared", [True, False])

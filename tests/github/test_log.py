@@ -73,6 +73,8 @@ def test_plain_text_stays_what_it_is() -> None:
 
     assert make_line(text) == text.replace("a::b", "a: :b")
     assert make_line("x" * 10_000) == "x" * (MAX_LINE - 3) + "..."
+    assert make_line("x" * 10, 10) == "x" * 10
+    assert make_line("x" * 11, 10) == "x" * 7 + "..."
 
 
 def test_everything_that_is_printed_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
