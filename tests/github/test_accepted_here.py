@@ -9,7 +9,17 @@ import records
 from fake.faults import NO_RIGHT, Fault
 from fake.git_routes import BareRepository
 from publishing import Publisher
-from records import CASES, RUN, SHA, make_base, make_comparison, make_failing, make_unchanged, make_verdict
+from records import (
+    CASES,
+    RUN,
+    SHA,
+    make_base,
+    make_comparison,
+    make_failing,
+    make_rows,
+    make_unchanged,
+    make_verdict,
+)
 
 from gate.cli.github import load_base
 from gate.github.publish import Publication
@@ -17,8 +27,9 @@ from gate.project.config import load_config
 from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_finding
 from gate.publish.shown import make_shown
+from gate.publish.trusted import needs_acceptance
 from gate.records.cases import Acceptance, Metric
-from gate.records.verdict import Reason, Status, Verdict
+from gate.records.verdict import Comparison, Reason, Status, Verdict
 from gate.store.commit_files import BRANCH, name_commit_file, render_commit_file
 
 LATENCY = Metric.COMPILED_LATENCY
@@ -50,6 +61,26 @@ def publish_with(
         text = accepted if isinstance(accepted, str) else render_commit_file(SHA, accepted)
         publisher.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)
     return publisher.publish(verdict), publisher.body
+
+
+@pytest.mark.parametrize(
+    ("rows", "needed"),
+    [
+        (make_rows(), False),
+        ((*make_rows(), SLOWER), True),
+        ((*make_rows(), replace(SLOWER, decides=False)), False),
+        (NEW.comparisons, True),
+        ((*make_rows(), NEW.comparisons[0]), True),
+        (make_failing().comparisons, False),
+        ((*make_failing().comparisons, NEW.comparisons[1]), False),
+    ],
+    ids=["all is stored", "accepted", "follows", "nothing is", "one is not", "red", "red, one is not stored"],
+)
+def test_acceptances_are_looked_up_where_one_could_have_counted(
+    rows: tuple[Comparison, ...], *, needed: bool
+) -> None:
+    """What is accepted, or passes without all its baselines, needs somebody who accepted it."""
+    assert needs_acceptance(make_shown(make_verdict(*rows))) is needed
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
