@@ -33,7 +33,6 @@ SCHEDULE = "schedule"
 PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
 MAX_MEMBERS = 1000
 _CENTRAL_HEADER = b"PK\x01\x02"  # begins every entry of a zip's directory
-_ENCRYPTED = 0x1
 # A case takes up to 14 kB: this is 2,700 of the largest.
 MAX_MEMBER_BYTES = 36 * 1024 * 1024
 _LARGEST = float(MAX_INTEGER)  # of any number that is shown: as a text it stays short
@@ -109,7 +108,7 @@ def _get_member(archive: zipfile.ZipFile, name: str, limit_bytes: int) -> zipfil
         raise RefusedError(Refusal.NO_MEMBER)
     member = members[0]
     kind = stat.S_IFMT(member.external_attr >> 16)  # 0 where the archive was not made on Unix
-    if kind not in (0, stat.S_IFREG) or member.flag_bits & _ENCRYPTED:
+    if kind not in (0, stat.S_IFREG):
         raise RefusedError(Refusal.NO_MEMBER)
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise RefusedError(Refusal.NOT_AN_ARCHIVE)

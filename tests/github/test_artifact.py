@@ -31,7 +31,7 @@ from gate.github.finding import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, get_ar
 from gate.publish import results, submitted
 from gate.publish.body import make_marker, render_body
 from gate.publish.shown import SHOWN_FILE, make_shown
-from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive, parse_run
+from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive, parse_run, read_member
 from gate.publish.trusted import make_trusted_verdict
 from gate.records.cases import Case, Metric
 from gate.records.codes import Code
@@ -115,6 +115,21 @@ def test_case_that_failed_keeps_what_it_measured() -> None:
     doubled = replace(verdict, comparisons=(*verdict.comparisons, latency))
     with pytest.raises(RefusedError, match=Refusal.NOT_A_VERDICT):
         parse_archive(make_archive(doubled))
+
+
+def test_a_verdict_that_took_no_time_of_the_gate_is_one() -> None:
+    """Its seconds may be none, and not less."""
+    verdict = replace(make_passing(), overhead_s=0.0)
+    assert parse_archive(make_archive(verdict)).overhead_s == 0.0
+    with pytest.raises(RefusedError, match=Refusal.NOT_A_VERDICT):
+        parse_archive(make_archive(replace(verdict, overhead_s=-1e-9)))
+
+
+def test_a_file_of_the_largest_size_is_read() -> None:
+    """One byte more is refused, by its header already."""
+    assert read_member(make_zip({"x": b"1234"}), "x", 4) == b"1234"
+    with pytest.raises(RefusedError, match=Refusal.TOO_LARGE):
+        read_member(make_zip({"x": b"12345"}), "x", 4)
 
 
 @given(content=st.binary(max_size=2000))

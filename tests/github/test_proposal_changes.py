@@ -1,6 +1,7 @@
 """What a proposal shows of its changes: moved medians, noise, and the rest."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from gate.publish.proposal_text import (
     compute_scatter,
     describe_losses,
     list_moves,
+    render_message,
     render_proposal,
+    render_title,
 )
 from gate.records.cases import Metric
 from gate.records.run import Baseline, CodeIdentity, Provenance
@@ -77,7 +80,7 @@ def test_a_median_that_moved_is_a_row(
     [
         (LATENCY, (1.0, math.e, math.e**2), 1.0),  # logarithms 0, 1, 2
         (LATENCY, (5.0,), 0.0),
-        (LATENCY, (-1.0, 1.0, 3.0), 2.0),  # no logarithm: 2 over the median, 1
+        (LATENCY, (-2.0, 2.0, 6.0), 2.0),  # no logarithm: 4 over the median, 2
         (LATENCY, (-1.0, 0.0, 1.0), math.inf),
         (Metric.DRIFT, (1.0, 2.0, 3.0), 1.0),
         (Metric.GRAPH_BREAKS, (1.0, 4.0, 2.0), 3.0),
@@ -125,6 +128,7 @@ def test_noise_that_doubled_is_listed(
             "2 trials instead of 3; no longer measured: graph_breaks",
         ),
         ({"trials": {name: (*values, values[0]) for name, values in OLD.trials.items()}}, ""),
+        ({"trials": {**OLD.trials, LATENCY: OLD.trials[LATENCY][:2]}}, ""),  # one trial lacked it
         ({"identity": CodeIdentity(digest="x")}, ""),
     ],
 )
@@ -164,6 +168,30 @@ def test_kinds_are_separate_lists() -> None:
     assert [proposal.kind for proposal in text.proposals] == [ProposalKind.CHANGED, ProposalKind.NEW]
     assert "1 case recorded for the first time" in (body := render_proposal(text).lower())
     assert "1 new, 1 changed." in body
+
+
+@pytest.mark.parametrize(("cases", "left"), [(60, []), (61, ["1"]), (63, ["3"])])
+def test_sixty_cases_are_listed_and_the_rest_is_counted(cases: int, left: list[str]) -> None:
+    """New ones in a sentence; what moved in a table; what was measured less in a list."""
+    olds = tuple(replace(OLD, case_id=f"model{index}/x") for index in range(cases))
+    slower = [replace(old, trials={LATENCY: (0.030,) * 3}) for old in olds]
+    new, moved = render_proposal(make_text(*olds, old=())), render_proposal(make_text(*slower, old=olds))
+
+    assert re.findall(r"and (-?\d+) more\.", new) == left
+    assert re.findall(r"\.\.\. and (-?\d+) more, in the files", moved) == left
+    assert re.findall(r"- and (-?\d+) more, in the files", moved) == left
+    assert (f"model{cases - 1}/x" in new) is (not left)
+
+
+def test_a_title_names_the_environment_or_how_many_there_are() -> None:
+    """A commit's message has the reason, where one was given."""
+    text = make_text(make_baseline(OTHER), old=(), reason="a new compiler")
+    other = replace(make_text(OLD, make_baseline(OTHER), old=()), environment_id="cpu-y")
+
+    assert render_title(text) == "Refresh 1 baseline of cpu-x"
+    assert render_title(text, other) == "Refresh 3 baselines of 2 environments"
+    assert render_message(text).endswith("\n\nReason: a new compiler\n")
+    assert "Reason" not in render_message(other)
 
 
 def test_a_thousand_cases_stay_within_githubs_limit() -> None:
