@@ -113,16 +113,25 @@ def test_only_versions_are_shown_of_the_stacks() -> None:
     assert "1 other package changed. Cases that compile" in body
 
 
-def test_of_many_cases_models_are_named_and_counted() -> None:
-    """The command can be copied, however many cases got worse; the text names the first and last."""
-    cases = tuple(Case(id=f"m{index}/t", model=f"m{index}") for index in range(9))
+@pytest.mark.parametrize(
+    ("models", "middle", "end"),
+    [
+        (8, "`m3` +100 %, `m4` +100 %", "`m7` +100 %."),
+        (9, "`m3` +100 %, `m5` +100 %", "`m8` +100 % and 1 more model."),
+        (11, "`m3` +100 %, `m7` +100 %", "`m10` +100 % and 3 more models."),
+    ],
+)
+def test_of_many_cases_models_are_named_and_counted(models: int, middle: str, end: str) -> None:
+    """The command can be copied, with ten models at most; the text names the first and last."""
+    names = [f"m{index}" for index in range(models)]
+    cases = tuple(Case(id=f"{name}/t", model=name) for name in names)
     rows = (pair(case, Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02)) for case in cases)
     verdict = make_verdict(*rows, cases=cases)
 
-    assert list_upgrade_steps(verdict)[1].endswith("--select m0,m1,m2,m3,m4,m5,m6,m7,m8`")
+    assert list_upgrade_steps(verdict)[1].endswith(f"--select {','.join(names[:10])}`")
     text = render_upgrade(verdict, make_shown(verdict))
-    assert "`m3` +100 %, `m5` +100 %" in text
-    assert "`m8` +100 % and 1 more model." in text
+    assert middle in text
+    assert end in text
 
 
 @pytest.mark.parametrize(
