@@ -116,19 +116,18 @@ def test_only_versions_are_shown_of_the_stacks() -> None:
 @pytest.mark.parametrize(
     ("models", "middle", "end"),
     [
-        (8, "`m3` +100 %, `m4` +100 %", "`m7` +100 %."),
-        (9, "`m3` +100 %, `m5` +100 %", "`m8` +100 % and 1 more model."),
-        (11, "`m3` +100 %, `m7` +100 %", "`m10` +100 % and 3 more models."),
+        ("abcdefgh", "`d` +100 %, `e` +100 %", "`h` +100 %."),
+        ("abcdefghi", "`d` +100 %, `f` +100 %", "`i` +100 % and 1 more model."),
+        ("abcdefghijk", "`d` +100 %, `h` +100 %", "`k` +100 % and 3 more models."),
     ],
 )
-def test_of_many_cases_models_are_named_and_counted(models: int, middle: str, end: str) -> None:
+def test_of_many_cases_models_are_named_and_counted(models: str, middle: str, end: str) -> None:
     """The command can be copied, with ten models at most; the text names the first and last."""
-    names = [f"m{index}" for index in range(models)]
-    cases = tuple(Case(id=f"{name}/t", model=name) for name in names)
+    cases = tuple(Case(id=f"{name}/t", model=name) for name in models)
     rows = (pair(case, Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02)) for case in cases)
     verdict = make_verdict(*rows, cases=cases)
 
-    assert list_upgrade_steps(verdict)[1].endswith(f"--select {','.join(names[:10])}`")
+    assert list_upgrade_steps(verdict)[1].endswith(f"--select {','.join(models[:10])}`")
     text = render_upgrade(verdict, make_shown(verdict))
     assert middle in text
     assert end in text
